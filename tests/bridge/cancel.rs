@@ -1,4 +1,4 @@
-//! Cancelling a turn, whatever it is at and however the agent takes it.
+//! Cancelling a turn, at every stage and with every reaction of the agent.
 
 use crate::harness::calls;
 use crate::harness::server::{Id, Server, Turn};
@@ -11,7 +11,7 @@ fn run(before: &[Value], after: &[Value]) -> Value {
     json!({"session/prompt": [steps, [{"default": true}]]})
 }
 
-/// Prompts, waits until `shown`, cancels, and proves that the session lives.
+/// Prompts, waits for a matching chunk, cancels, and checks that the session still works.
 fn cancelled_when(s: &mut Server, shown: impl Fn(&Value) -> bool) -> Turn {
     let id = s.send_prompt("default", "go");
     s.await_chunk("default", shown);
@@ -131,12 +131,12 @@ fn twice_reaches_the_agent_once() {
 
 #[test]
 fn the_agent_may_end_the_turn_otherwise() {
-    // (what the agent does, stopReason, last chunk)
+    // (step of the agent, `stopReason`, type of the last chunk)
     let cases = [
         (end("end_turn"), "end_turn", "finish"),
         (end("max_tokens"), "max_tokens", "finish"),
         (end("odd"), "odd", "finish"),
-        // What was asked for is no failure.
+        // After a requested cancel, an error or an invalid result is not a failure.
         (json!({"reply": null}), "cancelled", "abort"),
         (
             json!({"error": {"code": -32603, "message": "AbortError"}}),
@@ -175,7 +175,8 @@ fn a_crash_after_the_cancel_is_no_failure_of_the_turn() {
     assert!(reason.contains("exit code 1"), "{reason}");
 }
 
-/// The slow one: an agent that takes no notice. Its turn is given up; its session waits for it, others live on.
+/// An agent ignores a cancel: after 5 s its turn is abandoned. The session waits for the agent, and other
+/// sessions continue.
 #[test]
 fn an_agent_that_takes_no_notice_is_given_up() {
     let question = ask(&json!({"toolCallId": "u"}), &[("y", "allow_once")]);
@@ -185,7 +186,7 @@ fn an_agent_that_takes_no_notice_is_given_up() {
             tool("t", &json!({"name": "n", "rawInput": 1})),
             {"wait": "session/cancel"},
             say("y"),
-            // Until the test wants it to go on.
+            // The agent continues when the test opens a session.
             {"wait": "session/new"},
             question,
             say("late"),
@@ -212,7 +213,7 @@ fn an_agent_that_takes_no_notice_is_given_up() {
     let other = s.send_prompt("other", "alive");
     assert_eq!(s.turn(&other).summary["text"], "alive");
 
-    // The agent is at it still: the session takes no prompt, and nothing is allowed any more.
+    // The agent still works on the turn: the session accepts no prompt, and permission requests are refused.
     let early = s.call_error(
         "session/prompt",
         &json!({"message": "x", "whenBusy": "reject"}),
@@ -221,7 +222,7 @@ fn an_agent_that_takes_no_notice_is_given_up() {
     assert_eq!(s.call("session/cancel", &json!({}))["cancelled"], false);
     s.ensure("third");
     s.await_chunk("default", |c| c["delta"] == "over");
-    // It has answered at last.
+    // The agent has answered the abandoned turn, so the session is usable again.
     assert_eq!(s.ensure("default")["recovery"]["rung"], "live");
     let id = s.send_prompt("default", "back");
     let late = s.unprompted("default");
@@ -237,7 +238,7 @@ fn an_agent_that_takes_no_notice_is_given_up() {
         .map(|c| c["delta"].clone())
         .collect();
     assert_eq!(texts, ["late"]);
-    // With its answer the turn that was given up is over.
+    // The late answer ended the abandoned turn, so later text belongs to another message.
     let after = s.unprompted("default");
     assert!(after.iter().any(|c| c["delta"] == "over"));
 }

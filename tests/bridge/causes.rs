@@ -1,5 +1,5 @@
-//! Errors name their cause: what an agent wrote where it failed, what was meant by a wrong command line, and what a run
-//! found out in its turn.
+//! Causes in errors: the agent's stderr at its exit, suggestions for a wrong command line, and what a run
+//! learns during its turn.
 
 use crate::harness::run::{Outcome, Run};
 use crate::harness::server::{Framing, Server};
@@ -10,7 +10,7 @@ use std::fs::File;
 use std::path::Path;
 use std::process::Stdio;
 
-/// A run in which the agent does this at its start.
+/// Runs acpipe with an agent that performs these steps at its start.
 fn starting(steps: &Value) -> Outcome {
     Run::new(&["run", "hi"])
         .script(&json!({"start": steps}))
@@ -46,7 +46,7 @@ fn an_agent_that_does_not_start_shows_the_cause_and_its_last_lines() {
     let rest: Vec<&str> = shown.collect();
     assert_eq!(rest.len(), 6, "{rest:?}");
     assert!(rest[5].ends_with("| Node.js v22.18.0"), "{rest:?}");
-    // Whoever logs all of it sees it there.
+    // With the agent's stderr in the log, the error does not repeat it.
     let steps = json!([{"stderr": "one"}, {"stderr": "error: two"}, {"exit": 1}]);
     let run = Run::new(&[
         "run",
@@ -60,7 +60,7 @@ fn an_agent_that_does_not_start_shows_the_cause_and_its_last_lines() {
         assert!(logged, "{}", all.stderr);
     }
     assert!(!all.stderr.contains("ends with"), "{}", all.stderr);
-    // One line is in the message.
+    // A single line is already part of the message.
     let one = starting(&json!([{"stderr": "fatal: no config"}, {"exit": 3}])).expect(126);
     assert_eq!(one.stderr.lines().count(), 1, "{}", one.stderr);
 }
@@ -176,7 +176,7 @@ fn an_error_in_a_half_line_of_text_begins_on_a_line_of_its_own() {
     assert_eq!(lines.len(), 2, "{text}");
 }
 
-/// The message of a refusal to open a session.
+/// Returns the error message of a refused `session/new`.
 fn refused(command: Option<&str>, methods: &Value, error: &Value) -> String {
     let mut s = Server::initialized(&[]);
     let hello = json!({"protocolVersion": 1, "authMethods": methods});
@@ -272,7 +272,7 @@ fn the_data_of_an_internal_error_is_in_the_message() {
 fn a_run_shows_that_its_prompt_found_no_session() {
     let world = World::new();
     let state = world.dir.join("state");
-    // The first process answers; a later one has lost its sessions, and its first prompt finds that out.
+    // The first process answers. A later one has lost its sessions, which its first prompt reveals.
     let answers = json!([say("answer"), end("end_turn"), {"hang": true}]);
     let gone = json!({"error": {"code": -32002, "message": "no such session"}});
     let path = world.script(&json!({
@@ -298,7 +298,7 @@ fn a_run_shows_that_its_prompt_found_no_session() {
     assert_eq!(calls(&second.log, "session/new").len(), 1);
 }
 
-/// A run that goes on with the session "mine" of a state directory, by the agent of a script.
+/// Runs a prompt in the session "mine" of a state directory, with the fake agent.
 fn run_in_session(state: &Path, script: &str, text: &str) -> Outcome {
     Run::new(&["run", "--session", "mine", text])
         .env("ACPIPE_STATE_DIR", state.to_str().unwrap())

@@ -1,4 +1,4 @@
-//! The Claude Code CLI: how it is found, what it is started with, what its turns come to.
+//! The Claude Code CLI: discovery, arguments, and results of its turns.
 
 use crate::harness::claude::{self, args, processes, requests};
 use crate::harness::run::Run;
@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::symlink;
 
-/// A world with a directory that has the CLI under its name.
+/// Creates a world with a directory that contains the CLI as `claude`, and returns both the world and a
+/// `PATH`.
 fn with_cli() -> (World, String) {
     let world = World::new();
     let bin = world.dir.join("bin");
@@ -95,7 +96,7 @@ fn who_has_no_cli_is_told_where_it_was_looked_for() {
     );
     assert!(tried.contains(&json!(format!("{home}/.local/bin/claude"))));
     s.agent_states(&["starting", "disconnected"]);
-    // What the variable names is meant alone.
+    // If the variable is set, only its path is tried.
     let connect = json!({"protocol": "claude", "env": {"CLAUDE_CLI_PATH": missing}});
     let error = s.call_error("agent/connect", &connect);
     assert!(error["message"].as_str().unwrap().contains(&missing));
@@ -329,14 +330,14 @@ fn an_open_session_is_not_given_out_for_one_with_other_options() {
         error["message"].to_string().contains("session/close"),
         "{error}"
     );
-    // With a new process it can have them.
+    // A new process can have different options.
     let new = json!({"strategy": "new", "options": {"effort": "high"}});
     s.call("session/ensure", &new);
     s.call("session/ensure", &other);
     assert_eq!(args(&s.processes()[1], "--effort="), ["high"]);
     drop(s);
 
-    // One that is on its way has its process already.
+    // A session that is being opened already has its process.
     let mut s = claude::server(&[], &json!({"control": {"initialize": []}}));
     s.connect_claude(&json!({}));
     let ensure = s.send("session/ensure", &json!({}));

@@ -1,4 +1,5 @@
-//! What goes between acpipe and the Claude Code CLI beside words: questions, cancels, settings, turns unasked.
+//! Control messages between acpipe and the Claude Code CLI: permission requests, cancels, settings,
+//! background turns.
 
 use crate::harness::claude::{self, answers, args, requests};
 use crate::harness::server::Server;
@@ -25,7 +26,7 @@ fn questions_are_answered_by_the_policy() {
     for (policy, tool, behavior) in [
         ("approve", "Bash", "allow"),
         ("deny", "Bash", "deny"),
-        // To allow it would be no answer.
+        // An approval does not answer the question, so the request is denied.
         ("approve", "AskUserQuestion", "deny"),
     ] {
         let mut s = claude::ready_with(&["--permissions", policy], &json!({}));
@@ -40,7 +41,7 @@ fn questions_are_answered_by_the_policy() {
         if approved {
             assert_eq!(answer["updatedInput"], json!({"command": "ls"}));
         }
-        // Once is not always.
+        // A single approval adds no lasting permission.
         assert_eq!(answer.get("updatedPermissions"), None);
         assert_eq!(answer.get("interrupt"), None);
     }
@@ -94,7 +95,7 @@ fn a_cancel_that_is_not_answered_ends_the_process_of_the_session() {
     let waits = s.send_prompt("default", "next");
     let turn = s.turn(&id);
     assert_eq!(turn.summary["errors"][0]["kind"], "timeout");
-    // Another process goes on with the session; that of the other one lives.
+    // A new process continues the session; the process of the other session still runs.
     let next = s.turn(&waits);
     assert_eq!(next.summary["text"], "next");
     assert_eq!(next.one("data-recovery")["data"]["memory"], "kept");
@@ -105,7 +106,7 @@ fn a_cancel_that_is_not_answered_ends_the_process_of_the_session() {
     assert!(claude::args(&after[2], "--resume").len() == 1, "{after:?}");
 }
 
-/// A turn that nobody asked for runs, and says "bg" until the model is set or it is interrupted.
+/// Starts a background turn that sends "bg" and then performs the step `until`.
 fn in_background(script: &Value, until: &Value) -> Server {
     let mut s = claude::ready(script);
     let turn = s.steps(&json!([{"say": "asked"}, {"background": [{"delta": "bg"}, until]}]));
@@ -119,7 +120,7 @@ fn a_turn_that_nobody_asked_for_is_a_message_of_its_own() {
     let mut s = claude::ready(&json!({}));
     let turn = s.steps(&json!([{"say": "asked"}, {"background": [{"say": "a task ended"}]}]));
     assert_eq!(turn.summary["text"], "asked");
-    // It ends with its result, not when it is quiet.
+    // A background turn ends with its result, not after a pause.
     assert_eq!(text(&s.unprompted("default")), "a task ended");
     let turn = s.prompt("next");
     assert_eq!(turn.summary["text"], "next");
@@ -154,7 +155,7 @@ fn a_prompt_that_waits_can_be_cancelled() {
 
 #[test]
 fn a_prompt_that_begins_though_it_was_cancelled_is_interrupted() {
-    // The CLI begins with it before it is taken back.
+    // The CLI starts the prompt before it receives the cancellation.
     let late = json!({"frame": {"type": "control_response", "response":
         {"subtype": "success", "request_id": "{request}", "response": {"cancelled": false}}}});
     let script = json!({"control": {"cancel_async_message": [late]}});
@@ -215,7 +216,7 @@ fn what_cannot_be_set_is_told() {
         error["message"].to_string().contains("not today"),
         "{error}"
     );
-    // It was not launched for it.
+    // The process was started without the option that permits this mode.
     let error = s.call_error("session/setMode", &json!({"mode": "bypassPermissions"}));
     let offered = error["data"]["choices"].as_array().unwrap().iter();
     let offered: Vec<&Value> = offered.map(|choice| &choice["id"]).collect();

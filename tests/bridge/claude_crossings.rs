@@ -1,4 +1,4 @@
-//! Prompts to the Claude Code CLI that cross what it does unasked.
+//! Prompts to the Claude Code CLI that overlap with its background turns.
 
 use crate::harness::claude;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What a CLI must not write, and what becomes of it.
+//! Invalid output of the Claude Code CLI and its effects.
 
 use crate::harness::claude;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! The processes of the Claude Code CLI: one for each session, how they begin, crash and end.
+//! Processes of the Claude Code CLI, one for each session: their start, crash and end.
 
 use crate::harness::claude::{self, args, processes};
 use crate::harness::server::{Framing, Server};
@@ -12,7 +12,7 @@ fn is_eof(line: &Value) -> bool {
     line["eof"] == true
 }
 
-/// A server with these sessions, each in a directory of its own of the same name.
+/// Starts a server with these sessions, each in its own directory of the same name.
 fn with_sessions(script: &Value, names: &[&str]) -> Server {
     let mut s = claude::server(&[], script);
     s.connect_claude(&json!({}));
@@ -24,7 +24,7 @@ fn with_sessions(script: &Value, names: &[&str]) -> Server {
     s
 }
 
-/// Waits until a process is no more.
+/// Waits until a process has exited.
 fn await_gone(s: &Server, pid: &Value) {
     let since = Instant::now();
     let alive = || {
@@ -61,7 +61,7 @@ fn sessions_have_processes_of_their_own_that_work_at_once() {
 
 #[test]
 fn a_session_that_is_closed_ends_its_process_only() {
-    // What the CLI ignores, and so what it takes to end it.
+    // (what the CLI ignores at its end, number of logged ends of stdin)
     for (script, heard) in [
         (json!({}), 1),
         (json!({"eof": [{"hang": true}]}), 1),
@@ -76,10 +76,10 @@ fn a_session_that_is_closed_ends_its_process_only() {
         assert_eq!(s.turn(&id).summary["text"], "still here");
         let pids: Vec<_> = s.world.alive().iter().map(|(pid, _)| json!(pid)).collect();
         assert!(pids.contains(&b["pid"]));
-        // It is not lost, only let go.
+        // A closed session is not lost and can be opened again.
         let again = s.ensure("a");
         assert_eq!(again["sessionId"], "a");
-        // Its end in order would take as long again.
+        // An orderly shutdown would take as long again.
         s.kill();
         s.world.kill_all();
     }
@@ -108,19 +108,19 @@ fn the_end_of_acpipe_is_that_of_all_its_processes() {
 
 #[test]
 fn the_agent_can_be_left_at_any_time() {
-    // With no process at all.
+    // Without any process.
     let mut s = claude::server(&[], &json!({}));
     s.connect_claude(&json!({}));
     s.call("agent/disconnect", &json!({}));
     s.agent_states(&["stopping", "disconnected"]);
-    // It can be had again.
+    // The agent can be connected again.
     s.connect_claude(&json!({}));
     s.ensure("default");
     s.call("agent/disconnect", &json!({}));
     s.agent_states(&["stopping", "disconnected"]);
     drop(s);
 
-    // While it is asked for its version.
+    // During the version probe.
     let mut s = claude::server(&[], &json!({"version": [{"hang": true}]}));
     let connect = s.send("agent/connect", &json!({"protocol": "claude"}));
     s.await_log(1, |line| line["argv"] == json!(["--version"]));
@@ -129,7 +129,7 @@ fn the_agent_can_be_left_at_any_time() {
     s.agent_states(&["starting", "stopping", "disconnected"]);
     drop(s);
 
-    // While a session is opened.
+    // While a session is being opened.
     let mut s = claude::server(&[], &json!({"control": {"initialize": []}}));
     s.connect_claude(&json!({}));
     let ensure = s.send("session/ensure", &json!({}));
@@ -262,7 +262,7 @@ fn a_cli_that_does_not_tell_its_version_is_not_there() {
     ] {
         let mut s = claude::server(&[], &json!({ "version": version }));
         if word.is_empty() {
-            // It told it, whatever its exit code.
+            // The version line counts, whatever the exit code.
             s.connect_claude(&json!({}));
             s.ensure("default");
             assert_eq!(s.prompt("hi").summary["text"], "hi");

@@ -1,4 +1,5 @@
-//! What Claude Code asks its user: `AskUserQuestion`, plans, and what it is told of a refusal.
+//! Questions of Claude Code to its user: `AskUserQuestion`, plans, and the message that it receives after a
+//! refusal.
 
 use crate::harness::World;
 use crate::harness::claude::{self, answers};
@@ -19,7 +20,7 @@ fn ask_user() -> Value {
         "requires_user_interaction": true}}])
 }
 
-/// The question has no plan, as that of the CLI has none: the call has it.
+/// As with the real CLI, the permission request contains no plan; only the tool call does.
 fn exit_plan() -> Value {
     let call = json!({"type": "assistant", "session_id": "{session}", "parent_tool_use_id": null, "message": {
         "id": "m1", "role": "assistant", "content": [
@@ -30,7 +31,7 @@ fn exit_plan() -> Value {
         "input": {}, "requires_user_interaction": true}}, {"frame": mode}])
 }
 
-/// A server whose client declares these capabilities.
+/// Starts a server whose client declares these capabilities.
 fn declaring(capabilities: &Value, args: &[&str]) -> Server {
     let mut server = claude::uninitialized(World::new(), args, &json!({}), &[]);
     let params = json!({"protocolVersion": 1, "capabilities": capabilities});
@@ -48,7 +49,7 @@ fn question(turn: &Turn) -> &Value {
     &turn.of("data-question").last().unwrap()["data"]
 }
 
-/// What the CLI was answered.
+/// Returns the only answer that the CLI received.
 fn heard(server: Server) -> Value {
     let answers = answers(&server.finish().log);
     assert_eq!(answers.len(), 1);
@@ -195,7 +196,7 @@ fn a_question_that_the_cli_withdraws_is_none_any_more() {
         s.notification("$/cancelRequest"),
         json!({"id": id, "by": "agent"})
     );
-    // Too late, and no answer to anything else.
+    // Too late: the answer must not be used for any other request.
     s.reply(
         &id,
         &json!({"outcome": {"outcome": "selected", "optionId": "allow"}}),
@@ -223,7 +224,7 @@ fn an_answer_never_reaches_another_agent() {
     s.turn(&prompt);
     s.call("agent/connect", &json!({"protocol": "claude"}));
     s.ensure("default");
-    // The same tool, the same process number, the same id of the request as before.
+    // Same tool, same process number and same request id as before.
     let prompt = s.send_steps("default", &json!([{ "ask": tool("t2") }]));
     let (new, _) = s.asked("permission/request");
     assert_ne!(old, new);

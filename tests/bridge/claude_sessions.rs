@@ -1,4 +1,4 @@
-//! Sessions of the Claude Code CLI: how they come back, and those that it has of its own.
+//! Sessions of the Claude Code CLI: how they are restored, and sessions that the CLI created by itself.
 
 use crate::harness::claude::{self, args};
 use crate::harness::server::Server;
@@ -17,7 +17,7 @@ fn restart(s: Server) -> Server {
     s
 }
 
-/// The files of the CLI's sessions.
+/// Returns the history files of the CLI's sessions.
 fn files(world: &World) -> Vec<PathBuf> {
     let projects = fs::read_dir(world.dir.join("claude/projects")).unwrap();
     let dirs = projects.map(|dir| fs::read_dir(dir.unwrap().path()).unwrap());
@@ -58,7 +58,7 @@ fn a_session_comes_back_with_what_it_cost() {
 fn what_was_said_to_the_cli_by_hand_is_taken_over_with_a_resume() {
     let mut s = claude::ready(&json!({}));
     s.prompt("one");
-    // As the CLI takes down what somebody says to it in this session.
+    // Records as the CLI writes them when a user works in this session directly.
     let file = files(&s.world).remove(0);
     let text = fs::read_to_string(&file).unwrap();
     let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
@@ -92,7 +92,7 @@ fn what_was_said_to_the_cli_by_hand_is_taken_over_with_a_resume() {
         texts.collect::<Vec<_>>(),
         ["one", "one", "by hand", "answered"]
     );
-    // It is known now.
+    // The messages are known now.
     s.prompt("two");
     let mut s = restart(s);
     assert_eq!(s.ensure("default")["recovery"]["adopted"], 0);
@@ -116,7 +116,7 @@ fn one_that_the_cli_has_lost_begins_anew() {
     let turn = s.prompt("two");
     assert_eq!(turn.summary["text"], "two");
     assert_eq!(turn.summary["cost"], 0.25);
-    // The one that was to load it may tell of its start after that.
+    // The process that was to load the session may log its start later.
     let processes = s.processes();
     let made = processes.iter().flat_map(|p| args(p, "--session-id="));
     assert_eq!(made.count(), 2);
@@ -128,7 +128,7 @@ fn a_prompt_to_one_that_is_empty_after_all_goes_to_a_new_one() {
     s.prompt("one");
     let mut s = restart(s);
     s.ensure("default");
-    // A session that was resumed and is lost ends a prompt without a turn of its own.
+    // A resumed session that the CLI has lost ends a prompt without a turn.
     let lost = json!([s.world.dir.join("lost"), [{"result": {"num_turns": 0}}]]);
     let steps = json!([{ "once": lost }, {"say": "new"}]);
     let turn = s.steps(&steps);
@@ -166,7 +166,7 @@ fn a_session_of_the_clis_own_is_listed_and_adopted() {
         assert_eq!(s.turn(&id).summary["text"], said);
     }
     s.call("session/clear", &json!({"sessionId": "mine"}));
-    // The CLI names the place of its sessions by the real path.
+    // The CLI names the directory of its sessions by the real path.
     for cwd in [&real, &link] {
         let list = s.call("session/list", &json!({"cwd": cwd, "agent": true}));
         let sessions = list["sessions"].as_array().unwrap();

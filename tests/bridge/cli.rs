@@ -1,4 +1,4 @@
-//! The command line: `acpipe run` with all its outputs, `schema`, help, exit codes.
+//! Command line: `acpipe run` with all its outputs, `schema`, help, exit codes.
 
 use crate::harness::run::{Outcome, Run};
 use crate::harness::steps::{ask, end, say, think, tool, tool_change};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::process::Stdio;
 
-/// One turn with these steps, and these arguments before the prompt.
+/// Runs one turn with these steps; `args` come before the prompt.
 fn run(args: &[&str], steps: &[Value]) -> Outcome {
     let args = [&["run"], args, &["go"]].concat();
     let script = json!({"session/prompt": [steps]});
@@ -65,7 +65,7 @@ fn text_streams_as_it_comes() {
     ];
     let script = json!({"session/prompt": [steps]});
     let mut running = Run::new(&["run", "go"]).script(&script).start();
-    // The turn has not ended, the text is there.
+    // The turn has not ended, but its text is printed.
     running.await_stdout("early");
     running.signal(rustix::process::Signal::INT);
     running.end().expect(130);
@@ -176,12 +176,12 @@ fn the_demo_agent_answers_and_says_so() {
         outcome.stderr
     );
 
-    // Its canned text looks like an answer: --quiet does not hide whose it is.
+    // The demo agent's canned text looks like an answer, so --quiet does not hide its source.
     let quiet = Run::new(&["run", "-q", "hello"]).go().expect(0);
     assert_eq!(quiet.stderr, outcome.stderr);
     assert!(!quiet.text().trim().is_empty());
 
-    // Another agent is no demo.
+    // Other agents get no such note.
     let outcome = run(&[], &[say("x"), end("end_turn")]).expect(0);
     assert_eq!(outcome.stderr, "");
 }
@@ -231,7 +231,7 @@ fn more_is_said_on_stderr_and_never_on_stdout() {
         outcome.stderr
     );
     assert!(outcome.stderr.contains("garbage"), "{}", outcome.stderr);
-    // What the agent writes to its stderr is not the user's by default.
+    // By default the agent's stderr is not shown.
     let outcome = run(&[], &steps).expect(0);
     assert!(
         !outcome.stderr.contains("agent's own words"),
@@ -412,7 +412,8 @@ fn json_of_any_depth_is_no_harm() {
 
 #[test]
 fn what_is_said_unasked_is_no_part_of_a_run() {
-    // In one piece: what comes after the prompt was sent cannot be told from its answer.
+    // Both lines in one write: text that arrives after the prompt was sent cannot be distinguished from its
+    // answer.
     let opened = r#"{"jsonrpc":"2.0","id":{id},"result":{"sessionId":"s"}}"#;
     let greeting = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a greeting"}}}}"#;
     let answer = json!({"notify": {"method": "session/update", "params": {"sessionId": "s", "update":
