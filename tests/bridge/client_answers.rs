@@ -1,11 +1,13 @@
-//! Requests for files and terminals that the client answers badly, late or never: the agent gets an answer all the same.
+//! Requests for files and terminals with an invalid, late or missing answer of the client: the agent receives
+//! an answer in every case.
 
 use crate::harness::server::{End, Framing, Server};
 use crate::harness::steps::end;
 use crate::harness::{World, calls};
 use serde_json::{Value, json};
 
-/// A server whose client serves files and terminals, and whose agent takes these steps when it is prompted.
+/// Starts a server whose client serves files and terminals, and whose agent performs these steps when
+/// prompted.
 fn serve(args: &[&str], steps: &[Value]) -> Server {
     let steps = [steps, &[end("end_turn")]].concat();
     let mut server = Server::launch(World::new(), args, Framing::Lines, &[]);
@@ -21,14 +23,14 @@ fn ask(method: &str, params: &Value) -> Value {
     json!({"ask": {"method": method, "params": params}})
 }
 
-/// A request that the agent sends without waiting for the answer.
+/// Step that sends a request without waiting for the answer.
 fn send(id: &str, method: &str, params: &Value) -> Value {
     let mut params = params.clone();
     params["sessionId"] = json!("{session}");
     json!({"frame": {"jsonrpc": "2.0", "id": id, "method": method, "params": params}})
 }
 
-/// The message of the error that the agent got first.
+/// Returns the message of the first error that the agent received.
 fn first_error(end: &End) -> String {
     let error = end.log.iter().find_map(|message| message.get("error"));
     error.unwrap()["message"].as_str().unwrap().to_owned()
@@ -136,7 +138,7 @@ fn the_wait_for_an_exit_has_no_deadline_while_the_command_runs() {
     let prompt = server.send_prompt("default", "go");
     let (wait, _) = server.asked("terminal/waitForExit");
     let (output, _) = server.asked("terminal/output");
-    // The younger request is given up, the older one is not.
+    // The newer request times out, the older one does not.
     let told = server.notification("$/cancelRequest");
     assert_eq!(told, json!({"id": output, "by": "timeout"}));
     server.reply(&wait, &json!({"exitCode": 7, "signal": null}));

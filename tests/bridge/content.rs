@@ -1,4 +1,4 @@
-//! What an agent shows in a turn, known or odd, and the chunks that carry it.
+//! Content of a turn, known or unknown, and the chunks that carry it.
 
 use crate::harness::run::Run;
 use crate::harness::server::Server;
@@ -97,7 +97,7 @@ fn plans_notices_and_the_users_words_have_chunks() {
         "mine"
     );
     assert_eq!(turn.one("data-compaction")["id"], "c1");
-    // The user's own words are not the answer's.
+    // The user's text is not part of the answer.
     assert_eq!(turn.summary["text"], "xy");
 }
 
@@ -150,7 +150,8 @@ fn one_odd_field_does_not_lose_an_update() {
     assert_eq!(turn.summary["toolResults"][0]["result"], "out");
 }
 
-/// Agents written in JavaScript cut texts anywhere; strict readers (this test's is one) refuse half a pair.
+/// Agents written in JavaScript cut texts anywhere, and strict readers (such as this test's) reject half a
+/// surrogate pair.
 #[test]
 fn half_a_surrogate_pair_does_not_spoil_the_stream() {
     let text = |text: &str| json!({"line": format!(r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{{session}}","update":{{"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":"{text}"}}}}}}}}"#)});
@@ -162,7 +163,7 @@ fn half_a_surrogate_pair_does_not_spoil_the_stream() {
     assert_eq!(turn.summary["text"], "a \u{fffd} b\u{e9} \u{1F600}");
 }
 
-/// Lines that differ in little mean what they say, not what the last one said.
+/// Lines of almost equal shape are decoded by their own content, not by that of the previous line.
 #[test]
 fn lines_of_like_shape_are_told_apart() {
     let line = |session: &str, update: &str| json!({"line": format!(r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{session}","update":{{{update}}}}}}}"#)});
@@ -223,7 +224,7 @@ fn lines_of_like_shape_are_told_apart() {
     ]);
     assert_eq!(turn.summary["text"], "1234567\n\"}}}}89abcde");
     assert_eq!(turn.one("reasoning-delta")["delta"], "not me");
-    // The number that is no text, and nothing else, is carried as it came.
+    // Only the number in place of a text is carried unchanged.
     assert_eq!(turn.one("data-acp")["data"]["update"]["content"]["text"], 8);
     assert_eq!(turn.of("data-user-message").len(), 1);
 }
@@ -241,7 +242,7 @@ fn meta_of_a_piece_is_kept() {
     );
     assert_eq!(
         turn.of("text-delta")[1]["providerMetadata"]["acp"],
-        // Readers replace what they know of a block: all of it is said again.
+        // Readers replace a block's metadata, so all of it is repeated.
         json!({"_meta": {"a": 1}, "annotations": {"priority": 1}, "contentMeta": {"b": 2}})
     );
     assert_eq!(turn.summary["metadata"]["agent"], json!({"c": 3}));
@@ -272,7 +273,7 @@ fn a_new_message_id_begins_a_new_block() {
     assert_eq!(turn.summary["text"], "1234");
 }
 
-/// An agent that lets a subagent of its own work: its words come under a session that nobody opened.
+/// An agent runs a subagent, whose output arrives under a session id that acpipe did not open.
 #[test]
 fn subagents_are_kept_apart_and_may_ask() {
     let child = |update: Value| json!({"notify": {"method": "session/update", "params": {"sessionId": "child", "update": update}}});
@@ -314,11 +315,11 @@ fn subagents_are_kept_apart_and_may_ask() {
         .collect();
     assert_eq!(parts[1], ("text", json!("done")));
     assert!(parts.contains(&("data-permission", Value::Null)));
-    // The agent ended its turn without a result of it.
+    // The agent ended its turn without a result of this tool call.
     assert!(parts.contains(&("dynamic-tool", json!("output-available"))));
 }
 
-/// What is shown of a subagent stays in proportion to what it said.
+/// The size of a subagent's chunks stays in proportion to its text.
 #[test]
 fn a_talkative_subagent_is_not_shown_at_every_word() {
     let turn = play(&[
@@ -328,7 +329,7 @@ fn a_talkative_subagent_is_not_shown_at_every_word() {
         end("end_turn"),
     ]);
     let shown = turn.of("data-subagent");
-    // The agent said about a megabyte.
+    // The agent sent about a megabyte.
     let size: usize = shown.iter().map(|c| c.to_string().len()).sum();
     assert!(
         size < 1_500_000 && shown.len() < 500,
@@ -339,7 +340,7 @@ fn a_talkative_subagent_is_not_shown_at_every_word() {
     assert_eq!(parts[1]["text"].as_str().unwrap().len(), 25_000);
 }
 
-/// What is said of a block is said again with news of it, but not without end.
+/// A block's metadata is repeated when it changes, but its size is bounded.
 #[test]
 fn news_of_a_block_do_not_pile_up() {
     let piece = |n: u32| {
@@ -359,7 +360,8 @@ fn news_of_a_block_do_not_pile_up() {
     assert!(last.contains("at 1999"), "{last}");
 }
 
-/// A subagent's own subagents are shown beside it, and a question is that of whose call it is about.
+/// Nested subagents are reported beside their parent, and a permission request belongs to the session whose
+/// call it concerns.
 #[test]
 fn subagents_of_subagents_stand_for_themselves() {
     let of = |session: &str, update: Value| json!({"notify": {"method": "session/update", "params": {"sessionId": session, "update": update}}});
@@ -398,7 +400,7 @@ fn subagents_of_subagents_stand_for_themselves() {
     assert_eq!(turn.summary["toolsUsed"], json!(["Main"]));
 }
 
-/// What is told bit by bit is shown in proportion, and whole at the end.
+/// A summary that arrives in pieces is sent in proportion to its size, and complete at the end.
 #[test]
 fn pieces_of_a_summary_are_not_all_shown_at_every_piece() {
     let turn = play(&[
@@ -412,7 +414,7 @@ fn pieces_of_a_summary_are_not_all_shown_at_every_piece() {
     assert_eq!(summary.len(), 3000);
 }
 
-/// Halves of characters, numbers without bounds and the deepest nesting: no parser's limit is anybody's end.
+/// Lone surrogates, numbers out of range and very deep nesting: the limits of a parser end no turn.
 #[test]
 fn values_that_no_parser_takes_go_on_everywhere() {
     let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
@@ -423,7 +425,7 @@ fn values_that_no_parser_takes_go_on_everywhere() {
                 r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{{session}}","_meta":{odd},"update":{update}}}}}"#
             ))
         };
-        // Clients may have the same limits: only that the turn ends well is looked at.
+        // The reader of this test may have the same limits, so only a regular end of the turn is checked.
         let steps = [
             update(format!(
                 r#"{{"sessionUpdate":"tool_call","toolCallId":"t","rawInput":{odd},"_meta":{{"a":{odd},"terminal_exit":{{"terminal_id":"T","x":{odd}}}}},"odd":{odd},"title":{odd}}}"#

@@ -1,4 +1,5 @@
-//! Demands of earlier systems (`tests/seeds/seeds.md`) that no other test holds, played with agents of both dialects.
+//! Requirements of earlier systems (`tests/seeds/seeds.md`) that no other test covers, run with agents of
+//! both dialects.
 
 use crate::harness::claude::{self, args};
 use crate::harness::server::{Server, Turn};
@@ -6,7 +7,7 @@ use crate::harness::steps::{end, say, think, tool, tool_change, until_cancelled}
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// An agent of each dialect, connected, with the session `default`.
+/// Starts a connected agent of each dialect with the session `default`.
 fn both() -> [(&'static str, Server); 2] {
     [
         ("acp", Server::ready(&json!({}))),
@@ -18,7 +19,7 @@ fn keys(value: &Value) -> BTreeSet<String> {
     value.as_object().unwrap().keys().cloned().collect()
 }
 
-/// The types of a turn's chunks without those that a dialect adds of its own.
+/// Returns the types of a turn's chunks without dialect-specific ones.
 fn common_types(turn: &Turn) -> Vec<String> {
     let own = |kind: &str| kind.starts_with("data-") || kind == "message-metadata";
     let types = turn.types().into_iter();
@@ -72,7 +73,7 @@ fn the_status_follows_the_connection() {
 fn a_prompt_is_a_stream_of_chunks_that_ends_with_its_answer() {
     let steps = [
         say("a"),
-        // Until the client has seen the first chunks.
+        // Waits until the client has received the first chunks.
         json!({"wait": "session/new"}),
         say("b"),
         end("end_turn"),
@@ -131,7 +132,8 @@ fn the_cli_gets_the_directory_model_and_environment_that_were_given() {
     }
 }
 
-/// What a process of the CLI was started with and got, in order: `argv`, or the type of a frame.
+/// Returns the records of one CLI process in order: `argv` for its start, `eof`, the subtype of a control
+/// request, or the type of a frame.
 fn life(log: &[Value], process: &Value) -> Vec<String> {
     let own = log.iter().filter(|line| line["pid"] == process["pid"]);
     let what = own.map(|line| match line {
@@ -235,7 +237,7 @@ fn the_text_of_a_summary_is_that_of_the_text_parts() {
 #[test]
 fn a_turn_fails_exactly_where_it_has_errors() {
     let error = json!({"error": {"code": -32603, "message": "no"}});
-    // (what ends the turn, the kind of its error)
+    // (step that ends the turn, kind of its error)
     let cases = [
         (end("end_turn"), None),
         (end("max_tokens"), None),
@@ -265,13 +267,13 @@ fn usage_and_time_are_told_on_every_way_out() {
         "stop_reason": "stop_sequence", "terminal_reason": "api_error"});
     let limit = json!({"subtype": "error_max_turns", "is_error": true, "terminal_reason": "max_turns",
         "errors": ["Reached maximum number of turns (1)"]});
-    // (the last step, stopReason, whether there is usage)
+    // (last step, `stopReason`, whether there is usage)
     let cases = [
         (json!({"result": {}}), "end_turn", true),
         (json!({ "result": failed }), "error", true),
         (json!({ "result": limit }), "max_turn_requests", true),
         (json!({"interrupted": true}), "cancelled", true),
-        // Nothing is invented where the agent told nothing.
+        // Usage that the agent did not report is not invented.
         (json!({"exit": 1}), "error", false),
     ];
     for (step, stop, told) in cases {

@@ -1,5 +1,5 @@
-//! JSON that is nested so deeply that readers fail on it, from agents, clients and old logs. The harness reads every line
-//! with a reader that takes 127 levels: a deeper one fails the test.
+//! JSON from agents, clients and old logs that is nested so deeply that readers fail. The harness reads every
+//! line with a reader that accepts 127 levels: a deeper line fails the test.
 
 use crate::harness::run::Run;
 use crate::harness::server::{Framing, Server};
@@ -9,16 +9,17 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
 
-/// What marks a string that holds such JSON.
+/// Prefix of a string that contains deep JSON.
 const MARK: &str = "acpipe:deep-json:";
 
-/// How deep a message of an agent or client may be to go on as it is, and a line of acpipe's.
+/// Deepest nesting of messages that acpipe forwards unchanged (`DEEPEST`), and of lines that it writes
+/// (`WRITTEN`).
 const DEEPEST: usize = 112;
 const WRITTEN: usize = 127;
 
 const LEVELS: [usize; 6] = [100, 127, 129, 1_100, 20_000, 200_000];
 
-/// How deeply a JSON text is nested, counted byte by byte.
+/// Returns the depth of nesting in a JSON text, counted byte by byte.
 fn depth(json: &str) -> usize {
     let (mut depth, mut deepest, mut text, mut escaped) = (0_usize, 0, false, false);
     for byte in json.bytes() {
@@ -42,7 +43,7 @@ fn nested(levels: usize) -> [String; 2] {
     ["[".repeat(levels) + &"]".repeat(levels), object]
 }
 
-/// Everywhere that an agent can put a value.
+/// Steps with the deep value in every place where an agent can put a value.
 fn everywhere(deep: &str) -> Vec<Value> {
     let update = |update: &str| {
         let update = update.replace("DEEP", deep);
@@ -73,7 +74,7 @@ fn everywhere(deep: &str) -> Vec<Value> {
     ]
 }
 
-/// The logs of a server's sessions.
+/// Returns path and text of the logs of a server's sessions.
 fn logs(world: &World) -> Vec<(PathBuf, String)> {
     let sessions = fs::read_dir(world.dir.join("state/sessions")).unwrap();
     let files = sessions.flatten().map(|file| file.path());
@@ -92,7 +93,7 @@ fn deep_json_of_an_agent_is_carried_as_marked_strings() {
     for levels in LEVELS {
         for deep in nested(levels) {
             let all = everywhere(&deep);
-            // The deepest in a few places only, which is enough of it.
+            // For the deepest nesting a few places are enough.
             let steps = match levels {
                 ..=20_000 => all,
                 _ => vec![all[2].clone(), all[5].clone(), all[8].clone()],
@@ -111,7 +112,7 @@ fn deep_json_of_an_agent_is_carried_as_marked_strings() {
             }
             let other = turn.of("data-acp")[0];
             assert_eq!(other.to_string().contains(MARK), is_deep, "{levels}");
-            // What is stored is the same.
+            // The stored form is the same.
             let message = s.call("message/last", &json!({}))["message"].clone();
             assert_eq!(message.to_string().contains(MARK), is_deep, "{levels}");
             s.call("session/replay", &json!({"afterSeq": 0}));
@@ -184,7 +185,7 @@ fn deep_json_of_a_client_is_carried_as_marked_strings() {
     }
 }
 
-/// What earlier versions stored goes to nobody as it is.
+/// Deep values stored by earlier versions are not sent unchanged.
 #[test]
 fn deep_json_of_an_old_log_is_replayed_as_marked_strings() {
     for deep in nested(5_000) {

@@ -1,17 +1,17 @@
-//! An agent that repeats a session's history without end: the opening ends all the same.
+//! An agent that replays a session's history without end: opening the session still ends.
 
 use crate::harness::server::Server;
 use crate::harness::steps::{end, say};
 use serde_json::{Value, json};
 
-/// A history that does not end within any test.
+/// Steps that replay a history for longer than any test runs.
 fn history() -> Value {
     let piece = json!({"notify": {"method": "session/update", "params": {"sessionId": "old", "update":
         {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "again "}}}}});
     json!({"repeat": {"times": 1_000_000, "steps": [piece, {"sleep": 1}]}})
 }
 
-/// A server whose session rests, with an agent that loads it in these steps.
+/// Starts a server whose session is not live, with an agent that loads it by these steps.
 fn serve(args: &[&str], load: &Value) -> Server {
     let script = |new: &str| {
         json!({
@@ -24,7 +24,7 @@ fn serve(args: &[&str], load: &Value) -> Server {
     Server::reconnected(args, &script("old"), &script("fresh"))
 }
 
-/// The agent never answers, or answers and goes on repeating.
+/// Loads that never end: the agent never answers, or it answers and continues to replay.
 fn loads() -> [Value; 2] {
     [json!([history()]), json!([{"reply": {}}, history()])]
 }

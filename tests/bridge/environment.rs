@@ -1,4 +1,4 @@
-//! The agent's environment: told, changed, and what a change does to the agent that runs.
+//! The agent's environment: reading it, changing it, and the effects of a change on a running agent.
 
 use crate::harness::server::{Framing, Server};
 use crate::harness::steps::{end, say};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 const SECRET: &str = "5eCr3t-t0k3n";
 
-/// An agent that notes the variables TOKEN and MORE when it starts, and ends at once where BROKEN is set.
+/// Agent that records the variables TOKEN and MORE when it starts, and exits at once if BROKEN is set.
 fn agent(s: &Server, script: &Value) -> Value {
     let mut all = json!({
         "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {"sessionCapabilities": {"resume": {}}}}}]],
@@ -27,13 +27,13 @@ fn agent(s: &Server, script: &Value) -> Value {
     json!({"command": s.world.executable("agent.sh", &text)})
 }
 
-/// What the agents saw so far, one a start.
+/// Returns the recorded variables, one line for each start.
 fn seen(s: &Server) -> Vec<String> {
     let text = fs::read_to_string(s.world.dir.join("seen")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
-/// Connected, with these sessions.
+/// Connects the agent and opens these sessions.
 fn ready(mut s: Server, script: &Value, sessions: &[&str]) -> Server {
     let agent = agent(&s, script);
     s.call("agent/connect", &agent);
@@ -84,14 +84,14 @@ fn marks_of_the_claude_code_cli_reach_no_agent() {
 
 const RESTART: [&str; 4] = ["stopping", "disconnected", "starting", "ready"];
 
-/// A turn that runs until it is cancelled, only once; later ones end at once.
+/// Script whose first turn runs until it is cancelled; later turns end at once.
 fn waits_once(s: &Server) -> Value {
     let once =
         json!({"once": {"mark": s.world.dir.join("mark"), "steps": [{"wait": "session/cancel"}]}});
     json!({"session/prompt": [[say("x"), once, end("end_turn")]]})
 }
 
-/// Waits until the agent has left this mark.
+/// Waits until the agent has created this file.
 fn hangs(s: &Server, mark: &str) {
     let since = Instant::now();
     while !s.world.dir.join(mark).exists() {
@@ -129,7 +129,7 @@ fn secrets_are_redacted_and_named() {
         given["redacted"],
         json!(["DATABASE", "GITHUB_TOKEN", "ORG"])
     );
-    // What was read is not to be written back.
+    // Redacted values cannot be written back.
     let error = s.call_error("agent/updateEnvironment", &json!({"set": given["env"]}));
     assert_eq!(error["data"]["field"], "set");
     assert!(
@@ -153,7 +153,7 @@ fn without_an_agent_the_next_one_gets_it() {
         changed,
         json!({"changed": true, "restarted": false, "sessions": []})
     );
-    // Again, and with no action at all.
+    // The same values again, and no values at all.
     for same in [json!({"set": {"TOKEN": "second", "GONE": null}}), json!({})] {
         assert_eq!(update(&mut s, &same)["changed"], false);
     }
@@ -166,7 +166,7 @@ fn without_an_agent_the_next_one_gets_it() {
         env(&mut s),
         json!({"TOKEN": "[redacted]", "GONE": null, "MORE": "own"})
     );
-    // What was given to that agent alone goes with it.
+    // Variables of that agent alone are gone after its disconnection.
     s.call("agent/disconnect", &json!({}));
     assert_eq!(env(&mut s), json!({"TOKEN": "[redacted]", "GONE": null}));
     s.agent_states(&["stopping", "disconnected"]);
@@ -200,7 +200,7 @@ fn a_change_starts_the_agent_again_and_brings_its_sessions_back() {
     assert_eq!(turn.summary["text"], "two");
     assert_eq!(turn.one("data-recovery")["data"]["rung"], "resume");
 
-    // Nothing changes, nothing is started.
+    // An unchanged environment restarts nothing.
     let same = update(
         &mut s,
         &json!({"set": {"TOKEN": "new"}, "whenBusy": "reject"}),
@@ -275,7 +275,8 @@ fn a_prompt_that_came_before_goes_to_the_old_agent() {
     hangs(&s, "mark");
     let prompted = s.send_prompt("default", "early");
     let update = s.send("agent/updateEnvironment", &json!({"set": {"TOKEN": "t"}}));
-    // Lets the first go on. It may be opened by either agent, and the new one gives ids anew: that may fail.
+    // Unblocks the first opening. Either process may open this session, and it may fail, since the new
+    // process issues the same ids again.
     let other = s.send("session/ensure", &json!({"sessionId": "other"}));
     assert_eq!(s.result(&ensured)["recovery"]["rung"], "new");
     assert_eq!(s.turn(&prompted).summary["text"], "early");
@@ -302,7 +303,7 @@ fn what_is_on_its_way_goes_on_with_the_new_agent() {
     });
     let mut s = s;
     let agent = agent(&s, &script);
-    // While it starts, and again while the new one does.
+    // While the agent starts, and again while its replacement starts.
     let connected = s.send("agent/connect", &agent);
     hangs(&s, "1");
     let first = s.send("agent/updateEnvironment", &json!({"set": {"TOKEN": "1"}}));
@@ -312,7 +313,7 @@ fn what_is_on_its_way_goes_on_with_the_new_agent() {
     assert_eq!(s.result(&first)["restarted"], true);
     assert_eq!(s.result(&second)["restarted"], true);
     assert_eq!(s.result(&connected)["state"], "ready");
-    // While it opens a session.
+    // While the agent opens a session.
     let ensured = s.send("session/ensure", &json!({}));
     hangs(&s, "3");
     let third = s.send("agent/updateEnvironment", &json!({"set": {"TOKEN": "3"}}));
@@ -332,7 +333,7 @@ fn what_comes_while_the_old_agent_stops_waits_for_the_new_one() {
     let once = json!({"mark": s.world.dir.join("mark"), "steps": [reply("first"), {"hang": true}]});
     let script = json!({
         "session/new": [[{"once": once}, reply("fresh")], [{"default": true}]],
-        // It does not mind the end of its stdin.
+        // The end of stdin does not stop the agent.
         "eof": [{"hang": true}],
     });
     let mut s = ready(s, &script, &["a", "b", "c"]);
@@ -405,7 +406,7 @@ fn an_environment_that_breaks_the_agent_can_be_mended() {
     assert_eq!(env(&mut s), json!({"BROKEN": "yes"}));
     let mended = update(&mut s, &json!({"unset": ["BROKEN"]}));
     assert_eq!(mended["restarted"], false);
-    // The same agent, not the default one, and its session.
+    // The prompt goes to the same agent and its session, not to the default agent.
     let turn = s.prompt("two");
     assert_eq!(turn.one("data-recovery")["data"]["memory"], "kept");
     s.agent_states(&["starting", "ready"]);
@@ -468,7 +469,8 @@ fn what_is_no_environment_is_refused_without_its_values() {
     }
     assert_eq!(env(&mut s), json!({}));
 
-    // Nor does a log or a status show one that is in use, or an error of the agent that it breaks.
+    // A secret in use appears neither in the log nor in the status, nor in the error of an agent that it
+    // breaks.
     update(&mut s, &json!({"set": {"TOKEN": SECRET}}));
     s.agent_states(&RESTART);
     s.prompt("one");

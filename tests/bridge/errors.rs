@@ -1,4 +1,5 @@
-//! The table of errors: every kind is provoked, by code and name, or reserved for what is not built.
+//! Table of errors: every kind is provoked, with its code and name, or reserved for a feature that does not
+//! exist yet.
 
 use crate::evidence;
 use crate::harness::server::{Id, Server};
@@ -8,21 +9,21 @@ use acpipe::core::error::ErrorKind;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Kinds that nothing raises yet, and the feature that will.
+/// Kinds that no code raises yet, with the missing feature.
 const RESERVED: &[(ErrorKind, &str)] = &[(
     ErrorKind::DuplicateAgent,
     "agents have no names in a configuration yet",
 )];
 
-/// How a kind shows itself.
+/// Evidence of an error kind.
 enum Seen {
-    /// As the error of an answer.
+    /// Error of an answer.
     Answer(Value),
-    /// As what went wrong in a turn.
+    /// Error in a turn's summary.
     Turn(Value),
-    /// In a test of its own: its file and its name.
+    /// Another test that provokes the kind: its file and its name.
     Elsewhere(&'static str, &'static str),
-    /// Not at all: the kind has to be one of [`RESERVED`].
+    /// No evidence: the kind must be one of [`RESERVED`].
     Never,
 }
 
@@ -136,7 +137,7 @@ fn provoke(kind: ErrorKind) -> Seen {
         ErrorKind::MethodNotFound => call_error("no/such/method", &json!({})),
         ErrorKind::InvalidRequest => raw_error("{}"),
         ErrorKind::Parse => raw_error("{"),
-        // Only a mistake in acpipe provokes it: a test within the library makes one.
+        // Only a bug in acpipe provokes it, so a test within the library simulates one.
         ErrorKind::Internal => Seen::Elsewhere(
             "src/core/hub/tests/panics.rs",
             "in_a_command_it_is_answered",
@@ -145,7 +146,7 @@ fn provoke(kind: ErrorKind) -> Seen {
     }
 }
 
-/// A slow test of this program.
+/// Evidence in another test of this program.
 fn hub(file: &str, test: &'static str) -> Seen {
     let file = match file {
         "cancel" => "tests/bridge/cancel.rs",
@@ -194,7 +195,7 @@ fn every_kind_of_error_is_provoked_or_reserved() {
     }
 }
 
-/// A reserved kind that acpipe raises has to be provoked instead.
+/// A reserved kind that acpipe raises must be provoked instead.
 #[test]
 fn reserved_kinds_are_raised_nowhere() {
     fn visit(directory: &Path, look: &mut impl FnMut(&Path, &str)) {

@@ -1,4 +1,4 @@
-//! Agents that end, or do not: nothing that was said is lost, nobody is left behind.
+//! Exits of agents, regular or not: no output is lost and no process is left behind.
 
 use crate::harness::server::{Framing, Id, Server};
 use crate::harness::steps::{end, say, tool, until_cancelled};
@@ -34,7 +34,7 @@ fn a_crash_in_a_turn_delivers_what_was_said_and_the_error_last() {
     let state = s.notification("agent/state");
     assert_eq!(state["state"], "disconnected");
     assert_eq!(state["reason"], message);
-    // The next prompt starts it again; what it remembered is gone, as it cannot bring sessions back.
+    // The next prompt restarts the agent. The session had no turn yet, so there is no receipt.
     let id = s.send_prompt("idle", "x");
     let again = s.turn(&id);
     assert_eq!(again.summary["errors"][0]["kind"], "agentExited");
@@ -43,7 +43,7 @@ fn a_crash_in_a_turn_delivers_what_was_said_and_the_error_last() {
         "nothing was said in it yet"
     );
     s.agent_states(&["starting", "ready", "disconnected"]);
-    // All can begin anew.
+    // Sessions continue with the next connected agent.
     s.connect(&json!({}));
     let again = s.prompt("again");
     assert_eq!(again.summary["text"], "again");
@@ -79,7 +79,7 @@ fn a_long_stderr_is_cut_to_its_end() {
     assert!(message.contains("the last words"), "{message}");
     let stderr = error["data"]["stderr"].as_str().unwrap();
     assert!(stderr.len() < 70_000, "{}", stderr.len());
-    // A tail is its end, not its beginning.
+    // The tail holds the end of stderr.
     assert!(stderr.contains("the last words"), "{}", &stderr[..200]);
     assert_eq!(s.notification("agent/state")["state"], "disconnected");
 }
@@ -153,7 +153,7 @@ fn an_agent_that_closes_its_stdout_and_lives_is_ended() {
     assert_eq!(s.prompt("back").summary["text"], "back");
 }
 
-/// Nobody wished its end: who prompts meanwhile need not know of it.
+/// acpipe itself stops the broken agent, so a prompt meanwhile must not fail.
 #[test]
 fn a_prompt_that_comes_while_a_broken_agent_is_ended_goes_to_the_next() {
     let world = World::new();
@@ -188,7 +188,7 @@ fn an_agent_that_ignores_the_end_of_its_stdin_is_terminated() {
     s.agent_states(&["stopping", "disconnected"]);
 }
 
-/// The slow one: neither the end of stdin nor SIGTERM ends it, nor its grandchild.
+/// Takes 5 s. Neither the end of stdin nor SIGTERM ends the agent and its grandchild.
 #[test]
 fn an_agent_that_ignores_everything_is_killed_with_its_group() {
     let mut s = Server::ready(&json!({
@@ -220,7 +220,7 @@ fn grandchildren_in_the_group_are_gone_with_the_agent() {
         let log = s.world.log();
         assert!(log.iter().any(|m| m["spawned"].is_u64()), "{log:?}");
         s.call("agent/disconnect", &json!({}));
-        // Nobody waits for the pipes that it holds.
+        // The pipes that the grandchild holds open delay nothing.
         assert!(since.elapsed() < Duration::from_secs(10), "{script}");
         assert!(
             s.world.alive().len() <= 1,
@@ -250,7 +250,7 @@ fn a_process_that_left_the_group_keeps_nobody_waiting() {
 #[test]
 fn the_end_of_stdin_in_a_turn_cancels_it_and_answers() {
     let [wait, stop] = until_cancelled();
-    // The agent takes a moment to leave, and ends its turn meanwhile.
+    // The agent takes 500 ms to exit and ends its turn in that time.
     let mut s = Server::ready(
         &json!({"session/prompt": [[say("x"), wait, say("y"), stop]], "eof": [{"sleep": 500}]}),
     );
@@ -293,7 +293,7 @@ fn shutdown_in_a_turn_answers_both_and_ends() {
     assert_eq!(s.turn(&id).summary["stopReason"], "cancelled");
     assert_eq!(s.error(&late)["data"]["kind"], "outOfOrder");
     assert_eq!(s.result(&shutdown), json!({}));
-    // It ends although stdin is open.
+    // acpipe exits although its stdin is open.
     s.await_end();
 }
 
@@ -328,7 +328,7 @@ fn prompts_while_the_agent_stops_are_refused() {
     let ensure = s.call_error("session/ensure", &json!({"sessionId": "new"}));
     assert_eq!(ensure["data"]["kind"], "outOfOrder");
     assert_eq!(s.call("agent/status", &json!({}))["state"], "stopping");
-    // A new agent waits for the old one's end, whatever comes of it.
+    // A new agent is started only after the old one has exited, whatever the result.
     let connect = s.send("agent/connect", &json!({"command": "no-such-agent"}));
     assert_eq!(s.result(&gone), json!({}));
     assert_eq!(s.error(&connect)["data"]["kind"], "agentNotFound");
