@@ -1,4 +1,4 @@
-//! Turns and runs that fail although nothing says so at first sight.
+//! Turns and runs that fail without an explicit error of the agent.
 
 use crate::harness::run::Run;
 use crate::harness::server::{Server, Turn};
@@ -17,7 +17,7 @@ fn codex(status: &str) -> Value {
     info(&json!({"codex": {"threadStatus": {"type": status}}}))
 }
 
-/// Agents that name themselves so, with these runs for prompts.
+/// Script of an agent that reports this name, with these runs of `session/prompt`.
 fn named(name: &str, prompts: &Value) -> Value {
     let hello = json!({"protocolVersion": 1, "agentInfo": {"name": name, "version": "1"}});
     json!({"initialize": [[{ "reply": hello }]], "session/prompt": prompts})
@@ -69,7 +69,7 @@ fn whatever_reaches_the_user_is_output() {
         .iter()
         .map(|step| vec![step.clone(), end("end_turn")])
         .collect();
-    // Other ends say themselves why there is nothing.
+    // Other stop reasons explain a missing answer.
     let stops = ["max_tokens", "refusal", "cancelled", "novel"];
     runs.extend(stops.map(|stop| vec![end(stop)]));
     let mut s = Server::ready(&json!({"session/prompt": runs}));
@@ -86,7 +86,7 @@ fn a_command_may_have_nothing_to_say() {
     let runs = json!([[end("end_turn")], listed, [end("end_turn")]]);
     let mut s = Server::ready(&json!({"session/prompt": runs}));
     s.waive("session/state");
-    // Before the agent lists its commands, whatever looks like one is one.
+    // Until the agent lists its commands, any text in the form of a command counts as one.
     for (prompt, fails) in [
         ("/novel", false),
         ("go", false),
@@ -108,7 +108,7 @@ fn a_failure_that_the_agent_reports_beside_its_answer_fails_the_turn() {
         end("end_turn")
     ]);
     let good = json!([codex("active"), say("hello"), end("end_turn")]);
-    // It had failed, and went on.
+    // The agent had failed, but continued.
     let went_on = json!([
         codex("systemError"),
         say("no"),
@@ -140,7 +140,7 @@ fn a_failure_that_the_agent_reports_beside_its_answer_fails_the_turn() {
     let message = turn.summary["errors"][0]["message"].as_str().unwrap();
     assert!(message.contains("without a reason"), "{message}");
 
-    // The same means nothing with another agent.
+    // For another agent the same status has no meaning.
     let mut s = Server::ready(&named("another", &json!([failed])));
     s.waive("session/state");
     assert_eq!(s.prompt("go").summary["isError"], false);
@@ -186,7 +186,7 @@ fn a_second_attempt_without_output_fails_too() {
     assert_eq!(turn.summary["attempts"], 2);
     assert_eq!(turn.summary["errors"][0]["kind"], "emptyTurn");
 
-    // The same with a resumed session of Claude Code.
+    // A resumed session of Claude Code behaves likewise.
     let mut s = claude::ready(&json!({}));
     s.prompt("one");
     let mut s = s.restart_in(&[], &[("CLAUDE_CLI_PATH", crate::harness::FAKE_CLAUDE)]);

@@ -1,4 +1,4 @@
-//! What acpipe does when the world fails it.
+//! Faults of the environment, such as a full disk.
 
 use crate::harness::server::{Framing, Server};
 use crate::harness::steps::{end, say, until_cancelled};
@@ -30,7 +30,7 @@ fn a_full_disk_ends_the_turn_and_harms_nothing() {
     assert_eq!(summary["errors"][0]["kind"], "storage", "{summary}");
     let message = summary["errors"][0]["message"].as_str().unwrap();
     assert!(message.contains("make room"), "{message}");
-    // What the client saw of it is stored, but for the news.
+    // All chunks that the client received are stored, except the error.
     let mut seen = s.numbered("default");
     let (_, last) = seen.pop_last().unwrap();
     assert_eq!(last["type"], "error");
@@ -45,7 +45,7 @@ fn a_full_disk_ends_the_turn_and_harms_nothing() {
         assert!(stored.contains(&(*seq, chunk)), "{seq} {chunk}");
     }
 
-    // With more room the session goes on where it was.
+    // With more space the session continues.
     s.world.room = None;
     let mut s = s.restart(&args);
     s.initialize();

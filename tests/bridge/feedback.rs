@@ -1,4 +1,4 @@
-//! Words that a person says with an answer, to agents whose protocol has no place for them.
+//! Feedback that the user gives with an answer, for agents whose protocol has no field for it.
 
 use crate::harness::server::Server;
 use crate::harness::steps::{ask, end, say};
@@ -20,7 +20,7 @@ fn server() -> Server {
     server
 }
 
-/// The texts of each prompt that the agent got.
+/// Returns the texts of each prompt that the agent received.
 fn prompts(log: &[Value]) -> Vec<Vec<&str>> {
     let prompts = log.iter().filter(|m| m["method"] == "session/prompt");
     prompts

@@ -31,11 +31,11 @@ fn a_client_that_reads_late_misses_nothing() {
     let agent = agent_pid(&mut s);
     s.read_on(false);
     let id = s.send_prompt("default", "go");
-    // More than all pipes and buffers hold is under way, so everyone waits for the client.
+    // The updates exceed the capacity of all pipes and buffers, so acpipe and the agent wait for the client.
     await_blocked_writer(agent);
     s.read_on(true);
     let turn = s.turn(&id);
-    // Each text has its number: all are there, in order, in however few chunks.
+    // Each text holds its number. All are there, in order, in any number of chunks.
     assert_eq!(numbers(&turn), (0..50_000).collect::<Vec<u32>>());
     assert_eq!(turn.text(), turn.summary["text"].as_str().unwrap());
     assert_eq!(turn.summary["isError"], false);
@@ -43,7 +43,7 @@ fn a_client_that_reads_late_misses_nothing() {
     assert_eq!(status["faults"]["malformed"], 0);
 }
 
-/// What the flooding agent counted in its texts.
+/// Returns the numbers in the texts of the flooding agent.
 fn numbers(turn: &Turn) -> Vec<u32> {
     let text = turn.text();
     let digits = |word: &str| word.len() == 8 && word.bytes().all(|b| b.is_ascii_digit());
@@ -52,7 +52,7 @@ fn numbers(turn: &Turn) -> Vec<u32> {
     words.map(|word| word.parse().unwrap()).collect()
 }
 
-/// A client that keeps up sees every chunk.
+/// A client that keeps up receives every update as its own chunk.
 #[test]
 fn what_an_agent_says_at_leisure_is_not_merged() {
     let mut s = Server::initialized(&[]);
@@ -96,7 +96,7 @@ fn a_cancel_reaches_the_agent_while_the_client_does_not_read() {
     assert_eq!(turn.text().len(), 330 * big.len());
 }
 
-/// Every pipe toward the client is full, so the agent cannot write; it can be told all the same.
+/// Every pipe toward the client is full, so the agent cannot write. A cancel still reaches it.
 #[test]
 fn a_cancel_reaches_an_agent_that_is_blocked_itself() {
     let big = "x".repeat(8000);
@@ -111,7 +111,7 @@ fn a_cancel_reaches_an_agent_that_is_blocked_itself() {
     await_blocked_writer(agent);
     let cancel = s.send("session/cancel", &json!({}));
     s.await_agent_call("session/cancel");
-    // It got the cancel while it could not write.
+    // The agent received the cancel while it could not write.
     await_blocked_writer(agent);
     s.read_on(true);
     assert_eq!(s.result(&cancel)["cancelled"], true);
@@ -120,7 +120,7 @@ fn a_cancel_reaches_an_agent_that_is_blocked_itself() {
     assert_eq!(turn.text().len(), 200 * big.len());
 }
 
-/// A slow one: that the client does not read is not the agent's fault, however long it takes.
+/// Takes 6 s. A client that does not read never makes the agent's turn fail, however long it takes.
 #[test]
 fn a_client_that_does_not_read_after_its_cancel_still_gets_the_agents_answer() {
     let big = "x".repeat(4000);
@@ -135,7 +135,7 @@ fn a_client_that_does_not_read_after_its_cancel_still_gets_the_agents_answer() {
     let cancel = s.send("session/cancel", &json!({}));
     s.await_agent_call("session/cancel");
     await_blocked_writer(agent);
-    // Longer than the limit of a cancel: no event reports that a limit did not apply.
+    // Longer than the timeout of a cancel, since no event reports that the timeout did not apply.
     std::thread::sleep(Duration::from_millis(5600));
     s.read_on(true);
     assert_eq!(s.result(&cancel)["cancelled"], true);
@@ -165,7 +165,7 @@ fn calls_are_answered_in_the_middle_of_a_flood() {
     s.turn(&id);
 }
 
-/// Both ways at once: the client writes much and does not read, the agent as well.
+/// Both directions at once: neither the client nor the agent reads, and both have much to write.
 #[test]
 fn full_pipes_both_ways_do_not_deadlock() {
     let mut s = flooding(10_000, "text");
@@ -175,7 +175,7 @@ fn full_pipes_both_ways_do_not_deadlock() {
     }
     s.read_on(false);
     let mut ids = vec![s.send_prompt("default", "go")];
-    // It floods before it reads on: of what follows, little fits into its pipe.
+    // The agent floods before it reads again, so only a small part of these prompts fits into its stdin pipe.
     let big = "x".repeat(1_000_000);
     ids.extend(sessions.map(|session| s.send_prompt(session, &big)));
     let status = s.send("agent/status", &json!({}));
@@ -187,7 +187,7 @@ fn full_pipes_both_ways_do_not_deadlock() {
     assert_eq!(s.result(&status)["state"], "ready");
 }
 
-/// Everything is bounded: what waits for an agent that does not read its stdin too.
+/// All queues are bounded, including the one for an agent that does not read its stdin.
 #[test]
 fn an_agent_that_does_not_read_is_given_up() {
     let mut s = Server::ready_with(&["--max-sessions", "2000"], &json!({}));
@@ -213,7 +213,7 @@ fn an_agent_that_does_not_read_is_given_up() {
             kinds.push(kind);
         }
     }
-    // The first thousand are told why; those that came when it was given up, that it is being stopped.
+    // The first thousand calls fail with the cause. Calls after that fail because the agent is being stopped.
     assert_eq!(
         kinds.first().map(String::as_str),
         Some("overloaded"),

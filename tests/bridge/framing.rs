@@ -1,4 +1,4 @@
-//! Messages of the client as bytes: lines, headers, sizes.
+//! Client messages as bytes: lines, headers, sizes.
 
 use crate::harness::server::{Framing, Id, Server};
 use crate::harness::steps::say;
@@ -11,7 +11,7 @@ fn content_length_framing_is_answered_in_kind() {
     let id = Id("\"é\"".to_owned());
     s.0.send_as(&id, "agent/status", &json!({"_meta": "\u{1F600}\n"}));
     s.0.result(&id);
-    // Pieces, other headers, other case, a body with newlines.
+    // Fragments, other headers, other letter case, a body with newlines.
     let body = "{\"jsonrpc\":\"2.0\",\r\n \"id\":\"é\",\n\"method\":\"agent/status\"}";
     s.0.expect(&id);
     let text = format!(
@@ -76,7 +76,7 @@ fn requests_over_the_cap_are_refused_by_their_id_and_skipped() {
     let args = ["--max-line", "64K"];
     let big = json!({"message": "x".repeat(70_000)});
     let head = r#""jsonrpc":"2.0","method":"session/prompt""#;
-    // Before or behind the parameters, and with half a surrogate pair in a key.
+    // The id before or after the parameters, and with half a surrogate pair in a key.
     let bodies = [
         format!(r#"{{{head},"params":{big},"id":"big"}}"#),
         format!(r#"{{{head},"id":"big","params":{big}}}"#),
@@ -93,7 +93,7 @@ fn requests_over_the_cap_are_refused_by_their_id_and_skipped() {
             let message = answer["error"]["message"].as_str().unwrap();
             assert!(message.contains("--max-line"), "{message}");
         }
-        // In a batch, or where there is none, no id can be known.
+        // In a batch or a notification there is no id to answer.
         for body in [
             format!("[{}]", bodies[0]),
             format!(r#"{{{head},"params":{big}}}"#),
@@ -101,7 +101,7 @@ fn requests_over_the_cap_are_refused_by_their_id_and_skipped() {
             s.0.raw(&body);
             assert_error(&s.0.null_answer(), -32700, "parse", "too long");
         }
-        // Just under it passes.
+        // A message just below the limit is accepted.
         let text = "y".repeat(60_000);
         assert_eq!(s.0.prompt(&text).summary["text"], text);
         s.lives();
@@ -125,7 +125,7 @@ fn byte_order_mark_before_the_first_message_is_skipped() {
         assert_eq!(s.result(&id)["protocolVersion"], 1);
         s.finish();
     }
-    // An agent's, too.
+    // Also in the output of an agent.
     let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": 1}});
     let script = json!({"initialize": [[{"line": format!("\u{feff}{answer}")}]]});
     let s = Server::ready(&script);
@@ -151,7 +151,7 @@ fn headers_that_lie_do_not_swallow_the_next_message() {
         s.0.send_as(&id, "agent/status", &json!({}));
         s.0.result(&id);
     }
-    // Line ends of both kinds in one header block.
+    // Mixed line ends in one header block.
     for (n, ends) in ["\n\r\n", "\r\n\n", "\n\n"].iter().enumerate() {
         let id = Id(format!("\"ends {n}\""));
         s.0.expect(&id);
@@ -178,7 +178,7 @@ fn half_a_surrogate_pair_in_a_key_does_not_lose_the_id() {
         assert_eq!(s.0.result(&id)["state"], "ready", "{text}");
     }
     s.lives();
-    // An agent's answer to a call, and its requests, keep theirs.
+    // Responses and requests of an agent also keep their ids.
     let line = |line: &str| json!({ "line": line });
     let update = r#"{"jsonrpc":"2.0","\udfff":1,"method":"session/update","params":{"sessionId":"{session}","update":{"sessionUpdate":"odd","\ud800":1}}}"#;
     let asked = r#"{"jsonrpc":"2.0","id":"q","method":"session/nonsense","\ud800":{}}"#;

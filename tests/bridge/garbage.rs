@@ -1,4 +1,4 @@
-//! Agents that write what they should not: it is skipped, counted and never the end of the connection.
+//! Invalid output of agents: it is skipped and counted, and never ends the connection.
 
 use crate::harness::server::Server;
 use crate::harness::steps::{end, say};
@@ -10,7 +10,7 @@ fn faults(s: &mut Server) -> Value {
     s.call("agent/status", &json!({}))["faults"].clone()
 }
 
-/// Text around a piece of garbage; both sides must arrive.
+/// Steps with text before and after a piece of garbage; both texts must arrive.
 fn around(garbage: &Value) -> Vec<Value> {
     vec![
         say("before "),
@@ -187,7 +187,7 @@ fn a_request_over_the_cap_is_answered() {
     }
 }
 
-/// Some agents write the id last; this one would wait for ever.
+/// Some agents write the id last. Without an answer such an agent would wait forever.
 #[test]
 fn a_request_over_the_cap_with_its_id_last_is_answered() {
     let mut s = Server::ready_with(

@@ -1,4 +1,4 @@
-//! The handshakes with the client and with the agent, and what is said when an agent cannot be used.
+//! Handshakes with the client and with the agent, and errors of agents that cannot be used.
 
 use crate::harness::server::{Framing, Server};
 use crate::harness::steps::say;
@@ -110,7 +110,7 @@ fn only_version_1_is_spoken_with_agents() {
         assert_eq!(error["data"]["raw"], answer.to_string());
         s.agent_states(&["starting", "stopping", "disconnected"]);
     }
-    // None of them is in the way of one that can be used.
+    // After these failures another agent can connect.
     s.connect(&json!({}));
 }
 
@@ -168,7 +168,7 @@ fn sign_in_is_asked_for_wherever_the_agent_wants_it() {
         message.starts_with("auth required") && message.contains("Log in with a browser"),
         "{message}"
     );
-    // A refused session does not exist: it can be made once the user has signed in.
+    // A refused session does not exist: it can be created once the user has signed in.
     s.ensure("default");
     let turn = s.prompt("x");
     assert_eq!(turn.summary["errors"][0]["kind"], "authRequired");
@@ -345,7 +345,7 @@ fn calls_out_of_order_are_refused() {
     }
     s.initialize();
 
-    // Nobody gets the demo agent by mistake.
+    // The demo agent never starts by accident.
     let error = s.call_error("session/ensure", &json!({}));
     assert_eq!(error["data"]["kind"], "outOfOrder");
     assert!(error["message"].as_str().unwrap().contains("agent/connect"));
@@ -443,7 +443,7 @@ fn the_agent_gets_the_environment_and_directory_that_are_wished() {
     let env = [("KEPT", "kept"), ("GONE", "was here")];
     let mut s = Server::launch(world, &["--env", "SET=by acpipe"], Framing::Lines, &env);
     s.initialize();
-    // A path is looked up from the agent's own directory; arguments never meet a shell.
+    // The path is relative to the agent's working directory, and no shell expands the arguments.
     s.call(
         "agent/connect",
         &json!({"command": "./agent", "args": ["$HOME; x"], "cwd": dir, "env": {"SET": "by the client", "GONE": null}}),

@@ -1,4 +1,5 @@
-//! Files and terminals that agents request from their client: served by acpipe or by the client, under the policy.
+//! Files and terminals that agents request from their client: served by acpipe or by the client, under the
+//! policy.
 
 mod client;
 mod files;
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
 
-/// The directory of the session, and what lies beside it.
+/// Directory of the session, and a file beside it.
 struct Place {
     world: World,
     project: PathBuf,
@@ -31,7 +32,8 @@ impl Place {
         self.project.join(name).to_str().unwrap().to_owned()
     }
 
-    /// A server whose client can do this, and whose agent takes these steps when it is prompted.
+    /// Starts a server whose client declares these capabilities, and whose agent performs these steps when
+    /// prompted.
     fn serve(self, args: &[&str], client: &Value, steps: &[Value]) -> Server {
         let steps = [steps, &[end("end_turn")]].concat();
         let mut server = Server::launch(self.world, args, Framing::Lines, &[]);
@@ -47,7 +49,8 @@ impl Place {
         server
     }
 
-    /// What the agent is answered by acpipe itself in one turn, and the turn.
+    /// Runs the steps in one turn with files and terminals served by acpipe. Returns the answers that the
+    /// agent received, and the turn.
     fn answers(self, args: &[&str], steps: &[Value]) -> (Vec<Value>, Turn) {
         let args = [&["--serve", "fs,terminal"], args].concat();
         let mut server = self.serve(&args, &json!({}), steps);
@@ -71,7 +74,7 @@ fn terminal(method: &str) -> Value {
     )
 }
 
-/// What an agent was answered, without the ids; errors as their codes.
+/// Returns the answers that the agent received, without ids; errors as their codes.
 fn answers(log: &[Value]) -> Vec<Value> {
     let answer = |message: &Value| match message.get("error") {
         Some(error) => Some(error["code"].clone()),

@@ -1,4 +1,4 @@
-//! What nobody uses is let go, and comes back when somebody does.
+//! Unloading of idle sessions and agents, and their restoration on the next use.
 
 use crate::harness::server::Server;
 use crate::harness::steps::{say, until_cancelled};
@@ -11,7 +11,7 @@ fn offers() -> Value {
         {"sessionCapabilities": {"resume": {}, "close": {}}}}}]])
 }
 
-/// The files of sessions that acpipe has open.
+/// Returns the number of session logs that acpipe has open.
 fn open_logs(s: &Server) -> usize {
     let fds = std::fs::read_dir(format!("/proc/{}/fd", s.pid())).unwrap();
     let files = fds
@@ -22,7 +22,7 @@ fn open_logs(s: &Server) -> usize {
         .count()
 }
 
-/// How many processes of this program live.
+/// Returns the number of living processes of this program.
 fn processes(s: &Server, program: &str) -> usize {
     let alive = s.world.alive();
     alive
@@ -60,7 +60,7 @@ fn an_idle_session_and_its_agent_are_let_go_and_come_back() {
     assert_eq!(messages["messages"].as_array().unwrap().len(), 4);
     let log = s.finish().log;
     assert_eq!(calls(&log, "session/close").len(), 1);
-    // The store does not have them, but the client gave them.
+    // The store does not hold the MCP servers, but the client's last `session/ensure` did.
     assert_eq!(
         calls(&log, "session/resume")[0]["params"]["mcpServers"],
         servers

@@ -1,4 +1,4 @@
-//! Requests that a client serves, and requests whose owner is gone.
+//! Requests that a client serves, and requests that outlive their turn or process.
 
 use super::{Place, answers, ledger, run, terminal, want};
 use crate::harness::FAKE_AGENT;
@@ -21,7 +21,7 @@ fn a_client_that_serves_is_asked_and_its_answers_are_the_agents() {
         want("terminal/release", &json!({"terminalId": "its own"})),
     ];
     let client = json!({"fs": {"readTextFile": true, "writeTextFile": true}, "terminal": true});
-    // What acpipe could do itself is the client's all the same.
+    // The client serves these requests although acpipe could.
     let mut server = place.serve(&["--serve", "fs,terminal"], &client, &steps);
     let prompt = server.send_prompt("default", "go");
     let (id, asked) = server.asked("fs/readTextFile");
@@ -87,7 +87,7 @@ fn what_a_client_was_asked_ends_with_whoever_wanted_it() {
             server.notification("$/cancelRequest"),
             json!({"id": id, "by": by})
         );
-        // Too late.
+        // This answer is too late.
         server.reply(&id, &json!({"content": "x"}));
         server.turn(&prompt);
         let log = server.finish().log;

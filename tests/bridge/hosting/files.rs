@@ -31,7 +31,8 @@ fn files_are_written_and_read() {
         answers,
         [json!({}), content(text), content("two\n"), content("")]
     );
-    // What is allowed by the policy is not asked about, and the agent shows its own tools.
+    // The policy allows these requests, so no approval and no tool call is shown for them. The agent reports
+    // its own tool calls.
     assert_eq!(turn.of("tool-input-available").len(), 0);
 }
 

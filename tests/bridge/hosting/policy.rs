@@ -1,4 +1,4 @@
-//! Policy for files and terminals: what is allowed, denied, asked, shown and stored.
+//! Policy for files and terminals: allowed, denied and asked requests, and how they are shown and stored.
 
 use super::{Place, answers, ledger, run, want};
 use crate::harness::server::Server;
@@ -123,7 +123,7 @@ fn an_answer_under_the_same_id_allows_nothing_else() {
     let session = "{session}";
     let write = json!({"frame": {"jsonrpc": "2.0", "id": "w", "method": "fs/write_text_file",
         "params": {"sessionId": session, "path": path, "content": "x"}}});
-    // To read is allowed by the policy: it is not what the client is asked.
+    // The policy allows reads, so the client is asked only about the write.
     let read = json!({"ask": {"id": "w", "method": "session/request_permission", "params": {
         "sessionId": session, "toolCall": {"toolCallId": "t", "kind": "read", "title": "Read"},
         "options": [{"optionId": "yes", "name": "Yes", "kind": "allow_once"}]}}});

@@ -1,4 +1,4 @@
-//! Terminals that acpipe serves: what they run, their output, and their end.
+//! Terminals that acpipe serves: their commands, output and end.
 
 use super::{Place, answers, run, terminal, want};
 use crate::harness::steps::{tool, tool_change};
@@ -43,7 +43,7 @@ fn the_output_of_a_terminal_is_the_result_of_a_tool_that_reports_no_other() {
         tool("t", &json!({"kind": "execute", "status": "in_progress"})),
         run("printf 'a\\nb'"),
     ];
-    // As Kimi does: the terminal is released before the call ends, which repeats no content.
+    // Order of Kimi: it releases the terminal before the call ends, and the last update repeats no content.
     let kimi = [
         call(&json!({ "content": content })),
         terminal("wait_for_exit"),
@@ -103,13 +103,13 @@ fn a_line_is_for_the_shell_and_only_the_last_of_its_output_is_kept() {
     );
 }
 
-/// What is left behind after a test fails it: see the harness.
+/// The harness fails the test if a process of it survives.
 #[test]
 fn what_is_killed_ends_and_can_be_read() {
     let stubborn = "trap '' TERM; touch deaf; while :; do sleep 1; done";
     let steps = [
         run(stubborn),
-        // One that is killed before it is deaf ends by the first signal.
+        // Before its trap is set, the command would end by the first signal.
         run("until test -e deaf; do sleep 0.01; done"),
         want(
             "terminal/wait_for_exit",
