@@ -1,4 +1,4 @@
-//! Nothing of an agent outlives its purpose, however acpipe, the agent or the keeper between them ends.
+//! No process of an agent is left behind, however acpipe, the agent or the supervisor between them ends.
 
 use crate::harness::server::Server;
 use crate::harness::steps::{end, say};
@@ -11,7 +11,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Processes that an agent leaves: in its group, in a session of their own, without a parent, deaf to SIGTERM.
+/// Processes that an agent leaves behind: in its group, in their own sessions, without a parent, and ignoring
+/// SIGTERM.
 pub fn family() -> Vec<Value> {
     let deaf = r#"trap "" TERM; echo; while :; do sleep 1000; done"#;
     let commands = [
@@ -25,7 +26,8 @@ pub fn family() -> Vec<Value> {
     commands.into_iter().map(spawn).collect()
 }
 
-/// An agent that has a family; a stubborn one is deaf itself, and lives on when its stdin has ended.
+/// Script of an agent that starts a family of processes. A stubborn agent ignores SIGTERM and the end of its
+/// stdin.
 fn script(stubborn: bool) -> Value {
     let mut turn = family();
     turn.extend([
@@ -41,7 +43,8 @@ fn script(stubborn: bool) -> Value {
     script
 }
 
-/// acpipe with an agent in a turn, and its family; `end` ends acpipe.
+/// Starts acpipe with an agent in a turn and the agent's family, lets `end` stop acpipe, and fails if a
+/// process is left.
 fn outlived_by_nobody(stubborn: bool, end: impl FnOnce(&mut Server)) {
     let mut s = Server::ready(&script(stubborn));
     s.send_prompt("default", "go");
@@ -85,7 +88,7 @@ fn an_end_in_order_leaves_nobody() {
                     outlived_by_nobody(stubborn, |s| {
                         end(s);
                         s.ended();
-                        // All was over before.
+                        // No process is left even before the harness waits.
                         assert_eq!(s.world.alive(), [], "stubborn: {stubborn}");
                     });
                 });
@@ -128,14 +131,15 @@ fn a_supervisor_that_is_killed_is_missed_and_nothing_of_its_agent_is_left() {
     s.finish();
 }
 
-/// The supervisors of a test.
+/// Returns the pids of the test's supervisors.
 pub fn supervisors(world: &World) -> Vec<i32> {
     let alive = world.alive().into_iter();
     let supervisors = alive.filter(|(_, line)| line.starts_with("supervise-agent "));
     supervisors.map(|(pid, _)| pid).collect()
 }
 
-/// Waits for acpipe, the supervisor, the agent and its family: the last of them come a little later.
+/// Waits until acpipe, the supervisor, the agent and its family run. The last of them start with a short
+/// delay.
 pub fn await_family(s: &Server) {
     let since = Instant::now();
     while s.world.alive().len() < 9 {
@@ -153,7 +157,7 @@ fn the_status_tells_what_an_agent_has_become() {
     assert_eq!(before["processes"][0]["tree"], 1, "{before}");
     assert!(before["processes"][0]["rssBytes"].as_u64() > Some(100_000));
     s.prompt("go");
-    // Clients that ask at the same time are all answered.
+    // Simultaneous calls are all answered.
     let asked: Vec<_> = (0..20)
         .map(|_| s.send("agent/status", &json!({})))
         .collect();
@@ -205,7 +209,8 @@ fn an_agent_that_leaves_nobody_is_not_waited_for() {
         s.agent_states(&["stopping", "disconnected"]);
         since.elapsed()
     });
-    // One of them is quick, however busy the machine is: the grace for leftovers is 500 ms.
+    // The fastest attempt counts, since the machine may be busy. The grace period for leftover processes is
+    // 500 ms.
     assert!(ends.min() < Some(Duration::from_millis(400)));
     s.finish();
 }

@@ -1,4 +1,5 @@
-//! acpipe is killed anywhere in a conversation: what its client saw is there afterwards, and nothing is done twice.
+//! acpipe is killed at any point of a conversation: everything that its client received is stored, and no
+//! prompt is sent twice.
 
 use crate::harness::server::{Framing, Server};
 use crate::harness::steps::{end, say, think, tool, tool_change};
@@ -8,10 +9,9 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
-/// Turns of the conversation.
 const TURNS: usize = 4;
 
-/// A number that looks random, the same one for the same seed.
+/// Returns a pseudorandom number, the same for the same seed.
 fn scatter(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -19,7 +19,8 @@ fn scatter(seed: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// What the agent starts and would leave behind: in sessions of its own, without a parent, deaf to SIGTERM.
+/// Process that the agent starts and would leave behind: in its own session, without a parent, or ignoring
+/// SIGTERM.
 fn leftovers(seed: u64) -> Value {
     let (mut command, mut setsid) = (vec!["sleep", "1000"], true);
     match seed % 8 {
@@ -62,7 +63,7 @@ fn prompt(turn: usize) -> Value {
     json!({"message": format!("say {turn}"), "turnId": format!("turn{turn}")})
 }
 
-/// How often the agents were prompted for a turn.
+/// Returns how many times agents received the prompt of a turn.
 fn prompted(world: &World, turn: usize) -> usize {
     let text = format!("say {turn}");
     let log = world.log();
@@ -96,7 +97,7 @@ fn kill_once(seed: u64) {
     }
     s.ensure("default");
 
-    // A turn is about 34 messages.
+    // A turn has about 34 messages.
     let limit = s.seen() + usize::try_from(scatter(seed) % (TURNS as u64 * 34)).unwrap();
     let mut answers: Vec<Option<Value>> = Vec::new();
     for turn in 0..TURNS {
@@ -108,7 +109,7 @@ fn kill_once(seed: u64) {
             break;
         }
     }
-    // The moment is the seed's: nothing waits for it.
+    // The seed determines the moment of the kill, not an event.
     thread::sleep(Duration::from_micros(scatter(!seed) % 3000));
     s.kill();
     if let Some(left) = s.world.leak() {

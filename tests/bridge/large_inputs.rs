@@ -1,5 +1,5 @@
-//! Questions about calls with large inputs, made of many small members: they are unreadable, cost no more memory than
-//! a few times their size, and are denied where a rule denies.
+//! Permission requests for calls with large inputs of many small members: such an input counts as unreadable,
+//! needs at most a few times its size in memory, and is denied if a rule may deny it.
 
 use crate::harness::World;
 use crate::harness::server::{Framing, Server};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 const MIB: usize = 1 << 20;
 
-/// The largest memory that acpipe had so far, in bytes.
+/// Returns acpipe's peak memory so far, in bytes.
 fn peak(server: &Server) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -16,7 +16,7 @@ fn peak(server: &Server) -> usize {
     kib.unwrap() * 1024
 }
 
-/// A question about a command, beside which its input has `piece` so often that it is this large.
+/// Steps of a permission request for a command, with an input that repeats `piece` up to `size`.
 fn question(before: &str, piece: &str, after: &str, size: usize) -> Vec<Value> {
     let head = r#"{"jsonrpc":"2.0","id":"q","method":"session/request_permission","params":{"sessionId":"{session}","options":[{"optionId":"y","name":"Yes","kind":"allow_once"},{"optionId":"n","name":"No","kind":"reject_once"}],"toolCall":{"toolCallId":"t","kind":"execute","title":"x","rawInput":"#;
     let many = piece.repeat(64 * 1024 / piece.len());
@@ -24,7 +24,7 @@ fn question(before: &str, piece: &str, after: &str, size: usize) -> Vec<Value> {
         json!({ "partial": format!("{head}{before}") }),
         json!({"repeat": {"times": size / many.len(), "steps": [{ "partial": many }]}}),
         json!({ "partial": format!("{after}}}}}}}\n") }),
-        // Answered after the large one.
+        // Answered after the large request.
         ask(
             &json!({"toolCallId": "u", "kind": "read", "title": "y", "rawInput": {"path": "y"}}),
             &[("y", "allow_once")],
@@ -58,12 +58,12 @@ fn large_input_is_unreadable_and_takes_little_memory() {
         server.prompt("go");
         let used = peak(&server).saturating_sub(idle);
         eprintln!("{piece}: {} MiB for {} MiB", used / MIB, size / MIB);
-        // Beside what grows with it, a debug build takes some for itself.
+        // A debug build needs a fixed amount in addition.
         let most = 4 * size + 8 * MIB;
         assert!(used < most, "{piece}: {} MiB", used / MIB);
         let log = server.finish().log;
         let answer = log.iter().find(|m| m["id"] == "q").unwrap();
-        // What cannot be read may be what the rule denies.
+        // An unreadable input may be what the rule denies.
         assert_eq!(answer["result"]["outcome"]["optionId"], "n", "{piece}");
     }
 }

@@ -1,4 +1,4 @@
-//! Which program is started, and how a login shell helps to find it.
+//! Choice of the program to start, and the login shell's part in it.
 
 use crate::harness::claude as cli;
 use crate::harness::run::Run;
@@ -10,23 +10,23 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What a desktop gives to programs.
+/// `PATH` of programs that a desktop starts.
 const BARE: &str = "/usr/bin:/bin";
 
-/// A login shell that does this first, and leaves a line whenever it is started.
+/// Creates a login shell that runs `does` first, and appends a line to a file at each start.
 fn shell(world: &World, does: &str) -> String {
     let dir = world.dir.display();
     let script = format!("#!/bin/sh\necho once >> '{dir}/asked'\n{does}\neval \"$4\"\n");
     world.executable("login-shell", &script)
 }
 
-/// How often the shell was started.
+/// Returns the number of starts of the shell.
 fn asked(world: &World) -> usize {
     let asked = fs::read_to_string(world.dir.join("asked"));
     asked.unwrap_or_default().lines().count()
 }
 
-/// A directory of programs, `my-agent` one of them.
+/// Creates a directory of programs that contains `my-agent`.
 fn bin(world: &World) -> String {
     let bin = world.dir.join("bin");
     fs::create_dir(&bin).unwrap();
@@ -90,7 +90,7 @@ fn a_script_gets_the_interpreter_that_the_login_shell_knows() {
     assert_eq!(status["program"]["foundBy"], "givenPath");
     assert_eq!(status["program"]["addedPath"], json!([bin]));
     s.agent_states(&["starting", "ready"]);
-    // What it was given comes first.
+    // The given PATH comes first.
     let path = fs::read_to_string(&seen).unwrap();
     assert_eq!(path.trim(), format!("{BARE}:{bin}"));
 }
@@ -104,7 +104,7 @@ fn who_has_what_it_needs_asks_no_shell() {
     s.connect(&json!({}));
     s.waive("agent/state");
     s.call("agent/disconnect", &json!({}));
-    // A PATH of the client's is meant as it is, and a path too.
+    // A PATH from the client is used as it is, and so is a path as the command.
     let cases = [
         json!({"command": "my-agent", "env": {"PATH": "/nowhere"}}),
         json!({"command": "my-agent", "env": {"PATH": null}}),
@@ -156,7 +156,7 @@ fn a_shell_that_is_of_no_help_is_named() {
         let run = run.env("PATH", BARE).env("SHELL", &shell);
         let outcome = run.agent(&["my-agent"]).go().expect(127);
         assert!(outcome.stderr.contains(why), "{does}: {}", outcome.stderr);
-        // Besides what is said while it is waited for.
+        // Wait notices do not count.
         let lines = outcome.stderr.lines();
         let errors = lines.filter(|line| !line.contains("waiting for"));
         assert_eq!(errors.count(), 1, "{}", outcome.stderr);
@@ -182,7 +182,7 @@ fn a_start_can_be_stopped_while_the_shell_is_asked() {
             assert_eq!(s.world.leak(), None);
             continue;
         }
-        // Everything else goes on meanwhile.
+        // Other calls work meanwhile.
         assert_eq!(s.call("agent/status", &json!({}))["state"], "starting");
         if by == "disconnect" {
             s.call("agent/disconnect", &json!({}));

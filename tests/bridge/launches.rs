@@ -1,5 +1,5 @@
-//! acpipe and its supervisors are killed together, by name or one after the other: nothing is left, at the latest when the
-//! next acpipe starts.
+//! acpipe and its supervisors are killed together, by name or one after the other: no process is left, at the
+//! latest after the next start of acpipe.
 
 use crate::harness::run::Run;
 use crate::harness::server::Server;
@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Instant;
 
-/// acpipe with an agent in a turn, and all that this agent started.
+/// Starts acpipe with an agent in a turn, and with the processes that the agent starts.
 fn busy() -> Server {
     let mut turn = family();
     turn.extend([say("x"), json!({"hang": true})]);
@@ -25,7 +25,8 @@ fn busy() -> Server {
     s
 }
 
-/// What `killall`, `pkill` and `pidof` compare with a name: the name of the process, and that of its first argument.
+/// Returns the names that `killall`, `pkill` and `pidof` compare: the name of the process and that of its
+/// first argument.
 fn names(pid: i32) -> [String; 2] {
     let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
     let line = read("cmdline");
@@ -37,7 +38,7 @@ fn names(pid: i32) -> [String; 2] {
     ]
 }
 
-/// Kills acpipe and its supervisors so that none of them can do anything about it.
+/// Kills acpipe and its supervisors. All are stopped first, so none of them can react.
 fn kill_all_of_acpipe(s: &mut Server) {
     let mut all = supervisors(&s.world);
     assert!(!all.is_empty());
@@ -70,7 +71,7 @@ fn await_only(world: &World, pid: i32) {
 fn killing_acpipe_by_its_name_leaves_nothing() {
     let mut s = busy();
     let alive = s.world.alive().into_iter();
-    // As `pkill -9 acpipe` does; `killall` and `pidof` take whole names only.
+    // As `pkill -9 acpipe` does; `killall` and `pidof` match whole names only.
     let named = alive.filter(|(pid, _)| names(*pid).iter().any(|name| name.contains("acpipe")));
     let named: Vec<i32> = named.map(|(pid, _)| pid).collect();
     assert_eq!(named, [s.pid()]);
@@ -137,7 +138,7 @@ fn processes_are_listed_and_ended_on_demand() {
             .all(|p| p["left"] == false && p["acpipe"] == acpipe),
         "{running:?}"
     );
-    // Nothing of an acpipe that lives is ended.
+    // Processes of a running acpipe are not ended.
     assert!(listed(&s.world, &["--end"]).is_empty());
     assert!(s.world.alive().len() >= 9);
 
@@ -146,7 +147,7 @@ fn processes_are_listed_and_ended_on_demand() {
     assert!(left.len() >= 5, "{left:?}");
     assert!(left.iter().all(|p| p["left"] == true), "{left:?}");
     let ended = listed(&s.world, &["--end"]);
-    // The agent may have seen the end of its stdin and gone by itself.
+    // The agent itself may have exited at the end of its stdin.
     assert!(ended.len() >= 5, "{ended:?}");
     assert_eq!(s.world.alive(), []);
     assert!(records(&s.world).is_empty());

@@ -14,7 +14,7 @@ fn question(id: &str, command: &str) -> Value {
     ask(&call, OPTIONS)
 }
 
-/// acpipe with a store that others have too.
+/// Creates a run of acpipe with a common store.
 fn acpipe(world: &World, args: &[&str]) -> Run {
     Run::new(args).env(
         "ACPIPE_STATE_DIR",
@@ -110,7 +110,7 @@ fn decisions_of_all_sessions_are_listed_in_their_order() {
         "{}",
         unknown.stderr
     );
-    // A name is looked up in the directory.
+    // The id is looked up in the sessions of the directory.
     assert_eq!(
         rows(&show(&world, &["a", "--cwd", ".", "--json"]).expect(0)).len(),
         1

@@ -1,4 +1,4 @@
-//! Logs: where they go, what they show, and what they never show.
+//! Logs: their destination, their content, and what they must hide.
 
 use crate::harness::run::Run;
 use crate::harness::server::{Framing, Server};
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-/// Long enough to be a secret, and of no known shape.
+/// Long enough to be treated as a secret, but of no known format.
 const SECRET: &str = "hunter-2-and-3";
 
-/// A turn with a body of each kind.
+/// Script of a turn with a body of each kind.
 fn bodies() -> Value {
     json!({
         "session/new": [[{"stderr": "the-stderr-body"}, {"reply": {"sessionId": "a"}}]],

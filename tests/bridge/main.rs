@@ -1,4 +1,4 @@
-//! Integration tests: the real binary between this test as its client and the scriptable fake agent.
+//! Integration tests: the real binary, with the test as its client and the scriptable fake agents.
 //!
 //! Every server is audited when it ends: see `harness::server`.
 

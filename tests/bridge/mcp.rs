@@ -1,4 +1,5 @@
-//! MCP servers of sessions: checked, filled in, joined by those of a file, and never dropped in silence.
+//! MCP servers of sessions: validation, variables, merging with those of a file, and errors for unsupported
+//! ones.
 
 use crate::harness::server::{Framing, Server};
 use crate::harness::steps::say;
@@ -7,13 +8,13 @@ use serde_json::{Value, json};
 
 const SECRET: &str = "5eCr3t-t0k3n";
 
-/// The answer to `initialize` of an agent that reaches servers so.
+/// Runs of `initialize` for an agent with these MCP capabilities.
 fn reaches(mcp: &Value) -> Value {
     json!([[{"reply": {"protocolVersion": 1, "agentCapabilities": {"loadSession": true, "mcpCapabilities": mcp,
         "sessionCapabilities": {"resume": {}}}}}]])
 }
 
-/// The servers that the agent got with each call of a method.
+/// Returns the servers that the agent received with each call of a method.
 fn given(log: &[Value], method: &str) -> Vec<Value> {
     let calls = calls(log, method);
     let servers = calls
@@ -35,7 +36,7 @@ fn what_an_agent_does_not_reach_is_an_error_and_nothing_is_sent() {
         assert!(message.contains(word), "{message}");
     }
     assert!(!error.to_string().contains(SECRET), "{error}");
-    // Another try is not held to it.
+    // A refused call does not affect the next one.
     let sse = json!([{"name": "docs", "type": "sse", "url": "http://h"}]);
     s.call("session/ensure", &json!({"mcpServers": sse}));
     let want = json!([{"name": "docs", "type": "sse", "url": "http://h", "headers": []}]);
@@ -117,7 +118,7 @@ fn variables_are_those_of_the_agents_environment() {
         {"name": "b", "type": "http", "url": "http://h", "headers": {"Authorization": "Bearer ${TOKEN}"}},
     ]);
     s.call("session/ensure", &json!({"mcpServers": servers}));
-    // Those that the environment gets later are filled in as well.
+    // Changes of the environment apply on the next resume.
     s.call(
         "agent/updateEnvironment",
         &json!({"set": {"TOKEN": "another-token"}}),
@@ -149,7 +150,7 @@ fn variables_are_those_of_the_agents_environment() {
     }
 }
 
-/// A file of servers, one of them of a name that clients take as well.
+/// Writes a file of servers; clients use one of their names, too.
 fn config(world: &World) -> String {
     let text = json!({"mcpServers": {
         "ours": {"command": "from-the-file", "env": {"TOKEN": SECRET}},

@@ -1,4 +1,4 @@
-//! What the Claude Code CLI must not write or do.
+//! Faults of the Claude Code CLI: invalid frames, floods and exits.
 
 use super::deep;
 use crate::harness::claude;
@@ -23,7 +23,7 @@ fn odd_frames_are_passed_over() {
     ];
     for line in lines {
         let mut s = claude::ready(&json!({}));
-        // Readers of its own language may not take what acpipe passes on.
+        // The JSON reader of this test may reject values that acpipe forwards.
         s.allow_gaps("default");
         s.call("session/subscribe", &json!({"chunks": false}));
         let turn = s.steps(&json!([{"delta": "a"}, {"line": line}, {"delta": "b"}]));

@@ -1,11 +1,11 @@
-//! What a client must not do. All it says is there from the start, and at its end acpipe has ended too: the next
-//! client has an acpipe of its own, and finds the sessions as they were.
+//! Faults of clients. The whole input is written at once and acpipe exits at its end, so the next client gets
+//! a new acpipe.
 
 use super::deep;
 use crate::harness::run::Run;
 use serde_json::Value;
 
-/// What acpipe answers to these bytes: each line a message.
+/// Returns acpipe's answers to these bytes after `initialize`, one for each line of output.
 fn answers(said: &[u8]) -> Vec<Value> {
     let hello =
         br#"{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":1}}"#;
@@ -27,7 +27,7 @@ fn answers(said: &[u8]) -> Vec<Value> {
     answers
 }
 
-/// Their codes, those of batches one by one: 0 where it is a result.
+/// Returns the error codes of the answers, with 0 for a result. Answers of a batch count one by one.
 fn codes(answers: &[Value]) -> Vec<i64> {
     let single = |answer: &Value| match answer {
         Value::Array(batch) => batch.clone(),
@@ -44,7 +44,7 @@ fn codes(answers: &[Value]) -> Vec<i64> {
 fn odd_messages_are_answered_each_once() {
     let deep = deep();
     let status = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"agent/status"}}"#);
-    // What is said, and the code of the answer: 0 for a result.
+    // (input, code of the answer: 0 for a result)
     let cases = [
         (deep.clone(), -32600),
         ("[".repeat(100_000), -32700),

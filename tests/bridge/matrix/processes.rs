@@ -1,4 +1,4 @@
-//! What the process of an agent must not do. Each does it once; the next prompt finds an agent as it should be.
+//! Faults of agent processes. Each fault happens once, and the next prompt finds a working agent.
 
 use super::peak;
 use crate::harness::server::{Framing, Server};
@@ -6,10 +6,11 @@ use crate::harness::steps::{end, say};
 use crate::harness::{FAKE_AGENT, World};
 use serde_json::{Value, json};
 
-/// A word of such a shell.
+/// Update of a shell agent with the text `x`.
 const WORD: &str = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}}}"#;
 
-/// A shell that answers two calls as an agent does, then gets a prompt and does this.
+/// Creates a shell script as agent. It answers two calls, reads a prompt and runs `does`; at its next start
+/// it is the fake agent.
 fn shell_agent(world: &World, does: &str) -> String {
     let script = format!(
         r#"#!/bin/sh
@@ -30,7 +31,7 @@ read -r line
     world.executable("agent", &script)
 }
 
-/// A server whose agent is this program.
+/// Starts a server with this program as its agent.
 fn serve(world: World, command: &str) -> Server {
     let mut s = Server::launch(world, &[], Framing::Lines, &[]);
     s.initialize();
@@ -40,7 +41,8 @@ fn serve(world: World, command: &str) -> Server {
     s
 }
 
-/// Where it ends, with which code, and what the call that met it is told.
+/// Each case: the stage at which the agent exits, its exit code, and the kind of the error that the client
+/// receives.
 #[test]
 fn an_agent_may_end_at_every_stage() {
     let exit = |code: i32| json!({"exit": code});
@@ -138,7 +140,7 @@ fn an_empty_file_is_no_agent() {
     assert_eq!(s.prompt("next").summary["text"], "next");
 }
 
-/// Nothing has to be written to it until it is cancelled: then it is found out.
+/// acpipe writes nothing to the agent before the cancel, which reveals the closed pipe.
 #[test]
 fn an_agent_that_closes_its_stdin_is_found_out_by_the_cancel() {
     let world = World::new();
@@ -152,7 +154,7 @@ fn an_agent_that_closes_its_stdin_is_found_out_by_the_cancel() {
     assert_eq!(s.prompt("next").summary["text"], "next");
 }
 
-/// 100 MB on stderr, in lines and in one that never ends: more than acpipe may take.
+/// 100 MB on stderr, as lines and as one endless line: more than acpipe may hold in memory.
 #[test]
 fn a_flood_on_stderr_is_read_and_not_kept() {
     let floods = [
@@ -181,10 +183,10 @@ fn a_flood_on_stderr_is_read_and_not_kept() {
 #[test]
 fn a_line_that_never_ends_is_not_kept() {
     let piece = "x".repeat(64 << 10);
-    // 85 MB: more than acpipe may take.
+    // 85 MB: more than acpipe may hold in memory.
     let flood = json!({"repeat": {"times": 1300, "steps": [{ "partial": piece }]}});
     let mut s = Server::ready_with(
-        // A busy machine may take long to get to the cancel behind it.
+        // A busy machine may need long to process the output before the answer to the cancel.
         &["--max-line", "1000000", "--timeout", "cancel=10m"],
         &json!({"session/prompt": [
             [say("kept"), flood, {"wait": "session/cancel"}, {"line": ""}, end("cancelled")],
@@ -202,7 +204,7 @@ fn a_line_that_never_ends_is_not_kept() {
     assert_eq!(s.prompt("next").summary["text"], "next");
 }
 
-/// Half a message, and no more: a cancel ends the wait for the rest.
+/// The agent writes half a message and stops: a cancel ends the wait for the rest.
 #[test]
 fn half_a_line_keeps_nobody_who_cancels() {
     let world = World::new();
@@ -225,12 +227,12 @@ fn half_a_line_keeps_nobody_who_cancels() {
         turn.summary
     );
     assert_eq!(turn.summary["text"], "kept");
-    // Half an answer is none: another process takes the prompt.
+    // Half an answer is not an answer, so another process gets the prompt.
     s.waive("agent/state");
     assert_eq!(s.prompt("next").summary["text"], "next");
 }
 
-/// The agent ends, and what it leaves behind has its pipes and goes on talking.
+/// The agent exits, while a process that it started holds its pipes and continues to write.
 #[test]
 fn who_goes_on_talking_for_an_agent_that_ended_is_ended() {
     for (how, stubborn) in [("", ""), ("setsid ", ""), ("setsid ", "trap '' TERM; ")] {

@@ -1,11 +1,12 @@
-//! What an ACP agent must not write: none of it ends anything but, at most, its own turn.
+//! Invalid messages of ACP agents: none of them ends more than its own turn.
 
 use super::deep;
 use crate::harness::server::Server;
 use crate::harness::steps::{end, say};
 use serde_json::{Value, json};
 
-/// A server whose client wants no chunks: readers of its own language may not take what acpipe passes on.
+/// Starts a server whose client receives no chunks, since the JSON reader of this test may reject values that
+/// acpipe forwards.
 fn without_chunks(runs: &[Vec<Value>]) -> Server {
     let mut s = Server::start(&[]);
     s.allow_gaps("default");
@@ -21,14 +22,13 @@ fn line(text: impl Into<String>) -> Value {
     json!({ "line": text })
 }
 
-/// A `session/update` with this update.
 fn update(update: &str) -> Value {
     line(format!(
         r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{{session}}","update":{update}}}}}"#
     ))
 }
 
-/// Each of these in the middle of a turn, which is as if nothing had happened.
+/// Sends each piece in the middle of a turn, and checks that it has no effect.
 fn are_passed_over(pieces: &[Value]) {
     let around = |piece: &Value| vec![say("before "), piece.clone(), say("after"), end("end_turn")];
     let runs: Vec<Vec<Value>> = pieces.iter().map(around).collect();
@@ -152,7 +152,7 @@ fn answers_to_what_was_never_asked_are_no_harm() {
     are_passed_over(&pieces.collect::<Vec<_>>());
 }
 
-/// How the answer to a prompt may be, and how its turn ends.
+/// Each case: members of the answer to a prompt, and the kind of the turn's error (empty for none).
 #[test]
 fn a_prompt_is_answered_whatever_the_answer_is() {
     let deep = deep();
@@ -248,6 +248,6 @@ fn a_flood_of_tiny_lines_is_counted_and_the_turn_goes_on() {
     let want = json!({"malformed": 150_000, "blank": 50_000, "invalidUtf8": 0, "tooLong": 0});
     assert_eq!(faults, want);
     assert_eq!(s.prompt("next").summary["text"], "next");
-    // A word for each would be a flood of its own.
+    // A log line for each fault would be another flood.
     assert!(s.finish().stderr.len() < 100_000);
 }
