@@ -170,7 +170,7 @@ fn acpipe_may_be_killed_anywhere() {
     (0..12).for_each(kill_once);
 }
 
-/// `KILLS=200 cargo test --test hub kills -- --ignored`
+/// `KILLS=200 cargo test --test bridge kills -- --ignored`
 #[test]
 #[ignore = "takes minutes"]
 fn acpipe_may_be_killed_anywhere_at_length() {

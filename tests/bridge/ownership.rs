@@ -1,4 +1,4 @@
-//! Whose a session is: it is found by name and directory, and goes on with the agent that had it.
+//! Ownership of sessions: a session is found by name and directory, and continues with its agent.
 
 use crate::harness::run::Run;
 use crate::harness::server::{Framing, Server};
@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::symlink;
 
-/// A directory in the world, and its path.
+/// Creates a directory in the world and returns its path.
 fn directory(world: &World, name: &str) -> String {
     let dir = world.dir.join(name);
     fs::create_dir(&dir).unwrap();
     dir.to_str().unwrap().to_owned()
 }
 
-/// An agent that resumes whatever it is asked for.
+/// Script of an agent that resumes every session.
 fn resuming() -> Value {
     json!({
         "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
@@ -26,7 +26,7 @@ fn resuming() -> Value {
     })
 }
 
-/// The directory of the last session that the agent was asked for, and by which method.
+/// Returns method and directory of the last call that opened a session.
 fn opened(log: &[Value]) -> (&str, &str) {
     let asked = log
         .iter()
@@ -49,7 +49,7 @@ fn a_name_means_another_session_in_each_directory() {
     let second = run(&b, "in b");
     assert_eq!(opened(&second.log), ("session/new", b.as_str()));
     assert!(second.stderr.contains(&a), "{}", second.stderr);
-    // The same directory, written in other ways.
+    // The same directory under other paths.
     let link = home.world.dir.join("link");
     symlink(&b, &link).unwrap();
     for dir in [
@@ -80,7 +80,7 @@ fn a_name_means_another_session_in_each_directory() {
         .expect(0);
     assert_eq!(opened(&there.log), ("session/resume", b.as_str()));
     assert!(there.stderr.contains(&b), "{}", there.stderr);
-    // Both directories are named where they differ.
+    // If the directories differ, the error names both.
     let wrong = home
         .run(&["--cwd", &a, "--session", full, "go"])
         .go()
@@ -130,7 +130,7 @@ fn the_default_session_is_another_one_in_each_directory() {
         (&json!("default"), &json!(a))
     );
     s.prompt("in a");
-    // An app as the README has it, in another project. Agents give each session an id of its own.
+    // An app as in the README, in another project. Real agents use a different id for each session.
     let mut script = resuming();
     script["session/new"] = json!([[{"reply": {"sessionId": "in b"}}]]);
     let script = s.world.script(&script);
@@ -144,7 +144,7 @@ fn the_default_session_is_another_one_in_each_directory() {
         (&in_b["cwd"], &in_b["recovery"]["memory"]),
         (&json!(b), &json!("none"))
     );
-    // Calls without an id mean the default session that was ensured last.
+    // Calls without an id mean the default session of the last `session/ensure`.
     let turn = s.send("session/prompt", &json!({"message": "in b"}));
     assert_eq!(s.turn(&turn).summary["sessionId"], json!(id));
     for same in [
@@ -164,7 +164,7 @@ fn the_default_session_is_another_one_in_each_directory() {
         (&json!("default"), &json!("resume"))
     );
     assert_eq!(s.prompt("in a again").summary["sessionId"], "default");
-    // Other ids are global: another directory is an error that names both.
+    // Other ids are global: a different directory is an error that names both.
     let error = s.call_error("session/ensure", &json!({"sessionId": id, "cwd": a}));
     assert_eq!(
         (&error["data"]["kind"], &error["data"]["field"]),
@@ -257,7 +257,7 @@ fn a_session_goes_on_with_its_own_agent_where_none_is_named() {
             assert!(!outcome.stderr.contains("demo"), "{}", outcome.stderr);
         }
     }
-    // A name without an agent: the demo agent does not get it.
+    // A new session without an agent is not given to the demo agent.
     let nobody = home
         .acpipe(&["run", "-q", "--session", "new", "go"])
         .go()
@@ -275,7 +275,7 @@ fn a_session_goes_on_with_its_own_agent_where_none_is_named() {
 #[test]
 fn an_agent_of_which_the_words_are_not_known_must_be_named() {
     let home = Home::answering();
-    // As an earlier version stored it: "agent acp".
+    // As earlier versions stored it: "agent acp" in one string.
     home.store("old", "2020-01-01T10:00:00.000Z");
     let log = fs::read_to_string(home.log("old")).unwrap();
     fs::write(home.log("old"), log.replace(r#""/p""#, r#""/""#)).unwrap();
@@ -309,7 +309,7 @@ fn the_demo_agent_goes_on_with_its_own_session_and_no_other() {
     s.ensure("mine");
     let turn = s.send_prompt("mine", "one");
     s.turn(&turn);
-    // Nobody names an agent: a prompt starts the one that had the session.
+    // Without a named agent, a prompt starts the session's own agent.
     let mut s = s.restart(&[]);
     s.initialize();
     s.waive("agent/state");
@@ -317,7 +317,7 @@ fn the_demo_agent_goes_on_with_its_own_session_and_no_other() {
     assert_eq!(s.turn(&turn).summary["text"], "answer");
     assert_eq!(s.call("agent/status", &json!({}))["state"], "ready");
     s.call("agent/disconnect", &json!({}));
-    // The client starts the demo agent.
+    // The client explicitly connects the demo agent.
     s.call("agent/connect", &json!({}));
     for (method, params) in [
         ("session/ensure", json!({"sessionId": "mine"})),
@@ -341,7 +341,7 @@ fn the_demo_agent_goes_on_with_its_own_session_and_no_other() {
     s.finish();
 }
 
-/// A run with this program and script, and the receipt of its session.
+/// Runs a prompt with this program and script. Returns the session's receipt, the agent's log and stderr.
 fn run_with(home: &Home, program: &str, script: &str, text: &str) -> (Value, Vec<Value>, String) {
     let run: Run = home.acpipe(&["run", "--session", "mine", "-o", "chunks", text]);
     let outcome = run.agent(&[program, script]).go().expect(0);
@@ -355,7 +355,7 @@ fn run_with(home: &Home, program: &str, script: &str, text: &str) -> (Value, Vec
 fn an_agent_keeps_its_memory_whatever_its_arguments_and_who_comes_between() {
     let home = Home::answering();
     let [one, two] = [(); 2].map(|()| home.world.script(&resuming()));
-    // Another program, by its name.
+    // Another program, identified by its name.
     let other = home.world.dir.join("other-agent");
     symlink(FAKE_AGENT, &other).unwrap();
     let other = other.to_str().unwrap();

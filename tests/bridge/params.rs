@@ -1,11 +1,11 @@
-//! Unknown fields of what a client sends.
+//! Unknown fields in client messages.
 
 use crate::harness::World;
 use crate::harness::server::{Framing, Server};
 use crate::harness::steps::{ask, end, say, tool, tool_change};
 use serde_json::{Value, json};
 
-/// Asserts that a call is refused because of this field, with these words.
+/// Asserts that a call is refused because of this field, and that the message contains `words`.
 fn refused(s: &mut Server, method: &str, params: &Value, field: &str, words: &str) {
     let error = s.call_error(method, params);
     assert_eq!(error["code"], -32602, "{error}");

@@ -1,4 +1,5 @@
-//! acpipe is stopped for longer than a limit (SIGSTOP, a frozen container): nothing is given up for that.
+//! acpipe is stopped for longer than a timeout (SIGSTOP, a frozen container): no timeout expires because of
+//! that.
 
 use crate::harness::server::{Framing, Server};
 use crate::harness::steps::{end, say};
@@ -7,10 +8,10 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Longer than the limits of these tests.
+/// Longer than the timeouts of these tests.
 const PAUSE: Duration = Duration::from_millis(2500);
 
-/// Stops these processes for longer than the limits; this is what is tested, and waits for nothing.
+/// Stops these processes for longer than the timeouts. The pause is what is tested, so it is a fixed time.
 fn pause(pids: &[i32]) {
     for pid in pids {
         signal(*pid, Signal::STOP);
@@ -21,7 +22,7 @@ fn pause(pids: &[i32]) {
     }
 }
 
-/// What the agent writes goes on while acpipe is stopped, or comes once both go on.
+/// Runs a turn across a pause. The agent continues to write while acpipe is stopped, or both are stopped.
 fn a_turn_goes_on(args: &[&str], with_agent: bool) {
     let steps = [say("a"), json!({"sleep": 300}), say("b"), end("end_turn")];
     let mut server = Server::ready_with(args, &json!({"session/prompt": [steps]}));

@@ -1,4 +1,4 @@
-//! ACP agents with a process for each session.
+//! ACP agents with one process for each session.
 
 use crate::harness::server::Server;
 use crate::harness::steps::{ask, end, say, until_cancelled};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-/// Connected so; each process names its session as the first, the second, …
+/// Connects such an agent. Its processes name their sessions `one`, `two`, … in order of creation.
 fn connected(script: &Value) -> Server {
     let mut s = Server::initialized(&[]);
     let names = ["one", "two", "three", "four"].map(|name| {
@@ -39,7 +39,7 @@ fn agents(s: &Server) -> Vec<i32> {
     agents.map(|(pid, _)| *pid).collect()
 }
 
-/// Waits until so many processes of the agent live.
+/// Waits until exactly this many processes of the agent live.
 fn await_agents(s: &Server, count: usize) -> BTreeSet<i32> {
     let since = Instant::now();
     loop {
@@ -56,7 +56,7 @@ fn await_agents(s: &Server, count: usize) -> BTreeSet<i32> {
 fn sessions_have_processes_of_their_own_that_are_opened_after_their_handshake() {
     let [wait, stop] = until_cancelled();
     let mut s = connected(&json!({"session/prompt": [[say("{session}"), wait, stop]]}));
-    // The handshake's own has the first session.
+    // The process of the handshake serves the first session.
     s.ensure("a");
     assert_eq!(agents(&s).len(), 1);
     s.ensure("b");
@@ -104,7 +104,7 @@ fn a_crash_concerns_its_session_alone() {
     s.await_chunk("a", |c| c["type"] == "start");
     let other = s.send_prompt("b", "go");
     s.await_chunk("b", |c| c["type"] == "start");
-    // A prompt that waits behind it has the next process.
+    // A prompt queued behind the crashed turn goes to the next process.
     let next = s.send_prompt("a", "next");
     s.call("session/cancel", &json!({"sessionId": "a"}));
     assert_eq!(s.turn(&prompt).summary["stopReason"], "cancelled");
@@ -129,7 +129,7 @@ fn all_may_end_and_the_agent_goes_on() {
         signal(pid, Signal::KILL);
     }
     await_agents(&s, 0);
-    // acpipe hears of it a little later.
+    // acpipe notices the exits a little later.
     let since = Instant::now();
     while s.call("session/get", &json!({"sessionId": "b"}))["state"] != "resting" {
         assert!(since.elapsed() < LIMIT);
@@ -139,7 +139,7 @@ fn all_may_end_and_the_agent_goes_on() {
     assert_eq!(turn.summary["text"], "back");
     assert_eq!(turn.one("data-recovery")["data"]["rung"], "resume");
     assert_eq!(agents(&s).len(), 1);
-    // Whoever lists may be the first to need one.
+    // A listing may be the first call that needs a process.
     s.call("session/close", &json!({"sessionId": "b"}));
     await_agents(&s, 0);
     s.call("session/list", &json!({"agent": true}));

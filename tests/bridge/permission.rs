@@ -1,4 +1,5 @@
-//! Permission questions: answered at once, by kind, and never with an option that was not offered.
+//! Permission requests: answered by policy according to the kind of option, and never with an option that was
+//! not offered.
 
 use crate::harness::server::{Server, Turn};
 use crate::harness::steps::{ask, end, say, tool_change, until_cancelled};
@@ -16,7 +17,7 @@ fn tool() -> Value {
     json!({"toolCallId": "t", "title": "Write", "kind": "edit", "rawInput": {"a": 1}})
 }
 
-/// The answers that the agent got, in order.
+/// Returns the answers that the agent received, in order.
 fn answers(log: &[Value]) -> Vec<&Value> {
     log.iter().filter(|m| m.get("result").is_some()).collect()
 }
@@ -31,7 +32,7 @@ fn cancelled() -> Value {
 
 type Options = &'static [(&'static str, &'static str)];
 
-/// (options as id and kind, answer when approving and whether that approves, answer when denying)
+/// (options as id and kind, answer when approving, whether that answer approves, answer when denying)
 const TABLE: &[(Options, Option<&str>, bool, Option<&str>)] = &[
     (
         &[("y", "allow_once"), ("n", "reject_once")],
@@ -129,7 +130,7 @@ fn check_table(deny: bool) {
         );
         let result = &turn.summary["toolResults"][0];
         assert_eq!(result["isError"], !approved, "{options:?}");
-        // What the tool did although it was refused is told beside it.
+        // Updates of a refused call are reported separately.
         assert_eq!(turn.of("data-tool-call").len(), usize::from(!approved));
         assert_eq!(turn.summary["isError"], false);
     }
@@ -269,7 +270,7 @@ fn two_questions_about_one_call() {
         end("end_turn"),
     ]]}));
     let turn = s.prompt("go");
-    // The AI SDK knows one approval a call; the second is told as data.
+    // The AI SDK has one approval for each call; the second request is sent as data.
     assert_eq!(turn.of("tool-approval-request").len(), 1);
     assert_eq!(turn.of("data-permission").len(), 4);
     assert_eq!(turn.summary["toolResults"][0]["result"], "done");

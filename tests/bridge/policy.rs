@@ -1,4 +1,4 @@
-//! Rules of a configuration and lists of sessions, held over what a real agent asks.
+//! Rules of a configuration and tool lists of sessions, applied to requests of a real agent.
 
 use crate::harness::chosen_options;
 use crate::harness::run::Run;
@@ -9,7 +9,7 @@ use std::fs;
 
 const OPTIONS: &[(&str, &str)] = &[("y", "allow_once"), ("n", "reject_once")];
 
-/// A turn in which the agent asks whether it may run these lines, one after the other.
+/// Script of a turn in which the agent requests permission for these command lines, one after the other.
 fn asking(lines: &[&str]) -> Value {
     let steps = lines.iter().enumerate().flat_map(|(n, line)| {
         let id = format!("t{n}");
@@ -129,7 +129,7 @@ fn lists_of_tools_hold_for_acp_agents() {
     ]);
     let outcome = run.script(&asking(LINES)).arg("go").go().expect(0);
     assert_eq!(chosen_options(&outcome.log), ["y", "n", "n"]);
-    // The run ends well, and yet something was not done.
+    // The run succeeds, although tools were refused.
     let wanted = "acpipe: the policy refused the agent 2 tools: disallowedTools \"Bash(git push:*)\"; permissions \"deny\"";
     assert!(outcome.stderr.contains(wanted), "{}", outcome.stderr);
 

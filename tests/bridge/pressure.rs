@@ -1,7 +1,7 @@
-//! Much more than fits anywhere: what memory it takes, that nothing of it is lost, and that nobody waits for ever.
+//! Data far larger than all buffers: memory stays bounded, nothing is lost, and no process waits forever.
 //!
-//! The large forms, with figures for `docs/internals/performance.md`:
-//! `cargo test --release --test hub pressure -- --ignored --nocapture --test-threads 1`
+//! The large tests, with figures for `docs/internals/performance.md`: `cargo test --release --test bridge
+//! pressure -- --ignored --nocapture --test-threads 1`
 
 mod structured;
 
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
 
-/// A client that keeps nothing of what it reads, and reads when it is told to.
+/// Client that keeps nothing of what it reads, and reads only on demand.
 struct Client {
     world: World,
     child: Child,
@@ -24,7 +24,7 @@ struct Client {
 }
 
 impl Client {
-    /// Connected to the fake agent with this script, with the session `default`.
+    /// Starts acpipe with the fake agent and this script, and opens the session `default`.
     fn new(args: &[&str], script: &Value) -> Self {
         let world = World::new();
         let path = world.script(script);
@@ -53,7 +53,7 @@ impl Client {
         writeln!(self.stdin, "{call}").unwrap();
     }
 
-    /// Reads up to the answer to a call, and hands over the text of the chunks on the way.
+    /// Reads up to the answer to a call, and passes the text of the chunks before it to `text`.
     fn read_to(&mut self, id: u32, mut text: impl FnMut(&str)) -> Value {
         let mut line = String::new();
         loop {
@@ -70,7 +70,7 @@ impl Client {
         }
     }
 
-    /// Reads up to the answer to a call, and parses nothing else.
+    /// Reads up to the answer to a call without parsing other messages.
     fn read_to_raw(&mut self, id: u32) -> Value {
         let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"#);
         let mut line = String::new();
@@ -83,7 +83,7 @@ impl Client {
         }
     }
 
-    /// Reads up to an answer to what has no usable id.
+    /// Reads up to an error answer with the id `null`.
     fn read_to_error(&mut self) -> Value {
         let mut line = String::new();
         loop {
@@ -104,7 +104,7 @@ impl Client {
         }
     }
 
-    /// A figure of acpipe's memory, in bytes.
+    /// Returns a memory figure of acpipe's `/proc` status, in bytes.
     fn memory(&self, figure: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|l| l.strip_prefix(figure)).unwrap();
@@ -112,7 +112,7 @@ impl Client {
         kib.parse::<u64>().unwrap() * 1024
     }
 
-    /// The most memory that it had so far.
+    /// Returns acpipe's peak memory so far, in bytes.
     fn peak(&self) -> u64 {
         self.memory("VmHWM")
     }
@@ -125,7 +125,6 @@ impl Client {
     }
 }
 
-/// In words.
 fn mib(bytes: u64) -> String {
     format!("{}.{} MiB", bytes / MIB, bytes % MIB * 10 / MIB)
 }
@@ -134,10 +133,11 @@ fn tell(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// The agent says `bytes`, in numbered pieces, and nobody reads; with `cancelled` the client cancels meanwhile.
+/// Lets the agent write `bytes` of text in numbered pieces while the client does not read; with `cancelled`
+/// the client cancels meanwhile.
 ///
-/// The agent has to write all of it before it answers the cancel, for which it has 5 s while it is heard: a debug
-/// build is too slow for that.
+/// The agent must write all of it before it answers the cancel. It has 5 s for that, counted while acpipe
+/// reads its output: a debug build is too slow.
 fn a_stopped_reader(bytes: u64, cancelled: bool, args: &[&str]) {
     let piece = 8 * 1024;
     let times = bytes / piece;
@@ -163,7 +163,7 @@ fn a_stopped_reader(bytes: u64, cancelled: bool, args: &[&str]) {
     }
     let stopped = client.memory("VmRSS");
     let begun = Instant::now();
-    // Whatever the pieces are cut into: the words between the blanks.
+    // Deltas may be merged or split, so the numbers are parsed between blanks.
     let (mut said, mut next, mut number) = (0_u64, 0_u64, String::new());
     let mut hear = |text: &str| {
         for c in text.chars() {
@@ -179,7 +179,7 @@ fn a_stopped_reader(bytes: u64, cancelled: bool, args: &[&str]) {
         }
     };
     if cancelled {
-        // It was answered before anything was read.
+        // The cancel was handled before the client read anything.
         let answer = client.read_to(4, &mut hear);
         assert_eq!(answer["result"]["cancelled"], true);
     }
@@ -200,7 +200,7 @@ fn a_stopped_reader(bytes: u64, cancelled: bool, args: &[&str]) {
         mib(peak),
         begun.elapsed(),
     ));
-    // A debug build alone takes more than twenty when idle.
+    // An idle debug build alone takes more than 20 MiB.
     assert!(peak < idle + 48 * MIB, "{peak}");
     client.finish();
 }
@@ -227,10 +227,11 @@ fn a_gigabyte_at_a_stopped_reader_where_nothing_is_stored() {
     a_stopped_reader(1024 * MIB, true, &["--persist", "never"]);
 }
 
-/// The size of a frame that passes: less where the test itself is slow, but more than a session in memory keeps.
+/// Size of a huge message: smaller in debug builds, where the test itself is slow, but larger than the part
+/// of a session that acpipe keeps in memory.
 const FRAME: u64 = if cfg!(debug_assertions) { 34 } else { 60 } * MIB;
 
-/// How much memory a frame takes at most while it passes: so many times its size.
+/// Asserts that a huge message took at most three times its size in memory.
 fn assert_ratio(client: &Client, idle: u64, what: &str) {
     let took = client.peak().saturating_sub(idle);
     let percent = took * 100 / FRAME;
@@ -239,11 +240,11 @@ fn assert_ratio(client: &Client, idle: u64, what: &str) {
         mib(FRAME),
         mib(took),
     ));
-    // Beside the frame there are a few buffers, and as much of the text as a summary has.
+    // In addition to the message there are a few buffers, and the part of the text that a summary holds.
     assert!(took <= 3 * FRAME + MIB, "{percent} %");
 }
 
-/// What the agent says in one line, in the field of an update.
+/// Step that writes an update in one line, with `HUGE` replaced by `bytes` characters.
 fn huge_update(bytes: u64, update: &str) -> Value {
     let (before, after) = update.split_once("HUGE").unwrap();
     let prefix = format!(
@@ -255,7 +256,7 @@ fn huge_update(bytes: u64, update: &str) -> Value {
 const WORDS: &str =
     r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"HUGE"}}"#;
 
-/// The agent says one huge thing; a client that reads gets it whole.
+/// Lets the agent send one huge update; a client that reads receives it complete.
 fn a_frame_of_the_agent(what: &str, update: &str, args: &[&str]) {
     let script = json!({"session/prompt": [[say("a"), huge_update(FRAME, update), say("z"), end("end_turn")]]});
     let mut client = Client::new(args, &script);
@@ -311,7 +312,7 @@ fn a_huge_prompt_passes_in_three_times_its_size() {
     client.finish();
 }
 
-/// Over the cap, a frame concerns nobody but its own call.
+/// A message over the limit affects only its own call.
 #[test]
 fn what_is_over_the_cap_fails_alone() {
     let script = json!({"session/prompt": [
@@ -341,7 +342,7 @@ fn what_is_over_the_cap_fails_alone() {
     client.finish();
 }
 
-/// Who asks and does not read is refused after a while; what has an effect is heard all the same.
+/// Reading calls are refused while too many answers are unread; calls with an effect are still handled.
 #[test]
 fn answers_do_not_pile_up() {
     let words = "x".repeat(8000);

@@ -1,4 +1,4 @@
-//! Chunk profiles: what clients of older majors of the AI SDK get.
+//! Chunk profiles: chunks for clients with older major versions of the AI SDK.
 
 use crate::harness::run::Run;
 use crate::harness::server::{Framing, Server, Turn};
@@ -6,7 +6,7 @@ use crate::harness::steps::{ask, end, say, think, tool, tool_change};
 use crate::harness::{FAKE_AGENT, World};
 use serde_json::{Value, json};
 
-/// A bit of everything that an older major does not know.
+/// Script with every feature that an older major version lacks.
 fn script() -> Value {
     let options = [("n", "reject_once")];
     let image = json!({"type": "image", "mimeType": "image/png", "data": "QUJD"});
@@ -55,12 +55,12 @@ fn check(major: u32, turn: &Turn) {
         let told = calls.iter().any(|c| c.get(field).is_some());
         assert_eq!(told, major > 5, "{major}: {field} in {calls:?}");
     }
-    // What the fields cannot say, data does.
+    // A title without a field in the profile is sent as data.
     let told = turn.chunks.iter().any(|c| {
         c["title"] == "first" || (c["type"] == "data-tool-call" && c["data"]["title"] == "first")
     });
     assert!(told, "{major}: {:?}", turn.of("data-tool-call"));
-    // The summary is the same whatever the chunks are.
+    // The summary does not depend on the profile.
     assert_eq!(turn.summary["text"], "done");
     let results = &turn.summary["toolResults"];
     assert_eq!(results[0]["result"], "out", "{major}");
@@ -79,7 +79,7 @@ fn every_major_gets_what_it_knows() {
         let (told, turn) = play(&[], &action);
         assert_eq!(told, major);
         check(major, &turn);
-        // The same by the command line; the client's own action comes first.
+        // The command line also sets the profile; the client's own value takes precedence.
         let (told, turn) = play(&["--chunk-profile", &name], &json!({"protocolVersion": 1}));
         assert_eq!(told, major);
         check(major, &turn);
@@ -119,7 +119,7 @@ fn runs_have_profiles_too() {
     assert!(chunks.iter().any(|c| c["type"] == "data-tool-call"));
 }
 
-/// Asks for the permission of the call `t`, and runs it where it has it.
+/// Script of an agent that requests permission for the call `t` and then completes it.
 fn asked_script() -> Value {
     let options = [("y", "allow_once"), ("n", "reject_once")];
     let call = json!({"toolCallId": "t", "kind": "execute", "rawInput": {"command": "ls"}});
@@ -130,7 +130,7 @@ fn asked_script() -> Value {
     ]]})
 }
 
-/// A client of this major that is asked.
+/// Starts a server whose client uses this profile and declares permissions.
 fn asked_client(major: u32) -> Server {
     let mut s = Server::start(&["--permissions", "ask"]);
     let capabilities = json!({"permissions": true});
@@ -152,7 +152,7 @@ fn a_client_that_is_asked_gets_the_request_where_its_major_has_it() {
         let mut s = asked_client(major);
         let prompt = s.send_prompt("default", "go");
         let (id, asked) = s.asked("permission/request");
-        // A client that joins while the question is open sees it too.
+        // A replay while the request is open contains it, too.
         let replayed = s.call("session/replay", &json!({"afterSeq": 0}));
         let replayed: Vec<&Value> = replayed["entries"]
             .as_array()
@@ -186,7 +186,7 @@ fn a_client_that_is_asked_gets_the_request_where_its_major_has_it() {
         assert_eq!(denied.len(), usize::from(major > 5), "{major}");
         let failed = turn.of("tool-output-error");
         assert_eq!(failed.len(), usize::from(major == 5), "{major}");
-        // What is decided is replayed without the request in 6, since no chunk says how.
+        // In profile 6 a replay omits the requests of decided approvals, since no chunk holds the decision.
         let replayed = s.call("session/replay", &json!({"afterSeq": 0}));
         let replayed = replayed["entries"].as_array().unwrap().iter();
         let replayed = replayed.filter(|entry| entry["chunk"]["type"] == "tool-approval-request");

@@ -1,4 +1,4 @@
-//! Prompts of a run: from words, files and stdin, in any encoding, and with files attached.
+//! Prompts of a run: from arguments, files and stdin, in any encoding, and with attached files.
 
 use crate::harness::run::{Outcome, Run};
 use crate::harness::steps::{end, say};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0";
 
-/// An agent that takes this.
+/// Script of an agent with these prompt capabilities.
 fn agent(takes: &Value) -> Value {
     json!({
         "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {"promptCapabilities": takes}}}]],
@@ -15,7 +15,7 @@ fn agent(takes: &Value) -> Value {
     })
 }
 
-/// The prompt that the agent got.
+/// Returns the prompt that the agent received.
 fn prompt(outcome: &Outcome) -> Value {
     calls(&outcome.log, "session/prompt")[0]["params"]["prompt"].clone()
 }
@@ -115,13 +115,13 @@ fn files_are_attached_in_the_form_that_the_agent_takes() {
     assert_eq!(blocks[2]["type"], "resource");
     assert_eq!(blocks[2]["resource"]["text"], "# notes");
     assert_eq!(blocks[2]["resource"]["mimeType"], "text/markdown");
-    // Without a word: the file is the prompt.
+    // Without text the file is the whole prompt.
     let alone = Run::new(&["run", "--attach", image])
         .script(&all)
         .go()
         .expect(0);
     assert_eq!(prompt(&alone).as_array().unwrap().len(), 1);
-    // An agent that embeds nothing is told where the file is.
+    // An agent without embedded context receives a link to the file.
     let none = agent(&json!({}));
     let linked = Run::new(&["run", "look", "--attach", &notes])
         .script(&none)
@@ -137,7 +137,7 @@ fn files_are_attached_in_the_form_that_the_agent_takes() {
         link["uri"].as_str().unwrap().starts_with("file:///"),
         "{link}"
     );
-    // The same for an image, with a note.
+    // Likewise for an image, with a note.
     let linked = Run::new(&["run", "look", "--attach", image])
         .script(&none)
         .go()

@@ -1,5 +1,5 @@
-//! What agents ask their user: forms and addresses by `elicitation/create`, plans by a change of the mode. No policy
-//! answers in his place.
+//! Elicitations: forms and URLs by `elicitation/create`, plans by a permission request for a mode switch. No
+//! policy answers a form or a URL in the user's place.
 
 use crate::harness::calls;
 use crate::harness::server::{Server, Turn};
@@ -16,7 +16,7 @@ fn elicit(params: &Value) -> Value {
     json!({"ask": {"method": "elicitation/create", "params": params}})
 }
 
-/// A server whose client answers questions, and nothing else.
+/// Starts a server whose client declares questions, and nothing else.
 fn asking(args: &[&str], steps: &[Value]) -> Server {
     declaring(&json!({"questions": true}), args, steps)
 }
@@ -38,7 +38,7 @@ fn question(turn: &Turn) -> Value {
 fn what_the_user_fills_in_is_the_answer() {
     let call = tool("t", &json!({"title": "Ask", "kind": "other"}));
     let steps = [call, elicit(&form()), end("end_turn")];
-    // Whatever the policy would say.
+    // Under every policy.
     for policy in ["approve", "deny"] {
         let mut server = asking(&["--permissions", policy], &steps);
         let prompt = server.send_prompt("default", "go");
@@ -53,7 +53,7 @@ fn what_the_user_fills_in_is_the_answer() {
         assert_eq!(asked["deadlineMs"], 300_000);
         let content = json!({"name": "Ada", "password": "hush"});
         server.reply(&id, &json!({"action": "accept", "content": content}));
-        // Once more changes nothing.
+        // A second answer is ignored.
         server.reply(&id, &json!({"action": "cancel"}));
         let turn = server.turn(&prompt);
         let shown = turn.of("data-question");
@@ -67,7 +67,7 @@ fn what_the_user_fills_in_is_the_answer() {
             (&data["action"], &data["by"]),
             (&json!("accept"), &json!("client"))
         );
-        // A secret goes to the agent alone.
+        // A secret is sent only to the agent.
         assert_eq!(data["content"], json!({"name": "Ada"}));
         assert_eq!(data["_meta"], json!({"x": 1}));
         assert_eq!(turn.of("tool-approval-request").len(), 0);
@@ -156,7 +156,7 @@ fn a_question_that_nobody_answers_is_declined() {
         server.notification("$/cancelRequest"),
         json!({"id": id, "by": "timeout"})
     );
-    // Too late.
+    // This answer is too late.
     server.reply(
         &id,
         &json!({"action": "accept", "content": {"name": "Ada"}}),
@@ -186,7 +186,7 @@ fn a_cancel_takes_the_question_away() {
     );
     let turn = server.turn(&prompt);
     assert_eq!(question(&turn)["action"], "cancel");
-    // What is asked after it is asked of nobody.
+    // A question after the cancel is not sent to the client.
     assert_eq!(turn.text(), r#"{"result":{"action":"cancel"}}"#);
     server.finish();
 }
@@ -324,7 +324,7 @@ const PLAN: &[(&str, &str)] = &[
 ];
 
 fn plan() -> [Value; 3] {
-    // As claude-agent-acp asks: the plan stands in the call alone.
+    // As claude-agent-acp does: only the tool call contains the plan.
     let told =
         json!({"title": "Approve Plan", "kind": "switch_mode", "rawInput": {"plan": "1. go"}});
     let asked =

@@ -1,11 +1,12 @@
-//! Prompts that come while a session is busy: they wait for their turn, and each has it once.
+//! Prompts to a busy session: they wait in a queue, and each runs once.
 
 use crate::harness::server::{Id, Server};
 use crate::harness::steps::{end, say, until_cancelled};
 use crate::harness::{calls, claude};
 use serde_json::{Value, json};
 
-/// An agent whose first turn says "x" and ends when it is cancelled; the others answer with their prompt.
+/// Script of an agent whose first turn sends "x" and ends when it is cancelled; later turns repeat their
+/// prompt.
 fn first_waits() -> Value {
     let [wait, stop] = until_cancelled();
     json!({"session/prompt": [[say("x"), wait, stop], [{"default": true}]]})
@@ -15,7 +16,7 @@ fn prompt(s: &mut Server, turn: &str) -> Id {
     s.send("session/prompt", &json!({"message": turn, "turnId": turn}))
 }
 
-/// A first turn that runs, and prompts that wait behind it.
+/// Starts a first turn, and queues prompts behind it.
 fn waiting(script: &Value, turns: &[&str]) -> (Server, Id, Vec<Id>) {
     let mut s = Server::ready(script);
     let first = prompt(&mut s, "first");
@@ -29,7 +30,7 @@ fn cancel(s: &mut Server, params: &Value) -> bool {
     s.call("session/cancel", params)["cancelled"] == true
 }
 
-/// What the agent was prompted with, in order.
+/// Returns the texts of the agent's prompts, in order.
 fn prompted(s: &Server) -> Vec<Value> {
     let log = s.world.log();
     let prompts = calls(&log, "session/prompt");
@@ -61,7 +62,7 @@ fn each_can_be_taken_out_and_no_other_notices() {
     assert_eq!(s.error(&ids[1])["data"]["kind"], "cancelled");
     assert!(!cancel(&mut s, &json!({"turnId": "b"})));
     assert!(calls(&s.world.log(), "session/cancel").is_empty());
-    // Without a turn it is the one that runs, however often.
+    // A cancel without a turn id means the running turn, and is harmless when repeated.
     assert!(cancel(&mut s, &json!({})));
     s.turn(&first);
     assert_eq!(s.turn(&ids[0]).summary["text"], "a");
@@ -83,7 +84,7 @@ fn where_no_turn_runs_the_first_that_waits_is_taken_out() {
     s.await_queue("default", &["b"]);
     assert!(cancel(&mut s, &json!({})));
     assert_eq!(s.error(&b)["data"]["kind"], "cancelled");
-    // Then the opening itself.
+    // The next cancel ends the opening itself.
     assert!(cancel(&mut s, &json!({})));
     assert_eq!(s.error(&ensured)["data"]["kind"], "cancelled");
     assert!(!cancel(&mut s, &json!({})));
@@ -100,7 +101,7 @@ fn too_many_are_refused() {
     let error = s.call_error("session/prompt", &json!({"message": "too many"}));
     assert_eq!(error["code"], -32001);
     assert_eq!(error["data"]["kind"], "overloaded");
-    // Another session has room.
+    // The queue of another session is not full.
     s.ensure("other");
     let other = s.send_prompt("other", "x");
     assert_eq!(s.turn(&other).summary["text"], "x");
@@ -203,7 +204,7 @@ fn a_new_environment_is_for_those_that_came_after_it() {
     s.call("session/cancel", &json!({}));
     s.turn(&first);
     assert_eq!(s.turn(&ids[0]).summary["text"], "a");
-    // The new agent waits in its first turn, as the old one did.
+    // The new process also waits in its first turn.
     s.await_chunk("default", |c| c["type"] == "data-recovery");
     assert_eq!(s.result(&update)["restarted"], true);
     s.call("session/cancel", &json!({"turnId": "late"}));
@@ -234,7 +235,7 @@ fn the_claude_cli_gets_one_prompt_at_a_time_too() {
     s.call("session/cancel", &json!({}));
     assert_eq!(s.turn(&first).summary["stopReason"], "cancelled");
     assert_eq!(s.turn(&a).summary["text"], "a");
-    // Its process dies in a turn: the one that waits goes to the next.
+    // If the process exits during a turn, the queued prompt goes to the next process.
     let dies = s.send_steps(
         "default",
         &json!([{"delta": "y"}, {"wait": "set_model"}, {"exit": 1}]),

@@ -1,5 +1,5 @@
-//! Commands that rules allow as reading, run by a real shell with the real git and the other programs: nothing is
-//! written, and no other program is run.
+//! Commands that rules allow as read-only, run by a real shell with the real git and other programs: they
+//! write nothing and run no other program.
 
 use crate::harness::watchdog::Watched;
 use acpipe::cli::policy_of;
@@ -14,19 +14,21 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 const PAGE: &str = include_str!("../../docs/guides/permissions.md");
-/// The corpus is run for real: what would change the machine itself has no place in it.
+/// Corpus of commands that write. It is really run, so it must not contain commands that change the machine
+/// itself.
 const WRITES: &str = include_str!("../../src/core/policy/read_only/writes.txt");
 
-/// Who runs the commands where the tests are run by root: a user that can write nothing but the directory of the test.
+/// User id for the commands if root runs the tests: a user that can write only in the directory of the test.
 const NOBODY: u32 = 65_534;
 
-/// Whether that user can be used: root runs the tests, and the user can reach the directory for them.
+/// Returns `true` if that user can be used: root runs the tests, and the user can reach their directory.
 fn uses_nobody() -> bool {
     let is_open = |dir: &Path| fs::metadata(dir).is_ok_and(|m| m.permissions().mode() & 1 == 1);
     rustix::process::geteuid().is_root() && std::env::temp_dir().ancestors().all(is_open)
 }
 
-/// A repository, a program that leaves a mark, and everything that could be changed, in a directory of its own.
+/// Directory with a repository, a program that leaves a mark when it runs, and everything that a command
+/// could change.
 struct World {
     dir: PathBuf,
     _watched: Watched,
@@ -73,7 +75,7 @@ impl World {
         assert!(done.status.success(), "{done:?}");
     }
 
-    /// Runs a line as an agent's shell would, with nothing of this machine's configuration.
+    /// Runs a line as an agent's shell would, without the configuration of this machine.
     fn run(&self, line: &str) -> Output {
         let mut command = Command::new("/bin/sh");
         command
@@ -93,7 +95,7 @@ impl World {
         command.output().unwrap()
     }
 
-    /// Runs lines one after the other, without their output.
+    /// Runs lines one after the other and discards their output.
     fn run_all(&self, lines: &[String]) {
         let script = self.dir.with_extension("sh");
         let lines = lines
@@ -104,7 +106,7 @@ impl World {
         fs::remove_file(&script).unwrap();
     }
 
-    /// Every file with its content, but what git refreshes by itself.
+    /// Returns all files with their content, except the index, which git refreshes by itself.
     fn tree(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         fn walk(dir: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
             for entry in fs::read_dir(dir).unwrap() {
@@ -124,7 +126,7 @@ impl World {
         found
     }
 
-    /// A line of the corpus with the places of this world.
+    /// Returns a line of the corpus with the paths of this world.
     fn line(&self, line: &str) -> String {
         let place = |name: &str| self.dir.join(name).display().to_string();
         line.replace("MARKDIR", "src")
@@ -152,7 +154,7 @@ fn allows(policy: &Policy, line: &str) -> bool {
     policy.judge(&Subject::of_tool(&tool, "/w")).effect == Effect::Allow
 }
 
-/// The examples of the page that say that they only read, and a rule of nothing else.
+/// Policies of the page's examples that only allow reading, and policies of a single rule or list.
 fn policies() -> Vec<(&'static str, Policy)> {
     let example = |title: &str| {
         let (_, section) = PAGE.split_once(&format!("\n## {title}\n")).unwrap();
@@ -184,7 +186,7 @@ fn has(program: &str) -> bool {
         .status();
     let is_there = found.is_ok();
     if !is_there {
-        // Past the capture of the test runner.
+        // Written directly, since the test runner captures output of its macros.
         let _ = writeln!(
             std::io::stderr(),
             "SKIPPED: {program} is not installed: its options are judged, but not run"
@@ -205,7 +207,7 @@ fn lines_that_write_are_allowed_by_no_example() {
             assert!(!allows(policy, &line), "{name} allows {line}");
         }
         tried += 1;
-        // That the corpus writes for real: most of it needs no more than what every machine has.
+        // Proves that the corpus really writes: most of its lines need only what every machine has.
         let before = world.tree();
         world.run(&line);
         if world.tree() != before {
@@ -233,7 +235,7 @@ fn lines_that_write_are_allowed_by_no_example() {
     }
 }
 
-/// The long options that a program tells of itself.
+/// Returns the options that a program names in its help.
 fn options(world: &World, help: &str) -> Vec<String> {
     let said = world.run(help);
     let text =
@@ -249,8 +251,8 @@ fn options(world: &World, help: &str) -> Vec<String> {
     options
 }
 
-/// Every option that git and the other programs have, with values that would write or run something: what the policy
-/// allows is run, and changes nothing.
+/// Combines every option of git and the other programs with values that would write or run something. The
+/// lines that the policy allows are run, and change nothing.
 #[test]
 fn allowed_lines_with_any_option_change_nothing() {
     let world = World::new("options");
@@ -351,7 +353,7 @@ fn allowed_lines_with_any_option_change_nothing() {
                 }
             }
         }
-        // All of a program at once, and one by one where something changed.
+        // All lines of a program run together; only if something changed, each runs alone.
         world.run_all(&batch);
         tried += batch.len();
         if world.tree() != before {

@@ -1,24 +1,24 @@
-//! Sessions that are brought back: which rung held, what failed before, and what the agent remembers.
+//! Restored sessions: the strategy that succeeded, the strategies that failed before, and the agent's memory.
 
 use crate::harness::calls;
 use crate::harness::server::Server;
 use crate::harness::steps::{end, say};
 use serde_json::{Value, json};
 
-/// What the agent does with `session/resume` and `session/load`, of an id that it gave before.
+/// Reaction of the agent to `session/resume` or `session/load` with an id that it issued.
 #[derive(Clone, Copy)]
 enum Does {
-    /// It does not offer it.
+    /// The agent does not offer the method.
     Lacks,
     Holds,
     Refuses,
-    /// It makes a new session and says so only in `_meta`.
+    /// The agent creates a new session, which it mentions only in `_meta`.
     Replaces,
-    /// It answers before it repeats the history.
+    /// The agent answers before the history is complete.
     Late,
-    /// It says yes to everything and repeats nothing.
+    /// The agent accepts, but replays nothing.
     Empty,
-    /// It repeats the history though it was not asked for.
+    /// The agent replays the history, requested or not.
     Repeats,
 }
 
@@ -54,7 +54,7 @@ fn offers(does: Does) -> Value {
     }
 }
 
-/// An agent that has one session, ended and started again with another command of the client's.
+/// Starts an agent with one session, and reconnects it by the client.
 fn restarted(resume: Does, load: Does, list: Option<Value>) -> Server {
     let script = json!({
         "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
@@ -84,7 +84,8 @@ fn kinds(recovery: &Value) -> Vec<String> {
 #[test]
 fn the_ladder_is_climbed_down_as_the_agent_allows() {
     use Does::{Empty, Holds, Lacks, Late, Refuses, Repeats, Replaces};
-    // What it does with resume and load, the strategy; rung, memory and what failed.
+    // (reaction to resume, reaction to load, strategy of the call, strategy of the receipt, memory, failed
+    // strategies)
     type Case<'a> = (Does, Does, Value, &'a str, &'a str, &'a [&'a str]);
     let cases: Vec<Case<'_>> = vec![
         (Holds, Repeats, json!("auto"), "resume", "kept", &[]),
@@ -168,7 +169,7 @@ fn the_ladder_is_climbed_down_as_the_agent_allows() {
         assert_eq!(kinds(recovery), failed, "case {n}");
         let replayed = (rung == "load").then_some(2);
         assert_eq!(recovery["replayed"], json!(replayed), "case {n}");
-        // The next turn tells it, and what was repeated is in no turn.
+        // The next turn holds the receipt, and the replay belongs to no turn.
         let turn = s.prompt("two");
         assert_eq!(turn.one("data-recovery")["data"], *recovery, "case {n}");
         assert_eq!(turn.summary["text"], "answer", "case {n}");
@@ -179,7 +180,7 @@ fn the_ladder_is_climbed_down_as_the_agent_allows() {
 #[test]
 fn only_a_refusal_of_a_resume_leads_to_a_load() {
     let error = |code: i64, said: &str| json!({"error": {"code": code, "message": said}});
-    // What the agent does with session/resume, the kind of that error, and whether the session is loaded then.
+    // (answer to `session/resume`, kind of the error, whether `session/load` follows)
     for (resume, kind, loads) in [
         (error(-32002, "no such session"), "session", true),
         (error(-32603, "Internal error"), "session", true),
@@ -219,7 +220,7 @@ fn only_a_refusal_of_a_resume_leads_to_a_load() {
         }
         let log = s.world.log();
         let count = |method| calls(&log, method).len();
-        // The session was made before the agent was started again.
+        // `session/new` was called before the reconnection.
         assert_eq!(
             [
                 count("session/resume"),
@@ -335,7 +336,7 @@ fn a_prompt_that_waits_can_be_cancelled() {
     let id = s.send_prompt("default", "x");
     assert_eq!(s.call("session/cancel", &json!({}))["cancelled"], true);
     assert_eq!(s.error(&id)["data"]["kind"], "cancelled");
-    // Nobody is told of it: the agent never heard of the prompt.
+    // The agent is not involved, since it never received the prompt.
     s.call("agent/disconnect", &json!({}));
     assert_eq!(s.error(&opened)["data"]["kind"], "cancelled");
     s.agent_states(&["stopping", "disconnected"]);

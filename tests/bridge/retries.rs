@@ -1,5 +1,5 @@
-//! Prompts that are sent again: after an error that may pass, and when a session that was brought back is
-//! not there after all.
+//! Prompts that are sent again: after a transient error, and after a restored session turns out to be
+//! missing.
 
 use crate::harness::run::Run;
 use crate::harness::server::{Server, Turn};
@@ -15,7 +15,7 @@ fn fails(message: &str) -> Value {
     json!({"error": {"code": -32603, "message": message}})
 }
 
-/// As claude-agent-acp fails: it prints the error first.
+/// Steps of a failure in the style of claude-agent-acp, which first prints the error as text.
 fn overloaded() -> Vec<Value> {
     let said = "API Error: 529 mock 529.";
     vec![say(said), fails(&format!("Internal error: {said}"))]
@@ -86,7 +86,7 @@ fn what_is_not_to_be_tried_again_is_not() {
     let half = say("The capital of France is");
     let lasting = fails("500 authentication_error");
     let yes = json!({"retry": true});
-    // What the agent does, what the client allows; the message and the text of the summary.
+    // (steps of the agent, permissions of the client, part of the message, text of the summary)
     let cases = [
         (vec![error.clone()], json!({}), "Overloaded", ""),
         (
@@ -114,7 +114,7 @@ fn what_is_not_to_be_tried_again_is_not() {
         assert_eq!(turn.summary["text"], text);
         assert!(turn.of("data-notice").is_empty());
     }
-    // An answer is an answer, whatever it says.
+    // The text of a successful answer is not examined.
     let mut s =
         Server::ready(&json!({"session/prompt": [[say("529 overloaded"), end("end_turn")]]}));
     let turn = send(&mut s, &json!({"retry": true}));
@@ -126,7 +126,7 @@ fn what_is_not_to_be_tried_again_is_not() {
 fn only_an_error_of_the_agents_service_is_tried_again() {
     let broken = r#"{"jsonrpc":"2.0","id":{id},"result":{"note":"overloaded""#;
     let sign_in = json!({"error": {"code": -32000, "message": "overloaded"}});
-    // What the agent does, the kind of that error, and how often it is prompted.
+    // (steps of the agent, kind of the error, number of prompts)
     for (steps, kind, sent) in [
         (vec![fails("overloaded")], "session", 2),
         (
@@ -197,7 +197,7 @@ fn a_cancel_ends_the_wait_at_once() {
     assert_eq!(turn.summary["stopReason"], "cancelled");
     assert_eq!(turn.summary["metadata"]["cancelRequested"], true);
     assert_eq!((prompts(&s), &turn.summary["attempts"]), (1, &json!(1)));
-    // The agent has nothing to cancel, and would take it for the next prompt's.
+    // The agent has nothing to cancel, and would apply a cancel to the next prompt.
     assert_eq!(s.prompt("again").summary["text"], "back");
     assert!(calls(&s.world.log(), "session/cancel").is_empty());
 }
@@ -238,7 +238,8 @@ fn run_tries_again_unless_told_not_to() {
     assert!(outcome.stderr.contains("(-32603)"), "{}", outcome.stderr);
 }
 
-/// An agent that brings a session back, and then has these runs for prompts; `more` goes over its script.
+/// Starts an agent whose session is restored after a reconnection. It then has these runs of
+/// `session/prompt`, and `more` replaces parts of its script.
 fn revived(prompts: &Value, list: Option<Value>, more: &Value) -> Server {
     let mut script = json!({
         "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
@@ -310,7 +311,7 @@ fn a_session_that_is_not_there_after_all_is_replaced_within_the_turn() {
         );
         let failed = recovery["failed"][0]["message"].as_str().unwrap();
         assert!(failed.contains(why), "{failed}");
-        // First that it was brought back, then that this did not hold.
+        // The first receipt reports the resume, the second one its failure.
         let told = turn.of("data-recovery");
         assert_eq!(
             (&told[0]["data"]["rung"], &told[1]["data"]),
@@ -355,19 +356,19 @@ fn without_evidence_a_refusal_is_one() {
 
 #[test]
 fn a_session_is_replaced_only_where_that_was_allowed() {
-    // A way that was asked for is that or none.
+    // A requested strategy permits no other.
     let mut s = revived(&json!([gone(), hello()]), None, &json!({}));
     s.call("session/ensure", &json!({"strategy": "resume"}));
     let turn = s.prompt("two");
     assert_eq!(turn.summary["errors"][0]["kind"], "sessionNotFound");
     assert_eq!(turn.summary["attempts"], 1);
 
-    // One that was not brought back is not stale.
+    // A session that was not restored cannot be stale.
     let mut s = Server::ready(&json!({"session/prompt": [gone(), hello()]}));
     let turn = s.prompt("x");
     assert_eq!(turn.summary["errors"][0]["kind"], "sessionNotFound");
 
-    // The agent began to answer: the session was there.
+    // The agent began an answer, so the session existed.
     let began = json!([think("hm"), gone()[0]]);
     let mut s = revived(&json!([began, hello()]), None, &json!({}));
     s.ensure("default");
@@ -387,7 +388,7 @@ fn a_session_that_cannot_be_replaced_ends_the_turn() {
     let before = error["data"]["before"].as_str().unwrap();
     assert!(before.contains("Resource not found"), "{error}");
 
-    // A cancel does not wait for it.
+    // A cancel does not wait for the new session.
     let slow =
         json!({"session/new": [[{"wait": "session/list"}, {"reply": {"sessionId": "fresh"}}]]});
     let mut s = revived(&json!([gone(), hello()]), None, &slow);

@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0 toward the client: nothing that it sends ends the daemon or loses a session.
+//! JSON-RPC 2.0 toward the client: no input ends the daemon or loses a session.
 
 mod at_once;
 mod params;
@@ -7,7 +7,7 @@ use crate::harness::World;
 use crate::harness::server::{Framing, Id, Server};
 use serde_json::{Value, json};
 
-/// A server with a session, and the proof that both have survived.
+/// Server with a session; [`Survivor::lives`] checks that both still work.
 pub struct Survivor(pub Server);
 
 impl Survivor {
@@ -29,7 +29,7 @@ impl Survivor {
     }
 }
 
-/// Whether an answer is this error, with a message of one line.
+/// Asserts that an answer is this error, with a message of one line.
 #[track_caller]
 pub fn assert_error(answer: &Value, code: i32, kind: &str, about: &str) {
     assert_eq!(answer["error"]["code"], code, "{about}: {answer}");
@@ -60,7 +60,7 @@ fn what_is_not_json_is_a_parse_error_with_the_id_null() {
     }
     s.0.write(b"\xff\xfe\n");
     assert_error(&s.0.null_answer(), -32700, "parse", "invalid UTF-8");
-    // Around bytes that are not UTF-8 the id is seen; one that holds such bytes is not the client's.
+    // The id is found beside bytes that are not UTF-8, but not if it contains such bytes itself.
     let id = Id("\"utf\"".to_owned());
     s.0.expect(&id);
     s.0.write(b"{\"id\":\"utf\",\"method\":\"\xff\xfe\"}\n");
@@ -98,7 +98,7 @@ fn what_is_no_request_is_invalid() {
         assert_eq!(answer["id"], Value::Null, "{text}");
         assert_error(&answer, -32600, "invalidRequest", text);
     }
-    // An id that can be read is given back.
+    // A valid id is returned.
     for (id, text) in [
         ("7", r#"{"jsonrpc":"2.0","id":7}"#),
         ("\"a\"", r#"{"jsonrpc":"2.0","id":"a","method":null}"#),
@@ -165,7 +165,7 @@ fn ids_of_all_forms_are_given_back_exactly() {
         assert_eq!(s.0.result(&id)["state"], "ready", "{id:?}");
         s.0.send_as(&id, "nope", &json!({}));
         assert_eq!(s.0.error(&id)["code"], -32601, "{id:?}");
-        // Answered later, by the loop.
+        // Answered later, by the main loop.
         s.0.send_as(&id, "session/prompt", &json!({"message": "x"}));
         s.0.turn(&id);
     }
@@ -216,7 +216,7 @@ fn the_document_is_discovered_before_anything_else() {
     for method in ["initialize", "session/prompt", "shutdown", "rpc.discover"] {
         assert!(methods.contains(&method), "{methods:?}");
     }
-    // What it lists, there is.
+    // Every listed method exists.
     for method in methods {
         if method != "shutdown" {
             let id = s.send(method, &json!([]));

@@ -1,4 +1,5 @@
-//! What agents write, at a terminal: it steers nothing there, and hides nothing. Through a pipe it stays as it is.
+//! Output of agents at a terminal: it cannot control the terminal or hide text. Through a pipe it is
+//! unchanged.
 
 use crate::harness::steps::{ask, end, say, tool};
 use crate::harness::terminal::Screen;
@@ -7,11 +8,12 @@ use crate::terminal::{OPTIONS, PROMPT, asking, call, screen_in, until};
 use serde_json::{Value, json};
 use std::fs;
 
-/// What an agent may write to take over a terminal: its clipboard, screen, title, pointer to a file, answers; by escape
-/// sequences, by single characters for them, and by the direction of text.
+/// Text by which an agent could control a terminal: its clipboard, screen, title, hyperlinks and reports, by
+/// escape sequences, by their single-character forms, and by the direction of text.
 const HOSTILE: &str = "a\x1b]52;c;cm0gLXJm\x07b\x1b[2Jc\x1b]0;owned\x07d\x1b]8;;http://x\x1b\\e\u{9b}2Jf\u{9d}0;t\u{9c}g\x1bP+q\x1b\\h\x1b[6ni\u{202e}j\x08k\x07l";
 
-/// What of the terminal's own and of acpipe's styles may be seen.
+/// Asserts that a text contains no control characters except acpipe's own styles, newlines and tabs, and no
+/// override of the text direction.
 fn assert_harmless(text: &str) {
     let styles = [
         "\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[34m", "\x1b[3m",
@@ -25,7 +27,7 @@ fn assert_harmless(text: &str) {
     assert!(!rest.contains(bad), "{rest:?}");
 }
 
-/// Says the text in one piece, and again in pieces of a few bytes.
+/// Sends the text in one chunk, and again in chunks of two characters.
 fn say_hostile() -> Vec<Value> {
     let chars: Vec<char> = HOSTILE.chars().collect();
     let pieces = chars
@@ -120,7 +122,7 @@ fn stored_text_does_not_steer_the_terminal_and_stays_as_it_is_for_programs() {
         assert!(!text.is_empty(), "{args:?}");
         assert_harmless(&text);
     }
-    // Through a pipe it is what the agent wrote.
+    // Through a pipe the output is unchanged.
     let shown = world
         .acpipe(&["sessions", "show", "mine"])
         .output()
@@ -150,7 +152,7 @@ fn command_cannot_hide_in_its_question() {
     }
 }
 
-/// Words after a refusal make a second turn: the output is one object all the same.
+/// Feedback with a refusal starts a second turn, but the output is still one object.
 #[test]
 fn run_of_two_turns_prints_one_json_object() {
     let refused = [ask(&call(), OPTIONS), say("first"), end("end_turn")];

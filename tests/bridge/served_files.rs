@@ -1,4 +1,4 @@
-//! Served files that are searched for long, and directories that others take the place of.
+//! Served files with a long search, and replaced directories.
 
 use crate::harness::World;
 use crate::harness::server::{Framing, Server};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::symlink;
 
-/// A server that serves files in `project`, and whose agent takes these steps when it is prompted.
+/// Starts a server that serves files in `project`, and whose agent performs these steps when prompted.
 fn serve(world: World, steps: &[Value]) -> Server {
     let project = world.dir.join("project");
     let steps = [steps, &[end("end_turn")]].concat();
@@ -33,8 +33,8 @@ fn read(id: &str, params: &Value) -> Value {
     json!({"frame": {"jsonrpc": "2.0", "id": id, "method": "fs/read_text_file", "params": params}})
 }
 
-/// Searching a sparse file of a TiB for its second line goes on for minutes, in more threads than files are read by at
-/// once: the reads that follow are served because the agent withdrew these.
+/// A search for the second line of a sparse 1 TiB file takes minutes. There are more such searches than
+/// threads that read files, so the last read is served only because the agent withdraws them.
 #[test]
 fn withdrawn_search_makes_room_for_other_reads() {
     let world = World::new();
@@ -60,7 +60,7 @@ fn withdrawn_search_makes_room_for_other_reads() {
     assert_eq!(given.count(), 1);
 }
 
-/// The search is bounded, too, where nobody withdraws it.
+/// The search is also bounded if the agent does not withdraw it.
 #[test]
 fn search_that_finds_no_line_is_an_error() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Large messages with very many small members: what they take in memory while they pass or are refused. Parsed into
+//! Large messages with very many small members: their memory while they pass or are refused. Parsed into
 //! values they would take twenty to a hundred times their size.
 
 use super::{Client, MIB, mib, tell};
@@ -6,10 +6,10 @@ use crate::harness::steps::{end, say};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, Write as _};
 
-/// The size of a message.
+/// Size of a message.
 const SIZE: u64 = if cfg!(debug_assertions) { 8 } else { 48 } * MIB;
 
-/// The message takes at most four times its size, beside a few buffers.
+/// Asserts that a message took at most four times its size in memory, plus a few buffers.
 fn assert_ratio(client: &Client, idle: u64, size: u64, what: &str) {
     let took = client.peak().saturating_sub(idle);
     let percent = took * 100 / size;
@@ -21,12 +21,12 @@ fn assert_ratio(client: &Client, idle: u64, size: u64, what: &str) {
     assert!(took <= 4 * size + 2 * MIB, "{what}: {percent} %");
 }
 
-/// Small pieces that are as large as a message together.
+/// Repeats a small piece up to the size of a message.
 fn many(piece: &str) -> String {
     piece.repeat(usize::try_from(SIZE).unwrap() / piece.len())
 }
 
-/// What a client sends in one line; gives the answer.
+/// Sends one line to acpipe and returns its answer. A later prompt must succeed.
 fn refused(what: &str, id: Option<u32>, line: &str) -> Value {
     let script = json!({"session/prompt": [[say("still here"), end("end_turn")]]});
     let mut client = Client::new(&[], &script);
@@ -112,7 +112,7 @@ fn a_prompt_has_not_too_many_values_for_its_size() {
     }
 }
 
-/// An update of the agent's with very many small members, in one line.
+/// Steps that write an update with very many small members in one line.
 fn update(before: &str, piece: &str, after: &str) -> [Value; 3] {
     let block = piece.repeat(64 * 1024 / piece.len());
     let begin = format!(
@@ -126,7 +126,7 @@ fn update(before: &str, piece: &str, after: &str) -> [Value; 3] {
     ]
 }
 
-/// Takes an update, then another prompt.
+/// Runs these steps in a turn, then another prompt, and checks the memory.
 fn passes(what: &str, steps: &[Value]) {
     let rest = [say("z"), end("end_turn")];
     let run = [steps, &rest].concat();
@@ -191,7 +191,7 @@ fn a_member_of_a_tool_with_very_many_members_is_omitted() {
     }
 }
 
-/// Answers and requests of the agent, in one line of so many bytes.
+/// Steps that write a line of `SIZE` bytes with very many small members.
 fn line(before: &str, piece: &str, after: &str) -> [Value; 3] {
     let block = piece.repeat(64 * 1024 / piece.len());
     [

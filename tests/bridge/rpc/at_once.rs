@@ -1,4 +1,4 @@
-//! Calls that are written at once: batches, floods and whole conversations.
+//! Calls that are written at once: batches, floods and complete conversations.
 
 use super::{Survivor, assert_error};
 use crate::harness::FAKE_AGENT;
@@ -17,7 +17,7 @@ fn batches() {
     };
     let notification = r#"{"jsonrpc":"2.0","method":"agent/status"}"#;
 
-    // Mixed: everything that wants an answer gets one, in one array.
+    // Mixed: all answers arrive in one array.
     let ids = ["11", "\"b\"", "1.5", "14"].map(|id| Id(id.to_owned()));
     for id in &ids {
         s.0.expect(id);
@@ -42,10 +42,10 @@ fn batches() {
         assert_error(null, -32600, "invalidRequest", "batch");
     }
 
-    // Only notifications: nothing at all.
+    // Notifications only: no answer.
     s.0.raw(&format!("[{notification},{notification}]"));
 
-    // A turn in a batch: its chunks stream, the array comes when all is answered.
+    // A turn in a batch: its chunks are streamed, and the array follows when all calls are answered.
     let id = Id("21".to_owned());
     let status = Id("22".to_owned());
     s.0.expect(&id);
@@ -62,7 +62,7 @@ fn batches() {
     assert_eq!(turn["result"]["text"], "m");
     s.0.claim_turn(&turn["result"]);
 
-    // Only wrong ones.
+    // Invalid messages only.
     s.0.raw("[1,2]");
     let answers = s.0.batch();
     assert_eq!(answers.len(), 2);
@@ -81,7 +81,7 @@ fn a_flood_of_calls_is_answered_each_once() {
     s.lives();
 }
 
-/// Writes these calls at once; the ids are their places.
+/// Writes these calls at once; their ids are their indexes.
 fn write_at_once(s: &mut Server, framing: Framing, calls: &[(&str, Value)]) {
     let mut bytes = Vec::new();
     for (n, (method, params)) in calls.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Parameters of calls: absent, empty and invalid ones.
+//! Params of calls: absent, empty and invalid ones.
 
 use super::{Survivor, assert_error};
 use crate::harness::server::Id;
