@@ -1,4 +1,4 @@
-//! Sessions: by the client's own ids, many at once over one agent.
+//! Sessions: identified by the client's ids, many at once on one agent.
 
 use crate::harness::server::{Id, Server, Turn};
 use crate::harness::steps::{end, say, tool, tool_change, until_cancelled};
@@ -105,7 +105,7 @@ fn many_sessions_share_one_agent() {
     const ROUNDS: u64 = 20;
     let mut s = Server::initialized(&[]);
     s.waive("session/activity");
-    // Every turn waits until all are under way, so that their updates mix.
+    // Each round of a turn takes at least 1 ms, so the updates of all turns mix.
     s.connect(&json!({"session/prompt": [[
         say("{session}:"),
         {"repeat": {"times": ROUNDS, "steps": [say("{i},"), {"sleep": 1}, {"update": {"sessionUpdate": "plan", "entries": [{"content": "{session}"}]}}]}},
@@ -197,7 +197,7 @@ fn chunks_can_be_switched_off_and_on() {
     let shown = |s: &mut Server, session: &str| {
         let id = s.send_prompt(session, "x");
         let turn = s.turn(&id);
-        // The summary comes anyway.
+        // The summary is sent in every case.
         assert_eq!(turn.summary["text"], "x");
         !turn.chunks.is_empty()
     };
@@ -210,7 +210,7 @@ fn chunks_can_be_switched_off_and_on() {
     assert!(shown(&mut s, "b"));
     s.call("session/subscribe", &json!({"chunks": false}));
     assert!(!shown(&mut s, "b"));
-    // Those to come too.
+    // Also for later sessions.
     s.allow_gaps("c");
     s.ensure("c");
     assert!(!shown(&mut s, "c"));
@@ -278,7 +278,7 @@ fn news_of_modes_commands_and_titles_are_told() {
     );
     let turn = s.prompt("x");
     assert_eq!(turn.summary["text"], "xy");
-    // The answer goes on in the same block.
+    // Later text continues the same block.
     assert_eq!(turn.of("text-start").len(), 1);
     let shown = turn.of("data-session");
     assert_eq!(shown.len(), 2);
@@ -333,7 +333,7 @@ fn disconnect_and_connect_again() {
     let status = s.call("agent/status", &json!({}));
     assert_eq!(status["state"], "disconnected");
     assert_eq!(status["pid"], Value::Null);
-    // What was ended on purpose is not started again unasked.
+    // After an explicit disconnect the agent is not restarted automatically.
     assert_eq!(
         s.call_error("session/prompt", &json!({"message": "x"}))["data"]["kind"],
         "outOfOrder"
@@ -385,7 +385,7 @@ fn lines_that_could_not_be_used_are_counted() {
     );
 }
 
-/// Some agents talk of a session before they have answered the call that opens it.
+/// Some agents send updates of a session before they answer the call that opens it.
 #[test]
 fn news_before_the_session_is_opened_is_not_lost() {
     let commands = json!([{"name": "init", "description": "d"}]);
@@ -416,7 +416,7 @@ fn two_sessions_by_the_same_id_of_the_agent() {
     let mut s = Server::initialized(&[]);
     s.connect(&json!({"session/new": [[{"reply": {"sessionId": "same"}}]]}));
     s.ensure("a");
-    // Their words could not be told apart.
+    // Updates of two such sessions could not be distinguished.
     let error = s.call_error("session/ensure", &json!({"sessionId": "b"}));
     assert_eq!(error["data"]["kind"], "malformed");
     let id = s.send_prompt("a", "to a");
@@ -432,7 +432,7 @@ fn sessions_of_an_earlier_agent_are_forgotten() {
     s.call("agent/disconnect", &json!({}));
     s.agent_states(&["stopping", "disconnected"]);
     s.connect(&json!({"session/prompt": [[other, say("right"), end("end_turn")]]}));
-    // The new agent calls it otherwise.
+    // The new agent uses another id for the session.
     assert_eq!(s.ensure("b")["agentSessionId"], "fake-1");
     let id = s.send_prompt("b", "x");
     assert_eq!(s.turn(&id).summary["text"], "right");

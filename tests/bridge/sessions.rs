@@ -1,4 +1,4 @@
-//! `acpipe sessions`, and runs that go on with a session.
+//! `acpipe sessions`, and runs that continue a session.
 
 use crate::harness::run::{Outcome, Run, Running};
 use crate::harness::steps::{end, say, tool, tool_change, until_cancelled};
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
 
-/// Sessions that several runs share, and their agent.
+/// Sessions shared by several runs, and their agent.
 pub struct Home {
     pub world: World,
     script: String,
 }
 
 impl Home {
-    /// With an agent that resumes what it is asked for, and answers so.
+    /// Creates a home with an agent that resumes every session and has these runs of `session/prompt`.
     pub fn new(prompts: &Value) -> Self {
         Self::with(&json!({
             "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
@@ -43,7 +43,7 @@ impl Home {
         self.state().join(format!("sessions/{id}.jsonl"))
     }
 
-    /// acpipe with these arguments, and no agent.
+    /// Creates a run of acpipe without an agent.
     pub fn acpipe(&self, args: &[&str]) -> Run {
         let state = self.state();
         let run = Run::new(args).env("ACPIPE_STATE_DIR", state.to_str().unwrap());
@@ -55,13 +55,13 @@ impl Home {
         self.acpipe(&args).go()
     }
 
-    /// A run with the agent.
+    /// Creates a run with the agent.
     pub fn run(&self, args: &[&str]) -> Run {
         let args = [&["run"], args].concat();
         self.acpipe(&args).agent(&[FAKE_AGENT, &self.script])
     }
 
-    /// A run that has a session until it is interrupted.
+    /// Starts a run that holds the session until it is interrupted.
     fn busy(&self, id: &str) -> Running {
         let [wait, stop] = until_cancelled();
         let script = json!({"session/prompt": [[say("begun"), wait, stop]]});
@@ -72,7 +72,7 @@ impl Home {
         running
     }
 
-    /// A stored session that last changed at this time.
+    /// Stores a session with this time of its last change.
     pub fn store(&self, id: &str, at: &str) {
         fs::create_dir_all(self.state().join("sessions")).unwrap();
         let first = json!({"record": "session", "at": at, "format": 1, "sessionId": id, "createdAt": at,
@@ -150,7 +150,7 @@ fn continue_takes_the_newest_session_of_the_directory() {
     assert_eq!(summary["sessionId"], "a");
     let there = home.run(&["--continue", "--cwd", dir, "-o", "json", "go"]);
     assert_eq!(there.go().expect(0).json()["sessionId"], "elsewhere");
-    // Whatever its agent: the one that had it, where none is named.
+    // Without a named agent, `--continue` uses the session's own agent.
     let own = home.acpipe(&["run", "-c", "-o", "json", "go"]).go();
     let own = own.expect(0).json();
     assert_eq!(
@@ -218,7 +218,7 @@ fn what_does_not_go_together_is_a_mistake() {
 #[test]
 fn only_a_run_that_is_to_go_on_needs_the_store() {
     let home = Home::answering();
-    // It cannot be made; and it is there, but nothing can be made in it.
+    // The directory cannot be created, or no file can be created in it.
     let file = home.world.file("file", "");
     let full = home.world.dir.join("full");
     fs::create_dir(&full).unwrap();
@@ -254,7 +254,7 @@ fn sessions_are_listed_newest_first() {
     let old: Vec<&str> = text.lines().collect();
     assert_eq!(old.len(), 4);
     assert!(old[0].starts_with("SESSION  MESSAGES  CHANGED"), "{text}");
-    // In the time zone of the user, nine hours east.
+    // In the user's time zone, nine hours east of UTC.
     assert!(
         old[3].starts_with("B               1  2020-01-01 19:00  agent acp "),
         "{text}"
@@ -282,7 +282,7 @@ fn runs_without_a_name_are_one_line_of_the_list() {
     let all = home.sessions(&["list", "--all"]).expect(0).text();
     assert_eq!(all.lines().count(), 3, "{all}");
     assert_eq!(home.ids().len(), 2);
-    // One that was continued is a conversation.
+    // A continued run is listed as a session.
     home.run(&["-c", "go"]).go().expect(0);
     let text = home.sessions(&["list"]).expect(0).text();
     assert!(
@@ -360,7 +360,7 @@ fn a_session_is_exported_as_messages_chunks_and_log() {
     let chunks: Vec<Value> = entries.iter().map(|e| e["chunk"].clone()).collect();
     assert_eq!(chunks[..told.len()], told[..]);
 
-    // A line that is not whole yet is nobody's; the lines after a long session's are all there.
+    // An incomplete last line is left out; long lines before it are all exported.
     let mut grown = fs::read(home.log("mine")).unwrap();
     let line = json!({"record": "note", "text": "x".repeat(600_000)}).to_string() + "\n";
     grown.extend_from_slice(line.repeat(3).as_bytes());
@@ -423,7 +423,7 @@ fn gc_removes_what_is_old_and_what_crashes_left() {
     home.run(&["--session", "new", "one"]).go().expect(0);
     home.store("old", OLD);
     home.store("used", OLD);
-    // As a program that has it and said nothing since.
+    // Like a program that has the session open and has written nothing for long.
     let used = fs::File::open(home.log("used")).unwrap();
     used.try_lock().unwrap();
     fs::write(home.state().join("sessions/used.new"), "").unwrap();
@@ -474,7 +474,7 @@ fn gc_removes_what_is_old_and_what_crashes_left() {
 }
 
 trait JsonText {
-    /// Output of JSON in several lines.
+    /// Parses output of JSON in several lines.
     fn json_text(&self) -> Value;
 }
 

@@ -1,4 +1,4 @@
-//! Modes, models and options: set by the client, and again in a session that was brought back.
+//! Modes, models and options: set by the client, and set again in a restored session.
 
 use crate::harness::FAKE_AGENT;
 use crate::harness::calls;
@@ -6,7 +6,7 @@ use crate::harness::server::Server;
 use crate::harness::steps::{end, say};
 use serde_json::{Value, json};
 
-/// What older agents answer `session/new` with.
+/// Answer of older agents to `session/new`, with lists of modes and models.
 fn lists() -> Value {
     json!({
         "sessionId": "fake-1",
@@ -27,14 +27,15 @@ fn options(mode: &str, effort: &str) -> Value {
     ])
 }
 
-/// What newer agents answer `session/new` with.
+/// Answer of newer agents to `session/new`, with options as well.
 fn with_options() -> Value {
     let mut all = lists();
     all["configOptions"] = options("build", "low");
     all
 }
 
-/// Every call that sets something, in order: its method and parameters without the session.
+/// Returns all calls that set something, in order: method without the prefix `session/`, and params without
+/// the session.
 fn set(log: &[Value]) -> Vec<(String, Value)> {
     let setting = |call: &&Value| {
         call["method"]
@@ -71,7 +72,7 @@ fn modes_and_models_are_set_by_name_where_agents_list_them() {
     );
     assert_eq!(answer["state"]["models"]["currentModelId"], "m2");
     s.notification("session/state");
-    // Nothing changes: nothing is told.
+    // Without a change there is no notification.
     s.call("session/setMode", &json!({"mode": "plan"}));
     assert_eq!(s.ensure("default")["state"], answer["state"]);
     let plan = call("set_mode", json!({"modeId": "plan"}));
@@ -94,7 +95,7 @@ fn options_go_before_lists_and_take_booleans() {
     assert_eq!(answer["state"]["modes"]["currentModeId"], "plan");
     let told = s.notification("session/state");
     assert_eq!(told["state"]["currentModeId"], "plan");
-    // The option follows the update: the answer changes nothing more.
+    // The option follows the update, so the answer changes nothing more.
     assert_eq!(told["state"], answer["state"]);
     let answer = s.call(
         "session/setOption",
@@ -185,7 +186,7 @@ fn what_cannot_be_set_is_told_with_what_can() {
         &json!({"sessionId": "?", "mode": "plan"}),
     );
     assert_eq!(error["data"]["kind"], "sessionNotFound");
-    // What the agent refuses is neither shown nor wanted.
+    // A value that the agent refuses is neither shown nor restored later.
     let error = s.call_error("session/setModel", &json!({"model": "m2"}));
     assert_eq!(error["data"]["kind"], "session");
     assert!(
@@ -225,7 +226,7 @@ fn an_agent_that_ends_answers_what_was_to_be_set() {
     s.agent_states(&["disconnected"]);
 }
 
-/// An agent whose session was set up in every way, prompted, and left; connected again.
+/// Starts an agent, sets an option, the model and the mode, prompts, and connects the agent again.
 fn restarted(mut s: Server, resume: &Value, load: &Value, more: &[(&str, Value)]) -> Server {
     let mut script = json!({
         "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
@@ -264,7 +265,7 @@ fn restarted(mut s: Server, resume: &Value, load: &Value, more: &[(&str, Value)]
     s
 }
 
-/// What was set after the agent was started again, and whether the prompt came last.
+/// Returns the settings that were set after the reconnection, and asserts that the prompt came last.
 fn set_again(s: Server) -> Vec<(String, Value)> {
     let log = s.finish().log;
     let last = log.iter().rfind(|call| call["method"].is_string());
@@ -291,7 +292,7 @@ fn what_was_set_is_restored_before_the_prompt() {
     ]);
     let all = [mode, model, effort];
     for (resume, load, rung, want) in [
-        // It says nothing of what it is set to.
+        // The agent does not report its current settings.
         (json!([{"reply": {}}]), refuses.clone(), "resume", &all[..]),
         (
             json!([{"reply": {"configOptions": options("plan", "high")}}]),
@@ -380,7 +381,7 @@ fn a_session_that_rests_is_brought_back_to_be_set() {
     let resumed = json!([{"reply": {"configOptions": options("build", "high"), "models": lists()["models"]}}]);
     let s = Server::initialized(&[]);
     let mut s = restarted(s, &resumed, &json!([{"reply": {}}]), &[]);
-    // Both wait for the session, and the prompt comes last.
+    // Both calls wait for the session, and the prompt comes last.
     let set = s.send("session/setMode", &json!({"mode": "Build"}));
     let wrong = s.send("session/setMode", &json!({"mode": "x"}));
     let turn = s.send_prompt("default", "two");

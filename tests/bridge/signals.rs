@@ -1,4 +1,4 @@
-//! Signals to acpipe, and clients that leave.
+//! Signals to acpipe, and clients that close their end.
 
 use crate::harness::run::{Run, Running};
 use crate::harness::server::{Framing, Server};
@@ -84,12 +84,12 @@ fn sigterm_ends_a_run() {
 
 #[test]
 fn ctrl_c_before_the_turn_ends_a_run() {
-    // A stream that never began ends like any other.
+    // A stream that has not begun ends regularly.
     for (format, wanted) in [("text", ""), ("chunks", ""), ("sse", "data: [DONE]\n\n")] {
         let run = Run::new(&["run", "-o", format, "go"])
             .script(&json!({"initialize": [[{"stderr": "here"}, {"hang": true}]]}))
             .start();
-        // The agent is asked, so acpipe listens.
+        // The agent has received a call, so acpipe already handles signals.
         await_log(&run, "initialize");
         run.signal(Signal::INT);
         assert_eq!(run.end().expect(130).text(), wanted, "{format}");
@@ -142,16 +142,17 @@ fn a_reader_that_leaves_ends_a_run_that_streams() {
     }
 }
 
-/// Node gives its children sockets for pipes: a write to one that is closed with something unread fails otherwise.
+/// Node uses sockets as pipes to its children. A write to a socket that was closed with unread data fails
+/// with another error than a write to a closed pipe.
 #[test]
 fn a_socket_whose_reader_leaves_ends_a_run() {
     let slowly =
         |times: u32| json!({"repeat": {"times": times, "steps": [say("x"), {"sleep": 1}]}});
-    // Whether that write or the leaving is noticed first is a matter of luck.
+    // Either the failed write or the closed peer may be noticed first, so there are several runs.
     let runs = [(); 12].map(|()| {
         let world = World::new();
         let full = world.dir.join("full");
-        // More pieces than a socket holds.
+        // More chunks than the buffer of a socket holds.
         let mark = json!({"once": {"mark": full, "steps": []}});
         let script =
             world.script(&json!({"session/prompt": [[slowly(400), mark, slowly(1_000_000)]]}));
@@ -179,7 +180,7 @@ fn a_socket_whose_reader_leaves_ends_a_run() {
     }
 }
 
-/// `acpipe run … | head -1` must not wait for an agent that thinks for an hour.
+/// `acpipe run … | head -1` must not wait for an agent that is silent for long.
 #[test]
 fn a_reader_that_leaves_ends_a_run_that_is_silent() {
     let script = until_cancelled_after("one line\n");
@@ -190,7 +191,7 @@ fn a_reader_that_leaves_ends_a_run_that_is_silent() {
     assert_eq!(calls(&outcome.log, "session/cancel").len(), 1);
 }
 
-/// stdin stays open: the closed stdout alone is the end.
+/// stdin stays open: the closed stdout alone ends acpipe.
 #[test]
 fn a_reader_that_leaves_ends_the_daemon() {
     let forever = json!({"repeat": {"times": 1_000_000, "steps": [say("x"), {"sleep": 1}]}});
@@ -228,7 +229,7 @@ fn a_reader_that_leaves_ends_an_idle_daemon() {
     run.end().expect(0);
 }
 
-/// What it would never see is not waited for.
+/// acpipe does not wait until the client has read everything.
 #[test]
 fn a_client_that_never_reads_keeps_nobody() {
     let calls = [

@@ -1,6 +1,6 @@
-//! What large histories cost: numbers for `docs/internals/performance.md`, by hand.
+//! Costs of large histories: manual measurements for `docs/internals/performance.md`.
 //!
-//! `cargo test --release --test hub sizes -- --ignored --nocapture --test-threads 1`
+//! `cargo test --release --test bridge sizes -- --ignored --nocapture --test-threads 1`
 
 use crate::harness::server::{Framing, Server};
 use crate::harness::steps::say;
@@ -18,7 +18,7 @@ fn tell(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// The most memory that acpipe had so far, in MB.
+/// Returns acpipe's peak memory so far, in MB.
 fn peak(s: &Server) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", s.pid())).unwrap();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
@@ -47,14 +47,14 @@ fn sessions(world: &World) -> PathBuf {
     dir
 }
 
-/// The first line of a log.
+/// Returns the first line of a log.
 fn identity(id: &str) -> String {
     let line = json!({"record": "session", "at": AT, "format": 1, "sessionId": id,
         "createdAt": AT, "cwd": "/project", "agent": "agent", "agentSessionId": id});
     format!("{line}\n")
 }
 
-/// A turn of a log: a prompt, fifty deltas, an end.
+/// Appends a turn to a log: a prompt, fifty deltas, an end.
 fn turn(n: usize, seq: &mut u64, log: &mut String) {
     let id = format!("turn{n}");
     let parts = json!([{"type": "text", "text": "go on"}]);

@@ -1,5 +1,5 @@
-//! Modes and models that are given at the start: set, or an error before anything is prompted. And one view of them, whichever
-//! of its lists the agent reports.
+//! Modes and models given at the start: they are set, or the call fails before any prompt. Also their
+//! consistent view, whichever list the agent reports.
 
 use crate::harness::run::Run;
 use crate::harness::server::Server;
@@ -15,7 +15,7 @@ fn select(id: &str, current: &str, values: &[&str]) -> Value {
     json!({"id": id, "name": id, "category": id, "type": "select", "currentValue": current, "options": values})
 }
 
-/// An agent that has both lists and options, as it answers `session/new`.
+/// Answer to `session/new` with lists and options.
 fn both() -> Value {
     json!({
         "sessionId": "fake-1",
@@ -27,7 +27,7 @@ fn both() -> Value {
     })
 }
 
-/// An agent that refuses to set a mode and closes sessions.
+/// Script of an agent that refuses to set modes, models and options, and that closes sessions.
 fn script(more: &Value) -> Value {
     let refusal = json!({"error": {"code": -32603, "message": "no such thing today"}});
     let mut script = json!({
@@ -47,7 +47,7 @@ fn script(more: &Value) -> Value {
     script
 }
 
-/// The methods that the agent was called with.
+/// Returns the methods of the agent's calls.
 fn methods(log: &[Value]) -> Vec<&str> {
     log.iter()
         .filter_map(|call| call["method"].as_str())
@@ -146,7 +146,7 @@ fn a_prompt_that_waits_for_the_session_is_not_sent() {
     let prompt = s.send_prompt("default", "go");
     assert_eq!(s.error(&ensure)["data"]["kind"], "invalidParams");
     assert_eq!(s.error(&prompt)["data"]["kind"], "invalidParams");
-    // Another try is not held to it.
+    // A refused call does not affect the next one.
     let state = s.ensure("default")["state"].clone();
     assert_eq!(state["modes"]["currentModeId"], "build");
     assert!(!methods(&s.finish().log).contains(&"session/prompt"));
@@ -169,7 +169,7 @@ fn a_session_that_comes_back_is_held_to_what_is_given_now_and_reports_the_rest()
     s.call("agent/connect", &agent);
     let error = s.call_error("session/ensure", &json!({"options": {"model": "gpt-9"}}));
     assert_eq!(error["data"]["field"], "options.model", "{error}");
-    // The mode is remembered, the model is not.
+    // The mode is stored, the refused model is not.
     let recovery = s.ensure("default")["recovery"].clone();
     assert_eq!(recovery["rung"], "resume");
     let lost = recovery["notRestored"].as_array().unwrap();
@@ -305,7 +305,7 @@ fn mode_and_model_are_the_same_wherever_they_are_shown() {
     shows(&mut s, "plan", "m1", "m1");
     s.call("session/setModel", &json!({"model": "Two"}));
     shows(&mut s, "plan", "m2", "m2");
-    // Only the list has it.
+    // Only the list of models has this value.
     s.call("session/setModel", &json!({"model": "m3"}));
     shows(&mut s, "plan", "m3", "m2");
     s.call(
@@ -313,7 +313,7 @@ fn mode_and_model_are_the_same_wherever_they_are_shown() {
         &json!({"option": "model", "value": "m1"}),
     );
     shows(&mut s, "plan", "m1", "m1");
-    // The agent changes it itself, by the one and by the other.
+    // The agent changes the mode itself, first by a mode update, then by its options.
     s.prompt("go");
     shows(&mut s, "build", "m1", "m1");
     s.prompt("go");

@@ -1,4 +1,5 @@
-//! A state directory that goes, cannot be written or allows few files: what cannot be served says why, all else is served.
+//! State directories that are removed, not writable, or limited in open files: calls that need them fail with
+//! the cause, all other calls work.
 
 use crate::harness::server::{Framing, Server};
 use crate::harness::steps::{end, say};
@@ -17,7 +18,7 @@ fn script() -> Value {
     })
 }
 
-/// An initialized server, whose test does not look at the states of the agent.
+/// Starts an initialized server and ignores the agent's states.
 fn launch(world: World, args: &[&str]) -> Server {
     let mut s = Server::launch(world, args, Framing::Lines, &[]);
     s.initialize();
@@ -70,7 +71,7 @@ fn pipe_or_device_in_place_of_a_file_is_waited_for_by_nobody() {
     make_fifo(&sessions.join("log.jsonl"));
     s.initialize();
     s.waive("agent/state");
-    // Of the first two there are logs, which are read.
+    // The first two have logs, which are read instead.
     for id in ["card", "zero"] {
         assert_eq!(s.ensure(id)["recovery"]["rung"], "resume");
     }
@@ -92,7 +93,7 @@ fn pipe_or_device_in_place_of_a_file_is_waited_for_by_nobody() {
 fn limit_of_file_sizes_ends_nothing() {
     let mut world = World::new();
     world.room = Some(0);
-    // With the demo agent, which writes nothing where it is given no log.
+    // The demo agent writes no file if no log is set.
     let mut run = world.acpipe(&["run", "--ephemeral", "hi"]);
     let output = run.env_remove("FAKE_AGENT_LOG").output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -109,7 +110,7 @@ fn state_directory_that_is_removed_is_an_error_and_the_rest_is_served() {
     let message = error["message"].as_str().unwrap();
     assert!(message.contains("removed from the disk"), "{message}");
     assert!(message.contains("session/close"), "{message}");
-    // What was said can be read, lists work, and what the message says helps.
+    // Messages can be read, lists work, and the advice in the message helps.
     let messages = s.call("message/list", &json!({}));
     assert_eq!(
         messages["messages"].as_array().unwrap().len(),
@@ -198,7 +199,7 @@ fn more_sessions_than_files_may_be_open_are_served() {
     for n in 0..sessions {
         call("session/ensure", &json!({"sessionId": name(n)}));
     }
-    // All of them can be used, however long ago they were.
+    // All sessions can be used, including the oldest ones.
     for n in [0, sessions / 2, sessions - 1, 1] {
         let message = json!({"id": "m", "role": "user", "parts": []});
         call(
