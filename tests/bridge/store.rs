@@ -1,4 +1,4 @@
-//! What is stored: sessions and their history outlast acpipe.
+//! Storage: sessions and their history survive acpipe.
 
 use crate::harness::server::{Framing, Server};
 use crate::harness::steps::{end, say, until_cancelled};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
 
-/// An agent that resumes whatever it is asked for.
+/// Script of an agent that resumes every session.
 fn resuming(prompts: &Value) -> Value {
     json!({
         "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
@@ -18,7 +18,7 @@ fn resuming(prompts: &Value) -> Value {
     })
 }
 
-/// acpipe with this agent as its default one, initialized.
+/// Starts acpipe with this agent as its default, initialized.
 fn serve(world: World, script: &Value) -> (Server, Vec<String>) {
     let path = world.script(script);
     let args = vec!["--".to_owned(), FAKE_AGENT.to_owned(), path];
@@ -91,7 +91,7 @@ fn a_session_outlasts_acpipe() {
         .map(|e| e["chunk"].clone())
         .collect();
     assert_eq!(stored, turn.chunks);
-    // The numbers go on: the harness checks it.
+    // The sequence numbers continue; the harness checks this.
     let second = s.prompt("second");
     assert_eq!(second.of("data-recovery").len(), 1);
     assert_eq!(
@@ -159,7 +159,7 @@ fn the_turn_id_of_another_message_is_refused() {
     }
     let mut s = again(s, &args);
     s.call_error("session/prompt", &other);
-    // The same parts are the same message, however it is written.
+    // Equal parts are the same message, whatever its form.
     s.rewind("default");
     let parts = json!([{"type": "text", "text": "first"}]);
     let same = json!({"message": {"id": "m", "role": "user", "parts": parts}, "turnId": "mine"});
@@ -183,7 +183,7 @@ fn a_turn_that_a_crash_broke_off_is_told_and_may_be_run_again() {
     let error = s.call_error("session/prompt", &prompt);
     assert_eq!(error["data"]["kind"], "turnUnfinished");
     assert_eq!(texts(&mut s), ["user: first", "assistant: begun"]);
-    // The crash ended the message: whoever catches up sees it end.
+    // The crash ended the message, so a catch-up shows its end.
     let entries = replayed(&mut s, 0);
     assert_eq!(entries.last().unwrap()["chunk"]["type"], "error");
     s.allow_gaps("default");
@@ -311,7 +311,7 @@ fn messages_are_added_changed_listed_and_cleared() {
     assert!(texts(&mut s).is_empty());
     let archive = s.world.dir.join("state/archive");
     assert_eq!(fs::read_dir(archive).unwrap().count(), 1);
-    // Who the session is stays, and its numbers go on.
+    // The session keeps its identity, and its sequence numbers continue.
     let back = s.ensure("default");
     assert_eq!(back["recovery"]["rung"], "resume");
     s.prompt("again");
@@ -368,7 +368,7 @@ fn without_the_store_a_session_lives_as_long_as_acpipe() {
     s.ensure("default");
     s.prompt("first");
     assert_eq!(texts(&mut s), ["user: first", "assistant: one"]);
-    // Nothing but the record of the launch.
+    // Only the launch record is stored.
     assert!(!s.world.dir.join("state/sessions").exists());
     let mut s = s.restart(&args);
     s.initialize();
@@ -434,7 +434,7 @@ fn what_the_agent_has_is_listed_and_adopted() {
     );
     let twice = s.call_error("session/ensure", &adopt);
     assert_eq!(twice["data"]["kind"], "sessionExists");
-    // An agent that does not answer keeps nobody from the list for ever: its end is enough here.
+    // A list does not wait forever for the agent: here the agent's exit ends the wait.
     let waiting = s.send("session/list", &json!({"agent": true}));
     s.await_agent_call("session/list");
     s.call("agent/disconnect", &json!({}));

@@ -1,4 +1,4 @@
-//! The command line's agent, environment, directory and exit codes.
+//! The command line: selection of the agent, its environment and directory, and exit codes.
 
 use crate::harness::run::Run;
 use crate::harness::steps::{end, say};
@@ -26,7 +26,7 @@ fn the_environment_names_an_agent() {
     assert_eq!(outcome.text(), "from the environment\n");
     assert_eq!(outcome.stderr, "");
 
-    // What stands after -- comes first, and an empty value is none.
+    // The command after -- takes precedence, and a blank value counts as unset.
     let outcome = Run::new(&["run", "go"])
         .env("ACPIPE_AGENT", &command)
         .script(&json!({"session/prompt": [[say("after --"), end("end_turn")]]}))
@@ -115,7 +115,7 @@ fn the_working_directory_is_the_agents_and_the_sessions() {
     assert_eq!(params["cwd"], whole);
     assert_eq!(fs::read_to_string(&seen).unwrap().trim(), whole);
 
-    // A relative one is made absolute: ACP demands it.
+    // A relative path becomes absolute, as ACP requires.
     let outcome = Run::new(&["run", "--cwd", "src", "go"])
         .agent(&[&agent])
         .go()
@@ -147,7 +147,7 @@ fn exit_codes_tell_what_happened() {
         (0, "cut", prompt(&[end("max_tokens")])),
         (0, "odd", prompt(&[end("odd")])),
         (1, "max turns", prompt(&[end("max_turn_requests")])),
-        // By the agent's own action: nobody asked for it.
+        // Ended by the agent itself, without a request to cancel.
         (1, "broken off", prompt(&[end("cancelled")])),
         (1, "error", prompt(&[error(-32603, "x")])),
         (1, "crash", prompt(&[json!({"exit": 0})])),
@@ -188,7 +188,7 @@ fn exit_codes_tell_what_happened() {
             "{what}: {}",
             outcome.stderr
         );
-        // One line for people, no JSON, no debug output.
+        // One line for the user, no JSON, no debug output.
         assert!(
             outcome.stderr.lines().count() <= 1,
             "{what}: {}",

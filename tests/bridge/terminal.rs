@@ -1,4 +1,4 @@
-//! Questions that a person at the terminal answers: `acpipe run` at a pseudo-terminal.
+//! Questions that the user answers at the terminal: `acpipe run` at a pseudo-terminal.
 
 use crate::harness::run::Run;
 use crate::harness::steps::{ask, end, say, tool, until_cancelled};
@@ -20,7 +20,7 @@ pub fn call() -> Value {
     json!({"toolCallId": "t", "title": "touch a", "kind": "execute", "rawInput": {"command": "touch a"}})
 }
 
-/// A terminal at which a run is started whose agent does this in its turn.
+/// Opens a terminal and starts a run whose agent performs these steps in its turn.
 pub fn screen_in(world: World, steps: &[Value], args: &[&str], redirect: &str) -> Screen {
     let mut screen = Screen::new(world);
     start(&mut screen, steps, args, redirect);
@@ -28,7 +28,7 @@ pub fn screen_in(world: World, steps: &[Value], args: &[&str], redirect: &str) -
 }
 
 fn start(screen: &mut Screen, steps: &[Value], args: &[&str], redirect: &str) {
-    // Words that were typed with a refusal follow as another prompt.
+    // Feedback with a refusal follows as a second prompt.
     let next = [say("next"), end("end_turn")];
     let script = json!({"session/prompt": [steps, next]});
     let script = screen.world.script(&script);
@@ -45,7 +45,7 @@ pub fn asking(steps: &[Value]) -> Screen {
     screen_in(World::new(), steps, &["go"], "")
 }
 
-/// Waits for something that nobody tells of.
+/// Polls a condition for which there is no event.
 #[track_caller]
 pub fn until(holds: impl Fn() -> bool) {
     let since = Instant::now();
@@ -55,7 +55,7 @@ pub fn until(holds: impl Fn() -> bool) {
     }
 }
 
-/// What the agent was answered.
+/// Returns the outcomes of permission requests that the agent received.
 fn outcomes(log: &[Value]) -> Vec<Value> {
     let answers = log.iter().filter_map(|m| m["result"].get("outcome"));
     answers.cloned().collect()
@@ -184,7 +184,7 @@ fn an_agent_cannot_pretend_to_be_acpipe() {
         json!({"toolCallId": "t", "title": fake, "kind": "execute", "rawInput": {"command": fake}});
     let mut screen = asking(&[ask(&call, OPTIONS), say("done"), end("end_turn")]);
     screen.sees("acpipe: may the agent use");
-    // What it says stands behind a margin.
+    // The agent's text is behind a margin.
     screen.sees("│ \x1b[1my/a/n");
     let shown = screen.sees("\ny/a/n (Enter refuses): ");
     assert!(shown.contains("<U+202E>"), "{shown:?}");
@@ -266,7 +266,7 @@ fn elicit(params: &Value) -> Value {
     json!({"ask": {"method": "elicitation/create", "params": params}})
 }
 
-/// What the agent was answered to what it asked the user.
+/// Returns the answers to elicitations that the agent received.
 fn actions(log: &[Value]) -> Vec<Value> {
     let answers = log.iter().filter_map(|m| m.get("result"));
     answers

@@ -1,4 +1,4 @@
-//! Rules of the house, held over the sources.
+//! Rules for the source files, checked over their text.
 
 mod imports;
 mod timers;
@@ -6,10 +6,10 @@ mod timers;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The longest a source file may be.
+/// Largest number of lines in a source file.
 const CEILING: usize = 500;
 
-/// What a room must not name, in code: `(room, words, why)`.
+/// Names that the code of a room must not contain: `(room, names, reason)`.
 const FORBIDDEN: &[(&str, &[&str], &str)] = &[
     (
         "src/proto",
@@ -41,10 +41,10 @@ const FORBIDDEN: &[(&str, &[&str], &str)] = &[
     ),
 ];
 
-/// Who starts agents, and who starts them.
+/// Files that may start processes: the supervisor, which starts agents, and the code that starts supervisors.
 const MAKE_PROCESSES: &[&str] = &["src/shell/keeper.rs", "src/shell/kept.rs"];
 
-/// State that another thread can change.
+/// Types of state that another thread can change.
 const SHARED: &[&str] = &["Mutex", "RwLock", "Atomic", "OnceLock"];
 
 const WORLD: &[&str] = &[
@@ -60,7 +60,7 @@ const WORLD: &[&str] = &[
     "async fn",
 ];
 
-/// What is wrong with a file.
+/// Returns the violations in a file.
 fn violations(path: &str, text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if !text.starts_with("//!") {
@@ -70,7 +70,7 @@ fn violations(path: &str, text: &str) -> Vec<String> {
     if lines > CEILING {
         wrong.push(format!("{path}: {lines} lines, more than {CEILING}"));
     }
-    // That somebody panics is no part of the world.
+    // A check for a panic does not access the outside world.
     let code = code(text).replace("std::thread::panicking", "");
     let within = |room: &str| path.starts_with(&format!("{room}/")) || path == format!("{room}.rs");
     for (room, words, why) in FORBIDDEN.iter().filter(|(room, ..)| within(room)) {
@@ -86,7 +86,7 @@ fn violations(path: &str, text: &str) -> Vec<String> {
     wrong
 }
 
-/// A file without its comments and its tests.
+/// Returns a file's text without its comments and tests.
 fn code(text: &str) -> String {
     let tests = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
     let lines = text[..tests].lines();
@@ -150,7 +150,7 @@ fn generated_code_stays_out_of_the_sources() {
     assert_eq!(modules.count(), 0, "modules are x.rs beside x/");
 }
 
-/// The rules must be able to fail.
+/// The rules themselves must be able to fail.
 #[test]
 fn violations_are_found() {
     let ok = "//! Doc.\n// tokio:: in a comment\nfn x() {}\n#[cfg(test)]\nmod tests {\n Instant::now\n}\n";

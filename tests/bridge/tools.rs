@@ -1,4 +1,4 @@
-//! Tool calls of every shape that agents give them.
+//! Tool calls: their chunks, results and activity.
 
 mod shapes;
 
@@ -10,7 +10,7 @@ fn output(text: &str) -> Value {
     json!([{"type": "content", "content": {"type": "text", "text": text}}])
 }
 
-/// The types of the chunks about tools, without their prefix.
+/// Returns the types of the chunks about tools, without the prefix `tool-`.
 fn tool_types(turn: &crate::harness::server::Turn) -> Vec<&str> {
     let types = turn.types().into_iter();
     types.filter_map(|t| t.strip_prefix("tool-")).collect()
@@ -74,7 +74,7 @@ fn a_call_in_full() {
     assert_eq!(s["toolsUsed"], json!(["bash"]));
     let activity = json!({"toolName": "bash", "description": "List files"});
     assert_eq!(turn.activity, [activity, Value::Null]);
-    // The text goes on in a block of its own.
+    // The text continues in another block.
     assert_eq!(turn.of("text-start").len(), 2);
 }
 

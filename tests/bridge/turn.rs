@@ -1,4 +1,4 @@
-//! Turns as chunks and as summary; `tools` has the tests of tools.
+//! Turns as chunks and as a summary; the tests of tool calls are in `tools`.
 
 mod endings;
 mod unprompted;
@@ -21,7 +21,7 @@ fn play_all(runs: &[Vec<Value>]) -> Vec<Turn> {
     runs.iter().map(|_| s.prompt("go")).collect()
 }
 
-/// What a step writes.
+/// Returns the line that a step writes.
 fn line_of(step: &Value) -> String {
     let update = &step["update"];
     if update.is_null() {
@@ -106,7 +106,7 @@ fn the_prompt_reaches_the_agent_and_its_echo_the_client() {
         {"type": "file", "url": "data:image/png;base64,QUJD", "mediaType": "image/png"},
         {"type": "text", "text": "b"},
     ]});
-    // The agent does not take images: nothing is sent, unless a link will do.
+    // The agent accepts no images: the prompt is refused, unless `degrade` allows a link instead.
     let refused = s.call_error("session/prompt", &json!({"message": message}));
     assert_eq!(refused["data"]["kind"], "invalidParams");
     assert_eq!(refused["data"]["field"], "message.parts");

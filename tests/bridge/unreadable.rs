@@ -1,4 +1,5 @@
-//! Permission questions that say little: by which call they are judged, and tools that run without any.
+//! Permission requests with little information: the call by which they are judged, and tools that run without
+//! a request.
 
 use crate::harness::run::{Outcome, Run};
 use crate::harness::server::Server;
@@ -13,7 +14,7 @@ fn text(text: &str) -> Value {
     json!([{"type": "content", "content": {"type": "text", "text": text}}])
 }
 
-/// A question with neither kind nor input, as Kimi asks it.
+/// Steps of a permission request without kind and input, as Kimi sends it.
 fn kimi(command: &str) -> Vec<Value> {
     let title = format!("Shell: {command}");
     let arguments = json!({ "command": command }).to_string();
@@ -31,7 +32,8 @@ fn kimi(command: &str) -> Vec<Value> {
     ]
 }
 
-/// A question by a call that is none, beside the one that it is about, as `OpenHands` asks it. Its id is the same each time.
+/// Steps of a permission request about a call that does not exist, beside the real call, as `OpenHands` sends
+/// it. The id of the false call is always the same.
 fn phantom(id: &str, command: &str) -> Vec<Value> {
     vec![
         tool(
@@ -52,7 +54,7 @@ fn turn(parts: &[Vec<Value>]) -> Value {
     json!({"session/prompt": [steps]})
 }
 
-/// A run whose log stays, of an agent with this script.
+/// Runs an agent with this script; the log of its session is kept.
 fn run(world: &World, args: &[&str], script: &Value) -> Outcome {
     let state = world.dir.join("state");
     let _ = fs::remove_dir_all(&state);
@@ -60,7 +62,7 @@ fn run(world: &World, args: &[&str], script: &Value) -> Outcome {
     run.script(script).arg("go").go().expect(0)
 }
 
-/// The decisions in the log of the only session.
+/// Returns the decisions in the log of the only session.
 fn ledger(world: &World) -> Vec<Value> {
     let sessions = world.dir.join("state/sessions");
     let mut files = fs::read_dir(sessions)
@@ -184,7 +186,7 @@ fn a_long_question_is_cut_with_a_mark() {
     );
 }
 
-/// A tool that runs without a question.
+/// Steps of a tool call without a permission request.
 fn unasked(id: &str, call: &Value) -> Vec<Value> {
     vec![
         tool(id, call),
@@ -259,7 +261,7 @@ fn a_tool_that_was_asked_about_or_done_by_acpipe_did_not_run_without_asking() {
     );
 }
 
-/// A question to the user in the form of a permission, as Qwen Code asks it.
+/// A question to the user sent as a permission request, as Qwen Code does.
 fn disguised() -> Value {
     let questions = json!([{"question": "Which colour?", "header": "Colour", "multiSelect": false,
         "options": [{"label": "red", "description": "warm"}, {"label": "blue", "description": "cold"}]}]);

@@ -1,4 +1,4 @@
-//! Waits that are given up, with the real clock: what is said then, and what was told before.
+//! Timeouts with the real clock: their errors, and the wait notices before them.
 
 use crate::harness::run::Run;
 use crate::harness::server::Server;
@@ -7,7 +7,7 @@ use crate::harness::{FAKE_AGENT, claude, signal};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-/// Ends agents that do not want to soon.
+/// Short timeouts for stopping agents that do not exit by themselves.
 const SHORT: [&str; 4] = ["--timeout", "close=100ms", "--timeout", "terminate=100ms"];
 
 fn with(timeout: &'static str) -> Vec<&'static str> {
@@ -46,7 +46,7 @@ fn a_session_that_is_not_opened() {
     assert_eq!(error["data"]["stage"], "open");
     assert_eq!(error["data"]["waitedMs"], 300);
     assert_eq!(error["data"]["stderr"], "no disk\n");
-    // Another one is.
+    // Another session can be opened.
     s.ensure("b");
 }
 
@@ -110,7 +110,7 @@ fn an_agent_that_does_not_read_is_named() {
     let pid = s.call("agent/status", &json!({}))["pid"].as_i64().unwrap();
     let pid = i32::try_from(pid).unwrap();
     signal(pid, Signal::STOP);
-    // More than a pipe takes.
+    // More than a pipe holds.
     let servers = json!([{"name": "x".repeat(300_000), "command": "x"}]);
     let action = json!({"sessionId": "b", "mcpServers": servers});
     let id = s.send("session/create", &action);

@@ -1,8 +1,9 @@
-//! Rules for the modules of each room: no files that import each other in a circle, no `impl` block far from its type.
+//! Rules for the modules of each room: no import cycles between files, and no `impl` block outside the module
+//! of its type.
 //!
-//! A module is a file with the files below it (`turn.rs` and `turn/`). File A imports file B where A names an item that B
-//! defines, by `use` or by a path in the code; an item that a file only re-exports counts for the file that defines it.
-//! Within one module, the file at its head and the files below it may import each other.
+//! A module is a file with the files below it (`turn.rs` and `turn/`). File A imports file B if A names an
+//! item that B defines, by `use` or by a path in the code. An item that a file only re-exports counts for the
+//! file that defines it. Within one module, the head file and the files below it may import each other.
 
 mod samples;
 
@@ -11,7 +12,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::Path;
 
-/// The rooms below `src`, and how many files each has at least: a search that finds no files finds no circles either.
+/// Rooms below `src` with the least number of files in each, since a search without files would find no
+/// cycles.
 const ROOMS: &[(&str, usize)] = &[
     ("cli", 40),
     ("core", 200),
@@ -20,30 +22,30 @@ const ROOMS: &[(&str, usize)] = &[
     ("shell", 40),
 ];
 
-/// Sets of files that import each other, and a shortest circle in each.
+/// Sets of files that import each other, with a shortest cycle of each set.
 type Components<'a> = BTreeMap<Vec<&'a Name>, Vec<&'a Name>>;
 
-/// The path of a module or an item, from the root of the crate.
+/// Path of a module or an item, from the root of the crate.
 type Name = Vec<String>;
 
-/// A source file: what it imports, re-exports, defines and implements.
+/// Source file: the names that it uses, re-exports, defines and implements.
 #[derive(Default)]
 struct Source {
-    /// Each name that it uses, absolute.
+    /// All names that the file uses, absolute.
     used: Vec<Name>,
-    /// Names under which it re-exports items, and the items.
+    /// Re-exported items by their names.
     reexported: BTreeMap<String, Name>,
-    /// Items that it imports, by the names that they have here.
+    /// Imported items by their names in this file.
     imported: BTreeMap<String, Name>,
     types: BTreeSet<String>,
-    /// The types of its inherent `impl` blocks.
+    /// Types of the file's inherent `impl` blocks.
     implemented: Vec<String>,
 }
 
 struct Crate(BTreeMap<Name, Source>);
 
 impl Crate {
-    /// Reads sources, given as paths below `src` without `.rs` and texts.
+    /// Parses sources, given as text by path below `src` without `.rs`.
     fn parse<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let files = files.into_iter();
         Self(
@@ -57,10 +59,10 @@ impl Crate {
         )
     }
 
-    /// The file that defines an item, and the names behind that file.
+    /// Returns the file that defines an item, and the rest of the path after that file.
     fn definition(&self, item: &[String]) -> Option<(&Name, Name)> {
         let mut item = item.to_vec();
-        // A chain of re-exports that is longer does not occur.
+        // Longer chains of re-exports do not occur.
         for _ in 0..10 {
             let len = (1..=item.len())
                 .rev()
@@ -88,11 +90,12 @@ impl Crate {
             .collect()
     }
 
-    /// The sets of files that import each other in a circle.
+    /// Returns the sets of files that import each other in a cycle.
     fn circles(&self) -> Components<'_> {
         let imports = self.imports();
         let mut found = Components::new();
-        // The files below each module by themselves, since what they need of the head above them closes no circle.
+        // The files below each module are checked by themselves, since their imports of the head above them
+        // close no cycle.
         for above in self.0.keys().chain([&Name::new()]) {
             let is_below = |file: &&Name| file.len() > above.len() && file.starts_with(above);
             let mut below: BTreeMap<&Name, BTreeSet<&Name>> = imports
@@ -100,7 +103,7 @@ impl Crate {
                 .filter(|(file, _)| is_below(file))
                 .map(|(file, others)| (*file, others.iter().copied().filter(is_below).collect()))
                 .collect();
-            // A module is whole: its head depends on whatever is below it.
+            // A module is a unit: its head depends on all files below it.
             for file in self.0.keys().filter(is_below) {
                 if let Some((_, head)) = file.split_last()
                     && let Some(others) = below.get_mut(&head.to_vec())
@@ -117,7 +120,7 @@ impl Crate {
         found
     }
 
-    /// Files with `impl` blocks for a type of another module, and the type.
+    /// Returns files with `impl` blocks for a type of another module, and the type.
     fn far_impls(&self) -> Vec<(&Name, Name)> {
         let mut found = Vec::new();
         for (file, source) in &self.0 {
@@ -133,7 +136,7 @@ impl Crate {
                 let Some((home, behind)) = definition.filter(|(home, _)| *home != file) else {
                     continue;
                 };
-                // A room is no module: what stands in it side by side is apart.
+                // A room is not a module: files side by side in it are separate modules.
                 let parent = &file[..file.len() - 1];
                 let siblings = parent.len() > 1 && home[..home.len() - 1] == *parent;
                 if !siblings && !home.starts_with(file) && !file.starts_with(home) {
@@ -198,7 +201,7 @@ impl Source {
     }
 }
 
-/// A line without its visibility, and whether that was wider than the file.
+/// Splits the visibility off a line. `true` if the item is visible outside the file.
 fn visibility(line: &str) -> (bool, &str) {
     match line.strip_prefix("pub") {
         Some(rest) if rest.starts_with(' ') => (true, rest.trim_start()),
@@ -216,7 +219,7 @@ fn word(text: &str) -> String {
     text[..end.unwrap_or(text.len())].to_owned()
 }
 
-/// The type of an inherent `impl` block that begins at a line.
+/// Returns the type of an inherent `impl` block that begins at a line.
 fn implemented(line: &str) -> Option<String> {
     let header = line.strip_prefix("impl")?;
     let header = match header.strip_prefix('<') {
@@ -231,7 +234,7 @@ fn implemented(line: &str) -> Option<String> {
     (!of_trait).then(|| named.rsplit("::").next().unwrap_or_default().to_owned())
 }
 
-/// The paths of a `use` tree, each with the name that it gives its item.
+/// Returns the paths of a `use` tree, each with the name that it gives its item.
 fn leaves(tree: &str) -> Vec<(Name, String)> {
     let tree = tree.trim();
     if let Some((prefix, group)) = tree.split_once('{') {
@@ -273,7 +276,7 @@ fn leaves(tree: &str) -> Vec<(Name, String)> {
     vec![(path, alias)]
 }
 
-/// The paths in code that begin at the crate or at a module above.
+/// Returns the paths in code that begin with `crate::` or `super::`.
 fn paths(code: &str) -> impl Iterator<Item = Name> {
     let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
     code.split(move |c| !is_path(c))
@@ -286,7 +289,7 @@ fn paths(code: &str) -> impl Iterator<Item = Name> {
         })
 }
 
-/// The path from the root of the crate, of one that begins with `crate`, `super` or `self`.
+/// Resolves a path that begins with `crate`, `super` or `self` from the root of the crate.
 fn absolute(file: &[String], path: &[String]) -> Option<Name> {
     let mut from = file.to_vec();
     let mut path = path;
@@ -307,16 +310,16 @@ fn absolute(file: &[String], path: &[String]) -> Option<Name> {
     Some([from, path.to_vec()].concat())
 }
 
-/// Whether all files of a circle are of the module that one of them heads.
+/// Returns `true` if all files of a cycle belong to the module that one of them heads.
 fn is_one_module(circle: &[&Name]) -> bool {
     circle
         .iter()
         .any(|head| circle.iter().all(|file| file.starts_with(head)))
 }
 
-/// The strongly connected components of more than one file, each with a shortest way around it.
+/// Returns the strongly connected components of more than one file, each with a shortest cycle through it.
 fn components<'a>(edges: &BTreeMap<&'a Name, BTreeSet<&'a Name>>) -> Components<'a> {
-    // Each file that is reached from a file, and the one before it on a shortest way.
+    // Files that are reachable from each file, each with its predecessor on a shortest path.
     let reached: BTreeMap<&Name, BTreeMap<&Name, &Name>> = edges
         .keys()
         .map(|file| {
@@ -343,7 +346,7 @@ fn components<'a>(edges: &BTreeMap<&'a Name, BTreeSet<&'a Name>>) -> Components<
             while way.len() == 1 || way[0] != *file {
                 way.insert(0, before[way[0]]);
             }
-            // A way within one module would not show why the circle is one.
+            // A path within one module would not show why the cycle is a violation.
             let cost = |way: &[&Name]| (is_one_module(way), way.len());
             let shortest = found.entry(circle).or_insert_with(|| way.clone());
             if cost(&way) < cost(shortest) {

@@ -1,23 +1,25 @@
-//! A rule for the timers of the machines: each machine has one table of them, in its `timers.rs`, and no second list.
+//! Rule for the timers of the machines: each machine has one table of its timers, in its `timers.rs`, and no
+//! second list.
 //!
-//! A list of timers is a function that says when something is due next, extends waits, or does what is due. Types that keep
-//! one time (`Silence`, `PendingSettings`, …) have methods of these names too; the machines have them in their tables alone.
+//! A list of timers is a function that returns the next deadline, postpones timers, or handles those that are
+//! due. Types with a single deadline (`Silence`, `PendingSettings`, …) also have methods of these names;
+//! machines have them only in their tables.
 
 use super::{code, sources};
 use std::fs;
 use std::path::Path;
 
-/// The machines, each with its head and its folder.
+/// Machines with their folders.
 const MACHINES: &[(&str, &str)] = &[
     ("SessionMachine", "src/core/session"),
     ("AgentMachine", "src/core/agent"),
     ("Hub", "src/core/hub"),
 ];
 
-/// Methods that go over the timers of a machine.
+/// Methods that iterate over the timers of a machine.
 const OF_TABLES: &[&str] = &["deadline", "due", "expire", "postpone", "tick"];
 
-/// What is wrong with a file outside the tables.
+/// Returns the violations in a file that is not a table.
 fn violations(path: &str, text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut owner = String::new();
@@ -42,7 +44,7 @@ fn violations(path: &str, text: &str) -> Vec<String> {
     wrong
 }
 
-/// What is wrong with a table: a timer that a list does not have, or a list that is not there.
+/// Returns the faults of a table: a timer missing from a list, or a missing list.
 fn faults(path: &str, text: &str) -> Vec<String> {
     let text = code(text);
     let mut wrong = Vec::new();
@@ -78,7 +80,7 @@ fn between<'a>(text: &'a str, begin: &str, end: &str) -> &'a str {
     text.split_once(end).map_or("", |(inside, _)| inside)
 }
 
-/// The name of the function that begins at a line.
+/// Returns the name of the function that begins at a line.
 fn function(line: &str) -> Option<&str> {
     let (before, rest) = line.trim_start().split_once("fn ")?;
     let is_header = before.split_whitespace().all(|word| {
@@ -112,7 +114,7 @@ fn each_machine_has_one_table_of_timers() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The rule must be able to fail.
+/// The rule itself must be able to fail.
 #[test]
 fn second_lists_of_timers_are_found() {
     let allowed = "impl PendingSettings {\n    pub fn deadline(&self) {}\n    fn postpone(&mut self) {}\n}\n\

@@ -1,11 +1,11 @@
-//! Tool calls of every shape that agents give them.
+//! Tool calls in every form that agents use.
 
 use super::{output, tool_types};
 use crate::harness::server::Server;
 use crate::harness::steps::{end, tool, tool_change};
 use serde_json::{Value, json};
 
-/// What a shape of a call must come to.
+/// Form of a tool call, and the expected chunks and summary.
 struct Shape {
     what: &'static str,
     steps: Vec<Value>,
@@ -16,7 +16,7 @@ struct Shape {
     is_error: bool,
 }
 
-/// Content that is a terminal and no text.
+/// Content that contains a terminal and no text.
 fn shows() -> Value {
     json!([{"type": "terminal", "terminalId": "t"}])
 }

@@ -1,4 +1,4 @@
-//! Endings of turns: stop reasons, odd answers and errors.
+//! Endings of turns: stop reasons, unusual answers and errors.
 
 use super::play_all;
 use crate::harness::steps::{end, say, tool, tool_change};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 #[test]
 fn every_stop_reason_has_an_ending() {
-    /// As reported, finishReason, last chunk, errorReason, kind of the error.
+    /// (stop reason, `finishReason`, type of the last chunk, `errorReason`, kind of the error)
     type Case = (
         Value,
         &'static str,
@@ -98,7 +98,7 @@ fn an_answer_without_a_stop_reason_fails_the_turn() {
 
 #[test]
 fn errors_of_the_agent_end_the_turn_after_what_it_said() {
-    // (error, kind, a part of the message)
+    // (error, kind, part of the message)
     let cases = [
         (
             json!({"code": -32603, "message": "Internal error"}),
@@ -174,7 +174,7 @@ fn the_fixed_reasons_of_failures() {
     let with = |more: &[Value]| [&failed[..], more].concat();
     let runs = [
         with(std::slice::from_ref(&error)),
-        // It went on after the failure: that was not the reason.
+        // The agent continued after the failed tool, so that was not the reason.
         with(&[say("never mind"), error.clone()]),
         with(&[end("end_turn")]),
         with(&[end("max_turn_requests")]),

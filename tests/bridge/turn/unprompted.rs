@@ -1,11 +1,12 @@
-//! Messages outside of turns: what an agent reports without a prompt, or after its answer.
+//! Messages outside of turns: updates of an agent without a prompt, or after its answer.
 
 use crate::harness::calls;
 use crate::harness::server::Server;
 use crate::harness::steps::{ask, end, say, tool, tool_change};
 use serde_json::{Value, json};
 
-/// After the end of a turn: what a later `session/ensure` makes the agent say in the first session.
+/// Runs a turn, then makes the agent send these updates for the first session, by a later `session/ensure`.
+/// Returns the unprompted message that they form.
 fn unasked(steps: &[Value]) -> (Server, Vec<Value>) {
     let late = steps.iter().map(|update| {
         json!({"notify": {"method": "session/update", "params": {"sessionId": "fake-1", "update": update}}})
@@ -51,7 +52,7 @@ fn what_an_agent_says_unasked_is_a_message_of_its_own() {
     assert_eq!(message.last().unwrap()["finishReason"], "other");
 }
 
-/// The id of the session's first answer.
+/// Returns the id of the session's first answer.
 fn first_answer(s: &mut Server) -> Value {
     let messages = s.call("message/list", &json!({}))["messages"].clone();
     assert_eq!(messages[1]["role"], "assistant");
@@ -81,7 +82,7 @@ fn late_news_name_the_message_that_they_go_on_with() {
 fn news_of_an_earlier_call_do_not_land_in_the_next_turn() {
     let late = tool_change("t", &json!({"status": "completed", "rawOutput": "done"}));
     let own = tool("u", &json!({"name": "Read", "status": "completed"}));
-    // The same id again, but as a new call: another agent's habit.
+    // A new call with an old id, which some agents use.
     let again = tool("t", &json!({"name": "Write", "status": "completed"}));
     let mut s = Server::ready(&json!({"session/prompt": [
         [tool("t", &json!({"name": "Bash"})), end("end_turn")],
@@ -121,7 +122,7 @@ fn what_an_agent_does_unasked_can_be_cancelled() {
     let other = s.call("session/cancel", &json!({"turnId": "x"}));
     assert_eq!(other["cancelled"], false);
     assert_eq!(s.call("session/cancel", &json!({}))["cancelled"], true);
-    // Its failure is the last that the agent tells.
+    // The update of the failed call is the agent's last one.
     s.await_chunk("default", |c| c["type"] == "data-tool-call");
     let id = s.send_prompt("default", "next");
     let message = s.unprompted("default");
@@ -143,7 +144,7 @@ fn late_figures_are_the_sessions_and_make_no_message() {
     let state = s.notification("session/state");
     assert_eq!(state["sessionId"], "default");
     assert_eq!(state["state"]["context"]["used"], 3);
-    // What it cost meanwhile is not the next turn's.
+    // Costs outside of turns are not part of the next turn.
     assert_eq!(s.prompt("2").summary["cost"], 0.5);
     assert_eq!(s.ensure("default")["state"]["context"]["used"], 4);
 }

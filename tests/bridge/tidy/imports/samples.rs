@@ -1,4 +1,4 @@
-//! Sources that break the rules for imports: the check must find each.
+//! Sources that violate the rules for imports: the check must find each of them.
 
 use super::{Crate, names};
 
@@ -46,7 +46,7 @@ fn circles_are_found() {
         circles(&through),
         ["core::a core::a::c core::a::e core::b core::b::d"]
     );
-    // What they need of the head above all of them hides no circle.
+    // A common import of the head above all of them hides no cycle.
     let with_head = module[0].1.to_owned() + "use super::Head;\n";
     through[0].1 = &with_head;
     through.push(("core", "mod a;\nmod b;\npub struct Head;\n"));
@@ -87,7 +87,7 @@ fn far_impls_are_found() {
         far(&[home, ("core/a/c", "use super::A;\nimpl A<u8> {\n}\n")]),
         0
     );
-    // Files of one module may implement each other's types, those of a room may not.
+    // Files of one module may implement each other's types, but files of a room may not.
     let sibling = ("core/a/d", "use super::c::C;\nimpl C {\n}\n");
     assert_eq!(far(&[("core/a/c", "pub struct C;\n"), sibling]), 0);
     assert_eq!(
