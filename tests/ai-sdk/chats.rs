@@ -1,4 +1,5 @@
-//! `examples/server.mjs` as an app uses it: chats, answers that are resumed and stopped, tools that are approved.
+//! Drives `examples/server.mjs` as an app does: chats, answers that are resumed and stopped, tools that the
+//! user approves.
 
 use crate::judge;
 use crate::transport::{MAJORS, Server, say};
@@ -6,15 +7,16 @@ use serde_json::{Value, json};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// What came of a scenario for clients of a major.
+/// Result of a scenario for clients of one major of the AI SDK.
 struct Played {
     major: u32,
     seen: Value,
-    /// What the agent got.
+    /// Messages that the agent received.
     log: Vec<Value>,
 }
 
-/// A server with an agent of its own for clients of a major, and the file that has what the agent got.
+/// Starts a server with its own agent for clients of one major, and returns the file with the messages that
+/// the agent received.
 fn start(scenario: &str, major: u32, args: &[&str], script: &Value) -> (Server, PathBuf) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let file = |what: &str| folder.join(format!("chats-{scenario}-{major}.{what}"));
@@ -30,7 +32,8 @@ fn start(scenario: &str, major: u32, args: &[&str], script: &Value) -> (Server, 
     (server, log)
 }
 
-/// Plays a scenario of `chats.mjs` with clients of each major; nothing where there is no Node, which is said loudly.
+/// Plays a scenario of `chats.mjs` with clients of each major. Without Node it prints a warning and returns
+/// an empty list.
 fn play(scenario: &str, args: &[&str], script: &Value) -> Vec<Played> {
     if !judge::is_here(|| MAJORS.len()) {
         return Vec::new();

@@ -1,7 +1,8 @@
-//! Sessions that no agent had: random updates in random order, in the form of recordings.
+//! Generates sessions in the form of recordings: random updates in random order.
 //!
-//! A seed gives the same session for ever, on every machine. Few ids and short strings, so that calls meet:
-//! updates before the call, after its result, questions about calls that ended, turns that share calls.
+//! A seed always gives the same session, on every machine. Ids are few and strings are short, so that calls
+//! collide: updates before the call, after its result, permission requests for calls that ended, turns that
+//! share calls.
 
 mod updates;
 mod values;
@@ -11,16 +12,16 @@ use acpipe::core::profile::Profile;
 use acpipe::proto::wire::OfferedKind;
 use serde_json::{Value, json};
 
-/// A session to replay.
 pub struct Session {
     pub recording: String,
     pub policy: Mode,
     pub profile: Profile,
-    /// Whether the client is asked: after how many lines it answers, and with which options.
+    /// Client's answers, if it is asked: the number of lines after which it answers, and the options that it
+    /// chooses.
     pub answers: Option<(usize, &'static [OfferedKind])>,
 }
 
-/// What clients choose.
+/// Options that clients choose.
 pub const ALLOW: &[OfferedKind] = &[OfferedKind::AllowOnce, OfferedKind::AllowAlways];
 pub const REFUSE: &[OfferedKind] = &[OfferedKind::RejectOnce, OfferedKind::RejectAlways];
 
@@ -50,7 +51,7 @@ impl Dice {
     }
 }
 
-/// What a client and an agent said, line by line.
+/// Builds the messages of a client and an agent, line by line.
 struct Maker {
     dice: Dice,
     lines: Vec<Value>,
@@ -79,7 +80,7 @@ const STRINGS: &[&str] = &[
 const IDS: &[&str] = &["t1", "t2", "t3"];
 const ODD_IDS: &[&str] = &["", "__proto__", "toString", "a.b c/ü"];
 
-/// The session of a seed.
+/// Returns the session of a seed.
 pub fn session(seed: u64) -> Session {
     let mut maker = Maker {
         dice: Dice(seed),
@@ -138,7 +139,7 @@ impl Maker {
         self.answer(id, &json!({ "sessionId": SESSION }));
     }
 
-    /// One turn; false when the agent is gone.
+    /// Generates one turn; `false` if the agent process exited.
     fn turn(&mut self) -> bool {
         let prompt = self.call("session/prompt", &json!({ "sessionId": SESSION }));
         let things = self.dice.below(11);
@@ -153,7 +154,7 @@ impl Maker {
             self.cancel();
         }
         match self.dice.below(100) {
-            // It crashes, and the recording ends.
+            // The agent crashes, and the recording ends here.
             0..8 => return false,
             8..15 => self.failure(prompt),
             _ => {
@@ -223,7 +224,7 @@ impl Maker {
         end
     }
 
-    /// Anything an agent may say within a turn.
+    /// Generates anything an agent may send within a turn.
     fn thing(&mut self) {
         match self.dice.below(100) {
             0..10 => self.question(),
@@ -243,7 +244,7 @@ impl Maker {
         }
     }
 
-    /// What is no update.
+    /// Generates lines that are not updates.
     fn foreign(&mut self) {
         match self.dice.below(4) {
             0 => self.lines.push(json!({ "dir": "in", "raw": "starting up … {" })),

@@ -1,5 +1,5 @@
-//! The judge, a Node process of its own: sets it up, feeds it streams and reads its verdicts; and the same for
-//! other scripts that ask the SDK.
+//! Runs the judge, a Node process: sets it up, sends it streams and reads its verdicts. Runs other scripts
+//! that use the SDK as well.
 
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -8,26 +8,26 @@ use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::LazyLock;
 
-/// The chunks of one message, for clients of one major of the AI SDK.
+/// Chunks of one message, for clients of one major of the AI SDK.
 #[derive(Debug, Clone)]
 pub struct Stream {
     pub name: String,
     pub profile: u32,
     pub chunks: Vec<Value>,
-    /// Whether the turn failed, where that is known.
+    /// Whether the turn failed; `None` if that is not known.
     pub failed: Option<bool>,
 }
 
-/// What the SDK thinks of a stream.
+/// The SDK's verdict on a stream.
 #[derive(Debug)]
 pub struct Verdict {
     pub stream: Stream,
     pub problems: Vec<String>,
-    /// The `UIMessage` that its reader made.
+    /// `UIMessage` that the SDK's reader built.
     pub message: Value,
 }
 
-/// Why nothing can be judged here, found out once.
+/// Result of the set-up, which runs once; the error is the reason why nothing can be judged here.
 static SET_UP: LazyLock<Result<(), String>> = LazyLock::new(set_up);
 
 fn folder() -> PathBuf {
@@ -62,8 +62,8 @@ fn set_up() -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the SDK is here to be asked; if not, that is said loudly, and is an error in CI. `count` is only for
-/// the words.
+/// Returns `true` if the SDK is available. Otherwise prints a warning, and panics in CI; `count` is only used
+/// in that warning.
 pub fn is_here(count: impl FnOnce() -> usize) -> bool {
     let Err(why) = &*SET_UP else {
         return true;
@@ -73,7 +73,7 @@ pub fn is_here(count: impl FnOnce() -> usize) -> bool {
         std::env::var_os("CI").is_none_or(|ci| ci.is_empty()),
         "{count} streams were not judged by the AI SDK: {why}"
     );
-    // Past the test harness, which shows nothing of a test that passes.
+    // Written to stderr directly: the test harness hides the output of a test that passes.
     let _ = writeln!(
         std::io::stderr(),
         "\n!!! NOT RUN: {count} checks by the AI SDK: {why}\n"
@@ -81,8 +81,8 @@ pub fn is_here(count: impl FnOnce() -> usize) -> bool {
     false
 }
 
-/// Runs a script of this folder: what `write` gives while it writes the script's stdin, the lines of JSON on its
-/// stdout, and how it ended.
+/// Runs a script of this folder. Returns the result of `write`, which writes the script's stdin, the JSON
+/// lines of its stdout, and its exit status.
 pub fn ask<T: Send>(
     script: &str,
     write: impl FnOnce(ChildStdin) -> T + Send,
@@ -104,7 +104,7 @@ pub fn ask<T: Send>(
     (written, said.collect(), output.status)
 }
 
-/// The verdicts in the order of the streams; `None` where there is no Node.
+/// Returns the verdicts in the order of the streams; `None` without Node.
 pub fn judge(streams: impl Iterator<Item = Stream> + Send) -> Option<Vec<Verdict>> {
     let mut streams = streams;
     if !is_here(|| streams.by_ref().count()) {
@@ -112,7 +112,7 @@ pub fn judge(streams: impl Iterator<Item = Stream> + Send) -> Option<Vec<Verdict
     }
     let (streams, mut said, status) = ask("judge.mjs", |input| feed(streams, input));
     let summary = said.pop().unwrap_or_default();
-    // It says why on stderr.
+    // The judge prints the reason on stderr.
     assert_eq!(
         summary["summary"]["streams"].as_u64(),
         u64::try_from(streams.len()).ok(),
@@ -134,7 +134,7 @@ pub fn judge(streams: impl Iterator<Item = Stream> + Send) -> Option<Vec<Verdict
     Some(verdicts)
 }
 
-/// Writes the streams to the judge and gives them back.
+/// Writes the streams to the judge and returns them.
 fn feed(streams: impl Iterator<Item = Stream>, judge: ChildStdin) -> Vec<Stream> {
     let mut judge = BufWriter::new(judge);
     let mut fed = Vec::new();
@@ -160,7 +160,7 @@ fn line(stream: &Stream) -> Value {
     line
 }
 
-/// What is wrong, for people: a few streams in words, all of them in a file for `judge.mjs`.
+/// Describes the refused streams: a few as text, all of them in a file that `judge.mjs` reads.
 pub fn report(verdicts: &[Verdict]) -> String {
     let refused = || verdicts.iter().filter(|v| !v.problems.is_empty());
     let mut text = String::new();

@@ -1,5 +1,5 @@
-//! The AI SDK judges what the core makes: recorded sessions and generated ones, for all majors; and its transport
-//! reads what `acpipe run` sends.
+//! The AI SDK judges the core's streams of recorded and generated sessions, for all majors, and the SDK's
+//! transport reads the output of `acpipe run`.
 
 #![expect(clippy::unwrap_used, reason = "a test may end at any surprise")]
 #![expect(clippy::disallowed_methods, reason = "the judge is a process")]
@@ -27,13 +27,13 @@ use std::path::Path;
 
 const PROFILES: [Profile; 3] = [Profile::V7, Profile::V6, Profile::V5];
 
-/// How many turns of made-up sessions are judged.
+/// Number of turns of generated sessions that are judged.
 const GENERATED: usize = 10_000;
 
-/// How many mangled recordings are judged, in each profile.
+/// Number of mangled recordings that are judged, in each profile.
 const MANGLED: u64 = 1_000;
 
-/// The turns of a session, one stream each.
+/// Returns one stream for each turn of a session.
 fn streams(name: &str, got: Replayed, profile: Profile) -> Vec<Stream> {
     let turns = got.turns.into_iter();
     turns
@@ -41,7 +41,7 @@ fn streams(name: &str, got: Replayed, profile: Profile) -> Vec<Stream> {
             name: format!("{name}, {}", turn.id),
             profile: profile.major(),
             chunks: turn.chunks,
-            // Of a turn that nobody asked for nobody says how it ended.
+            // A turn without a prompt has no summary.
             failed: turn
                 .end
                 .get("summary")
@@ -60,7 +60,7 @@ fn recorded() -> Vec<Stream> {
         let recording = std::fs::read_to_string(&file).unwrap();
         let name = file.file_stem().unwrap().to_str().unwrap();
         for profile in PROFILES {
-            // Both answers to every question, whatever the recording's client chose.
+            // Both answers to every permission request, whatever the recording's client chose.
             for policy in [Mode::Approve, Mode::Deny] {
                 let got = if name.starts_with("claude-cli-") {
                     claude::replay(&recording, claude::resumes(name), policy, profile)
@@ -71,7 +71,7 @@ fn recorded() -> Vec<Stream> {
                 all.extend(streams(&name, got, profile));
             }
             if !name.starts_with("claude-cli-") {
-                // A client that takes its time, while the recorded agent goes on.
+                // Clients that answer late, while the recorded agent continues.
                 let ways = [(0, ALLOW), (1, REFUSE), (3, ALLOW), (usize::MAX, ALLOW)];
                 for (n, (after, kinds)) in ways.into_iter().enumerate() {
                     let seen = Seen::answering(profile, after, kinds);
@@ -124,7 +124,7 @@ fn generated(seed: u64) -> Vec<Stream> {
 fn the_sdk_accepts_every_stream() {
     let recorded = recorded();
     assert!(recorded.len() > 1000, "recordings are missing");
-    // Made while others are judged: both take their time.
+    // Generated while others are judged: both take long.
     let generated = (0..).flat_map(generated).take(GENERATED);
     all_are_right(recorded.into_iter().chain(generated));
 }
@@ -143,7 +143,7 @@ fn all_are_right(streams: impl Iterator<Item = Stream> + Send) {
     }
 }
 
-/// Older majors build slightly other parts; the fold follows 7.
+/// Compares the fold with the SDK's message of major 7; older majors build slightly different parts.
 fn the_fold_is_that_of_the_sdk(verdict: &judge::Verdict) {
     let mut fold = Fold::default();
     for chunk in &verdict.stream.chunks {
@@ -154,7 +154,7 @@ fn the_fold_is_that_of_the_sdk(verdict: &judge::Verdict) {
     assert_eq!(in_js(ours), in_js(theirs), "{name}: another message");
 }
 
-/// Numbers as JavaScript has them: it writes `0.0` as `0`.
+/// Converts numbers to JavaScript's form: it writes `0.0` as `0`.
 fn in_js(value: Value) -> Value {
     match value {
         Value::Number(n) => n.as_f64().into(),
@@ -164,8 +164,8 @@ fn in_js(value: Value) -> Value {
     }
 }
 
-/// The recorded streams for other judges, one file each: `STREAMS=DIR cargo test --test ai-sdk -- --ignored
-/// write_the_recorded_streams`; the folder of a stream is its profile.
+/// Writes the recorded streams for other judges, one file each: `STREAMS=DIR cargo test --test ai-sdk --
+/// --ignored write_the_recorded_streams`. The folder of a stream is its profile.
 #[test]
 #[ignore = "for people"]
 fn write_the_recorded_streams() {
@@ -182,7 +182,7 @@ fn write_the_recorded_streams() {
     }
 }
 
-/// A failing seed's session, to look at: `SEED=7 cargo test --test ai-sdk -- --ignored --nocapture`.
+/// Prints the session of a failing seed: `SEED=7 cargo test --test ai-sdk -- --ignored --nocapture`.
 #[test]
 #[ignore = "for people"]
 fn show_a_seed() {
@@ -209,7 +209,7 @@ fn a_seed_gives_the_same_session_always() {
     assert_ne!(recording(7), recording(8));
 }
 
-/// The judge must be able to refuse.
+/// Shows that the judge can refuse a stream.
 #[test]
 fn the_judge_finds_what_is_wrong() {
     let start = json!({ "type": "start", "messageId": "m" });

@@ -1,4 +1,4 @@
-//! Recordings of the Claude Code CLI in which frames are missing, doubled, in another order or broken off.
+//! Recordings of the Claude Code CLI with frames that are missing, doubled, reordered or cut off.
 
 use crate::claude;
 use crate::generate::Dice;
@@ -6,10 +6,10 @@ use crate::replay::Replayed;
 use acpipe::core::policy::Mode;
 use acpipe::core::profile::Profile;
 
-/// Out of how many frames one is mangled.
+/// One frame of so many is mangled.
 const ONE_OF: u64 = 12;
 
-/// What a client gets of one of the recordings, mangled by a seed.
+/// Returns what a client receives from a recording that is mangled by a seed.
 pub fn mangled(recordings: &[String], seed: u64, profile: Profile) -> Replayed {
     let mut dice = Dice(seed);
     let recording = dice.pick(recordings);

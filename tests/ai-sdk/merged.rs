@@ -1,4 +1,4 @@
-//! What is merged for a client that is behind: to the SDK's readers it is the same message.
+//! Chunks that are coalesced for a slow client: the SDK's readers build the same message from them.
 
 use super::judge::{self, Stream};
 use super::replay::{Seen, replay_to};
@@ -6,10 +6,10 @@ use super::{PROFILES, generate, streams};
 use acpipe::core::policy::Mode;
 use std::path::Path;
 
-/// How many made-up sessions are compared.
+/// Number of generated sessions that are compared.
 const GENERATED: u64 = 1_500;
 
-/// The streams of a session as two clients get it: one that keeps up, and one that never does.
+/// Returns the streams of a session for two clients: one that keeps up, and one that is always behind.
 fn both(name: &str, recording: &str, policy: Mode, profile: super::Profile) -> Vec<Stream> {
     let seen = replay_to(Seen::new(profile), recording, policy);
     let slow = replay_to(Seen::slow(profile), recording, policy);

@@ -1,4 +1,5 @@
-//! The AI SDK's own HTTP transport reads `acpipe run -o sse`, as it is and through the example's server.
+//! The AI SDK's HTTP transport reads the output of `acpipe run -o sse`, directly and through the example's
+//! server.
 
 use crate::judge;
 use serde_json::{Value, json};
@@ -9,20 +10,20 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-/// A wait that takes longer has hung.
+/// Time after which a read counts as hung.
 const LIMIT: Duration = Duration::from_secs(30);
 
 const ACPIPE: &str = env!("CARGO_BIN_EXE_acpipe");
 
 pub const MAJORS: [u32; 3] = [7, 6, 5];
 
-/// A turn of `acpipe run` and what has to come of it.
+/// A turn of `acpipe run` and its expected result.
 struct Case {
     name: &'static str,
-    /// The prompt, and the agent if it is not the demo.
+    /// The prompt, and the agent unless it is the demo.
     args: Vec<String>,
     exit_code: i32,
-    /// Words of the error that the reader is told.
+    /// Part of the error text that the reader receives.
     error: Option<&'static str>,
     tools: &'static [&'static str],
 }
@@ -38,7 +39,7 @@ impl Case {
         }
     }
 
-    /// One turn of the fake agent with these steps.
+    /// One turn of the fake agent that takes these steps.
     fn scripted(name: &'static str, steps: &[Value]) -> Self {
         let script = json!({ "session/prompt": [steps] }).to_string();
         Self {
@@ -80,7 +81,7 @@ pub fn say(text: &str) -> Value {
 fn cases() -> Vec<Case> {
     let tool = json!({ "update": { "sessionUpdate": "tool_call", "toolCallId": "t", "title": "a\r\n\r\nb",
         "status": "in_progress", "rawInput": { "data: [DONE]\n\n": "\n" } } });
-    // What a framing by lines could stumble over.
+    // Text that a line-based framing could misread.
     let odd = [
         say("\u{feff}\r\n\r\ndata: [DONE]\n\n"),
         say(": \u{2028}\u{2029}\u{85}\u{0}\u{b}\u{1f}\u{7f}\\\"/ é\u{1f600}\n"),
@@ -108,7 +109,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// The directory that runs work in: always the same, as the demo agent lists it.
+/// Returns the working directory of the runs: always the same, because the demo agent lists it.
 fn place() -> PathBuf {
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("transport");
     std::fs::create_dir_all(&place).unwrap();
@@ -134,7 +135,7 @@ fn surround(command: &mut Command) {
         .env_remove("ACPIPE_LOG");
 }
 
-/// What the transport thinks of each.
+/// Returns the transport's verdict on each case.
 fn read(asked: &[Value]) -> Vec<Value> {
     let lines = asked.iter().flat_map(|a| [a.to_string(), "\n".to_owned()]);
     let lines: String = lines.collect();
@@ -151,7 +152,7 @@ fn problems(verdict: &Value) -> String {
     problems.flat_map(|p| [p.as_str().unwrap(), "\n"]).collect()
 }
 
-/// The text parts of a message as `-o text` prints them.
+/// Returns the text parts of a message as `-o text` prints them.
 fn printed(verdict: &Value) -> String {
     let mut all = String::new();
     for text in verdict["text"].as_array().unwrap() {
@@ -201,7 +202,7 @@ fn the_transport_reads_every_run() {
     }
 }
 
-/// The check must be able to fail.
+/// Shows that the check can fail.
 #[test]
 fn the_transport_finds_what_is_wrong() {
     let start = "data: {\"type\":\"start\",\"messageId\":\"m\"}\n\n";
@@ -238,7 +239,7 @@ fn the_transport_finds_what_is_wrong() {
     }
 }
 
-/// `examples/server.mjs` with these arguments of `acpipe serve`.
+/// Process of `examples/server.mjs` with these arguments of `acpipe serve`.
 pub struct Server {
     process: Child,
     pub api: String,
@@ -275,7 +276,7 @@ impl Drop for Server {
     }
 }
 
-/// The lines as they come, read on a thread of its own.
+/// Reads lines on a separate thread and passes them on as they arrive.
 fn lines(from: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, receiver) = sync_channel(1000);
     thread::spawn(move || {
@@ -288,7 +289,7 @@ fn lines(from: impl Read + Send + 'static) -> Receiver<String> {
 #[test]
 fn the_example_serves_the_transport() {
     let mut cases = cases();
-    // The others look the same from here.
+    // The other cases make no difference in this test.
     cases.truncate(2);
     if !judge::is_here(|| MAJORS.len() * cases.len() + 1) {
         return;

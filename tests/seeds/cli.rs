@@ -6,7 +6,8 @@ use acpipe::core::hub::{AgentInput, Exit};
 use acpipe::proto::wire::Protocol;
 use serde_json::{Value, json};
 
-/// One turn: the user's message, the CLI's frames, and what its result says beside what every one says.
+/// Plays one turn: the user's message, the CLI's frames, and the fields that its result has beside the usual
+/// ones.
 pub fn play(message: &Value, frames: &[Value], result: &Value) -> Played {
     let (mut driver, prompt) = prompted(&json!({ "message": message }));
     driver.played.prompt = prompt["message"]["content"].clone();
@@ -14,7 +15,7 @@ pub fn play(message: &Value, frames: &[Value], result: &Value) -> Played {
         driver.says(&frame.to_string());
     }
     driver.says(&ended(&prompt, result));
-    // What passes by is no part of the answer.
+    // Forwarded frames are not part of the answer.
     driver
         .played
         .chunks
@@ -22,7 +23,7 @@ pub fn play(message: &Value, frames: &[Value], result: &Value) -> Played {
     driver.played
 }
 
-/// A session of the CLI that was sent a prompt, and the frame of that.
+/// Starts a session of the CLI, sends a prompt, and returns the frame of that prompt.
 pub fn prompted(prompt: &Value) -> (Driver, Value) {
     let mut driver = Driver::new(Protocol::Claude);
     driver.command(Command::Initialize(params(json!({ "protocolVersion": 1 }))));
@@ -41,7 +42,7 @@ pub fn prompted(prompt: &Value) -> (Driver, Value) {
     (driver, prompt)
 }
 
-/// The result of a prompt's turn.
+/// Returns the result frame of a prompt's turn.
 pub fn ended(prompt: &Value, more: &Value) -> String {
     let mut result = json!({
         "type": "result", "subtype": "success", "is_error": false, "num_turns": 1, "stop_reason": "end_turn",

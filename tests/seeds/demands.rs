@@ -1,5 +1,5 @@
-//! What earlier systems ask of Claude Code beside the chunks: `tests/seeds/seeds.md` tells for each row what holds it, or
-//! why nothing does.
+//! Requirements of earlier systems on Claude Code beside the chunks: `tests/seeds/seeds.md` names for each
+//! row the tests that hold it, or the reason why nothing does.
 
 use crate::cli::{ended, prompted};
 use crate::{documented, evidence};
@@ -7,7 +7,7 @@ use acpipe::core::retry::{UNAVAILABLE, WAIT};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// The rows.
+/// Returns the ids of all rows.
 pub fn rows() -> Vec<String> {
     let list = |prefix: &'static str, numbers: &[u32]| -> Vec<String> {
         numbers.iter().map(|n| format!("{prefix}{n}")).collect()
@@ -32,7 +32,7 @@ pub fn rows() -> Vec<String> {
     .concat()
 }
 
-/// How a verdict begins.
+/// Beginnings of a verdict.
 const VERDICTS: [&str; 3] = ["held by ", "differs: ", "not built: "];
 
 #[test]
@@ -58,7 +58,7 @@ fn each_demand_has_a_verdict_and_its_evidence_is_a_test() {
     }
 }
 
-/// Fails unless everything that the verdict names is a test, and at least one test is named.
+/// Fails unless the verdict names at least one test, and everything that it names is a test.
 pub fn check_evidence(row: &str, verdict: &str) {
     let places = evidence::places(verdict);
     assert!(!places.is_empty(), "{row} names no test: {verdict}");

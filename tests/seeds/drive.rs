@@ -9,14 +9,13 @@ use acpipe::testing::{self, RecordingClient, SettingsBuilder};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// What came of a turn.
+/// Result of a turn.
 #[derive(Default)]
 pub struct Played {
-    /// The chunks the client got in the turn.
+    /// Chunks that the client received in the turn.
     pub chunks: Vec<Value>,
-    /// The content blocks the agent was sent.
+    /// Content blocks that the agent received.
     pub prompt: Value,
-    /// The turn's summary.
     pub summary: Value,
 }
 
@@ -35,7 +34,7 @@ impl Played {
     }
 }
 
-/// One turn: the user's message, the agent's updates, and its answer (`result` or `error`).
+/// Plays one turn: the user's message, the agent's updates, and its response (`result` or `error`).
 pub fn play(message: &Value, updates: &[Value], answer: &Value) -> Played {
     let mut driver = Driver::new(Protocol::Acp);
     driver.command(Command::Initialize(params(json!({ "protocolVersion": 1 }))));
@@ -55,7 +54,7 @@ pub fn play(message: &Value, updates: &[Value], answer: &Value) -> Played {
     driver.played
 }
 
-/// A hub, its client and its agent.
+/// A hub with its client and its agent.
 pub struct Driver {
     hub: Hub,
     client: RecordingClient,
@@ -83,7 +82,7 @@ impl Driver {
         }
     }
 
-    /// Gives a command and returns the call it made to the agent.
+    /// Runs a command and returns the request that it sent to the agent.
     pub fn command(&mut self, command: Command) -> Value {
         self.tokens += 1;
         let token = Token::first(self.tokens);
@@ -92,7 +91,7 @@ impl Driver {
         self.sent()
     }
 
-    /// Lets time pass and returns the call that was made then.
+    /// Advances the time and returns the request that was sent then.
     pub fn wait(&mut self, time: Duration) -> Value {
         self.now += time;
         self.hub.tick(self.now, &mut self.client);
@@ -100,7 +99,7 @@ impl Driver {
         self.sent()
     }
 
-    /// The last call to the agent.
+    /// Returns the last request to the agent.
     pub fn sent(&mut self) -> Value {
         let mut call = Value::Null;
         for effect in self.hub.effects(self.now) {
@@ -126,7 +125,7 @@ impl Driver {
         self.hear(testing::messages(std::slice::from_ref(line)));
     }
 
-    /// The agent says a line.
+    /// Delivers a line of the agent.
     pub fn says(&mut self, line: &str) {
         self.hear(testing::line(line));
     }

@@ -1,11 +1,12 @@
-//! Checks that the evidence of a verdict in `tests/seeds/seeds.md` and `docs/internals/failure-modes.md` is a test.
+//! Checks that the evidence of a verdict in `tests/seeds/seeds.md` and `docs/internals/failure-modes.md` is a
+//! test.
 //!
-//! Every path in a verdict is evidence, and names one test: `tests/bridge/queue.rs (some_test)`. A file without a
-//! test's name, production code, helpers and ignored tests are not evidence.
+//! Every path in a verdict is evidence, and names one test: `tests/bridge/queue.rs (some_test)`. A file
+//! without a test's name, production code, helpers and ignored tests are not evidence.
 
 use std::path::Path;
 
-/// The places that a verdict names: path, and the test in it where one is named.
+/// Returns the places that a verdict names: each path, and the test in it if one is named.
 pub fn places(verdict: &str) -> Vec<(&str, Option<&str>)> {
     let mut places = Vec::new();
     let mut rest = verdict;
@@ -46,7 +47,7 @@ fn source(path: &str) -> Result<String, String> {
     std::fs::read_to_string(file).map_err(|error| format!("{path}: {error}"))
 }
 
-/// The text of a test that runs by default.
+/// Returns the source text of a test that runs by default.
 pub fn body(path: &str, test: &str) -> Result<String, String> {
     check_place(path, Some(test))?;
     let source = source(path)?;
@@ -123,7 +124,7 @@ fn production_code_helpers_and_ignored_tests_are_no_evidence() {
 
 #[test]
 fn only_a_function_under_the_attribute_of_a_test_that_runs_is_one() {
-    // (what stands above the function, whether it is a test)
+    // (lines above the function, whether it is a test)
     let cases = [
         ("#[test]\n", Ok(())),
         ("#[tokio::test]\n", Ok(())),

@@ -1,12 +1,12 @@
-//! Compares chunks with what a case expects of them.
+//! Compares chunks with the expectation of a case.
 
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// Kinds that every turn has: compared only where a case names them.
+/// Kinds of chunks that every turn has: compared only if a case names them.
 const FRAME: [&str; 4] = ["start", "start-step", "finish-step", "finish"];
 
-/// Which of the frame's kinds a case names.
+/// Returns the kinds of [`FRAME`] that a case names.
 pub fn named<'a>(lists: impl IntoIterator<Item = &'a [Value]>) -> Vec<&'static str> {
     let kinds: Vec<&str> = lists.into_iter().flatten().map(kind).collect();
     FRAME
@@ -15,10 +15,10 @@ pub fn named<'a>(lists: impl IntoIterator<Item = &'a [Value]>) -> Vec<&'static s
         .collect()
 }
 
-/// Whether `chunks`, without the frame's kinds that are not `named`, are those expected. Of each chunk only
-/// the fields that the expectation holds are compared; there `null` stands for an absent field, `<null>`
-/// for `null`, `#…` for an id that is the same wherever the same word stands, and `<msg>` for the id of the
-/// message.
+/// Compares `chunks` with those expected, except the kinds of [`FRAME`] that are not `named`. Of each chunk
+/// only the fields that the expectation holds are compared. In an expectation `null` stands for an absent
+/// field, `<null>` for `null`, `#…` for an id (the same name always stands for the same id), and `<msg>` for
+/// the id of the message.
 pub fn compare(chunks: &[Value], expected: &[Value], named: &[&str]) -> Result<(), String> {
     let message = chunks[0]["messageId"].as_str().unwrap_or_default();
     let counts = |chunk: &&Value| !FRAME.contains(&kind(chunk)) || named.contains(&kind(chunk));
@@ -50,7 +50,7 @@ fn kind(chunk: &Value) -> &str {
 
 struct Ids {
     message: String,
-    /// The words for ids → the ids.
+    /// Names of ids → the ids.
     words: HashMap<String, String>,
 }
 
@@ -80,7 +80,8 @@ impl Ids {
         }
     }
 
-    /// One word is one id, and two words are two.
+    /// Returns `true` if the name stands for this id: each name has one id, and different names have
+    /// different ids.
     fn is_id(&mut self, word: &str, id: &str) -> bool {
         match self.words.get(word) {
             Some(known) => known == id,

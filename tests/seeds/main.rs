@@ -1,6 +1,6 @@
-//! The chunk mappings of an earlier system, row by row: acpipe's chunks are the same, or `tests/seeds/seeds.md` names
-//! the difference and its reason. What earlier systems ask of Claude Code beside that stands there too, each
-//! row with what holds it.
+//! Chunk mappings of an earlier system, row by row: acpipe's chunks are the same, or `tests/seeds/seeds.md`
+//! names the difference and its reason. That page also lists other requirements of earlier systems on Claude
+//! Code, each with the tests that hold it.
 
 #![expect(clippy::unwrap_used, reason = "a test may end at any surprise")]
 
@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use words::Case;
 
-/// The rows that other tests hold.
+/// Rows that other tests hold.
 const ELSEWHERE: &[(&str, &str)] = &[
     (
         "DA-T25",
@@ -37,7 +37,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ),
 ];
 
-/// The row of prompts, which has a test of its own.
+/// Row about prompts, which has a separate test.
 const PROMPTS: &str = "DA-T26";
 
 fn rows() -> Vec<String> {
@@ -49,7 +49,7 @@ fn rows() -> Vec<String> {
     rows.chain(beyond).collect()
 }
 
-/// All cases: those of ACP's updates, and those of the CLI's frames.
+/// Returns all cases: those of ACP's updates and those of the CLI's frames.
 fn cases() -> Vec<Case> {
     let mut cases = table::cases();
     cases.extend(table::claude::cases());
@@ -66,7 +66,7 @@ fn events_of_the_cli_become_the_chunks_of_the_table() {
     check_all(&table::claude::cases(), cli::play);
 }
 
-/// Plays a turn: the user's message, what the agent says, how it ends.
+/// Plays a turn: the user's message, the agent's messages, and the end of the turn.
 type Play = fn(&Value, &[Value], &Value) -> Played;
 
 fn check_all(cases: &[Case], play: Play) {
@@ -115,8 +115,8 @@ fn prompts_become_the_blocks_of_the_seed() {
     );
 }
 
-/// The first and last cells of the tables' lines in `tests/seeds/seeds.md` whose first cell begins with `start`, with
-/// `name` in the place of that.
+/// Returns the first and last cells of the table rows in `tests/seeds/seeds.md` whose first cell begins with
+/// `start`; in the result `name` replaces that beginning.
 fn documented(docs: &str, start: &str, name: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for line in docs.lines().filter(|line| line.starts_with("| ")) {

@@ -1,10 +1,11 @@
-//! What users suffer from: `docs/internals/failure-modes.md` tells for each pain what holds it off, or why nothing does.
+//! Failures that users suffer from: `docs/internals/failure-modes.md` names for each what prevents it, or the
+//! reason why nothing does.
 
 use crate::demands::check_evidence;
 use crate::documented;
 use std::path::Path;
 
-/// How many there are.
+/// Number of failures in the page.
 const PAINS: usize = 25;
 
 #[test]

@@ -1,4 +1,4 @@
-//! The cases: what an agent says, and the chunks of both.
+//! Cases: an agent's messages, and the chunks of the earlier system and of acpipe.
 
 pub mod blocks;
 pub mod claude;
@@ -7,7 +7,6 @@ pub mod tools;
 
 use crate::words::Case;
 
-/// All cases.
 pub fn cases() -> Vec<Case> {
     let mut cases = blocks::cases();
     cases.extend(tools::cases());

@@ -1,21 +1,21 @@
-//! Short words for an agent's updates, for chunks and for cases.
+//! Short constructors for an agent's updates, for chunks and for cases.
 
 use serde_json::{Value, json};
 
-/// What an agent says, what the earlier system made of it, and what acpipe makes of it.
+/// An agent's messages, the chunks that the earlier system made of them, and acpipe's chunks.
 pub struct Case {
-    /// The rows of the requirements that it stands for.
+    /// Rows of the requirements that the case covers.
     pub rows: &'static [&'static str],
     pub what: &'static str,
     pub updates: Vec<Value>,
-    /// The agent's answer to the prompt.
+    /// The agent's response to the prompt.
     pub answer: Value,
     pub seed: Vec<Value>,
-    /// Where acpipe differs: why, by the names of `tests/seeds/seeds.md`, and its chunks.
+    /// If acpipe differs: the reasons, by their names in `tests/seeds/seeds.md`, and acpipe's chunks.
     pub differs: Option<(&'static [&'static str], Vec<Value>)>,
 }
 
-/// A case in which acpipe gives the seed's chunks.
+/// A case in which acpipe sends the chunks of the earlier system.
 pub fn same(
     rows: &'static [&'static str],
     what: &'static str,
@@ -33,20 +33,20 @@ pub fn same(
 }
 
 impl Case {
-    /// The agent's answer, where it is not `end_turn`.
+    /// Sets the agent's response, if it is not `end_turn`.
     pub fn answer(mut self, answer: Value) -> Self {
         self.answer = answer;
         self
     }
 
-    /// For these reasons acpipe gives these chunks instead.
+    /// Sets acpipe's chunks, which differ for these reasons.
     pub fn but(mut self, reasons: &'static [&'static str], chunks: impl Into<Vec<Value>>) -> Self {
         self.differs = Some((reasons, chunks.into()));
         self
     }
 }
 
-/// `fields` with the members of `more`.
+/// Adds the members of `more` to `fields`.
 fn with(mut fields: Value, more: Value) -> Value {
     if let (Value::Object(fields), Value::Object(more)) = (&mut fields, more) {
         fields.extend(more);
@@ -84,7 +84,7 @@ pub fn change(fields: Value) -> Value {
     )
 }
 
-/// `tool_call_update` of the call `t` with nothing but a status.
+/// `tool_call_update` of the call `t` with only a status.
 pub fn status(status: &str) -> Value {
     change(json!({ "status": status }))
 }
@@ -135,7 +135,6 @@ fn of_tool(kind: &str, fields: Value) -> Value {
     )
 }
 
-/// No fields.
 pub fn none() -> Value {
     json!({})
 }

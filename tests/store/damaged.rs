@@ -1,4 +1,5 @@
-//! A log that is damaged at any byte: the session is still the agent's, and all other lines can still be read.
+//! Logs that are damaged at any byte: the session keeps its agent session, and all other lines remain
+//! readable.
 
 use super::disk::{Dice, Disk, Kept};
 use super::drive::World;
@@ -8,7 +9,7 @@ use std::collections::BTreeMap;
 
 const SESSION: &str = "a";
 
-/// What can happen to bytes from a place on.
+/// Kinds of damage at a byte offset.
 const DAMAGE: &[fn(&mut Vec<u8>, usize)] = &[
     |bytes, at| bytes[at] ^= 1,
     |bytes, at| bytes[at] = b'\n',
@@ -24,7 +25,7 @@ const DAMAGE: &[fn(&mut Vec<u8>, usize)] = &[
     },
 ];
 
-/// A session with so many turns, and its card.
+/// Returns the log of a session with so many turns, and its card.
 fn stored(turns: usize) -> (Vec<u8>, Card) {
     let disk = Disk::new(1, BTreeMap::new());
     let mut world = World::new(disk.clone(), "first");
@@ -103,7 +104,7 @@ fn session_that_never_had_a_turn_is_found_by_its_card() {
         let log = opened(damaged, Some(card.clone()));
         assert_eq!(who(log.identity()), Some(("first-1", "/")), "byte {at}");
     }
-    // A card of a session that was removed says nothing of a new one.
+    // A card of a removed session must not identify a new one.
     assert!(opened(Vec::new(), Some(card)).identity().is_none());
 }
 
@@ -119,7 +120,7 @@ fn damaged_session_is_resumed_with_its_agents_id() {
         let answer = world.client.replies[&token].as_ref().unwrap();
         assert_eq!(answer["recovery"]["rung"], "resume", "byte {at}: {answer}");
         assert_eq!(answer["agentSessionId"], "first-1", "byte {at}: {answer}");
-        // It is said anew, so that the next damage is survived too.
+        // The new turn writes the identity again, so that a second damage is survived too.
         world.prompt(SESSION, "more");
         world.settle();
         world.agent_ends_all();

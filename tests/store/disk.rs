@@ -1,4 +1,4 @@
-//! A disk that fails on purpose, and what is left of it after a crash.
+//! A simulated disk that fails on purpose, and its content after a crash.
 
 use acpipe::core::error::{Error, ErrorKind};
 use acpipe::core::store::{Card, LogFile, Progress, Store, StoreEvent};
@@ -9,10 +9,10 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Who waits for so long has the answer of a slow disk.
+/// With at least this patience a caller waits for a slow disk, so the write is done when the call returns.
 const PATIENT: Duration = Duration::from_secs(1);
 
-/// A generator that repeats itself: a run is known by its seed.
+/// A pseudorandom generator with a seed, so that a run can be repeated.
 #[derive(Debug, Clone)]
 pub struct Dice(pub u64);
 
@@ -25,7 +25,7 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// A number below `n`.
+    /// Returns a number below `n`.
     pub fn below(&mut self, n: usize) -> usize {
         usize::try_from(self.roll() % n as u64).unwrap()
     }
@@ -35,11 +35,11 @@ impl Dice {
     }
 }
 
-/// What is on the disk of one log.
+/// Content of one log on the disk.
 #[derive(Debug, Clone, Default)]
 pub struct Kept {
     pub bytes: Vec<u8>,
-    /// How much of it outlasts a crash of the machine for sure.
+    /// Number of bytes that certainly survive a crash of the machine.
     pub synced: usize,
 }
 
@@ -47,30 +47,30 @@ pub struct Kept {
 struct State {
     logs: BTreeMap<String, Kept>,
     dice: Dice,
-    /// How often of a hundred a write or a sync fails.
+    /// Percentage of writes and syncs that fail.
     failing: usize,
-    /// How often of a hundred it does not answer a write at once.
+    /// Percentage of writes that are not completed at once.
     slow: usize,
-    /// The logs whose writes it has answered meanwhile.
+    /// Logs whose delayed writes have been completed.
     answered: BTreeSet<String>,
-    /// What is shown of sessions.
+    /// Cards of the sessions, by session.
     cards: BTreeMap<String, Card>,
-    /// What is to be answered later.
+    /// Operations that are completed later, in order.
     asked: VecDeque<Asked>,
     failures: u32,
 }
 
-/// What was asked, and the answer's number.
+/// A pending operation, with its ticket.
 #[derive(Debug)]
 enum Asked {
-    /// To sync a log: how long that was then.
+    /// Sync of a log, with the log's length at the time of the request.
     Sync(u64, String, usize),
-    /// To write what a log has given to the disk.
+    /// Write of the lines that a log handed to the disk.
     Append(String),
     List(u64),
 }
 
-/// The disk; every copy is the same one.
+/// The simulated disk; clones share their state.
 #[derive(Debug, Clone)]
 pub struct Disk(Rc<RefCell<State>>);
 
@@ -92,7 +92,7 @@ impl Disk {
         self.0.borrow_mut().failing = percent;
     }
 
-    /// How often of a hundred the disk does not answer a write at once.
+    /// Sets the percentage of writes that are not completed at once.
     #[allow(dead_code, reason = "the simulation does so")]
     pub fn set_slow(&self, percent: usize) {
         self.0.borrow_mut().slow = percent;
@@ -103,14 +103,14 @@ impl Disk {
         self.0.borrow().slow > 0
     }
 
-    /// Whether a write was not answered.
+    /// Returns `true` if a write is pending.
     #[allow(dead_code, reason = "the simulation does so")]
     pub fn is_awaited(&self) -> bool {
         let asked = &self.0.borrow().asked;
         asked.iter().any(|asked| matches!(asked, Asked::Append(_)))
     }
 
-    /// How often something failed.
+    /// Returns the number of failures so far.
     pub fn failures(&self) -> u32 {
         self.0.borrow().failures
     }
@@ -119,18 +119,17 @@ impl Disk {
         self.0.borrow().logs.clone()
     }
 
-    /// The cards, by session.
     pub fn cards(&self) -> BTreeMap<String, Card> {
         self.0.borrow().cards.clone()
     }
 
-    /// Cards that were there before.
+    /// Sets cards that exist from the start.
     pub fn with_cards(self, cards: BTreeMap<String, Card>) -> Self {
         self.0.borrow_mut().cards = cards;
         self
     }
 
-    /// Does the oldest sync that was asked for, or fails to; the same with lists, and with writes that were not answered.
+    /// Completes the oldest pending sync, list or write, or fails it.
     pub fn sync_next(&self) -> Option<StoreEvent> {
         let mut state = self.0.borrow_mut();
         let asked = state.asked.pop_front()?;
@@ -196,15 +195,15 @@ impl Store for Disk {
     }
 }
 
-/// A log on it, by the contract of [`LogFile`]: all of a write is there or nothing.
+/// A log of the disk, with the contract of [`LogFile`]: a write is stored as a whole or not at all.
 #[derive(Debug)]
 struct File {
     disk: Disk,
     id: String,
     end: usize,
-    /// What it is after it was removed: nobody else finds it.
+    /// Content after the removal: only this handle still has it.
     removed: Option<Kept>,
-    /// Lines that the disk has not answered, and the tickets of syncs after them.
+    /// Lines of a pending write, and the tickets of the syncs after it.
     waiting: Option<(Vec<u8>, Vec<u64>)>,
 }
 
@@ -218,7 +217,7 @@ impl File {
     }
 }
 
-/// A write that the disk has not answered ends though the log is closed.
+/// A pending write is completed even if the log is closed.
 impl Drop for File {
     fn drop(&mut self) {
         let _ = self.appended(PATIENT);

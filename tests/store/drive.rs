@@ -1,4 +1,4 @@
-//! Drives a hub as the loop does, with an agent that says whatever the dice tell.
+//! Drives a hub as the loop does, with a random agent.
 
 use super::disk::{Dice, Disk};
 use acpipe::core::client::{Command, History, Token};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// What the client received.
 #[derive(Debug, Default)]
 pub struct Client {
-    /// Chunks that were handed over, and those that the hub can still retract.
+    /// Chunks that were handed over; `staged` holds those that the hub can still retract.
     pub given: Vec<RecordedChunk>,
     staged: RecordingClient,
     pub replies: BTreeMap<u64, Result<Value, Error>>,
@@ -32,7 +32,7 @@ impl Client {
     }
 }
 
-/// A prompt and what became of it.
+/// A prompt that was sent to the hub.
 #[derive(Debug, Clone)]
 pub struct Prompt {
     pub session: String,
@@ -48,14 +48,15 @@ pub struct World {
     now: Instant,
     last_token: u64,
     last_session: u64,
-    /// Tells the sessions that agents make apart over runs.
+    /// Prefix that distinguishes the agent session ids of several runs.
     prefix: &'static str,
     pub prompts: Vec<Prompt>,
-    /// Prompts that the agent has not answered: its session, the call's id, whether it was cancelled.
+    /// Prompts that the agent has not answered, by agent session id: the request id, and whether it was
+    /// cancelled.
     open: BTreeMap<String, (Value, bool)>,
-    /// The agent's sessions.
+    /// Agent session ids.
     sessions: BTreeSet<String>,
-    /// Every turn that the agent was prompted for.
+    /// Every turn whose prompt the agent received.
     pub sent: Vec<String>,
     last_tool: u64,
 }
@@ -84,7 +85,7 @@ impl World {
         world
     }
 
-    /// Gives a command, and nothing more: the loop takes all that wait before it writes.
+    /// Runs a command without settling: the loop takes all waiting commands before it writes.
     fn command(&mut self, command: Command) -> u64 {
         self.last_token += 1;
         let token = Token::first(self.last_token);
@@ -125,7 +126,7 @@ impl World {
         self.command(Command::History(History::CloseSession(params(action))))
     }
 
-    /// What the loop does after whatever happened: effects, then what must be written, then output.
+    /// Does what the loop does after each event: effects, then pending writes, then output.
     pub fn settle(&mut self) {
         loop {
             let effects = self.hub.effects(self.now);
@@ -157,7 +158,7 @@ impl World {
         self.client.take_chunks();
     }
 
-    /// The agent gets a message: its answers.
+    /// Delivers a message to the agent and returns its responses.
     fn hear(&mut self, message: &Value) -> Vec<Value> {
         let session = &message["params"]["sessionId"];
         let agent_session = session.as_str().unwrap_or_default().to_owned();
@@ -211,7 +212,7 @@ impl World {
         vec![json!({ "id": message["id"], "result": result })]
     }
 
-    /// The agent writes these lines at once.
+    /// Delivers these lines of the agent in one piece.
     fn say(&mut self, lines: &[Value]) {
         let Some(agent) = self.agent.filter(|_| !lines.is_empty()) else {
             return;
@@ -226,7 +227,7 @@ impl World {
         self.hand_over();
     }
 
-    /// The agent says something, in a turn or unasked; now and then it ends a turn with it.
+    /// The agent sends random updates, within a turn or outside of one; sometimes it ends a turn with them.
     pub fn agent_speaks(&mut self, dice: &mut Dice) {
         let sessions: Vec<String> = self.sessions.iter().cloned().collect();
         if sessions.is_empty() {
@@ -271,7 +272,7 @@ impl World {
         }
     }
 
-    /// The agent says these updates, each in a line; gives how many bytes that is.
+    /// The agent sends these updates, one a line. Returns the number of bytes.
     pub fn agent_says(&mut self, session: &str, updates: &[Value]) -> usize {
         let line = |update: &Value| {
             json!({
@@ -289,7 +290,7 @@ impl World {
             .sum()
     }
 
-    /// The agent answers every prompt that is open.
+    /// The agent answers every open prompt.
     pub fn agent_ends_all(&mut self) {
         let mut lines = Vec::new();
         for (session, (id, cancelled)) in std::mem::take(&mut self.open) {
@@ -306,7 +307,7 @@ impl World {
         self.settle();
     }
 
-    /// The agent ends, as it was told to; another one knows nothing of its turns.
+    /// The agent process exits, as requested; the next one knows nothing of its turns.
     fn ends(&mut self, id: AgentId) {
         self.open.clear();
         let exit = AgentInput::Exited(Exit::default());
@@ -314,7 +315,7 @@ impl World {
         assert!(rest.is_none());
     }
 
-    /// One sync comes to its end; false when none was asked for.
+    /// Completes one pending operation of the disk; `false` if there is none.
     pub fn sync(&mut self) -> bool {
         let Some(event) = self.disk.sync_next() else {
             return false;
@@ -324,7 +325,7 @@ impl World {
         true
     }
 
-    /// It is later: what nobody asked for ends.
+    /// Advances the time, so that a turn without a prompt ends.
     pub fn later(&mut self) {
         self.now += Duration::from_secs(11);
         self.hub.tick(self.now, &mut self.client.staged);

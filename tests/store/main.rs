@@ -1,7 +1,7 @@
-//! The hub on a disk that fails: whatever it does and whenever it crashes, what the client was given is
-//! there, and nothing is done twice.
+//! The hub on a disk that fails: whatever fails and whenever acpipe crashes, everything that the client
+//! received is stored, and no turn runs twice.
 //!
-//! A run is made of a seed: `SEED=n cargo test --test store` repeats one, `RUNS=1000` makes more of them.
+//! A run follows from a seed: `SEED=n cargo test --test store` repeats one, `RUNS=1000` runs more of them.
 
 #![expect(clippy::unwrap_used, reason = "a test may end at any surprise")]
 
@@ -17,11 +17,11 @@ use drive::World;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many runs there are where nothing is said.
+/// Default number of runs.
 const RUNS: u64 = 100;
 const SESSIONS: [&str; 2] = ["a", "b"];
 
-/// What is in a log, checked: numbers without a gap, no turn twice.
+/// Checked content of a log: numbers without gaps, no turn twice.
 struct Contents {
     chunks: BTreeMap<u64, (Option<String>, Value)>,
     prompts: BTreeSet<String>,
@@ -56,7 +56,7 @@ fn contents(kept: &Kept) -> Contents {
     contents
 }
 
-/// What a crash of the machine leaves: anything between what was synced and all.
+/// Returns the logs after a crash of the machine: each is cut at random behind its synced part.
 fn after_lost_tail(disk: &Disk, dice: &mut Dice) -> BTreeMap<String, Kept> {
     let mut logs = disk.logs();
     for kept in logs.values_mut() {
@@ -70,19 +70,19 @@ fn is_last(chunk: &Value) -> bool {
     ["finish", "abort", "error"].contains(&chunk["type"].as_str().unwrap())
 }
 
-/// Whether it says that storing failed.
+/// Returns `true` if the chunk reports a storage failure.
 fn tells_failure(chunk: &Value) -> bool {
     let text = chunk["errorText"].as_str().unwrap_or_default();
     chunk["type"] == "error" && text.contains("log cannot be")
 }
 
-/// Whether a chunk is the one that was given. The news that storing failed may be lost with acpipe: then
-/// another error ends the message in its place.
+/// Returns `true` if a stored chunk matches the sent one. The report of a storage failure may be lost in a
+/// crash: then another error ends the message in its place.
 fn is_same(given: &RecordedChunk, chunk: &Value) -> bool {
     given.chunk == *chunk || (tells_failure(&given.chunk) && chunk["type"] == "error")
 }
 
-/// Whether a summary says so.
+/// Returns `true` if a summary reports a storage failure.
 fn of_storage(summary: &Value) -> bool {
     let errors = summary["errors"].as_array().unwrap();
     errors.iter().any(|e| e["kind"] == "storage")
@@ -92,7 +92,7 @@ fn of<'a>(given: &'a [RecordedChunk], session: &str) -> impl Iterator<Item = &'a
     given.iter().filter(move |g| g.session == session)
 }
 
-/// What the client was given is well-formed by itself.
+/// Checks that the chunks that the client received are well-formed.
 fn check_given(world: &World) {
     for session in SESSIONS {
         let mut over = BTreeSet::new();
@@ -119,7 +119,7 @@ fn check_given(world: &World) {
     }
 }
 
-/// What the client was given is in the log, but for the news that storing failed.
+/// Checks that every chunk that the client received is in the log, except a report of a storage failure.
 fn check_process_crash(world: &World, logs: &BTreeMap<String, Kept>) {
     for session in SESSIONS {
         let contents = contents(&logs.get(session).cloned().unwrap_or_default());
@@ -135,7 +135,7 @@ fn check_process_crash(world: &World, logs: &BTreeMap<String, Kept>) {
     }
 }
 
-/// What was acknowledged is in the log, with all of its turn.
+/// Checks that every acknowledged turn is in the log as a whole.
 fn check_lost_tail(world: &World, logs: &BTreeMap<String, Kept>) {
     for prompt in &world.prompts {
         let Some(Ok(summary)) = world.client.replies.get(&prompt.token) else {
@@ -154,11 +154,11 @@ fn check_lost_tail(world: &World, logs: &BTreeMap<String, Kept>) {
     }
 }
 
-/// A new hub knows what became of each turn, ends what was open, and runs nothing twice.
+/// Checks that a new hub knows the result of each turn, ends open turns, and runs none twice.
 fn check_reopened(before: &World, logs: BTreeMap<String, Kept>, machine: bool, seed: u64) {
     let disk = Disk::new(seed, logs);
     let mut world = World::new(disk, "later");
-    // What is there can be read while nothing can be written.
+    // Stored sessions can be read while nothing can be written.
     world.disk.fail(100);
     for session in SESSIONS {
         let token = world.list(session);
@@ -223,7 +223,7 @@ fn check_reopened(before: &World, logs: BTreeMap<String, Kept>, machine: bool, s
     }
 }
 
-/// A session can be ensured and prompted.
+/// Checks that a session can be ensured and prompted.
 fn works(world: &mut World, session: &str) {
     let token = world.ensure(session);
     world.settle();
@@ -245,7 +245,7 @@ fn run(seed: u64) -> u32 {
     let failing = [0, 2, 10, 40][dice.below(4)];
     let (mut turns, mut added) = (0, Vec::new());
     for step in 0..20 + dice.below(60) {
-        // Disks fail for a while, as a rule.
+        // Real disks fail for a while, not for one operation.
         if dice.percent(15) {
             disk.fail(if dice.percent(60) { failing } else { 0 });
         }
@@ -286,9 +286,9 @@ fn run(seed: u64) -> u32 {
     check_reopened(&world, disk.logs(), false, seed);
     check_reopened(&world, lost, true, seed);
 
-    // It goes on, once the disk works.
+    // Work continues once the disk works again.
     disk.fail(0);
-    // One prompt waits for the other.
+    // A prompt may wait for an earlier one of its session.
     for _ in 0..=world.prompts.len() {
         world.agent_ends_all();
         world.later();

@@ -1,4 +1,5 @@
-//! A log grows with what the agent said: whatever an agent repeats, it is at most about twice as large.
+//! Size of the log in proportion to the agent's output: about twice as large at most, whatever the agent
+//! repeats.
 
 use super::disk::{Dice, Disk};
 use super::drive::World;
@@ -7,11 +8,11 @@ use std::collections::BTreeMap;
 
 const SESSION: &str = "a";
 
-/// What is shown of a thing beyond twice what was said of it, in bytes: its first changes, and the end of the output of its
-/// terminals in its result.
+/// Bytes that one tool may take beyond the proportion: its first changes, and the end of its terminals'
+/// output in its result.
 const FREE: usize = 100 * 1024;
 
-/// How often something small is said.
+/// Number of times that a small update is sent.
 const TIMES: usize = 150;
 
 fn update(id: &str, fields: &Value) -> Value {
@@ -22,7 +23,7 @@ fn update(id: &str, fields: &Value) -> Value {
     update
 }
 
-/// Plays a turn: how many bytes the agent said, and how many bytes of chunks the log has.
+/// Plays a turn. Returns the number of bytes that the agent sent, and the bytes of chunks in the log.
 fn play(batches: &[Vec<Value>]) -> (usize, usize) {
     let disk = Disk::new(1, BTreeMap::new());
     let mut world = World::new(disk.clone(), "first");
@@ -56,7 +57,7 @@ fn at_most(times: usize, name: &str, things: usize, batches: &[Vec<Value>]) {
     );
 }
 
-/// Something large is said once of each tool, and something small of it often.
+/// One large update for each tool, then many small ones.
 fn repeated(tools: usize, large: &Value, small: impl Fn(usize) -> Value) -> Vec<Vec<Value>> {
     let mut batches = Vec::new();
     for tool in 0..tools {
@@ -69,7 +70,7 @@ fn repeated(tools: usize, large: &Value, small: impl Fn(usize) -> Value) -> Vec<
     batches
 }
 
-/// What is said small in each of so many turns.
+/// Small update of round `n`.
 type Small = fn(usize) -> Value;
 
 #[test]
@@ -130,7 +131,8 @@ fn small_changes_of_large_things_are_not_shown_each_time() {
     for (large_name, large) in &larges {
         for (small_name, small) in &smalls {
             let name = format!("{large_name}, then {small_name}");
-            // A failure has the content as its text too, and one that follows a result is shown beside it.
+            // A failure shows the content a second time, as its error text; a failure after a result is shown
+            // beside it.
             let fails = *large_name == "failed" || *small_name == "ends";
             // The end of a call shows its content once more.
             let ends = *small_name == "piece";

@@ -1,4 +1,4 @@
-//! Updates and questions of the generated agent.
+//! Updates and permission requests of the generated agent.
 
 use super::{IDS, Maker, ODD_IDS, SESSION};
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ impl Maker {
         update
     }
 
-    /// A call or what is new of it.
+    /// Generates a tool call or an update of one.
     fn tool(&mut self) -> Value {
         let id = if self.dice.percent(2) {
             *self.dice.pick(ODD_IDS)

@@ -1,10 +1,10 @@
-//! Values of all kinds, and spoiled ones.
+//! JSON values of all kinds, and invalid fields.
 
 use super::{IDS, Maker, STRINGS};
 use serde_json::{Map, Value, json};
 
 impl Maker {
-    /// Additions of the agents that are known to make some, and of others.
+    /// Adds `_meta` of agents with known extensions, and of others.
     pub(super) fn meta(&mut self, to: &mut Value) {
         if !self.dice.percent(12) {
             return;
@@ -25,7 +25,7 @@ impl Maker {
         };
     }
 
-    /// Now and then a field holds what it must not.
+    /// Replaces a random field with a value of the wrong type, in 5 % of the calls.
     pub(super) fn spoil(&mut self, object: &mut Value) {
         let Some(fields) = object.as_object_mut().filter(|_| self.dice.percent(5)) else {
             return;
@@ -65,7 +65,7 @@ impl Maker {
         }
     }
 
-    /// Any JSON, not deep.
+    /// Generates any shallow JSON value.
     pub(super) fn value(&mut self, depth: u32) -> Value {
         match self.dice.below(if depth == 0 { 6 } else { 8 }) {
             0 => json!(null),
@@ -79,7 +79,7 @@ impl Maker {
             }
             _ => {
                 if self.dice.percent(4) {
-                    // For such keys the SDK refuses a whole chunk.
+                    // The SDK refuses a whole chunk because of these keys.
                     let odd = [
                         json!({ "__proto__": null }),
                         json!({ "__proto__": { "a": 1 }, "a": 2 }),

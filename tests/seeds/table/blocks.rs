@@ -1,4 +1,4 @@
-//! Text, reasoning, what is neither, and the end.
+//! Cases of text, reasoning, other content, and ends of turns.
 
 use crate::words::{Case, begun, call, change, input, none, output, reasoning, same, say};
 use crate::words::{text, think};
@@ -106,7 +106,7 @@ fn text_and_reasoning() -> Vec<Case> {
     ]
 }
 
-/// These chunks, and those of the text "one" behind them.
+/// Appends the chunks of the text "one".
 fn with_text(chunks: &[Value]) -> Vec<Value> {
     [chunks, &text("#1", "one")[..]].concat()
 }
@@ -213,7 +213,7 @@ fn other_kinds() -> Vec<Case> {
     ]
 }
 
-/// The end of a turn that gave the user nothing.
+/// Chunks of a turn that ends without any output.
 fn empty_turn() -> [Value; 2] {
     let words = "The agent ended its turn without any output.";
     let facts = json!({ "acp": { "error": { "message": words } } });

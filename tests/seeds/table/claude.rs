@@ -1,4 +1,4 @@
-//! What the model says, as the Claude Code CLI streams it.
+//! Cases of the model's output as the Claude Code CLI streams it.
 
 use crate::words::{Case, begun, failed, input, none, output, reasoning, same, text};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ fn event(event: &Value) -> Value {
     json!({ "type": "stream_event", "event": event, "parent_tool_use_id": null, "api_message_id": "m" })
 }
 
-/// The frame, of another message.
+/// Assigns the frame to another message.
 fn of(message: &str, mut frame: Value) -> Value {
     frame["api_message_id"] = message.into();
     frame
@@ -20,7 +20,6 @@ fn message_start(id: &str) -> Value {
     )
 }
 
-/// The end of a message.
 fn message_stop(id: &str) -> [Value; 2] {
     let delta = json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" } });
     [
@@ -41,7 +40,6 @@ fn stop(index: u64) -> Value {
     event(&json!({ "type": "content_block_stop", "index": index }))
 }
 
-/// A block of text with one delta.
 fn say(index: u64, text: &str) -> [Value; 3] {
     [
         start(index, &json!({ "type": "text", "text": "" })),
@@ -50,7 +48,6 @@ fn say(index: u64, text: &str) -> [Value; 3] {
     ]
 }
 
-/// A block of thinking with one delta.
 fn think(index: u64, text: &str) -> [Value; 3] {
     [
         start(index, &json!({ "type": "thinking", "thinking": "" })),
@@ -86,7 +83,7 @@ fn answered(is_error: bool, content: &str) -> Value {
     json!({ "type": "user", "message": { "role": "user", "content": [result] }, "parent_tool_use_id": null })
 }
 
-/// The same frame twice: what was streamed comes again whole.
+/// The frame that repeats a streamed block as a whole.
 fn whole(block: &Value) -> Value {
     let message = json!({ "id": "m", "role": "assistant", "model": "x", "content": [block] });
     json!({ "type": "assistant", "message": message, "parent_tool_use_id": null })
@@ -114,13 +111,13 @@ fn called() -> [Value; 4] {
     ]
 }
 
-/// As the hub plays them, with the chunks of both.
+/// Returns the cases that the hub plays, with the chunks of both systems.
 pub fn cases() -> Vec<Case> {
     let all = [events(), results(), steps(), beside(), ends()];
     all.into_iter().flatten().collect()
 }
 
-/// The table of events.
+/// Rows of the earlier system's table of events.
 fn events() -> Vec<Case> {
     let m = || message_start("m");
     vec![
@@ -179,7 +176,7 @@ fn events() -> Vec<Case> {
     ]
 }
 
-/// What tools gave, and how messages end.
+/// Tool results and ends of messages.
 fn results() -> Vec<Case> {
     let m = || message_start("m");
     vec![
@@ -245,7 +242,7 @@ fn results() -> Vec<Case> {
     ]
 }
 
-/// What the real system did beyond its table.
+/// Behaviour of the earlier system that its table does not list.
 fn steps() -> Vec<Case> {
     let m = || message_start("m");
     let n = || say(0, "two").map(|frame| of("n", frame));
@@ -308,7 +305,7 @@ fn steps() -> Vec<Case> {
     ]
 }
 
-/// What it left out.
+/// Events that the earlier system left out.
 fn beside() -> Vec<Case> {
     let m = || message_start("m");
     let signed = |chunk: Value, signature: &Value| {
@@ -378,7 +375,6 @@ fn beside() -> Vec<Case> {
     ]
 }
 
-/// How turns end.
 fn ends() -> Vec<Case> {
     let finish = |reason: &str| [json!({ "type": "finish", "finishReason": reason })];
     let said = || [&[message_start("m")][..], &say(0, "one")].concat();

@@ -1,4 +1,4 @@
-//! Whole turns.
+//! Cases of whole turns.
 
 use crate::words::{Case, begun, call, change, failed, input, none, output, reasoning, same, say};
 use crate::words::{status, text, think};
@@ -99,7 +99,7 @@ fn content(text: &str) -> Value {
     json!([{ "type": "content", "content": { "type": "text", "text": text } }])
 }
 
-/// The four updates in which one agent tells of a call.
+/// The four updates with which claude-agent-acp reports a call.
 fn claude() -> Case {
     let meta = json!({ "claudeCode": { "toolName": "Bash" } });
     let response = json!({ "claudeCode": { "toolName": "Bash", "toolResponse": "x" } });

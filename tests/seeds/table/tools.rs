@@ -1,4 +1,4 @@
-//! Tools.
+//! Cases of tool calls.
 
 use crate::words::text;
 use crate::words::{Case, begun, call, change, failed, input, none, output, same, say, status};
@@ -19,7 +19,7 @@ fn pending() -> Value {
     call(json!({ "title": "T", "status": "pending" }))
 }
 
-/// A call of the tool whose text content is `texts`.
+/// `content` field of a call with these texts.
 fn content(texts: &[&str]) -> Value {
     texts
         .iter()
@@ -91,7 +91,7 @@ fn life() -> Vec<Case> {
     ]
 }
 
-/// States that come twice, are left out, or come first.
+/// Tool states that are repeated, skipped or out of order.
 fn odd_lives() -> Vec<Case> {
     let whole = || [begun(none()), input(none()), output(none())];
     vec![
@@ -247,7 +247,8 @@ fn inputs() -> Vec<Case> {
     ]
 }
 
-/// A call that ends at once, and the chunks of such a call that is named so.
+/// A call that ends at once: `seed` and `own` are the names of its tool in the chunks of the earlier system
+/// and of acpipe.
 fn named(
     rows: &'static [&'static str],
     what: &'static str,
