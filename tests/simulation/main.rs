@@ -1,6 +1,6 @@
-//! The core in a world of its own: clients, agents, a disk and a clock, all made up and left to the dice, and what
-//! must hold at every step. `STEPS=100000000` makes more of them; a failure tells its `SEED` and `STEPS`, with which
-//! it comes again.
+//! The core in a simulated world: random clients, agents, disk and clock, with invariants that are checked
+//! after every step. `STEPS=100000000` runs more steps; a failure prints the `SEED` and `STEPS` that
+//! reproduce it.
 
 #![expect(clippy::unwrap_used, reason = "a test may end at any surprise")]
 #![expect(clippy::too_many_lines, reason = "tables are as long as they are")]
@@ -18,17 +18,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::{env, fs};
 
-/// How many steps are made, unless told otherwise.
+/// Default number of steps.
 const STEPS: u64 = 1_000_000;
 
-/// How many steps a world has.
+/// Number of steps of one world.
 const LIFE: u64 = 500;
 
 fn given(name: &str) -> Option<u64> {
     env::var(name).ok()?.parse().ok()
 }
 
-/// What a world saw.
+/// Counts of one world.
 #[derive(Default)]
 struct Saw {
     replies: u64,
@@ -94,7 +94,7 @@ fn the_core_keeps_its_word_whatever_comes() {
     );
 }
 
-/// Everything that a fuzzer found worth keeping, once more: `fuzz/` finds more of it.
+/// Replays the corpus of the fuzz targets in `fuzz/`, which holds every input that a fuzzer kept.
 #[test]
 fn the_corpus_holds() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");

@@ -1,5 +1,5 @@
-//! Generated messages on the wire, class by class: nesting, lying headers, ids, odd bytes. `CASES=1000000` makes more of
-//! each; a failure names its case.
+//! Random messages on the wire, by class: nesting, wrong headers, ids, invalid bytes. `CASES=1000000` runs
+//! more of each; a failure names its case.
 
 use acpipe::proto::frame::{ClientFrame, ClientFrames, sniff};
 use acpipe::proto::json::{DEEPEST, MARK, is_deeper, shallow};
@@ -9,10 +9,10 @@ use serde_json::Value;
 use std::env;
 use tokio_util::codec::Decoder as _;
 
-/// How many cases each class has, unless told otherwise.
+/// Default number of cases of each class.
 const CASES: u64 = 2_000;
 
-/// Random numbers, the same for the same seed.
+/// Pseudorandom numbers from a seed.
 struct Random(u64);
 
 impl Random {
@@ -38,7 +38,7 @@ fn each_case(mut check: impl FnMut(&mut Random)) {
     }
 }
 
-/// A scalar that a reader may stumble over.
+/// Returns a scalar that a reader may misread.
 fn scalar(random: &mut Random) -> &'static str {
     random.one_of(&[
         "1",
@@ -56,7 +56,7 @@ fn scalar(random: &mut Random) -> &'static str {
     ])
 }
 
-/// A JSON text of so many levels, with brothers and white space at some of them.
+/// Returns a JSON text of so many levels, with siblings and white space at some of them.
 fn nested(levels: usize, random: &mut Random) -> String {
     let (mut before, mut after) = (String::new(), Vec::new());
     for _ in 0..levels {
@@ -73,7 +73,7 @@ fn nested(levels: usize, random: &mut Random) -> String {
     before
 }
 
-/// The text of which the marked strings are put back.
+/// Restores the marked strings of a flattened text.
 fn restored(json: &str) -> String {
     let mut whole = String::new();
     let mut rest = json;
@@ -99,12 +99,12 @@ fn any_nesting_becomes_shallow_and_can_be_restored() {
         let flat = shallow(&json);
         assert!(!is_deeper(flat.as_bytes(), DEEPEST));
         let _: &serde_json::value::RawValue = serde_json::from_str(&flat).unwrap();
-        // White space in a string is a space.
+        // White space that becomes a string is written as a space.
         assert_eq!(restored(&flat).replace('\t', " "), json.replace('\t', " "));
     });
 }
 
-/// What comes out of bytes in pieces of a size.
+/// Returns the frames of bytes that arrive in pieces of this size.
 fn frames(input: &[u8], max: usize, size: usize) -> Vec<ClientFrame> {
     let (mut decoder, mut buffer, mut frames) =
         (ClientFrames::new(max), BytesMut::new(), Vec::new());
@@ -214,7 +214,7 @@ fn id_of_a_request_is_never_lost() {
                 other => panic!("{other:?}: {text}"),
             }
         }
-        // Over the cap: the parameters are huge, the id stands before or behind them.
+        // Over the cap: the parameters are huge, and the id comes before or after them.
         let params = format!(
             "\"params\":{{\"id\":3,\"text\":\"{}\"}}",
             "x, \\\"id\\\":4}".repeat(800)

@@ -1,8 +1,8 @@
-//! Feeds a recording of the Claude Code CLI to a hub and collects what its client gets.
+//! Replays a recording of the Claude Code CLI to a hub and collects what its client receives.
 //!
-//! The process of the recording is that of the first session; what the recording does not have is answered
-//! here: the CLI's version, and the handshakes of other processes. The bridge's ids of the session, of prompts
-//! and of requests take the place of the recording's on the way in, and give it back on the way out.
+//! The recorded process is the one of the first session. Answers that the recording lacks are generated here:
+//! the CLI's version, and the handshakes of other processes. Lines for the hub have the recording's ids of
+//! the session, of prompts and of requests replaced by the hub's ids; the collected output has them restored.
 
 use crate::replay::{Entry, Replayed, Seen, settings};
 use acpipe::core::client::{Command, Token};
@@ -19,39 +19,39 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::time::Instant;
 
-/// What the CLI says of its version.
+/// Version that the CLI prints.
 const VERSION: &str = "2.1.330 (Claude Code)";
 
 struct Cli {
     hub: Hub,
     seen: Seen,
-    /// The process that the recording is of.
+    /// The recorded process.
     process: Option<AgentId>,
-    /// All that run.
+    /// All processes that run.
     running: Vec<AgentId>,
-    /// What happens to processes once the hub was heard out.
+    /// Events of processes, delivered once the hub has no more effects.
     next: VecDeque<(AgentId, AgentInput)>,
-    /// What the recording's client said that the hub has not said yet: the type or subtype, and its id.
+    /// Messages of the recording's client that the hub has not sent yet: the type or subtype, and the id.
     said: VecDeque<(String, String)>,
-    /// The recording's ids, and the bridge's.
+    /// Ids of the recording, with the hub's ids.
     ids: Vec<(String, String)>,
-    /// The bridge's id of the recording's session.
+    /// The hub's id for the recorded session.
     session: Option<String>,
     tokens: u64,
     now: Instant,
 }
 
-/// Recordings of the CLI whose client went on with an earlier session.
+/// Returns `true` for recordings of the CLI whose client resumed an earlier session.
 pub fn resumes(name: &str) -> bool {
     name.starts_with("claude-cli-resume-") && !name.ends_with("-1")
 }
 
-/// What a client of that profile gets of a recording; `resumed` where its client began with `--resume`.
+/// Replays a recording to a client with this profile; `resumed` if its client started with `--resume`.
 pub fn replay(recording: &str, resumed: bool, policy: Mode, profile: Profile) -> Replayed {
     replay_to(Seen::new(profile), recording, resumed, policy)
 }
 
-/// What this client gets of a recording.
+/// Replays a recording to this client.
 pub fn replay_to(
     seen: Seen,
     recording: &str,
@@ -112,7 +112,7 @@ pub fn replay_to(
             _ => cli.cli_sent(frame.get()),
         }
     }
-    // However the recording ends, its processes are gone then.
+    // The processes exit at the end, even if the recording stops earlier.
     for id in std::mem::take(&mut cli.running) {
         cli.input(id, AgentInput::Exited(Exit::default()));
     }
@@ -141,7 +141,6 @@ impl Cli {
         self.said.push_back((what.to_owned(), id));
     }
 
-    /// Gives a command.
     fn command<T: DeserializeOwned>(
         &mut self,
         name: &'static str,
@@ -158,7 +157,7 @@ impl Cli {
         self.settle();
     }
 
-    /// Does what the hub wants done, until it wants nothing more.
+    /// Performs the hub's effects until there are no more.
     fn settle(&mut self) {
         loop {
             for effect in self.hub.effects(self.now) {
@@ -210,7 +209,7 @@ impl Cli {
         }
     }
 
-    /// Takes the bridge's id of what it says for the recording's.
+    /// Pairs the hub's id of a message with the recording's.
     fn bridge_sent(&mut self, process: AgentId, frame: &Value) {
         let subtype = frame["request"]["subtype"].as_str();
         let (what, id) = match frame["type"].as_str() {
@@ -237,7 +236,7 @@ impl Cli {
         }
     }
 
-    /// Lets the hub do what the recording's client did, as far as it does such things.
+    /// Repeats an action of the recording's client, if it has a counterpart here.
     fn client_sent(&mut self, frame: &Value) {
         let request = &frame["request"];
         let of = |mut params: Value| {
@@ -268,14 +267,14 @@ impl Cli {
             }
             _ => {}
         }
-        // What the hub did not say now was refused.
+        // A message that the hub has not sent by now was refused.
         self.said.retain(|(what, _)| what == "initialize");
     }
 
     fn cli_sent(&mut self, frame: &str) {
         let mut frame = frame.to_owned();
         if frame.contains(r#""type":"control_response""#) {
-            // An answer to something the hub does not ask is left out: it could be taken for another's.
+            // A response to a request that the hub did not send is left out: it could match another request.
             let id = |(recorded, ours): &(String, String)| {
                 let [recorded, ours] = [recorded, ours].map(|id| format!(r#""request_id":"{id}""#));
                 frame

@@ -1,11 +1,12 @@
-//! Recorded sessions of real agents, replayed through the core: one recording, one list of chunks.
+//! Recorded sessions of real agents, replayed through the core: each recording has a list of expected chunks.
 //!
-//! The hub makes its own calls in the order in which the recording client made its calls; the agent's
-//! lines are fed as they came, only the ids of its answers are those of the bridge's calls. A list holds the
-//! turns one after the other, each with its summary, then what came outside of turns, then what was refused.
-//! After a wanted change `UPDATE_TRANSCRIPTS=1 cargo test --test transcripts` writes the lists anew.
-//! `excluded.md` says which recordings are not here, and why; `twins.md` where the adapter of Claude Code and its
-//! CLI make different messages of the same; `verdicts.md` what policies say of what agents ask for in them.
+//! The hub sends its requests in the order in which the recording client sent them. The agent's lines are
+//! replayed unchanged, except that the ids of its responses are those of the hub's requests. A list holds the
+//! turns in order, each with its summary, then the chunks outside of turns, then the refused calls. After an
+//! intended change `UPDATE_TRANSCRIPTS=1 cargo test --test transcripts` rewrites the lists. `excluded.md`
+//! lists the recordings that are not replayed, with reasons; `twins.md` the differences between messages of
+//! the Claude Code adapter and of its CLI; `permissions.md` and `verdicts.md` the policies' decisions on the
+//! agents' requests.
 
 #![expect(clippy::unwrap_used, reason = "a test may end at any surprise")]
 
@@ -32,7 +33,8 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts")
 }
 
-/// Recordings in which the client refused or broke off what the agent asked.
+/// Returns the policy that matches the recording: `Deny` if its client refused or cancelled the agent's
+/// requests.
 fn policy(name: &str) -> Mode {
     if name.contains("reject") || name.contains("deny") || name.contains("write-cancelled") {
         Mode::Deny
@@ -41,7 +43,7 @@ fn policy(name: &str) -> Mode {
     }
 }
 
-/// What a client of that profile gets of a recording.
+/// Replays a recording to a client with this profile.
 fn play(name: &str, recording: &str, profile: Profile) -> Replayed {
     if name.starts_with("claude-cli-") {
         claude::replay(recording, claude::resumes(name), policy(name), profile)
@@ -50,7 +52,7 @@ fn play(name: &str, recording: &str, profile: Profile) -> Replayed {
     }
 }
 
-/// The names of the files in a folder, without their endings.
+/// Returns the names of the files in a folder, without their extensions.
 fn names(of: &str) -> BTreeSet<String> {
     let files = std::fs::read_dir(folder().join(of)).unwrap();
     let paths = files.map(|file| file.unwrap().path());
@@ -59,10 +61,10 @@ fn names(of: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// What a client got, line by line.
+/// Formats what a client received, one JSON value a line.
 fn list(got: &Replayed) -> String {
     let turns = got.turns.iter();
-    // A turn that nobody asked for has no answer.
+    // A turn without a prompt has no summary.
     let turns = turns.flat_map(|turn| {
         let end = Some(&turn.end).filter(|end| !end.is_null());
         turn.chunks.iter().chain(end).cloned()
@@ -121,7 +123,8 @@ fn recordings_become_the_expected_chunks() {
     assert_eq!(names("expected"), recordings, "a list for each recording");
 }
 
-/// What is replayed to a client of an older profile is what it would have got live.
+/// Stored chunks that are replayed to a client of an older profile are those that it would have received
+/// live.
 #[test]
 fn stored_chunks_are_adapted_as_live_ones() {
     for name in names("recordings") {
@@ -143,7 +146,7 @@ fn stored_chunks_are_adapted_as_live_ones() {
     }
 }
 
-/// A client that is behind gets fewer chunks, of which it builds the same messages.
+/// A slow client receives fewer chunks, which build the same messages.
 #[test]
 fn what_is_merged_folds_to_the_same_message() {
     let (mut all, mut merged) = (0, 0);
@@ -174,7 +177,8 @@ fn what_is_merged_folds_to_the_same_message() {
     assert!(merged < all, "{merged} of {all} chunks");
 }
 
-/// Whoever answers, the client at once or the policy, the same chunks follow; only who it was is told otherwise.
+/// The same chunks follow whether the client answers at once or the policy decides; only the recorded decider
+/// differs.
 #[test]
 fn a_client_that_answers_as_the_policy_does_gets_the_same() {
     let mut asked = 0;
@@ -196,7 +200,7 @@ fn a_client_that_answers_as_the_policy_does_gets_the_same() {
                     .iter()
                     .filter(|c| c["isAutomatic"] == false)
                     .count();
-                // What runs without a question is against the policy that asks.
+                // The asking policy also reports each tool that runs without a request.
                 let is_same = |chunk: &&Value| chunk["data"]["title"] != RAN_UNASKED;
                 let of = |chunks: &[Value]| -> Vec<Value> {
                     chunks.iter().filter(is_same).map(without_who).collect()
@@ -262,7 +266,7 @@ fn the_adapter_and_the_cli_make_the_same_messages() {
         let theirs = read(&format!("claude-agent-acp-{adapter}"));
         let ours = read(&format!("claude-cli-{cli}"));
         assert!(!theirs.turns.is_empty() && !ours.turns.is_empty(), "{cli}");
-        // What the recordings have beyond the turns of both is another scenario.
+        // Turns that only one recording has belong to another scenario.
         for (theirs, ours) in theirs.turns.iter().zip(&ours.turns) {
             let theirs = twins::facts(&theirs.chunks, names);
             let ours = twins::facts(&ours.chunks, &[]);

@@ -1,7 +1,7 @@
-//! Every recorded permission question under every policy, and what the agent did then: `permissions.md`.
+//! Every recorded permission request under every policy, with the agent's reaction: `permissions.md`.
 //!
-//! A recording shows the agent's own reaction to one answer. A policy that gives this answer has to lead to what was
-//! recorded; the others are held to the rules of streams alone.
+//! A recording shows the agent's reaction to one answer. A policy that gives this answer must lead to the
+//! recorded chunks; under other policies only the rules of chunk streams are checked.
 
 use super::replay::{Replayed, Seen};
 use super::{claude, folder, names, replay, stream};
@@ -12,11 +12,11 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// What clients choose.
+/// Options that clients choose.
 pub const ALLOW: &[OfferedKind] = &[OfferedKind::AllowOnce, OfferedKind::AllowAlways];
 pub const REFUSE: &[OfferedKind] = &[OfferedKind::RejectOnce, OfferedKind::RejectAlways];
 
-/// A column: its name, and who answers.
+/// A column of the table: its name, and who decides.
 struct Way {
     name: &'static str,
     policy: Policy,
@@ -60,7 +60,7 @@ fn play(name: &str, recording: &str, way: &Way) -> Replayed {
     }
 }
 
-/// The kinds of the options that were chosen, question by question, and whether the tool might run.
+/// Returns the kind of the option that was chosen for each request; `cancelled` if there is none.
 fn chosen(got: &Replayed) -> Vec<String> {
     let chunks = got.turns.iter().flat_map(|turn| &turn.chunks);
     let mut last: BTreeMap<(usize, String), &Value> = BTreeMap::new();
@@ -86,7 +86,7 @@ fn kind(data: &Value) -> String {
     }
 }
 
-/// The same of what the recording's client answered; `None` where it answered with what is no answer.
+/// Like [`chosen`], for the answers of the recording's client; `None` if an answer was not valid.
 fn recorded(recording: &str) -> Vec<Option<String>> {
     let mut asked: Vec<(String, Value, Option<String>)> = Vec::new();
     for line in recording.lines() {
@@ -134,7 +134,7 @@ fn recorded(recording: &str) -> Vec<Option<String>> {
     asked.into_iter().map(|(_, _, answer)| answer).collect()
 }
 
-/// What became of the tools that were asked about, and of the turn.
+/// Describes how the tools that needed approval ended, and the stop reason of the turn.
 fn reaction(got: &Replayed) -> String {
     let mut words: Vec<String> = Vec::new();
     for turn in &got.turns {
@@ -164,7 +164,7 @@ fn reaction(got: &Replayed) -> String {
     words.join(", ")
 }
 
-/// The kind of option: `reject_always` is as good as `reject_once` where only one is offered.
+/// Returns `true` if the chosen kinds are the recorded ones.
 fn same(ours: &[String], theirs: &[Option<String>]) -> bool {
     ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(a, b)| Some(a) == b.as_ref())
 }

@@ -1,4 +1,4 @@
-//! Feeds a recording to a hub and collects what its client gets.
+//! Replays a recording to a hub and collects what its client receives.
 
 use acpipe::core::ask::{AskId, ClientRequest};
 use acpipe::core::client::{Command, Reply, Token};
@@ -16,17 +16,17 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
-/// What a client got.
+/// Everything that a client received.
 #[derive(Debug, Default)]
 pub struct Replayed {
     pub turns: Vec<Turn>,
-    /// The chunks that belong to no turn.
+    /// Chunks that belong to no turn.
     pub outside: Vec<Value>,
-    /// The prompts and sessions that were refused: by the hub, or by the agent.
+    /// Prompts and sessions that the hub or the agent refused.
     pub refused: Vec<Value>,
 }
 
-/// One turn as the client saw it.
+/// One turn as the client received it.
 #[derive(Debug)]
 pub struct Turn {
     pub id: String,
@@ -41,7 +41,7 @@ pub struct Entry<'a> {
     pub dir: &'a str,
     #[serde(borrow)]
     pub frame: Option<&'a RawValue>,
-    /// In place of the frame, where the line was no JSON.
+    /// Text of a line that was not JSON, in place of `frame`.
     raw: Option<String>,
 }
 
@@ -49,21 +49,21 @@ pub struct Entry<'a> {
 #[derive(Default)]
 pub struct Seen {
     profile: Profile,
-    /// What it received since the last [`Seen::collect`], and its open requests.
+    /// The client's output since the last [`Seen::collect`], and its open requests.
     pub client: RecordingClient,
     got: Replayed,
     last_seq: HashMap<String, u64>,
-    /// Calls without an answer.
+    /// Calls without a response.
     asked: HashMap<Token, &'static str>,
-    /// After how many more agent lines it answers a request, and with which kinds of option, the first that is
-    /// offered; `None` if it does not declare that it answers.
+    /// Number of agent lines after which it answers a request, and the kinds of option in order of
+    /// preference; `None` if it does not declare that it answers.
     answers: Option<(usize, &'static [OfferedKind])>,
     /// Agent lines since each open request.
     waited: BTreeMap<AskId, usize>,
 }
 
 impl Seen {
-    /// Client with this profile.
+    /// Returns a client with this profile.
     pub fn new(profile: Profile) -> Self {
         Self {
             profile,
@@ -71,14 +71,15 @@ impl Seen {
         }
     }
 
-    /// Client that is always behind with reading.
+    /// Returns a client that is always behind.
     pub fn slow(profile: Profile) -> Self {
         let mut seen = Self::new(profile);
         seen.client.behind = true;
         seen
     }
 
-    /// Client that answers requests `after` more agent lines, with the first of these kinds.
+    /// Returns a client that answers requests `after` more agent lines, with the first of these kinds that is
+    /// offered.
     pub fn answering(profile: Profile, after: usize, kinds: &'static [OfferedKind]) -> Self {
         Self {
             answers: Some((after, kinds)),
@@ -86,17 +87,16 @@ impl Seen {
         }
     }
 
-    /// Profile of its chunks.
     pub fn profile(&self) -> Profile {
         self.profile
     }
 
-    /// Whether it declares that it answers requests.
+    /// Returns `true` if it declares that it answers requests.
     pub fn is_answering(&self) -> bool {
         self.answers.is_some()
     }
 
-    /// Answers that are due, one agent line later.
+    /// Returns the answers that are due, one agent line later.
     pub fn answers(&mut self) -> Vec<(AskId, Value)> {
         let asks = &mut self.client.asks;
         self.waited.retain(|id, _| asks.contains_key(id));
@@ -151,7 +151,7 @@ impl Seen {
         }
     }
 
-    /// Returns all that it received.
+    /// Returns everything that it received.
     pub fn finish(mut self) -> Replayed {
         self.collect();
         let open: Vec<_> = self.asked.into_values().collect();
@@ -185,7 +185,7 @@ impl Seen {
 
     fn chunk(&mut self, given: RecordedChunk) {
         let last = self.last_seq.entry(given.session).or_default();
-        // Older profiles have no chunk or two for one.
+        // Older profiles may drop a chunk or split it in two.
         let next = if self.profile == Profile::V7 {
             *last + 1..=*last + 1
         } else {
@@ -211,27 +211,27 @@ impl Seen {
 struct Replay {
     hub: Hub,
     seen: Seen,
-    /// Known once the recording's client has begun its handshake.
+    /// Set once the recording's client has begun its handshake.
     agent: Option<AgentId>,
     tokens: u64,
-    /// The recording's ids of calls to the agent → the bridge's.
+    /// The recording's ids of requests to the agent → the hub's.
     ids: HashMap<String, Value>,
-    /// The recording's sessions → the client's.
+    /// The recording's session ids → the client's.
     sessions: HashMap<String, String>,
-    /// The recording's ids of calls for sessions → what they are to open.
+    /// The recording's ids of requests that open a session → the session that is opened.
     opening: HashMap<String, Opening>,
     now: Instant,
 }
 
 #[derive(Clone)]
 struct Opening {
-    /// The client's session.
+    /// The client's session id.
     client: String,
-    /// The recording's, where the call named it.
+    /// The recording's session id, if the request named it.
     recorded: Option<String>,
 }
 
-/// Settings of the hub that a recording is fed to.
+/// Settings of a hub that replays a recording.
 pub fn settings(policy: impl Into<Policy>, profile: Profile, now: Instant) -> Settings {
     SettingsBuilder::new(now)
         .cwd("/home/user/project")
@@ -240,12 +240,12 @@ pub fn settings(policy: impl Into<Policy>, profile: Profile, now: Instant) -> Se
         .build()
 }
 
-/// What a client of that profile gets of a recording.
+/// Replays a recording to a client with this profile.
 pub fn replay(recording: &str, policy: Mode, profile: Profile) -> Replayed {
     replay_to(Seen::new(profile), recording, policy)
 }
 
-/// What this client gets of a recording.
+/// Replays a recording to this client.
 pub fn replay_to(seen: Seen, recording: &str, policy: impl Into<Policy>) -> Replayed {
     let profile = seen.profile;
     let now = Instant::now();
@@ -278,17 +278,17 @@ pub fn replay_to(seen: Seen, recording: &str, policy: impl Into<Policy>) -> Repl
             ("out", Some(frame), _) => replay.client_sent(frame),
             ("in", Some(frame), _) => replay.agent_sent(frame),
             ("in", None, Some(raw)) => replay.line(&raw),
-            // What the hub does not write: lines that are no JSON.
+            // Lines that are not JSON: the hub sends none.
             _ => {}
         }
     }
-    // However the recording ends, its agent is gone then.
+    // The agent exits at the end, even if the recording stops earlier.
     replay.agent_input(AgentInput::Exited(Exit::default()));
     replay.seen.finish()
 }
 
 impl Replay {
-    /// Gives a command and returns the ids of the calls it made to the agent.
+    /// Runs a command and returns the ids of the requests that it sent to the agent.
     fn command(&mut self, name: &'static str, command: Command) -> Vec<Value> {
         self.tokens += 1;
         let token = Token::first(self.tokens);
@@ -318,11 +318,11 @@ impl Replay {
         ids
     }
 
-    /// Lets the hub do what the recording's client did, as far as it does such things.
+    /// Repeats an action of the recording's client, if it has a counterpart here.
     fn client_sent(&mut self, frame: &RawValue) {
         let frame: Value = serde_json::from_str(frame.get()).unwrap();
         let method = frame["method"].as_str().unwrap_or_default();
-        // The hub calls nothing before the handshake.
+        // The hub sends nothing before the handshake.
         if self.agent.is_none() && method != "initialize" {
             return;
         }
@@ -364,8 +364,8 @@ impl Replay {
         }
     }
 
-    /// The hub opens sessions by `session/new` alone: the recorded answer to a load, resume or fork is
-    /// fed as the answer to that, and the history that was replayed before it as it came.
+    /// Opens a session. The hub sends only `session/new`: the recorded response to a load, resume or fork is
+    /// delivered as the response to that, after the recorded history.
     fn open(&mut self, id: &Value, recorded: Option<&str>) -> Vec<Value> {
         let known = recorded.and_then(|r| self.sessions.get(r)).cloned();
         let client = known.unwrap_or_else(|| format!("s{}", self.opening.len() + 1));
@@ -389,13 +389,13 @@ impl Replay {
 
     fn agent_sent(&mut self, raw: &RawValue) {
         let mut frame: Value = serde_json::from_str(raw.get()).unwrap();
-        // Batches and errors without id answer nothing either.
+        // Batches and errors without an id are not responses either.
         if frame.get("method").is_some() || frame["id"].is_null() {
             self.line(raw.get());
             return;
         }
         let recorded = frame["id"].to_string();
-        // An answer to something the hub does not ask is left out: it could be taken for another's.
+        // A response to a request that the hub did not send is left out: it could match another request.
         let Some(ours) = self.ids.get(&recorded) else {
             return;
         };
@@ -408,7 +408,7 @@ impl Replay {
         self.line(&frame.to_string());
     }
 
-    /// The agent opened a session; in answers to loads it does not say which.
+    /// Records the session that the agent opened; responses to loads do not contain its id.
     fn opened(&mut self, opening: Opening, result: &mut Value) {
         if let Some(recorded) = opening.recorded {
             if !result.is_object() {

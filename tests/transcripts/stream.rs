@@ -1,9 +1,9 @@
-//! The rules of a chunk stream that every turn must keep.
+//! Rules of a chunk stream that every turn must keep.
 
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// The first rule that a turn's chunks break.
+/// Returns the first rule that a turn's chunks break.
 pub fn check(chunks: &[Value]) -> Result<(), String> {
     let mut open: HashMap<String, &str> = HashMap::new();
     let mut tools: HashMap<&str, Tool> = HashMap::new();
@@ -76,7 +76,7 @@ fn tool<'a>(
 ) -> Result<(), &'static str> {
     if kind == "tool-approval-response" {
         let approved = chunk["approved"].as_bool();
-        // Questions are answered at once: the last tool asked is the one.
+        // Requests are answered at once, so the response belongs to the last tool that needed approval.
         for tool in tools
             .values_mut()
             .filter(|t| t.approved == Some(false) && !t.settled)

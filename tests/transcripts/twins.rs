@@ -1,18 +1,18 @@
-//! The same scenarios, played once with the ACP adapter of Claude Code and once with its CLI: the messages are
-//! equal but for what `twins.md` lists.
+//! Compares scenarios that were recorded with the ACP adapter of Claude Code and with its CLI: the messages
+//! are equal, except for the differences in `twins.md`.
 //!
-//! Ids become numbers in the order in which they come, the dialect's key one word, and the names of files that
-//! differ between the recordings are made the same. Parts are compared with the part of the same kind, and of
-//! the same kind the first with the first.
+//! Ids become numbers in order of appearance, the keys of both dialects become one key, and file names that
+//! differ between the recordings are unified. Each part is compared with the part of the same kind and number
+//! in the other message.
 
 use acpipe::core::fold::Fold;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Words of the adapter's recording, and those of the CLI's in their place.
+/// Text of the adapter's recording, with the CLI's text that replaces it.
 type Names<'a> = &'a [(&'a str, &'a str)];
 
-/// A scenario: the adapter's recording, the CLI's, and what only the words of the first have.
+/// Scenarios: the adapter's recording, the CLI's recording, and the names to replace in the former.
 pub const TWINS: &[(&str, &str, Names<'static>)] = &[
     ("ask-user-question-elicitation", "ask-user-question", &[]),
     ("background-task", "background-task", &[]),
@@ -60,10 +60,10 @@ pub const TWINS: &[(&str, &str, Names<'static>)] = &[
     ),
 ];
 
-/// A message by its parts: what kind each is of, and all that it says.
+/// The parts of a message, by kind and number.
 pub type Facts = BTreeMap<String, Value>;
 
-/// The message of a turn in its normal form.
+/// Returns the normalized message of a turn.
 pub fn facts(chunks: &[Value], names: Names<'_>) -> Facts {
     let mut fold = Fold::default();
     for chunk in chunks {
@@ -88,7 +88,7 @@ pub fn facts(chunks: &[Value], names: Names<'_>) -> Facts {
     facts
 }
 
-/// Numbers for ids, one key for both dialects.
+/// Replaces ids by numbers, and the keys of both dialects by one.
 fn normal(value: &mut Value, ids: &mut Vec<String>) {
     match value {
         Value::Object(object) => {
@@ -123,7 +123,7 @@ fn normal(value: &mut Value, ids: &mut Vec<String>) {
     }
 }
 
-/// Where two messages differ: the place, and what stands there.
+/// Returns the differences between two messages: the place, and both values.
 pub fn differences(adapter: &Facts, cli: &Facts) -> BTreeSet<(String, String)> {
     let mut found = BTreeSet::new();
     let keys: BTreeSet<&String> = adapter.keys().chain(cli.keys()).collect();
@@ -163,14 +163,14 @@ fn compare(
     }
 }
 
-/// A difference that is as it should be: its scenario and its place, in both of which `*` stands for anything.
+/// An accepted difference: its scenario and its place; in both `*` stands for anything.
 pub struct Wanted<'a> {
     scenario: &'a str,
     place: &'a str,
 }
 
 impl<'a> Wanted<'a> {
-    /// The rows of `twins.md`.
+    /// Parses the rows of `twins.md`.
     pub fn read(table: &'a str) -> Vec<Self> {
         let rows = table.lines().filter(|line| line.starts_with('|')).skip(2);
         let row = |row: &'a str| {

@@ -1,5 +1,5 @@
-//! What rules say of everything that the recorded agents asked for: `verdicts.md`, a row a question. What modes say is
-//! in `permissions.md`.
+//! Decisions of rules on all requests of the recorded agents: `verdicts.md`, one row a request. Decisions of
+//! modes are in `permissions.md`.
 
 use super::replay::{self, Seen};
 use super::{claude, folder, names};
@@ -8,7 +8,7 @@ use acpipe::core::profile::Profile;
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// The columns: a name, and the configuration.
+/// Columns: name and configuration.
 const POLICIES: &[(&str, &str)] = &[
     (
         "preset",
@@ -46,7 +46,7 @@ allowed_tools = ["Edit", "Bash(echo *)", "mcp__tiny"]
 disallowed_tools = ["Bash(touch:*)", "Edit(ed.txt)"]
 "#;
 
-/// What was asked for, and what was decided: title, verdict.
+/// Returns the title and the decision of each request.
 fn decided(name: &str, recording: &str, config: &str) -> Vec<(String, String)> {
     let policy = policy_of(config, None).unwrap();
     let seen = Seen::new(Profile::V7);
@@ -110,7 +110,7 @@ fn rules_say_the_expected_of_what_was_recorded() {
             let title = title.replace('|', "\\|").replace('\n', " ");
             let _ = write!(table, "| {name} | {title} |");
             for column in &columns {
-                // Agents ask nothing else because another policy answers: they are recordings.
+                // The recorded requests do not depend on the policy.
                 assert_eq!(column.len(), columns[0].len(), "{name}");
                 let _ = write!(table, " {} |", column[n].1);
             }

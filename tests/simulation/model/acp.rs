@@ -1,4 +1,4 @@
-//! An agent that speaks ACP: it answers, errs, asks, stays silent, and says what it should not.
+//! A random ACP agent: it answers, fails, asks, stays silent, and sends invalid messages.
 
 use super::agent::{Ledger, Line, Mark};
 use super::clients::Clients;
@@ -7,7 +7,7 @@ use super::hostile::{self, words};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// A call of the hub that is to be answered.
+/// A request of the hub without a response.
 #[derive(Debug)]
 struct Call {
     id: u64,
@@ -15,18 +15,18 @@ struct Call {
     session: String,
 }
 
-/// One process of it.
+/// One agent process.
 #[derive(Debug, Default)]
 pub struct Acp {
     pub ledger: Ledger,
     calls: Vec<Call>,
     sessions: BTreeSet<String>,
-    /// Tells the sessions of processes apart.
+    /// Distinguishes the sessions of several processes.
     prefix: u64,
     last: u64,
-    /// Calls that were answered, to be answered again.
+    /// Ids of answered requests, for duplicate responses.
     answered: Vec<u64>,
-    /// What it offers, in bits.
+    /// Offered capabilities, as bits.
     offers: usize,
     closed: BTreeSet<String>,
 }
@@ -40,7 +40,7 @@ impl Acp {
         }
     }
 
-    /// The hub writes a line.
+    /// Receives a line of the hub.
     pub fn hear(&mut self, message: &Value, clients: &Clients) {
         let session = message["params"]["sessionId"].as_str().unwrap_or_default();
         let Some(method) = message["method"].as_str() else {
@@ -71,7 +71,7 @@ impl Acp {
         });
     }
 
-    /// Does something, or nothing.
+    /// Takes a random action, or none.
     pub fn act(&mut self, dice: &mut Dice) -> Vec<Line> {
         match dice.below(20) {
             0..=5 => self.answer_one(dice),
@@ -83,14 +83,14 @@ impl Acp {
         }
     }
 
-    /// Whether a prompt is to be answered.
+    /// Returns `true` if a prompt has no response yet.
     pub fn is_prompted(&self) -> bool {
         self.calls
             .iter()
             .any(|call| call.method == "session/prompt")
     }
 
-    /// Answers all that is left, well.
+    /// Answers all open requests with valid responses.
     pub fn answer_all(&mut self, dice: &mut Dice) -> Vec<Line> {
         let calls = std::mem::take(&mut self.calls);
         calls.iter().flat_map(|c| self.well(c, dice)).collect()
@@ -103,7 +103,7 @@ impl Acp {
         let call = self.calls.remove(dice.below(self.calls.len()));
         self.answered.push(call.id);
         if call.method == "session/prompt" && dice.percent(50) {
-            // What is said in the same breath.
+            // Updates and response arrive together.
             let mut lines = self.speak(dice);
             lines.extend(self.answer(&call, dice));
             lines.extend(dice.percent(30).then(|| Self::say_in(&call.session, dice)));
@@ -133,7 +133,7 @@ impl Acp {
                 self.sessions.insert(call.session.clone());
                 format!(r#"{{"id":{id},"result":{result}}}"#)
             }
-            // It shows that it was to be an answer, and cannot be read.
+            // A response that is recognizable but not readable.
             3 => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"sessionId":"#),
             _ => return self.well(call, dice),
         };
@@ -218,7 +218,7 @@ impl Acp {
         dice.pick(&all).clone()
     }
 
-    /// Says a few things.
+    /// Sends a few updates.
     fn speak(&self, dice: &mut Dice) -> Vec<Line> {
         let session = self.any_session(dice);
         let many = 1 + dice.below(4);
@@ -233,7 +233,7 @@ impl Acp {
         Line::new(text, Mark::Nothing)
     }
 
-    /// Does not wait for an answer any more, be it there or not.
+    /// Cancels a request of its own, whether it is open or not.
     fn withdraw(&mut self, dice: &mut Dice) -> Vec<Line> {
         let id = self.last.saturating_sub(dice.below(3) as u64);
         let text = format!(
@@ -269,7 +269,7 @@ impl Acp {
         Line::new(text, Mark::Asked(id))
     }
 
-    /// Ids used again, answers that nobody waits for, lines that are none.
+    /// Sends repeated ids, responses without a request, and invalid lines.
     fn misbehave(&self, dice: &mut Dice) -> Line {
         let text = match dice.below(8) {
             0 => match self.answered.last() {
@@ -346,7 +346,7 @@ fn update(dice: &mut Dice) -> String {
     }
 }
 
-/// A question to the user.
+/// Returns the parameters of an elicitation.
 fn elicitation(dice: &mut Dice) -> &'static str {
     dice.pick(&[
         r#""mode":"form","message":"Which?","requestedSchema":{"type":"object","properties":{"a":{"type":"string"}}}"#,
@@ -355,7 +355,7 @@ fn elicitation(dice: &mut Dice) -> &'static str {
     ])
 }
 
-/// A file or a terminal: method and parameters.
+/// Returns the method and parameters of a request for a file or a terminal.
 fn wanted(session: &str, dice: &mut Dice) -> (&'static str, String) {
     let terminal = 1 + dice.below(3);
     let (method, more) = match dice.below(8) {

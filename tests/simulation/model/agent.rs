@@ -1,8 +1,9 @@
-//! What both dialects' agents have in common: lines on their way, and what the hub may do in which session.
+//! Common parts of the agents of both dialects: lines on their way to the hub, and checks of the hub's
+//! requests in each session.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A line of an agent, and what it means once the hub has read it.
+/// A line of an agent, with its effect on the ledger.
 #[derive(Debug)]
 pub struct Line {
     pub text: Vec<u8>,
@@ -16,40 +17,40 @@ impl Line {
     }
 }
 
-/// What a line does to the order of things.
+/// Effect of a line on the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mark {
     Nothing,
-    /// The prompt of this key is answered.
+    /// The prompt with this key is answered.
     Answered(String),
-    /// A question is asked, by this id.
+    /// The agent sends a request with this id.
     Asked(String),
-    /// Nobody knows what it means.
+    /// The meaning of the line is unknown: it disables checks.
     Wild,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Open,
-    /// Its answer is being read.
+    /// The hub is reading the response.
     Given,
-    /// It was read: what the hub decided before may still come.
+    /// The hub has read the response; what it decided earlier may still arrive.
     Read,
     Answered,
 }
 
-/// What the hub was asked, and asked, in the sessions of one process.
+/// Open prompts and requests in the sessions of one process.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    /// The last prompt of each session: its key, and how far it is.
+    /// Last prompt of each session: its key and state.
     prompts: BTreeMap<String, (String, State)>,
-    /// Questions that were read, and not answered.
+    /// Requests of the agent that the hub has read and not answered.
     questions: BTreeSet<String>,
     wild: bool,
 }
 
 impl Ledger {
-    /// The hub prompts.
+    /// The hub sends a prompt.
     pub fn prompt(&mut self, session: &str, key: &str) {
         let before = self
             .prompts
@@ -58,7 +59,7 @@ impl Ledger {
         assert!(self.wild || !twice, "two prompts at once in {session}");
     }
 
-    /// The hub cancels a session in which it shows a turn, or does not.
+    /// The hub cancels a session; `is_in_turn` if the client sees a turn in it.
     pub fn cancel(&self, session: &str, is_in_turn: bool) {
         let prompt = self.prompts.get(session);
         let runs = prompt.is_some_and(|(_, state)| *state != State::Answered);
@@ -68,13 +69,13 @@ impl Ledger {
         );
     }
 
-    /// The hub answers a question.
+    /// The hub answers a request of the agent.
     pub fn answer(&mut self, id: &str) {
         let asked = self.questions.remove(id);
         assert!(self.wild || asked, "an answer to {id}, which is not open");
     }
 
-    /// The hub begins to read a line.
+    /// The hub starts to read a line.
     pub fn given(&mut self, mark: &Mark) {
         match mark {
             Mark::Answered(key) => self.set(key, State::Given),
@@ -91,7 +92,7 @@ impl Ledger {
         }
     }
 
-    /// The hub has done all that followed from what it read.
+    /// The hub has performed everything that followed from what it read.
     pub fn settle(&mut self) {
         for (_, state) in self.prompts.values_mut() {
             if *state == State::Read {
@@ -108,13 +109,13 @@ impl Ledger {
         }
     }
 
-    /// Whether nobody knows what was said.
+    /// Returns `true` if a line of unknown meaning was sent.
     #[must_use]
     pub fn is_wild(&self) -> bool {
         self.wild
     }
 
-    /// How many questions the hub has read and not answered.
+    /// Returns the number of requests that the hub has read and not answered.
     #[must_use]
     pub fn unanswered(&self) -> usize {
         if self.wild { 0 } else { self.questions.len() }

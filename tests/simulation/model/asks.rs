@@ -1,4 +1,4 @@
-//! What clients ask.
+//! Random calls of clients.
 
 use super::client::Asked;
 use super::dice::Dice;
@@ -7,20 +7,20 @@ use acpipe::proto::wire::AgentParams;
 use acpipe::proto::wire::DEFAULT_SESSION;
 use serde::de::DeserializeOwned;
 
-/// Sessions are few, so that calls meet.
+/// Few sessions, so that calls collide.
 const SESSIONS: [&str; 4] = ["a", "b", "c", ""];
 
-/// The agents beside the default one, and how each is connected.
+/// Agents beside the default one, with the parameters that connect them.
 pub const AGENTS: [(&str, &str); 2] = [
     ("alpha", r#""command":"alpha","args":["acp"]"#),
     ("beta", r#""protocol":"claude""#),
 ];
 
-/// A call, and what must be known of it.
+/// A call, with the facts that checks need.
 pub struct Ask {
     pub command: Command,
     pub asked: Asked,
-    /// The turn that it runs again, if it does.
+    /// Turn that the call may run again.
     pub again: Option<String>,
 }
 
@@ -28,7 +28,7 @@ fn params<T: DeserializeOwned>(json: &str) -> T {
     serde_json::from_str(json).unwrap_or_else(|e| panic!("{e}: {json}"))
 }
 
-/// `"agent":"…",` for one of the other agents, mostly nothing.
+/// Returns the parameter `"agent":"…",` for one of the agents; mostly empty.
 fn agent(dice: &mut Dice) -> String {
     match dice.below(8) {
         0 => r#""agent":"default","#.to_owned(),
@@ -37,7 +37,7 @@ fn agent(dice: &mut Dice) -> String {
     }
 }
 
-/// The parameters of a call about one agent.
+/// Returns parameters that name an agent.
 fn of_agent(dice: &mut Dice) -> AgentParams {
     params(&format!(r#"{{{}"novel":null}}"#, agent(dice)))
 }
@@ -48,7 +48,7 @@ pub fn connect((name, how): (&str, &str)) -> Command {
     Command::Connect(params(&format!(r#"{{"agent":"{name}",{how}}}"#)))
 }
 
-/// Any call; `last` is how many turns were named before.
+/// Returns any call; `last` is the number of turn ids used so far.
 pub fn any(dice: &mut Dice, last: &mut u64) -> Ask {
     let session = dice.pick(&SESSIONS);
     let named = match session {
@@ -146,7 +146,7 @@ pub fn any(dice: &mut Dice, last: &mut u64) -> Ask {
 fn prompt(named: &str, dice: &mut Dice, last: &mut u64, again: &mut Option<String>) -> String {
     let mut more = String::new();
     match dice.below(8) {
-        // One that was given before.
+        // A turn id that was used before.
         0 if *last > 0 => {
             let turn = format!("t{}", *last - (dice.below(4) as u64).min(*last - 1));
             let rerun = dice.percent(50);
@@ -178,7 +178,7 @@ fn prompt(named: &str, dice: &mut Dice, last: &mut u64, again: &mut Option<Strin
     format!("{{{named}{more}\"message\":{message}}}")
 }
 
-/// A call for what is stored.
+/// Returns a call that concerns stored sessions or messages.
 fn history(dice: &mut Dice, named: &str) -> (&'static str, History) {
     let with = |more: &str| format!("{{{named}{more}\"novel\":null}}");
     match dice.below(17) {

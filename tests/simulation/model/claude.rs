@@ -1,4 +1,4 @@
-//! A process of the Claude Code CLI that has one session.
+//! A random process of the Claude Code CLI, with one session.
 
 use super::agent::{Ledger, Line, Mark};
 use super::clients::Clients;
@@ -6,7 +6,7 @@ use super::dice::Dice;
 use super::hostile::{self, words};
 use serde_json::Value;
 
-/// A control request of the hub that is to be answered.
+/// A control request of the hub without a response.
 #[derive(Debug)]
 struct Request {
     id: String,
@@ -14,22 +14,22 @@ struct Request {
     uuid: String,
 }
 
-/// One process.
+/// One process of the CLI.
 #[derive(Debug, Default)]
 pub struct Claude {
     pub ledger: Ledger,
     session: String,
-    /// Whether it called the session otherwise once.
+    /// Whether it ever reported another session id.
     renamed: bool,
     requests: Vec<Request>,
-    /// The prompt that has no result, and whether it was begun with.
+    /// The prompt without a result, and whether its turn has begun.
     prompt: Option<(String, bool)>,
-    /// Whether a turn runs that nobody prompted.
+    /// Whether a turn without a prompt runs.
     unasked: bool,
     last: u64,
 }
 
-/// The one session of the ledger.
+/// The only session in the ledger.
 const HERE: &str = "the session";
 
 impl Claude {
@@ -42,7 +42,7 @@ impl Claude {
         }
     }
 
-    /// The hub writes a line.
+    /// Receives a line of the hub.
     pub fn hear(&mut self, frame: &Value, clients: &Clients) {
         match frame["type"].as_str().unwrap_or_default() {
             "control_request" => {
@@ -73,7 +73,7 @@ impl Claude {
         }
     }
 
-    /// Does something, or nothing.
+    /// Takes a random action, or none.
     pub fn act(&mut self, dice: &mut Dice) -> Vec<Line> {
         match dice.below(20) {
             0..=5 => {
@@ -95,12 +95,12 @@ impl Claude {
         }
     }
 
-    /// Whether a prompt is to be answered.
+    /// Returns `true` if a prompt has no result yet.
     pub fn is_prompted(&self) -> bool {
         self.prompt.is_some()
     }
 
-    /// Answers all that is left, well.
+    /// Answers all open requests and turns with valid messages.
     pub fn answer_all(&mut self) -> Vec<Line> {
         let requests = std::mem::take(&mut self.requests);
         let mut lines: Vec<Line> = requests.iter().flat_map(|r| self.well(r)).collect();
@@ -151,7 +151,7 @@ impl Claude {
         lines
     }
 
-    /// Begins with the prompt, or with something that nobody asked for.
+    /// Begins the prompt's turn, or a turn without a prompt.
     fn begin(&mut self, dice: &mut Dice) -> Vec<Line> {
         let mut lines = Vec::new();
         match &mut self.prompt {

@@ -1,4 +1,4 @@
-//! The client: what it gets, held against what it was promised.
+//! A client that checks everything it receives.
 
 use super::{logs, stream};
 use acpipe::core::ask::{AskId, ClientRequest};
@@ -12,14 +12,14 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// What is known of a call.
+/// Facts about a call of the client.
 #[derive(Debug, Clone)]
 pub struct Asked {
     pub what: &'static str,
     pub session: String,
 }
 
-/// What is not handed over yet.
+/// Output that the hub can still retract.
 #[derive(Debug)]
 enum Staged {
     Chunk {
@@ -31,76 +31,76 @@ enum Staged {
     Answer(Reply),
 }
 
-/// A turn's chunks.
+/// Chunks of a turn.
 #[derive(Debug, Default)]
 struct Seen {
     chunks: Vec<Value>,
     ended: bool,
-    /// Whether it could not be stored any more: then the error is all that it ends with.
+    /// Whether the turn ended early because its log could not be stored; then it ends with only the error.
     cut_off: bool,
-    /// Whether its beginning was not seen.
+    /// Whether its beginning was not received.
     partial: bool,
 }
 
-/// What the client was given so far.
+/// What the client has received so far.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Default)]
 pub struct Client {
     pub id: ClientId,
-    /// Whether there was ever more than one client: then it may lag, and join in the middle.
+    /// Whether there was ever more than one client: then it may lag, and join in the middle of a turn.
     several: Rc<Cell<bool>>,
-    /// Sessions that were closed or cleared, as calls named them: their numbers may begin anew.
+    /// Sessions that were closed or cleared, as named in the calls: their chunk numbers may restart.
     closed_sessions: Rc<RefCell<BTreeSet<String>>>,
-    /// Whether it gets every chunk, as profile 7 has it: then nothing may be missing.
+    /// Whether it receives every chunk, in profile 7: then none may be missing.
     pub sees_all: bool,
-    /// How many chunks it takes until it has to read first.
+    /// Number of chunks that it accepts before it has to read; `None` without a limit.
     pub room: Option<usize>,
-    /// Sessions that were closed while the disk failed: how far they are is not known.
+    /// Sessions that were closed while the disk failed: the number of their last chunk is unknown.
     torn: BTreeSet<String>,
-    /// Sessions that may have been cleared: their next chunk has the number 1, or goes on.
+    /// Sessions that may have been cleared: their next chunk has number 1 or the following number.
     cleared: BTreeSet<String>,
     /// Whether the disk may be slow: then it may lag.
     pub slow_disk: bool,
     /// Whether the disk may fail now.
     pub disk_fails: bool,
-    /// Whether the disk ever failed: turns may be broken off.
+    /// Whether the disk ever failed: then turns may be cut off.
     pub disk_failed: bool,
-    /// Calls that are not answered.
+    /// Calls without a response.
     pub waiting: BTreeMap<u64, Asked>,
     staged: Vec<Staged>,
-    /// The agent's sessions in which a turn is open, by turn; and those in which one was until just now. One that
-    /// began before its session was open names none.
+    /// Agent session ids with an open turn, by turn, and in `closed` those whose turn ended in this step. The
+    /// id is empty if the turn began before its session was open.
     open: BTreeMap<(String, String), String>,
     closed: BTreeSet<String>,
-    /// The number of each session's last chunk, staged or handed over.
+    /// Number of each session's last chunk, staged or handed over.
     last: BTreeMap<String, u64>,
-    /// The same of those that were handed over.
+    /// Number of each session's last chunk that was handed over.
     given: BTreeMap<String, u64>,
     turns: BTreeMap<(String, String), Seen>,
     /// Turns that were prompted again on purpose.
     pub again: BTreeSet<String>,
-    /// Chunks of a stored turn that are told once more.
+    /// Replayed chunks of a stored turn.
     stored: Vec<Value>,
-    /// What it declared to answer.
+    /// Whether it declared that it answers permission requests and elicitations.
     pub answers: bool,
     /// Whether it declared that it serves files and terminals.
     pub serves: bool,
-    /// What it was asked and has not answered, and what was decided without it.
+    /// Open client requests; `decided` are those that were decided without its answer.
     pub asks: BTreeSet<AskId>,
     pub decided: Vec<AskId>,
-    /// What another client has decided.
+    /// Client requests that another client decided.
     pub decided_by_others: Vec<AskId>,
     seen_asks: BTreeSet<AskId>,
     /// The last list of sessions.
     pub list: Option<Value>,
     pub replies: u64,
-    /// Whether it tells what it gets.
+    /// Whether it prints what it receives.
     pub loud: bool,
     pub errors: BTreeMap<&'static str, u64>,
 }
 
 impl Client {
-    /// The client of this number.
+    /// Sets the client's id and the state that all clients share.
     #[must_use]
     pub fn with(
         self,
@@ -116,7 +116,7 @@ impl Client {
         }
     }
 
-    /// The turns that it was given from beginning to end, and that ran once.
+    /// Returns the turns that ran once and that it received from beginning to end.
     pub fn whole_turns(&self) -> impl Iterator<Item = (&(String, String), &[Value])> {
         let whole = self.turns.iter().filter(|((_, turn), seen)| {
             let once = !self.again.contains(turn) && !self.disk_failed;
@@ -125,7 +125,8 @@ impl Client {
         whole.map(|(turn, seen)| (turn, seen.chunks.as_slice()))
     }
 
-    /// The numbers of the last chunks of sessions that were never closed, while the disk never failed.
+    /// Returns the numbers of the last chunks of sessions that were never closed; none if the disk ever
+    /// failed.
     pub fn last_numbers(&self) -> impl Iterator<Item = (&String, &u64)> {
         let mut last = self.last.iter();
         std::iter::from_fn(move || {
@@ -135,7 +136,7 @@ impl Client {
         })
     }
 
-    /// What was staged is handed over: nobody can take it back.
+    /// Hands staged output over: the hub can no longer retract it.
     pub fn hand_over(&mut self) {
         for staged in std::mem::take(&mut self.staged) {
             let (session, turn, seq, json) = match staged {
@@ -178,20 +179,20 @@ impl Client {
         }
     }
 
-    /// Whether a turn is open in this session of the agent, or was until just now.
+    /// Returns `true` if a turn is open in this agent session, or ended in this step.
     pub fn is_in_turn(&self, agent_session: &str) -> bool {
         let mut open = self.open.values().chain(&self.closed);
         !self.sees_all || open.any(|session| session.is_empty() || session == agent_session)
     }
 
-    /// All that followed from what happened is done.
+    /// Marks the end of a step.
     pub fn settle(&mut self) {
         self.closed.clear();
     }
 
     fn take(&mut self, session: String, turn: String, chunk: Value) {
         let kind = chunk["type"].as_str().unwrap_or_default();
-        // Where the disk fails, only its end may be given of a turn that runs again.
+        // On a failing disk a turn that runs again may deliver only its end.
         let begins = kind == "start" || (kind == "error" && self.disk_failed);
         let again = begins && self.again.contains(&turn);
         let seen = self.turns.entry((session, turn)).or_default();
@@ -213,12 +214,12 @@ impl Client {
         }
     }
 
-    /// Something that it was asked and has not answered.
+    /// Returns an open client request.
     pub fn next_ask(&self) -> Option<(ClientId, AskId)> {
         Some((self.id, *self.asks.first()?))
     }
 
-    /// Turns that have begun and not ended.
+    /// Returns the turns that have begun and not ended.
     pub fn open_turns(&self) -> impl Iterator<Item = &(String, String)> {
         let open = self
             .turns
@@ -227,12 +228,13 @@ impl Client {
         open.map(|(turn, _)| turn)
     }
 
-    /// Whether it may be sent chunks later, from the log.
+    /// Returns `true` if it may receive chunks later, from the log.
     fn may_lag(&self) -> bool {
         self.several.get() || self.slow_disk
     }
 
-    /// Whether another client may have closed or cleared a session, so that its numbers begin anew.
+    /// Returns `true` if another client may have closed or cleared a session, so that its chunk numbers
+    /// restart.
     fn may_begin_anew(&self, session: &str) -> bool {
         self.several.get() && was_closed(&self.closed_sessions, session)
     }
@@ -243,13 +245,13 @@ impl Client {
                 let summary = serde_json::to_value(summary).unwrap();
                 let turn = summary["turnId"].as_str().unwrap().to_owned();
                 let again = self.again.contains(&turn);
-                // The default session has another id in each directory.
+                // The id of the default session depends on the directory.
                 let session = summary["sessionId"].as_str().unwrap().to_owned();
                 let seen = self.turns.get(&(session, turn));
-                // One that was forgotten and run again may begin before the disk has its first end.
+                // A forgotten turn that runs again may begin before the disk stores its first end.
                 let seen = seen
                     .filter(|seen| !again || seen.chunks[0]["messageId"] == summary["messageId"]);
-                // What a lagging client has not received is not sent while the disk cannot be read.
+                // Chunks that a lagging client has missed are not sent while the disk cannot be read.
                 let missed = self.may_lag() && self.disk_failed;
                 let is_partial = seen.is_none_or(|seen| seen.partial || !seen.ended);
                 if (again && seen.is_none()) || (is_partial && missed) {
@@ -295,7 +297,7 @@ impl ClientSink for Client {
                 }
                 let torn = asked.what == "session/close" && self.disk_fails;
                 if asked.what == "session/clear" || torn {
-                    // Its numbers begin anew, or may.
+                    // The session's chunk numbers restart, or may restart.
                     self.hand_over();
                     let ids: Vec<String> = self.last.keys().cloned().collect();
                     for id in ids.into_iter().filter(|id| is_of(id, &asked.session)) {
@@ -303,7 +305,7 @@ impl ClientSink for Client {
                         if torn {
                             self.torn.insert(id);
                         } else {
-                            // Of the default sessions only one was cleared.
+                            // The call may name several default sessions, of which only one was cleared.
                             self.cleared.insert(id);
                         }
                     }
@@ -407,7 +409,8 @@ fn was_closed(closed: &RefCell<BTreeSet<String>>, session: &str) -> bool {
     closed.iter().any(|named| is_of(session, named))
 }
 
-/// Whether a session with this id may be the one that a call names: the default session has an id for each directory.
+/// Returns `true` if a call may mean the session with this id: the default session has an id for each
+/// directory.
 fn is_of(id: &str, named: &str) -> bool {
     id.strip_prefix(named)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('@'))

@@ -1,4 +1,4 @@
-//! The clients of a world: at most three at a time, of which all but the first come and go.
+//! Clients of a world: at most three at a time; all but the first may join and leave.
 
 use super::client::Client;
 use super::dice::Dice;
@@ -12,14 +12,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// The connected clients.
 #[derive(Default)]
 pub struct Clients {
     all: BTreeMap<ClientId, Client>,
     last: Option<u32>,
-    /// Whether there was ever more than one.
+    /// Whether there was ever more than one client.
     several: Rc<Cell<bool>>,
-    /// Sessions that were closed or cleared, as calls named them.
+    /// Sessions that were closed or cleared, as named in the calls.
     closed_sessions: Rc<RefCell<BTreeSet<String>>>,
     /// Replies to clients that have left.
     replies: u64,
@@ -52,7 +51,7 @@ impl Clients {
         }
     }
 
-    /// How many replies clients got.
+    /// Returns the number of replies that clients received.
     pub fn replies(&self) -> u64 {
         self.replies + self.iter().map(|client| client.replies).sum::<u64>()
     }
@@ -77,46 +76,46 @@ impl Clients {
         self.all.len()
     }
 
-    /// Whether there was ever more than one.
+    /// Returns `true` if there was ever more than one client.
     pub fn were_several(&self) -> bool {
         self.several.get()
     }
 
-    /// Any of them.
+    /// Returns a random client.
     pub fn any(&self, dice: &mut Dice) -> ClientId {
         let ids: Vec<ClientId> = self.all.keys().copied().collect();
         dice.pick(&ids)
     }
 
-    /// Whether some have to read first.
+    /// Returns `true` if a client has to read before it accepts more.
     pub fn is_some_full(&self) -> bool {
         self.iter().any(ClientSink::is_full)
     }
 
-    /// Whether all have to read first.
+    /// Returns `true` if all clients have to read before they accept more.
     pub fn are_all_full(&self) -> bool {
         self.iter().all(ClientSink::is_full)
     }
 
-    /// Something that a client was asked and has not answered.
+    /// Returns an open client request.
     pub fn next_ask(&self) -> Option<(ClientId, AskId)> {
         self.iter().find_map(Client::next_ask)
     }
 
-    /// All that is asked of clients.
+    /// Returns all open client requests.
     pub fn asks(&self) -> BTreeSet<AskId> {
         let asks = self.iter().flat_map(|client| &client.asks);
         asks.copied().collect()
     }
 
-    /// Whether a turn is open in this session of the agent, or was until just now. A client that has left may have seen it
-    /// alone.
+    /// Returns `true` if a turn may be open in this agent session, or ended in this step. A client that has
+    /// left may have been the only one that saw the turn.
     pub fn is_in_turn(&self, agent_session: &str) -> bool {
         let may_be = |client: &Client| client.slow_disk || client.is_in_turn(agent_session);
         self.were_several() || self.iter().any(may_be)
     }
 
-    /// Each client was given the last chunk of each session that it received anything of.
+    /// Checks that each client received the last chunk of each session that it received any chunk of.
     pub fn check_numbers(&self, logs: &BTreeMap<String, Kept>) {
         for client in self.iter().filter(|client| client.sees_all) {
             for (session, last) in client.last_numbers() {
@@ -124,7 +123,7 @@ impl Clients {
                     continue;
                 };
                 let stored = last_of(&kept.bytes);
-                // One that was cleared has none.
+                // A cleared session has no chunks.
                 assert!(
                     stored == 0 || *last == stored,
                     "client {:?} was given {last} chunks of {stored} in {session}",
@@ -134,7 +133,7 @@ impl Clients {
         }
     }
 
-    /// What each client was given of a turn makes the message that is in the log.
+    /// Checks that the chunks of a turn build the same message for each client as in the log.
     pub fn check_messages(&self, logs: &BTreeMap<String, Kept>) {
         for client in self.iter() {
             for ((session, turn), chunks) in client.whole_turns() {
@@ -164,7 +163,7 @@ fn message(chunks: &[Value]) -> Value {
     fold.message()
 }
 
-/// The number of the last chunk in a log.
+/// Returns the number of the last chunk in a log.
 fn last_of(log: &[u8]) -> u64 {
     let lines = log.split(|b| *b == b'\n').filter(|line| !line.is_empty());
     let records = lines.filter_map(|line| super::logs::read(line).ok());
@@ -173,7 +172,7 @@ fn last_of(log: &[u8]) -> u64 {
     numbers.max().unwrap_or_default()
 }
 
-/// The chunks of a turn in a log.
+/// Returns the chunks of a turn in a log.
 fn turn_of(log: &[u8], turn: &str) -> Vec<Value> {
     let lines = log.split(|b| *b == b'\n').filter(|line| !line.is_empty());
     let records = lines.filter_map(|line| super::logs::read(line).ok());

@@ -1,11 +1,10 @@
-//! Where all choices come from: a generator that repeats itself, or the bytes of a fuzzer.
+//! Source of all random choices: a seeded generator, or the bytes of a fuzzer.
 
-/// What is rolled.
 #[derive(Debug, Clone)]
 pub enum Dice {
-    /// Without end, the same for the same seed.
+    /// An endless generator with this state.
     Seeded(u64),
-    /// These, one after the other; then zeros.
+    /// These bytes in order, from this position; then zeros.
     Bytes(Vec<u8>, usize),
 }
 
@@ -15,13 +14,13 @@ impl Dice {
         Self::Bytes(bytes.to_vec(), 0)
     }
 
-    /// Whether there is nothing left to choose.
+    /// Returns `true` if no choices are left.
     #[must_use]
     pub fn is_spent(&self) -> bool {
         matches!(self, Self::Bytes(bytes, at) if *at >= bytes.len())
     }
 
-    /// Whether a fuzzer chooses.
+    /// Returns `true` if a fuzzer chooses.
     #[must_use]
     pub fn is_fuzzer(&self) -> bool {
         matches!(self, Self::Bytes(..))
@@ -37,7 +36,7 @@ impl Dice {
         }
     }
 
-    /// Any number.
+    /// Returns any number.
     pub fn roll(&mut self) -> u64 {
         match self {
             Self::Seeded(state) => {
@@ -51,12 +50,13 @@ impl Dice {
         }
     }
 
-    /// A number below `n`, which is at most 256 where it matters.
+    /// Returns a number below `n`; with a fuzzer at most 255.
     pub fn below(&mut self, n: usize) -> usize {
         usize::try_from(self.byte() % n as u64).unwrap_or_default()
     }
 
-    /// So often of a hundred; never, once nothing is left to choose.
+    /// Returns `true` with a probability of `p` percent. Without choices left it is `false`, unless `p` is
+    /// 100.
     pub fn percent(&mut self, p: usize) -> bool {
         self.below(100) >= 100 - p
     }
@@ -65,7 +65,7 @@ impl Dice {
         all[self.below(all.len())]
     }
 
-    /// At most so many bytes of a fuzzer; of a seed, any.
+    /// Returns at most so many bytes: the fuzzer's, or random ones.
     pub fn bytes(&mut self, most: usize) -> Vec<u8> {
         let len = self.below(most + 1);
         (0..len)

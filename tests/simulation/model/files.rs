@@ -1,4 +1,4 @@
-//! The files of the Claude Code CLI: what acpipe reads of them.
+//! Files of the Claude Code CLI, as acpipe reads them.
 
 use super::dice::Dice;
 use super::hostile;
@@ -6,7 +6,7 @@ use acpipe::core::error::{Error, ErrorKind};
 use acpipe::core::hub::{AgentInput, Exit};
 use acpipe::proto::frame::{Batch, Overlong};
 
-/// What is said in the place of a file.
+/// Returns the events that deliver a file.
 pub fn lines(text: Vec<u8>) -> Vec<AgentInput> {
     let mut all = Vec::new();
     if !text.is_empty() {
@@ -19,7 +19,7 @@ pub fn lines(text: Vec<u8>) -> Vec<AgentInput> {
     all
 }
 
-/// The same once more: a history is read twice.
+/// Copies an event: a history is read twice.
 pub fn again(said: &AgentInput) -> AgentInput {
     match said {
         AgentInput::Batch(Batch::Lines(lines)) => AgentInput::Batch(Batch::Lines(lines.clone())),
@@ -33,13 +33,13 @@ pub fn again(said: &AgentInput) -> AgentInput {
     }
 }
 
-/// One that cannot be read.
+/// Returns the events of a file that cannot be read.
 pub fn missing() -> Vec<AgentInput> {
     let error = Error::new(ErrorKind::SessionNotFound, "there is no such file");
     vec![AgentInput::StartFailed(error)]
 }
 
-/// The history of a session.
+/// Returns the history of a session.
 pub fn history(dice: &mut Dice) -> Vec<AgentInput> {
     if dice.percent(10) {
         return missing();
@@ -89,12 +89,12 @@ fn record(n: usize, dice: &mut Dice) -> String {
     )
 }
 
-/// The real path of a directory.
+/// Returns the canonical path of a directory.
 pub fn path(dir: &str) -> Vec<AgentInput> {
     lines(format!("{dir:?}\n").into_bytes())
 }
 
-/// The sessions in a directory.
+/// Returns the list of sessions in a directory.
 pub fn list(dice: &mut Dice) -> Vec<AgentInput> {
     let mut text = String::new();
     for n in 0..dice.below(3) {

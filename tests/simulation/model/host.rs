@@ -1,11 +1,12 @@
-//! The files and commands that the hub serves to agents: each is there, says a little, and ends some time.
+//! Files and commands that acpipe serves to agents: every path and program exists, unless a random failure
+//! occurs; commands print a little and end at some time.
 
 use super::dice::Dice;
 use acpipe::core::error::{Error, ErrorKind};
 use acpipe::core::host::{Access, HostAnswer, HostEffect, HostEvent, TerminalExit, TerminalId};
 use std::collections::{BTreeSet, VecDeque};
 
-/// What the hub had done, and what it is told of that.
+/// Running commands, and events that the hub has not received.
 #[derive(Debug, Default)]
 pub struct Host {
     running: BTreeSet<TerminalId>,
@@ -13,7 +14,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// The hub wants something done.
+    /// Performs an effect of the hub.
     pub fn perform(&mut self, effect: HostEffect, dice: &mut Dice) {
         let fails = dice.percent(10);
         match effect {
@@ -34,7 +35,7 @@ impl Host {
                 self.said.push_back(HostEvent::Started(id));
             }
             HostEffect::Kill(id) => self.end(id, None),
-            // Every request was answered above, and nothing here has directories.
+            // Every request was answered above, and this host has no directories.
             HostEffect::StopFile(_)
             | HostEffect::HoldRoots { .. }
             | HostEffect::ReleaseRoots(_) => {}
@@ -49,7 +50,7 @@ impl Host {
         }
     }
 
-    /// A command says something, or ends.
+    /// Lets a command print something, or end.
     pub fn act(&mut self, dice: &mut Dice) {
         let running: Vec<TerminalId> = self.running.iter().copied().collect();
         if running.is_empty() {
@@ -64,19 +65,19 @@ impl Host {
         }
     }
 
-    /// All commands end.
+    /// Ends all commands.
     pub fn end_all(&mut self) {
         for id in self.running.clone() {
             self.end(id, Some(0));
         }
     }
 
-    /// The next thing that the hub is to be told.
+    /// Returns the next event for the hub.
     pub fn next(&mut self) -> Option<HostEvent> {
         self.said.pop_front()
     }
 
-    /// Whether something may still be answered by it.
+    /// Returns `true` if events are still to come.
     pub fn is_busy(&self) -> bool {
         !self.running.is_empty() || !self.said.is_empty()
     }

@@ -1,9 +1,9 @@
-//! Lines that no agent should write.
+//! Invalid lines of agents.
 
 use super::agent::{Line, Mark};
 use super::dice::Dice;
 
-/// A line that means nothing in any dialect; one of a fuzzer may mean anything.
+/// Returns a line that has no meaning in any dialect; a fuzzer's line may have any meaning.
 pub fn line(dice: &mut Dice) -> Line {
     if dice.is_fuzzer() && dice.percent(50) {
         let text = dice.bytes(200);
@@ -41,7 +41,7 @@ pub fn line(dice: &mut Dice) -> Line {
     Line::new(text, Mark::Nothing)
 }
 
-/// A piece of a JSON string, as it stands between the quotes.
+/// Returns a piece of a JSON string, without quotes and as it is escaped.
 pub fn words(dice: &mut Dice) -> &'static str {
     dice.pick(&[
         "a word ",

@@ -1,4 +1,4 @@
-//! What must be true of the logs that are left.
+//! Checks of the stored logs.
 
 use super::stream;
 use acpipe::proto::json::value;
@@ -6,7 +6,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// Reads an object, whatever an agent put into it: what no value can hold is given as text, as far in as may be.
+/// Parses an object with any content of an agent: what a [`Value`] cannot hold becomes a string, at the
+/// deepest level possible.
 pub fn read(json: &[u8]) -> Result<Value, String> {
     let raw: Result<&RawValue, _> = serde_json::from_slice(json);
     let raw = raw.map_err(|e| format!("{e}: {}", json.escape_ascii()))?;
@@ -26,14 +27,14 @@ pub fn read(json: &[u8]) -> Result<Value, String> {
     }
 }
 
-/// Checks a log; `whole` unless the disk failed, after which a turn may be broken off.
+/// Checks a log; `whole` unless the disk failed, which may cut turns off.
 pub fn check(bytes: &[u8], whole: bool) -> Result<(), String> {
     let mut last = 0;
     let mut turns: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for line in bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
         let mut record = read(line)?;
         match record["record"].as_str() {
-            // One that was emptied goes on with its numbers.
+            // An emptied log continues the numbers.
             Some("session") => last = record["seq"].as_u64().unwrap_or_default().max(last),
             Some("chunk") => {
                 let seq = record["seq"].as_u64().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! A world around the core: clients, agents of both dialects, a disk and a clock, all of them made up, and what
-//! must hold whatever they do. The fuzz targets have the same one.
+//! A simulated world around the core: random clients, agents of both dialects, a disk and a clock, with
+//! invariants that hold whatever they do. The fuzz targets use it too.
 
 pub mod acp;
 pub mod agent;

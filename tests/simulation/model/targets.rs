@@ -1,4 +1,4 @@
-//! What the fuzz targets do with their bytes: `fuzz/fuzz_targets/` calls these, a test replays the corpus with them.
+//! Fuzz targets: `fuzz/fuzz_targets/` calls these functions, and a test replays the corpus with them.
 
 use super::dice::Dice;
 use super::files;
@@ -15,10 +15,10 @@ use std::fmt::Debug;
 use std::io;
 use tokio_util::codec::Decoder;
 
-/// A target: its name, as of its corpus, and what it does.
+/// Name of a target, which is that of its corpus, and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// All of them.
+/// All fuzz targets.
 pub const ALL: [Target; 6] = [
     ("frame", frame),
     ("envelope", envelope),
@@ -28,13 +28,13 @@ pub const ALL: [Target; 6] = [
     ("core", core),
 ];
 
-/// Beyond so many bytes a line of an agent is too long.
+/// Length in bytes above which a line of an agent is too long.
 const MAX_LINE: usize = 4096;
 
-/// How many steps a fuzzer's world has at most.
+/// Maximal number of steps of a fuzzer's world.
 const LIFE: u64 = 2000;
 
-/// Takes `input` in pieces of `size` bytes.
+/// Decodes `input` in pieces of `size` bytes.
 fn feed<D: Decoder<Error = io::Error>>(mut decoder: D, input: &[u8], size: usize) -> Vec<D::Item> {
     let mut buffer = BytesMut::new();
     let mut items = Vec::new();
@@ -51,7 +51,7 @@ fn feed<D: Decoder<Error = io::Error>>(mut decoder: D, input: &[u8], size: usize
     items
 }
 
-/// What the framing makes of bytes does not depend on the pieces in which they come.
+/// Checks that the decoded frames do not depend on the pieces in which the bytes arrive.
 pub fn frame(data: &[u8]) {
     let [max, size, input @ ..] = data else {
         return;
@@ -94,7 +94,7 @@ fn same<T: PartialEq + Debug>(pieces: &[T], whole: &[T]) {
     assert_eq!(pieces, whole, "in pieces, and as a whole");
 }
 
-/// An envelope that is read can be answered; what is mended stays what it was, line by line.
+/// Checks that a parsed envelope can be answered, and that sanitizing keeps every readable line readable.
 pub fn envelope(data: &[u8]) {
     let mended = clean(Bytes::copy_from_slice(data));
     assert_eq!(lines(data).count(), lines(&mended).count());
@@ -113,7 +113,7 @@ pub fn envelope(data: &[u8]) {
             read.is_none() || !is_deeper(flat.as_bytes(), DEEPEST),
             "{text}"
         );
-        // No member of an object can lose the others.
+        // An odd member of an object must not make the others unreadable.
         if read.is_some_and(|raw| raw.get().starts_with('{')) {
             let message = rpc::parse(text);
             assert!(!matches!(message, Err(NotAMessage::Json(_))), "{text}");
@@ -133,7 +133,7 @@ pub fn envelope(data: &[u8]) {
     }
 }
 
-/// What an agent says in a turn, whatever it is; then all goes on as it should.
+/// Sends these bytes as an agent's output in a turn, and checks that all else continues to work.
 fn say(protocol: Protocol, data: &[u8]) {
     let mut world = World::in_a_turn(protocol);
     for batch in feed(LineBatches::new(MAX_LINE), data, usize::MAX) {
@@ -151,7 +151,7 @@ pub fn claude(data: &[u8]) {
     say(Protocol::Claude, data);
 }
 
-/// The history of a session that is brought back.
+/// Sends these bytes as the history of a restored session.
 pub fn history(data: &[u8]) {
     let batches = feed(LineBatches::new(MAX_LINE), data, usize::MAX);
     let mut said: Vec<AgentInput> = batches.into_iter().map(AgentInput::Batch).collect();
@@ -161,7 +161,7 @@ pub fn history(data: &[u8]) {
     world.finish();
 }
 
-/// A whole world, all choices made by the bytes.
+/// Runs a whole world whose choices are these bytes.
 pub fn core(data: &[u8]) {
     let mut world = World::any(Dice::of(data));
     while !world.dice.is_spent() && world.steps < LIFE {

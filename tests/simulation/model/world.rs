@@ -1,4 +1,4 @@
-//! Drives a hub as the loop does, in a time of its own, and holds it to its word at every step.
+//! Drives a hub as the loop does, with a simulated clock, and checks its invariants after every step.
 
 mod client;
 mod coming;
@@ -26,7 +26,7 @@ use process::{Backlog, Process, Said};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// All of it.
+/// The simulated world.
 pub struct World {
     pub dice: Dice,
     hub: Hub,
@@ -35,33 +35,33 @@ pub struct World {
     now: Instant,
     processes: BTreeMap<u64, Process>,
     host: Host,
-    /// What the hub did not take, by process.
+    /// Input that the hub did not take, by process.
     backlog: BTreeMap<u64, Backlog>,
     deaf_since: Option<Instant>,
     finished: bool,
     /// Whether the disk may fail now.
     disk_fails: bool,
-    /// What a client has answered.
+    /// Client requests that a client has answered.
     answered: BTreeSet<AskId>,
-    /// What is in every history of the CLI's, unless the dice tell.
+    /// Content of every history of the CLI; empty for random histories.
     history: Vec<AgentInput>,
-    /// How many sessions may be live at most.
+    /// Maximal number of live sessions.
     max_sessions: Option<usize>,
     tokens: u64,
     turns: u64,
-    /// How many steps were made.
+    /// Number of steps so far.
     pub steps: u64,
-    /// Processes that were started.
+    /// Number of processes that were started.
     pub spawned: u64,
-    /// Whether it tells what happens.
+    /// Whether it prints every event.
     loud: bool,
 }
 
-/// How often something may go on until it has to be over.
+/// Number of rounds after which a loop counts as endless.
 const ENOUGH: usize = 2000;
 
 impl World {
-    /// A world in which everything is left to the dice.
+    /// Returns a world with random settings.
     #[must_use]
     pub fn any(mut dice: Dice) -> Self {
         let protocol = match dice.below(5) {
@@ -114,7 +114,7 @@ impl World {
             })
             .build();
         let mut settings = settings;
-        // A disk that is slow, and never fails, loses nothing.
+        // Without this limit a slow disk that never fails loses nothing.
         settings.limits.set(Wait::Store, None);
         let max_sessions = settings.max_sessions;
         let served = Offer {
@@ -150,7 +150,7 @@ impl World {
         world
     }
 
-    /// A world with one session, `default`, whose prompt the agent has just got.
+    /// Returns a world with the session `default`, whose prompt the agent has just received.
     #[must_use]
     pub fn in_a_turn(protocol: Protocol) -> Self {
         let mut world = Self::new(Dice::of(&[]), protocol, 7);
@@ -169,7 +169,7 @@ impl World {
         world
     }
 
-    /// A world in which a session of the CLI is brought back, with this history.
+    /// Returns a world that restores a session of the CLI with this history.
     #[must_use]
     pub fn with_history(said: Vec<AgentInput>) -> Self {
         let mut world = Self::new(Dice::of(&[]), Protocol::Claude, 7);
@@ -180,7 +180,7 @@ impl World {
         world
     }
 
-    /// The agent says this, whatever it is.
+    /// Delivers this input of the agent, whatever it is.
     pub fn feed(&mut self, input: AgentInput) {
         let mut processes = self.processes.iter_mut().rev();
         let Some((id, process)) = processes.find(|(_, process)| process.lives) else {
@@ -196,7 +196,7 @@ impl World {
         self.settle();
     }
 
-    /// Something happens.
+    /// Runs one random step.
     pub fn step(&mut self) {
         self.steps += 1;
         match self.dice.below(100) {
@@ -236,7 +236,7 @@ impl World {
                 let (room, some) = (self.dice.below(4), self.dice.percent(50));
                 let id = self.clients.any(&mut self.dice);
                 let client = self.clients.get(id);
-                // It reads a little, or all.
+                // The client reads everything, or a few chunks.
                 let reads_all = client.room.is_some() && some;
                 client.room = (!reads_all).then_some(room);
             }
@@ -258,7 +258,7 @@ impl World {
         true
     }
 
-    /// Says what happens, to whoever looks for a fault.
+    /// Prints an event, for a person who looks for a bug.
     fn tell(&self, what: impl FnOnce() -> String) {
         if self.loud {
             eprintln!("{} {}", self.steps, what());
@@ -266,7 +266,7 @@ impl World {
     }
 
     fn check(&mut self) {
-        // What a client is asked may wait until it has read, or until the disk answers.
+        // A client request may wait until the client has read, or until the disk answers.
         if !self.backlog.is_empty() || self.clients.is_some_full() || self.disk.is_awaited() {
             return;
         }

@@ -1,4 +1,4 @@
-//! Calls and answers of the client, and the files and terminals that are served.
+//! Calls and answers of clients, and the served files and terminals.
 
 use super::super::asks;
 use super::super::client::Asked;
@@ -17,7 +17,7 @@ impl World {
         self.give(id, ask.command, ask.asked);
     }
 
-    /// What is served goes on.
+    /// Advances the served files and terminals.
     pub(super) fn host_acts(&mut self) {
         self.host.act(&mut self.dice);
         for _ in 0..=self.dice.below(3) {
@@ -29,7 +29,7 @@ impl World {
         }
     }
 
-    /// All that is served comes to its end.
+    /// Ends all served files and terminals.
     pub(super) fn host_ends(&mut self) {
         self.host.end_all();
         while let Some(event) = self.host.next() {
@@ -40,7 +40,7 @@ impl World {
         }
     }
 
-    /// The client answers what it was asked, or what is decided long since.
+    /// A client answers an open request, or one that was decided before.
     pub(super) fn client_answers(&mut self) {
         let id = self.clients.any(&mut self.dice);
         let client = self.clients.get(id);

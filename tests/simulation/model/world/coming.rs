@@ -1,11 +1,11 @@
-//! Clients that come and go.
+//! Clients that join and leave.
 
 use super::super::client::Client;
 use super::World;
 use acpipe::core::client::{ClientId, Command};
 
 impl World {
-    /// Connects a client of a profile; what it can be asked is left to the dice.
+    /// Connects a client with this profile and random capabilities.
     pub(super) fn connect_client(&mut self, profile: u8) -> ClientId {
         let answers = self.dice.percent(70);
         let serves = self.dice.percent(30);
@@ -29,13 +29,13 @@ impl World {
         id
     }
 
-    /// One more client comes.
+    /// Connects another client.
     pub(super) fn client_comes(&mut self) {
         let profile = self.dice.pick(&[7, 7, 7, 7, 7, 7, 6, 5]);
         self.connect_client(profile);
     }
 
-    /// One of the clients leaves; not the first.
+    /// Disconnects a random client, except the first.
     pub(super) fn client_goes(&mut self) {
         let id = self.clients.any(&mut self.dice);
         if id == ClientId::FIRST {

@@ -13,7 +13,7 @@ use acpipe::core::transport::{ProcessSpec, Transport};
 use acpipe::proto::wire::{FoundBy, Program, Protocol};
 
 impl World {
-    /// Does everything that follows from what happened.
+    /// Performs everything that follows from the last event.
     pub fn settle(&mut self) {
         self.hear_backlog();
         self.hub.catch_up(self.now, &mut self.clients);
@@ -130,7 +130,7 @@ impl World {
     }
 
     fn send(&mut self, id: u64, lines: &[u8]) {
-        // One that has ended reads nothing; the hub will hear of it.
+        // A process that has exited reads nothing; the hub will receive its exit.
         let Some(process) = self.processes.get_mut(&id) else {
             return;
         };

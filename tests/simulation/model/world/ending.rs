@@ -8,7 +8,7 @@ use acpipe::proto::wire::AgentParams;
 use serde_json::value::RawValue;
 
 impl World {
-    /// Everything that is wrong stops to be, and all that waits is answered.
+    /// Ends all faults and answers everything that is open.
     pub fn calm_down(&mut self) {
         self.disk.fail(0);
         self.disk_fails = false;
@@ -39,7 +39,7 @@ impl World {
                 quiet = false;
             }
             self.settle();
-            // What can be answered is answered in time.
+            // Whatever is still open must be answered by a timeout.
             if !quiet || self.talker().is_some() {
                 continue;
             }
@@ -67,7 +67,7 @@ impl World {
         assert!(live <= self.max_sessions.unwrap_or(live), "{live} are live");
     }
 
-    /// The client leaves, and all comes to its end.
+    /// The client leaves, and everything comes to its end.
     pub fn finish(&mut self) {
         for client in self.clients.iter_mut() {
             client.room = None;

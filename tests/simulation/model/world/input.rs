@@ -8,7 +8,7 @@ use acpipe::core::hub::{AgentId, AgentInput, Exit};
 use acpipe::proto::frame::{Batch, Overlong, lines};
 
 impl World {
-    /// A process that has something to say.
+    /// Returns a random process with undelivered output.
     pub(super) fn talker(&mut self) -> Option<u64> {
         let talks = self.processes.iter().filter(|(_, p)| !p.said.is_empty());
         let ids: Vec<u64> = talks.map(|(id, _)| *id).collect();
@@ -69,12 +69,12 @@ impl World {
         process.said.push_back(Said::Event(input));
     }
 
-    /// Whether the loop listens to agents.
+    /// Returns `true` if the loop does not read from agents now.
     pub(super) fn is_deaf(&self) -> bool {
         self.clients.are_all_full() || !self.backlog.is_empty()
     }
 
-    /// The hub hears of a process: one thing, or a batch of at most so many lines.
+    /// Delivers one event of a process to the hub, or a batch of at most so many lines.
     pub(super) fn deliver(&mut self, id: u64, many: usize) {
         if self.clients.are_all_full() || self.backlog.contains_key(&id) {
             return;
@@ -142,7 +142,7 @@ impl World {
         self.hand_over();
     }
 
-    /// The client reads again, as far as it has room.
+    /// Delivers the backlog, as far as clients have room.
     pub(super) fn hear_backlog(&mut self) {
         if self.clients.are_all_full() {
             self.deaf_since.get_or_insert(self.now);

@@ -1,4 +1,4 @@
-//! Processes of agents, and what they said that the hub has not read.
+//! Agent processes, and their output that the hub has not read.
 
 use super::super::acp::Acp;
 use super::super::agent::{Ledger, Line, Mark};
@@ -7,11 +7,11 @@ use super::super::dice::Dice;
 use acpipe::core::hub::AgentInput;
 use std::collections::VecDeque;
 
-/// What a process is.
+/// Kind of a process.
 pub(super) enum Agent {
     Acp(Box<Acp>),
     Claude(Box<Claude>),
-    /// Something that says what it says, and ends.
+    /// A process that only prints and ends.
     Plain,
 }
 
@@ -25,7 +25,7 @@ impl Agent {
     }
 }
 
-/// What a process said, on its way to the hub.
+/// Output of a process on its way to the hub.
 pub(super) enum Said {
     Line(Line),
     Event(AgentInput),
@@ -35,9 +35,9 @@ pub(super) struct Process {
     pub(super) agent: Agent,
     pub(super) said: VecDeque<Said>,
     pub(super) lives: bool,
-    /// Whether it was told to end, or its pipes are closed: questions of it need no answer.
+    /// Whether it was asked to exit, or its pipes are closed: its requests need no answer.
     pub(super) leaves: bool,
-    /// Whether it ends when it is told to: at which step.
+    /// Stage of the shutdown at which it exits: 0 for the closed input, 1 for SIGTERM, 2 for SIGKILL.
     pub(super) obeys: usize,
 }
 
@@ -50,7 +50,8 @@ impl Process {
         }
     }
 
-    /// Answers what is left, well, prompts too if it `ends_turns`; false where nothing is.
+    /// Answers everything that is open with valid messages, prompts only if it `ends_turns`. Returns `false`
+    /// if nothing was open.
     pub(super) fn answer_all(&mut self, dice: &mut Dice, ends_turns: bool) -> bool {
         if !self.lives || (self.is_prompted() && !ends_turns) {
             return false;
@@ -66,7 +67,7 @@ impl Process {
     }
 }
 
-/// What the hub did not take because the client has to read first.
+/// Input that the hub did not take because the client has to read first.
 pub(super) struct Backlog {
     pub(super) rest: AgentInput,
     pub(super) marks: Vec<Mark>,

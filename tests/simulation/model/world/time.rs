@@ -1,4 +1,4 @@
-//! Time that passes, and pauses in which acpipe does not run.
+//! Passage of time, and pauses in which acpipe does not run.
 
 use super::World;
 use acpipe::core::hub::Hub;
@@ -6,8 +6,8 @@ use acpipe::core::running_clock::RunningClock;
 use std::time::Duration;
 
 impl World {
-    /// acpipe does not run for a while: what was said meanwhile is heard before anything is given up, and no time has
-    /// passed but that for which the loop wanted to sleep.
+    /// Pauses acpipe for a while. Input that arrived meanwhile must be read before any timeout expires, and
+    /// only the time for which the loop wanted to sleep may count.
     fn pause(&mut self) {
         let due = self.hub.deadline().map(|(at, _)| at);
         let mut clock = RunningClock::new(self.now);
@@ -48,7 +48,7 @@ impl World {
         self.tick();
     }
 
-    /// Whatever is due is done.
+    /// Runs everything that is due.
     pub(super) fn tick(&mut self) {
         let due = |hub: &Hub, now| hub.deadline().filter(|(at, _)| *at <= now);
         if due(&self.hub, self.now).is_none() {
