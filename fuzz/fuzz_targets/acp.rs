@@ -1,4 +1,4 @@
-//! Bytes for `targets::acp`.
+//! Fuzz target that passes its bytes to `targets::acp`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Bytes for `targets::claude`.
+//! Fuzz target that passes its bytes to `targets::claude`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Bytes for `targets::core`.
+//! Fuzz target that passes its bytes to `targets::core`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Bytes for `targets::envelope`.
+//! Fuzz target that passes its bytes to `targets::envelope`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Bytes for `targets::frame`.
+//! Fuzz target that passes its bytes to `targets::frame`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Bytes for `targets::history`.
+//! Fuzz target that passes its bytes to `targets::history`.
 
 #![no_main]
 

@@ -1,27 +1,27 @@
-//! The agent: what it answers and repeats, as a cell says.
+//! An agent that answers and replays as its cell of the matrix requires.
 
 use super::cell::{Cell, List, Load, Resume};
 use serde_json::{Value, json};
 
-/// Its id of the session that is to come back.
+/// Agent session id of the session to restore.
 pub const KNOWN: &str = "S1";
-/// What it gives in place of that.
+/// A different session id, which the agent reports instead.
 pub const ANOTHER: &str = "S9";
 
 #[derive(Debug)]
 pub struct Agent {
     cell: Option<Cell>,
     resumed: bool,
-    /// Calls that it never answered.
+    /// Ids of requests that it never answered.
     pub hung: Vec<Value>,
-    /// What it repeats after it answered.
+    /// Lines that it replays after its response.
     pub late: Vec<Value>,
-    /// The prompts that came: session and text.
+    /// Received prompts: agent session id and text.
     pub prompted: Vec<(String, String)>,
 }
 
 impl Agent {
-    /// Of a cell; with `None` the one that the session was made with.
+    /// Returns the agent of a cell; with `None` the agent that created the session.
     pub fn new(cell: Option<Cell>) -> Self {
         Self {
             cell,
@@ -32,7 +32,7 @@ impl Agent {
         }
     }
 
-    /// Its lines in answer to one.
+    /// Handles a line of the hub and returns the agent's lines.
     pub fn hear(&mut self, line: &Value) -> Vec<Value> {
         let session = line["params"]["sessionId"].as_str().unwrap_or_default();
         let id = &line["id"];
@@ -124,7 +124,7 @@ fn hello(cell: Option<Cell>) -> Value {
     })
 }
 
-/// A history, the user's messages and the agent's in turn.
+/// Returns a replayed history: messages of the user and of the agent alternate.
 fn told(texts: &[&str]) -> Vec<Value> {
     let kinds = ["user_message_chunk", "agent_message_chunk"].iter().cycle();
     let texts = texts.iter().zip(kinds);

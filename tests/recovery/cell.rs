@@ -1,6 +1,6 @@
-//! What is combined: what the agent does, what is stored, what the client wants.
+//! Dimensions of the matrix: the agent's behaviour, the stored session, and the client's request.
 
-/// Words for the values of a dimension, in order.
+/// Defines an enum for the values of a dimension, in order, with the text of each.
 macro_rules! dimension {
     ($(#[doc = $doc:literal])* $name:ident { $($value:ident = $words:literal,)* }) => {
         $(#[doc = $doc])*
@@ -18,7 +18,7 @@ macro_rules! dimension {
 }
 
 dimension! {
-    /// What the agent does with `session/resume`.
+    /// The agent's response to `session/resume`.
     Resume {
         NotOffered = "not offered",
         Ok = "ok",
@@ -33,7 +33,7 @@ dimension! {
 }
 
 dimension! {
-    /// What the agent does with `session/load`.
+    /// The agent's response to `session/load`.
     Load {
         NotOffered = "not offered",
         Ok = "ok",
@@ -49,7 +49,7 @@ dimension! {
 }
 
 dimension! {
-    /// What acpipe has of the session.
+    /// What acpipe has stored of the session.
     Stored {
         History = "the history",
         Session = "the session without messages",
@@ -58,7 +58,7 @@ dimension! {
 }
 
 dimension! {
-    /// What the client asks for.
+    /// The strategy that the client requests.
     Wish {
         Auto = "auto",
         Resume = "resume",
@@ -69,7 +69,7 @@ dimension! {
 }
 
 dimension! {
-    /// What the agent's `session/list` tells.
+    /// The agent's response to `session/list`.
     List {
         NotOffered = "not offered",
         Has = "has the id",
@@ -84,12 +84,12 @@ pub struct Cell {
     pub resume: Resume,
     pub load: Load,
     pub list: List,
-    /// A history that the agent lost is archived.
+    /// Whether a history that the agent has lost is archived.
     pub clear: bool,
 }
 
 impl Cell {
-    /// What the agent repeats when it loads.
+    /// Returns the texts that the agent replays on `session/load`.
     pub fn replayed(self) -> &'static [&'static str] {
         match self.load {
             Load::Ok | Load::Late => &HISTORY,
@@ -104,7 +104,7 @@ impl Cell {
         }
     }
 
-    /// The stored messages.
+    /// Returns the texts of the stored messages.
     pub fn history(self) -> &'static [&'static str] {
         match self.stored {
             Stored::History => &HISTORY,
@@ -113,5 +113,5 @@ impl Cell {
     }
 }
 
-/// What was said before: the user's messages and the agent's in turn.
+/// Texts of the earlier turn: messages of the user and of the agent alternate.
 pub const HISTORY: [&str; 2] = ["once: question", "once: answer"];

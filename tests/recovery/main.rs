@@ -1,6 +1,6 @@
-//! The recovery matrix: whatever an agent does when a session is to come back, whatever is stored of it, whatever
-//! the client wants, against the receipt that the rules tell (`oracle`). `matrix.md` shows all of it; with
-//! `UPDATE_MATRIX=1` it is written anew.
+//! The restore matrix: every response of an agent to a restore, for every stored state and every strategy of
+//! the client, compared with the receipt that the rules require (`oracle`). `matrix.md` lists all outcomes;
+//! `UPDATE_MATRIX=1` rewrites it.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -19,10 +19,10 @@ use play::Play;
 use serde_json::{Value, json};
 use store::{Disk, Shared};
 
-/// What is prompted once the session is back.
+/// Prompt after the restore.
 const NEXT: &str = "next question";
 
-/// A session as an acpipe that ended left it, and the number of its last chunk.
+/// Returns the disk of an earlier acpipe with a session, and the number of its last chunk.
 fn left(stored: Stored) -> (Disk, u64) {
     let disk = Shared::default();
     let mut play = Play::new(disk.clone(), Agent::new(None), 0, false);
@@ -36,7 +36,7 @@ fn left(stored: Stored) -> (Disk, u64) {
     (disk.0.take(), play.heard.seq)
 }
 
-/// What comes of a cell; what holds in all of them is checked on the way.
+/// Returns the outcome of a cell, and checks what must hold in every cell.
 fn outcome(cell: Cell, (disk, seq): &(Disk, u64)) -> Outcome {
     let disk = Shared(std::rc::Rc::new(disk.clone().into()));
     let mut play = Play::new(disk.clone(), Agent::new(Some(cell)), *seq, cell.clear);
@@ -80,7 +80,7 @@ fn outcome(cell: Cell, (disk, seq): &(Disk, u64)) -> Outcome {
     outcome
 }
 
-/// The session was opened: the next prompt tells how, and works.
+/// Checks that the next prompt reports the restore and works as its receipt requires.
 fn held(cell: Cell, play: &mut Play, opened: &Value) -> Outcome {
     assert!(play.heard.chunks.is_empty());
     let receipt = Receipt::of(&opened["recovery"]);
@@ -129,7 +129,7 @@ fn held(cell: Cell, play: &mut Play, opened: &Value) -> Outcome {
     Outcome::Held(receipt, then)
 }
 
-/// Strategy "new" gets the client out of everything; what the agent answers then changes nothing.
+/// Checks that strategy `new` works after any outcome, and that late responses of the agent change nothing.
 fn get_out(cell: Cell, play: &mut Play) {
     let opened = play.ensure(&json!({ "strategy": "new" })).unwrap();
     let receipt = Receipt::of(&opened["recovery"]);
@@ -143,7 +143,8 @@ fn get_out(cell: Cell, play: &mut Play) {
     check_sent(cell, play, "go on", &receipt);
 }
 
-/// The last prompt went to the right session, with what was said before where the agent lost it, once.
+/// Checks that the last prompt went to the right session, and includes the earlier messages only if the agent
+/// lost them.
 fn check_sent(cell: Cell, play: &Play, asked: &str, receipt: &Receipt) {
     let (session, text) = play.agent.prompted.last().unwrap();
     assert_eq!(session != KNOWN, receipt.rung == "new");

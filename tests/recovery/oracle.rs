@@ -1,10 +1,11 @@
-//! What should come of a recovery, from its rules alone.
+//! Expected outcome of a restore, derived from the rules alone.
 //!
-//! The ladder, in order: resume, load, new; load before resume where nothing is stored. Down a rung lead not
-//! found, not offered and errors of the agent, never a timeout, and a wanted sign-in ends it with the ways to do
-//! so. An error while the agent's own list still has the session is told: no fresh session takes its place.
-//! Another id, and a load that repeats nothing of a history, say that the session is not there any more. A prompt
-//! that finds this out goes once more to a new session.
+//! Strategies in order: resume, load, new; load comes before resume if no messages are stored. The next
+//! strategy follows after not found, not offered and errors of the agent, never after a timeout; a required
+//! sign-in ends the restore with the sign-in methods. If the agent returns an error while its own list still
+//! has the session, the restore fails: no new session replaces it. A different session id, or a load that
+//! replays nothing of a stored history, means that the session no longer exists. A prompt that discovers this
+//! is sent once more, to a new session.
 
 use super::cell::{Cell, List, Load, Resume, Stored, Wish};
 use super::outcome::{Outcome, Receipt, Then};
@@ -26,16 +27,16 @@ impl Way {
     }
 }
 
-/// What the agent makes of a way.
+/// Result of one strategy.
 enum Answer {
     Holds,
     NotOffered,
     Refuses,
-    /// It began another session.
+    /// The agent created a different session.
     Replaces,
-    /// It repeats nothing of what there was.
+    /// The agent replays nothing of the stored history.
     Forgot,
-    /// Its list does not hold what it says it loaded.
+    /// The agent's list lacks the session that it claims to have loaded.
     Lacks,
     Fails(&'static str),
 }
@@ -43,7 +44,7 @@ enum Answer {
 pub fn expected(cell: Cell) -> Outcome {
     let history = !cell.history().is_empty();
     let ways: &[Way] = match cell.wish {
-        // What is to be adopted is that or nothing.
+        // Adopting a session never falls back to a new one.
         Wish::Auto if cell.stored == Stored::Nothing => &[Way::Load, Way::Resume],
         Wish::Auto if history => &[Way::Resume, Way::Load, Way::New],
         Wish::Auto => &[Way::Load, Way::Resume, Way::New],
@@ -102,7 +103,7 @@ fn answer(cell: Cell, way: Way) -> Answer {
         Way::Load => match cell.load {
             Load::NotOffered => Answer::NotOffered,
             Load::Empty if !cell.history().is_empty() => Answer::Forgot,
-            // Adopted: nothing but the list says whether the agent has it.
+            // An adopted session: only the list shows whether the agent has it.
             Load::Empty if cell.stored == Stored::Nothing && cell.list == List::Lacks => {
                 Answer::Lacks
             }
@@ -118,7 +119,7 @@ fn answer(cell: Cell, way: Way) -> Answer {
 fn held(cell: Cell, way: Way, failed: Vec<String>) -> Outcome {
     let stored = cell.history().len() as u64;
     let replayed = (way == Way::Load).then_some(cell.replayed().len() as u64);
-    // Only what surely follows the stored messages is taken over.
+    // Only messages that certainly follow the stored ones are adopted.
     let adopted = match (replayed, cell.load) {
         (None, _) => 0,
         (Some(_), Load::Differs) if stored > 0 => 0,
@@ -151,7 +152,7 @@ fn held(cell: Cell, way: Way, failed: Vec<String>) -> Outcome {
                 failed: vec!["resume sessionNotFound".to_owned()],
                 replayed: None,
                 adopted: 0,
-                // Those of the turn that runs too: it is not cut in two.
+                // Includes the messages of the running turn, which is not split.
                 messages: stored + 2,
             })
         }

@@ -1,33 +1,32 @@
-//! What comes of a recovery, as the client is told.
+//! Outcome of a restore as the client receives it.
 
 use serde_json::Value;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     Held(Receipt, Then),
-    /// The kind of the error, and whether it holds the ways to sign in.
+    /// Kind of the error, and whether it contains the sign-in methods.
     Failed(String, bool),
 }
 
-/// The receipt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Receipt {
     pub rung: String,
     pub memory: String,
-    /// Rung and kind of each attempt that failed.
+    /// Strategy and error kind of each failed attempt.
     pub failed: Vec<String>,
     pub replayed: Option<u64>,
     pub adopted: u64,
     pub messages: u64,
 }
 
-/// What becomes of the next prompt.
+/// Result of the next prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Then {
     Answered,
-    /// It is answered in a new session.
+    /// Answered in a new session, with this receipt.
     Moved(Receipt),
-    /// The kind of its error.
+    /// Failed with an error of this kind.
     Fails(String),
 }
 
@@ -59,7 +58,7 @@ impl Receipt {
 }
 
 impl Outcome {
-    /// The cells of its row in the table.
+    /// Returns the cells of its row in the table.
     pub fn words(&self) -> [String; 6] {
         let (cells, then) = match self {
             Self::Held(receipt, then) => (receipt.words(), then),

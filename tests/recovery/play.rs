@@ -1,4 +1,4 @@
-//! Plays a client and its agent to a hub, in a time that nobody has to wait for.
+//! Connects a client and an agent to a hub, with simulated time.
 
 use super::agent::Agent;
 use super::store::Shared;
@@ -9,7 +9,7 @@ use acpipe::testing::{RecordingClient, SettingsBuilder, messages, params};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// An error as the client gets it.
+/// An error as the client receives it.
 #[derive(Debug)]
 pub struct Failure {
     pub message: String,
@@ -25,11 +25,10 @@ impl Failure {
     }
 }
 
-/// What the client received.
 #[derive(Debug, Default)]
 pub struct Heard {
     pub chunks: Vec<Value>,
-    /// The number of the last chunk.
+    /// Number of the last chunk.
     pub seq: u64,
 }
 
@@ -58,7 +57,8 @@ pub struct Play {
 }
 
 impl Play {
-    /// A hub on this store, connected to this agent; `seq` is the number of the last chunk before.
+    /// Returns a hub on this store that is connected to this agent; `seq` is the number of the last stored
+    /// chunk.
     pub fn new(store: Shared, agent: Agent, seq: u64, clear: bool) -> Self {
         let now = Instant::now();
         let on_lost = OnLost {
@@ -91,13 +91,13 @@ impl Play {
         self.ask(Command::Ensure(params(wish.clone())))
     }
 
-    /// The summary of a turn.
+    /// Prompts the session and returns the turn's summary.
     pub fn prompt(&mut self, text: &str) -> Value {
         let prompt = Command::Prompt(params(json!({ "message": text })));
         self.ask(prompt).unwrap()
     }
 
-    /// The texts of the stored messages.
+    /// Returns the texts of the stored messages.
     pub fn messages(&mut self) -> Vec<String> {
         let list = Command::History(History::ListMessages(params(json!({}))));
         let list = self.ask(list).unwrap();
@@ -112,7 +112,7 @@ impl Play {
         messages.iter().map(text).collect()
     }
 
-    /// The agent answers what it did not answer before.
+    /// The agent answers the requests that it left open.
     pub fn answer_late(&mut self) {
         for id in std::mem::take(&mut self.agent.hung) {
             self.say(&[json!({ "id": id, "result": {} })]);
@@ -120,7 +120,7 @@ impl Play {
         self.settle();
     }
 
-    /// Asks, and waits for the answer as long as the hub waits for something.
+    /// Runs a command and returns its result; the time advances to the hub's timeouts until then.
     fn ask(&mut self, command: Command) -> Result<Value, Failure> {
         self.tokens += 1;
         let token = Token::first(self.tokens);
@@ -144,7 +144,7 @@ impl Play {
         }
     }
 
-    /// Lets hub and agent talk until they have nothing more to say.
+    /// Delivers messages between hub and agent until neither has more.
     fn settle(&mut self) {
         loop {
             self.hub.drained(true, self.now, &mut self.client);

@@ -8,14 +8,14 @@ use std::io;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// The bytes of logs by session, and of those that were archived.
+/// Bytes of the logs by session, and of the archived logs.
 #[derive(Debug, Clone, Default)]
 pub struct Disk {
     pub logs: BTreeMap<String, Vec<u8>>,
     pub archived: Vec<Vec<u8>>,
 }
 
-/// A bridge's hold of a disk.
+/// A hub's handle to a disk.
 #[derive(Debug, Clone, Default)]
 pub struct Shared(pub Rc<RefCell<Disk>>);
 

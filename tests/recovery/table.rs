@@ -1,4 +1,4 @@
-//! The table of all outcomes, for people: what makes no difference is one row.
+//! Table of all outcomes; rows that differ only in irrelevant columns are merged.
 
 use super::cell::{Cell, List, Load, Resume, Stored, Wish};
 use super::outcome::Outcome;
@@ -16,7 +16,7 @@ const COLUMNS: &str = "
 |-|-|-|-|-|-|-|-|-|
 ";
 
-/// The table as it grows.
+/// The text of the table so far.
 pub struct Table(String);
 
 impl Default for Table {
@@ -25,7 +25,7 @@ impl Default for Table {
     }
 }
 
-/// What the agent does, in words: resume, load, list.
+/// The agent's behaviour on resume, load and list, and the outcome.
 type Row = ([&'static str; 3], Outcome);
 
 impl Table {
@@ -35,7 +35,7 @@ impl Table {
             (agent, outcome.clone())
         };
         let rows: Vec<Row> = all.iter().map(row).collect();
-        // The way that is tried first comes first.
+        // The strategy that is tried first comes first.
         let order = if stored == Stored::History && wish == Wish::Auto {
             [0, 1, 2]
         } else {
@@ -49,7 +49,7 @@ impl Table {
         }
     }
 
-    /// Compares the table with the committed one, or writes it.
+    /// Compares the table with the committed file, or writes it.
     pub fn compare(&self) {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recovery/matrix.md");
         if std::env::var_os("UPDATE_MATRIX").is_some() {
@@ -64,7 +64,7 @@ impl Table {
     }
 }
 
-/// Groups rows by the first column; where all groups are the same there is one, of *any*.
+/// Groups rows by the first column; if all groups are equal, one remains, with *any* in that column.
 fn fold(rows: Vec<Row>, order: &[usize]) -> Vec<Row> {
     let Some((&column, rest)) = order.split_first() else {
         return rows;

@@ -1,14 +1,15 @@
-//! What each agent leaves out of a replay, or changes in it, and why that is not ours to mend.
+//! Allowed differences between a session and its replay, by agent, with the reason why acpipe cannot remove
+//! them.
 
 /// A kind of difference that one agent is allowed.
 pub struct Allowance {
-    /// What the difference says, piece by piece in this order.
+    /// Parts of the difference's text, in this order.
     pub says: &'static [&'static str],
     pub because: &'static str,
 }
 
 impl Allowance {
-    /// Whether it is a difference of this kind.
+    /// Returns `true` if the difference is of this kind.
     pub fn covers(&self, difference: &str) -> bool {
         let mut rest = difference;
         self.says.iter().all(|piece| match rest.split_once(piece) {
@@ -25,7 +26,7 @@ const fn allow(says: &'static [&'static str], because: &'static str) -> Allowanc
     Allowance { says, because }
 }
 
-/// What the agent is allowed.
+/// Returns the allowances of an agent.
 pub fn of(agent: &str) -> &'static [Allowance] {
     match agent {
         "claude-agent-acp" => CLAUDE,

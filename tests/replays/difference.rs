@@ -1,9 +1,9 @@
-//! What is different between two histories, in words.
+//! Describes the differences between two histories.
 
 use crate::normal::{Message, Part};
 use serde_json::Value;
 
-/// One line for each difference.
+/// Returns one line for each difference.
 pub fn differences(live: &[Message], replayed: &[Message]) -> Vec<String> {
     let mut found = Vec::new();
     let pairs = align(live, replayed, message_cost, |m| 1 + m.parts.len());
@@ -59,7 +59,7 @@ fn message_differences(place: &str, a: &Message, b: &Message, found: &mut Vec<St
 fn value_differences(place: &str, a: Option<&Value>, b: Option<&Value>, found: &mut Vec<String>) {
     match (a, b) {
         (a, b) if a == b => {}
-        // Objects that have nothing in common are told whole.
+        // Objects without common keys are printed as a whole.
         (Some(Value::Object(a)), Some(Value::Object(b)))
             if a.keys().any(|key| b.contains_key(key)) =>
         {
@@ -89,14 +89,14 @@ fn part_cost(a: &Part, b: &Part) -> Option<usize> {
     (a.key == b.key).then(|| usize::from(a.facts != b.facts))
 }
 
-/// Which items belong together, for the least cost; `pair` is `None` for two that cannot.
+/// Pairs items at the least cost; `pair` returns `None` for items that cannot be paired.
 fn align<T>(
     a: &[T],
     b: &[T],
     pair: impl Fn(&T, &T) -> Option<usize>,
     gap: impl Fn(&T) -> usize,
 ) -> Vec<(Option<usize>, Option<usize>)> {
-    // best[i][j]: the cost of what is left from i and j on, and the step that begins it.
+    // best[i][j]: the cost of the items from i and j on, and the first step.
     let mut best = vec![vec![(0, (0, 0)); b.len() + 1]; a.len() + 1];
     for i in (0..=a.len()).rev() {
         for j in (0..=b.len()).rev() {

@@ -1,13 +1,13 @@
-//! Histories that no agent had: what users and agents said, the lines of its turns and those of its replay.
+//! Generates histories: the content of each turn, and its lines. `tell.rs` generates the lines of the turns
+//! and of their replay.
 //!
-//! A seed gives the same history for ever, on every machine. How it is told: `tell.rs`.
+//! A seed always gives the same history, on every machine.
 
 use crate::tell;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-/// `SplitMix64`.
 pub struct Dice(u64);
 
 impl Dice {
@@ -32,26 +32,25 @@ impl Dice {
     }
 }
 
-/// A session's history.
 pub struct History {
     pub turns: Vec<Turn>,
     pub dice: Dice,
 }
 
-/// What the user said, and what the agent did then.
+/// The user's message and the agent's reaction.
 pub struct Turn {
     pub user: Vec<Value>,
-    /// The content blocks that the agent got: filled in when the turn runs.
+    /// Content blocks that the agent received; set when the turn runs.
     pub blocks: Vec<Value>,
     /// The agent's lines, live.
     pub lines: Vec<String>,
-    /// Its answer.
+    /// The agent's response.
     pub end: Value,
     pub user_id: Option<String>,
     pub items: Vec<Item>,
 }
 
-/// A thing an agent says or does in a turn.
+/// An item of the agent's output in a turn.
 pub enum Item {
     Text {
         kind: &'static str,
@@ -60,14 +59,14 @@ pub enum Item {
     },
     /// An update that comes once.
     Whole(Value),
-    /// A plan in its versions.
+    /// The versions of a plan.
     Plan(Vec<Value>),
     Tool(Tool),
 }
 
 pub struct Tool {
     pub id: String,
-    /// What is known of it in the end, but for its status.
+    /// Its final fields, except its status.
     pub facts: Map<String, Value>,
     pub status: Option<&'static str>,
     pub question: Option<Question>,
@@ -93,7 +92,7 @@ const STRINGS: &[&str] = &[
 const ANSWER: &str = "agent_message_chunk";
 const THOUGHT: &str = "agent_thought_chunk";
 
-/// The history of a seed.
+/// Returns the history of a seed.
 pub fn history(seed: u64) -> History {
     let mut maker = Maker {
         dice: Dice(seed),
@@ -108,7 +107,7 @@ pub fn history(seed: u64) -> History {
 
 struct Maker {
     dice: Dice,
-    /// Whether the agent names its messages.
+    /// Whether the agent sends message ids.
     with_ids: bool,
     last_id: u64,
 }
@@ -131,7 +130,7 @@ impl Maker {
     fn turn(&mut self) -> Turn {
         let user = (0..=self.dice.below(2)).map(|_| self.user_part()).collect();
         let user_id = self.message_id();
-        // Without ids nothing but an answer stands between two messages of the user.
+        // Without ids only an answer separates two messages of the user.
         let least = usize::from(!self.with_ids);
         let mut items: Vec<Item> = Vec::new();
         for _ in 0..least + self.dice.below(5) {
@@ -161,7 +160,7 @@ impl Maker {
         match self.dice.below(100) {
             0..45 => self.text(before),
             45..60 => Item::Whole(self.whole()),
-            // One at most: the versions of two plans of a turn are those of one.
+            // One plan at most: the versions of two plans in a turn would count as those of one.
             60..70 if !before.iter().any(|item| matches!(item, Item::Plan(_))) => {
                 let count = 1 + self.dice.below(3);
                 Item::Plan((0..count).map(|_| self.plan()).collect())
@@ -170,7 +169,8 @@ impl Maker {
         }
     }
 
-    /// Neighbours differ in voice or message, or they would be one text.
+    /// Generates a text that differs from the previous one in kind or message id: otherwise both would become
+    /// one.
     fn text(&mut self, before: &[Item]) -> Item {
         let mut kind = *self.dice.pick(&[ANSWER, ANSWER, THOUGHT]);
         let mut id = self.message_id();
@@ -243,7 +243,7 @@ impl Maker {
             |m| json!({ "vendor": { "a": m.value(1) }, "more": m.string() }),
         );
         may("content", 50, |m| {
-            // Heavy calls are not shown at every change.
+            // Large calls are not shown at every change.
             let weight = if m.dice.percent(1) { 17_000 } else { 0 };
             let text = m.string();
             let text = text.repeat(1 + weight / text.len());
@@ -269,7 +269,7 @@ impl Maker {
         }
     }
 
-    /// Any JSON, not deep.
+    /// Generates any shallow JSON value.
     fn value(&mut self, depth: u32) -> Value {
         match self.dice.below(if depth == 0 { 4 } else { 7 }) {
             0 => json!(null),
@@ -307,7 +307,7 @@ impl Maker {
     }
 }
 
-/// What names a message.
+/// Returns the fields that identify a message.
 pub fn message(id: Option<&str>) -> Map<String, Value> {
     id.map(|id| ("messageId".to_owned(), id.into()))
         .into_iter()

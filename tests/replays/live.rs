@@ -1,4 +1,4 @@
-//! A session twice: its turns as they run, and its replay; both from an agent's lines.
+//! Plays an agent's lines as a live session, and as the replay of one.
 
 use acpipe::core::acp::Acp;
 use acpipe::core::dialect::{Child, Dialect as _, Outgoing, PromptPart};
@@ -12,10 +12,10 @@ use acpipe::proto::chunk::Chunk;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The session of every line.
+/// The session id of every line.
 pub const SESSION: &str = "the-session";
 
-/// Folds chunks, and keeps them from being lost when they are no JSON.
+/// Folds chunks, and fails on a chunk that is not JSON.
 struct Folding(Fold);
 
 impl ChunkSink for Folding {
@@ -31,7 +31,7 @@ pub struct Live {
     acp: Acp,
     last_call: u64,
     running: Option<(Turn, ChunkState, Folding)>,
-    /// The id of the prompt's request.
+    /// The request id of the prompt.
     prompt: Value,
     pub messages: Vec<Value>,
 }
@@ -59,7 +59,7 @@ impl Live {
         }
     }
 
-    /// The user's message and the beginning of the turn; gives the content blocks that the agent got.
+    /// Begins a turn with the user's message. Returns the content blocks that the agent received.
     pub fn prompt(&mut self, parts: &[Value]) -> Vec<Value> {
         self.last_call += 1;
         let n = self.last_call;
@@ -99,7 +99,7 @@ impl Live {
         request["params"]["prompt"].as_array().unwrap().clone()
     }
 
-    /// A line of the agent; outside of turns nothing of it becomes a message.
+    /// Processes a line of the agent; outside of turns it adds nothing to messages.
     pub fn line(&mut self, line: &str) {
         let mut events = Vec::new();
         self.acp.read(
@@ -138,7 +138,7 @@ impl Live {
         }
     }
 
-    /// The agent's answer to the prompt: what stands beside its id.
+    /// Ends the turn with the agent's response, which is given without its id.
     pub fn end(&mut self, answer: &Value) {
         let mut answer = answer.clone();
         answer["jsonrpc"] = "2.0".into();
@@ -153,7 +153,7 @@ impl Live {
     }
 }
 
-/// The request that was written.
+/// Parses the request that was written.
 fn request(out: &[u8]) -> Value {
     serde_json::from_slice(out).unwrap()
 }

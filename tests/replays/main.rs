@@ -1,7 +1,7 @@
-//! Live = replay: what an agent repeats of a session becomes the messages that its turns had become.
+//! Checks that a replayed session becomes the same messages as its live turns.
 //!
-//! Real agents' recordings are compared up to a table of what each of them leaves out, generated histories
-//! without any such table: see `normal.rs` for what no replay can hold.
+//! Recordings of real agents are compared up to a table of allowed differences, generated histories without
+//! any such table. `normal.rs` removes what no replay can contain.
 
 #![expect(clippy::unwrap_used, reason = "a test may end at any surprise")]
 
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// How many made-up histories are compared.
+/// Number of generated histories that are compared.
 const GENERATED: u64 = 2_000;
 
 #[test]
@@ -50,7 +50,7 @@ fn recorded_replays_become_what_the_turns_had_become() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// Both ways of a history: its turns as they ran, and what is replayed of it.
+/// Returns the messages of a history from its live turns and from its replay.
 fn both(seed: u64) -> (Vec<Value>, Vec<Value>) {
     let mut history = generate::history(seed);
     let mut live = live::Live::new();
@@ -100,7 +100,7 @@ fn generated_replays_become_what_the_turns_had_become() {
             }
         }
     });
-    // A generator that made little would find little.
+    // A generator with little variety would find little.
     for kind in [
         "text",
         "reasoning",
@@ -127,7 +127,7 @@ fn a_seed_gives_the_same_history_always() {
     assert_ne!(both(7), both(8));
 }
 
-/// For looking at one: `SEED=7 cargo test --test replays -- --ignored --nocapture`.
+/// Prints the history of a seed: `SEED=7 cargo test --test replays -- --ignored --nocapture`.
 #[test]
 #[ignore = "a tool"]
 fn show_a_seed() {
@@ -141,7 +141,7 @@ fn show_a_seed() {
     println!("{:#}", json!({ "live": live, "replayed": replayed }));
 }
 
-/// The comparison must be able to fail.
+/// Shows that the comparison can fail.
 #[test]
 fn differences_are_found_and_told() {
     let message = |role: &str, parts: Value| json!({ "id": "x", "role": role, "parts": parts });
@@ -176,7 +176,7 @@ fn differences_are_found_and_told() {
     assert!(differences(&normal::form(&live), &normal::form(&live)).is_empty());
 }
 
-/// Two collectors of one history agree, whatever their ids.
+/// Checks that the ids of replayed messages are numbered after the prefix.
 #[test]
 fn ids_are_numbered_with_the_prefix() {
     let none = Replay::new("acp", "p".into()).finish();

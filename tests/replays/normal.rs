@@ -1,9 +1,9 @@
-//! The normal form of a history: what is left when all that no replay can hold is taken away.
+//! Normal form of a history, without anything that no replay can contain.
 //!
-//! That is: ids, steps, what a turn's beginning and end put in the metadata, permission questions, and why a
-//! tool that did not end did not (with the text of an error, which repeats what is compared). And what says one thing in two ways is said in one: adjacent texts of the
-//! user are one, a data URL is base64, a tool is all that is known of it wherever it stands. Nothing else is
-//! taken away.
+//! Removed are ids, steps, the metadata that a turn's beginning and end add, permission requests, and the
+//! reason why a tool did not end (with the text of an error, which repeats compared content). Equivalent
+//! forms are unified: adjacent texts of the user become one text, a data URL becomes base64, and a tool
+//! consists of all its fields, wherever they are. Nothing else is removed.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,7 +15,7 @@ pub struct Message {
     pub parts: Vec<Part>,
 }
 
-/// A part of a message: its type, with its id where it has one, and what it says.
+/// A part of a message: its type, its id if it has one, and its fields.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
     pub key: String,
@@ -23,7 +23,7 @@ pub struct Part {
 }
 
 impl Message {
-    /// The message in a few words.
+    /// Returns a short description of the message.
     pub fn gist(&self) -> String {
         let parts = self.parts.iter().map(|part| match part.facts.get("text") {
             Some(text) => text.to_string(),
@@ -34,7 +34,7 @@ impl Message {
 }
 
 impl Part {
-    /// What kind of part it is, for counting.
+    /// Returns the kind of the part, for counting.
     pub fn kind(&self) -> String {
         let kind = self.key.split(' ').next().unwrap_or_default();
         match kind {
@@ -47,10 +47,10 @@ impl Part {
     }
 }
 
-/// The normal form of a history.
+/// Returns the normal form of a history.
 pub fn form(messages: &[Value]) -> Vec<Message> {
     let messages = messages.iter().map(message);
-    // A turn in which nothing was said.
+    // Drops the message of a turn without output.
     messages
         .filter(|m| m.role == "user" || !m.parts.is_empty())
         .collect()
@@ -72,7 +72,7 @@ fn message(message: &Value) -> Message {
             "dynamic-tool" => tool(part),
             "data-tool-call" => {
                 let known = parts.iter_mut().find(|p| p.key == key).unwrap();
-                // The whole call, shown where its own part may not change any more.
+                // The data part shows the whole call, because the call's own part may no longer change.
                 known.facts = part["data"].clone();
                 forget_late_status(known.facts.as_object_mut().unwrap());
                 known.facts["end"] = known.facts["status"].clone();
@@ -92,7 +92,7 @@ fn message(message: &Value) -> Message {
     Message { role, parts }
 }
 
-/// A part without type and ids.
+/// Returns a part without type and ids.
 fn plain(part: &Value) -> Value {
     let mut facts = part.as_object().unwrap().clone();
     facts.remove("type");
@@ -107,7 +107,7 @@ fn plain(part: &Value) -> Value {
     facts.into()
 }
 
-/// A file with its data in base64. ACP's blocks for images and sounds have no place for a name.
+/// Returns a file with its data in base64. ACP's blocks for images and audio have no field for a name.
 fn file(part: &Value) -> Value {
     let mut facts = plain(part);
     if let Some((head, data)) = part["url"].as_str().unwrap().split_once(',')
@@ -137,7 +137,7 @@ fn percent_decoded(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// All that is known of a call, wherever it stands.
+/// Returns all fields of a call, wherever they are.
 fn tool(part: &Value) -> Value {
     let mut facts = Map::new();
     let shown = [
@@ -164,7 +164,7 @@ fn tool(part: &Value) -> Value {
         facts.remove("rawInput");
     }
     let end = match part["state"].as_str().unwrap() {
-        // Nobody but the turn ended it, or nobody told what became of it after the refusal.
+        // Only the end of the turn ended it, or the agent never reported its end after the refusal.
         "output-available" | "output-error" if settled => json!("open"),
         "output-available" => json!("completed"),
         "output-denied" => json!("open"),
@@ -175,7 +175,7 @@ fn tool(part: &Value) -> Value {
     facts.into()
 }
 
-/// A word that came after the call's end: a history holds what became of the call.
+/// Removes a status that came after the call's end: a history holds the result of the call.
 fn forget_late_status(told: &mut Map<String, Value>) {
     if let Some(Value::Object(other)) = told.get_mut("other") {
         other.remove("status");

@@ -1,13 +1,13 @@
-//! Sessions that real agents made and loaded again.
+//! Recorded sessions that real agents created and loaded again.
 
 use crate::live::{Live, Replayed, SESSION};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Those with turns of their own are judged as transcripts too; the others only load.
+/// Recordings with turns are also tested as transcripts; the others only load.
 const FOLDERS: [&str; 2] = ["tests/transcripts/recordings", "tests/replays/recordings"];
 
-/// Agents, and the recordings of one session of each in their order.
+/// Agents, each with the recordings of one session in order.
 pub const SCENARIOS: &[(&str, &[&str])] = &[
     (
         "claude-agent-acp",
@@ -46,14 +46,14 @@ pub const SCENARIOS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// A load: the history as it had become live, and as it was replayed.
+/// A load: the messages of the live turns, and the replayed ones.
 pub struct Load {
     pub name: String,
     pub live: Vec<Value>,
     pub replayed: Vec<Value>,
 }
 
-/// All loads of a session.
+/// Returns all loads of a session.
 pub fn loads(recordings: &[&str]) -> Vec<Load> {
     let mut loads = Vec::new();
     let mut history = Vec::new();
@@ -69,16 +69,16 @@ pub fn loads(recordings: &[&str]) -> Vec<Load> {
     loads
 }
 
-/// One process of the agent.
+/// One agent process of a recording.
 #[derive(Default)]
 struct Player {
-    /// The session that is made and loaded; others, such as forks of it, are left out.
+    /// The session that is created and loaded; others, such as its forks, are ignored.
     session: Option<Value>,
-    /// The call that asks for it, until its answer.
+    /// Id of the request that creates the session, until its response.
     opening: Option<Value>,
-    /// The running turn and the id of its prompt.
+    /// The running turn, and the id of its prompt.
     turn: Option<(Live, Value)>,
-    /// What is replayed since the load was asked for: some agents replay after their answer.
+    /// Replay since the load request: some agents replay after their response.
     load: Option<Replayed>,
     load_id: Value,
 }
@@ -158,7 +158,7 @@ impl Player {
             && *id == frame["id"]
         {
             live.end(frame);
-            // A prompt that was refused is no part of the session.
+            // A refused prompt is not part of the session.
             if frame.get("result").is_some() {
                 history.append(&mut live.messages);
             }
@@ -166,7 +166,7 @@ impl Player {
         }
     }
 
-    /// What the last load brought.
+    /// Returns the messages of the last load.
     fn loaded(&mut self, name: &str, history: &[Value], before: usize) -> Option<Load> {
         Some(Load {
             name: format!("{name}, load {}", before + 1),
@@ -176,7 +176,7 @@ impl Player {
     }
 }
 
-/// The part of a user's message that a recorded block was made of.
+/// Converts a recorded block back to the part of the user's message.
 fn part(block: &Value) -> Value {
     assert_eq!(block["type"], "text", "the recorded prompts are text");
     json!({ "type": "text", "text": block["text"] })

@@ -1,14 +1,14 @@
-//! How a history is told: the lines of its turns while they run, and those of its replay.
+//! Generates the lines of a history: those of its running turns, and those of its replay.
 //!
-//! Live, text comes in pieces, and calls come as a first sight and changes at any time until the turn ends;
-//! replayed, everything has become what it is.
+//! Live, text comes in pieces, and a call comes as a first report and updates at any time until the turn
+//! ends. A replay has only final states.
 
 use crate::generate::{Dice, History, Item, Question, Tool, message};
 use crate::live::SESSION;
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 
-/// The lines of a turn that runs.
+/// Returns the lines of a running turn.
 pub fn live(dice: &mut Dice, items: &[Item]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut later: Vec<VecDeque<String>> = Vec::new();
@@ -39,7 +39,7 @@ pub fn live(dice: &mut Dice, items: &[Item]) -> Vec<String> {
     lines
 }
 
-/// The lines of its replay, once all turns have run.
+/// Returns the lines of the replay, once all turns have run.
 pub fn replay(history: &mut History) -> Vec<String> {
     let History { turns, dice } = history;
     let mut lines = Vec::new();
@@ -65,7 +65,7 @@ pub fn replay(history: &mut History) -> Vec<String> {
                     pieces(dice, kind, id.as_deref(), text, &mut lines);
                 }
                 Item::Whole(update) => lines.push(whole(update)),
-                // Its last version, or all of them.
+                // A replay has the last version, or all of them.
                 Item::Plan(versions) => {
                     let from = if dice.percent(50) {
                         0
@@ -95,14 +95,14 @@ impl Tool {
         line(kind, facts)
     }
 
-    /// What of it stands in its first sight: its name comes from there.
+    /// Returns the fields of the first report, which decide the tool's name.
     fn named(&self, more: impl Fn(&str) -> bool) -> Map<String, Value> {
         let all = self.facts.clone().into_iter();
         all.filter(|(name, _)| ["name", "kind"].contains(&name.as_str()) || more(name))
             .collect()
     }
 
-    /// In one update or in two.
+    /// Returns the replay of a call, in one update or in two.
     fn replayed(&self, dice: &mut Dice) -> Vec<String> {
         if dice.percent(40) {
             return vec![self.update("tool_call", self.facts.clone(), self.status)];
@@ -117,11 +117,12 @@ impl Tool {
         ]
     }
 
-    /// A first sight, changes, perhaps a question, and the end where there is one.
+    /// Returns the live updates of a call: a first report, changes, perhaps a permission request, and the end
+    /// if there is one.
     fn live(&self, dice: &mut Dice) -> Vec<String> {
         let pending = self.status.map(|_| "pending");
         let mut lines = Vec::new();
-        // A refused call of which nothing more is said has said all before.
+        // A refused call without further updates has to be complete in its first report.
         if self.question == Some(Question::Refused) && self.status == Some("pending") {
             lines.push(self.update("tool_call", self.facts.clone(), pending));
             lines.push(self.ask(dice, Question::Refused));
@@ -174,7 +175,7 @@ impl Tool {
         }
         lines.push(self.update("tool_call_update", end, self.status));
         if !late.is_empty() {
-            // What has ended does not begin again, whatever is said.
+            // An ended call does not run again, whatever status follows.
             let ended = self
                 .status
                 .filter(|status| ["completed", "failed"].contains(status));
@@ -215,14 +216,14 @@ fn whole(update: &Value) -> String {
     told(&update.to_string())
 }
 
-/// The line of an update.
+/// Returns the line of an update.
 fn told(update: &str) -> String {
     format!(
         r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{SESSION}","update":{update}}}}}"#
     )
 }
 
-/// A text whole or cut anywhere, even in a character.
+/// Writes a text as a whole or cut at any position, even inside a character.
 fn pieces(dice: &mut Dice, kind: &str, id: Option<&str>, text: &str, lines: &mut Vec<String>) {
     let id = id.map_or(String::new(), |id| format!(r#","messageId":"{id}""#));
     let units: Vec<u16> = text.encode_utf16().collect();
@@ -254,7 +255,7 @@ fn pieces(dice: &mut Dice, kind: &str, id: Option<&str>, text: &str, lines: &mut
     }
 }
 
-/// What tells of the session and makes no message.
+/// Adds a session update that becomes no message, or nothing.
 fn noise(dice: &mut Dice, lines: &mut Vec<String>) {
     let update = match dice.below(20) {
         0 => json!({ "sessionUpdate": "usage_update", "used": dice.below(9), "size": 9 }),

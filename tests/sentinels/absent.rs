@@ -1,9 +1,9 @@
-//! What need not be found, and why.
+//! Fields that may be absent, with reasons.
 
 use crate::survey::Group;
 use std::fmt::Write as _;
 
-/// Fields that are absent in some situations; `*` stands for anything.
+/// A field that is absent in some situations; in `field` and `when` `*` stands for anything.
 #[derive(Debug)]
 pub struct Absent {
     pub field: &'static str,
@@ -12,16 +12,15 @@ pub struct Absent {
     pub why: &'static str,
 }
 
-/// Where something lacks.
+/// Output in which a field is absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lack {
-    /// Lack the message; the chunks hold it.
+    /// Absent from the message; the chunks have it.
     Message,
-    /// Lack the chunks as well.
+    /// Absent from the chunks as well.
     Everything,
 }
 
-/// An entry of a list.
 pub const fn absent(
     field: &'static str,
     when: &'static str,
@@ -45,7 +44,7 @@ const ENDED: &str = "what has ended does not begin again: a word that says so st
 const REFUSED: &str =
     "the question is refused with an error: there is no call that it could be about";
 
-/// What is left out on purpose.
+/// Fields that are left out on purpose.
 pub const OMISSIONS: &[Absent] = &[
     absent("params(*).sessionId*", "*", Everything, ROUTED),
     absent("request_permission.sessionId*", "*", Everything, ROUTED),
@@ -103,7 +102,7 @@ fn matches(pattern: &str, text: &str) -> bool {
     ends.any(|at| matches(rest, &text[at..]))
 }
 
-/// The entry that lets a field be absent.
+/// Returns the entry that allows a field to be absent.
 pub fn reason<'a>(
     lists: &[&'a [Absent]],
     field: &str,
@@ -114,7 +113,7 @@ pub fn reason<'a>(
     all.find(|absent| absent.covers(field, when, from))
 }
 
-/// What is absent and on no list, and what is on a list and never absent.
+/// Describes fields that are absent without an entry, and entries whose field is never absent.
 pub fn faults(groups: &[Group], lists: &[&[Absent]]) -> String {
     let mut faults = String::new();
     let mut used: Vec<&Absent> = Vec::new();

@@ -1,9 +1,9 @@
-//! The frames of the Claude Code CLI: what becomes of every member.
+//! Survey of the Claude Code CLI's frames: where each member is found.
 //!
-//! `claude/frames.json` holds a frame for each type, with all members that were seen in it. An empty text and a
-//! number are where sentinels go (a text of one character is kept before its own), a text after `=` and a value
-//! within `{"=": …}` stand as they are. `says` is the frame in question where it comes in a turn, `ends` where it
-//! ends it, `opens` where it answers the handshake.
+//! `claude/frames.json` holds a frame of each type, with all members that were ever seen in it. An empty
+//! string and a number are replaced by sentinels (a string of one character is kept in front of its
+//! sentinel); a string after `=` and a value within `{"=": …}` are kept as they are. `says` holds the frame
+//! if it comes within a turn, `ends` if it ends the turn, `opens` if it answers the handshake.
 
 mod absent;
 
@@ -39,7 +39,6 @@ struct Scene {
     ends: Option<Value>,
 }
 
-/// Surveys all frames.
 pub fn survey() -> Vec<Group> {
     let scenes = include_str!("claude/frames.json");
     let scenes: Vec<Scene> = serde_json::from_str(scenes).expect("a list of frames");
@@ -67,7 +66,7 @@ fn group(mut scene: Scene) -> Group {
         let key = path.rsplit('.').next().unwrap_or_default();
         let of = |index: &Index| -> BTreeSet<Place> {
             let mut places = index.places(&what);
-            // Other members hold `true` too.
+            // Other members are `true` as well.
             let own = |place: &Place| place.1.rsplit('.').next() == Some(key);
             places.retain(|place| !matches!(what, What::Choice(_)) || own(place));
             places
@@ -145,14 +144,14 @@ struct Cli {
     hub: Hub,
     client: RecordingClient,
     process: AgentId,
-    /// What the hub called the session and the prompt.
+    /// The hub's id of the session; `prompt` is that of the prompt.
     session: String,
     prompt: String,
     tokens: u64,
     now: Instant,
 }
 
-/// Plays a scene in a new session; what the client saw, the folded message, the summary.
+/// Plays a scene in a new session. Returns the places in the chunks, in the message and in the summary.
 fn play(scene: &Scene) -> (Index, Index, Index) {
     let mut cli = Cli {
         hub: Hub::new(settings(true, Protocol::Claude), Box::new(Volatile)),

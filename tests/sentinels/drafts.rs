@@ -1,9 +1,9 @@
-//! Shapes by hand: the draft kinds, whose types the schema crate has only with its `unstable` features, and what
-//! agents tell of their own terminals in `_meta`.
+//! Hand-written schemas: the draft kinds, whose types the schema crate has only with its `unstable` features,
+//! and the `_meta` that agents send about their own terminals.
 
 use serde_json::{Value, json};
 
-/// `SessionNotification` with the draft kinds; it refers to the definitions of the stable one.
+/// Returns `SessionNotification` with the draft kinds; it refers to the definitions of the stable schema.
 pub fn updates(stable: &Value) -> Value {
     let text = json!({ "type": "string" });
     let texts = json!({ "type": "array", "items": text });
@@ -54,7 +54,7 @@ pub fn updates(stable: &Value) -> Value {
     schema
 }
 
-/// `SessionNotification` with tools that show a terminal, one part of it at a time.
+/// Returns `SessionNotification` with tools that show a terminal, one variant for each part.
 pub fn terminals(stable: &Value) -> Value {
     let text = json!({ "type": "string" });
     let part = |name: &str, mut fields: Value| {
@@ -75,7 +75,7 @@ pub fn terminals(stable: &Value) -> Value {
     schema
 }
 
-/// `PromptResponse` with `usage`.
+/// Returns `PromptResponse` with `usage`.
 pub fn answer(stable: &Value) -> Value {
     let mut schema = stable.clone();
     schema["properties"]["usage"] = usage();

@@ -1,4 +1,4 @@
-//! Feeds an agent's lines to a hub in a turn, and collects what its client gets.
+//! Plays an agent's lines to a hub in a turn, and collects what its client receives.
 
 use acpipe::core::client::{Command, Notice, Reply, Token};
 use acpipe::core::fold::Fold;
@@ -11,23 +11,22 @@ use acpipe::testing::{RecordingClient, SettingsBuilder, messages};
 use serde_json::{Value, json};
 use std::time::Instant;
 
-/// The agent's id of the session.
+/// The agent session id.
 pub const SESSION: &str = "S";
 
-/// What an agent says in a turn.
+/// The agent's messages of one turn.
 #[derive(Debug, Clone)]
 pub struct Scene {
-    /// Whether permission is given.
+    /// Whether permission requests are approved.
     pub approve: bool,
-    /// The agent's lines before its answer.
+    /// The agent's lines before its response.
     pub lines: Vec<Value>,
-    /// Its answer.
+    /// The agent's response to the prompt.
     pub answer: Value,
-    /// Whether the lines come after the answer.
+    /// Whether the lines come after the response.
     pub late: bool,
 }
 
-/// What the client got.
 #[derive(Debug, Default)]
 pub struct Got {
     pub chunks: Vec<Value>,
@@ -35,20 +34,20 @@ pub struct Got {
     pub message: Value,
 }
 
-/// What the client received, by what is searched for sentinels.
+/// The client's output, in the parts that are searched for sentinels.
 #[derive(Default)]
 pub struct Seen {
     pub chunks: Vec<Value>,
     pub notices: Vec<Value>,
     pub fold: Fold,
-    /// The answer to `session/ensure`.
+    /// Result of `session/ensure`.
     pub session: Value,
-    /// The turn's summary.
+    /// Summary of the turn.
     pub summary: Value,
 }
 
 impl Seen {
-    /// Takes what the client received.
+    /// Takes everything that the client received.
     pub fn of(client: &mut RecordingClient) -> Self {
         let mut seen = Self::default();
         for (token, answer) in client.take_replies() {
@@ -102,7 +101,7 @@ pub fn play(scene: &Scene) -> Got {
     }
     let mut seen = Seen::of(&mut feeder.client);
     if scene.late {
-        // Between turns only a notice reports the session's state.
+        // Outside of turns only a notice reports the session's state.
         seen.chunks.append(&mut seen.notices);
     }
     Got {
@@ -111,7 +110,7 @@ pub fn play(scene: &Scene) -> Got {
     }
 }
 
-/// Settings of the hub that a scene is played to.
+/// Settings of the hub for a scene.
 pub fn settings(approve: bool, protocol: Protocol) -> Settings {
     let mode = if approve { Mode::Approve } else { Mode::Deny };
     SettingsBuilder::new(Instant::now())
@@ -140,7 +139,7 @@ impl Feeder {
         }
     }
 
-    /// Gives a command and returns the call it made to the agent.
+    /// Runs a command and returns the request that it sent to the agent.
     fn command(&mut self, command: Command) -> Value {
         self.tokens += 1;
         let token = Token::first(self.tokens);

@@ -1,7 +1,7 @@
-//! Nothing lost, by sentinel: every field of what agents say is found in the chunks and in the message that
-//! they build, at the place that `docs/reference/fields.md` tells, or is left out on purpose.
+//! Checks that no field is lost: every field that agents send is found in the chunks and in the message that
+//! they build, at the place that `docs/reference/fields.md` names, unless it is left out on purpose.
 //!
-//! After a wanted change `UPDATE_FIELDS=1 cargo test --test sentinels` writes the table anew.
+//! After an intended change `UPDATE_FIELDS=1 cargo test --test sentinels` rewrites the table.
 
 mod absent;
 mod claude;
@@ -66,7 +66,7 @@ fn the_table_of_fields_is_up_to_date() {
     }
 }
 
-/// All kinds that the schema has, and a field of each depth: the walk must not stop early.
+/// All kinds of the schema, and a field of each depth: the walk must not stop early.
 #[test]
 fn the_walk_reaches_every_corner() {
     let paths: Vec<&str> = SURVEY
@@ -99,7 +99,8 @@ fn the_walk_reaches_every_corner() {
     }
 }
 
-/// The tests must be able to fail: without its list each absent field is a fault, and so is an idle entry.
+/// Shows that the tests can fail: without its list each absent field is a fault, and an unused entry is one
+/// too.
 #[test]
 fn what_is_absent_without_a_reason_is_a_fault() {
     let silent = faults(&SURVEY, &[]);

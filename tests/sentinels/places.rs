@@ -1,18 +1,18 @@
-//! Finds sentinels: where in chunks or in a message each one stands.
+//! Finds the places of sentinels in chunks and messages.
 
 use crate::plant::{ANYTHING, UNKNOWN, What};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// `<chunk or part type>` and the path of keys below it.
+/// `<type of the chunk or part>`, and the path of keys below it.
 pub type Place = (String, String);
 
-/// What stands where, of all that can have been planted.
+/// Places of every planted value.
 #[derive(Debug, Default)]
 pub struct Index(BTreeMap<String, BTreeSet<Place>>);
 
 impl Index {
-    /// Of the chunks of a turn.
+    /// Indexes the chunks of a turn.
     pub fn of_chunks(chunks: &[Value]) -> Self {
         let mut index = Self::default();
         for chunk in chunks {
@@ -22,7 +22,7 @@ impl Index {
         index
     }
 
-    /// Of a message: its parts, and `metadata`.
+    /// Indexes a message: its parts, and `metadata`.
     pub fn of_message(message: &Value) -> Self {
         let parts = message["parts"].as_array();
         let mut index = Self::of_chunks(parts.map_or(&[], Vec::as_slice));
@@ -44,7 +44,7 @@ impl Index {
             Value::Object(object) => {
                 for (key, value) in object {
                     let len = path.len();
-                    // What holds a sentinel in place of free JSON is no place of its own.
+                    // The key of a sentinel that replaces free JSON is not part of the path.
                     if key != ANYTHING {
                         path.push_str(if len > 0 { "." } else { "" });
                         path.push_str(if key == UNKNOWN { "*" } else { key });
@@ -68,7 +68,8 @@ impl Index {
     }
 }
 
-/// The sentinels in a text, which may be within a longer one; else the word or number.
+/// Returns the sentinels in a string, which may be part of a longer one; without sentinels the string or
+/// number itself.
 fn keys(scalar: &Value) -> Vec<String> {
     let text = scalar.as_str().unwrap_or_default();
     let sentinels = text

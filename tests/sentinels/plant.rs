@@ -1,4 +1,4 @@
-//! Plants sentinels: a tree becomes JSON, and a list of what stands in it where.
+//! Plants sentinels: converts a tree to JSON, and lists the planted values with their paths.
 
 use crate::schema::{Holds, Leaf, Tree};
 use serde_json::{Map, Value, json};
@@ -8,18 +8,17 @@ thread_local! {
     static LAST: Cell<u32> = const { Cell::new(0) };
 }
 
-/// How a tree is planted.
+/// Variation in which a tree is planted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// As the schema wants it.
+    /// A value that the schema allows.
     Plain,
-    /// Every object has a field more.
+    /// Every object gets an additional field.
     UnknownFields,
-    /// The field of that number holds something of another type.
+    /// The field with this number gets a value of another type.
     OtherType(usize),
 }
 
-/// What was planted.
 #[derive(Debug, Clone)]
 pub struct Planted {
     pub path: String,
@@ -27,25 +26,25 @@ pub struct Planted {
     pub foreign: bool,
 }
 
-/// What the path of something of another type ends with.
+/// End of the path of a value of another type.
 pub const OTHER_TYPE: &str = " (of another type)";
-/// What the path of a word outside of its closed list ends with.
+/// End of the path of a word outside of its closed list.
 pub const OTHER_WORD: &str = " (unknown word)";
-/// The last part of the path of a field that the schema does not have.
+/// Last part of the path of a field that the schema does not have.
 pub const OTHER_FIELD: &str = "(unknown field)";
 
-/// The key of a sentinel that stands for any JSON.
+/// Key of a sentinel that replaces free JSON.
 pub const ANYTHING: &str = "sentinel";
-/// The key of a field that the schema does not have.
+/// Key of a field that the schema does not have.
 pub const UNKNOWN: &str = "sentinelUnknown";
 
-/// How it is found again.
+/// How a planted value is found again.
 #[derive(Debug, Clone, PartialEq)]
 pub enum What {
-    /// Anywhere in a text.
+    /// Anywhere in a string.
     Text(String),
     Number(f64),
-    /// Where it stands, all values of its list have to stand.
+    /// At places where every value of its closed list is found.
     Choice(Value),
 }
 
@@ -61,12 +60,12 @@ pub fn number() -> u32 {
     LAST.get()
 }
 
-/// Sixteen letters and digits: valid base64 too.
+/// Returns sixteen letters and digits, which are valid base64 too.
 pub fn sentinel() -> String {
     format!("sentinel{:08}", number())
 }
 
-/// `None` when the way leads past the tree.
+/// Plants sentinels in a tree; `None` if the tree has no field with the number of [`Way::OtherType`].
 pub fn plant(tree: &Tree, way: Way) -> Option<Instance> {
     let mut planter = Planter {
         way,
@@ -112,7 +111,7 @@ impl Planter {
             return self.value(tree);
         }
         self.hit = true;
-        // Which of its kinds it would have been does not matter.
+        // The kind of the replaced variant does not matter.
         let whole = path.strip_suffix(']').and_then(|p| p.rsplit_once('['));
         let path = whole.map_or(path.as_str(), |(whole, _)| whole);
         let text = self.text(format!("{path}{OTHER_TYPE}"), true);

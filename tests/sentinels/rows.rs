@@ -1,22 +1,22 @@
-//! Makes rows of fields: whole content blocks that go on as they came are one row.
+//! Builds the rows of the table: content blocks that pass unchanged take one row.
 
 use crate::places::Place;
 use crate::plant::{OTHER_FIELD, OTHER_TYPE, OTHER_WORD};
 use crate::survey::{Field, Found, When};
 use std::collections::BTreeSet;
 
-/// What was found, by situation.
+/// Findings by situation.
 type Sights = Vec<(When, Found)>;
 
-/// One row of a table, still with its places.
+/// A row of the table.
 pub struct Row<'a> {
     pub field: String,
     pub found: Sights,
-    /// The same field with something of another type in it.
+    /// The same field with a value of another type.
     pub other_type: Option<&'a Field>,
 }
 
-/// The rows of a group.
+/// Returns the rows of a group.
 pub fn rows(fields: &[Field]) -> Vec<Row<'_>> {
     let mut rows: Vec<Row<'_>> = Vec::new();
     let mut whole: Vec<(String, Option<Sights>)> = Vec::new();
@@ -51,7 +51,7 @@ pub fn rows(fields: &[Field]) -> Vec<Row<'_>> {
     rows
 }
 
-/// The field of content blocks that a path leads through.
+/// Returns the field of content blocks that a path leads through.
 fn root<'a>(path: &'a str, fields: &[Field]) -> Option<&'a str> {
     let mut brackets = path.match_indices('[').map(|(at, _)| &path[..at]);
     brackets.find(|root| {
@@ -63,7 +63,7 @@ fn root<'a>(path: &'a str, fields: &[Field]) -> Option<&'a str> {
     })
 }
 
-/// The path of keys below a root, as it stands in JSON.
+/// Returns the path of keys below a root, as in JSON.
 fn keys(path: &str, root: &str) -> String {
     let path = path[root.len()..]
         .trim_end_matches(OTHER_WORD)
@@ -82,7 +82,7 @@ fn keys(path: &str, root: &str) -> String {
     keys
 }
 
-/// Where content blocks stand whole; `None` when they do not, everywhere.
+/// Returns the places where content blocks are found unchanged; `None` unless that holds in every situation.
 fn block(root: &str, fields: &[Field]) -> Option<Sights> {
     let inside = format!("{root}[");
     let plain = |f: &&Field| f.path.starts_with(&inside) && !f.path.ends_with(OTHER_TYPE);
@@ -119,13 +119,13 @@ fn block(root: &str, fields: &[Field]) -> Option<Sights> {
     block.iter().all(stands).then_some(block)
 }
 
-/// Whether a field of a block is found where the block is, and nowhere else.
+/// Returns `true` if a field of a block is found inside the block, and nowhere else.
 fn says_no_more(field: &Field, root: &str, block: &[(When, Found)]) -> bool {
     let keys = keys(&field.path, root);
     if field.path.ends_with(OTHER_TYPE) {
         return field.found.iter().all(|(_, f)| !f.lost_in_chunks);
     }
-    // In other situations some of it may be told once more, as the text of an error.
+    // In other situations parts may be repeated as the text of an error.
     let elsewhere = |(_, path): &Place| !path.ends_with(&keys);
     if field.found[0].1.chunks.iter().any(elsewhere) {
         return false;
@@ -143,7 +143,7 @@ fn says_no_more(field: &Field, root: &str, block: &[(When, Found)]) -> bool {
     })
 }
 
-/// Odd values that stand where the others stand need no row.
+/// Returns `true` for unusual values that are found where the usual ones are: they need no row.
 fn is_told_elsewhere(field: &Field, fields: &[Field]) -> bool {
     let usual = |path: &str| {
         let usual = fields

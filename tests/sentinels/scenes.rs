@@ -1,11 +1,11 @@
-//! The situations in which an agent can say a thing.
+//! Situations in which an agent can send a message.
 
 use crate::feed::{SESSION, Scene};
 use crate::plant::{Instance, OTHER_WORD, Planted, What, sentinel};
 use crate::survey::BETWEEN_TURNS;
 use serde_json::{Value, json};
 
-/// The words of a tool's status; `None` is one that the schema does not have.
+/// Statuses of a tool; `None` is one that the schema does not have.
 const STATUSES: [Option<&str>; 5] = [
     Some("completed"),
     Some("failed"),
@@ -14,12 +14,12 @@ const STATUSES: [Option<&str>; 5] = [
     None,
 ];
 
-/// A situation: what is played, and what is looked for.
+/// A situation: the scene to play, and the values to look for.
 #[derive(Debug, Clone)]
 pub struct Situation {
-    /// When the thing is said; the first one of a kind is the usual one.
+    /// When the message comes; the first situation of a kind is the usual one.
     pub when: &'static str,
-    /// The status of the tool, if it is one.
+    /// The status of the tool, if there is one.
     pub status: &'static str,
     pub scene: Scene,
     pub instance: Instance,
@@ -46,7 +46,7 @@ fn question(params: &Value) -> Value {
     json!({ "id": 77, "method": "session/request_permission", "params": params })
 }
 
-/// A call that is told in full.
+/// A call that is reported in full.
 fn call(id: &Value, status: &str) -> Value {
     update(&json!({
         "sessionUpdate": "tool_call", "toolCallId": id, "title": "first", "name": "tool",
@@ -54,7 +54,7 @@ fn call(id: &Value, status: &str) -> Value {
     }))
 }
 
-/// The situations of an update; `params` of a `session/update`.
+/// Returns the situations of an update, which is `params` of a `session/update`.
 pub fn of_update(mut instance: Instance, all: bool) -> Vec<Situation> {
     instance.json["sessionId"] = SESSION.into();
     let params = instance.json.clone();
@@ -78,7 +78,7 @@ pub fn of_update(mut instance: Instance, all: bool) -> Vec<Situation> {
         let other = update(&other);
         let mut before = situation("before another", vec![line.clone(), other.clone()]);
         let planted = &mut before.instance.planted;
-        // The other one says this anew.
+        // The other update replaces this status.
         planted.retain(|p| p.path != "compaction_update.status");
         situations.push(before);
         situations.push(situation("after another", vec![other, line.clone()]));
@@ -89,7 +89,7 @@ pub fn of_update(mut instance: Instance, all: bool) -> Vec<Situation> {
     situations
 }
 
-/// Another update of the same thing, which says as little as it may and so must take nothing back.
+/// Returns a minimal second update of the same item, which must not remove anything.
 fn another(own: &Value) -> Option<Value> {
     let kind = own["sessionUpdate"].as_str()?;
     let text = json!({ "type": "text", "text": "more" });
@@ -177,7 +177,7 @@ fn of_tool(instance: &Instance, kind: &str, all: bool) -> Vec<Situation> {
     situations
 }
 
-/// The instance with another status, if it has one that may be changed.
+/// Returns the instance with another status, if it has one that may change.
 fn with_status(instance: &Instance, kind: &str, status: Option<&str>) -> Option<Instance> {
     let mut instance = instance.clone();
     let path = format!("{kind}.status");
@@ -192,14 +192,14 @@ fn with_status(instance: &Instance, kind: &str, status: Option<&str>) -> Option<
     Some(instance)
 }
 
-/// The situations of a permission question.
+/// Returns the situations of a permission request.
 pub fn of_question(mut instance: Instance, all: bool) -> Vec<Situation> {
     instance.json["sessionId"] = SESSION.into();
     if !all {
         return question_stories(&instance, false);
     }
-    // How a call ends depends on its status and on the options: these are looked for by themselves, the rest with the
-    // same ones in all instances.
+    // The status and the options decide how a call ends: their values are looked for separately, all others
+    // with the same status and options in all instances.
     let ends =
         |p: &Planted| p.path.contains("toolCall.status") || p.path.contains("options[].kind");
     let mut rest = instance.clone();
@@ -250,7 +250,7 @@ fn question_stories(instance: &Instance, all: bool) -> Vec<Situation> {
     situations
 }
 
-/// The situations of an answer to a prompt.
+/// Returns the situations of a response to a prompt.
 pub fn of_answer(instance: Instance, _all: bool) -> Vec<Situation> {
     let scene = Scene {
         answer: instance.json.clone(),

@@ -1,12 +1,12 @@
-//! Walks a JSON Schema: every shape that an object of it can have, with its leaves still unplanted.
+//! Walks a JSON Schema and returns every shape that its objects can have, as trees without values.
 
 use serde_json::{Map, Value, json};
 
-/// A value in which nothing is planted yet.
+/// A value without sentinels.
 #[derive(Debug, Clone)]
 pub enum Tree {
     Leaf(Leaf),
-    /// A word that tells one shape of a union from another.
+    /// A constant that distinguishes the variants of a union.
     Kind(String),
     Object {
         path: String,
@@ -18,27 +18,27 @@ pub enum Tree {
     },
 }
 
-/// A place of the schema that holds a value of its own.
+/// A field of the schema with a scalar or free value.
 #[derive(Debug, Clone)]
 pub struct Leaf {
     pub path: String,
     pub holds: Holds,
-    /// Whether it stands in something whose kind the schema does not know.
+    /// Whether it belongs to a variant that the schema does not have.
     pub foreign: bool,
 }
 
-/// What a leaf holds.
+/// Kind of a leaf's value.
 #[derive(Debug, Clone)]
 pub enum Holds {
-    /// Any text; what comes before the sentinel in it.
+    /// Any string; the text stands in front of the sentinel.
     Text(&'static str),
     Integer,
     Float,
     /// Any JSON.
     Anything,
-    /// One word of a closed list, or a boolean.
+    /// A word of a closed list, or a boolean.
     Choice(Value),
-    /// A word that the closed list does not have.
+    /// A word outside of the closed list.
     OtherWord,
 }
 
@@ -46,12 +46,12 @@ pub enum Holds {
 pub struct Schema(pub Value);
 
 impl Schema {
-    /// Every variant of every union at least once, all other fields filled.
+    /// Returns trees that contain every variant of every union at least once, with all other fields filled.
     pub fn trees(&self, path: &str) -> Vec<Tree> {
         self.walk(&self.0, path)
     }
 
-    /// The variants of the union that a field of the root holds, by their kinds.
+    /// Returns the variants of the union in a field of the root, by kind.
     pub fn kinds(&self, field: &str) -> Vec<(String, Value)> {
         let union = self.resolve(&self.0["properties"][field]);
         let variants = union["oneOf"].as_array().expect("a union").iter();
@@ -98,7 +98,7 @@ impl Schema {
             return arrays(&path, &trees);
         }
         if is("string") {
-            // Links are shown by their scheme.
+            // Clients show links by their scheme.
             return match path.rsplit('.').next() {
                 Some("uri") => ["file:///", "https://"].map(|s| text(path, s)).to_vec(),
                 _ => vec![text(path, "")],
@@ -143,7 +143,7 @@ impl Schema {
         trees
     }
 
-    /// The shapes of an object: its own fields with those of its reference, and one for each variant.
+    /// Returns the shapes of an object: its fields with those of its reference, one shape for each variant.
     fn shapes(&self, schema: &Value) -> Vec<Value> {
         let mut base = json!({ "properties": {}, "required": schema["required"] });
         if let Some(name) = schema["$ref"].as_str() {
@@ -197,12 +197,12 @@ impl Schema {
     }
 }
 
-/// `a[]` and the word `b` are `a[b]`, `a` and `b` as well.
+/// Appends a word to a path: `a[]` and `a` become `a[b]`.
 fn labelled(path: &str, word: &str) -> String {
     format!("{}[{word}]", path.trim_end_matches("[]"))
 }
 
-/// The first array holds two items, the others one each.
+/// Returns arrays that hold all items: the first array has two items, the others one each.
 fn arrays(path: &str, items: &[Tree]) -> Vec<Tree> {
     let two = [0, 1].map(|n| items[n % items.len()].clone()).to_vec();
     let rest = items.iter().skip(1).map(|i| vec![i.clone()]);
@@ -215,13 +215,13 @@ fn arrays(path: &str, items: &[Tree]) -> Vec<Tree> {
         .collect()
 }
 
-/// The field that tells the kind of a variant, and its word.
+/// Returns the field that distinguishes a variant, and its constant.
 fn kind(variant: &Value) -> Option<(&str, &str)> {
     let mut properties = variant["properties"].as_object()?.iter();
     properties.find_map(|(name, s)| Some((name.as_str(), s["const"].as_str()?)))
 }
 
-/// A variant that the schema does not know.
+/// Returns a variant that the schema does not have.
 pub fn foreign(kind: &str, path: &str) -> Tree {
     let path = labelled(path, "unknown kind");
     let leaf = |name: &str| {

@@ -1,4 +1,4 @@
-//! The survey: every field of every type in every situation, and where it was found.
+//! Survey of every field of every type in every situation, and of the places where each was found.
 
 use crate::drafts;
 use crate::feed::play;
@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 
-/// When something was said, and the status of the tool that it was said of.
+/// When a message was sent, and the status of its tool.
 pub type When = (&'static str, &'static str);
 
-/// Before a turn or after it there is no message, and most goes on as it came.
+/// Outside of turns there is no message, and most updates pass unchanged.
 pub const BETWEEN_TURNS: &str = "between turns";
 
-/// Where one field was found in one situation.
+/// Places where one field was found in one situation.
 #[derive(Debug, Clone, Default)]
 pub struct Found {
     pub chunks: BTreeSet<Place>,
@@ -27,12 +27,12 @@ pub struct Found {
     pub lost_in_message: bool,
 }
 
-/// One field and what became of it; the first situation is the usual one.
+/// A field and its findings; the first situation is the usual one.
 #[derive(Debug)]
 pub struct Field {
     pub path: String,
     pub found: Vec<(When, Found)>,
-    /// What was seen of words: each in its own instance.
+    /// Findings of closed lists, whose words are in separate instances.
     words: Vec<(When, Vec<(Value, Sight)>)>,
 }
 
@@ -50,11 +50,11 @@ struct Sight {
     in_turn: bool,
     /// Whether `data-acp` counts as a place.
     passes: bool,
-    /// Whether its update goes on as a whole because of something else in it.
+    /// Whether its update passes unchanged because of another field in it.
     beside: bool,
 }
 
-/// Surveys everything, each kind on a thread of its own.
+/// Surveys everything, each kind on a separate thread.
 pub fn survey() -> Vec<Group> {
     let stable = json!(schema_for!(v1::SessionNotification));
     let drafts = drafts::updates(&stable);
@@ -106,10 +106,10 @@ pub fn survey() -> Vec<Group> {
     })
 }
 
-/// The situations in which an instance is said: all, or the usual one alone.
+/// Returns the situations of an instance: all, or only the usual one.
 type Situations = fn(Instance, bool) -> Vec<Situation>;
 
-/// Surveys one kind; `prefix` stands in the paths for the update.
+/// Surveys one kind; in paths `prefix` stands for the update.
 fn group(name: &str, prefix: &str, trees: &[Tree], situations: Situations) -> Group {
     let mut group = Group {
         kind: name.to_owned(),
@@ -146,7 +146,7 @@ fn group(name: &str, prefix: &str, trees: &[Tree], situations: Situations) -> Gr
     }
     for field in &mut group.fields {
         field.settle_words();
-        // Where all that was seen of a field went on as a whole, it has no place of its own.
+        // A field that was only found in updates that passed unchanged counts as lost.
         for (_, found) in &mut field.found {
             found.lost_in_chunks |= found.chunks.is_empty();
         }
@@ -175,7 +175,8 @@ impl Group {
         let message = Index::of_message(&got.message);
         let planted = &situation.instance.planted;
         let in_turn = situation.when != BETWEEN_TURNS;
-        // `data-acp` is the place of what the schema does not know, and of all that comes between turns.
+        // `data-acp` is the place of everything that the schema does not know, and of updates outside of
+        // turns.
         let any_foreign = planted.iter().any(|p| p.foreign);
         for Planted {
             path,
@@ -187,14 +188,14 @@ impl Group {
                 chunks: chunks.places(what),
                 message: message.places(what),
                 in_turn,
-                // What stands beside an unknown update goes with it.
+                // The fields beside an unknown update pass with it.
                 passes: *foreign || path.starts_with("params(update)"),
                 beside: any_foreign && !foreign,
             };
             let field = self.field(path);
             let when = (situation.when, situation.status);
             match what {
-                // Situations differ by the status, but its words are to be compared.
+                // Situations differ by status, but the words of the status are compared with each other.
                 What::Choice(word) if path.ends_with(".status") && !when.1.is_empty() => {
                     entry(&mut field.words, (when.0, "")).push((word.clone(), sight));
                 }
@@ -204,7 +205,7 @@ impl Group {
         }
     }
 
-    /// The field of that path; a new one comes after its next relatives.
+    /// Returns the field with this path; a new one is inserted after its closest relatives.
     fn field(&mut self, path: &str) -> &mut Field {
         let known = self.fields.iter().position(|f| f.path == path);
         let at = known.unwrap_or_else(|| {
@@ -229,7 +230,7 @@ impl Group {
 }
 
 impl Field {
-    /// A field that was looked for in one situation.
+    /// Creates a field that was looked for in one situation.
     pub fn seen(path: String, when: &'static str, found: Found) -> Self {
         Self {
             path,
@@ -254,7 +255,7 @@ impl Field {
         found.message.extend(sight.message);
     }
 
-    /// A word stands where each word of its list was seen.
+    /// A closed list counts as found at the places where each of its words was found.
     fn settle_words(&mut self) {
         for (when, sights) in std::mem::take(&mut self.words) {
             let words: BTreeSet<String> = sights.iter().map(|(word, _)| word.to_string()).collect();
@@ -277,7 +278,7 @@ fn entry<K: PartialEq, V: Default>(all: &mut Vec<(K, V)>, key: K) -> &mut V {
     &mut all[at].1
 }
 
-/// The places whose paths are in every set.
+/// Returns the places whose paths are in every set.
 fn common<'a>(sets: impl Iterator<Item = &'a BTreeSet<Place>>) -> BTreeSet<Place> {
     let mut places: BTreeMap<&String, (usize, BTreeSet<Place>)> = BTreeMap::new();
     let mut count = 0;

@@ -1,4 +1,4 @@
-//! Writes the table of fields: `docs/reference/fields.md`.
+//! Writes the table of fields, `docs/reference/fields.md`.
 
 use crate::absent::{Lack, OMISSIONS, reason};
 use crate::claude;
@@ -33,7 +33,7 @@ all members that were seen in it and one that was not. Each is said in a turn, a
 no chunk may be in the turn's summary. Words by which a frame is of its kind (`type`, `subtype`, `role`) have no row.
 ";
 
-/// The whole document: ACP, then the frames of the Claude Code CLI.
+/// Returns the whole document: ACP, then the frames of the Claude Code CLI.
 pub fn write(acp: &[Group], frames: &[Group]) -> String {
     let mut text = HEAD.to_owned();
     for group in acp {
@@ -76,7 +76,7 @@ fn name(field: &str) -> String {
     }
 }
 
-/// Places, those of one path together.
+/// Formats places; those with the same path are combined.
 fn show(places: &BTreeSet<Place>) -> String {
     let mut by_path: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (kind, path) in places {
@@ -98,7 +98,7 @@ fn notes(row: &Row<'_>) -> Vec<String> {
     let usual = &row.found[0].1;
     let note = |(when, found): &(When, Found)| {
         let missing = why(&row.field, *when, found);
-        // What comes between turns has no message: the head of the document tells of it.
+        // Updates outside of turns have no message, which the head of the document explains.
         let elsewhere = || (!found.message.is_subset(&usual.message)).then(|| show(&found.message));
         (*when, missing.or_else(elsewhere).unwrap_or_default())
     };
@@ -125,7 +125,7 @@ fn notes(row: &Row<'_>) -> Vec<String> {
     notes
 }
 
-/// Why a field is absent.
+/// Returns the reason why a field is absent.
 fn why(field: &str, (when, status): When, found: &Found) -> Option<String> {
     let lack = match (found.lost_in_chunks, found.lost_in_message) {
         (true, _) => Lack::Everything,
@@ -143,7 +143,7 @@ fn why(field: &str, (when, status): When, found: &Found) -> Option<String> {
     ))
 }
 
-/// Names the situations of a note in few words; none when it is the note of all.
+/// Names the situations of a note briefly; empty if the note holds for all.
 fn situations(note: &str, all: &[(When, String)]) -> String {
     let has = |situation: &&(When, String)| situation.1 == note;
     let mut in_turn = all.iter().filter(|(w, _)| w.0 != BETWEEN_TURNS);
@@ -156,7 +156,7 @@ fn situations(note: &str, all: &[(When, String)]) -> String {
             names.push(name);
         }
     };
-    // Situations with whatever status; then those of a status in all others; then the rest.
+    // First situations with any status, then statuses with any situation, then single ones.
     let whole = |when: &str| {
         let mut notes = all.iter().filter(|(w, _)| w.0 == when).map(|(_, n)| n);
         let first = notes.next();

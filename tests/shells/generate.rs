@@ -1,6 +1,5 @@
-//! Lines by chance: most of them in the grammar that all shells share or close to it.
+//! Generates random lines, most of them in the common grammar of all shells or close to it.
 
-/// `SplitMix64`.
 pub struct Dice(u64);
 
 const NAMES: &[&str] = &["ok", "ok", "ok", "ok", "ok", "ok", "ok", "ok", "evil", "x"];
@@ -84,7 +83,7 @@ const INNER: &[&str] = &[
     "\\n", "%s", "\"", "'", "$", ">made", "\u{a0}", "\u{85}",
 ];
 
-/// What mutations put into a line.
+/// Strings that mutations insert into a line.
 const HOSTILE: &[&str] = &[
     " ",
     "\t",
@@ -266,13 +265,13 @@ impl Dice {
         (0..self.below(most + 1)).map(|_| self.pick(of)).collect()
     }
 
-    /// Any text without control characters.
+    /// Returns any text without control characters.
     pub fn text(&mut self) -> String {
         self.joined(INNER, 5).replace('\u{85}', "")
     }
 }
 
-/// A word of a command, quoted in some way.
+/// Returns a word of a command, quoted in some way.
 fn word(dice: &mut Dice) -> String {
     let mut word = String::new();
     for _ in 0..=dice.below(3) / 2 {
@@ -310,7 +309,7 @@ fn command(dice: &mut Dice) -> String {
     line
 }
 
-/// A line, in most cases one of the grammar.
+/// Returns a line, which in most cases follows the grammar.
 pub fn line(dice: &mut Dice) -> String {
     let mut line = command(dice);
     for _ in 0..dice.below(3) {
@@ -324,13 +323,13 @@ pub fn line(dice: &mut Dice) -> String {
     }
 }
 
-/// A line of the corpus with some changes.
+/// Returns a mutated line of the corpus.
 pub fn mutated(dice: &mut Dice, corpus: &[String]) -> String {
     let at = dice.below(corpus.len());
     changed(dice, &corpus[at], 3)
 }
 
-/// The line with at most so many changes.
+/// Returns the line with at most so many changes.
 fn changed(dice: &mut Dice, line: &str, most: usize) -> String {
     let mut chars: Vec<char> = line.chars().collect();
     for _ in 0..dice.below(most + 1) {

@@ -1,10 +1,11 @@
-//! Lines that a policy allows, run by real shells: nothing but the allowed command may run, and no file may appear.
+//! Real shells run the lines that a policy allows: only the allowed command may run, and no file may appear.
 //!
-//! Lines are generated from a seed and mutated from `corpus.txt`. A policy denies all but `Bash(ok:*)`. Every line that it
-//! allows is run by each installed shell in an empty directory, with stubs for `PATH`. All shells have to run `ok` with
-//! the same arguments, and none may report an error. Hostile lines are run too: where a shell runs a command that a rule
-//! denies, the policy has to deny the line. `tests/shells/install.sh` installs the shells; a missing one is
-//! reported and skipped. `LINES=1000000 cargo test --release --test shells` tries more lines, `SEED=7` others.
+//! Lines are generated from a seed and mutated from `corpus.txt`. A policy denies all but `Bash(ok:*)`. Every
+//! line that it allows is run by each installed shell in an empty directory, with stubs for `PATH`. All
+//! shells have to run `ok` with the same arguments, and none may report an error. Hostile lines are run too:
+//! where a shell runs a command that a rule denies, the policy has to deny the line.
+//! `tests/shells/install.sh` installs the shells; a missing one is reported and skipped. `LINES=1000000 cargo
+//! test --release --test shells` tries more lines, `SEED=7` others.
 
 #![expect(clippy::unwrap_used, reason = "a test may end at any surprise")]
 #![expect(clippy::print_stderr, reason = "the figures are the result")]
@@ -21,13 +22,13 @@ use std::time::Instant;
 
 const CORPUS: &str = include_str!("corpus.txt");
 
-/// How many lines are generated, unless `LINES` says otherwise.
+/// Default number of generated lines.
 const LINES: usize = 4_000;
 
-/// How many lines one process of a shell runs.
+/// Number of lines that one process of a shell runs.
 const BATCH: usize = 400;
 
-/// The lines of the corpus; `␤`, `␉` and `␍` stand for the control characters.
+/// Returns the lines of the corpus; in the file `␤`, `␉` and `␍` stand for the control characters.
 fn corpus() -> Vec<String> {
     let lines = CORPUS.lines().filter(|line| !line.starts_with("// "));
     let decode = |line: &str| {
@@ -62,7 +63,7 @@ fn given(name: &str) -> Option<usize> {
     env::var(name).ok()?.parse().ok()
 }
 
-/// Runs lines in all shells, and returns what is wrong with each of those that fall.
+/// Runs lines in all shells. Returns the failing lines with the reasons.
 fn fallen(shells: &[Shell], lines: &[String]) -> Vec<(String, String)> {
     let all: Vec<Ran> = std::thread::scope(|scope| {
         let runs = shells.iter().map(|shell| scope.spawn(|| shell.run(lines)));
@@ -103,7 +104,7 @@ fn fallen(shells: &[Shell], lines: &[String]) -> Vec<(String, String)> {
         if ran.files.is_empty() {
             continue;
         }
-        // Which line it was is found by running each for itself.
+        // Each line runs alone, to find the one that creates a file.
         for line in lines {
             let files = shell.run(std::slice::from_ref(line)).files;
             if !files.is_empty() {
@@ -179,7 +180,7 @@ fn an_allowed_line_runs_the_allowed_command_and_nothing_else_in_all_shells() {
     assert!(fell.is_empty(), "{fell:#?}");
 }
 
-/// Whether a line may be run though nothing allows it: it can neither call itself nor wait.
+/// Returns `true` if a line may run although nothing allows it: it can neither call itself nor wait.
 fn is_harmless(line: &str) -> bool {
     let words = [
         "()", "( )", "function", "alias", "coproc", "select", "|&", "exec", "rm",
@@ -187,13 +188,13 @@ fn is_harmless(line: &str) -> bool {
     !words.iter().any(|word| line.contains(word))
 }
 
-/// Whether a variable may make a part of the command's name, which rules cannot know.
+/// Returns `true` if a variable may be part of the command's name, which rules cannot know.
 fn is_named_by_variable(line: &str) -> bool {
     let bare = line.replace("${x}", "").replace("$x", "");
     bare.matches("evil").count() != line.matches("evil").count() || line.contains("evil$")
 }
 
-/// Rules that deny see a command in each way in which a shell reads a line.
+/// Rules that deny match a command however a shell reads the line.
 #[test]
 fn a_denied_command_is_found_in_every_line_that_runs_it() {
     let sandbox = Sandbox::new();
@@ -219,7 +220,8 @@ fn a_denied_command_is_found_in_every_line_that_runs_it() {
             let by = shells.iter().zip(&runs).find(|(_, ran)| runs_it(ran));
             let Some((shell, _)) = by else { continue };
             ran += 1;
-            // An open here-document can take the lines behind it: it has to run the command by itself.
+            // An open here-document can consume the lines behind it: the line must run the command alone as
+            // well.
             let runs_alone = || {
                 let ran = shell.run(std::slice::from_ref(line));
                 ran.lines[0].foreign().any(|name| name == "evil")
@@ -238,7 +240,7 @@ fn a_denied_command_is_found_in_every_line_that_runs_it() {
     assert!(missed.is_empty(), "{missed:#?}");
 }
 
-/// The oracle has to be able to fail.
+/// Shows that the check can fail.
 #[test]
 fn a_line_that_runs_something_else_is_found() {
     let sandbox = Sandbox::new();
@@ -263,7 +265,7 @@ fn a_line_that_runs_something_else_is_found() {
     assert!(!found.contains(&lines[0]), "{found:?}");
 }
 
-/// What a terminal runs and the line that is judged are the same words to each shell.
+/// Shells read the judged line as the arguments that a terminal runs.
 #[test]
 fn a_judged_line_has_the_words_that_are_run() {
     use acpipe::core::host::judged_line;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What shells are looked for: name, program and arguments.
+/// Supported shells: name, program and arguments.
 const SHELLS: &[(&str, &[&str])] = &[
     ("sh", &["sh"]),
     ("dash", &["dash"]),
@@ -21,20 +21,20 @@ const SHELLS: &[(&str, &[&str])] = &[
     ("yash", &["yash"]),
 ];
 
-/// Names that hostile lines may run.
+/// Commands that hostile lines may run.
 const STUBS: &[&str] = &[
     "evil", "x", "a", "b", "b1", "touch", "rm", "ls", "cat", "git", "made", "k", "c", "d", "0",
     "1", "2", "10",
 ];
 
-/// Who runs the lines where the tests are run by root: a user that can write nothing but the sandbox.
+/// User that runs the lines if the tests run as root: it can write only the sandbox.
 const NOBODY: u32 = 65_534;
 
-/// What begins a record of a call, and ends each of its fields.
+/// Separators of the log: the start of a record, and the end of a field.
 const RECORD: char = '\u{1e}';
 const FIELD: char = '\u{1f}';
 
-/// What stands for a line end in a record.
+/// Replaces line ends in a record.
 const LINE_END: char = '\u{1d}';
 
 /// A directory with stubs, removed at the end.
@@ -49,7 +49,7 @@ pub struct Shell {
     root: PathBuf,
 }
 
-/// What came of some lines.
+/// Result of several lines.
 pub struct Ran {
     pub lines: Vec<One>,
     /// Files that appeared.
@@ -58,7 +58,7 @@ pub struct Ran {
     pub is_whole: bool,
 }
 
-/// What came of one line.
+/// Result of one line.
 #[derive(Default, Clone)]
 pub struct One {
     /// The arguments of each call of `ok`, sorted.
@@ -72,13 +72,13 @@ impl One {
         self.foreign.iter()
     }
 
-    /// Whether zsh ran a command not at all because a pattern matched no file.
+    /// Returns `true` if zsh did not run a command because a pattern matched no file.
     pub fn is_without_match(&self) -> bool {
         self.errors.contains("no matches found")
     }
 }
 
-/// The program of this name, if it is installed.
+/// Returns the path of a program, if it is installed.
 fn installed(name: &str) -> Option<PathBuf> {
     let dirs = ["/bin", "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"];
     let paths = dirs.iter().map(|dir| Path::new(dir).join(name));
@@ -117,7 +117,7 @@ impl Drop for Sandbox {
 }
 
 impl Shell {
-    /// The shells of this machine; reports those that are missing.
+    /// Returns the installed shells, and reports the missing ones.
     pub fn installed(sandbox: &Sandbox) -> Vec<Self> {
         let mut shells = Vec::new();
         for (name, words) in SHELLS {
@@ -148,7 +148,7 @@ impl Shell {
         } else {
             "printf %s"
         };
-        // A line end may part what is written: it is recorded as another character.
+        // Line ends may split a write: they are recorded as another character.
         let mut script = format!(
             "ulimit -t 20\nn='\n'\n\
              w() {{ {write} \"$1\" >>\"$L\"; }}\n\

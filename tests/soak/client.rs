@@ -1,4 +1,4 @@
-//! A lean client of `acpipe serve`: it keeps no more than it must, and checks what it gets as it comes.
+//! A small client of `acpipe serve` that stores as little as possible and checks messages as they arrive.
 
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -8,10 +8,10 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
-/// A wait that takes longer has hung.
+/// Time after which a read counts as hung.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// The variable that marks all processes of a run.
+/// Environment variable that marks all processes of a run.
 const MARK: &str = "ACPIPE_SOAK_TEST";
 
 pub struct Client {
@@ -19,13 +19,13 @@ pub struct Client {
     stdin: Option<ChildStdin>,
     lines: Receiver<String>,
     last_id: u64,
-    /// The last number of each session's chunks.
+    /// Last chunk number of each session.
     seqs: HashMap<String, u64>,
     mark: String,
     pub dir: PathBuf,
 }
 
-/// What a client gets.
+/// A message that the client receives.
 pub enum Message {
     Answer { id: u64, answer: Value },
     Chunk { session: String, chunk: Value },
@@ -33,7 +33,7 @@ pub enum Message {
 }
 
 impl Client {
-    /// Starts acpipe with a fake agent that behaves as scripted.
+    /// Starts acpipe with a fake agent that follows this script.
     pub fn start(name: &str, script: &Value) -> Self {
         let mark = format!("{name}-{}", std::process::id());
         let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("soak-{mark}"));
@@ -51,7 +51,7 @@ impl Client {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // A client that is slow lets the pipe fill up: not more than this waits on its side.
+        // A small queue, so that a slow client lets the pipe fill up.
         let (sender, lines) = sync_channel(64);
         let stdout = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || {
@@ -79,7 +79,7 @@ impl Client {
         self.child.id()
     }
 
-    /// Sends a call and gives its id.
+    /// Sends a request and returns its id.
     pub fn send(&mut self, method: &str, params: &Value) -> u64 {
         self.last_id += 1;
         let call =
@@ -89,7 +89,7 @@ impl Client {
         self.last_id
     }
 
-    /// The answer to a call while nothing else is awaited.
+    /// Sends a request and returns its response, while no other request is open.
     pub fn call(&mut self, method: &str, params: &Value) -> Value {
         let id = self.send(method, params);
         loop {
@@ -101,7 +101,7 @@ impl Client {
         }
     }
 
-    /// The next message; the chunks of a session are numbered without gaps.
+    /// Returns the next message, and checks that the chunks of a session are numbered without gaps.
     pub fn next(&mut self) -> Message {
         let line = self.lines.recv_timeout(LIMIT).expect("a message");
         let mut message: Value = serde_json::from_str(&line).expect(&line);
@@ -123,7 +123,7 @@ impl Client {
         Message::Chunk { session, chunk }
     }
 
-    /// Ends acpipe in order; nothing may be left.
+    /// Ends acpipe normally, and checks that no process is left.
     pub fn finish(mut self) {
         self.stdin = None;
         while self.lines.recv_timeout(LIMIT).is_ok() {}
@@ -133,7 +133,7 @@ impl Client {
         std::fs::remove_dir_all(&self.dir).unwrap();
     }
 
-    /// How many processes of this run there are.
+    /// Returns the number of processes of this run.
     pub fn alive(&self) -> usize {
         let wanted = format!("{MARK}={}", self.mark);
         let processes = std::fs::read_dir("/proc").unwrap().flatten();

@@ -1,4 +1,4 @@
-//! Many sessions at rest, and many that stream at once.
+//! Many idle sessions, and many that stream at once.
 
 use crate::client::{Client, Message};
 use crate::sample::{Sample, ticks};
@@ -30,7 +30,7 @@ pub fn gather(sessions: usize, streams: usize) {
     println!("{sessions} sessions at rest: {resting:?}; before: {before:?}; {each} KiB each");
     assert!(each < 64, "a session at rest holds {each} KiB");
 
-    // The disk may still be busy with what was begun in the first of these seconds.
+    // The disk may still be busy with earlier work in the first of these seconds.
     let rest = || {
         let before = ticks(client.pid());
         std::thread::sleep(Duration::from_secs(1));
@@ -43,13 +43,13 @@ pub fn gather(sessions: usize, streams: usize) {
     let alone = stream(&mut client, 1);
     let together = stream(&mut client, streams);
     println!("a stream alone: {alone:.1?}; {streams} at once: {together:.1?} for all");
-    // They share the processors; one after the other they would take as many times as long.
+    // The streams share the processors; run one after another they would take a multiple of the time.
     let in_turn = alone * u32::try_from(streams).unwrap();
     assert!(together < in_turn / 2, "{together:?} of {in_turn:?}");
     client.finish();
 }
 
-/// How long so many streams take at once; nothing of any may be missing.
+/// Runs so many streams at once and returns the time that they took; checks that none lost any text.
 fn stream(client: &mut Client, streams: usize) -> Duration {
     let since = Instant::now();
     let mut texts: HashMap<String, String> = HashMap::new();

@@ -1,4 +1,4 @@
-//! The long life: turns in many sessions at once, some cancelled, some broken off by a crash.
+//! A long run: turns in many sessions at once, some cancelled, some ended by a crash.
 
 use crate::Dice;
 use crate::client::{Client, Message};
@@ -7,23 +7,24 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-/// Turns that run at the same time.
+/// Number of turns that run at the same time.
 const AT_ONCE: usize = 50;
 
-/// How many prompts an agent takes before it crashes.
+/// Number of prompts that an agent takes before it crashes.
 const LIFE_OF_AN_AGENT: usize = 400;
 
-/// After how many turns a session's messages are cleared: what is known of a history grows with it.
+/// Number of turns after which a session's messages are cleared: the memory of a history grows with its
+/// length.
 const HISTORY: u32 = 10;
 
-/// What the agent says when it wants to be cancelled.
+/// Text with which the agent asks to be cancelled.
 const ENOUGH: &str = "enough! ";
 
 fn say(text: &str) -> Value {
     json!({"update": {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}})
 }
 
-/// An agent that says a lot, uses a tool, wants to be stopped now and then, and crashes in the end.
+/// Script of an agent that sends much text, uses a tool, sometimes asks to be cancelled, and finally crashes.
 fn script() -> Value {
     let mut dice = Dice(1);
     let tool = json!({"update": {"sessionUpdate": "tool_call", "toolCallId": "{id}", "title": "Look",
@@ -100,7 +101,7 @@ pub fn live(updates: usize, sessions: usize) {
             }
         }
         if dice.one_in(20_000) {
-            // The client does something else for a moment.
+            // The client pauses for a moment.
             std::thread::sleep(Duration::from_millis(300));
         }
         match client.next() {

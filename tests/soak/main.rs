@@ -1,7 +1,8 @@
-//! A long life, in short: many updates over many sessions, with cancels, crashes, restarts and a client that is
-//! sometimes slow; and many sessions at rest. Memory, descriptors and processes must not grow.
+//! A long run in short form: many updates over many sessions, with cancellations, crashes, restarts and a
+//! client that is sometimes slow; and many idle sessions. Memory, descriptors and processes must not grow.
 //!
-//! The short form runs with the other tests. The long one, whose figures stand in docs/internals/performance.md:
+//! The short form runs with the other tests. This is the long one, whose figures are in
+//! docs/internals/performance.md:
 //!
 //! ```sh
 //! UPDATES=1000000 SESSIONS=1000 cargo test --release --test soak -- --nocapture
@@ -20,17 +21,17 @@ mod crowd;
 mod life;
 mod sample;
 
-/// A size from the environment, or the one of the short form.
+/// Returns a size from the environment, or that of the short form.
 fn size(name: &str, short: usize) -> usize {
     let given = std::env::var(name).ok();
     given.map_or(short, |n| n.parse().expect("a number"))
 }
 
-/// The same numbers that look random, every time.
+/// Pseudorandom numbers, the same in every run.
 pub struct Dice(u64);
 
 impl Dice {
-    /// A number below `n`.
+    /// Returns a number below `n`.
     pub fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -39,7 +40,7 @@ impl Dice {
         (z ^ (z >> 31)) % n
     }
 
-    /// True once in `n` times.
+    /// Returns `true` once in `n` times.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }

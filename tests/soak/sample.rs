@@ -1,11 +1,11 @@
-//! What acpipe holds at a moment, and whether that grows.
+//! Samples of acpipe's resources, and the check that they do not grow.
 
 use std::fs;
 
-/// Memory, descriptors and processes at a moment.
+/// Memory, descriptors and processes at one moment.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample {
-    /// Resident, in KiB.
+    /// Resident memory in KiB.
     pub rss: usize,
     pub fds: usize,
     pub processes: usize,
@@ -21,7 +21,7 @@ impl Sample {
     }
 }
 
-/// A line of `/proc/<pid>/status` that is a size.
+/// Returns a size from `/proc/<pid>/status`.
 fn kib(pid: u32, name: &str) -> usize {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|l| l.strip_prefix(name)).unwrap();
@@ -29,7 +29,7 @@ fn kib(pid: u32, name: &str) -> usize {
     number.parse().unwrap()
 }
 
-/// The processor time that a process has used, in ticks.
+/// Returns the processor time that a process has used, in ticks.
 pub fn ticks(pid: u32) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let (_, rest) = stat.rsplit_once(") ").unwrap();
@@ -37,7 +37,7 @@ pub fn ticks(pid: u32) -> u64 {
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }
 
-/// What is held in the last quarter is hardly more than in the second: the first is for warming up.
+/// Checks that the last quarter holds hardly more than the second; the first is for warming up.
 pub fn assert_flat(samples: &[Sample]) {
     let quarter = samples.len() / 4;
     let early = &samples[quarter..2 * quarter];

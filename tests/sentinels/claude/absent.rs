@@ -1,4 +1,4 @@
-//! What of the CLI's frames need not be found, and why.
+//! Members of the CLI's frames that may be absent, with reasons.
 
 use crate::absent::{Absent, Lack, absent};
 
@@ -16,7 +16,7 @@ const LIFE: &str = "by it the answer to a prompt that was taken back is known";
 const HOOK: &str = "the question is refused with an error: acpipe registers no hooks";
 const NOT_OPEN: &str = "nothing is open when a session begins";
 
-/// What is left out on purpose.
+/// Members that are left out on purpose.
 pub const OMISSIONS: &[Absent] = &[
     absent("*.uuid", "*", Everything, BOOKS),
     absent("*.timestamp", "*", Everything, BOOKS),
