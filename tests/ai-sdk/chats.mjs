@@ -1,17 +1,17 @@
-// Uses a chat server as an app does, by the AI SDK's own AbstractChat.
+// Uses a chat server as an app does, with the AI SDK's AbstractChat.
 //
 // stdin: one JSON object a line, {"scenario", "profile": 7 | 6 | 5, "api": address of the server}.
-// stdout: one line each, what the scenario returned.
+// stdout: the result of each scenario, one line each.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { text } from 'node:stream/consumers';
 
 const SDKS = { 7: await import('ai7'), 6: await import('ai6'), 5: await import('ai5') };
 
-/** A wait that takes longer has hung. */
+/** Time after which a wait counts as hung. */
 const LIMIT = 30_000;
 
-/** What a UI framework keeps of a chat. */
+/** State of a chat, as a UI framework stores it. */
 class State {
   #status = 'ready';
   #messages = [];
@@ -56,7 +56,7 @@ const said = messages => messages.map(message => `${message.role}: ${textOf(mess
 const shows = words => state => state.messages.length > 0 && textOf(state.messages.at(-1)) === words;
 
 const SCENARIOS = {
-  /** Two chats, one of them opened again. */
+  /** Two chats, one of which is opened again. */
   async conversation(server) {
     const [one, two] = [open(server, randomUUID()), open(server, randomUUID())];
     await one.sendMessage({ text: 'a' });
@@ -71,7 +71,7 @@ const SCENARIOS = {
       refused: await Promise.all([
         ['application/json', { id: 'x', messages: [] }],
         ['application/json', { messages: one.messages }],
-        // What any page in the browser can send.
+        // A request that any page in the browser can send.
         ['text/plain', { id: 'x', messages: one.messages }],
       ].map(async ([type, body]) => {
         const headers = { 'content-type': type };
@@ -80,7 +80,7 @@ const SCENARIOS = {
     };
   },
 
-  /** A tab is closed while the answer runs, and another one goes on reading it. */
+  /** A tab is closed while the answer runs, and another tab resumes it. */
   async resume(server) {
     const id = randomUUID();
     const first = open(server, id);
@@ -98,7 +98,7 @@ const SCENARIOS = {
     await second.until(shows('a'));
     await first.stop();
     await sent;
-    // The agent goes on when it gets another session.
+    // The agent continues once it receives another session.
     await open(server, randomUUID()).sendMessage({ text: 'other' });
     await resumed;
     const third = open(server, id);
@@ -125,7 +125,7 @@ const SCENARIOS = {
     return { stopped, late, said: said(chat.messages), status: chat.status };
   },
 
-  /** A tool is approved, then refused, by buttons. */
+  /** The user approves a tool call, then refuses one. */
   async approval(server) {
     const sdk = SDKS[server.profile];
     const chat = open(server, randomUUID());
@@ -136,7 +136,7 @@ const SCENARIOS = {
       let approvalId;
       await chat.until(state => {
         const parts = state.messages.at(-1)?.parts ?? [];
-        // Majors 7 and 6 have a state for it; in 5 the data part tells.
+        // Majors 7 and 6 have a tool state for it; in 5 only the data part has it.
         const tool = parts.find(part => part.state === 'approval-requested');
         const data = parts.find(part => part.type === 'data-permission' && part.data.approved === undefined);
         approvalId = server.profile > 5 ? tool?.approval.id : data?.id;

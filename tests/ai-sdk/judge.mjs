@@ -1,15 +1,15 @@
-// Judges streams of UIMessageChunks with the AI SDK itself, many in one process.
+// Judges streams of UIMessageChunks with the AI SDK, many in one process.
 //
 // stdin: one JSON object a line: {"name", "profile": 7 | 6 | 5, "chunks": [...], "expectError"?: true}.
 // stdout: one line a stream, {"name", "profile", "ok", "problems", "message"}, then {"summary"}.
-// Exit status: 0 all streams are right, 1 some are not, 2 the input cannot be read.
+// Exit status: 0 if all streams are valid, 1 if some are not, 2 if the input cannot be read.
 import { createInterface } from 'node:readline';
 import { breaches } from './rules.mjs';
 
 const SDKS = { 7: await import('ai7'), 6: await import('ai6'), 5: await import('ai5') };
 
-// start-step, finish and the like do not publish the message: this part, taken off again, makes the
-// reader hand over its last state.
+// start-step, finish and similar chunks do not publish the message. This part makes the reader
+// publish its last state; it is removed afterwards.
 const LAST = { type: 'data-judge-last', data: null };
 
 const clip = text => (text.length > 300 ? `${text.slice(0, 300)}…` : text);
@@ -25,7 +25,7 @@ function streamOf(items) {
   });
 }
 
-/** The chunks as a client of the SDK's HTTP transport gets them. */
+/** Returns the chunks as a client of the SDK's HTTP transport receives them. */
 async function parse(sdk, chunks, problems) {
   const events = chunks.map(chunk => `data: ${JSON.stringify(chunk)}\n\n`).join('');
   const stream = streamOf([new TextEncoder().encode(events)]);
@@ -40,7 +40,7 @@ async function parse(sdk, chunks, problems) {
   return values;
 }
 
-/** Of a union's many complaints, those of the branch that was meant. */
+/** Returns the schema errors of the union's branch that matches the chunk's type. */
 function whyRefused(error, chunk) {
   let cause = error;
   while (cause?.cause && !cause.issues) cause = cause.cause;
@@ -51,7 +51,7 @@ function whyRefused(error, chunk) {
   return words(cause ?? error);
 }
 
-/** The message that the SDK's reader makes of them, as JSON. */
+/** Returns the message that the SDK's reader builds, as JSON. */
 async function read(sdk, chunks, expectError, problems) {
   const errors = [];
   let message;
@@ -75,8 +75,8 @@ async function read(sdk, chunks, expectError, problems) {
 }
 
 /**
- * The message as a client of 6 stores it. That major has no chunk for the answer to a request, and the client's own
- * answer may not be the one that counted: what became of the call says which it was (docs/reference/chunks.md).
+ * Returns the message as a client of 6 stores it. That major has no chunk for the answer to an approval request, and
+ * another answer than this client's may have decided: the result of the call shows it (docs/reference/chunks.md).
  */
 function answered(message) {
   const parts = message.parts.map(part => (part.approval
@@ -85,7 +85,7 @@ function answered(message) {
   return { ...message, parts };
 }
 
-/** A stored message must validate, hold nothing half open, and go back to a model. */
+/** Checks that a stored message validates, has no open parts, and converts to model messages. */
 async function store(sdk, message, problems) {
   const checked = await sdk.safeValidateUIMessages({ messages: [message] });
   if (!checked.success) {

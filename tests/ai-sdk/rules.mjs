@@ -1,10 +1,10 @@
-// What a stream must keep that the SDK's reader does not enforce: broken, it loses content, leaves a part
-// half open, makes a stored message invalid, or breaks clients on another release.
+// Rules of a stream that the SDK's reader does not enforce. A stream that breaks one loses content, leaves a part
+// open, makes a stored message invalid, or breaks clients with another release.
 
 const TOOL = 'toolCallId providerExecuted dynamic toolMetadata@6';
 const OPENING = `${TOOL} toolName title@6`;
 
-/** Every chunk's fields; `@6` names the first major that has the field or the chunk. */
+/** Fields of each chunk; `@6` names the first major that has the field or the chunk. */
 const FIELDS = fields({
   'start': 'messageId messageMetadata',
   'finish': 'finishReason messageMetadata',
@@ -38,10 +38,10 @@ const FIELDS = fields({
   'data-': 'id data transient',
 });
 
-/** The reasons that all majors know. */
+/** Finish reasons that all majors know. */
 const REASONS = ['stop', 'length', 'content-filter', 'tool-calls', 'error', 'other'];
 
-/** Fields that are there even where they hold nothing. */
+/** Fields that are present even if they are null. */
 const NULLABLE = ['input', 'output', 'data'];
 
 function fields(table) {
@@ -55,7 +55,7 @@ function fields(table) {
 
 const isObject = value => value !== null && typeof value === 'object' && !Array.isArray(value);
 
-/** The rules that a message's chunks break, for clients of this major of the SDK. */
+/** Returns the rules that a message's chunks break, for clients of this major of the SDK. */
 export function breaches(chunks, major) {
   const found = [];
   const state = { step: 0, open: new Set(), tools: new Map(), questions: new Map(), end: undefined };
@@ -149,7 +149,7 @@ function tool(chunk, major, state, tell) {
     call = { step: state.step, name: chunk.toolName };
     state.tools.set(chunk.toolCallId, call);
   }
-  // In 6 no chunk holds the answer: what follows says what it was.
+  // In 6 no chunk contains the answer: the following chunks show it.
   const refused = call.asked && major > 6 && call.answer !== true;
   if (opening || type === 'tool-output-available' || type === 'tool-output-error') {
     if (chunk.dynamic !== true || chunk.providerExecuted !== true) tell('dynamic and providerExecuted are missing');

@@ -1,14 +1,14 @@
-// Reads streams with the AI SDK's own DefaultChatTransport and compares their bytes with what the SDK would send.
+// Reads streams with the AI SDK's DefaultChatTransport and compares their bytes with those that the SDK would send.
 //
-// stdin: one JSON object a line, {"name", "profile": 7 | 6 | 5} and either {"sse": what came from a run}
+// stdin: one JSON object a line, {"name", "profile": 7 | 6 | 5} and either {"sse": output of a run}
 // or {"api": address of a server, "prompt"}.
-// stdout: one line each, {"name", "problems", "text": [a text part each], "tools": [a state each], "errors"}.
+// stdout: one line for each, {"name", "problems", "text": [text of each part], "tools": [state of each], "errors"}.
 import { randomUUID } from 'node:crypto';
 import { text } from 'node:stream/consumers';
 
 const SDKS = { 7: await import('ai7'), 6: await import('ai6'), 5: await import('ai5') };
 
-/** A server that takes longer has hung. */
+/** Time after which a server counts as hung. */
 const LIMIT = 30_000;
 
 const DONE = 'data: [DONE]\n\n';
@@ -24,7 +24,7 @@ function streamOf(items) {
   });
 }
 
-/** Pieces as a network may make them: of no regard for lines and characters. */
+/** Cuts the text into pieces as a network does, without regard to lines and characters. */
 function pieces(text, size = 7) {
   const bytes = new TextEncoder().encode(text);
   return Array.from({ length: Math.ceil(bytes.length / size) }, (_, n) => bytes.slice(n * size, (n + 1) * size));
@@ -36,13 +36,13 @@ const sorted = value => {
   return Object.fromEntries(Object.keys(value).sort().map(key => [key, sorted(value[key])]));
 };
 
-/** The same bytes, but for the order and spacing within the JSON: the SDK's schema puts keys in its own order. */
+/** Sorts the keys of the JSON and removes its spacing: the SDK's schema changes the order of keys. */
 const canonical = sse => {
   const chunk = line => (/^data: \{[^]*\}$/.test(line) ? `data: ${JSON.stringify(sorted(JSON.parse(line.slice(6))))}` : line);
   return sse.split('\n').map(chunk).join('\n');
 };
 
-/** What the SDK itself sends for these chunks. */
+/** Returns the SDK's response for these chunks. */
 function response(sdk, chunks) {
   return sdk.createUIMessageStreamResponse({ stream: streamOf(chunks) });
 }
@@ -54,7 +54,7 @@ function whereTheyPart(ours, theirs) {
   return `at ${at}: ${show(ours)} where the SDK writes ${show(theirs)}`;
 }
 
-/** The bytes that came must be those that the SDK writes for what its transport read. */
+/** Checks that the received bytes are those that the SDK writes for the chunks that its transport read. */
 async function compare(sdk, sse, chunks, problems) {
   if (!`\n\n${sse}`.endsWith(`\n\n${DONE}`)) problems.push('end: the last event is not [DONE]');
   const theirs = canonical(await response(sdk, chunks).text());
@@ -68,7 +68,7 @@ async function compare(sdk, sse, chunks, problems) {
   if (sse !== again) problems.push(`bytes: ${whereTheyPart(sse, again)}`);
 }
 
-/** The message that the SDK's reader makes of them, and the errors that it reports. */
+/** Returns the message that the SDK's reader builds, and the errors that it reports. */
 async function show(sdk, chunks) {
   const errors = [];
   let message;

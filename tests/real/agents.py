@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The real agents: pinned packages, command lines, and what each needs to talk to the mock model.
+"""The real agents: pinned packages, command lines, and the settings with which each uses the mock model.
 
     agents.py [NAME...]     installs them (default: all) with npm and pip under ACPIPE_AGENTS_DIR
 
-An install that fails is named, and stops no other; the exit status is 1 then.
+A failed installation is reported and does not stop the others; the exit status is then 1.
 """
 import json
 import os
@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(os.environ.get("ACPIPE_AGENTS_DIR") or Path.home() / ".cache" / "acpipe-agents")
 PLATFORM = "linux-arm64" if platform.machine() == "aarch64" else "linux-x64"
 
-QUIET = {   # telemetry, updates and other traffic off; root is no danger in a sandbox
+QUIET = {   # telemetry, updates and other traffic off; running as root is safe in a sandbox
     "DO_NOT_TRACK": "1", "DISABLE_TELEMETRY": "1", "DISABLE_ERROR_REPORTING": "1", "DISABLE_AUTOUPDATER": "1",
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "IS_SANDBOX": "1",
     "OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_SHARE": "1",
@@ -27,7 +27,7 @@ QUIET = {   # telemetry, updates and other traffic off; root is no danger in a s
 
 
 class Package:
-    """One pinned npm package in a folder of its own."""
+    """A pinned npm package in a separate folder."""
 
     def __init__(self, name, version):
         self.name, self.version = name, version
@@ -52,7 +52,7 @@ class Package:
 
 
 class PythonPackage(Package):
-    """One pinned package of PyPI in a virtual environment of its own."""
+    """A pinned PyPI package in a separate virtual environment."""
 
     def __init__(self, name, version, extra="", sources=()):
         super().__init__(name, version)
@@ -77,7 +77,7 @@ class PythonPackage(Package):
 
 
 def newer_python():
-    """Path of a Python 3.12 or 3.13: one that all agents of PyPI support."""
+    """Returns the path of a Python 3.12 or 3.13, which all agents of PyPI support."""
     pyenv = sorted((Path.home() / ".pyenv" / "versions").glob("3.1[23].*/bin/python3"), reverse=True)
     found = [*map(shutil.which, ("python3.13", "python3.12")), *pyenv]
     for python in filter(None, (sys.executable, *found)):
@@ -93,12 +93,12 @@ NODE_BIN = NODE.modules / NODE.name / "bin"
 
 class Agent:
     needs = ()          # further packages
-    env = {}            # how it finds the model: name -> value, {url} and {home} filled in
+    env = {}            # variables that name the model: name -> value, {url} and {home} filled in
     files = {}          # configuration under HOME: path -> text, {url} filled in
-    memory = ()         # where under HOME it keeps its sessions
-    base = {}           # of acpipe's own environment: how it finds the agent
+    memory = ()         # folders under HOME that hold its sessions
+    base = {}           # additions to acpipe's own environment, to find the agent
     asks = True         # requests permission before it runs a command
-    outputs = True      # reports what a command wrote
+    outputs = True      # reports the output of commands
     fails = (401, 529)  # statuses of the model that it does not retry for minutes
 
     def packages(self):
@@ -108,11 +108,11 @@ class Agent:
         raise NotImplementedError
 
     def words(self):
-        """The end of the command line of `acpipe run`, which names it."""
+        """Returns the end of the command line of `acpipe run`, which names the agent."""
         return ["--", *map(str, self.command())]
 
     def named(self):
-        """The params of agent/connect that name it."""
+        """Returns the params of agent/connect that name the agent."""
         command, *args = map(str, self.command())
         return {"command": command, "args": args}
 
@@ -125,13 +125,13 @@ class Agent:
             (home / path).write_text(text.replace("{url}", url))
 
     def wire_model(self, chosen):
-        """The model's name in a request after the choice of a list entry, or None when the agent does not show it."""
+        """Returns the model's name in a request after this entry was chosen, or None if the agent does not show it."""
 
     def ripen(self):
-        """Waits until a session that was just made can be brought back: at once, with most."""
+        """Waits until a new session can be restored; with most agents that is at once."""
 
     def forget(self, home):
-        """Its sessions go, its settings stay. True when there was something to forget."""
+        """Deletes its sessions and keeps its settings. Returns True if there was a session to delete."""
         found = [path for pattern in self.memory for path in home.glob(pattern)]
         for path in found:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -139,7 +139,7 @@ class Agent:
 
 
 class Claude(Agent):
-    """The CLI itself, in its own protocol; acpipe looks for it."""
+    """The CLI in its own protocol; acpipe finds it."""
     package = Package("@anthropic-ai/claude-code", "2.1.330")
     env = {"ANTHROPIC_BASE_URL": "{url}", "ANTHROPIC_API_KEY": "fake", "CLAUDE_CONFIG_DIR": "{home}/.claude",
            "CLAUDE_CODE_MAX_RETRIES": "1"}     # else an error takes three minutes
@@ -154,7 +154,7 @@ class Claude(Agent):
 
 
 class ClaudeAcp(Agent):
-    """The same by the adapter, which brings a CLI of its own."""
+    """Claude Code through the adapter, which includes a CLI."""
     package = Package("@agentclientprotocol/claude-agent-acp", "0.100.0")
     needs = (NODE,)
     env, memory = Claude.env, Claude.memory
@@ -227,12 +227,12 @@ class Gemini(Agent):
         return [NODE_BIN / "node", script, "--acp", "--model", "gemini-2.5-flash"]
 
     def ripen(self):
-        """It files a session under the minute: loaded in the minute it was made in, its file is begun anew first."""
+        """It names the file of a session after the minute. A load in the minute of its creation would empty that file."""
         time.sleep(60 - time.time() % 60)
 
 
 class CodexAcp(Codex):
-    """The adapter of the protocol's own project, which starts `codex app-server`."""
+    """The adapter of the ACP project, which starts `codex app-server`."""
     package = Package("@agentclientprotocol/codex-acp", "2.6.0")
     needs = (NODE,)
     env = {**Codex.env, "MODEL_PROVIDER": "mock", "NO_BROWSER": "1", "INITIAL_AGENT_MODE": "read-only"}
@@ -313,7 +313,7 @@ alias = "mock-2"
 
 
 class Pi(Agent):
-    """The adapter is a package of its own."""
+    """The adapter is a separate package."""
     asks = False
     package = Package("pi-acp", "0.0.34")
     agent = Package("@earendil-works/pi-coding-agent", "0.87.1")

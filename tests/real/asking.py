@@ -1,4 +1,4 @@
-"""What an agent may do: the client is asked, a rule denies, "always" is chosen, a question is withdrawn."""
+"""Permissions: the client decides, a rule denies, "always" is chosen, a request is cancelled."""
 import json
 import time
 
@@ -10,7 +10,7 @@ ALLOW, ALWAYS, REFUSE = ("allow_once", "allow_always"), ("allow_always", "allow_
 
 
 class Asked(Life):
-    """A client that answers what it is asked."""
+    """A client that answers requests of acpipe."""
     words = ("--permissions", "ask")
     capabilities = {"permissions": True, "questions": True}
 
@@ -43,7 +43,7 @@ class Asked(Life):
         return found and {"outcome": {"outcome": "selected", "optionId": found[0]}}
 
     def turn(self, prompt):
-        """The chunks of one prompt; its summary is `self.summary`."""
+        """Returns the chunks of one prompt, and sets `self.summary`."""
         start = time.monotonic()
         chunks = list(self.prompt(prompt))
         self.trial.seconds = time.monotonic() - start
@@ -51,7 +51,7 @@ class Asked(Life):
 
 
 def decided(chunks):
-    """Who decided each question, and how: the last that is told of it."""
+    """Returns the last report of each permission request: who decided it, and how."""
     last = {c["id"]: c["data"] for c in chunks if c["type"] == "data-permission"}
     return [(data.get("by"), data.get("approved")) for data in last.values()]
 
@@ -86,7 +86,7 @@ def refused(trial):
 
 
 def always(trial):
-    """The second time the agent may ask again: what "always" means is its own affair."""
+    """The agent may ask again at the second prompt: it decides what "always" means."""
     life = Asked(trial, ALWAYS)
     life.turn("run bash")
     trial.expect("the command ran", ran(trial), True)
@@ -103,7 +103,7 @@ def always(trial):
 
 
 def by_rule(trial):
-    """Everything is approved but for what a rule denies; the policy reads what the agent says of its call."""
+    """A rule denies one command, everything else is approved; the policy reads the agent's description of the call."""
     config = trial.job.home / "config.toml"
     config.write_text('[permissions]\ndefault = "approve"\n\n[[permissions.rules]]\nname = "no-proof"\n'
                       'effect = "deny"\ncommand = ["touch *"]\n')
@@ -123,7 +123,7 @@ def by_rule(trial):
 
 
 def withdrawn(trial):
-    """The client does not answer but cancels: nothing hangs."""
+    """The client cancels the turn without an answer: nothing hangs."""
     life = Asked(trial)
     number = life.send("session/prompt", {"sessionId": "default", "message": "run bash"})
     while not life.asked:
@@ -145,7 +145,7 @@ def withdrawn(trial):
 
 
 def question(trial):
-    """The user answers: the agent hears it."""
+    """The user answers an elicitation, and the agent receives the answer."""
     label = QUESTION["options"][0]["label"]
 
     def answer(asked):

@@ -1,4 +1,4 @@
-"""What is asked of every agent, and what has to come of it, whichever way acpipe is used."""
+"""Prompts for every agent and the expected results, the same for `run` and `serve`."""
 import re
 
 from mock_model import DONE, HELLO, OUTPUT
@@ -8,13 +8,13 @@ GRACE = 10      # seconds: acpipe gives an agent 2 to leave by itself, 3 more af
 
 
 class Turn:
-    """What one prompt through one acpipe process gave."""
+    """Result of one prompt through one acpipe process."""
 
     def __init__(self):
         self.chunks = []            # AI SDK UIMessageChunks in order
-        self.summary = None         # of the turn, where this way gives one
-        self.notes = []             # what broke the contract on the way
-        self.outputs = True         # the agent reports what a command wrote
+        self.summary = None         # of the turn, if this client returns one
+        self.notes = []             # violations of the protocol
+        self.outputs = True         # the agent reports the output of commands
         self.asks = True            # the agent requests permission before it runs a command
         self.proof = False          # the shell command really ran: its file is there
         self.ended = None           # seconds from the start of acpipe to the last chunk
@@ -42,18 +42,18 @@ class Turn:
         return {"abort": "cancelled", "error": f"error: {last.get('errorText')}"}.get(last.get("type"), "no end")
 
     def ours(self):
-        """Those left behind that acpipe could reach: the others left the agent's process group."""
+        """Returns the processes left that acpipe could reach: the others left the agent's process group."""
         return [process for process in self.left if process.group in self.groups]
 
 
-# ---- the verdicts: each yields what is wrong
+# ---- the verdicts: each yields the faults
 
 def with_a_call(turn):
     return [chunk for chunk in turn.chunks if "toolCallId" in chunk]
 
 
 def sound(turn):
-    """Of every turn that comes to its end, whichever it is."""
+    """Checks every turn that ends, however it ends."""
     kinds = [chunk.get("type") for chunk in turn.chunks]
     if kinds and kinds[0] != "start":
         yield f"first chunk {kinds[0]}"
@@ -72,7 +72,7 @@ def sound(turn):
 
 
 def clean(turn):
-    """Of every acpipe process."""
+    """Checks every acpipe process."""
     yield from turn.notes
     if turn.ours():
         yield f"{len(turn.ours())} left behind in the agent's group"
@@ -117,7 +117,7 @@ def ran_the_tool(turn):
 
 
 def was_refused(turn):
-    if turn.end not in ("stop", "cancelled"):       # agents differ: some go on, some end the turn
+    if turn.end not in ("stop", "cancelled"):       # agents differ: some continue, some end the turn
         yield f"ended {turn.end}"
     if turn.proof:
         yield "THE COMMAND RAN"
@@ -125,7 +125,7 @@ def was_refused(turn):
         yield "not refused once"
     if not turn.of("tool-output-denied"):
         yield "no tool-output-denied"
-    if turn.code != 0 and (turn.code, turn.end) != (1, "cancelled"):      # nobody asked for that cancel: a failure
+    if turn.code != 0 and (turn.code, turn.end) != (1, "cancelled"):      # a cancel that was not requested is a failure
         yield f"exit code {turn.code}"
 
 
@@ -141,7 +141,7 @@ def was_cancelled(turn):
 
 
 def was_left(turn):
-    """The turn was still open; its stream may stop anywhere."""
+    """Checks a turn that was cut off; its stream may stop anywhere."""
     if turn.cancelled is None:
         yield f"ended {turn.end} before the end was asked for"
     elif turn.code is not None and turn.exited - turn.cancelled > GRACE:
@@ -155,13 +155,13 @@ def lasted(seconds):
 class Case:
     def __init__(self, name, prompt, verdict, seconds, permissions="approve", cancel_when=None, abrupt=False):
         self.name, self.prompt, self.permissions = name, prompt, permissions
-        self.cancel_when = cancel_when      # the moment, by what the turn shows so far
-        self.abrupt = abrupt                # then not a cancel but the end: SIGINT twice, or end of input
+        self.cancel_when = cancel_when      # the moment, which depends on the chunks so far
+        self.abrupt = abrupt                # at that moment no cancel but SIGINT twice, or end of input
         self.verdict = verdict
-        self.seconds = seconds              # which duration the table shows
+        self.seconds = seconds              # the duration that the table shows
 
     def not_offered(self, agent):
-        """Returns why the case does not apply to this agent, or None."""
+        """Returns the reason why the case does not apply to this agent, or None."""
         return NEVER_ASKS if self.permissions == "deny" and not agent.asks else None
 
     def faults(self, turn):

@@ -1,5 +1,5 @@
-"""Where agents differ: permission requests that hide the command, failures that look like success, modes and models, and
-sessions that are closed and opened again at once."""
+"""Differences between agents: permission requests that hide the command, failures that look like success, modes and
+models, and sessions that are closed and opened again at once."""
 import subprocess
 import time
 

@@ -1,4 +1,4 @@
-"""The two ways to use acpipe, `run` and `serve`: one prompt each, seen from outside as a Turn."""
+"""Clients for `acpipe run` and `acpipe serve`: one prompt each, recorded as a Turn."""
 import contextlib
 import json
 import signal
@@ -14,13 +14,13 @@ from cases import GRACE, Turn
 from mock_model import PROOF
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
-import drive        # the client for newcomers is the one that is put to the proof here
+import drive        # this also tests the example's client
 
 LIMIT = 180      # seconds for one acpipe process
 
 
 class Job:
-    """One case with one agent: where it runs and with what."""
+    """One case with one agent: its directories, variables and model."""
 
     def __init__(self, acpipe, agent, case, model, home, log):
         self.acpipe, self.agent, self.case, self.model = acpipe, agent, case, model
@@ -36,8 +36,8 @@ class Job:
 
 
 class Watch:
-    """A running acpipe and the processes around it. A thread of its own looks around, calls for the cancel when the
-    moment has come, and ends what takes too long."""
+    """A running acpipe and the processes around it. A separate thread watches them, requests the cancel at the right
+    moment, and ends what takes too long."""
 
     def __init__(self, job):
         self.job, self.turn, self.start = job, Turn(), time.monotonic()
@@ -67,7 +67,7 @@ class Watch:
         self.turn.ended = self.clock()
 
     def left(self):
-        """Whether acpipe was told to end in the middle of the turn, which then may end anyhow."""
+        """Returns whether acpipe was asked to exit during the turn, which then may end in any way."""
         return self.job.case.abrupt and self.turn.cancelled is not None
 
     def _look_around(self):
@@ -78,21 +78,21 @@ class Watch:
             if when and turn.cancelled is None and when(turn):
                 turn.cancelled = self.clock()
                 self.write_down("in", "cancel")
-                with contextlib.suppress(OSError, ValueError):      # acpipe is gone: the verdict will say so
+                with contextlib.suppress(OSError, ValueError):      # acpipe has exited: the verdict reports it
                     self.cancel()
             if self.clock() > LIMIT:
                 turn.notes.append(f"no end after {LIMIT} s")
                 return self.child.kill()
 
     def finish(self):
-        """Waits for the exit and counts what is left."""
+        """Waits for the exit and counts the processes left."""
         turn = self.turn
         if turn.ended is None:
             turn.ended = self.clock()
         try:
             turn.code = self.child.wait(GRACE + 5)
             turn.exited = self.clock()
-            time.sleep(0.1)         # the kernel buries the killed in its own time
+            time.sleep(0.1)         # the kernel needs time to remove killed processes
             turn.left = sandbox.processes()
             time.sleep(1 if turn.left else 0)
             there = {process.pid for process in sandbox.processes()}
@@ -107,7 +107,7 @@ class Watch:
 
 
 def run(job):
-    """`acpipe run`: chunks on stdout, or for the hello case the summary; SIGINT cancels, the second one kills."""
+    """`acpipe run`: chunks on stdout, or for the hello case the summary. SIGINT cancels, a second SIGINT kills."""
     summary = job.case.name == "hello"
     variables = [word for name, value in job.variables.items() for word in ("--env", f"{name}={value}")]
     watch = Watch(job)
@@ -119,7 +119,7 @@ def run(job):
     def stop():
         child.send_signal(signal.SIGINT)
         if job.case.abrupt:
-            time.sleep(0.005)       # two at once would count as one
+            time.sleep(0.005)       # two signals at once would count as one
             child.send_signal(signal.SIGINT)
 
     watch.begin(child, stop)
@@ -142,7 +142,7 @@ def run(job):
 
 
 class Watched(drive.Acpipe):
-    """The example's client; what passes through it is written down and judged."""
+    """The example's client, with its messages logged and checked."""
 
     def __init__(self, watch, *options):
         super().__init__(*options, program=watch.job.acpipe, **watch.place)
@@ -167,7 +167,7 @@ class Watched(drive.Acpipe):
 
 
 def serve(job):
-    """`acpipe serve` by examples/drive.py; ended by shutdown, in the exit cases by end of input."""
+    """`acpipe serve` with examples/drive.py; ended by shutdown, in the exit cases by end of input."""
     watch = Watch(job)
     acpipe, turn = Watched(watch, "--permissions", job.case.permissions), watch.turn
 

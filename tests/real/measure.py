@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Claude Code with and without an adapter, offline: what stands between an app and the CLI, and what it costs.
+"""Costs of the processes between an app and the Claude Code CLI, with and without an adapter, offline.
 
-acpipe by the CLI's own protocol, and acpipe with claude-agent-acp, both with the same CLI, in turns.
+acpipe with the CLI's own protocol alternates with acpipe and claude-agent-acp; both use the same CLI.
 """
 import argparse
 import os
@@ -48,15 +48,15 @@ def memory(pid, which):
 
 
 def cpu(pid):
-    """User and system time so far, in ms."""
+    """Returns the user and system time so far, in ms."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) * 1000 / TICKS
 
 
 class Tree:
-    """acpipe, what it started, and among that the CLI. Tools are not used, so that is all there is.
+    """acpipe and the processes that it started, among them the CLI. No tools are used, so there are no other processes.
 
-    The adapter starts the CLI a second time, for a moment, to ask who is signed in: that is waited for.
+    The adapter briefly starts a second CLI, to find out who is signed in: this waits until that has exited.
     """
 
     def __init__(self, model):
@@ -74,7 +74,7 @@ class Tree:
 
 
 def prompt(acpipe, text):
-    """Milliseconds to the first words and to the end."""
+    """Returns the milliseconds to the first text and to the end."""
     start, first, count = time.monotonic(), None, 0
     for chunk in acpipe.prompt(text):
         if chunk["type"] == "text-delta":
@@ -86,7 +86,7 @@ def prompt(acpipe, text):
 
 
 def sample(program, agent, more, model, url, home):
-    """One acpipe, from its start to its end."""
+    """Measures one acpipe, from its start to its exit."""
     cwd = home / "work"
     for path in (cwd, home / "tmp"):
         path.mkdir()
@@ -135,7 +135,7 @@ def main():
     url = model.stderr.readline().decode().strip()
     load = os.getloadavg()[0]
     samples = {way: [] for way in WAYS}
-    for number in range(chosen.rounds + 1):         # the first of each warms the page cache and is left out
+    for number in range(chosen.rounds + 1):         # the first round warms the page cache and is left out
         for way, (agent, more) in WAYS.items():
             with tempfile.TemporaryDirectory(prefix="acpipe-measure-") as home:
                 found = sample(chosen.acpipe, agent, more, model.pid, url, Path(home))

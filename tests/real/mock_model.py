@@ -1,23 +1,23 @@
 #!/usr/bin/env python3
-"""A model on loopback that answers by script, in the four dialects agents speak.
+"""A model on loopback that answers by script, in the four API dialects that agents use.
 
     mock_model.py [PORT]        default 8500; Ctrl-C ends it
 
-The last user message chooses the answer, by a line that is nothing but a keyword:
+The last user message chooses the answer, with a line that holds only a keyword:
 
     say hello      a text in four pieces
-    run bash       one call of the agent's own shell tool; a text once its result is back
-    run forever    the same with a command that never ends
+    run bash       one call of the agent's shell tool; a text after its result
+    run forever    like `run bash`, with a command that never ends
     slow           a text of 120 pieces in 30 seconds
-    think          a thought in three pieces, then a text (Anthropic's, as all that follows)
-    delegate       one subagent in the foreground, which is asked to say hello
-    run aside      the shell tool in the background; its end, told by the agent, gets a slow text
-    ask me         a question to the user, by the agent's own tool
+    think          a thought in three pieces, then a text (Anthropic only, as all below)
+    delegate       one subagent in the foreground, with the prompt `say hello`
+    run aside      the shell tool in the background; a slow text when the agent reports its end
+    ask me         a question to the user, by the agent's tool
     fail 401 …     an error with that status
     big 2000       a text of that many pieces
 
-A request that offers no tools is the agent's own side business (titles, routing) and gets a word or the JSON it wants.
-Marks (zebra-1, zebra-2 …) have no answer of their own: which of them a request holds tells what its agent remembers.
+A request without tools belongs to no turn (titles, routing) and gets one word, or JSON of the requested schema.
+Marks (zebra-1, zebra-2 …) choose no answer: the marks in a request show what its agent remembers.
 """
 import json
 import re
@@ -28,8 +28,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 HELLO = "Hello, world! ✓"
 DONE = "The tool is done."
-PROOF = "ran.txt"       # the file a shell command leaves in the agent's working directory
-OUTPUT = "42"           # what it writes; the command does not contain it
+PROOF = "ran.txt"       # the file that a shell command writes to the agent's working directory
+OUTPUT = "42"           # output of the command, which does not contain this text
 COMMANDS = {"run bash": f"expr 40 + 2 && touch {PROOF}", "run forever": f"touch {PROOF} && tail -f /dev/null"}
 THOUGHT, ASIDE = "Two and two, is that four?", "The background is done. "
 SIGNATURE = "c2lnbmVk"
@@ -43,7 +43,7 @@ MARK = re.compile(r"zebra-(\d)")
 KEYWORD = re.compile(r"^\W*(say hello|run bash|run forever|slow|think|delegate|run aside|ask me|fail \d+|big \d+)\W*$", re.M)
 
 
-# ---- what is asked, what is answered: the same in every dialect
+# ---- requests and answers, in all dialects
 
 class Ask:
     def __init__(self, text, tools, answered, schema=None):
@@ -72,7 +72,7 @@ class Thought(Text):
 
 
 class Failure:
-    """In place of an answer."""
+    """An HTTP error in place of an answer."""
 
     def __init__(self, status):
         self.status, kind = status, KINDS.get(status, "api_error")
@@ -85,7 +85,7 @@ class Call:
 
 
 def script(ask):
-    """The blocks of the answer."""
+    """Returns the blocks of the answer."""
     if ask.schema:
         return [Text(json.dumps(example(ask.schema)))]
     if not ask.tools:
@@ -122,7 +122,7 @@ def script(ask):
 
 
 def shell(tools, command):
-    """A call of whichever shell tool is offered, its arguments fitted to that tool's schema."""
+    """Returns a call of the offered shell tool, with arguments that fit its schema."""
     name = next((name for name in SHELLS if name in tools), None)
     if not name:
         return Text(f"No shell tool among {sorted(tools)}.")
@@ -139,7 +139,7 @@ def shell(tools, command):
 
 
 def example(schema):
-    """The smallest value a JSON schema allows."""
+    """Returns the smallest value that a JSON schema allows."""
     if schema.get("enum"):
         return schema["enum"][0]
     kind = schema.get("type", "string")
@@ -169,7 +169,7 @@ class Anthropic:
         user = last(body["messages"], lambda message: message["role"] == "user").get("content", "")
         parts = [part for part in user if isinstance(part, dict)]
         results = [at for at, part in enumerate(parts) if part["type"] == "tool_result"]
-        # Where a turn was broken off after a tool, the next prompt stands beside its result.
+        # If a turn was cut off after a tool, the next prompt is in the same message as its result.
         answered = bool(results) and not KEYWORD.search(text_of(parts[results[-1] + 1:]))
         tools = {tool["name"]: tool.get("input_schema", {}) for tool in body.get("tools", [])}
         return Ask(text_of(user), tools, answered, body.get("output_config", {}).get("format", {}).get("schema"))
@@ -259,7 +259,7 @@ class Responses:
         user = last(items, lambda item: item.get("role") == "user")
         # Codex may put a note for the model after a tool's result.
         end = last(items, lambda item: item.get("role") not in ("developer", "system"))
-        # Codex names a session by a request with a schema, while the next turn may run already.
+        # Codex creates the name of a session with a request that has a schema, possibly during the next turn.
         schema = body.get("text", {}).get("format", {}).get("schema")
         return Ask(text_of(user.get("content")), tools, end.get("type", "").endswith("_output"), schema)
 
@@ -375,14 +375,14 @@ class MockModel(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_port}"
         self.requests, self.log, self.lock = 0, log, threading.Lock()
         self.asked = None           # the model's name in it
-        self.heard = set()          # the marks in the last request that was no side business
+        self.heard = set()          # the marks in the last request that belongs to a turn
 
     def start(self):
         threading.Thread(target=self.serve_forever, daemon=True).start()
         return self
 
     def record(self, path, ask, blocks, marks, name):
-        """Keyword, marks and tool names only: what else the agent sent is its vendor's prompt and stays out of logs."""
+        """Logs only keyword, marks and tool names: all else is the vendor's prompt and stays out of logs."""
         with self.lock:
             self.requests += 1
             if ask.tools and not ask.schema:
@@ -393,7 +393,7 @@ class MockModel(ThreadingHTTPServer):
                                   "marks": sorted(marks), "tools": sorted(ask.tools), "answer": answer}), file=self.log, flush=True)
 
     def handle_error(self, request, client_address):
-        if not isinstance(sys.exc_info()[1], ConnectionError):      # a cancelled agent hangs up: that is no news
+        if not isinstance(sys.exc_info()[1], ConnectionError):      # normal: a cancelled agent hangs up
             super().handle_error(request, client_address)
 
 

@@ -1,4 +1,4 @@
-"""What the Claude Code CLI does in its own protocol: one fresh home a case, one session or two, by `acpipe serve`."""
+"""The Claude Code CLI in its own protocol: one fresh home for each case, one or two sessions, with `acpipe serve`."""
 import shutil
 import time
 
@@ -10,21 +10,21 @@ UNAVAILABLE = "The AI service is temporarily unavailable. Please try again in a 
 
 
 def live(trial, **options):
-    """acpipe with a live session."""
+    """Returns an acpipe with a live session."""
     life = Life(trial, **options)
     life.ensure()
     return life
 
 
 def asked(life, message, **more):
-    """One prompt: its chunks and its summary, after whose contract was looked at."""
+    """Sends a prompt and returns its chunks and its summary, which are checked."""
     before = len(life.chunks)
     life.send("session/prompt", {"sessionId": "default", "message": message, **more})
     return until_answered(life, before)
 
 
 def until_answered(life, before, number=None):
-    """Reads on until the newest prompt is answered; the chunks of its own turn, and its summary."""
+    """Reads until the newest prompt is answered. Returns the chunks of its turn, and its summary."""
     while "result" not in (message := life.read()) or "turnId" not in message["result"]:
         if "error" in message:
             raise ValueError(f"prompt: {message['error']}")
@@ -35,7 +35,7 @@ def until_answered(life, before, number=None):
 
 
 def judge(trial, chunks, summary):
-    # The text of a turn that failed is its error, which no chunk of text holds.
+    # The text of a failed turn is its error, which is not in the text chunks.
     trial.chunks, trial.summary = chunks, None if summary and summary["isError"] else summary
     trial.notes += sound(trial)
     trial.chunks, trial.summary = [], None
@@ -107,7 +107,7 @@ def subagent(trial):
 
 
 def next_unprompted(life, before, known):
-    """Waits for a chunk of a turn that nobody prompted."""
+    """Waits for a chunk of a background turn, and returns the turn's id."""
     while not (new := [p for p in life.chunks[before:] if p["turnId"] not in (None, *known)]):
         life.read()
     return new[0]["turnId"]
@@ -130,7 +130,7 @@ def background(trial):
 
 
 def queued(trial):
-    """A prompt in a turn waits for its own; so does one that meets the end of a background task."""
+    """A prompt that arrives during a turn waits for a turn of its own, also during the turn of a background task."""
     life = live(trial)
     first = life.send("session/prompt", {"sessionId": "default", "message": "run aside"})
     second = life.send("session/prompt", {"sessionId": "default", "message": "say hello"})
@@ -156,7 +156,7 @@ def queued(trial):
 
 
 def question(trial):
-    """Nobody is there to answer: the agent is told so, and goes on."""
+    """No user is there to answer: the agent is informed and continues."""
     life = live(trial)
     chunks, summary = asked(life, "ask me")
     fine(trial, summary, DONE)
@@ -187,7 +187,7 @@ def two_sessions(trial):
 
 
 def wiped(trial):
-    """acpipe forgets everything: its list shows the agent's own sessions, and one is adopted."""
+    """acpipe's data is deleted: its list shows the agent's own sessions, and one of them is adopted."""
     life, messages = two_turns(trial)
     own = life.call("session/get", {"sessionId": "default"})["agentSessionId"]
     life.end()

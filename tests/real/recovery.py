@@ -1,4 +1,4 @@
-"""Sessions that outlive acpipe: one session, one home, two acpipe processes or two agents after each other."""
+"""Restored sessions: one session, one home, two acpipe processes or two agents in succession."""
 import contextlib
 import json
 import subprocess
@@ -12,12 +12,12 @@ from faces import LIMIT, drive
 from mock_model import HELLO
 
 VARIABLE = {"ACPIPE_REAL": "changed"}
-LATE = 1        # seconds: what an agent repeats may come after its answer
+LATE = 1        # seconds: an agent may replay after its response
 NOT_OFFERED = "the agent does not offer it"
 
 
 class Trial(Turn):
-    """What came of one case, over all its acpipe processes; `notes` are its faults."""
+    """Result of one case, over all its acpipe processes; `notes` are its faults."""
 
     def __init__(self, job):
         super().__init__()
@@ -26,12 +26,12 @@ class Trial(Turn):
         self.stderr = Path(f"{job.log}.stderr") if job.log else job.home / "stderr"
         self.errors = open(self.stderr, "wb")
         self.receipt, self.seconds = None, 0
-        self.missing = None             # what the agent does not offer, by agent/status
-        self.words = []                 # further ones for the cell
+        self.missing = None             # strategy that the agent does not offer, by agent/status
+        self.words = []                 # further text for the cell
         self.orphans = set()            # agents whose acpipe was killed
 
     def said(self):
-        """Returns all that acpipe wrote to stderr so far."""
+        """Returns everything that acpipe wrote to stderr so far."""
         return self.stderr.read_text(errors="replace")
 
     def expect(self, what, found, wanted):
@@ -52,7 +52,7 @@ class Trial(Turn):
         self.stayed += [process for process in left if process.pid in there]
 
     def judge(self, receipt, can, memory_lost=False):
-        """The receipt of `auto`: the best way that is offered, and what was passed over on the way to it."""
+        """Checks the receipt of `auto`: the best strategy that is offered, and the reasons why better ones were skipped."""
         self.receipt = receipt
         offered = [rung for rung in ("resume", "load") if can[rung]]
         rung = "new" if memory_lost or not offered else offered[0]
@@ -68,7 +68,7 @@ class Trial(Turn):
 
 
 class Life(drive.Acpipe):
-    """One acpipe process of a trial, its agent connected."""
+    """One acpipe process of a trial, with a connected agent."""
 
     words = ("--permissions", "approve")
     capabilities = {}
@@ -80,7 +80,7 @@ class Life(drive.Acpipe):
                          stderr=trial.errors)
         self.trial, self.chunks, self.seq = trial, [], None
         self.answers = {}               # request id -> response
-        self.watchdog = threading.Timer(LIMIT + 60, self.child.kill)      # a session may have to ripen
+        self.watchdog = threading.Timer(LIMIT + 60, self.child.kill)      # some agents make a session wait, see `ripen`
         self.watchdog.start()
         trial.groups.add(self.child.pid)
         self.call("initialize", {"protocolVersion": 1, "clientInfo": {"name": "acpipe-real", "version": "1"},
@@ -91,7 +91,7 @@ class Life(drive.Acpipe):
         self.agents()
 
     def agents(self):
-        """The processes of the agent: one for all sessions, or one for each."""
+        """Returns the agent processes: one for all sessions, or one for each."""
         found = [process for process in sandbox.processes() if process.parent == self.child.pid]
         self.trial.groups |= {process.group for process in found}
         return found
@@ -114,7 +114,7 @@ class Life(drive.Acpipe):
         return message
 
     def ensure(self, **wish):
-        """The receipt."""
+        """Ensures the session and returns the receipt."""
         start = time.monotonic()
         receipt = self.call("session/ensure", wish)["recovery"]
         self.trial.seconds = time.monotonic() - start
@@ -124,7 +124,7 @@ class Life(drive.Acpipe):
         return self.call("message/list")["messages"]
 
     def say(self, number, remembers=()):
-        """A prompt of its own mark. The agent shall tell the model the marks it remembers with it."""
+        """Sends a prompt with a new mark. The agent must send the model this mark and all marks that it remembers."""
         self.trial.job.model.heard = set()
         before = len(self.chunks)
         # Some agents add a prefix to prompts in some modes, so the keyword has a line of its own.
@@ -144,7 +144,7 @@ class Life(drive.Acpipe):
             self.trial.notes.append(f"chunks of another turn: {foreign}")
 
     def quiet(self):
-        """Nothing was shown so far, and nothing is while the agent may still be repeating."""
+        """Checks that no chunks arrived, and that none arrive while the agent may still be replaying."""
         time.sleep(LATE)
         self.call("agent/status")
         shown = [params["chunk"]["type"] for params in self.chunks if params["turnId"]]
@@ -152,7 +152,7 @@ class Life(drive.Acpipe):
             self.trial.notes.append(f"live chunks of the replay: {shown}")
 
     def end(self):
-        """In order, by shutdown."""
+        """Ends acpipe normally, by shutdown."""
         self.agents()
         self.call("shutdown")
         code = self.close()
@@ -161,7 +161,7 @@ class Life(drive.Acpipe):
         self.trial.count_left()
 
     def crash(self):
-        """acpipe alone is killed. Its agents shall notice it by themselves, at the end of their stdin."""
+        """Kills acpipe alone. Its agents must notice that themselves, by the end of their stdin."""
         self.agents()
         self.child.kill()
         self.child.wait()
@@ -185,7 +185,7 @@ def two_turns(trial):
 
 
 def again(trial, messages, strategy="auto", lost=False):
-    """A new acpipe brings the session back, for a third turn."""
+    """A new acpipe restores the session for a third turn."""
     if not lost:
         trial.job.agent.ripen()
     life = Life(trial)
@@ -245,7 +245,7 @@ def unknown_id(trial):
 
 
 def shown(variables):
-    """The variables as agent/getEnvironment shows them: no values of keys."""
+    """Returns the variables as agent/getEnvironment shows them, without values of keys."""
     return {name: "[redacted]" if name.endswith("_KEY") else value for name, value in variables.items()}
 
 
@@ -293,7 +293,7 @@ def run_once(trial, prompt, *options, output="chunks"):
 
 
 def run_on(trial):
-    """Two `acpipe run`, the second one with --continue."""
+    """Runs `acpipe run` twice, the second time with --continue."""
     job = trial.job
     for number, more, marks in ((1, [], [1]), (2, ["--continue"], [1, 2])):
         if more:
@@ -316,7 +316,7 @@ class Recovery:
         self.name, self.steps = name, steps
 
     def not_offered(self, agent):
-        """Returns why the case does not apply to this agent, or None."""
+        """Returns the reason why the case does not apply to this agent, or None."""
 
     def faults(self, trial):
         ours = trial.ours()

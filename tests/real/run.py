@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Real agents through acpipe, offline: every agent in every case, by `acpipe run` and by `acpipe serve`."""
+"""Tests real agents through acpipe, offline: every agent in every case, with `acpipe run` and `acpipe serve`."""
 import argparse
 import json
 import os
@@ -41,7 +41,7 @@ def options():
                         help=f"one of {', '.join(NAMES)}; likewise")
     parser.add_argument("--jobs", type=int, default=1, metavar="N",
                         help="agents at a time; more than 1 makes the times in the cells longer")
-    parser.add_argument("--rows", type=Path, help=argparse.SUPPRESS)       # where a job writes the rows of its agent
+    parser.add_argument("--rows", type=Path, help=argparse.SUPPRESS)       # file to which a job writes the rows of its agent
     parser.add_argument("--keep-logs", type=Path, metavar="DIR", help="frames and stderr of every case")
     chosen = parser.parse_args()
     chosen.acpipe = chosen.acpipe.resolve()
@@ -55,13 +55,13 @@ def options():
 
 
 def play(acpipe, agent, face, case, model, log):
-    """One cell, in a fresh home."""
+    """Plays one cell, in a fresh home."""
     with tempfile.TemporaryDirectory(prefix="acpipe-real-") as home:
         return face(Job(acpipe, agent, case, model, Path(home), log))
 
 
 def left_behind(case, turn):
-    """`cancel in tool: 1 (tail; left the agent's group; gone a second later)`, or nothing."""
+    """Yields lines such as `cancel in tool: 1 (tail; left the agent's group; gone a second later)`."""
     theirs = [process for process in turn.left if process not in turn.ours()]
     for whose, found in (("acpipe's fault", turn.ours()), ("left the agent's group", theirs)):
         if found:
@@ -70,7 +70,7 @@ def left_behind(case, turn):
 
 
 def row(name, face, cases, chosen, model):
-    """The table's row of one agent, and whether all was well."""
+    """Returns the row of one agent, and whether all its cells are good."""
     agent, cells, left, good = agents.AGENTS[name], [], [], True
     if name in chosen.missing:
         return f"| {name} | not installed |{' – |' * (len(cases) + 1)}", False
@@ -107,7 +107,7 @@ def play_rows(chosen, names):
 
 
 def play_jobs(chosen, names):
-    """Like `play_rows`, with several agents at a time, each in a process and a sandbox of its own."""
+    """Like `play_rows`, with several agents at a time, each in a separate process and sandbox."""
     rows, good = {}, True
     with tempfile.TemporaryDirectory(prefix="acpipe-rows-") as folder, ThreadPoolExecutor(chosen.jobs) as pool:
         def play_agent(name):

@@ -1,4 +1,4 @@
-"""A place without a network: a Linux namespace in which only loopback exists and we are process 1."""
+"""A sandbox without a network: a Linux namespace with only loopback, in which this program is process 1."""
 import fcntl
 import os
 import shutil
@@ -13,7 +13,7 @@ INSIDE = "ACPIPE_REAL_INSIDE"
 
 
 def enter():
-    """Starts this program again inside; returns only there."""
+    """Starts this program again inside the sandbox, and returns only there."""
     if os.environ.get(INSIDE) and os.getpid() == 1:
         loopback_up()
         return refuse_network()
@@ -33,7 +33,7 @@ def loopback_up():
 
 
 def refuse_network():
-    """Ends the program where anything but loopback is visible. Called before every start of an agent."""
+    """Exits if any network interface but loopback is visible. Called before every start of an agent."""
     lines = Path("/proc/self/net/dev").read_text().splitlines()[2:]
     others = {line.split(":")[0].strip() for line in lines} - {"lo"}
     if others or not os.environ.get(INSIDE) or os.getpid() != 1:
@@ -51,7 +51,7 @@ class Process:
 
 
 def processes():
-    """All live processes of the sandbox but ourselves."""
+    """Returns all live processes of the sandbox, except this one."""
     found = []
     for entry in os.listdir("/proc"):
         if entry.isdigit() and entry != "1":
@@ -63,7 +63,7 @@ def processes():
 
 
 def sweep():
-    """Kills whatever is left, and reaps what fell to process 1."""
+    """Kills all processes left, and reaps those that process 1 inherited."""
     for _ in range(100):
         left = processes()
         for process in left:
