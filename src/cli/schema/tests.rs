@@ -1,5 +1,7 @@
 //! Tests that the committed schemas match the types and suit code generators.
 
+mod reference;
+
 use super::*;
 use std::collections::BTreeSet;
 use std::path::Path;
