@@ -38,11 +38,11 @@ pub const fn absent(
 use Lack::{Everything, Message};
 
 const STATE: &str = "session state: `data-session` is transient, not part of the message";
-const ROUTED: &str = "names the session, which clients know by their own id";
-const PASSING: &str = "said to the user in passing: `data-notice` is transient";
-const ENDED: &str = "what has ended does not begin again: a word that says so stands in `toolMetadata.acp.other.status`";
-const REFUSED: &str =
-    "the question is refused with an error: there is no call that it could be about";
+const ROUTED: &str = "the agent's id of the session; clients use their own";
+const PASSING: &str = "`data-notice` is transient, not part of the message";
+const ENDED: &str =
+    "a call that has ended does not begin again: the value is in `toolMetadata.acp.other.status`";
+const REFUSED: &str = "the request is refused with an error: it names no call";
 
 /// Fields that are left out on purpose.
 pub const OMISSIONS: &[Absent] = &[

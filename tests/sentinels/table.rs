@@ -10,27 +10,34 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 const HEAD: &str = "\
+# Fields
+
+This page lists where you find each field of ACP, and each member of the Claude Code CLI's frames, in the
+[chunks](chunks.md) of a turn and in the message that readers build from them.
+
+It is generated: `UPDATE_FIELDS=1 cargo test --test sentinels`. The test walks the types of the ACP schema (and the
+draft kinds), puts a marked value into every field, sends each in every situation, and looks for the value in the chunks
+and in the message. A field that is not found fails the test, unless the list of omissions has it; then the note has
+the reason.
+
+- **field** is `<update>.<path>`. `[diff]` is the type of an item, `[]` any item, `.*` everything below, unchanged;
+  `params(…)` are the fields beside the update. *unknown* stands for fields that the schema does not have.
+- **chunks** and **message** have `<type of the chunk or part>.<path>`, without the indices of lists. `same` means that
+  the message has the value at the same place as the chunks.
+- **note** has the differences in other situations. Unknown values of an enumeration, and values of another type than the
+  schema's, are at the same place, unless the note states otherwise. Tools are shown as completed at their first
+  appearance. Between turns the places are the same, in a [background message](chunks.md#between-turns), and session
+  state is in `session/state`.
+
 # Where every field of ACP is found
-
-Written by `UPDATE_FIELDS=1 cargo test --test sentinels`; do not edit. The test walks the types of the ACP schema
-(and the shapes of its draft kinds), puts a sentinel into every field, says each in every situation, and looks
-where it stands in the chunks and in the message that they build. What is not found fails the test, unless it is
-left out on purpose; then the note says why.
-
-A field is `<update>.<path>`; `[diff]` is the kind of an item, `[]` any item, `.*` all that is below, as it came;
-`params(…)` are the fields beside the update. A place is `<type of the chunk or part>.<path>`, without the indices
-of lists. *Unknown fields* are those that the schema does not have. Words outside of a closed list, and values of
-another type than the schema's, stand where the others stand, if nothing else is said. Tools are shown completed
-at first sight; the note tells where other situations differ. Between turns the places are the same in a message
-of their own, and session state is told by `session/state`.
 ";
 
 const FRAMES_HEAD: &str = "
 # Where every member of the Claude Code CLI's frames is found
 
-From the frames in `tests/sentinels/claude/frames.json`: those of a table of what the CLI 2.1.330 writes, each with
-all members that were seen in it and one that was not. Each is said in a turn, and looked for as above; what is in
-no chunk may be in the turn's summary. Words by which a frame is of its kind (`type`, `subtype`, `role`) have no row.
+The frames are those of `tests/sentinels/claude/frames.json`: what the CLI 2.1.330 writes, each with all members that
+were observed and one that was not. Each is sent in a turn. A member that is in no chunk can be in the turn's summary.
+Members that only name the kind of a frame (`type`, `subtype`, `role`) have no row.
 ";
 
 /// Returns the whole document: ACP, then the frames of the Claude Code CLI.

@@ -5,16 +5,16 @@ use crate::absent::{Absent, Lack, absent};
 use Lack::{Everything, Message};
 
 const BOOKS: &str =
-    "bookkeeping: ids of frames, requests and prompts, times and places in the stream";
-const OTHERS: &str = "`message_start` and `message_delta` tell it, of subagents their task and the result of their call";
-const RESULT: &str = "the result of the turn tells it";
-const KIND: &str = "the kind of the chunk tells it";
+    "bookkeeping: ids of frames, requests and prompts, times, positions in the stream";
+const OTHERS: &str = "known from `message_start` and `message_delta`; of subagents from their task and the result of their call";
+const RESULT: &str = "in the result of the turn";
+const KIND: &str = "known from the type of the chunk";
 const STATE: &str = "session state: `data-session` is transient, not part of the message";
-const PASSING: &str = "worth showing only while it lasts: transient, not part of the message";
-const REPEATED: &str = "our own words, repeated";
-const LIFE: &str = "by it the answer to a prompt that was taken back is known";
-const HOOK: &str = "the question is refused with an error: acpipe registers no hooks";
-const NOT_OPEN: &str = "nothing is open when a session begins";
+const PASSING: &str = "of temporary interest: transient, not part of the message";
+const REPEATED: &str = "repeats what acpipe sent";
+const LIFE: &str = "identifies the answer to a prompt that was cancelled";
+const HOOK: &str = "the request is refused with an error: acpipe registers no hooks";
+const NOT_OPEN: &str = "empty when a session begins";
 
 /// Members that are left out on purpose.
 pub const OMISSIONS: &[Absent] = &[
@@ -53,7 +53,7 @@ pub const OMISSIONS: &[Absent] = &[
         "assistant[a command of the CLI].local_command_source",
         "*",
         Everything,
-        "its text, once more",
+        "repeats its text",
     ),
     absent("assistant[an error].*", "*", Everything, RESULT),
     absent("user[tool_result*].is_error", "*", Everything, KIND),
@@ -65,7 +65,7 @@ pub const OMISSIONS: &[Absent] = &[
         "system[init].slash_commands[]",
         "*",
         Everything,
-        "the answer to `initialize` told the commands",
+        "the commands are known from the answer to `initialize`",
     ),
     absent("system[init].*", "*", Message, STATE),
     absent("system[status].permissionMode", "*", Message, STATE),

@@ -101,7 +101,7 @@ const SIZES: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "limits",
-        "at most 256, more fail",
+        "at most 256, of",
         "cli/rpc/reads.rs",
         "256",
     ),
@@ -113,7 +113,7 @@ const SIZES: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "limits",
-        "of a session | 256 |",
+        "of a session | 256; none",
         "core/client_requests.rs",
         "256",
     ),
