@@ -99,12 +99,7 @@ const SIZES: &[(&str, &str, &str, &str)] = &[
         "shell/output.rs",
         "256 * 1024",
     ),
-    (
-        "limits",
-        "at most 256, of",
-        "cli/rpc/reads.rs",
-        "256",
-    ),
+    ("limits", "at most 256, of", "cli/rpc/reads.rs", "256"),
     (
         "limits",
         "client does not read | 1024 |",

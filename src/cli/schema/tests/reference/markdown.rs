@@ -37,7 +37,11 @@ impl<'a> Types<'a> {
     /// The table of fields of a result, a notification or another type.
     pub fn fields(&self, name: &str) -> String {
         self.table(name, ["field", "present"], |field| {
-            if field.required { "always" } else { "optional" }.to_owned()
+            match (field.required, field.schema.get("default")) {
+                (true, _) => "always".to_owned(),
+                (_, None | Some(Value::Null)) => "optional".to_owned(),
+                (_, Some(default)) => format!("optional, default `{default}`"),
+            }
         })
     }
 

@@ -44,6 +44,13 @@ fn block(kind: &str, name: &str, bundle: &Value) -> String {
         "result" if bundle["x-requests"].get(name).is_some() => types.parameters(top("result")),
         "result" => types.fields(top("result")),
         "methods" => summaries(name),
+        "index" => {
+            let types = message_types(bundle);
+            let links = types
+                .iter()
+                .map(|name| format!("[{name}](types.md#{})", anchor(name)));
+            links.collect::<Vec<_>>().join(" ·\n") + "\n"
+        }
         "types" => types.sections(&message_types(bundle), "##"),
         "chunks" => {
             let mut chunks = types.reachable(["Chunk"]);
