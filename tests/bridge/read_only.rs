@@ -164,8 +164,8 @@ fn policies() -> Vec<(&'static str, Policy)> {
     };
     let plain = "[permissions]\ndefault = \"deny\"\n[[permissions.rules]]\neffect = \"allow\"\ncommand = \"<read-only>\"\n";
     vec![
-        ("reviewing", example("Reviewing, and nothing but reading")),
-        ("unattended", example("A run without anybody to ask")),
+        ("reviewing", example("Read-only review")),
+        ("unattended", example("Unattended runs")),
         ("plain", policy_of(plain, None).unwrap()),
         (
             "list",
