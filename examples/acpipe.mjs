@@ -1,4 +1,4 @@
-// A client of `acpipe serve` as a module: calls, notifications, and the requests of acpipe. Node 20+, no dependencies.
+// A client module for `acpipe serve`: calls, notifications, and requests from acpipe. Node 20+, no dependencies.
 //
 //   const acpipe = new Acpipe(['--permissions', 'ask']);
 //   acpipe.on('session/chunk', ({ sessionId, turnId, seq, chunk }) => …);
@@ -12,10 +12,10 @@ export class Acpipe extends EventEmitter {
   #lastId = 0;
   #rest = '';
 
-  /** Starts acpipe with these arguments of `acpipe serve`. It ends when this process ends: its stdin closes then. */
+  /** Starts `acpipe serve` with these arguments. acpipe exits when this process exits, because its stdin closes. */
   constructor(args = []) {
     super();
-    // A process group of its own (detached), so that Ctrl-C in a terminal reaches this process alone.
+    // A process group of its own (detached): Ctrl-C in a terminal reaches this process only.
     this.child = spawn('acpipe', ['serve', ...args], { stdio: ['pipe', 'pipe', 'inherit'], detached: true });
     this.child.on('error', (error) => this.#end(error)).on('close', () => this.#end(new Error('acpipe has exited')));
     this.child.stdin.on('error', () => {}); // 'close' follows
@@ -27,7 +27,7 @@ export class Acpipe extends EventEmitter {
     });
   }
 
-  /** Calls a method. Calls need not wait for each other. An error has a `kind` (docs/reference/errors.md). */
+  /** Calls a method. Calls may overlap. An error has a `kind` (docs/reference/errors.md). */
   call(method, params = {}) {
     return new Promise((resolve, reject) => {
       this.#calls.set(++this.#lastId, { resolve, reject });
@@ -35,7 +35,7 @@ export class Acpipe extends EventEmitter {
     });
   }
 
-  /** Answers a request of acpipe. */
+  /** Responds to a request from acpipe. */
   answer(id, result) {
     this.#send({ id, result });
   }

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Two prompts in one session, and how their chunks feed a UI. Node 20+, no dependencies.
+// Two prompts in one session, and how their chunks build what a UI shows. Node 20+, no dependencies.
 //
 //   node examples/chat.mjs                     the built-in demo agent answers
 //   node examples/chat.mjs opencode acp        an agent of your own
@@ -12,15 +12,15 @@
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 
-const calls = new Map(); // id of a request → who waits for its answer
-const turns = new Map(); // id of a turn → the stream that takes its chunks
+const calls = new Map(); // id of a request → its promise
+const turns = new Map(); // id of a turn → the stream that receives its chunks
 
-// In a process group of its own (detached), so that Ctrl-C is ours alone. It ends when we do: its stdin closes.
+// A process group of its own (detached): Ctrl-C reaches this program only. acpipe exits with it, as its stdin closes.
 const child = spawn('acpipe', ['serve'], { stdio: ['pipe', 'pipe', 'inherit'], detached: true });
 const lost = (why) => calls.forEach(({ reject }) => reject(why));
-child.on('error', lost).on('close', () => lost(new Error('acpipe ended')));
+child.on('error', lost).on('close', () => lost(new Error('acpipe has exited')));
 child.stdin.on('error', lost);
-process.stdout.on('error', () => process.exit(1)); // nobody reads us any more, as with | head -1
+process.stdout.on('error', () => process.exit(1)); // the reader of stdout has exited, as in | head -1
 
 let rest = '';
 child.stdout.setEncoding('utf8').on('data', (text) => {
@@ -31,7 +31,7 @@ child.stdout.setEncoding('utf8').on('data', (text) => {
 
 function receive({ id, method, params, result, error }) {
   if (method === 'session/chunk') turns.get(params.turnId)?.enqueue(params.chunk);
-  if (method) return; // there are also agent/state, session/state and session/activity
+  if (method) return; // agent/state, session/state and session/activity are ignored
   if (error) calls.get(id)?.reject(Object.assign(new Error(error.message), error.data)); // data.kind is for programs
   else calls.get(id)?.resolve(result);
   calls.delete(id);
@@ -45,7 +45,7 @@ function call(method, params = {}) {
   });
 }
 
-/** One turn, as a stream of AI SDK chunks. Who stops reading cancels it. */
+/** Runs one turn; returns a stream of AI SDK chunks. A reader that stops cancels the turn. */
 function prompt(message, sessionId = 'default') {
   const turnId = randomUUID();
   const done = (end) => turns.delete(turnId) && end();
@@ -64,7 +64,7 @@ function prompt(message, sessionId = 'default') {
   });
 }
 
-/** What a UI keeps of a message: its parts, in order of appearance. A chunk begins a part or changes one. */
+/** Applies a chunk to the parts of a message, in order of appearance: it begins a part or changes one. */
 function apply(parts, chunk) {
   const { type, id, toolCallId: call } = chunk;
   if (type === 'text-start') parts.set(id, { type: 'text', text: '' });
@@ -78,7 +78,7 @@ function apply(parts, chunk) {
 
 try {
   const [command, ...args] = process.argv.slice(2);
-  // Calls need not wait for each other: acpipe opens the session when the agent is ready.
+  // Calls are sent at once: acpipe opens the session when the agent is ready.
   await Promise.all([
     call('initialize', { protocolVersion: 1, clientInfo: { name: 'chat.mjs' } }),
     call('agent/connect', command ? { command, args } : {}),
@@ -88,7 +88,7 @@ try {
     console.log(`\n> ${question}\n`);
     const parts = new Map();
     for await (const chunk of prompt(question)) {
-      apply(parts, chunk); // a UI would show its parts anew; a terminal adds what is new
+      apply(parts, chunk); // a UI would render all parts again; a terminal prints the new text
       if (chunk.type === 'text-delta') process.stdout.write(chunk.delta);
       if (chunk.type === 'text-end') process.stdout.write('\n');
     }

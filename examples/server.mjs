@@ -3,18 +3,18 @@
 // Node 20+, no dependencies. In the app, let /api/chat (the default of useChat) lead to the address it prints.
 //
 //   node examples/server.mjs                                              the built-in demo agent answers
-//   PORT=3001 node examples/server.mjs --permissions ask -- opencode acp  the user approves its tools
+//   PORT=3001 node examples/server.mjs --permissions ask -- opencode acp  the user approves tool calls
 //   node examples/server.mjs --chunk-profile 6                            for ai@6; 5 for ai@5
 //
-// Arguments are those of `acpipe serve`. Every chat is a session of its own, stored under the chat's id.
+// Arguments are those of `acpipe serve`. Each chat is a session, stored under the chat's id.
 //
 //   POST /api/chat                {id, messages, trigger}             prompts the agent, streams its answer
-//   GET  /api/chat/ID/stream                                          the answer that runs, from its beginning; or 204
-//   GET  /api/chat/ID/messages                                        the stored messages, for a chat that is opened again
-//   POST /api/chat/ID/stop                                            cancels the answer that runs
+//   GET  /api/chat/ID/stream                                          the running answer, from its beginning; or 204
+//   GET  /api/chat/ID/messages                                        the stored messages, for a reopened chat
+//   POST /api/chat/ID/stop                                            cancels the running answer
 //   POST /api/chat/ID/approval    {approvalId, approved, reason?}     answers a tool-approval-request or data-permission
 //
-// A browser that leaves stops nothing: it can come back (`useChat({ resume: true })`). Its stop button calls `stop()`
+// A browser that disconnects stops nothing: it can resume (`useChat({ resume: true })`). Its stop button calls `stop()`
 // and posts to /stop. docs/reference/chunks.md#approvals-in-a-client has the component that posts to /approval.
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
@@ -26,13 +26,13 @@ const HEADERS = {
   'cache-control': 'no-cache',
   connection: 'keep-alive',
   'x-vercel-ai-ui-message-stream': 'v1',
-  'x-accel-buffering': 'no', // nginx would hold the stream back
+  'x-accel-buffering': 'no', // else nginx buffers the stream
 };
-const MOST_UNREAD = 16 * 1024 * 1024; // bytes that wait for one browser
+const MOST_UNREAD = 16 * 1024 * 1024; // bytes queued for one browser
 const STATUS = { invalidParams: 400, sessionNotFound: 404, busy: 409, sessionLocked: 409, overloaded: 503 };
 
-const turns = new Map(); // chat → its turn that runs: { turnId, before, readers }
-const questions = new Map(); // question → the request of acpipe that asks it
+const turns = new Map(); // chat → its running turn: { turnId, before, readers }
+const questions = new Map(); // question → the request from acpipe
 
 const acpipe = new Acpipe(process.argv.slice(2));
 acpipe.on('end', ({ message }) => {
@@ -41,7 +41,7 @@ acpipe.on('end', ({ message }) => {
 });
 acpipe.on('session/chunk', ({ sessionId, turnId, seq, chunk }) => {
   const turn = turns.get(sessionId);
-  if (turn?.turnId !== turnId) return; // what the agent does unasked is in /messages
+  if (turn?.turnId !== turnId) return; // output outside of a turn is in /messages
   turn.before ??= seq - 1;
   for (const reader of turn.readers) reader.chunk(seq, chunk);
 });
@@ -50,10 +50,10 @@ acpipe.on('$/cancelRequest', ({ id }) => {
   for (const [questionId, asked] of questions) if (asked.id === id) questions.delete(questionId);
 });
 
-/** A browser that reads an answer as server-sent events. */
+/** A browser that receives an answer as server-sent events. */
 class Reader {
   #response;
-  #held; // live chunks that wait until the stored chunks before them are sent
+  #held; // live chunks, queued until the stored chunks before them are sent
   #end; // how the turn ended meanwhile
 
   constructor(response, { catchesUp = false } = {}) {
@@ -77,7 +77,7 @@ class Reader {
     }
   }
 
-  /** Sends the stored chunks of a turn, then the live ones that came meanwhile. */
+  /** Sends the stored chunks of a turn, then the live ones received meanwhile. */
   async catchUp(sessionId, { turnId, before }) {
     let last = before;
     for (let afterSeq = before; afterSeq !== null; ) {
@@ -108,15 +108,15 @@ const refusal = (kind, message) => Object.assign(new Error(message), { kind });
 
 async function prompt({ id: sessionId, messages, trigger }, response) {
   if (typeof sessionId !== 'string' || !messages?.length) throw refusal('invalidParams', 'id and messages are needed');
-  if (turns.has(sessionId)) throw refusal('busy', 'this chat already has an answer that runs');
+  if (turns.has(sessionId)) throw refusal('busy', 'this chat already has a running answer');
   const message = messages.at(-1);
-  // With the message's own id a request that is sent twice prompts the agent once, and gets the same answer.
+  // The message's id as turn id: a request that is sent twice prompts the agent once and gets the same answer.
   const turnId = trigger === 'submit-message' ? message.id : randomUUID();
   const turn = { turnId, before: undefined, readers: new Set([new Reader(response)]) };
   turns.set(sessionId, turn);
   let failure;
   try {
-    await acpipe.call('agent/connect'); // answered at once where the agent runs
+    await acpipe.call('agent/connect'); // responds at once if the agent runs
     await acpipe.call('session/ensure', { sessionId });
     await acpipe.call('session/prompt', { sessionId, turnId, message });
   } catch (error) {
@@ -159,9 +159,9 @@ async function messages(sessionId) {
       page = await acpipe.call('message/list', { sessionId, after: all.at(-1)?.id });
     }
   } catch (error) {
-    if (error.kind !== 'sessionNotFound') throw error; // nothing was said in this chat
+    if (error.kind !== 'sessionNotFound') throw error; // the chat has no messages yet
   }
-  // The answer that runs comes whole with /stream.
+  // /stream sends the whole running answer.
   if (turns.has(sessionId) && all.at(-1)?.role === 'assistant') all.pop();
   return all;
 }
@@ -171,7 +171,7 @@ async function serve(request, response) {
   const [, chat, action = 'prompt'] = pathname.match(/^\/api\/chat(?:\/([^/]+)\/([a-z]+))?$/) ?? [];
   const sessionId = chat && decodeURIComponent(chat);
   const reply = (value) => response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
-  // A page of another site can post text, but JSON only if this server allowed it: the agent acts on what it reads.
+  // A page of another site can post text, but not JSON without permission of this server. Agents act on what is posted.
   const isJson = request.headers['content-type']?.startsWith('application/json');
   switch (`${request.method} ${action}`) {
     case 'GET stream':

@@ -32,6 +32,7 @@ mod client_answers;
 mod content;
 mod demands;
 mod depth;
+mod docs;
 mod endless;
 mod environment;
 mod errors;

@@ -1,0 +1,9 @@
+//! The documentation: links lead somewhere, commands and exchanges work as written, the recording is current.
+
+mod commands;
+mod exchanges;
+mod links;
+mod markdown;
+mod place;
+mod recording;
+mod tables;
