@@ -7,3 +7,4 @@ mod markdown;
 mod place;
 mod recording;
 mod tables;
+mod terminal;

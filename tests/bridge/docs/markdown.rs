@@ -67,11 +67,10 @@ impl Page {
             let level = line.len() - text.len();
             if (1..=6).contains(&level) && text.starts_with(' ') {
                 let anchor = slug(text.trim());
-                let taken = |a: &&String| **a == anchor;
-                let next = |n: usize| format!("{anchor}-{n}");
-                let same = anchors.iter().filter(taken).count();
-                let more = (1..).take_while(|n| anchors.contains(&next(*n))).count();
-                anchors.push(if same == 0 { anchor } else { next(more + 1) });
+                // A second heading of one text gets a number.
+                let numbered = (1..100).map(|n| format!("{anchor}-{n}"));
+                let mut candidates = std::iter::once(anchor.clone()).chain(numbered);
+                anchors.extend(candidates.find(|anchor| !anchors.contains(anchor)));
             }
             for mark in ["<a id=\"", "<a name=\""] {
                 if let Some((_, rest)) = line.split_once(mark) {
