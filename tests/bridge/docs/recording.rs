@@ -109,23 +109,25 @@ fn the_recording_is_sound_and_on_the_front_page() {
 
 #[test]
 fn the_recording_shows_what_acpipe_prints_today() {
-    let mut record = Command::new("python3");
-    record
-        .arg(root().join("docs/recording/record.py"))
-        .args(["--check", "--acpipe", ACPIPE])
-        .stdin(Stdio::null());
-    match record.output() {
-        Ok(done) => assert!(
-            done.status.success(),
-            "{}",
-            String::from_utf8_lossy(&done.stderr)
-        ),
-        // Past the capture of the test runner.
-        Err(error) => {
-            let _ = writeln!(
-                std::io::stderr(),
-                "SKIPPED: the recording is not compared: python3: {error}"
-            );
+    // On a busy machine acpipe may print what it waits for, so a difference counts if it appears three times.
+    for last in [false, false, true] {
+        let mut record = Command::new("python3");
+        record
+            .arg(root().join("docs/recording/record.py"))
+            .args(["--check", "--acpipe", ACPIPE])
+            .stdin(Stdio::null());
+        match record.output() {
+            Ok(done) if done.status.success() => return,
+            Ok(done) if last => panic!("{}", String::from_utf8_lossy(&done.stderr)),
+            Ok(_) => {}
+            // Past the capture of the test runner.
+            Err(error) => {
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "SKIPPED: the recording is not compared: python3: {error}"
+                );
+                return;
+            }
         }
     }
 }
