@@ -79,10 +79,10 @@ fn run(place: &Place, program: &str, args: &[&str]) -> Output {
     output.unwrap()
 }
 
-/// What went wrong on a page, and how many blocks ran.
-fn play(page: &Page) -> (usize, String) {
+/// Plays a page: how many blocks ran, how many did not, and what went wrong.
+fn play(page: &Page) -> (usize, usize, String) {
     let place = Place::new();
-    let (mut ran, mut wrong) = (0, String::new());
+    let (mut ran, mut skipped, mut wrong) = (0, 0, String::new());
     for block in &page.blocks {
         let at = format!("{}:{}", page.path, block.line);
         let (code, output) = match kind(page, block) {
@@ -90,6 +90,7 @@ fn play(page: &Page) -> (usize, String) {
             Some(Kind::Skipped { reason }) => {
                 // Past the capture of the test runner.
                 let _ = writeln!(std::io::stderr(), "not run: {at}: {reason}");
+                skipped += 1;
                 continue;
             }
             Some(Kind::Python) if !needs("python3", &at) => continue,
@@ -114,7 +115,7 @@ fn play(page: &Page) -> (usize, String) {
         }
     }
     wrong.extend(place.world.leak());
-    (ran, wrong)
+    (ran, skipped, wrong)
 }
 
 #[test]
@@ -122,14 +123,18 @@ fn commands_run_as_written() {
     let pages: Vec<Page> = pages().into_iter().filter(is_for_users).collect();
     let runs = |page: &&Page| page.blocks.iter().any(|block| kind(page, block).is_some());
     let pages = pages.iter().filter(runs);
-    let outcomes: Vec<(usize, String)> = thread::scope(|scope| {
+    let outcomes: Vec<(usize, usize, String)> = thread::scope(|scope| {
         let threads: Vec<_> = pages.map(|page| scope.spawn(|| play(page))).collect();
         let ended = threads.into_iter().map(|thread| thread.join().unwrap());
         ended.collect()
     });
-    let ran: usize = outcomes.iter().map(|(ran, _)| ran).sum();
-    let wrong: String = outcomes.into_iter().map(|(_, wrong)| wrong).collect();
+    let ran: usize = outcomes.iter().map(|(ran, ..)| ran).sum();
+    let skipped: usize = outcomes.iter().map(|(_, skipped, _)| skipped).sum();
+    let wrong: String = outcomes.into_iter().map(|(.., wrong)| wrong).collect();
+    let _ = writeln!(
+        std::io::stderr(),
+        "documentation: {ran} blocks ran, {skipped} did not"
+    );
     assert!(wrong.is_empty(), "\n{wrong}");
     assert!(ran > 20, "only {ran} blocks ran");
-    eprintln!("{ran} blocks ran");
 }
