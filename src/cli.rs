@@ -100,9 +100,9 @@ fn on_runtime<T>(task: impl Future<Output = anyhow::Result<T>>) -> anyhow::Resul
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .context("the runtime could not be made")?
+        .context("cannot create the async runtime")?
         .block_on(async {
-            survive_file_limit().context("the signal of the limit of file sizes")?;
+            survive_file_limit().context("cannot ignore the signal for the file size limit")?;
             task.await
         })
 }
@@ -117,7 +117,7 @@ struct Origin {
 
 /// Returns the absolute path of `--cwd`, or the working directory without it.
 fn directory(agent: &AgentArgs) -> anyhow::Result<String> {
-    let here = std::env::current_dir().context("the working directory cannot be read")?;
+    let here = std::env::current_dir().context("cannot read the working directory")?;
     let cwd = match &agent.cwd {
         Some(cwd) => here.join(cwd),
         None => here,
@@ -136,7 +136,7 @@ fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Re
     let stored = stored.filter(|_| source == AgentSource::Session);
     let (command, args) = command
         .split_first()
-        .context("the agent's command is empty")?;
+        .context("the agent's command is empty; give a command line after --")?;
     let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let started = started.map_or(0, |d| d.as_millis());
     Ok(Settings {
@@ -204,7 +204,8 @@ fn store_by(
     let (files, events) = open(&dir, durability).map_err(|e| {
         let dir = dir.display();
         let message =
-            format!("sessions cannot be kept in {dir}: {e}; see --state-dir and --persist never");
+            format!("cannot store sessions in {dir}: {e}; choose another directory with --state-dir, or use --persist \
+                         never");
         Error::new(ErrorKind::Storage, message)
     })?;
     Ok((Box::new(files), events))
@@ -223,7 +224,7 @@ fn persists(args: &StoreArgs) -> anyhow::Result<bool> {
         (None, Err(_) | Ok("" | "true")) => Ok(true),
         (None, Ok("false")) => Ok(false),
         (None, Ok(other)) => {
-            let message = format!("PERSIST_MESSAGES is {other:?}: it must be true or false");
+            let message = format!("PERSIST_MESSAGES must be true or false, not {other:?}");
             Err(Mistake(message).into())
         }
     }
@@ -232,7 +233,7 @@ fn persists(args: &StoreArgs) -> anyhow::Result<bool> {
 /// Returns the absolute path of the state directory.
 fn state_dir(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
     match &place.state_dir {
-        Some(dir) => std::path::absolute(dir).context("the working directory cannot be read"),
+        Some(dir) => std::path::absolute(dir).context("cannot read the working directory"),
         None => crate::shell::state_dir(),
     }
 }
@@ -263,7 +264,8 @@ fn command_line(
             .is_some_and(|kind| Protocol::from(kind) != stored.protocol)
         {
             let message = format!(
-                "--agent: the session's agent {:?} speaks another protocol: leave --agent out, or name an agent after --",
+                "--agent: does not match the protocol of the session's agent {:?}; omit --agent, or give another \
+                     agent after --",
                 stored.line()
             );
             return Err(Mistake(message).into());
@@ -281,7 +283,7 @@ fn command_line(
         let protocol = spoken(&words);
         return Ok((words, AgentSource::Environment, protocol));
     }
-    let me = std::env::current_exe().context("acpipe cannot find its own program")?;
+    let me = std::env::current_exe().context("cannot find the acpipe program file")?;
     let me = me.to_string_lossy().into_owned();
     let command = vec![me, "demo-agent".to_owned()];
     Ok((command, AgentSource::Demo, Protocol::Acp))

@@ -178,11 +178,7 @@ impl Agent {
                 self.client.answered(id, message["result"].clone());
             }
             (None, id) => {
-                let error = failure(
-                    -32600,
-                    "this is neither a request nor a response",
-                    json!({}),
-                );
+                let error = failure(-32600, "neither a request nor a response", json!({}));
                 self.client
                     .answer(id.unwrap_or(&Value::Null), Err(error))
                     .await;
@@ -222,7 +218,7 @@ impl Agent {
             "session/prompt" => self.prompt(id, params).map(|()| None),
             _ => Err(failure(
                 -32601,
-                &format!("this agent has no method `{method}`"),
+                &format!("method `{method}` not found"),
                 json!({}),
             )),
         }
@@ -321,7 +317,7 @@ fn invalid(field: &str, what: &str) -> Failure {
 
 fn unknown(id: &str) -> Failure {
     let message = format!(
-        "unknown session `{}`; begin with session/new or session/resume",
+        "session `{}` not found; call session/new or session/resume first",
         words::one_line(id)
     );
     failure(-32002, &message, json!({ "sessionId": id }))
@@ -329,6 +325,6 @@ fn unknown(id: &str) -> Failure {
 
 fn busy(id: &str) -> Failure {
     let message =
-        format!("session `{id}` is busy with a turn; wait for its answer or send session/cancel");
+        format!("session `{id}` is in a turn; wait for its response, or send session/cancel");
     failure(-32600, &message, json!({ "sessionId": id }))
 }

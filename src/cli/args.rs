@@ -26,20 +26,20 @@ use std::path::PathBuf;
 use timeouts::TimeoutArgs;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
-/// One small native binary between an app and any coding agent.
+/// Run coding agents from the command line or an app.
 #[derive(Debug, Parser)]
 #[command(
     version,
     about,
-    long_about = "One small native binary between an app and any coding agent.\n\n\
-        acpipe starts an agent that speaks ACP (the Agent Client Protocol), or the Claude Code CLI, prompts it, \
-        approves what it asks, and streams what it does as AI SDK UIMessageChunks.",
-    after_help = "Agents are named by their command line, after --:\n  \
+    long_about = "Run coding agents from the command line or an app.\n\n\
+        acpipe starts an agent that speaks ACP (the Agent Client Protocol) or the Claude Code CLI, sends it \
+        prompts, answers its permission requests, and streams its output as AI SDK UIMessageChunks.",
+    after_help = "Give the agent's command line after --:\n  \
         acpipe run \"fix the tests\" -- opencode acp\n  \
         acpipe serve -- npx -y @agentclientprotocol/claude-agent-acp\n\n\
         Claude Code needs no adapter:\n  \
         acpipe run --agent claude \"fix the tests\"\n\n\
-        ACPIPE_AGENT holds the command line of the agent to use when none is given."
+        To set a default agent, put its command line into the environment variable ACPIPE_AGENT."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -52,10 +52,12 @@ pub struct Cli {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Logs")]
 pub struct LogArgs {
-    /// Say more; repeat for more still: -v is info, -vv debug, -vvv trace
+    /// More log output: -v info, -vv debug, -vvv trace
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     pub verbose: u8,
-    /// What is logged: off, error, warn, info, debug or trace; and of a part, `warn,acpipe::shell=debug` say
+    /// Log level: off, error, warn, info, debug or trace
+    ///
+    /// Add MODULE=LEVEL to set the level of one module, for example `warn,acpipe::shell=debug`.
     #[arg(
         long,
         value_name = "LEVEL",
@@ -65,90 +67,103 @@ pub struct LogArgs {
         global = true
     )]
     pub log_level: Targets,
-    /// Log to the end of this file, not to stderr
+    /// Append the log to this file instead of writing it to stderr
     #[arg(long, value_name = "FILE", global = true)]
     pub log_file: Option<PathBuf>,
-    /// The form of the log
+    /// Log format
     #[arg(long, value_enum, default_value_t = LogFormat::Text, value_name = "FORMAT", global = true)]
     pub log_format: LogFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// Lines for people
+    /// Readable lines
     Text,
-    /// A JSON object a line
+    /// One JSON object per line
     Json,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Run one turn: a prompt in, the answer out
+    /// Send one prompt to an agent and print its answer
     Run(RunArgs),
-    /// Serve an editor or app: JSON-RPC on stdin and stdout
+    /// Serve an editor or app over JSON-RPC on stdin and stdout
     Serve(ServeArgs),
-    /// List, read, export and remove stored sessions
+    /// List, show, export and delete stored sessions
     Sessions(SessionsArgs),
-    /// Show what agents were allowed and refused, and by whom
+    /// Show which tool calls were allowed and refused, and by whom
     Permissions(PermissionsArgs),
-    /// Show the processes that acpipe started, and end those that killed ones left
+    /// List the processes that acpipe started, and end orphaned ones
     Processes(ProcessesArgs),
-    /// Be the built-in demo agent: ACP on stdin and stdout, no model, no network
+    /// Run the built-in demo agent: ACP on stdin and stdout, no model, no network
     #[command(
-        long_about = "Be the built-in demo agent: ACP on stdin and stdout, no model, no network.\n\n\
-        It answers where no agent is configured, and shows how an ACP agent works."
+        long_about = "Run the built-in demo agent: ACP on stdin and stdout, no model, no network.\n\n\
+        acpipe uses it when no agent is configured. It also shows how an ACP agent works."
     )]
     DemoAgent,
-    /// Print the schemas of the protocol
+    /// Print the JSON schemas of the protocol
     Schema(SchemaArgs),
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-        acpipe run \"hello\"                                    the demo agent answers\n  \
-        acpipe run \"what is this project?\" -- opencode acp     an agent of your own\n  \
-        git diff | acpipe run \"review this\" -- codex-acp       stdin joins the prompt\n  \
-        acpipe run -f task.md --attach shot.png -- codex-acp    the prompt from a file, with an image\n  \
-        acpipe run -o json \"2+2?\" -- gemini --acp | jq .text   the summary as JSON\n  \
-        acpipe run -c \"and now the tests\"                     go on where the last run here ended\n  \
-        acpipe run --permissions ask \"fix it\" -- opencode acp  allow each step yourself, at the terminal\n  \
-        acpipe run --config ci.toml \"test\" -- opencode acp     by rules: docs/guides/permissions.md has whole files\n\n\
-        Ctrl-C cancels the turn; a second one kills the agent.\n\n\
-        Exit codes: 0 done, 1 the agent failed, 2 usage, 76 handshake, 77 sign in first, 124 timeout,\n\
-        126 agent not started, 127 agent not found, 130 cancelled; the whole table is in docs/reference/errors.md.")]
+        acpipe run \"hello\"                                    ask the built-in demo agent\n  \
+        acpipe run \"what is this project?\" -- opencode acp     ask another agent\n  \
+        git diff | acpipe run \"review this\" -- codex-acp       append stdin to the prompt\n  \
+        acpipe run -f task.md --attach shot.png -- codex-acp    read the prompt from a file, attach an image\n  \
+        acpipe run -o json \"2+2?\" -- gemini --acp | jq .text   print the summary as JSON\n  \
+        acpipe run -c \"and now the tests\"                     continue the last session of this directory\n  \
+        acpipe run --permissions ask \"fix it\" -- opencode acp  approve each tool call in the terminal\n  \
+        acpipe run --config ci.toml \"test\" -- opencode acp     decide by rules, see docs/guides/permissions.md\n\n\
+        Ctrl-C cancels the turn; a second Ctrl-C kills the agent.\n\n\
+        Exit codes: 0 success, 1 agent failed, 2 usage error, 76 handshake failed, 77 sign-in required,\n\
+        124 timeout, 126 agent failed to start, 127 agent not found, 130 cancelled.\n\
+        The full list is in docs/reference/errors.md.")]
 #[expect(clippy::struct_excessive_bools, reason = "they are flags")]
 pub struct RunArgs {
-    /// The prompt; several words are joined, piped stdin is added after an empty line; `-` alone is stdin
+    /// Prompt; several arguments are joined with spaces, `-` reads stdin
+    ///
+    /// If stdin is piped, its text is appended after an empty line.
     pub prompt: Vec<String>,
-    /// The prompt, where it begins with -; the words come after it
+    /// Prompt that may begin with -; PROMPT arguments are appended to it
     #[arg(long = "prompt", value_name = "TEXT", allow_hyphen_values = true)]
     pub prompt_text: Option<String>,
-    /// Read the prompt from this file, `-` for stdin; the words come before it; repeat for more
+    /// Read the prompt from this file, `-` for stdin (repeatable)
+    ///
+    /// PROMPT arguments come before the text of the files.
     #[arg(short, long, value_name = "FILE")]
     pub file: Vec<PathBuf>,
-    /// Send this file along: an image or a sound as such, anything else as a resource; repeat for more
+    /// Attach this file to the prompt (repeatable)
+    ///
+    /// Images and audio are sent as such, other files as resources.
     #[arg(long, value_name = "FILE")]
     pub attach: Vec<PathBuf>,
-    /// What goes to stdout
+    /// Output format of stdout
     #[arg(short, long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     pub output: Format,
-    /// Continue this session of the directory, with its own agent where none is named; created if it does not exist
+    /// Continue the session NAME of this directory; create it if it does not exist
+    ///
+    /// Without an agent on the command line, the session's own agent is used.
     #[arg(long, value_name = "NAME", conflicts_with = "continue")]
     pub session: Option<String>,
-    /// Continue the newest session of the directory, with its own agent where none is named
+    /// Continue the newest session of this directory
+    ///
+    /// Without an agent on the command line, the session's own agent is used.
     #[arg(short, long)]
     pub r#continue: bool,
-    /// Store nothing of this run, as --persist never
+    /// Do not store this run; same as --persist never
     #[arg(long, conflicts_with_all = ["session", "continue", "persist"])]
     pub ephemeral: bool,
-    /// Say nothing on stderr but errors
+    /// Print only errors to stderr
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Cancel the turn when it has lasted this long, however much the agent says: 90s, 10m, 1h; exit code 124. The
-    /// agent's start and the opening of the session have limits of their own (--timeout); 0 is no limit
+    /// Cancel the turn after this time, for example 90s, 10m or 1h; 0 means no limit
+    ///
+    /// The exit code is then 124. The time to start the agent and to open the session does not count; --timeout
+    /// limits it.
     #[arg(long, value_name = "DURATION", default_value = "none", hide_default_value = true, value_parser = MaxTime::parse)]
     pub max_time: MaxTime,
-    /// Do not send the prompt again when the AI service is overloaded
+    /// Do not retry the prompt when the AI service is overloaded
     #[arg(long)]
     pub no_retry: bool,
     #[command(flatten)]
@@ -157,7 +172,7 @@ pub struct RunArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The protocol is in docs/reference/protocol.md and schemas/; examples/ has clients to read.\n\n\
+    after_help = "The protocol is described in docs/reference/protocol.md and schemas/. Example clients are in examples/.\n\n\
         Try it:\n  \
         printf '%s\\n' '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":1}}' | acpipe serve"
 )]
@@ -170,32 +185,36 @@ pub struct ServeArgs {
 
 #[derive(Debug, Args)]
 pub struct AgentArgs {
-    /// The protocol that the agent speaks; `claude` alone finds the Claude Code CLI [default: by its name]
+    /// Protocol of the agent [default: chosen by the agent's command]
+    ///
+    /// `claude` without a command finds the Claude Code CLI.
     #[arg(long, value_enum, value_name = "KIND")]
     pub agent: Option<Kind>,
-    /// Give each session a process of its own: for agents that cannot run two sessions in one
+    /// Start one agent process per session, for agents that can run only one session
     #[arg(long)]
     pub child_per_session: bool,
     /// Working directory of the agent and its sessions
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
-    /// Set a variable of the agent's environment; without = it is unset
+    /// Set an environment variable of the agent, or unset it if =VALUE is missing (repeatable)
     #[arg(short, long, value_name = "NAME[=VALUE]", value_parser = variable)]
     pub env: Vec<(String, Option<String>)>,
-    /// A file of MCP servers that every session gets, in the form of .mcp.json; the client's own go before them
+    /// Add the MCP servers of this file, in the format of .mcp.json, to every session
+    ///
+    /// If a client configures a server of the same name, the client's server is used.
     #[arg(long, value_name = "FILE")]
     pub mcp_config: Option<PathBuf>,
     #[command(flatten)]
     pub permissions: PermissionArgs,
-    /// Major of the AI SDK whose chunks are sent
+    /// Major version of the AI SDK that the chunks are for
     #[arg(long, value_enum, default_value_t = ChunkProfile::V7, value_name = "MAJOR")]
     pub chunk_profile: ChunkProfile,
     #[command(flatten)]
     pub store: StoreArgs,
-    /// The longest line of the agent that is kept, in bytes (K, M and G are understood)
+    /// Maximum length of a line of the agent, in bytes; accepts the suffixes K, M and G
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
     pub max_line: usize,
-    /// Do not ask the login shell for its PATH where a program is not found
+    /// Do not search the PATH of the login shell for programs
     #[arg(long, env = "ACPIPE_NO_PATH_PROBE", value_parser = FalseyValueParser::new())]
     pub no_path_probe: bool,
     #[command(flatten)]
@@ -204,7 +223,7 @@ pub struct AgentArgs {
     pub timeouts: TimeoutArgs,
     #[command(flatten)]
     pub options: OptionArgs,
-    /// The agent's command line
+    /// Command line of the agent
     #[arg(last = true, value_name = "COMMAND", help_heading = None::<&'static str>)]
     pub command: Vec<String>,
 }
@@ -229,49 +248,49 @@ impl AgentArgs {
 /// How sessions are kept.
 #[derive(Debug, Args)]
 pub struct StoreArgs {
-    /// Whether sessions are kept on the disk; `PERSIST_MESSAGES=true|false` says the same [default: always]
+    /// Whether to store sessions on disk [env: `PERSIST_MESSAGES=true|false`] [default: always]
     #[arg(long, value_enum, value_name = "WHEN")]
     pub persist: Option<Persist>,
     #[command(flatten)]
     pub place: PlaceArgs,
-    /// When what was said must be on the disk for sure
+    /// When stored messages are flushed to disk
     #[arg(long, value_enum, default_value_t = Durability::Turn, value_name = "WHEN")]
     pub durability: Durability,
-    /// What becomes of a session's messages when its agent has lost its memory of them
+    /// What to do with a session's messages if its agent no longer remembers them
     #[arg(long, value_enum, default_value_t = OnNew::Keep, value_name = "WHAT")]
     pub on_new: OnNew,
-    /// Give an agent that lost its memory the last N characters of the session with its next prompt
+    /// Repeat the last N characters of the session to an agent that no longer remembers it
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub reinject: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Persist {
-    /// Keep them: they come back after a restart
+    /// On disk; sessions survive a restart of acpipe
     Always,
-    /// Keep them in memory, while acpipe runs
+    /// In memory only, until acpipe exits
     Never,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Durability {
-    /// Before the summary of a turn is given
+    /// Before the summary of each turn is sent
     Turn,
-    /// Whenever the system likes: kept when acpipe is killed, maybe not when the machine is
+    /// When the operating system does: messages survive a crash of acpipe, but maybe not of the machine
     None,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OnNew {
-    /// They stay, with a marker
+    /// Keep them and mark where the agent's memory starts
     Keep,
-    /// They go to the archive, and the session begins anew
+    /// Archive them and start the session with no messages
     Clear,
 }
 
 #[derive(Debug, Args)]
 pub struct SchemaArgs {
-    /// Write the files into this directory instead of printing one document
+    /// Write the schema files to this directory instead of printing one document
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
     /// Print one JSON Schema with all types, for code generators, instead of the `OpenRPC` document
@@ -281,11 +300,11 @@ pub struct SchemaArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// The answer as it comes, for people and pipes
+    /// The text of the answer, as it arrives
     Text,
-    /// AI SDK chunks, one JSON object a line
+    /// AI SDK chunks, one JSON object per line
     Chunks,
-    /// The same as server-sent events, as the AI SDK's HTTP stream has them
+    /// AI SDK chunks as server-sent events, as in the AI SDK's HTTP stream
     Sse,
     /// The summary of the turn as one JSON object
     Json,
@@ -294,9 +313,9 @@ pub enum Format {
 /// Protocol that an agent speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
-    /// The Agent Client Protocol
+    /// Agent Client Protocol
     Acp,
-    /// The Claude Code CLI's stream-json
+    /// Stream-json of the Claude Code CLI
     Claude,
 }
 
@@ -317,7 +336,9 @@ fn levels(text: &str) -> Result<Targets, String> {
     let words = text.split(',').filter(|word| !word.contains('='));
     for word in words {
         if word.is_empty() || word.parse::<LevelFilter>().is_err() {
-            return Err(format!("{word:?} is no level"));
+            return Err(format!(
+                "{word:?} is not a log level; use off, error, warn, info, debug or trace"
+            ));
         }
     }
     text.parse().map_err(|error| format!("{error}"))
@@ -329,7 +350,7 @@ fn variable(text: &str) -> Result<(String, Option<String>), String> {
         None => (text, None),
     };
     if name.is_empty() {
-        return Err("a name is needed before =".to_owned());
+        return Err("the name before = is missing; write NAME=VALUE".to_owned());
     }
     Ok((name.to_owned(), value))
 }
@@ -348,17 +369,17 @@ fn size(text: &str) -> Result<usize, String> {
         "K" => 10,
         "M" => 20,
         "G" => 30,
-        _ => return Err(format!("{unit:?} is no unit: use K, M or G")),
+        _ => return Err(format!("{unit:?} is not a valid unit; use K, M or G")),
     };
     let number: usize = number
         .parse()
-        .map_err(|_| "a number is needed".to_owned())?;
+        .map_err(|_| "a size must begin with a whole number, for example 64M".to_owned())?;
     match number
         .checked_shl(shift)
         .filter(|n| n >> shift == number && *n > 0)
     {
         Some(size) if size <= DEFAULT_MAX_LINE * 64 => Ok(size),
-        _ => Err("it must be between 1 byte and 4G".to_owned()),
+        _ => Err("a size must be between 1 byte and 4G".to_owned()),
     }
 }
 

@@ -41,10 +41,7 @@ fn find(named: Option<&Path>) -> anyhow::Result<Option<(PathBuf, String)>> {
         Ok(text) => Ok(Some((file, text))),
         Err(error) if named.is_none() && error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => {
-            let message = format!(
-                "the configuration {} cannot be read: {error}",
-                file.display()
-            );
+            let message = format!("cannot read the configuration {}: {error}", file.display());
             Err(Mistake(message).into())
         }
     }
@@ -63,7 +60,7 @@ pub fn text_of(file: &Path) -> io::Result<String> {
     content.read_to_end(&mut bytes)?;
     let wrong = |why: &str| Err(io::Error::new(ErrorKind::InvalidData, why));
     if bytes.len() as u64 > LARGEST {
-        return wrong("it has more than 1 MiB: is it another file?");
+        return wrong("the file is larger than 1 MiB; check the path");
     }
     match String::from_utf8(bytes) {
         Ok(mut text) => {
@@ -72,7 +69,7 @@ pub fn text_of(file: &Path) -> io::Result<String> {
             }
             Ok(text)
         }
-        Err(_) => wrong("it is not UTF-8 text"),
+        Err(_) => wrong("the file is not UTF-8 text"),
     }
 }
 

@@ -71,7 +71,7 @@ impl Drop for Logs {
         if lost > 0 {
             tracing::warn!(
                 lost,
-                "lines of the log are lost: they came faster than they were written"
+                "log lines were dropped: they came faster than they could be written"
             );
         }
         self.guard = None;
@@ -86,7 +86,7 @@ fn open(path: &Path) -> anyhow::Result<File> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let file = options.open(path);
     file.map_err(|error| {
-        let message = format!("--log-file: {} cannot be opened: {error}", path.display());
+        let message = format!("--log-file: cannot open {}: {error}", path.display());
         Mistake(message).into()
     })
 }
@@ -134,7 +134,7 @@ fn log_panics(in_file: bool) {
         let text = text.or_else(|| payload.downcast_ref().map(String::as_str));
         let thread = std::thread::current();
         let thread = thread.name().unwrap_or("unnamed");
-        let message = crate::core::error::clip(text.unwrap_or("it does not say why"));
+        let message = crate::core::error::clip(text.unwrap_or("no reason given"));
         tracing::error!(target: "acpipe::panic", at, thread, "acpipe panicked: {message}");
         let backtrace = Backtrace::capture();
         if backtrace.status() == BacktraceStatus::Captured {

@@ -43,9 +43,10 @@ fn read(text: &str) -> Result<Vec<McpServer>, String> {
     reader.end().map_err(|error| error.to_string())?;
     match file.mcp_servers {
         Some(McpServersByName(servers)) => Ok(servers),
-        None => {
-            Err("it has no mcpServers: {\"mcpServers\": {\"NAME\": {…}}} is its form".to_owned())
-        }
+        None => Err(
+            "mcpServers is missing; the file must have the form {\"mcpServers\": {\"NAME\": {…}}}"
+                .to_owned(),
+        ),
     }
 }
 
@@ -57,8 +58,8 @@ mod tests {
     fn what_is_wrong_in_a_file_is_named_with_its_line() {
         for (text, want) in [
             ("", "EOF while parsing"),
-            ("{}", "it has no mcpServers: "),
-            (r#"{"mcpservers": {}}"#, "it has no mcpServers: "),
+            ("{}", "mcpServers is missing"),
+            (r#"{"mcpservers": {}}"#, "mcpServers is missing"),
             (r#"{"mcpServers": {}} x"#, "trailing characters"),
             (
                 r#"{"mcpServers": []}"#,
@@ -66,15 +67,15 @@ mod tests {
             ),
             (
                 r#"{"mcpServers": {"a": {"command": 7}}}"#,
-                "mcpServers.a.command: a text is needed at line 1",
+                "mcpServers.a.command: must be a string at line 1",
             ),
             (
                 r#"{"mcpServers": {"a": {}}}"#,
-                "mcpServers: \"a\": a command is needed",
+                "mcpServers: \"a\": command is missing",
             ),
             (
                 r#"{"mcpServers": {"a": "s3cret"}}"#,
-                "mcpServers.a: an object is needed",
+                "mcpServers.a: must be an object",
             ),
         ] {
             let error = read(text).err().unwrap();

@@ -61,7 +61,7 @@ fn show(state: &Path, args: &ShowArgs) -> anyhow::Result<()> {
     // Merges the decisions of several sessions in order of time.
     rows.sort_by(|a, b| a.at.cmp(&b.at));
     if rows.is_empty() {
-        complain("no such decision is stored; acpipe sessions list shows which sessions are");
+        complain("no matching decisions found; list the stored sessions with acpipe sessions list");
     }
     to_stdout(Content::of(args.json), |out| {
         if !args.json {
@@ -108,9 +108,7 @@ fn of_session(state: &Path, id: &str, rows: &mut Vec<Row>) -> Result<(), Error> 
         });
     })?;
     if unread > 0 {
-        complain(&format!(
-            "{unread} decisions of session {id:?} cannot be read"
-        ));
+        complain(&format!("cannot read {unread} decisions of session {id:?}"));
     }
     Ok(())
 }
@@ -120,7 +118,7 @@ fn cells(row: &Row, look: &Look) -> [String; COLUMNS] {
     let decision = match (entry.what.as_str(), entry.approved) {
         ("question", true) => "answered",
         ("question", false) => "not answered",
-        ("tool", _) => "ran unasked",
+        ("tool", _) => "ran without asking",
         (_, true) => "allowed",
         (_, false) => "refused",
     };

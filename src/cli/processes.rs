@@ -11,15 +11,15 @@ use std::io;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Each acpipe ends what killed ones left when it starts; this command shows it, and ends it at once. It \
-        finds processes on Linux only.\n\n\
-        Exit codes: 0 done, 1 with --end, where a process does not end."
+    after_help = "Each acpipe that starts also ends the orphaned processes of a killed acpipe. Processes are found on \
+        Linux only.\n\n\
+        Exit codes: 0 success, 70 if a process did not end (with --end)."
 )]
 pub struct ProcessesArgs {
-    /// End the processes of which acpipe was killed: SIGTERM, then SIGKILL
+    /// End the processes that a killed acpipe left behind: SIGTERM, then SIGKILL
     #[arg(long)]
     pub end: bool,
-    /// One JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -43,14 +43,11 @@ pub fn processes(args: &ProcessesArgs) -> anyhow::Result<u8> {
     };
     if processes.is_empty() {
         let what = if args.end {
-            "no process to end"
+            "no processes to end"
         } else {
-            "no process"
+            "no processes"
         };
-        complain(&format!(
-            "{what} of an acpipe with state in {}",
-            state.display()
-        ));
+        complain(&format!("{what} found with state in {}", state.display()));
     }
     to_stdout(Content::of(args.json), |out| {
         if !args.json {
@@ -66,7 +63,7 @@ pub fn processes(args: &ProcessesArgs) -> anyhow::Result<u8> {
     })?;
     if remaining > 0 {
         complain(&format!(
-            "{remaining} of them do not end; another user may own them"
+            "cannot end {remaining} of the processes; they may belong to another user"
         ));
         return Ok(ErrorKind::Internal.exit_code());
     }

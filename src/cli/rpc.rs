@@ -136,7 +136,7 @@ impl RpcClient {
             Ok(Message::Response { id, outcome }) => {
                 let answer = asks::answer(id, outcome);
                 if answer.is_none() {
-                    debug!(?id, "an answer that nobody waits for");
+                    debug!(?id, "response without a matching request");
                 }
                 self.actions.extend(answer);
             }
@@ -144,7 +144,7 @@ impl RpcClient {
                 let error = if e.is_data() {
                     Error::new(
                         ErrorKind::InvalidRequest,
-                        "invalid request: an object is needed",
+                        "invalid request: a message must be a JSON object",
                     )
                 } else {
                     parse_error(&e)
@@ -152,14 +152,14 @@ impl RpcClient {
                 self.answer(None, batch, Err(error));
             }
             Err(NotAMessage::Shape) => {
-                let message = "invalid request: method is needed, and must be a string";
+                let message = "invalid request: method is missing or not a string";
                 let id = serde_json::from_str::<rpc::Envelope<'_>>(text).ok();
                 let id = id.and_then(|e| e.id).filter(|id| usable_id(id).is_ok());
                 if let Some(answer) = asks::empty_answer(id) {
                     warn!(
                         ?id,
-                        "the client's answer has neither result nor error: it counts as an error; \
-                         Go's omitempty leaves out an empty result"
+                        "the client's response has neither result nor error; it is treated as an error. In Go, \
+                             omitempty drops an empty result"
                     );
                     self.actions.push_back(answer);
                     return;
@@ -193,10 +193,10 @@ impl RpcClient {
                     self.want(command, None, None);
                 }
                 Called::Command(_) => {
-                    warn!(method, "notification ignored: too many calls are open");
+                    warn!(method, "notification ignored: too many open requests");
                 }
                 Called::Answer(Err(error)) if error.kind == ErrorKind::InvalidParams => {
-                    warn!(method, %error, "notification ignored: its parameters are not valid");
+                    warn!(method, %error, "notification ignored: invalid parameters");
                 }
                 Called::Answer(Err(error)) => debug!(method, %error, "notification ignored"),
                 Called::Answer(Ok(_)) => {}
@@ -437,7 +437,7 @@ impl ClientConnection for RpcClient {
 
     fn left(&mut self, failure: Option<std::io::Error>) {
         if let Some(error) = failure {
-            tracing::error!(%error, "stdout cannot be written");
+            tracing::error!(%error, "cannot write stdout");
         }
     }
 

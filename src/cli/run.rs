@@ -204,11 +204,11 @@ impl RunClient {
         let words = view::late_words(summary)?;
         if self.interrupted || summary.is_error || view::was_asked_to_stop(summary) {
             self.view
-                .note("your words to the agent were not delivered: the turn ended before that");
+                .note("your message to the agent was not delivered: the turn ended first");
             return None;
         }
         self.view
-            .note("the agent gets your words as a prompt that follows");
+            .note("your message is sent to the agent as the next prompt");
         Some(words)
     }
 
@@ -261,7 +261,7 @@ impl ClientSink for RunClient {
                 }
                 for name in self.prompt.not_taken(self.can.unwrap_or_default()) {
                     self.view.note(&format!(
-                        "the agent does not take the content of {name}: it gets a link to the file"
+                        "the agent does not accept the content of {name}; it receives a link to the file"
                     ));
                 }
                 self.go(Step::Prompt);
@@ -287,7 +287,7 @@ impl ClientSink for RunClient {
             self.shown = place.seq;
             self.view.chunk(chunk, json);
         } else {
-            debug!(?place, ?chunk, "said outside of the turn");
+            debug!(?place, ?chunk, "chunk outside of the turn");
         }
     }
 
@@ -383,7 +383,7 @@ impl ClientConnection for RunClient {
             // A reader that closes the pipe has read enough, as with any filter.
             None => self.finish(0),
             Some(error) => {
-                complain(&format!("stdout cannot be written: {error}"));
+                complain(&format!("cannot write stdout: {error}"));
                 self.finish(ErrorKind::Streaming.exit_code());
             }
         }

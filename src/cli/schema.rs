@@ -23,15 +23,14 @@ pub fn print(args: &SchemaArgs) -> anyhow::Result<()> {
         return match writeln!(stdout, "{document:#}") {
             // A reader that closes the pipe has read enough, as with any filter.
             Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
-            written => written.context("stdout cannot be written"),
+            written => written.context("cannot write stdout"),
         };
     };
-    std::fs::create_dir_all(dir).with_context(|| format!("{} cannot be made", dir.display()))?;
+    std::fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
     for name in FILES {
         let path = dir.join(name);
         let text = render(name).unwrap_or_default();
-        std::fs::write(&path, text)
-            .with_context(|| format!("{} cannot be written", path.display()))?;
+        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())
 }
@@ -111,30 +110,30 @@ fn protocol(references: &'static str) -> Document {
     let mut doc = Document::new(references);
     visit_methods(&mut doc);
     doc.call::<wire::NoParams, OpenRpcDocument>(DISCOVER, "This document.");
-    doc.notification::<wire::ChunkParams<'static>>("session/chunk", "The next chunk of a session.");
+    doc.notification::<wire::ChunkParams<'static>>("session/chunk", "A chunk of a session.");
     doc.notification::<wire::ActivityParams>(
         "session/activity",
-        "Which tool runs now, whenever that changes.",
+        "The tool that runs now; sent on every change.",
     );
     doc.notification::<wire::StateParams>(
         "session/state",
-        "Modes, models, options, commands and title, and the prompts that wait, whenever they change.",
+        "Modes, models, options, commands, title and queued prompts of a session; sent on every change.",
     );
     doc.notification::<wire::AgentStateParams>(
         "agent/state",
-        "How far the agent is, whenever that changes.",
+        "The state of the agent; sent on every change.",
     );
     doc.notification::<wire::CancelRequestParams>(
         "$/cancelRequest",
-        "A request of acpipe to the client needs no answer any more.",
+        "A request of acpipe to the client was answered elsewhere or is obsolete; do not answer it.",
     );
     doc.request::<wire::PermissionParams, wire::PermissionAnswer>(
         "permission/request",
-        "Whether the agent may do something; sent where the client declared `permissions`.",
+        "Asks whether the agent may run a tool; sent if the client declared `permissions`.",
     );
     doc.request::<wire::QuestionParams, wire::QuestionAnswer>(
         "question/ask",
-        "What the user answers to a question of the agent; sent where the client declared `questions`.",
+        "Asks the user a question of the agent; sent if the client declared `questions`.",
     );
     host_requests(&mut doc);
     doc
@@ -144,31 +143,31 @@ fn protocol(references: &'static str) -> Document {
 fn host_requests(doc: &mut Document) {
     doc.request::<wire::ReadTextFileParams, wire::TextFile>(
         "fs/readTextFile",
-        "The text of a file; sent where the client declared `fs.readTextFile`.",
+        "Reads a text file; sent if the client declared `fs.readTextFile`.",
     );
     doc.request::<wire::WriteTextFileParams, wire::DoneByClient>(
         "fs/writeTextFile",
-        "A file is to be written; sent where the client declared `fs.writeTextFile`.",
+        "Writes a text file; sent if the client declared `fs.writeTextFile`.",
     );
     doc.request::<wire::CreateTerminalParams, wire::CreatedTerminal>(
         "terminal/create",
-        "A command is to be run; this and the other `terminal/*` are sent where the client declared `terminal`.",
+        "Runs a command; this and the other `terminal/*` requests are sent if the client declared `terminal`.",
     );
     doc.request::<wire::TerminalParams, wire::TerminalSaid>(
         "terminal/output",
-        "What a terminal said, and how it ended if it has.",
+        "Returns the output of a terminal, and its exit status if the command has exited.",
     );
     doc.request::<wire::TerminalParams, wire::TerminalExited>(
         "terminal/waitForExit",
-        "How a terminal's command ended, once it has.",
+        "Waits for a terminal's command to exit and returns its exit status.",
     );
     doc.request::<wire::TerminalParams, wire::DoneByClient>(
         "terminal/kill",
-        "A terminal's command is to end; it can still be read.",
+        "Kills the command of a terminal; its output can still be read.",
     );
     doc.request::<wire::TerminalParams, wire::DoneByClient>(
         "terminal/release",
-        "A terminal is not needed any more: its command is to end.",
+        "Releases a terminal: kills its command if it still runs.",
     );
 }
 
@@ -179,8 +178,7 @@ fn error_table() -> String {
         let (name, rpc, exit) = (k.name(), k.rpc_code(), k.exit_code());
         format!("| `{name}` | {rpc} | {exit} | {} |\n", k.meaning())
     });
-    let head =
-        "| `data.kind` | JSON-RPC code | exit code of `run` | what it means |\n|-|-:|-:|-|\n";
+    let head = "| `data.kind` | JSON-RPC code | exit code of `run` | meaning |\n|-|-:|-:|-|\n";
     format!("{head}{}", rows.collect::<String>())
 }
 
@@ -285,9 +283,10 @@ impl Document {
         json!({
             "$schema": DRAFT,
             "title": "AcpipeProtocol",
-            "description": "All types of acpipe's protocol, version 1. No message has this type: each property stands for \
-                            a type, so that generators reach all of them. `x-methods`, `x-notifications` and \
-                            `x-requests` (of acpipe to the client) name the types of parameters and results.",
+            "description": "All types of acpipe's protocol, version 1. No message has this type: each property stands \
+                                for a type, so that code generators reach all of them. `x-methods`, \
+                                `x-notifications` and `x-requests` (acpipe to client) name the types of parameters \
+                                and results.",
             "type": "object",
             "properties": all,
             "x-methods": methods,
@@ -308,7 +307,8 @@ impl Document {
             "info": {
                 "title": "acpipe",
                 "version": wire::PROTOCOL_VERSION.to_string(),
-                "description": "The neutral protocol of acpipe: JSON-RPC 2.0 on stdin and stdout, one message a line or with Content-Length headers.",
+                "description": "The agent-neutral protocol of acpipe: JSON-RPC 2.0 on stdin and stdout, one message \
+                                    per line or with Content-Length headers.",
             },
             "methods": self.methods,
             "x-notifications": self.notifications,

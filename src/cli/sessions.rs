@@ -49,7 +49,7 @@ pub fn sessions(args: &SessionsArgs) -> anyhow::Result<u8> {
 /// Returns the cards of all sessions, last changed first.
 pub fn cards(state: &Path) -> Result<Vec<Card>, Error> {
     let mut cards = shell::cards(state).map_err(|e| {
-        let message = format!("the sessions in {} cannot be read: {e}", state.display());
+        let message = format!("cannot read the sessions in {}: {e}", state.display());
         Error::new(ErrorKind::Storage, message)
     })?;
     cards.sort_by(|a, b| (&b.updated_at, &b.session_id).cmp(&(&a.updated_at, &a.session_id)));
@@ -67,10 +67,7 @@ fn list(state: &Path, args: &ListArgs) -> anyhow::Result<()> {
             .cwd
             .as_ref()
             .map_or_else(String::new, |cwd| format!(" of {}", cwd.display()));
-        complain(&format!(
-            "no session{whose} is stored in {}",
-            state.display()
-        ));
+        complain(&format!("no sessions{whose} found in {}", state.display()));
     }
     to_stdout(Content::of(args.json), |out| {
         if !args.json {
@@ -89,10 +86,7 @@ fn list(state: &Path, args: &ListArgs) -> anyhow::Result<()> {
 pub fn read(file: shell::ReadOnly) -> Result<Log, Error> {
     let log = Log::open(Box::new(file))?;
     if log.corrupt() > 0 {
-        complain(&format!(
-            "{} lines of the log cannot be read",
-            log.corrupt()
-        ));
+        complain(&format!("cannot read {} lines of the log", log.corrupt()));
     }
     Ok(log)
 }
@@ -115,7 +109,7 @@ pub fn to_stdout(
     match error.downcast::<io::Error>() {
         Ok(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Ok(e) => {
-            let message = format!("stdout cannot be written: {e}");
+            let message = format!("cannot write stdout: {e}");
             Err(Error::new(ErrorKind::Streaming, message).into())
         }
         Err(error) => Err(error),

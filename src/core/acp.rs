@@ -54,7 +54,7 @@ pub const TRAITS: DialectTraits = DialectTraits {
     starts_in_mode: false,
     enforces_tool_lists: false,
     forks: false,
-    logout_hint: "sign out with its own command line",
+    logout_hint: "sign out with the agent's own command line",
     may_lack_argument: true,
 };
 
@@ -134,8 +134,8 @@ impl Acp {
         let Some(pending) = pending else {
             // A response to no pending request, or an error without an id, concerns no session and is only
             // logged.
-            warn!(id = ?id.map(RawValue::get), "unasked answer");
-            debug!(error = ?outcome.err().map(|e| e.message.into_owned()), "what it says");
+            warn!(id = ?id.map(RawValue::get), "response without a matching request");
+            debug!(error = ?outcome.err().map(|e| e.message.into_owned()), "its error");
             return;
         };
         let outcome = match outcome {
@@ -232,7 +232,8 @@ impl Acp {
         let Some(pending) = our_id(id).and_then(|id| self.pending.remove(&id)) else {
             return;
         };
-        let message = format!("the agent's answer to {} {fault}", pending.method());
+        let method = pending.method();
+        let message = format!("cannot read the agent's response to {method}: the line {fault}");
         let raw = String::from_utf8_lossy(raw).into_owned();
         let error = Error::new(ErrorKind::Malformed, message).with("raw", raw);
         events.extend(pending.failed(error));
@@ -442,9 +443,9 @@ impl Dialect for Acp {
             Err(reason) => {
                 self.faults.malformed += 1;
                 self.stray
-                    .report(text, self.faults.malformed, "no JSON-RPC message");
-                debug!(%reason, line = clip(text), "the line skipped");
-                self.fail_if_answer(line, "is no valid JSON-RPC", events);
+                    .report(text, self.faults.malformed, "not a JSON-RPC message");
+                debug!(%reason, line = clip(text), "line skipped");
+                self.fail_if_answer(line, "is not valid JSON-RPC", events);
             }
         }
     }
@@ -462,18 +463,18 @@ impl Dialect for Acp {
             bytes = line.len,
             id = sniffed.id,
             method = sniffed.method,
-            "line skipped: over the cap"
+            "line skipped: longer than the limit"
         );
         let Some(id) = sniffed.id.and_then(|id| RawValue::from_string(id).ok()) else {
             return;
         };
         if sniffed.method.is_some() {
-            let message = format!("the request was too long for acpipe ({} bytes)", line.len);
+            let message = format!("the request is too long for acpipe ({} bytes)", line.len);
             refuse(&id, rpc::code::INVALID_REQUEST, &message, out);
             return;
         }
         let fault = format!(
-            "is over the line cap ({} bytes): raise --max-line",
+            "is longer than the limit ({} bytes); raise it with --max-line",
             line.len
         );
         self.fail_answered(&id, &line.head, &fault, events);

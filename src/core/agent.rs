@@ -45,7 +45,7 @@ pub use stop::Gone;
 pub use timeouts::Overdue;
 
 /// Error message for calls to an agent that is being stopped.
-pub const STOPPING: &str = "the agent is stopping: call agent/connect when it has stopped";
+pub const STOPPING: &str = "the agent is stopping; call agent/connect after it has stopped";
 
 /// State machine of one named agent.
 pub struct AgentMachine {

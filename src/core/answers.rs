@@ -37,10 +37,13 @@ pub fn permission(
         Ok(answer) => answer,
         Err(error) => {
             let error = &error.message;
-            warn!(error = clip(error), "the client did not answer a question");
+            warn!(
+                error = clip(error),
+                "the client returned an error for a permission request"
+            );
             let mut decision = unanswered(policy, options, By::Policy(rule.to_owned()));
             decision.reason = format!(
-                "{}; the client answered with an error: {}",
+                "{}; the client returned an error: {}",
                 decision.reason,
                 clip(error)
             );
@@ -50,10 +53,10 @@ pub fn permission(
     let refused = |why: &str| {
         warn!(
             why,
-            "the client's answer is not valid: it counts as a refusal"
+            "the client's response is not valid; treated as a refusal"
         );
         let mut decision = Decision::of(false, false, options, By::Client);
-        decision.reason = format!("refused, since the client's answer is none: {why}");
+        decision.reason = format!("refused, because the client's response is not valid: {why}");
         decision
     };
     match read::<PermissionAnswer>(answer, unknown_fields) {
@@ -75,7 +78,7 @@ pub fn permission(
                     Some(option) => Ok(Decision::chosen(option.clone(), feedback)),
                     None => Err(Box::new(Decision {
                         feedback,
-                        ..refused(&format!("no option {option_id:?} was offered"))
+                        ..refused(&format!("option {option_id:?} was not offered"))
                     })),
                 }
             }
@@ -98,15 +101,15 @@ pub fn question(
     let declined = |why: &str| {
         warn!(
             why,
-            "the client's answer is not valid: the question is declined"
+            "the client's response is not valid; the question is declined"
         );
         let mut decision = Decision::of(false, false, options, By::Client);
-        decision.reason = format!("declined, since the client's answer is none: {why}");
+        decision.reason = format!("declined, because the client's response is not valid: {why}");
         Box::new(decision)
     };
     let answer = match answer {
         Ok(answer) => answer,
-        Err(error) => return Err(declined(&format!("the error {:?}", clip(&error.message)))),
+        Err(error) => return Err(declined(&format!("error {:?}", clip(&error.message)))),
     };
     let QuestionAnswer { action, content } = match read(answer, unknown_fields) {
         Ok(answer) => answer,
@@ -134,7 +137,7 @@ pub fn question(
             };
             let Some(option) = option else {
                 let named = named.map(ToString::to_string).unwrap_or_default();
-                return Err(declined(&format!("no option {named} was offered")));
+                return Err(declined(&format!("option {named} was not offered")));
             };
             Ok(Decision::chosen(option.clone(), feedback))
         }

@@ -156,7 +156,7 @@ impl Claude {
 
     /// Returns the error of a call for a session that has no process.
     fn no_session(id: &str) -> Error {
-        let message = format!("no process has the session {id:?}");
+        let message = format!("session {id:?} has no agent process");
         Error::new(ErrorKind::Session, message)
     }
 }
@@ -305,7 +305,7 @@ impl Dialect for Claude {
             self.faults.invalid_utf8 += 1;
             warn!(
                 count = self.faults.invalid_utf8,
-                "a line of the agent was skipped: not UTF-8"
+                "skipped a line of the agent: not UTF-8"
             );
             return;
         };
@@ -334,7 +334,7 @@ impl Dialect for Claude {
             Some(Role::Version { told }) => match text.split_whitespace().next() {
                 Some(word) if !word.starts_with(|c: char| c.is_ascii_digit()) => {
                     self.faults.malformed += 1;
-                    debug!(line = super::error::clip(text), "no version");
+                    debug!(line = super::error::clip(text), "not a version");
                 }
                 Some(version) => {
                     *told = true;
@@ -374,7 +374,7 @@ impl Dialect for Claude {
             // The process is being stopped, and its output has no reader.
             None => debug!(
                 line = super::error::clip(text),
-                "a line of a process that is stopped"
+                "line of a process that is stopping"
             ),
         }
     }
@@ -390,7 +390,7 @@ impl Dialect for Claude {
             return;
         }
         self.faults.too_long += 1;
-        warn!(bytes = line.len, "line skipped: over the cap");
+        warn!(bytes = line.len, "line skipped: longer than the limit");
         if let Some(Role::Session(session)) = self.children.get_mut(&child) {
             session.read_overlong(line, events, out.lines(child));
             if session.refused {
@@ -410,8 +410,8 @@ impl Dialect for Claude {
         match self.children.remove(&child) {
             // Without a version the CLI is not installed here.
             Some(Role::Version { told: false }) if how.is_ok_and(|exit| exit.code == Some(0)) => {
-                let message = "the agent answered --version with nothing that is a version: is it the Claude \
-                               Code CLI? Check its path, CLAUDE_CLI_PATH and PATH";
+                let message = "the agent's output for --version is not a version; check that it is the Claude Code \
+                                   CLI (CLAUDE_CLI_PATH, PATH)";
                 let error = Error::new(ErrorKind::AgentStart, message);
                 events.push(AgentEvent::NotReady(error));
                 true

@@ -18,13 +18,13 @@ pub const MOST_ASKS: usize = 256;
 const MOST_ASK_BYTES: usize = 64 << 20;
 
 /// Reason of a decision if no client can answer.
-pub const NOBODY: &str = "the client cannot be asked";
+pub const NOBODY: &str = "no client answers permission requests";
 
 /// Reason of a declined question if no client declares that it answers questions.
 pub const NO_ANSWERS: &str = "no client answers questions";
 
 /// Reason of a decision if too many requests are open.
-pub const FULL: &str = "too many questions are open already";
+pub const FULL: &str = "too many questions are open";
 
 /// Open request to one or more clients; the first valid answer decides.
 #[derive(Debug)]

@@ -54,67 +54,67 @@ kinds! {
     // Columns: kind = name, JSON-RPC code, exit code. Exit codes follow sysexits.h, `timeout` and the shell.
     #[doc = "The agent's command was not found."]
     AgentNotFound = "agentNotFound", -32010, 127;
-    #[doc = "The agent's command could not be started, or ended before it was ready."]
+    #[doc = "The agent failed to start, or exited before it was ready."]
     AgentStart = "agentStart", -32011, 126;
-    #[doc = "The agent's answer to the handshake cannot be used."]
+    #[doc = "The agent's response to `initialize` is not valid."]
     Initialize = "initialize", -32012, 76;
-    #[doc = "The agent wants its user to sign in first."]
+    #[doc = "The agent requires sign-in."]
     AuthRequired = "authRequired", -32000, 77;
-    #[doc = "The agent answered a call with an error."]
+    #[doc = "The agent returned an error."]
     Session = "session", -32013, 1;
-    #[doc = "The agent's process ended while it was needed."]
+    #[doc = "The agent process exited unexpectedly."]
     AgentExited = "agentExited", -32024, 1;
     #[doc = "The agent reached its limit of turns."]
     MaxTurns = "maxTurns", -32025, 1;
     #[doc = "The agent ended its turn without any output."]
     EmptyTurn = "emptyTurn", -32033, 1;
-    #[doc = "A wait was given up."]
+    #[doc = "A time limit was reached."]
     Timeout = "timeout", -32014, 124;
-    #[doc = "The agent could not reach its model over the network."]
+    #[doc = "The agent cannot reach its model over the network."]
     Network = "network", -32015, 69;
-    #[doc = "The agent's answer could not be understood; `data.raw` holds it."]
+    #[doc = "The agent's response is not valid; `data.raw` contains it."]
     Malformed = "malformed", -32016, 65;
-    #[doc = "The agent's stream broke off; what came before it was delivered."]
+    #[doc = "The agent's output ended early; the output before that was delivered."]
     Streaming = "streaming", -32017, 74;
-    #[doc = "Too much is waiting already."]
+    #[doc = "A queue or limit is full; try again later."]
     Overloaded = "overloaded", -32001, 75;
     #[doc = "The call was cancelled."]
     Cancelled = "cancelled", -32800, 130;
-    #[doc = "A tool is named that does not exist."]
+    #[doc = "The named tool does not exist."]
     InvalidTool = "invalidTool", -32018, 2;
     #[doc = "Two agents have the same name."]
     DuplicateAgent = "duplicateAgent", -32019, 2;
-    #[doc = "The session is in a turn."]
+    #[doc = "The session is busy with a turn."]
     Busy = "busy", -32020, 75;
-    #[doc = "A call came out of order: its precondition does not hold."]
+    #[doc = "The call is not possible in the current state; another call must come first."]
     OutOfOrder = "outOfOrder", -32021, 2;
-    #[doc = "There is no such session."]
+    #[doc = "The session does not exist."]
     SessionNotFound = "sessionNotFound", -32022, 1;
-    #[doc = "There is such a session already."]
+    #[doc = "A session with this id already exists."]
     SessionExists = "sessionExists", -32023, 1;
-    #[doc = "Another process has the session."]
+    #[doc = "The session is in use by another process."]
     SessionLocked = "sessionLocked", -32026, 75;
-    #[doc = "What must not be lost could not be stored."]
+    #[doc = "A session cannot be stored or read."]
     Storage = "storage", -32027, 74;
-    #[doc = "A turn of this id was prompted before, and its end is not known."]
+    #[doc = "A turn with this id was prompted before, and its result is unknown."]
     TurnUnfinished = "turnUnfinished", -32028, 1;
-    #[doc = "There is no such message."]
+    #[doc = "The message does not exist."]
     MessageNotFound = "messageNotFound", -32029, 1;
-    #[doc = "There is such a message already."]
+    #[doc = "A message with this id already exists."]
     MessageExists = "messageExists", -32030, 1;
-    #[doc = "What an agent asked for is not there: a file or a terminal."]
+    #[doc = "A file or terminal that the agent requested does not exist."]
     ResourceNotFound = "resourceNotFound", -32031, 1;
-    #[doc = "A file could not be read or written for an agent, or a command not be run."]
+    #[doc = "acpipe cannot access a file or run a command for the agent."]
     Resource = "resource", -32032, 1;
-    #[doc = "A parameter is wrong or missing."]
+    #[doc = "A parameter is missing or not valid."]
     InvalidParams = "invalidParams", -32602, 2;
-    #[doc = "The message is no request."]
+    #[doc = "The message is not a valid JSON-RPC request."]
     InvalidRequest = "invalidRequest", -32600, 2;
-    #[doc = "The message is not JSON."]
+    #[doc = "The message is not valid JSON."]
     Parse = "parse", -32700, 2;
-    #[doc = "There is no such method."]
+    #[doc = "The method does not exist."]
     MethodNotFound = "methodNotFound", -32601, 2;
-    #[doc = "acpipe itself failed; please report it."]
+    #[doc = "acpipe failed internally; please report it."]
     Internal = "internal", -32603, 70;
 }
 
@@ -175,7 +175,7 @@ impl Error {
             "" | "authentication required" | "auth required" | "server error"
         );
         let more = if said_more {
-            format!("; the agent said: {}", clip(said.trim()))
+            format!("; message of the agent: {}", clip(said.trim()))
         } else {
             String::new()
         };
@@ -250,7 +250,7 @@ pub fn out_of_order(message: &str) -> Error {
 /// Creates the error for a session id that does not exist.
 #[must_use]
 pub fn no_session(id: &str) -> Error {
-    let message = format!("there is no session {id:?}: call session/ensure first");
+    let message = format!("session {id:?} not found; call session/ensure first");
     Error::new(ErrorKind::SessionNotFound, message)
 }
 

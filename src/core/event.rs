@@ -594,12 +594,12 @@ impl Exit {
         let how = match (self.code, self.signal) {
             (Some(code), _) => format!("exit code {code}"),
             (None, Some(signal)) => format!("killed by signal {signal}"),
-            (None, None) => "no exit code".to_owned(),
+            (None, None) => "unknown exit code".to_owned(),
         };
         match cause(&self.stderr) {
-            Some(cause) => format!("{how}; its stderr says: {cause}"),
+            Some(cause) => format!("{how}; stderr: {cause}"),
             None => match last_line(&self.stderr) {
-                Some(last) => format!("{how}; the last line of its stderr: {}", clip(last)),
+                Some(last) => format!("{how}; last line of stderr: {}", clip(last)),
                 None => how,
             },
         }

@@ -173,13 +173,13 @@ impl HostRequest {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            Self::ReadFile { .. } => "file to be read",
-            Self::WriteFile { .. } => "file to be written",
-            Self::CreateTerminal { .. } => "command to be run",
-            Self::TerminalOutput { .. } => "terminal to be read",
-            Self::WaitForExit { .. } => "terminal to be waited for",
-            Self::KillTerminal { .. } => "terminal to be killed",
-            Self::ReleaseTerminal { .. } => "terminal to be released",
+            Self::ReadFile { .. } => "file read",
+            Self::WriteFile { .. } => "file write",
+            Self::CreateTerminal { .. } => "command start",
+            Self::TerminalOutput { .. } => "terminal output request",
+            Self::WaitForExit { .. } => "terminal wait",
+            Self::KillTerminal { .. } => "terminal kill",
+            Self::ReleaseTerminal { .. } => "terminal release",
         }
     }
 }
@@ -425,8 +425,8 @@ impl Host {
         {
             let len = content.len();
             let message = format!(
-                "{path}: {len} bytes are more than {MAX_TEXT}, the most that is written at once; \
-                 write less, or let a command write it"
+                "cannot write {path}: {len} bytes are more than {MAX_TEXT}, the limit of one request; write less, or \
+                     use a command"
             );
             return Err(Error::new(ErrorKind::InvalidParams, message));
         }

@@ -178,7 +178,7 @@ impl<'a> Check<'a> {
         }
         match (fits, unknown) {
             (2.., _) if exactly_one => Fit::new(false, path, || {
-                format!("a value that fits one schema of oneOf, not {fits}")
+                format!("a value that matches one schema of oneOf, not {fits}")
             }),
             (1, true) if exactly_one => Fit::Unknown,
             (1.., _) => Fit::Yes,
@@ -186,7 +186,7 @@ impl<'a> Check<'a> {
             // With a single choice its own fault is more precise than "none of the choices".
             (0, false) if faults.len() == 1 => Fit::No(faults.remove(0)),
             (0, false) => Fit::new(false, path, || {
-                "a value that fits one of its schemas".to_owned()
+                "a value that matches one of its schemas".to_owned()
             }),
         }
     }
@@ -246,7 +246,7 @@ impl<'a> Check<'a> {
                 return Fit::Unknown;
             }
             return Fit::new(fits.contains(&Fit::Yes), path, || {
-                "an item that `contains` wants".to_owned()
+                "an item that matches `contains`".to_owned()
             });
         }
         // Schemas by position: `prefixItems`, or `items` in older drafts.

@@ -18,10 +18,10 @@ pub struct Ladder {
 
 /// Reason why a strategy that was not tried could not have restored the session.
 const NEVER: &str = "the agent never had this session";
-const NOT_OFFERED: &str = "the agent does not offer it";
+const NOT_OFFERED: &str = "the agent does not support it";
 
 fn had_by(other: &str) -> Cow<'static, str> {
-    format!("another agent has its memory: {other}").into()
+    format!("another agent has its history: {other}").into()
 }
 
 /// Facts about the session that is restored.

@@ -34,7 +34,7 @@ impl fmt::Display for Launcher<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let package = self.package.unwrap_or("the agent");
         write!(f, "{} may be downloading {package}", self.name)?;
-        f.write_str(": a first start can take minutes")
+        f.write_str("; a first start can take minutes")
     }
 }
 

@@ -83,7 +83,8 @@ impl Log {
         let format = log.index.identity.as_ref().map_or(FORMAT, |i| i.format);
         if format > FORMAT {
             let message = format!(
-                "the session's log is of format {format}, and this acpipe knows {FORMAT}: use a newer acpipe"
+                "cannot read the session's log: it has format {format}, but this acpipe supports only {FORMAT}; use a \
+                     newer acpipe"
             );
             return Err(Error::new(ErrorKind::Storage, message));
         }
@@ -347,7 +348,7 @@ impl Log {
         let mut line = serde_json::to_vec(&first).unwrap_or_default();
         line.push(b'\n');
         let replaced = self.file.replace(&line, archive);
-        replaced.map_err(|e| cannot("replaced", &e))?;
+        replaced.map_err(|e| cannot("replace", &e))?;
         self.pending.clear();
         self.owed = 0;
         self.released = self.index.seq;
@@ -362,7 +363,7 @@ impl Log {
         self.must_be_answered()?;
         self.file
             .remove(archive)
-            .map_err(|e| cannot("removed", &e))?;
+            .map_err(|e| cannot("remove", &e))?;
         // Nothing is left to be written or reported.
         self.pending.clear();
         self.owed = 0;
@@ -399,18 +400,18 @@ fn cannot(what: &str, why: &std::io::Error) -> Error {
     use std::io::ErrorKind as Io;
     let advice = match why.kind() {
         Io::TimedOut => {
-            "what waits is written once the disk answers; see --state-dir and --persist never"
+            "queued data is written when the disk responds; or use --state-dir or --persist never"
         }
         Io::StorageFull | Io::QuotaExceeded | Io::FileTooLarge => {
-            "make room, or use --state-dir or --persist never"
+            "free disk space, or use --state-dir or --persist never"
         }
         // The file was removed or replaced by another process, so the open handle is of no use.
         Io::NotFound | Io::StaleNetworkFileHandle => {
             "close the session (session/close) and open it again (session/ensure)"
         }
-        _ => "see --state-dir and --persist never",
+        _ => "check the disk, or use --state-dir or --persist never",
     };
-    let message = format!("the session's log cannot be {what}: {why}; {advice}");
+    let message = format!("cannot {what} the session's log: {why}; {advice}");
     Error::new(ErrorKind::Storage, message)
 }
 

@@ -14,7 +14,8 @@ pub fn check(servers: &[McpServer]) -> Result<(), Error> {
     for (n, McpServer { name, .. }) in servers.iter().enumerate() {
         if !names.insert(name) {
             let field = format!("mcpServers[{n}].name");
-            let message = format!("{field}: there are two named {name:?}");
+            let message =
+                format!("{field}: the name {name:?} is used twice; server names must be unique");
             return Err(Error::new(ErrorKind::InvalidParams, message).with("field", field));
         }
     }
@@ -49,13 +50,13 @@ pub fn reached(servers: &[McpServer], agent: &str, can: AgentCapabilities) -> Re
     let offered = offered.into_iter().filter(|(_, can)| *can);
     let offered: Vec<&str> = offered.map(|(name, _)| name).collect();
     let offered = if offered.is_empty() {
-        "it only starts servers itself (stdio)".to_owned()
+        "it supports only stdio".to_owned()
     } else {
-        format!("it takes stdio and {}", offered.join(" and "))
+        format!("it supports stdio and {}", offered.join(" and "))
     };
     let why = format!(
-        "the agent {agent:?} reaches no MCP servers over {transport}; {offered}: reach the server another way, \
-         through a command that bridges it say, or leave it out"
+        "the agent {agent:?} does not support MCP servers over {transport} ({offered}); remove the server, or use a \
+             command that bridges it to stdio"
     );
     Err(wrong(name, &why))
 }
@@ -125,8 +126,8 @@ fn fill(text: &str, variable: &impl Fn(&str) -> Option<String>) -> Result<String
                 let value = variable(name).filter(|value| !value.is_empty() || default.is_none());
                 let value = value.or_else(|| default.map(str::to_owned)).ok_or_else(|| {
                     format!(
-                        "the variable {name} is not set: set it in the agent's environment, or write \
-                         ${{{name}:-words}} for what it is then"
+                        "the variable {name} is not set; set it in the agent's environment, or write \
+                             ${{{name}:-default}} for a default"
                     )
                 })?;
                 filled.push_str(&value);
@@ -169,7 +170,10 @@ fn pieces(text: &str) -> impl Iterator<Item = Result<Piece<'_>, String>> {
 /// Parses the variable at the beginning of a text. Also returns the text after it.
 fn variable_at(text: &str) -> (Result<Piece<'_>, String>, &str) {
     let Some((inside, left)) = text[2..].split_once('}') else {
-        return (Err("a ${ has no }: write $${ for ${ itself".to_owned()), "");
+        return (
+            Err("a ${ has no closing }; write $${ for a literal ${".to_owned()),
+            "",
+        );
     };
     let (name, default) = match inside.split_once(":-") {
         Some((name, default)) => (name, Some(default)),
@@ -180,7 +184,7 @@ fn variable_at(text: &str) -> (Result<Piece<'_>, String>, &str) {
         || !name.chars().all(of_name)
         || name.starts_with(|c: char| c.is_ascii_digit())
     {
-        let why = "what stands in ${} is no name of a variable: write $${ for ${ itself";
+        let why = "the name in ${} is not a valid variable name; write $${ for a literal ${";
         return (Err(why.to_owned()), "");
     }
     (Ok(Piece::Variable(name, default)), left)
@@ -235,11 +239,11 @@ mod tests {
         }
         for (text, why) in [
             ("${NONE}", "the variable NONE is not set"),
-            ("x${A", "has no }"),
-            ("${}", "no name of a variable"),
-            ("${1A}", "no name of a variable"),
-            ("${a.b}", "no name of a variable"),
-            ("${:-x}", "no name of a variable"),
+            ("x${A", "has no closing }"),
+            ("${}", "not a valid variable name"),
+            ("${1A}", "not a valid variable name"),
+            ("${a.b}", "not a valid variable name"),
+            ("${:-x}", "not a valid variable name"),
         ] {
             let error = filled_with(text).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");
@@ -300,7 +304,7 @@ mod tests {
         let error = check(&twice).unwrap_err();
         assert_eq!(
             error.message,
-            "mcpServers[1].name: there are two named \"a\""
+            "mcpServers[1].name: the name \"a\" is used twice; server names must be unique"
         );
         assert_eq!(check(&all), Ok(()));
     }
@@ -322,9 +326,9 @@ mod tests {
         for (can, words) in [
             (
                 can(false, false),
-                ["\"b\"", "over http;", "only starts servers itself"],
+                ["\"b\"", "over http", "supports only stdio"],
             ),
-            (can(true, false), ["\"c\"", "over sse;", "stdio and http"]),
+            (can(true, false), ["\"c\"", "over sse", "stdio and http"]),
         ] {
             let error = reached(&all, "x", can).unwrap_err();
             assert_eq!(error.kind, ErrorKind::InvalidParams);

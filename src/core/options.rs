@@ -19,11 +19,11 @@ pub fn check(
     let is_absolute = |path: &&String| Path::new(path).is_absolute();
     let mut directories = options.additional_directories.iter();
     if let Some(directory) = directories.find(|d| !is_absolute(d)) {
-        let why = format!("{directory:?} is no absolute path");
+        let why = format!("{directory:?} must be an absolute path");
         return Err(invalid("options.additionalDirectories", &why));
     }
     if options.max_turns == Some(0) {
-        return Err(invalid("options.maxTurns", "it must be at least 1"));
+        return Err(invalid("options.maxTurns", "must be at least 1"));
     }
     dialects::check_options(protocol, options, servers, policy)
 }

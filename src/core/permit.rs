@@ -57,11 +57,11 @@ impl By {
             Self::Policy(rule) => format!("by policy ({rule})"),
             Self::Client => "by the client".to_owned(),
             Self::OtherClient => "by another client".to_owned(),
-            Self::Timeout(None) => "since nobody answered in time".to_owned(),
-            Self::Timeout(Some(rule)) => format!("since nobody answered in time ({rule})"),
-            Self::Agent => "since the agent did not wait for the answer".to_owned(),
-            Self::Cancel => "since the turn was cancelled".to_owned(),
-            Self::End => "since what asked has ended".to_owned(),
+            Self::Timeout(None) => "because no client answered in time".to_owned(),
+            Self::Timeout(Some(rule)) => format!("because no client answered in time ({rule})"),
+            Self::Agent => "because the agent did not wait for the answer".to_owned(),
+            Self::Cancel => "because the turn was cancelled".to_owned(),
+            Self::End => "because the agent or the session ended".to_owned(),
         }
     }
 }
@@ -136,16 +136,19 @@ impl Decision {
             (None, true) => match refusal() {
                 Some(choice) => (
                     Some(choice),
-                    format!("refused, since nothing offered allows it: {}", choice.name),
+                    format!(
+                        "refused, because no offered option allows it: {}",
+                        choice.name
+                    ),
                 ),
                 None => (
                     None,
-                    "cancelled, since no option offered could be chosen".to_owned(),
+                    "cancelled, because no offered option can be chosen".to_owned(),
                 ),
             },
             (None, false) => (
                 None,
-                format!("cancelled {}: no option offered refuses it", by.phrase()),
+                format!("cancelled {}: no offered option refuses it", by.phrase()),
             ),
         };
         Self {

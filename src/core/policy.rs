@@ -137,7 +137,7 @@ impl From<Mode> for Policy {
 
 /// Reasons for applying a rule to a subject that it may match.
 const UNREADABLE: &str = "the call cannot be read";
-const PARTLY_READ: &str = ", since not all of the call can be read";
+const PARTLY_READ: &str = ", because part of the call cannot be read";
 
 /// Lists of tools: `(label, entries, effect)`.
 type List<'a> = (&'a str, &'a [String], Effect);
@@ -267,7 +267,7 @@ impl Policy {
         match self.strongest(own, |_| true) {
             Some(rule) if rule.effect > verdict.effect => Verdict {
                 effect: rule.effect,
-                by: format!("{}, since {UNREADABLE}", rule.label),
+                by: format!("{}, because {UNREADABLE}", rule.label),
                 is_explicit: true,
                 is_certain: false,
             },
@@ -316,7 +316,7 @@ impl Policy {
             let since = if is_certain {
                 String::new()
             } else {
-                format!(", since {UNREADABLE}")
+                format!(", because {UNREADABLE}")
             };
             let by = format!("preset {:?}{since}", preset.name);
             (effect, by, is_certain)

@@ -18,7 +18,7 @@ pub fn prompt_parts(
         let field = |name: &str| said(name).map(str::to_owned);
         let need = |name: &str| {
             said(name)
-                .ok_or_else(|| invalid(&format!("message.parts[{n}].{name}"), "a string is needed"))
+                .ok_or_else(|| invalid(&format!("message.parts[{n}].{name}"), "must be a string"))
         };
         match need("type")? {
             "text" => parts.push(PromptPart::Text(need("text")?.into())),
@@ -41,7 +41,7 @@ pub fn prompt_parts(
         }
     }
     if parts.is_empty() {
-        return Err(invalid("message.parts", "there is no text or file part"));
+        return Err(invalid("message.parts", "must have a text or file part"));
     }
     Ok((parts, skipped))
 }

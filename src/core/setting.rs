@@ -271,7 +271,7 @@ fn with_value(field: &str, option: &Value, value: &SettingValue) -> Result<Setti
     let value = match value {
         SettingValue::Switch(_) if switch => value.clone(),
         _ if switch => {
-            let why = format!("{field}: option {} is true or false", option["id"]);
+            let why = format!("{field}: option {} must be true or false", option["id"]);
             return Err(wrong(field, why, json!([true, false])));
         }
         // The option lists no values: the agent validates the value.

@@ -31,8 +31,8 @@ impl TimedOut<'_> {
     #[must_use]
     pub fn error(&self) -> Error {
         let words = match self.heard {
-            Some((what, ago)) => format!("last heard: {what}, {} ago", in_words(ago)),
-            None => "nothing was heard".to_owned(),
+            Some((what, ago)) => format!("last activity: {what}, {} ago", in_words(ago)),
+            None => "no activity".to_owned(),
         };
         // If a start failed without a message, stderr may hold the cause. Later, the last line of stderr
         // describes what the agent does.
@@ -40,14 +40,14 @@ impl TimedOut<'_> {
             Wait::Initialize | Wait::Spawn => cause_or_last(self.stderr),
             _ => last_line(self.stderr).map(|last| clip(&printable(last))),
         };
-        let last = last.map_or_else(String::new, |last| format!("; its stderr says: {last}"));
+        let last = last.map_or_else(String::new, |last| format!("; stderr: {last}"));
         let time = in_words(self.limit);
         let time = match self.wait {
             Wait::Open | Wait::Prompt => format!("for {time}"),
             _ => format!("within {time}"),
         };
         let (what, advice) = (self.what, self.advice);
-        let message = format!("{what} {time} ({words}): {advice}{last}");
+        let message = format!("{what} {time} ({words}); {advice}{last}");
         let heard = self.heard;
         let heard = heard.map(|(what, ago)| json!({ "what": what, "agoMs": millis(ago) }));
         let error = Error::new(ErrorKind::Timeout, message)
@@ -76,7 +76,7 @@ pub fn waiting(stage: &str, party: Party, silent: Duration, note: String) -> Wai
 #[must_use]
 pub fn last_of_stderr(stderr: &str) -> String {
     last_line(stderr).map_or_else(String::new, |last| {
-        format!("; the last line of its stderr: {}", clip(&printable(last)))
+        format!("; last line of stderr: {}", clip(&printable(last)))
     })
 }
 

@@ -53,7 +53,7 @@ fn describe(unknown: &Unknown) -> String {
         return format!("{path}: unknown field; did you mean {near:?}?");
     }
     if unknown.known.is_empty() {
-        return format!("{path}: unknown field; no fields are known here");
+        return format!("{path}: unknown field; this object has no fields");
     }
     format!(
         "{path}: unknown field; the known fields are {}",
@@ -120,7 +120,7 @@ mod tests {
             "{error}"
         );
         let error = refused::<wire::Done>(&json!({"x=s3cret": 1}));
-        assert_eq!(error.message, "x: unknown field; no fields are known here");
+        assert_eq!(error.message, "x: unknown field; this object has no fields");
     }
 
     #[test]

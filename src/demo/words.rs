@@ -6,11 +6,11 @@ use super::invalid;
 use serde_json::Value;
 
 /// Thought at the start of every turn.
-pub const THOUGHT: &str = "No model here: I look for words I know and play the part that fits.";
+pub const THOUGHT: &str = "I have no model: I look for known words and answer accordingly.";
 
 /// Text before the tool call.
-pub const BEFORE_TOOL: &str = "I am acpipe's demo agent and have no model, but I do have one tool: listing the working directory. \
-     I ask before I use it.\n\n";
+pub const BEFORE_TOOL: &str = "I am acpipe's demo agent. I have no model but one tool: listing the working directory. \
+                                   I ask before I use it.\n\n";
 
 /// Answer after a refused tool call.
 pub const REFUSED: &str =
@@ -60,7 +60,7 @@ pub fn text_of(prompt: &Value) -> Result<(String, usize), Failure> {
             (Some("image" | "resource" | "resource_link"), _) => {}
             _ => {
                 let field = format!("prompt[{index}]");
-                return Err(invalid(&field, "is not content that this agent takes"));
+                return Err(invalid(&field, "is not content that this agent accepts"));
             }
         }
     }
@@ -93,12 +93,12 @@ pub fn greeting(prompt: &str, attachments: usize) -> String {
     let echo = match attachments {
         0 if prompt.is_empty() => "Your prompt was empty.".to_owned(),
         0 => format!("You said: \"{prompt}\""),
-        1 => format!("You said: \"{prompt}\", and attached one thing I cannot look into."),
-        many => format!("You said: \"{prompt}\", and attached {many} things I cannot look into."),
+        1 => format!("You said: \"{prompt}\", and attached one file that I cannot read."),
+        many => format!("You said: \"{prompt}\", and attached {many} files that I cannot read."),
     };
     format!(
-        "Hello! I am acpipe's demo agent; there is no model behind me. {echo}\n\n\
-         acpipe started me as a child process, talked ACP with me and streamed this answer to you. \
+        "Hello! I am acpipe's demo agent; I have no model. {echo}\n\n\
+         acpipe started me as a child process, spoke ACP with me and streamed this answer to you. \
          With a real agent it does the same:\n\n\
          {REAL_AGENTS}\n\n\
          I can also \"list the files here\", \"make a plan\" and count \"slow\"."
@@ -194,7 +194,7 @@ mod tests {
                 && text.contains("claude-agent-acp")
         );
         assert!(greeting("", 0).contains("empty"));
-        assert!(greeting("look", 1).contains("one thing"));
+        assert!(greeting("look", 1).contains("one file"));
     }
 
     #[test]

@@ -78,7 +78,7 @@ pub enum NotAMessage {
     #[error("not JSON: {0}")]
     Json(#[from] serde_json::Error),
     /// The object is neither a request, nor a notification, nor a response.
-    #[error("neither method, result nor error")]
+    #[error("the message has neither method, result nor error")]
     Shape,
 }
 
@@ -255,7 +255,10 @@ mod tests {
                 r#"{"id":3,"error":"just text"}"#,
                 "error 3 -32603 just text",
             ),
-            (r#"{"id":3}"#, "bad: neither method, result nor error"),
+            (
+                r#"{"id":3}"#,
+                "bad: the message has neither method, result nor error",
+            ),
             (
                 r"[1,2,3]",
                 "bad: not JSON: invalid type: sequence, expected an object",

@@ -259,7 +259,7 @@ impl Process {
                 news = self.kept.news() => match news {
                     Some(News::Running(pid)) => {
                         let pid = pid.unsigned_abs();
-                        info!(pid, file = program.file, found_by = ?program.found_by, "a process of the agent runs");
+                        info!(pid, file = program.file, found_by = ?program.found_by, "process of the agent started");
                         let program = Box::new(program);
                         self.tell(AgentInput::Started { pid, program }).await;
                         return true;
@@ -269,7 +269,7 @@ impl Process {
                     }
                     Some(News::Ended(_)) => {}
                     None => {
-                        let message = "the agent's keeper ended before it had started the agent";
+                        let message = "the agent's supervisor exited before it started the agent";
                         break Error::new(ErrorKind::AgentStart, message);
                     }
                 },
@@ -330,7 +330,7 @@ impl Process {
                     Some(News::Running(_) | News::Failed(_)) => {}
                     None => {
                         if ended.is_none() {
-                            warn!("the agent's keeper was killed: so is the agent");
+                            warn!("the agent's supervisor was killed, and the agent with it");
                             self.kept.bereft();
                         }
                         gone = true;
@@ -345,7 +345,7 @@ impl Process {
                 () = &mut grace, if in_grace && queue.is_none() => {
                     in_grace = false;
                     if gone {
-                        warn!("another process holds the agent's pipes open: not waiting for it");
+                        warn!("another process keeps the agent's pipes open; no longer waiting for it");
                         self.stdout = None;
                         self.stderr.close();
                     } else if ended.is_none() {
@@ -358,7 +358,7 @@ impl Process {
         info!(
             code = exit.code,
             signal = exit.signal,
-            "a process of the agent ended"
+            "process of the agent exited"
         );
         self.tell(AgentInput::Exited(exit)).await;
     }

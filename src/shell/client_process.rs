@@ -23,7 +23,7 @@ impl ClientProcess {
         match look(id) {
             Ok(watched) => Some(watched),
             Err(error) => {
-                warn!(id, %error, "the client's process cannot be watched");
+                warn!(id, %error, "cannot watch the client's process");
                 None
             }
         }

@@ -15,7 +15,7 @@ pub fn raise() -> Option<u64> {
     };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
         // Some systems allow less than the hard limit; the soft limit then stays unchanged.
-        debug!(%error, "the limit of open files could not be raised");
+        debug!(%error, "cannot raise the limit of open files");
     }
     before.current
 }
@@ -36,7 +36,7 @@ pub fn check() -> Result<(), Error> {
                 let limit = getrlimit(Resource::Nofile).current;
                 let limit = limit.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string());
                 let message = format!(
-                    "cannot start: too few files may be open (ulimit -n is {limit}); raise the limit to 64 or more"
+                    "cannot start: the limit of open files is too low (ulimit -n is {limit}); raise it to 64 or more"
                 );
                 return Err(Error::new(ErrorKind::Resource, message));
             }

@@ -59,10 +59,11 @@ pub async fn program(spec: &ProcessSpec, login: &LoginShell, terms: Terms) -> Re
         Ok(more) => {
             let second = search(more);
             let found = second.go();
-            found.map_err(|missing| second.explain(&missing, ", nor in the login shell's"))
+            found
+                .map_err(|missing| second.explain(&missing, ", nor in the PATH of the login shell"))
         }
         Err(why) => {
-            let why = format!(", and the login shell's is not known ({why})");
+            let why = format!(", and the PATH of the login shell is unknown ({why})");
             Err(first.explain(&missing, &why))
         }
     }
@@ -94,9 +95,9 @@ enum Fault {
     NoFile,
     #[error("it is not executable; try chmod +x")]
     NotExecutable,
-    #[error("the interpreter that its first line names was not found: {0:?}")]
+    #[error("the interpreter in its first line was not found: {0:?}")]
     NoInterpreter(String),
-    #[error("it is a script for {0:?}, which is not in PATH")]
+    #[error("its interpreter {0:?} is not in PATH")]
     NotInPath(String),
 }
 
@@ -259,7 +260,7 @@ impl<'a> Search<'a> {
                 let for_want_of_path = matches!(fault, Fault::NotInPath(_));
                 let login = if for_want_of_path { login } else { "" };
                 let file = file.display();
-                let message = format!("{file} could not be started: {fault}{login}{by_variable}");
+                let message = format!("cannot start agent {file}: {fault}{login}{by_variable}");
                 (ErrorKind::AgentStart, message)
             }
             (None, Some(file)) => {
@@ -269,7 +270,7 @@ impl<'a> Search<'a> {
                     by_variable
                 };
                 let file = file.display();
-                let message = format!("agent not found: there is no file {file}{advice}");
+                let message = format!("cannot start agent: file {file} not found{advice}");
                 (ErrorKind::AgentNotFound, message)
             }
             (None, None) => {
@@ -279,11 +280,11 @@ impl<'a> Search<'a> {
                     claude::missing(self.own.len() + self.more.len(), login, known)
                 } else {
                     let advice = if command.trim().contains(char::is_whitespace) {
-                        format!("it is read as one word: leave its quotes out (-- {command})")
+                        format!("it is read as one word; remove the quotes (-- {command})")
                     } else {
-                        "install it, or give its whole path".to_owned()
+                        "install it, or pass its path".to_owned()
                     };
-                    format!("agent not found: no {command} in PATH{login}; {advice}")
+                    format!("cannot start agent `{command}`: not found in PATH{login}; {advice}")
                 };
                 (ErrorKind::AgentNotFound, message)
             }

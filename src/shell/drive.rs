@@ -117,7 +117,7 @@ pub async fn drive(
                 client.input(input);
             }
             Happened::ClientEnded => {
-                warn!("the client's process has ended");
+                warn!("the client's process exited");
                 shell.client_process = None;
                 stdin = None;
                 client.input(ClientInput::End);
@@ -131,12 +131,12 @@ pub async fn drive(
             Happened::Due => {
                 // Pending responses are handled first, so that none of them is timed out.
                 shell.hear_all(&mut inbox, client, now);
-                debug!(what = due.map(|(_, what)| what), "a time is up");
+                debug!(what = due.map(|(_, what)| what), "timer fired");
                 shell.hub.tick(now, client);
             }
             Happened::Stalled => {
                 if shell.stalled_at(client).is_some_and(|at| at <= now) {
-                    warn!("the client does not read: what it was not given yet is lost");
+                    warn!("the client does not read its output; unread output is dropped");
                     shell.output.give_up();
                 }
             }
@@ -323,7 +323,7 @@ impl Shell {
         if let Some(paused) = paused {
             clock::note_paused(self.clock.paused());
             info!(
-                "acpipe did not run for {}: that counts for nobody",
+                "acpipe did not run for {}; timeouts are extended",
                 in_words(paused)
             );
         }
@@ -355,7 +355,7 @@ impl Shell {
         if let Some(deaf) = &mut self.deaf {
             deaf.note_told(UNREAD_FOR, now);
             let lasted = in_words(deaf.lasted(now));
-            info!("the client has not read for {lasted}: agents wait for it");
+            info!("the client has not read its output for {lasted}; agents are paused");
         }
     }
 

@@ -94,7 +94,9 @@ fn in_thread(
         let read = read(&mut to);
         to.end(read);
     }) {
-        let message = format!("no thread to read a file: {error}; try again with less running");
+        let message = format!(
+            "cannot start a thread to read a file: {error}; stop other processes and try again"
+        );
         let failed = AgentInput::StartFailed(Error::new(ErrorKind::Internal, message));
         tokio::spawn(async move {
             let _ = events.send(id, failed).await;
@@ -104,7 +106,7 @@ fn in_thread(
 
 fn unreadable(path: &Path, error: &io::Error) -> Error {
     let at = path.display();
-    let message = format!("{at} could not be read: {error}; check the path and who may read it");
+    let message = format!("cannot read {at}: {error}; check the path and its permissions");
     let kind = match error.kind() {
         io::ErrorKind::NotFound => ErrorKind::SessionNotFound,
         _ => ErrorKind::Session,
@@ -164,7 +166,7 @@ fn newest(dir: &Path) -> io::Result<Vec<Found>> {
     let mut files: Vec<_> = entries.filter_map(|entry| found(&entry.ok()?)).collect();
     files.sort_by(|a, b| (b.modified_ms, &b.name).cmp(&(a.modified_ms, &a.name)));
     if files.len() > LISTED {
-        warn!(dir = %dir.display(), files = files.len(), "only the newest {LISTED} files are listed");
+        warn!(dir = %dir.display(), files = files.len(), "listing only the newest {LISTED} files");
         files.truncate(LISTED);
     }
     Ok(files)
@@ -192,7 +194,7 @@ impl Found {
     /// Formats the file's line of the listing; `None` if the file cannot be read.
     fn line(self) -> Option<Bytes> {
         let (head, tail) = ends(&self.path)
-            .inspect_err(|error| warn!(path = %self.path.display(), %error, "not listed"))
+            .inspect_err(|error| warn!(path = %self.path.display(), %error, "skipped in the list"))
             .ok()?;
         let listed = Listed {
             file: self.name,

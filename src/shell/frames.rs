@@ -33,7 +33,7 @@ pub fn log_frames(way: &str, lines: &[u8]) {
 /// Formats a frame for the log. It is cut between words because redaction finds only whole secrets.
 fn shown(line: &[u8]) -> Cow<'_, str> {
     if memmem::find(line, TYPED).is_some() {
-        return format!("(the answer to a question, {} bytes)", line.len()).into();
+        return format!("(response to a question, {} bytes)", line.len()).into();
     }
     if line.len() <= LONGEST {
         return String::from_utf8_lossy(line);
@@ -53,7 +53,7 @@ mod tests {
         assert_eq!(shown(b"{\"a\":1}"), "{\"a\":1}");
         assert_eq!(
             shown(br#"{"id":1,"result":{"action":"accept","content":{"pin":"1234"}}}"#),
-            "(the answer to a question, 62 bytes)"
+            "(response to a question, 62 bytes)"
         );
         let line = format!("{{\"a\":\"b\",\"secret\":\"{}\"}}", "s".repeat(LONGEST));
         let cut = shown(line.as_bytes());

@@ -183,7 +183,7 @@ impl Kept {
 
     /// Kills a supervisor that does not end, and all descendants that can be found.
     pub fn give_up(&mut self) {
-        warn!("the agent's keeper did not do its work: what it kept may be left");
+        warn!("the agent's supervisor failed; processes of the agent may be left");
         self.launch.keep_record();
         for member in self.pid().map(tree::below).unwrap_or_default() {
             member.signal(Signal::KILL);

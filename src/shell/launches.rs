@@ -339,11 +339,9 @@ fn report(ended: &[Ended]) {
         };
         let (count, lines) = (processes.len(), lines.join(", "));
         let verb = if count == 1 { "process" } else { "processes" };
-        warn!(
-            "ended {count} {verb} that acpipe {acpipe}, which was killed, left behind: {lines}{more}"
-        );
+        warn!("ended {count} orphaned {verb} of the killed acpipe {acpipe}: {lines}{more}");
         if *remaining > 0 {
-            warn!("{remaining} of them do not end: acpipe processes shows them");
+            warn!("{remaining} of them did not end; list them with acpipe processes");
         }
     }
 }

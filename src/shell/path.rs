@@ -9,19 +9,19 @@ use std::path::Path;
 pub fn explain(file: &Path, error: &io::Error) -> Error {
     let why = match Errno::from_io_error(error) {
         Some(Errno::NOENT) => {
-            "the loader that it wants is not there: it may be made for another system".to_owned()
+            "its loader was not found; it may be built for another system".to_owned()
         }
         Some(Errno::NOEXEC) => {
-            "it is no program of this system, and a script must begin with a line like #!/bin/sh"
+            "not a program for this system; a script must begin with a line like #!/bin/sh"
                 .to_owned()
         }
         Some(Errno::ACCESS) => {
-            "the system does not allow it: its disk may be mounted with noexec".to_owned()
+            "the system refuses to run it; its disk may be mounted with noexec".to_owned()
         }
         _ => error.to_string(),
     };
     let file = file.display();
-    let message = format!("{file} could not be started: {why}");
+    let message = format!("cannot start {file}: {why}");
     Error::new(ErrorKind::AgentStart, message)
         .with("command", file.to_string())
         .with("os", error.to_string())

@@ -18,7 +18,7 @@ pub fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     }
     let file = options.open(path)?;
     if !file.metadata()?.is_file() {
-        let message = "it is not a regular file";
+        let message = "not a regular file";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     }
     Ok(file)

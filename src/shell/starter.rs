@@ -49,7 +49,7 @@ impl Starter {
             // Dropping an unwanted result ends what was started.
             let _ = sender.send(start());
         });
-        let ended = || io::Error::other("the thread that starts processes has ended");
+        let ended = || io::Error::other("the thread that starts processes has exited");
         self.0.send(job).await.map_err(|_| ended())?;
         started.await.map_err(|_| ended())?
     }

@@ -65,7 +65,9 @@ pub struct Files {
 /// The user has no home directory.
 pub fn state_dir() -> anyhow::Result<PathBuf> {
     let base = dirs::state_dir().or_else(dirs::data_local_dir);
-    let base = base.context("there is no home directory: name a place with --state-dir")?;
+    let base = base.context(
+        "cannot find the state directory: no home directory is known; set one with --state-dir",
+    )?;
     Ok(base.join("acpipe"))
 }
 
@@ -165,13 +167,15 @@ impl Store for Files {
             Ok(file) => Ok(file),
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 let message = format!(
-                    "another process has session {id:?}: end it there (session/close), or use another session"
+                    "session {id:?} is in use by another process; close it there (session/close), or use another \
+                         session"
                 );
                 Err(Error::new(ErrorKind::SessionLocked, message).with("sessionId", id))
             }
             Err(e) => {
                 let message = format!(
-                    "session {id:?} cannot be opened in {}: {e}; see --state-dir and --persist never",
+                    "cannot open session {id:?} in {}: {e}; choose another directory with --state-dir, or use \
+                         --persist never",
                     self.sessions.display()
                 );
                 Err(Error::new(ErrorKind::Storage, message))
@@ -194,12 +198,12 @@ pub fn read_only(state: &Path, id: &str) -> Result<ReadOnly, Error> {
     ReadOnly::open(&log).map_err(|e| {
         if e.kind() == io::ErrorKind::NotFound {
             let message = format!(
-                "there is no session {id:?} in {}: acpipe sessions list shows what there is",
+                "session {id:?} not found in {}; list the sessions with acpipe sessions list",
                 state.display()
             );
             return Error::new(ErrorKind::SessionNotFound, message);
         }
-        let message = format!("session {id:?} cannot be read from {}: {e}", log.display());
+        let message = format!("cannot read session {id:?} from {}: {e}", log.display());
         Error::new(ErrorKind::Storage, message)
     })
 }
@@ -238,7 +242,7 @@ pub fn real_path(path: &str) -> String {
 pub fn stored(state: &Path, id: &str) -> Result<Option<Card>, Error> {
     let log = names::log(&state.join(SESSIONS), id)?;
     card(&log).map_err(|e| {
-        let message = format!("session {id:?} cannot be read from {}: {e}", log.display());
+        let message = format!("cannot read session {id:?} from {}: {e}", log.display());
         Error::new(ErrorKind::Storage, message)
     })
 }
@@ -263,7 +267,7 @@ fn cards_in(sessions: &Path) -> io::Result<Vec<Card>> {
             match card(&log) {
                 Ok(card) => cards.extend(card),
                 // An unreadable session does not hide the others.
-                Err(error) => warn!(log = %log.display(), %error, "a session is left out"),
+                Err(error) => warn!(log = %log.display(), %error, "skipped an unreadable session"),
             }
         }
     }

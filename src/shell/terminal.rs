@@ -79,7 +79,7 @@ impl Terminal {
             return None;
         }
         let opened = Self::begin(!is_shown);
-        let opened = opened.inspect_err(|error| debug!(%error, "nobody can be asked"));
+        let opened = opened.inspect_err(|error| debug!(%error, "no terminal to ask at"));
         opened.ok()
     }
 

@@ -199,7 +199,10 @@ fn an_answer_that_is_none_refuses() {
         let data = permission(&turn);
         assert_eq!(data["approved"], false, "{answer}");
         let reason = data["reason"].as_str().unwrap();
-        assert!(reason.contains("the client's answer is none"), "{reason}");
+        assert!(
+            reason.contains("the client's response is not valid"),
+            "{reason}"
+        );
         // The message uses the protocol's terms, not the names of Rust types.
         assert!(!reason.contains("Permission"), "{reason}");
         server.finish();
@@ -221,7 +224,7 @@ fn who_cannot_be_asked_is_not() {
     );
     assert_eq!(
         data["rule"],
-        "permissions \"ask\", and the client cannot be asked"
+        "permissions \"ask\", but no client answers permission requests"
     );
     server.finish();
 }

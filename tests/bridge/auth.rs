@@ -85,11 +85,11 @@ fn keys_are_set_in_the_environment_and_the_agent_is_asked_to_take_them() {
     s.ensure("default");
     assert_eq!(s.prompt("one").summary["text"], "one");
     for (env, why) in [
-        (json!({}), "the method needs TOKEN"),
-        (json!({"TOKEN": null}), "the method needs TOKEN"),
+        (json!({}), "the method requires TOKEN"),
+        (json!({"TOKEN": null}), "the method requires TOKEN"),
         (
             json!({"TOKEN": SECRET, "OTHER": SECRET}),
-            "\"OTHER\" is none of the method's variables: TOKEN, ORG",
+            "\"OTHER\" is not a variable of the method; use TOKEN, ORG",
         ),
     ] {
         let error = s.call_error(
@@ -196,9 +196,15 @@ fn what_cannot_be_done_says_what_can() {
         "agent/authenticate",
         json!({"methodId": "x"}),
         "invalidParams",
-        "the agent offers none",
+        "no sign-in methods",
     );
-    of(&mut s, "agent/logout", json!({}), "outOfOrder", "no logout");
+    of(
+        &mut s,
+        "agent/logout",
+        json!({}),
+        "outOfOrder",
+        "not support logout",
+    );
 }
 
 #[test]

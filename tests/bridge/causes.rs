@@ -59,7 +59,7 @@ fn an_agent_that_does_not_start_shows_the_cause_and_its_last_lines() {
         let logged = all.stderr.lines().any(|logged| logged.contains(line));
         assert!(logged, "{}", all.stderr);
     }
-    assert!(!all.stderr.contains("ends with"), "{}", all.stderr);
+    assert!(!all.stderr.contains("last lines"), "{}", all.stderr);
     // A single line is already part of the message.
     let one = starting(&json!([{"stderr": "fatal: no config"}, {"exit": 3}])).expect(126);
     assert_eq!(one.stderr.lines().count(), 1, "{}", one.stderr);
@@ -93,7 +93,7 @@ fn a_program_that_echoes_its_input_is_named_as_that() {
     let said = "`cat` echoes its input: it is not an ACP agent";
     assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
     assert!(
-        !outcome.stderr.contains("does not serve"),
+        !outcome.stderr.contains("does not support"),
         "{}",
         outcome.stderr
     );
@@ -120,7 +120,7 @@ fn command_that_ends_in_silence_or_is_quoted_as_one_word_is_hinted_at() {
     assert!(
         outcome
             .stderr
-            .contains("leave its quotes out (-- no-such-agent acp)"),
+            .contains("remove the quotes (-- no-such-agent acp)"),
         "{}",
         outcome.stderr
     );
@@ -170,7 +170,7 @@ fn an_error_in_a_half_line_of_text_begins_on_a_line_of_its_own() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "half a li", "{text}");
     assert!(
-        lines[1].starts_with("acpipe: the agent ended unexpectedly"),
+        lines[1].starts_with("acpipe: the agent exited unexpectedly"),
         "{text}"
     );
     assert_eq!(lines.len(), 2, "{text}");
@@ -212,7 +212,7 @@ fn a_wanted_sign_in_names_a_command_and_keeps_the_agents_help() {
             None,
             &agents_own,
             &helpful,
-            "the agent said: Authentication required: set FACTORY_API_KEY",
+            "message of the agent: Authentication required: set FACTORY_API_KEY",
         ),
         (
             None,
@@ -231,7 +231,7 @@ fn a_wanted_sign_in_names_a_command_and_keeps_the_agents_help() {
         );
         assert!(!message.contains("acpipe login"), "{message}");
         assert_eq!(
-            message.contains("the agent said"),
+            message.contains("message of the agent"),
             *error == helpful,
             "{message}"
         );
@@ -287,7 +287,7 @@ fn a_run_shows_that_its_prompt_found_no_session() {
     let go = |text: &str| run_in_session(&state, &path, text);
     go("one");
     let second = go("two");
-    assert!(second.stderr.contains("goes on"), "{}", second.stderr);
+    assert!(second.stderr.contains("continuing"), "{}", second.stderr);
     assert!(
         second
             .stderr
@@ -315,7 +315,7 @@ fn ways_that_are_not_offered_are_named_in_the_receipt() {
     let go = |text: &str| run_in_session(&state, &path, text);
     go("one");
     let second = go("two").stderr;
-    let named = "(resume: the agent does not offer it; load: the agent does not offer it)";
+    let named = "(resume: the agent does not support it; load: the agent does not support it)";
     assert!(second.contains(named), "{second}");
 }
 

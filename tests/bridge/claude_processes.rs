@@ -249,7 +249,7 @@ fn the_cli_is_found_after_it_was_installed() {
 #[test]
 fn a_cli_that_does_not_tell_its_version_is_not_there() {
     for (version, word) in [
-        (json!([]), "is it the Claude Code CLI?"),
+        (json!([]), "check that it is the Claude Code CLI"),
         (json!([{"exit": 2}]), "before it was ready"),
         (
             json!([{"stderr": "libc is too old"}, {"exit": 127}]),
@@ -272,7 +272,7 @@ fn a_cli_that_does_not_tell_its_version_is_not_there() {
         let error = s.call_error("agent/connect", &json!({"protocol": "claude"}));
         assert!(error["message"].to_string().contains(word), "{error}");
         assert!(since.elapsed() < LIMIT);
-        let states: &[&str] = if word.starts_with("is it") {
+        let states: &[&str] = if word.starts_with("check") {
             &["starting", "stopping", "disconnected"]
         } else {
             &["starting", "disconnected"]

@@ -87,17 +87,17 @@ fn what_is_no_answer_is_not_handed_on() {
     for (answer, message, interrupts) in [
         (
             json!({"action": "decline"}),
-            "The user does not answer this.",
+            "The user did not answer.",
             false,
         ),
         (
             json!({"action": "accept", "content": {}}),
-            "The user does not answer this.",
+            "The user did not answer.",
             false,
         ),
         (
             json!({"action": "accept", "content": {"question_0": "green"}}),
-            "The user does not answer this.",
+            "The user did not answer.",
             false,
         ),
         (
@@ -133,7 +133,10 @@ fn nobody_answers_in_the_users_place() {
         assert_eq!(turn.one("tool-approval-response")["approved"], false);
         let heard = heard(s);
         let told = heard["message"].as_str().unwrap();
-        assert!(told.starts_with("Nobody is there to answer."), "{told}");
+        assert!(
+            told.starts_with("No user is available to answer."),
+            "{told}"
+        );
     }
 }
 

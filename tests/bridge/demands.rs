@@ -218,7 +218,7 @@ fn the_text_of_a_summary_is_that_of_the_text_parts() {
         json!({"update": {"sessionUpdate": "agent_message_chunk", "content": image}}),
         tool(
             "t",
-            &json!({"name": "x", "title": "no text", "rawInput": {}}),
+            &json!({"name": "x", "title": "text or file part", "rawInput": {}}),
         ),
         tool_change(
             "t",

@@ -136,7 +136,7 @@ fn secrets_are_redacted_and_named() {
         error["message"]
             .as_str()
             .unwrap()
-            .contains("leave the variable out"),
+            .contains("omit the variable"),
         "{error}"
     );
 }
@@ -434,19 +434,25 @@ fn what_is_no_environment_is_refused_without_its_values() {
     let bad = [
         (
             json!({"set": {format!("A={SECRET}"): SECRET}}),
-            "set: \"A\" is no name",
+            "set: \"A\" is not a valid variable name",
         ),
-        (json!({"set": {"": SECRET}}), "set: \"\" is no name"),
-        (json!({"set": {"A": format!("{SECRET}\0")}}), "has a NUL"),
+        (
+            json!({"set": {"": SECRET}}),
+            "set: \"\" is not a valid variable name",
+        ),
+        (
+            json!({"set": {"A": format!("{SECRET}\0")}}),
+            "must not contain NUL",
+        ),
         (json!({"set": {"A": [SECRET]}}), "must be a string or null"),
         (json!({"set": SECRET}), "an object of variables"),
         (
             json!({"unset": [format!("A={SECRET}")]}),
-            "unset: \"A\" is no name",
+            "unset: \"A\" is not a valid variable name",
         ),
         (
             json!({"set": {"A": SECRET}, "unset": ["A"]}),
-            "\"A\" is in set too",
+            "\"A\" is also in set",
         ),
         (
             json!({"set": {"A": SECRET}, "whenBusy": "never"}),
@@ -485,7 +491,7 @@ fn what_is_no_environment_is_refused_without_its_values() {
     s.agent_states(&["stopping", "disconnected", "starting", "disconnected"]);
     let stderr = s.finish().stderr;
     assert!(
-        stderr.contains("a process of the agent runs") && !stderr.contains(SECRET),
+        stderr.contains("process of the agent started") && !stderr.contains(SECRET),
         "{stderr}"
     );
 }

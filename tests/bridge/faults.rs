@@ -29,7 +29,7 @@ fn a_full_disk_ends_the_turn_and_harms_nothing() {
     let summary = s.result(&id);
     assert_eq!(summary["errors"][0]["kind"], "storage", "{summary}");
     let message = summary["errors"][0]["message"].as_str().unwrap();
-    assert!(message.contains("make room"), "{message}");
+    assert!(message.contains("free disk space"), "{message}");
     // All chunks that the client received are stored, except the error.
     let mut seen = s.numbered("default");
     let (_, last) = seen.pop_last().unwrap();

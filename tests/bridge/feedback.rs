@@ -69,7 +69,7 @@ fn words_are_sent_with_the_next_prompt_where_the_client_wants_that() {
     assert_eq!(kept[0]["nextPrompt"], true);
     let turn = server.prompt("again");
     let notices = turn.of("data-notice");
-    let title = "Your words to earlier answers are sent with this prompt";
+    let title = "Your messages to earlier answers are sent with this prompt";
     assert_eq!(notices[0]["data"]["title"], title);
     server.prompt("once more");
     let log = server.finish().log;

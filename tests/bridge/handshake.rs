@@ -239,13 +239,13 @@ fn an_agent_that_does_not_start_is_explained() {
             json!({"command": garbage}),
             "agentStart",
             -32011,
-            "could not be started",
+            "cannot start",
         ),
         (
             json!({"command": dir}),
             "agentStart",
             -32011,
-            "could not be started",
+            "cannot start",
         ),
         (
             json!({"command": FAKE_AGENT, "cwd": "/no/such/dir"}),

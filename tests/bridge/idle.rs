@@ -45,7 +45,7 @@ fn an_idle_session_and_its_agent_are_let_go_and_come_back() {
         stopping["reason"]
             .as_str()
             .unwrap()
-            .contains("nobody used it")
+            .contains("idle timeout")
     );
     let gone = s.notification("agent/state");
     assert_eq!(gone["state"], "disconnected");

@@ -133,7 +133,7 @@ fn the_shell_is_not_asked_where_that_is_not_wished() {
         let run = run.env("PATH", BARE).env("SHELL", &shell);
         let outcome = run.agent(&["my-agent"]).go().expect(127);
         assert!(
-            outcome.stderr.contains("switched off"),
+            outcome.stderr.contains("probe is disabled"),
             "{}",
             outcome.stderr
         );
@@ -144,10 +144,10 @@ fn the_shell_is_not_asked_where_that_is_not_wished() {
 #[test]
 fn a_shell_that_is_of_no_help_is_named() {
     let cases = [
-        ("exit 3", "did not tell its PATH"),
-        ("exec cat /dev/zero", "did not tell its PATH"),
+        ("exit 3", "printed no PATH"),
+        ("exec cat /dev/zero", "printed no PATH"),
         ("trap '' TERM HUP; sleep 1000 & sleep 1000", "within 5 s"),
-        ("PATH=/x", "nor in the login shell's"),
+        ("PATH=/x", "nor in the PATH of the login shell"),
     ];
     for (does, why) in cases {
         let world = World::new();
@@ -161,7 +161,10 @@ fn a_shell_that_is_of_no_help_is_named() {
         let errors = lines.filter(|line| !line.contains("waiting for"));
         assert_eq!(errors.count(), 1, "{}", outcome.stderr);
     }
-    for (shell, why) in [("", "SHELL is not set"), ("/no/shell", "did not start")] {
+    for (shell, why) in [
+        ("", "SHELL is not set"),
+        ("/no/shell", "cannot start /no/shell"),
+    ] {
         let run = Run::new(&["run", "go"]);
         let run = run.env("PATH", BARE).env("SHELL", shell);
         let outcome = run.agent(&["my-agent"]).go().expect(127);
@@ -252,7 +255,7 @@ fn faults_of_scripts_are_explained() {
     let cases = [
         (
             world.executable("no-node", "#!/usr/bin/env no-such-node\n"),
-            "a script for \"no-such-node\"",
+            "its interpreter \"no-such-node\"",
         ),
         (
             world.executable("windows", "#!/bin/sh\r\nexit\r\n"),

@@ -113,7 +113,7 @@ fn next_start_ends_what_killed_acpipe_and_supervisors_left() {
     let own = s.pid();
     await_only(&s.world, own);
     let end = s.finish();
-    assert!(end.stderr.contains("left behind"), "{}", end.stderr);
+    assert!(end.stderr.contains("orphaned process"), "{}", end.stderr);
     assert!(end.stderr.contains("sleep 1000"), "{}", end.stderr);
 }
 
@@ -175,7 +175,7 @@ fn starts_at_the_same_time_end_only_what_was_left() {
         let output = run.wait_with_output().unwrap();
         assert!(output.status.success(), "{output:?}");
         assert_eq!(output.stdout, b"y\n");
-        told += usize::from(String::from_utf8_lossy(&output.stderr).contains("left behind"));
+        told += usize::from(String::from_utf8_lossy(&output.stderr).contains("orphaned process"));
     }
     assert_eq!(told, 1);
     assert_eq!(s.world.alive(), []);

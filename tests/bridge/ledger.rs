@@ -100,13 +100,13 @@ fn decisions_of_all_sessions_are_listed_in_their_order() {
     let elsewhere = show(&world, &["--cwd", "/"]).expect(0);
     assert_eq!(elsewhere.text(), "");
     assert!(
-        elsewhere.stderr.contains("no such decision"),
+        elsewhere.stderr.contains("no matching decisions"),
         "{}",
         elsewhere.stderr
     );
     let unknown = show(&world, &["c"]).expect(1);
     assert!(
-        unknown.stderr.contains("there is no session \"c\""),
+        unknown.stderr.contains("session \"c\" not found"),
         "{}",
         unknown.stderr
     );
@@ -141,7 +141,7 @@ fn a_decision_that_cannot_be_read_is_told() {
     fs::write(&log, text).unwrap();
     let shown = show(&world, &["a"]).expect(0);
     assert_eq!(shown.text().lines().count(), 2);
-    let told = "1 decisions of session \"a\" cannot be read";
+    let told = "cannot read 1 decisions of session \"a\"";
     assert!(shown.stderr.contains(told), "{}", shown.stderr);
 }
 

@@ -67,7 +67,7 @@ fn a_wrong_server_is_named_by_its_field() {
     for (wrong, why) in [
         (
             json!({"name": "b", "command": [SECRET]}),
-            "mcpServers[1].command: a text",
+            "mcpServers[1].command: must be a string",
         ),
         (
             json!({"name": "b", "command": "c", "env": {"K": [SECRET]}}),
@@ -75,16 +75,13 @@ fn a_wrong_server_is_named_by_its_field() {
         ),
         (
             json!({"name": "b", "url": SECRET}),
-            "mcpServers[1]: it has a url: say with type",
+            "mcpServers[1]: type is missing; use http or sse",
         ),
         (
             json!({"name": "a", "command": SECRET}),
-            "mcpServers[1].name: there are two",
+            "mcpServers[1].name: the name",
         ),
-        (
-            json!({"command": SECRET}),
-            "mcpServers[1]: a name is needed",
-        ),
+        (json!({"command": SECRET}), "mcpServers[1]: name is missing"),
     ] {
         let action = json!({"sessionId": "b", "mcpServers": [right, wrong]});
         let error = s.call_error("session/create", &action);
@@ -216,9 +213,9 @@ fn run_takes_a_file_and_says_what_is_wrong_with_it() {
     assert_eq!(run(&marked).status.code(), Some(0));
     let wrong = world.file("wrong.json", r#"{"mcpServers": {"a": {"command": 7}}}"#);
     for (file, why) in [
-        (wrong.as_str(), "mcpServers.a.command: a text is needed"),
+        (wrong.as_str(), "mcpServers.a.command: must be a string"),
         ("/nowhere/mcp.json", "/nowhere/mcp.json: No such file"),
-        ("/dev/zero", "/dev/zero: it has more than 1 MiB"),
+        ("/dev/zero", "/dev/zero: the file is larger than 1 MiB"),
     ] {
         let out = run(file);
         let stderr = String::from_utf8(out.stderr).unwrap();

@@ -104,13 +104,13 @@ fn misspelt_fields_are_refused_with_the_nearest_name() {
             "shutdown",
             json!({"force": true}),
             "force",
-            "no fields are known here",
+            "this object has no fields",
         ),
         (
             "rpc.discover",
             json!({"x": 1}),
             "x",
-            "no fields are known here",
+            "this object has no fields",
         ),
         (
             "session/ensure",

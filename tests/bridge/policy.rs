@@ -99,18 +99,18 @@ fn a_wrong_configuration_starts_nothing() {
         .file("rules.toml", "[permissions]\nallowed_tools = [\"Raed\"]\n");
     let outcome = run.arg("--config").arg(&file).arg("go").go().expect(2);
     let wanted = format!(
-        "acpipe: {file}:2: permissions.allowed_tools: there is no tool \"Raed\": did you mean \"Read\"?"
+        "acpipe: {file}:2: permissions.allowed_tools: \"Raed\" is not a known tool; did you mean \"Read\"?"
     );
     assert!(outcome.stderr.starts_with(&wanted), "{}", outcome.stderr);
     assert_eq!(outcome.log, Vec::<Value>::new());
 
     for (file, why) in [
         ("/nowhere/config.toml", "No such file"),
-        ("/dev/zero", "it has more than 1 MiB"),
+        ("/dev/zero", "the file is larger than 1 MiB"),
     ] {
         let run = Run::new(&["run", "--config", file]).script(&asking(LINES));
         let outcome = run.arg("go").go().expect(2);
-        let wanted = format!("the configuration {file} cannot be read: {why}");
+        let wanted = format!("cannot read the configuration {file}: {why}");
         assert!(outcome.stderr.contains(&wanted), "{}", outcome.stderr);
         assert_eq!(outcome.log, Vec::<Value>::new());
     }
@@ -130,7 +130,7 @@ fn lists_of_tools_hold_for_acp_agents() {
     let outcome = run.script(&asking(LINES)).arg("go").go().expect(0);
     assert_eq!(chosen_options(&outcome.log), ["y", "n", "n"]);
     // The run succeeds, although tools were refused.
-    let wanted = "acpipe: the policy refused the agent 2 tools: disallowedTools \"Bash(git push:*)\"; permissions \"deny\"";
+    let wanted = "acpipe: the policy refused 2 tool calls: disallowedTools \"Bash(git push:*)\"; permissions \"deny\"";
     assert!(outcome.stderr.contains(wanted), "{}", outcome.stderr);
 
     let outcome = Run::new(&["run", "--allow-tool", "Bsh"])
@@ -138,7 +138,7 @@ fn lists_of_tools_hold_for_acp_agents() {
         .arg("go")
         .go()
         .expect(2);
-    let wanted = "options.allowedTools: there is no tool \"Bsh\": did you mean \"Bash\"?";
+    let wanted = "options.allowedTools: \"Bsh\" is not a known tool; did you mean \"Bash\"?";
     assert!(outcome.stderr.contains(wanted), "{}", outcome.stderr);
 }
 

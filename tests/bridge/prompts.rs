@@ -59,12 +59,12 @@ fn a_prompt_that_cannot_be_read_says_what_to_do() {
     let cases: [(&[&str], &str); 4] = [
         (
             &["-f", "/no/such/file"],
-            "--file: /no/such/file cannot be read",
+            "--file: cannot read /no/such/file",
         ),
         (&["-fix the tests"], "--prompt='-…'"),
         (
             &["--attach", "/no/such/file", "x"],
-            "--attach: /no/such/file cannot be read",
+            "--attach: cannot read /no/such/file",
         ),
         (&["--", "fix"], "--prompt='-…'"),
     ];
@@ -90,7 +90,7 @@ fn text_that_is_not_utf8_is_taken_with_a_note() {
     assert!(
         outcome
             .stderr
-            .contains("stdin is not UTF-8 text: 2 bytes of 10 were replaced"),
+            .contains("stdin is not UTF-8 text: 2 of 10 bytes were replaced"),
         "{}",
         outcome.stderr
     );
@@ -150,7 +150,7 @@ fn files_are_attached_in_the_form_that_the_agent_takes() {
     );
     assert!(
         linked.stderr.contains(
-            "the agent does not take the content of shot.png: it gets a link to the file"
+            "the agent does not accept the content of shot.png; it receives a link to the file"
         ),
         "{}",
         linked.stderr

@@ -110,7 +110,7 @@ fn what_is_no_answer_declines() {
         (
             json!({"action": "accept", "content": {"name": 7}}),
             "decline",
-            "\"name\" must be a text",
+            "\"name\" must be a string",
         ),
         (
             json!({"action": "accept", "content": {"name": "x", "more": 1}}),
@@ -118,8 +118,12 @@ fn what_is_no_answer_declines() {
             "no field \"more\"",
         ),
         (json!({"action": "Accept"}), "decline", "unknown variant"),
-        (json!("accept"), "decline", "the client's answer is none"),
-        (Value::Null, "decline", "the client's answer is none"),
+        (
+            json!("accept"),
+            "decline",
+            "the client's response is not valid",
+        ),
+        (Value::Null, "decline", "the client's response is not valid"),
     ];
     for (answer, action, reason) in answers {
         let steps = [

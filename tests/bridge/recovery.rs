@@ -244,14 +244,14 @@ fn a_way_that_is_asked_for_and_fails_is_an_error() {
         error["message"]
             .as_str()
             .unwrap()
-            .contains("does not offer"),
+            .contains("does not support"),
         "{error}"
     );
     for (strategy, why) in [
-        (json!("best"), "no way \"best\""),
-        (json!(["load", "live"]), "no way \"live\""),
-        (json!(7), "a word or a list"),
-        (json!([]), "nothing was to be tried"),
+        (json!("best"), "\"best\" is not a valid strategy"),
+        (json!(["load", "live"]), "\"live\" is not a valid strategy"),
+        (json!(7), "a strategy must be"),
+        (json!([]), "no strategy is left to try"),
     ] {
         let error = s.call_error("session/ensure", &json!({"strategy": strategy}));
         assert!(error["message"].as_str().unwrap().contains(why), "{error}");

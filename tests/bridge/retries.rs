@@ -48,7 +48,7 @@ fn a_transient_error_is_given_time_to_pass() {
     let notice = &turn.one("data-notice")["data"];
     assert_eq!(
         notice["title"],
-        "The AI service failed (529); the prompt is sent again in 2 s"
+        "The AI service failed (529); retrying in 2 s"
     );
     assert!(notice["description"].as_str().unwrap().contains("529 mock"));
     let log = s.world.log();
@@ -225,7 +225,7 @@ fn run_tries_again_unless_told_not_to() {
     let outcome = run(&[]).go().expect(0);
     assert!(outcome.text().ends_with("hello\n"), "{}", outcome.text());
     assert!(
-        outcome.stderr.contains("sent again in 2 s"),
+        outcome.stderr.contains("retrying in 2 s"),
         "{}",
         outcome.stderr
     );
@@ -289,7 +289,11 @@ fn a_session_that_is_not_there_after_all_is_replaced_within_the_turn() {
     let refusal = json!([end("refusal")]);
     let cases = [
         (gone(), None, "Resource not found"),
-        (refusal, Some(missing), "its list does not hold the session"),
+        (
+            refusal,
+            Some(missing),
+            "its list of sessions does not contain the session",
+        ),
     ];
     for (answer, list, why) in cases {
         let mut s = revived(&json!([answer, hello(), hello()]), list, &json!({}));

@@ -74,7 +74,7 @@ fn search_that_finds_no_line_is_an_error() {
     let error = log.iter().find_map(|m| m.get("error")).unwrap();
     let message = error["message"].as_str().unwrap();
     assert!(
-        message.contains("line 2 does not begin in its first"),
+        message.contains("line 2 does not begin within the first"),
         "{message}"
     );
 }

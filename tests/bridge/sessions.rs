@@ -136,7 +136,7 @@ fn options_of_the_command_line_hold_for_a_stored_session_too() {
 fn continue_takes_the_newest_session_of_the_directory() {
     let home = Home::answering();
     let none = home.run(&["-c", "go"]).go().expect(1);
-    assert!(none.stderr.contains("begin one"), "{}", none.stderr);
+    assert!(none.stderr.contains("start one"), "{}", none.stderr);
     assert!(none.log.is_empty(), "no agent is started");
     let none = home.run(&["-c", "-o", "json", "go"]).go().expect(1).json();
     assert_eq!(none["errors"][0]["kind"], "sessionNotFound");
@@ -226,7 +226,7 @@ fn only_a_run_that_is_to_go_on_needs_the_store() {
     for state in [file.as_str(), full.to_str().unwrap()] {
         let plain = home.run(&["--state-dir", state, "go"]).go().expect(0);
         assert_eq!(plain.text(), "answer\n");
-        assert!(plain.stderr.contains("not kept"), "{}", plain.stderr);
+        assert!(plain.stderr.contains("not stored"), "{}", plain.stderr);
         assert_eq!(plain.stderr.lines().count(), 1, "{}", plain.stderr);
         let quiet = home.run(&["-q", "--state-dir", state, "go"]).go();
         assert_eq!(quiet.expect(0).stderr, "");
@@ -277,7 +277,7 @@ fn runs_without_a_name_are_one_line_of_the_list() {
     }
     home.run(&["--ephemeral", "go"]).go().expect(0);
     let text = home.sessions(&["list"]).expect(0).text();
-    assert!(text.starts_with("2 runs without a name, "), "{text}");
+    assert!(text.starts_with("2 unnamed runs, "), "{text}");
     assert_eq!(text.lines().count(), 1, "{text}");
     let all = home.sessions(&["list", "--all"]).expect(0).text();
     assert_eq!(all.lines().count(), 3, "{all}");
@@ -286,7 +286,7 @@ fn runs_without_a_name_are_one_line_of_the_list() {
     home.run(&["-c", "go"]).go().expect(0);
     let text = home.sessions(&["list"]).expect(0).text();
     assert!(
-        text.contains("\nrun-") && text.contains("\n1 run without"),
+        text.contains("\nrun-") && text.contains("\n1 unnamed run"),
         "{text}"
     );
 }
@@ -313,7 +313,7 @@ fn a_conversation_is_shown_while_it_goes_on() {
         "\n[bash] List files: failed: ",
         "\nline one\nline two\n",
         "\n> go\n",
-        "\n--- the agent lost its memory",
+        "\n--- the agent does not remember",
         "\nbegun\n",
     ];
     let mut rest = shown.as_str();

@@ -133,14 +133,14 @@ fn what_cannot_be_set_is_told_with_what_can() {
             "setMode",
             json!({"mode": "x"}),
             "mode",
-            "take one of these: build (Build), plan (Plan)",
+            "use one of: build (Build), plan (Plan)",
             json!(["build", "plan", "default"]),
         ),
         (
             "setModel",
             json!({"model": "x"}),
             "model",
-            "take one of these: m1 (One), m2 (Two)",
+            "use one of: m1 (One), m2 (Two)",
             json!(["m1", "m2"]),
         ),
         (
@@ -161,7 +161,7 @@ fn what_cannot_be_set_is_told_with_what_can() {
             "setMode",
             json!({"sessionId": "bare", "mode": "plan"}),
             "mode",
-            "offers none",
+            "offers no choices",
             json!([]),
         ),
     ] {

@@ -67,7 +67,7 @@ fn a_session_is_not_opened_without_the_mode_and_model_it_is_to_have() {
             json!({"options": {"mode": "agent"}}),
             "options.mode",
             json!(["build", "plan"]),
-            "\"agent\" is not offered; take one of these: build, plan",
+            "\"agent\" is not offered; use one of: build, plan",
         ),
         (
             json!({}),
@@ -237,7 +237,7 @@ fn a_run_says_what_was_not_restored() {
     };
     run(&["--mode", "plan", "one"]);
     let second = run(&["two"]);
-    let note = "mode \"plan\" of session \"s\" is not restored: ";
+    let note = "cannot restore mode \"plan\" of session \"s\": ";
     assert!(second.stderr.contains(note), "{}", second.stderr);
     assert!(
         second.stderr.contains("no such thing today"),

@@ -108,7 +108,7 @@ fn state_directory_that_is_removed_is_an_error_and_the_rest_is_served() {
     let error = s.call_error("session/prompt", &json!({"message": "two"}));
     assert_eq!(error["data"]["kind"], "storage", "{error}");
     let message = error["message"].as_str().unwrap();
-    assert!(message.contains("removed from the disk"), "{message}");
+    assert!(message.contains("was deleted while"), "{message}");
     assert!(message.contains("session/close"), "{message}");
     // Messages can be read, lists work, and the advice in the message helps.
     let messages = s.call("message/list", &json!({}));

@@ -104,10 +104,10 @@ fn what_is_no_answer_is_asked_again() {
     let mut screen = asking(&[ask(&call(), OPTIONS), say("done"), end("end_turn")]);
     screen.sees(PROMPT);
     screen.keys("perhaps\n");
-    screen.sees("acpipe: \"perhaps\" is none of y/a/n\n");
+    screen.sees("acpipe: \"perhaps\" is not one of y/a/n\n");
     screen.sees(PROMPT);
     screen.keys("y for now\n");
-    screen.sees("only a refusal takes words");
+    screen.sees("add text only to a refusal");
     screen.sees(PROMPT);
     screen.keys("y\n");
     screen.sees("done");
@@ -240,7 +240,7 @@ fn a_question_ends_with_its_turn() {
     ]);
     screen.sees(PROMPT);
     screen.keys("\x03");
-    screen.sees("acpipe: no answer is needed any more: the turn was cancelled\n");
+    screen.sees("acpipe: the question is closed: the turn was cancelled\n");
     let (code, _, log) = screen.end();
     assert_eq!(code, 130);
     assert_eq!(outcomes(&log), [json!({"outcome": "cancelled"})]);
@@ -256,7 +256,7 @@ fn a_question_has_an_end() {
         "",
     );
     screen.sees("in 100 ms the policy decides");
-    screen.sees("acpipe: no answer is needed any more: its time is up\n");
+    screen.sees("acpipe: the question is closed: it timed out\n");
     screen.sees("done");
     assert_eq!(outcomes(&screen.world.log()), [selected("no")]);
     assert_eq!(screen.end().0, 0);
@@ -294,14 +294,14 @@ fn what_an_agent_asks_its_user_is_asked_at_the_terminal() {
     screen.keys("Ada\n");
     screen.sees("2 of 3: a whole number (Enter skips it): ");
     screen.keys("many\n");
-    screen.sees("acpipe: a whole number is needed\n");
+    screen.sees("acpipe: enter a whole number\n");
     screen.sees("2 of 3: a whole number (Enter skips it): ");
     screen.keys("36\n");
     screen.sees("3 of 3: text (password) (Enter skips it): ");
     screen.keys("hush\n");
-    let shown = screen.sees("  its host is example.com\n");
+    let shown = screen.sees("  Host: example.com\n");
     assert!(shown.contains("https://x@example.com/y"), "{shown:?}");
-    screen.sees("opened it? y/n (Enter declines): ");
+    screen.sees("Opened it? y/n (Enter declines): ");
     screen.keys("y\n");
     screen.sees("1 of 3: text: ");
     screen.keys("\x04");
@@ -323,7 +323,7 @@ fn a_plan_is_approved_or_sent_back_at_the_terminal() {
     let call = json!({"toolCallId": "t", "title": "Ready?", "kind": "switch_mode", "rawInput": {"plan": "First A.\nThen B."}});
     for (keys, want) in [("y\n", "yes"), ("n first the tests\n", "no")] {
         let mut screen = asking(&[ask(&call, OPTIONS), say("done"), end("end_turn")]);
-        screen.sees("acpipe: may the agent do as it plans?");
+        screen.sees("acpipe: approve the agent's plan?");
         let shown = screen.sees(PROMPT);
         assert!(shown.contains("│ Then B."), "{shown:?}");
         screen.keys(keys);
@@ -348,7 +348,7 @@ fn words_with_a_refusal_follow_as_a_prompt() {
     screen.sees(PROMPT);
     screen.keys("n only the unit tests\n");
     screen.sees("done\n");
-    screen.sees("acpipe: the agent gets your words as a prompt that follows\n");
+    screen.sees("acpipe: your message is sent to the agent as the next prompt\n");
     screen.sees("next\n");
     let (code, _, log) = screen.end();
     assert_eq!(code, 0);
@@ -368,7 +368,7 @@ fn words_that_cannot_follow_are_said_to_be_lost() {
     let mut screen = asking(&steps);
     screen.sees(PROMPT);
     screen.keys("n only the unit tests\n");
-    screen.sees("your words to the agent were not delivered");
+    screen.sees("your message to the agent was not delivered");
     let (_, _, log) = screen.end();
     let prompts = log.iter().filter(|m| m["method"] == "session/prompt");
     assert_eq!(prompts.count(), 1);

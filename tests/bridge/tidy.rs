@@ -1,6 +1,7 @@
 //! Rules for the source files, checked over their text.
 
 mod imports;
+mod messages;
 mod timers;
 
 use std::fs;

@@ -144,7 +144,7 @@ fn what_cannot_be_read_is_refused_and_said_to_be_unreadable() {
     let run = Run::new(&["run", "--disallow-tool", "WebFetch"]).script(&script);
     let outcome = run.arg("go").go().expect(0);
     assert_eq!(chosen_options(&outcome.log), ["n"]);
-    let why = "disallowedTools \"WebFetch\", since the call cannot be read";
+    let why = "disallowedTools \"WebFetch\", because the call cannot be read";
     assert!(outcome.stderr.contains(why), "{}", outcome.stderr);
     let outcome = Run::new(&["run"]).script(&script).arg("go").go().expect(0);
     assert_eq!(chosen_options(&outcome.log), ["y"]);
@@ -321,7 +321,7 @@ fn where_there_is_no_terminal_that_is_said_once() {
     assert_eq!(chosen_options(&outcome.log), ["n", "n"]);
     let said = outcome
         .stderr
-        .matches("there is no terminal to ask at")
+        .matches("cannot ask for permission without a terminal")
         .count();
     assert_eq!(said, 1, "{}", outcome.stderr);
 }

@@ -30,7 +30,7 @@ fn an_agent_that_does_not_answer_initialize() {
     assert_eq!(data["lastHeard"], Value::Null);
     assert_eq!(data["stderr"], "loading\nno key\n");
     let message = error["message"].as_str().unwrap();
-    for words in ["initialize within 300 ms", "nothing was heard", "no key"] {
+    for words in ["initialize within 300 ms", "no activity", "no key"] {
         assert!(message.contains(words), "{message}");
     }
     s.agent_states(&["starting", "stopping", "disconnected"]);
@@ -142,7 +142,7 @@ fn run_tells_of_a_slow_start_and_of_its_end() {
     };
     let told = run(&["--timeout", "initialize=3s"]).expect(124);
     for words in [
-        "waiting for the agent's answer to initialize, 2 s",
+        "waiting for the agent's response to initialize, 2 s",
         "downloading",
         "did not answer initialize within 3 s",
     ] {

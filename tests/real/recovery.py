@@ -13,7 +13,7 @@ from mock_model import HELLO
 
 VARIABLE = {"ACPIPE_REAL": "changed"}
 LATE = 1        # seconds: an agent may replay after its response
-NOT_OFFERED = "the agent does not offer it"
+NOT_OFFERED = "the agent does not support it"
 
 
 class Trial(Turn):

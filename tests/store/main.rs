@@ -73,7 +73,7 @@ fn is_last(chunk: &Value) -> bool {
 /// Returns `true` if the chunk reports a storage failure.
 fn tells_failure(chunk: &Value) -> bool {
     let text = chunk["errorText"].as_str().unwrap_or_default();
-    chunk["type"] == "error" && text.contains("log cannot be")
+    chunk["type"] == "error" && text.contains("the session's log")
 }
 
 /// Returns `true` if a stored chunk matches the sent one. The report of a storage failure may be lost in a

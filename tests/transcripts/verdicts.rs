@@ -74,7 +74,10 @@ fn decided(name: &str, recording: &str, config: &str) -> Vec<(String, String)> {
             .as_str()
             .or(data["by"].as_str())
             .unwrap_or("its own rules");
-        let why = why.replace(", and the client cannot be asked", ", unanswered");
+        let why = why.replace(
+            ", but no client answers permission requests",
+            ", unanswered",
+        );
         (title.unwrap_or("?").to_owned(), format!("{word}: {why}"))
     };
     decisions.map(row).collect()

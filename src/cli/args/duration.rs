@@ -18,14 +18,20 @@ pub fn duration(text: &str) -> Result<Option<Duration>, String> {
         "m" => 60_000,
         "h" => 3_600_000,
         _ => {
-            return Err("a duration is a whole number and ms, s, m or h: 90s, say".to_owned());
+            return Err(
+                "a duration must be a whole number with the unit ms, s, m or h, for example 90s"
+                    .to_owned(),
+            );
         }
     };
     let all = number.parse::<u64>().ok().and_then(|n| n.checked_mul(ms));
     match all {
-        Some(0) => Err("it must be longer than nothing; none is without an end".to_owned()),
+        Some(0) => Err("a duration must be greater than zero; use none for no limit".to_owned()),
         Some(ms) if ms <= LONGEST => Ok(Some(Duration::from_millis(ms))),
-        _ => Err("a whole number is needed before the unit, ten years at most".to_owned()),
+        _ => Err(
+            "the number before the unit must be a whole number, and the duration at most ten years"
+                .to_owned(),
+        ),
     }
 }
 
@@ -47,15 +53,15 @@ mod tests {
             assert_eq!(duration(text), Ok(ms.map(Duration::from_millis)), "{text}");
         }
         let wrong = [
-            ("", "90s, say"),
-            ("5", "90s, say"),
-            ("1d", "90s, say"),
-            ("-1s", "90s, say"),
-            ("1.5h", "90s, say"),
+            ("", "example 90s"),
+            ("5", "example 90s"),
+            ("1d", "example 90s"),
+            ("-1s", "example 90s"),
+            ("1.5h", "example 90s"),
             ("s", "whole number"),
             ("99999999999999999999s", "whole number"),
             ("99999999999h", "ten years"),
-            ("0ms", "longer than nothing"),
+            ("0ms", "greater than zero"),
         ];
         for (text, why) in wrong {
             let error = duration(text).unwrap_err();

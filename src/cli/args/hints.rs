@@ -35,8 +35,14 @@ fn explained(mut error: clap::Error, words: &[String]) -> clap::Error {
             let verbs: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
             vec![match nearest(&word, verbs.iter().copied()) {
                 Some(verb) => format!("a similar subcommand exists: '{verb}'"),
-                None if path.is_empty() => format!("to prompt an agent: acpipe run \"{word}\""),
-                None => format!("acpipe {} has: {}", path.join(" "), verbs.join(", ")),
+                None if path.is_empty() => {
+                    format!("to send a prompt to an agent, use: acpipe run \"{word}\"")
+                }
+                None => format!(
+                    "subcommands of acpipe {}: {}",
+                    path.join(" "),
+                    verbs.join(", ")
+                ),
             }]
         }
         _ => Vec::new(),
@@ -96,8 +102,8 @@ fn unknown_argument(option: &str, words: &[String]) -> Vec<String> {
     }
     if prompts {
         return vec![
-            format!("a prompt that begins with - is given as --prompt='{option}…'"),
-            "options of the agent stand behind its command: acpipe run \"…\" -- AGENT --option"
+            format!("for a prompt that begins with -, use --prompt='{option}…'"),
+            "to pass an option to the agent, put it after the agent's command: acpipe run \"…\" -- AGENT --option"
                 .to_owned(),
         ];
     }
@@ -108,7 +114,8 @@ fn unknown_argument(option: &str, words: &[String]) -> Vec<String> {
 fn unknown_agent(name: &str) -> String {
     let command = known::named(name).unwrap_or_else(|| name.to_owned());
     format!(
-        "only `claude` is built in; an ACP agent is named by its command line: acpipe run \"…\" -- {command}"
+        "the only built-in agent is `claude`; to use another agent, give its command line: acpipe run \"…\" -- \
+             {command}"
     )
 }
 
@@ -167,7 +174,7 @@ mod tests {
             ),
             (&["sesions"], "'sessions'", "acpipe run"),
             (&["sessions", "lst"], "'list'", "acpipe run"),
-            (&["permissions", "edit"], "permissions has: ", "acpipe run"),
+            (&["permissions", "edit"], "permissions: show", "acpipe run"),
         ];
         for (line, has, lacks) in cases {
             let said = said(line);

@@ -7,11 +7,12 @@ use std::time::Duration;
 /// What is let go that nobody uses.
 #[derive(Debug, Args)]
 pub struct LimitArgs {
-    /// How long a session, or an agent without any, may be idle until it is let go: 30s, 30m, 2h, or none
+    /// Unload sessions, and stop agents without sessions, after this idle time: 30s, 30m, 2h or none
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = IdleTimeout::parse)]
     pub idle_timeout: IdleTimeout,
-    /// How many sessions are live at most; the idlest is let go for another [default: 64 where each has a process,
-    /// else 1024]
+    /// Maximum number of live sessions [default: 64 if each has its own process, else 1024]
+    ///
+    /// When the limit is reached, the session that is idle for the longest time is unloaded.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_sessions: Option<u32>,
 }

@@ -9,34 +9,34 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Session")]
 pub struct OptionArgs {
-    /// The model, by the agent's name for it
+    /// Model, by the name or id that the agent offers
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
-    /// The mode to begin in; Claude: default, acceptEdits, plan, auto, dontAsk or bypassPermissions
+    /// Initial mode; for Claude: default, acceptEdits, plan, auto, dontAsk or bypassPermissions
     #[arg(long, value_name = "MODE")]
     pub mode: Option<String>,
-    /// How hard the model thinks: low, medium, high, xhigh or max (Claude)
+    /// Reasoning effort: low, medium, high, xhigh or max (Claude only)
     #[arg(long, value_name = "LEVEL")]
     pub effort: Option<String>,
-    /// How many turns of its own the agent may take for a prompt (Claude)
+    /// Maximum number of model turns per prompt (Claude only)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_turns: Option<u32>,
-    /// Text to append to the agent's system prompt (Claude)
+    /// Text to append to the agent's system prompt (Claude only)
     #[arg(long, value_name = "TEXT")]
     pub append_system_prompt: Option<String>,
-    /// Tools that run without a question, e.g. `Read` or `Bash(git:*)`; repeat for more
+    /// Allow a tool without asking, for example `Read` or `Bash(git:*)` (repeatable)
     #[arg(long = "allow-tool", value_name = "RULE")]
     pub allowed_tools: Vec<String>,
-    /// Tools that the agent does not get; repeat for more
+    /// Deny a tool (repeatable)
     #[arg(long = "disallow-tool", value_name = "RULE")]
     pub disallowed_tools: Vec<String>,
-    /// Another directory that the agent may work in; repeat for more (Claude)
+    /// Let the agent work in this directory, too (Claude only, repeatable)
     #[arg(long = "add-dir", value_name = "DIR")]
     pub additional_directories: Vec<PathBuf>,
-    /// Where settings are taken from: user, project, local; several with commas, `""` for none (Claude)
+    /// Comma-separated setting files to load: user, project, local; `""` for none (Claude only)
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub setting_sources: Option<Vec<String>>,
-    /// A JSON schema that the answer has to match (Claude)
+    /// JSON schema that the answer must match, as text (Claude only)
     #[arg(long, value_name = "JSON")]
     pub output_schema: Option<String>,
 }
@@ -51,12 +51,12 @@ impl OptionArgs {
         let schema = schema.map(serde_json::from_str).transpose();
         let schema = schema.map_err(|error| {
             Mistake(format!(
-                "--output-schema is no JSON: {error}; it takes the schema itself: \"$(cat FILE)\" for a file"
+                "--output-schema: not valid JSON: {error}; to use a file, write --output-schema \"$(cat FILE)\""
             ))
         })?;
         let absolute = |dir: &PathBuf| {
             let dir = std::path::absolute(dir)
-                .map_err(|error| Mistake(format!("--add-dir names no directory: {error}")))?;
+                .map_err(|error| Mistake(format!("--add-dir: not a valid directory: {error}")))?;
             if !dir.is_dir() {
                 let message = format!("--add-dir: {} is not a directory", dir.display());
                 return Err(Mistake(message).into());

@@ -7,25 +7,28 @@ use std::path::PathBuf;
 /// What agents may do.
 #[derive(Debug, Args)]
 pub struct PermissionArgs {
-    /// What is done when the agent asks whether it may run a tool and no rule of the configuration says it; goes
-    /// before `default` and `preset` there [default: approve]
+    /// Answer to tool calls that match no rule of the configuration [default: approve]
+    ///
+    /// Overrides `default` and `preset` of the configuration.
     #[arg(long, value_enum, value_name = "POLICY")]
     pub permissions: Option<Permissions>,
-    /// The configuration, with rules for permissions (docs/guides/permissions.md has examples) [default: the file that
-    /// `ACPIPE_CONFIG` names, else acpipe/config.toml in the platform's configuration directory, if it is there]
+    /// Configuration file with permission rules; see docs/guides/permissions.md for examples
+    ///
+    /// The default is the file named by the environment variable `ACPIPE_CONFIG`, else acpipe/config.toml in the
+    /// platform's configuration directory, if it exists.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Permissions {
-    /// Allow everything
+    /// Allow every call
     Approve,
-    /// Allow what only reads, ask about the rest
+    /// Allow calls that only read, ask about all others
     Reads,
-    /// Ask about everything
+    /// Ask about every call
     Ask,
-    /// Refuse everything
+    /// Deny every call
     Deny,
 }
 

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 /// What agents get where their client does not serve it.
 #[derive(Debug, Args)]
 pub struct ServingArgs {
-    /// Serve files and commands to agents that want them of their client; several with commas
+    /// Comma-separated services to offer to agents if the client does not offer them
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
     pub serve: Vec<Served>,
 }
@@ -14,9 +14,9 @@ pub struct ServingArgs {
 /// Capability that acpipe can serve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Served {
-    /// Text files in the session's directories
+    /// Read and write text files in the session's directories
     Fs,
-    /// Commands
+    /// Run commands
     Terminal,
 }
 

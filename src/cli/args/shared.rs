@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// Where sessions are kept.
 #[derive(Debug, Args)]
 pub struct PlaceArgs {
-    /// Where sessions are kept [default: acpipe in the platform's state directory]
+    /// Directory of the stored sessions [default: acpipe in the platform's state directory]
     #[arg(long, value_name = "DIR", env = "ACPIPE_STATE_DIR", global = true)]
     pub state_dir: Option<PathBuf>,
 }

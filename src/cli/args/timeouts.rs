@@ -8,10 +8,13 @@ use std::time::Duration;
 /// Waits that are not to last as long as usual.
 #[derive(Debug, Args)]
 pub struct TimeoutArgs {
-    /// How long a wait lasts at most: 500ms, 90s, 2m, 1h or none; repeat for more. STAGE is spawn, initialize,
-    /// open, restore, set, authenticate, list, prompt, turn, answer, client, closeSession, cancel, close, terminate or
-    /// store; prompt limits the agent's silence in a turn, turn limits the whole turn; open limits the agent's silence while it
-    /// opens a session, restore limits the whole opening
+    /// Set the timeout of a stage, for example initialize=90s or turn=none (repeatable)
+    ///
+    /// Stages: spawn, initialize, open, restore, set, authenticate, list, prompt, turn, answer, client, closeSession,
+    /// cancel, close, terminate and store.
+    ///
+    /// prompt and open limit the time without any output of the agent, in a turn and while it opens a session. turn and
+    /// restore limit the whole turn and the whole opening. Units are ms, s, m and h.
     #[arg(long = "timeout", value_name = "STAGE=DURATION", value_parser = timeout)]
     timeouts: Vec<(Wait, Option<Duration>)>,
 }
@@ -30,14 +33,16 @@ impl TimeoutArgs {
 fn timeout(text: &str) -> Result<(Wait, Option<Duration>), String> {
     let (name, limit) = text
         .split_once('=')
-        .ok_or("it is written STAGE=DURATION, initialize=90s say")?;
+        .ok_or("a timeout must have the form STAGE=DURATION, for example initialize=90s")?;
     let wait = Wait::ALL.into_iter().find(|wait| wait.name() == name);
     let wait = wait.ok_or_else(|| {
         let names = Wait::ALL.map(Wait::name).join(", ");
-        format!("there is no stage {name:?}, only {names}")
+        format!("{name:?} is not a stage; use one of {names}")
     })?;
     match duration(limit)? {
-        None if !wait.may_last() => Err(format!("{name} needs an end")),
+        None if !wait.may_last() => Err(format!(
+            "{name} must have a limit; give a duration, for example {name}=10s"
+        )),
         limit => Ok((wait, limit)),
     }
 }
@@ -67,9 +72,9 @@ mod tests {
             ("open", "STAGE=DURATION"),
             ("=2s", "initialize, open"),
             ("Open=2s", "initialize, open"),
-            ("cancel=none", "needs an end"),
-            ("cancel=0", "needs an end"),
-            ("open=2", "90s, say"),
+            ("cancel=none", "must have a limit"),
+            ("cancel=0", "must have a limit"),
+            ("open=2", "example 90s"),
         ];
         for (text, why) in cases {
             let error = timeout(text).unwrap_err();

@@ -43,7 +43,9 @@ pub fn read(table: &Table<'_, '_>, policy: &mut Policy) -> Result<(), Fault> {
     }
     table.texts("tools", |name| {
         if name.is_empty() || name.contains(['*', '(']) {
-            return Err(format!("{name:?} is no name of a tool"));
+            return Err(format!(
+                "{name:?} is not a valid tool name; it must not be empty or contain * or ("
+            ));
         }
         policy.declare(name);
         Ok(())
@@ -63,7 +65,7 @@ pub fn read(table: &Table<'_, '_>, policy: &mut Policy) -> Result<(), Fault> {
 
 fn rule(table: &Table<'_, '_>, number: usize, at: usize, policy: &Policy) -> Result<Rule, Fault> {
     let name = |name: &str| match name {
-        "" => Err("a name is not empty".to_owned()),
+        "" => Err("the name of a rule must not be empty".to_owned()),
         name => Ok(format!("rule {name:?}")),
     };
     let label = table
@@ -72,8 +74,12 @@ fn rule(table: &Table<'_, '_>, number: usize, at: usize, policy: &Policy) -> Res
     let effect = table.text("effect", |name| {
         one_of("effect", name, &Effect::ALL, Effect::name)
     })?;
-    let effect =
-        effect.ok_or_else(|| table.wrong(at, "an effect is needed: allow, ask or deny"))?;
+    let effect = effect.ok_or_else(|| {
+        table.wrong(
+            at,
+            "the rule has no effect; add effect = \"allow\", \"ask\" or \"deny\"",
+        )
+    })?;
     let conditions = &RULE_KEYS[3..];
     RULE_KEYS[2..]
         .iter()
@@ -86,7 +92,10 @@ fn rule(table: &Table<'_, '_>, number: usize, at: usize, policy: &Policy) -> Res
     table.texts("command", |pattern| rule.command(pattern))?;
     table.texts("without", |option| rule.without(option))?;
     if rule.is_empty() {
-        let why = format!("a condition is needed: {}", conditions.join(", "));
+        let why = format!(
+            "the rule has no condition; add at least one of {}",
+            conditions.join(", ")
+        );
         return Err(table.wrong(at, &why));
     }
     rule.check().map_err(|why| table.wrong(at, &why))?;

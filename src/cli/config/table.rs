@@ -72,7 +72,7 @@ impl<'t, 'i> Table<'t, 'i> {
             return Err(self.fault(
                 key,
                 value,
-                &format!("a table is needed: [{}{key}]", self.path),
+                &format!("must be a table: [{}{key}]", self.path),
             ));
         };
         Table::new(&format!("{}{key}.", self.path), entries, keys).map(Some)
@@ -87,7 +87,7 @@ impl<'t, 'i> Table<'t, 'i> {
             self.fault(
                 key,
                 value,
-                &format!("tables are needed: [[{}{key}]]", self.path),
+                &format!("must be a list of tables: [[{}{key}]]", self.path),
             )
         };
         let DeValue::Array(list) = value.get_ref() else {
@@ -109,7 +109,7 @@ impl<'t, 'i> Table<'t, 'i> {
         };
         match value.get_ref() {
             DeValue::Boolean(set) => Ok(Some(*set)),
-            _ => Err(self.fault(key, value, "true or false is needed")),
+            _ => Err(self.fault(key, value, "must be true or false")),
         }
     }
 
@@ -123,7 +123,7 @@ impl<'t, 'i> Table<'t, 'i> {
             return Ok(None);
         };
         let DeValue::String(text) = value.get_ref() else {
-            return Err(self.fault(key, value, "a string is needed"));
+            return Err(self.fault(key, value, "must be a string"));
         };
         let faulty = |why: String| self.fault(key, value, &why);
         make(text).map(Some).map_err(faulty)
@@ -145,7 +145,7 @@ impl<'t, 'i> Table<'t, 'i> {
         };
         for value in texts {
             let DeValue::String(text) = value.get_ref() else {
-                return Err(self.fault(key, value, "a string or a list of strings is needed"));
+                return Err(self.fault(key, value, "must be a string or a list of strings"));
             };
             take(text).map_err(|why| self.fault(key, value, &why))?;
         }
@@ -156,7 +156,11 @@ impl<'t, 'i> Table<'t, 'i> {
     pub fn not_empty(&self, key: &str) -> Result<(), Fault> {
         match self.get(key) {
             Some(value) if matches!(value.get_ref(), DeValue::Array(list) if list.is_empty()) => {
-                Err(self.fault(key, value, "the list is empty: it could never fit"))
+                Err(self.fault(
+                    key,
+                    value,
+                    "must not be an empty list; an empty list matches nothing",
+                ))
             }
             _ => Ok(()),
         }
@@ -168,7 +172,7 @@ impl<'t, 'i> Table<'t, 'i> {
             (Some(_), Some(value)) => Err(self.fault(
                 other,
                 value,
-                &format!("{one} says that already: take one of them"),
+                &format!("cannot be combined with {one}; remove one of them"),
             )),
             _ => Ok(()),
         }

@@ -85,64 +85,64 @@ fn whatever_is_wrong_is_named_with_its_line() {
     for (text, want) in [
         (
             "[permission]",
-            "1: permission: there is no key \"permission\": did you mean \"permissions\"?",
+            "1: permission: \"permission\" is not a known key; did you mean \"permissions\"?",
         ),
         (
             "permissions = 1",
-            "1: permissions: a table is needed: [permissions]",
+            "1: permissions: must be a table: [permissions]",
         ),
         ("\n\n[permissions\n", "3: "),
         (
             "[permissions]\ndefautl = 1",
-            "2: permissions.defautl: there is no key \"defautl\": did you mean \"default\"?",
+            "2: permissions.defautl: \"defautl\" is not a known key; did you mean \"default\"?",
         ),
         (
             "[permissions]\ndefault = 1",
-            "2: permissions.default: a string is needed",
+            "2: permissions.default: must be a string",
         ),
         (
             "[permissions]\ndefault = \"all\"",
-            "2: permissions.default: there is no mode \"all\": take one of approve, reads, ask, deny",
+            "2: permissions.default: \"all\" is not a known mode; use one of approve, reads, ask, deny",
         ),
         (
             "[permissions]\npreset = \"holodek\"",
-            "2: permissions.preset: there is no preset \"holodek\": did you mean \"holodeck\"?",
+            "2: permissions.preset: \"holodek\" is not a known preset; did you mean \"holodeck\"?",
         ),
         (
             "[permissions]\ndefault = \"ask\"\npreset = \"holodeck\"",
-            "3: permissions.preset: default says that already",
+            "3: permissions.preset: cannot be combined with default",
         ),
         (
             "[permissions]\nalways = \"yes\"",
-            "2: permissions.always: true or false is needed",
+            "2: permissions.always: must be true or false",
         ),
         (
             "[permissions]\nunanswered = \"ask\"",
-            "2: permissions.unanswered: there is no answer \"ask\"",
+            "2: permissions.unanswered: \"ask\" is not a known answer",
         ),
         (
             "[permissions]\nallowed_tools = [\n\"Read\",\n\"Edit(~root/**)\"]",
-            "4: permissions.allowed_tools: \"~root/**\" fits no path: only ~ itself stands for a home directory; use \"/root/**\"",
+            "4: permissions.allowed_tools: \"~root/**\" matches no path: only ~ itself is expanded; use \"/root/**\"",
         ),
         (
             "[permissions]\nallowed_tools = [\n\"Read\",\n\"Wriet\"]",
-            "4: permissions.allowed_tools: there is no tool \"Wriet\": did you mean \"Write\"?",
+            "4: permissions.allowed_tools: \"Wriet\" is not a known tool; did you mean \"Write\"?",
         ),
         (
             "[permissions]\nallowed_tools = [1]",
-            "2: permissions.allowed_tools: a string or a list of strings is needed",
+            "2: permissions.allowed_tools: must be a string or a list of strings",
         ),
         (
             "[permissions]\ntools = [\"a*\"]",
-            "2: permissions.tools: \"a*\" is no name of a tool",
+            "2: permissions.tools: \"a*\" is not a valid tool name",
         ),
         (
             "[permissions]\nrules = 1",
-            "2: permissions.rules: tables are needed: [[permissions.rules]]",
+            "2: permissions.rules: must be a list of tables: [[permissions.rules]]",
         ),
         (
             "[permissions]\nrules = [1]",
-            "2: permissions.rules: tables are needed",
+            "2: permissions.rules: must be a list of tables",
         ),
     ] {
         assert_wrong(text, want);
@@ -154,19 +154,19 @@ fn whatever_is_wrong_in_a_rule_is_named_with_its_line() {
     for (text, want) in [
         (
             "kind = \"read\"",
-            "2: permissions.rules[1]: an effect is needed",
+            "2: permissions.rules[1]: the rule has no effect",
         ),
         (
             "effect = \"allow\"",
-            "2: permissions.rules[1]: a condition is needed: kind, tool, title, path, command",
+            "2: permissions.rules[1]: the rule has no condition; add at least one of kind, tool, title, path, command",
         ),
         (
             "effect = \"allow\"\nkind = \"execute\"\npath = \"src/**\"",
-            "2: permissions.rules[1]: the rule allows nothing: a command is never allowed by its paths",
+            "2: permissions.rules[1]: the rule allows nothing: commands cannot be allowed by path",
         ),
         (
             "effect = \"allow\"\ntool = [\"Bash\"]\npath = \"src/**\"",
-            "2: permissions.rules[1]: the rule allows nothing: a command is never allowed by its paths",
+            "2: permissions.rules[1]: the rule allows nothing: commands cannot be allowed by path",
         ),
         (
             "effect = \"allow\"\ncommand = \"printf *\"",
@@ -174,23 +174,23 @@ fn whatever_is_wrong_in_a_rule_is_named_with_its_line() {
         ),
         (
             "effect = \"allow\"\nkind = []",
-            "4: permissions.rules[1].kind: the list is empty",
+            "4: permissions.rules[1].kind: must not be an empty list",
         ),
         (
             "effect = \"alow\"\nkind = \"read\"",
-            "3: permissions.rules[1].effect: there is no effect \"alow\": did you mean \"allow\"?",
+            "3: permissions.rules[1].effect: \"alow\" is not a known effect; did you mean \"allow\"?",
         ),
         (
             "effect = \"allow\"\nkind = \"exec\"",
-            "4: permissions.rules[1].kind: there is no kind \"exec\"",
+            "4: permissions.rules[1].kind: \"exec\" is not a known kind",
         ),
         (
             "effect = \"allow\"\ntool = [\"Bsh\"]",
-            "4: permissions.rules[1].tool: there is no tool \"Bsh\": did you mean \"Bash\"?",
+            "4: permissions.rules[1].tool: \"Bsh\" is not a known tool; did you mean \"Bash\"?",
         ),
         (
             "effect = \"allow\"\npath = \"a[\"",
-            "4: permissions.rules[1].path: \"a[\" is no pattern of paths",
+            "4: permissions.rules[1].path: \"a[\" is not a valid path pattern",
         ),
         (
             "effect = \"allow\"\ncommand = \"a | b\"",
@@ -198,31 +198,36 @@ fn whatever_is_wrong_in_a_rule_is_named_with_its_line() {
         ),
         (
             "effect = \"deny\"\ntool = \"Bash(rm:*)\"",
-            "4: permissions.rules[1].tool: \"Bash(rm:*)\" fits no tool: a name has no parentheses; use \"Bash\" with",
+            "4: permissions.rules[1].tool: \"Bash(rm:*)\" matches no tool: a name has no parentheses; use \"Bash\" \
+                 with",
         ),
         (
             "effect = \"deny\"\npath = [\"a\",\n\"//etc/**\"]",
-            "5: permissions.rules[1].path: \"//etc/**\" fits no path: paths have no empty parts and no .; use \"/etc/**\"",
+            "5: permissions.rules[1].path: \"//etc/**\" matches no path: it has an empty component or a .; use \
+                 \"/etc/**\"",
         ),
         (
             "effect = \"deny\"\npath = \"$HOME/.ssh/**\"",
-            "4: permissions.rules[1].path: \"$HOME/.ssh/**\" fits no path: variables are not expanded; use \"~/.ssh/**\"",
+            "4: permissions.rules[1].path: \"$HOME/.ssh/**\" matches no path: variables are not expanded; use \
+                 \"~/.ssh/**\"",
         ),
         (
             "effect = \"deny\"\npath = \"file:///etc/**\"",
-            "4: permissions.rules[1].path: \"file:///etc/**\" fits no path: a pattern is a path, not a URL; use \"/etc/**\"",
+            "4: permissions.rules[1].path: \"file:///etc/**\" matches no path: a pattern must be a path, not a URL; \
+                 use \"/etc/**\"",
         ),
         (
             "effect = \"deny\"\npath = \"/etc/** \"",
-            "4: permissions.rules[1].path: \"/etc/** \" fits no path: it has spaces around it; use \"/etc/**\"",
+            "4: permissions.rules[1].path: \"/etc/** \" matches no path: it has spaces around it; use \"/etc/**\"",
         ),
         (
             "effect = \"deny\"\ncommand = \"rm :*\"",
-            "4: permissions.rules[1].command: \"rm :*\" fits no command: `:*` stands behind the last word, without a space; use \"rm:*\"",
+            "4: permissions.rules[1].command: \"rm :*\" matches no command: `:*` must follow the last word without a \
+                 space; use \"rm:*\"",
         ),
         (
             "effect = \"deny\"\ncommand = \"<read-only>\"",
-            "4: permissions.rules[1].command: \"<read-only>\" is for rules that allow",
+            "4: permissions.rules[1].command: \"<read-only>\" can be used only in rules that allow",
         ),
         (
             "effect = \"allow\"\ncommand = \"git *\"\nwithout = \"output\"",
@@ -230,23 +235,23 @@ fn whatever_is_wrong_in_a_rule_is_named_with_its_line() {
         ),
         (
             "effect = \"deny\"\ncommand = \"git *\"\nwithout = \"--output\"",
-            "5: permissions.rules[1].without: options are forbidden in rules that allow commands",
+            "5: permissions.rules[1].without: options can be forbidden only in rules that allow commands",
         ),
         (
             "effect = \"allow\"\nwithout = []",
-            "4: permissions.rules[1].without: the list is empty",
+            "4: permissions.rules[1].without: must not be an empty list",
         ),
         (
             "effect = \"allow\"\npaths = \"a\"",
-            "4: permissions.rules[1].paths: there is no key \"paths\": did you mean \"path\"?",
+            "4: permissions.rules[1].paths: \"paths\" is not a known key; did you mean \"path\"?",
         ),
         (
             "effect = \"allow\"\nname = \"\"\nkind = \"read\"",
-            "4: permissions.rules[1].name: a name is not empty",
+            "4: permissions.rules[1].name: the name of a rule must not be empty",
         ),
         (
             "effect = \"allow\"\ntitle = \"\"",
-            "4: permissions.rules[1].title: a pattern of titles is not empty",
+            "4: permissions.rules[1].title: a title pattern must not be empty",
         ),
     ] {
         assert_wrong(

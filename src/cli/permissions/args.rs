@@ -6,11 +6,11 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-        acpipe permissions show --cwd .              what agents were allowed and refused here\n  \
-        acpipe permissions show fix-tests --refused  what was refused in one session\n  \
+        acpipe permissions show --cwd .              decisions in this directory\n  \
+        acpipe permissions show fix-tests --refused  refusals in one session\n  \
         acpipe permissions show --json | jq -r 'select(.by == \"client\") | .command'\n\n\
-        What is allowed is said when an agent is started: acpipe run --permissions ask, say, or rules in a file,\n\
-        --config FILE. docs/guides/permissions.md has whole files to begin with.")]
+        To set what an agent may do, use --permissions or --config of acpipe run and acpipe serve.\n\
+        docs/guides/permissions.md has complete configuration files.")]
 pub struct PermissionsArgs {
     #[command(subcommand)]
     pub verb: PermissionsVerb,
@@ -20,27 +20,26 @@ pub struct PermissionsArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum PermissionsVerb {
-    /// List the decisions that are stored, the oldest first
+    /// List the stored decisions, oldest first
     Show(ShowArgs),
 }
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The columns: time (local), session, tool, decision, who decided (policy, client, timeout, agent, \
-    cancel, end), the rule, and what it was about: a command, paths, or a title. --json has more, the reason in a \
-    sentence among it."
+    after_help = "Columns: local time, session, tool, decision, decided by (policy, client, timeout, agent, cancel or \
+    end), rule, and subject (command, paths or title). --json adds more fields, such as the reason."
 )]
 pub struct ShowArgs {
-    /// Only these sessions: their names, or their full ids
+    /// Show only these sessions (names or full ids)
     #[arg(value_name = "SESSION")]
     pub ids: Vec<String>,
-    /// Only sessions of this directory; names of sessions are looked up there, else in the working directory
+    /// Show only sessions of this directory, and look up session names there
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
-    /// Only what was not allowed, or not answered
+    /// Show only calls that were refused or not answered
     #[arg(long)]
     pub refused: bool,
-    /// One JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
 }

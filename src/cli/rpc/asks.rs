@@ -52,7 +52,7 @@ fn ask_id(id: Option<&RawValue>) -> Option<AskId> {
 pub fn empty_answer(id: Option<&RawValue>) -> Option<ClientAction> {
     let refusal = Refusal {
         code: rpc::code::INTERNAL_ERROR.into(),
-        message: "the client's answer has neither result nor error".to_owned(),
+        message: "the client's response has neither result nor error".to_owned(),
     };
     Some(ClientAction::Answer(ask_id(id)?, Err(refusal)))
 }

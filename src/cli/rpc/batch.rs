@@ -24,9 +24,9 @@ const MOST_BYTES: usize = 64 << 20;
 pub fn messages(text: &str) -> serde_json::Result<Result<Vec<&RawValue>, &'static str>> {
     let batch: Few<'_> = serde_json::from_str(text)?;
     Ok(match batch.0 {
-        Some(messages) if messages.is_empty() => Err("empty batch"),
+        Some(messages) if messages.is_empty() => Err("a batch must not be empty"),
         Some(messages) => Ok(messages),
-        None => Err("a batch may have 1024 messages; send several batches"),
+        None => Err("a batch must have at most 1024 messages; send several batches"),
     })
 }
 

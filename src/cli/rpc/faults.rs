@@ -14,7 +14,7 @@ impl RpcClient {
     /// that it belongs to.
     pub(super) fn too_long(&mut self, line: &Overlong) {
         let message = format!(
-            "parse error: {} bytes are over the cap: raise --max-line",
+            "parse error: the message has {} bytes, more than the limit; raise it with --max-line",
             line.len
         );
         self.unreadable(&line.head, &line.tail, message);
@@ -53,7 +53,7 @@ impl RpcClient {
 
     /// Responds to a header block without a usable `Content-Length`.
     pub(super) fn bad_header(&mut self, header: String) {
-        let message = "parse error: a header block without a usable Content-Length";
+        let message = "parse error: the header block has no valid Content-Length";
         let error = Error::new(ErrorKind::Parse, message).with("raw", header);
         self.answer(None, None, Err(error));
     }
@@ -76,26 +76,25 @@ pub(super) fn write_error(out: &mut Vec<u8>, id: &RawValue, error: &Error) {
 
 /// Error: the client has too many open calls.
 pub(super) fn too_many_calls() -> Error {
-    let message =
-        "too many calls are not answered yet: wait for some of their answers, then call again";
+    let message = "too many open requests; wait for some responses, then try again";
     Error::new(ErrorKind::Overloaded, message)
 }
 
 /// Error: the client has too many open batches.
 pub(super) fn too_many_batches() -> Error {
-    let message =
-        "too many batches are not answered yet: call without a batch, or wait for one of them";
+    let message = "too many open batches; wait for one of them, or send requests without a batch";
     Error::new(ErrorKind::Overloaded, message)
 }
 
 /// Error: the result does not fit into the response of its batch.
 pub(super) fn too_large_batch() -> Error {
-    let message = "the answer is too large for a batch, though the call was carried out: make such calls without a batch";
+    let message = "the response is too large for a batch, but the request was carried out; send such requests without \
+                       a batch";
     Error::new(ErrorKind::Overloaded, message)
 }
 
 /// Error: the client does not read, and too much output is queued.
 pub(super) fn unread() -> Error {
-    let message = "too many calls wait for you to read what was written: read on, then call again";
+    let message = "too many responses are waiting to be read; read stdout, then try again";
     Error::new(ErrorKind::Overloaded, message)
 }

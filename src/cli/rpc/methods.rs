@@ -104,7 +104,7 @@ impl Methods {
     /// Calls a method by name.
     pub fn call(&self, name: &str, params: Option<&RawValue>) -> Called {
         let Some(MethodCallback::Sync(handler)) = self.module.method(name) else {
-            let message = format!("there is no method {name:?}: rpc.discover lists them");
+            let message = format!("method {name:?} not found; rpc.discover lists all methods");
             return Called::Answer(Err(Error::new(ErrorKind::MethodNotFound, message)));
         };
         let params = Params::new(params.map(RawValue::get));
@@ -121,7 +121,7 @@ impl Methods {
             },
             _ => Err(Error::new(
                 ErrorKind::Internal,
-                "the method table gave no answer",
+                "the method table returned no response",
             )),
         })
     }
@@ -152,12 +152,12 @@ fn check_size(method: &Method, params: &str) -> Result<(), Error> {
         if !is_dense(params) {
             return Ok(());
         }
-        "have too many values for their size; send fewer parts, with longer texts"
+        "have too many values for their size; send fewer parts with longer texts"
     } else {
         if params.len() <= SMALL {
             return Ok(());
         }
-        "are more than 1 MiB, the most that this method takes"
+        "are larger than 1 MiB, the limit of this method"
     };
     let message = format!("the parameters of {} {why}", method.name);
     Err(Error::new(ErrorKind::InvalidParams, message))
@@ -170,7 +170,7 @@ fn object<'a>(params: &'a Params<'_>) -> Result<&'a str, Error> {
         None | Some("" | "null") => Ok("{}"),
         Some(text) if text.starts_with('{') => Ok(text),
         Some(_) => {
-            let message = "params: an object is needed";
+            let message = "params must be an object";
             Err(Error::new(ErrorKind::InvalidParams, message))
         }
     }

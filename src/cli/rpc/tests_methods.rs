@@ -210,7 +210,7 @@ fn only_content_may_be_large() {
         call(&mut client, name, &params);
         let answer = String::from_utf8_lossy(&client.out);
         assert_eq!(
-            answer.contains("more than 1 MiB"),
+            answer.contains("larger than 1 MiB"),
             !row.method.content,
             "{name}: {answer}"
         );

@@ -55,7 +55,7 @@ impl Asks {
     /// for these.
     pub fn ask(&mut self, id: AskId, request: &ClientRequest) -> Option<ClientAction> {
         let Some(dialog) = Dialog::new(request) else {
-            let message = format!("nobody answers {}", request.method());
+            let message = format!("acpipe run does not support {}", request.method());
             let refusal = Refusal {
                 code: code::METHOD_NOT_FOUND.into(),
                 message,
@@ -100,7 +100,7 @@ impl Asks {
             return None;
         }
         let next = match line.map(str::from_utf8) {
-            Some(Err(_)) => Next::Again("that is no UTF-8".to_owned()),
+            Some(Err(_)) => Next::Again("the answer is not UTF-8 text".to_owned()),
             Some(Ok(line)) => dialog.read(Some(line)),
             None => {
                 // End of input without Enter: the cursor is still in the prompt's line.
@@ -138,10 +138,7 @@ impl Asks {
         }
         self.shown = false;
         if let Some(terminal) = &mut self.terminal {
-            terminal.say(format!(
-                "\nacpipe: no answer is needed any more: {}\n",
-                why(by)
-            ));
+            terminal.say(format!("\nacpipe: the question is closed: {}\n", why(by)));
         }
     }
 }
@@ -149,11 +146,11 @@ impl Asks {
 /// Returns the reason for which a question was withdrawn.
 fn why(by: &By) -> &'static str {
     match by {
-        By::Policy(_) | By::Client | By::OtherClient => "it is decided",
-        By::Timeout(_) => "its time is up",
-        By::Agent => "the agent withdrew the question",
+        By::Policy(_) | By::Client | By::OtherClient => "it was answered",
+        By::Timeout(_) => "it timed out",
+        By::Agent => "the agent withdrew it",
         By::Cancel => "the turn was cancelled",
-        By::End => "what asked has ended",
+        By::End => "the agent process or session ended",
     }
 }
 
@@ -219,7 +216,7 @@ impl Dialog {
         match self {
             Self::Permission(permission) => permission.prompt(),
             Self::Form(form) => form.prompt(),
-            Self::Link(_) => "opened it? y/n (Enter declines): ".to_owned(),
+            Self::Link(_) => "Opened it? y/n (Enter declines): ".to_owned(),
             Self::Plan(plan) => plan.prompt(),
         }
     }

@@ -32,11 +32,11 @@ pub fn find(args: &RunArgs, secrets: &Secrets, view: &mut View) -> anyhow::Resul
     if settings.default_agent.source == AgentSource::Demo {
         // Shown with --quiet too, because the demo agent's text looks like an answer.
         let why = match &chosen {
-            Some(chosen) => format!("session {:?} is of the built-in demo agent", chosen.id),
-            None => "no agent was named: the built-in demo agent answers".to_owned(),
+            Some(chosen) => format!("session {:?} uses the built-in demo agent", chosen.id),
+            None => "no agent given; using the built-in demo agent".to_owned(),
         };
         complain(&format!(
-            "{why}. To use another: acpipe run \"…\" -- COMMAND, or ACPIPE_AGENT=COMMAND"
+            "{why}. To use another agent: acpipe run \"…\" -- COMMAND, or ACPIPE_AGENT=COMMAND"
         ));
     }
     let session = chosen.map_or_else(|| unnamed(&settings.id_prefix), |chosen| chosen.id);
@@ -59,8 +59,8 @@ struct Chosen {
 /// Returns the session of `--session` or `--continue`; `None` without these options.
 fn choose(args: &RunArgs, cwd: &str, view: &mut View) -> anyhow::Result<Option<Chosen>> {
     if is_stored(args) && !persists(&args.agent.store)? {
-        let message = "--session and --continue need stored sessions: leave --persist never and \
-                       PERSIST_MESSAGES=false out";
+        let message = "--session and --continue require stored sessions; omit --persist never and \
+                           PERSIST_MESSAGES=false";
         return Err(Mistake(message.to_owned()).into());
     }
     if let Some(name) = &args.session {
@@ -84,7 +84,7 @@ fn named(args: &RunArgs, name: &str, cwd: &str, view: &mut View) -> anyhow::Resu
     if is_full(name) {
         let card = exact.ok_or_else(|| {
             let message = format!(
-                "session {name:?} not found in {}; acpipe sessions list --all shows what is stored",
+                "session {name:?} not found in {}; list the stored sessions with acpipe sessions list --all",
                 state.display()
             );
             Error::new(ErrorKind::SessionNotFound, message)
@@ -93,12 +93,12 @@ fn named(args: &RunArgs, name: &str, cwd: &str, view: &mut View) -> anyhow::Resu
             let own = &card.cwd;
             if args.agent.cwd.is_some() {
                 let message = format!(
-                    "session {name:?} works in {own}, not in {cwd}: leave --cwd out to go on with it there, or take \
-                     another name for {cwd}"
+                    "session {name:?} belongs to the directory {own}, not {cwd}; omit --cwd to continue it there, or \
+                         use another name"
                 );
                 return Err(Mistake(message).into());
             }
-            view.note(&format!("session {name:?} works in {own}, not here"));
+            view.note(&format!("session {name:?} runs in its own directory {own}"));
         }
         let (id, card) = (name.to_owned(), Some(card));
         return Ok(Chosen { id, card });
@@ -111,7 +111,8 @@ fn named(args: &RunArgs, name: &str, cwd: &str, view: &mut View) -> anyhow::Resu
     }
     if let Some(other) = exact {
         view.note(&format!(
-            "session {name:?} is new in {cwd}, as {:?}; to go on with the one of {other}: --cwd {other}",
+            "starting a new session {name:?} in {cwd}, with the id {:?}; to continue the one in {other}, use --cwd \
+                 {other}",
             found.id,
             other = other.cwd
         ));
@@ -149,13 +150,13 @@ fn origin(args: &RunArgs, chosen: Option<&Chosen>) -> anyhow::Result<Origin> {
         // The stored line cannot be split into arguments, but `ACPIPE_AGENT` names the same program.
         Some(line) if key_of_line(line) == key_of_line(variable.trim()) => Ok(origin),
         Some(line) => Err(Mistake(format!(
-            "session {id:?} was stored with its agent's words joined: name the agent, as in acpipe run --session \
-             {id} \"…\" -- {line}"
+            "the agent of session {id:?} is not stored completely; give its command line: acpipe run --session {id} \
+                 \"…\" -- {line}"
         ))
         .into()),
         None if variable.trim().is_empty() => Err(Mistake(format!(
-            "no agent is named for session {id:?}, and none is stored: acpipe run --session {id} \"…\" -- COMMAND, or \
-             ACPIPE_AGENT=COMMAND; the demo agent is acpipe demo-agent"
+            "session {id:?} has no stored agent; give one: acpipe run --session {id} \"…\" -- COMMAND, or \
+                 ACPIPE_AGENT=COMMAND (the demo agent is acpipe demo-agent)"
         ))
         .into()),
         None => Ok(origin),
@@ -207,7 +208,7 @@ fn store(
     });
     match opened {
         Err(error) if !error.is::<Mistake>() => {
-            view.note(&format!("this run is not kept: {error:#}"));
+            view.note(&format!("this run is not stored: {error:#}"));
             Ok((Box::<Memory>::default(), Events::none()))
         }
         opened => opened,

@@ -57,9 +57,7 @@ impl Prompt {
         let mut read_stdin = |notes: &mut Vec<String>| {
             let mut bytes = Vec::new();
             if !is_read {
-                stdin
-                    .read_to_end(&mut bytes)
-                    .context("stdin cannot be read")?;
+                stdin.read_to_end(&mut bytes).context("cannot read stdin")?;
             }
             is_read = true;
             anyhow::Ok(lossy(bytes, "stdin", notes))
@@ -151,11 +149,12 @@ impl Attachment {
 
 /// Returns the message for an empty prompt, with a hint at the likely mistake.
 fn no_prompt(args: &RunArgs) -> String {
-    let usage = "no prompt: give it as an argument, pipe it in, or name a file with --file; see acpipe run --help";
+    let usage =
+        "no prompt given; pass it as an argument, pipe it in, or use --file; see acpipe run --help";
     match args.agent.command.first() {
         Some(command) => format!(
-            "{usage}. What follows -- is the agent's command line (`{command}`); a prompt that begins with - is given \
-             as --prompt='-…'"
+            "{usage}. The text after -- is the agent's command line (`{command}`); for a prompt that begins with -, \
+                 use --prompt='-…'"
         ),
         None => usage.to_owned(),
     }
@@ -165,11 +164,11 @@ fn unreadable(option: &str, file: &Path, error: &std::io::Error) -> Mistake {
     let text = file.display().to_string();
     // `-fix it` is parsed as `-f` with the file `ix it`.
     let hint = if text.contains(' ') {
-        "; a prompt that begins with - is given as --prompt='-…'"
+        "; for a prompt that begins with -, use --prompt='-…'"
     } else {
         ""
     };
-    Mistake(format!("{option}: {text} cannot be read: {error}{hint}"))
+    Mistake(format!("{option}: cannot read {text}: {error}{hint}"))
 }
 
 /// Converts bytes to text. Invalid UTF-8 is replaced, and a note gives the number of replaced bytes.
@@ -180,8 +179,8 @@ fn lossy(bytes: Vec<u8>, what: &str, notes: &mut Vec<String>) -> String {
     };
     let invalid: usize = bytes.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
     notes.push(format!(
-        "{what} is not UTF-8 text: {invalid} bytes of {} were replaced; convert it first (`iconv -f latin1`), or use \
-         --attach FILE for data",
+        "{what} is not UTF-8 text: {invalid} of {} bytes were replaced; convert it first (`iconv -f latin1`), or pass \
+             binary data with --attach FILE",
         bytes.len()
     ));
     String::from_utf8_lossy(&bytes).into_owned()
@@ -192,7 +191,7 @@ fn attachment(file: &Path) -> anyhow::Result<Attachment> {
     let about = std::fs::metadata(file).map_err(|error| failed(&error))?;
     if about.is_file() && about.len() > LARGEST {
         let message = format!(
-            "--attach: {} has {} bytes, and {LARGEST} is the most: name its path in the prompt instead",
+            "--attach: {} has {} bytes, more than the limit of {LARGEST}; name its path in the prompt instead",
             file.display(),
             about.len()
         );
@@ -311,7 +310,7 @@ mod tests {
             "na\u{fffd}ve caf\u{fffd}"
         );
         assert!(
-            notes[0].starts_with("stdin is not UTF-8 text: 2 bytes of 10"),
+            notes[0].starts_with("stdin is not UTF-8 text: 2 of 10 bytes"),
             "{notes:?}"
         );
     }

@@ -162,15 +162,15 @@ impl View {
                 let missed = match (recovery.missed, recovery.reinjected) {
                     (0, _) => String::new(),
                     (n, 0) => format!(
-                        "; the agent has not seen the last {n}, when another agent had the session: --reinject N \
-                         sends their end"
+                        "; the agent has not seen the last {n}, which another agent received; send their end with \
+                             --reinject N"
                     ),
                     (n, _) => format!(
-                        "; the agent is given the end of the last {n}, which it has not seen"
+                        "; the agent has not seen the last {n} and receives the end of them"
                     ),
                 };
                 self.note(&format!(
-                    "session {id:?} goes on in {}: {} messages so far{missed}",
+                    "continuing session {id:?} in {}: {} messages so far{missed}",
                     session.cwd, recovery.messages
                 ));
             }
@@ -185,7 +185,7 @@ impl View {
         for lost in &recovery.not_restored {
             let value = serde_json::json!(lost.value);
             self.note(&format!(
-                "{} {value} of session {id:?} is not restored: {}",
+                "cannot restore {} {value} of session {id:?}: {}",
                 lost.setting, lost.message
             ));
         }
@@ -214,15 +214,15 @@ impl View {
     /// Shows that the agent has lost its memory of a session.
     fn lost(&mut self, session: &str, why: &str, reinjected: u64) {
         let why = match why {
-            "" => "the agent never had it",
+            "" => "this agent has no session of that id",
             why => why,
         };
         let help = match reinjected {
-            0 => "--reinject N gives the agent the end of the stored messages".to_owned(),
-            n => format!("the agent gets the last {n} characters of the stored messages"),
+            0 => "use --reinject N to send it the end of the stored messages".to_owned(),
+            n => format!("it receives the last {n} characters of the stored messages"),
         };
         self.note(&format!(
-            "{session} restarted without the agent's memory ({why}): {help}"
+            "{session} restarted without the agent's memory ({why}); {help}"
         ));
     }
 
@@ -241,7 +241,7 @@ impl View {
             return;
         }
         self.complain(
-            "the agent's stderr ends with (all of it: --log-level warn,acpipe::agent_stderr=debug):",
+            "last lines of the agent's stderr (show all of it with --log-level warn,acpipe::agent_stderr=debug):",
         );
         for line in lines {
             self.tell(&format!("  | {}\n", short(&line, ACTIVITY)));
@@ -301,7 +301,7 @@ impl View {
         if data["by"] == "policy" && rule.ends_with(NOBODY) && !self.refused.unasked {
             self.refused.unasked = true;
             let decides =
-                "there is no terminal to ask at: the policy decides what it would ask about";
+                "cannot ask for permission without a terminal; the policy decides instead";
             self.note(decides);
         }
         if data["by"] != "policy" || data["approved"] != false {
@@ -378,8 +378,8 @@ impl View {
         let rules = refused.rules.join("; ");
         match refused.questions.len() {
             0 => {}
-            1 => self.note(&format!("the policy refused the agent a tool: {rules}")),
-            n => self.note(&format!("the policy refused the agent {n} tools: {rules}")),
+            1 => self.note(&format!("the policy refused one tool call: {rules}")),
+            n => self.note(&format!("the policy refused {n} tool calls: {rules}")),
         }
         for error in &summary.errors {
             self.complain(&error.message);
@@ -391,9 +391,11 @@ impl View {
         match summary.stop_reason.as_str() {
             "end_turn" | "error" => {}
             "cancelled" if was_asked_to_stop(summary) => self.note("the turn was cancelled"),
-            "cancelled" => self.note("the agent broke the turn off"),
-            "refusal" => self.note("the agent refused"),
-            "max_tokens" => self.note("the answer is cut: the agent's token limit was reached"),
+            "cancelled" => self.note("the agent cancelled the turn by itself"),
+            "refusal" => self.note("the agent refused to answer"),
+            "max_tokens" => {
+                self.note("the answer is incomplete: the agent reached its token limit");
+            }
             other if summary.errors.is_empty() => self.note(&format!("the agent stopped: {other}")),
             _ => {}
         }

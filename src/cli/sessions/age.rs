@@ -16,12 +16,17 @@ pub fn age(text: &str) -> Result<Duration, String> {
         "h" => 60 * 60,
         "d" => 24 * 60 * 60,
         "w" => 7 * 24 * 60 * 60,
-        _ => return Err("a number and one of s, m, h, d, w is needed, as in 30d".to_owned()),
+        _ => {
+            return Err(
+                "an age must be a whole number with the unit s, m, h, d or w, for example 30d"
+                    .to_owned(),
+            );
+        }
     };
     let number: u64 = number
         .parse()
-        .map_err(|_| format!("a number is needed before {unit}"))?;
-    let seconds = number.checked_mul(seconds).ok_or("that is too long")?;
+        .map_err(|_| format!("the number before {unit} must be a whole number, for example 30d"))?;
+    let seconds = number.checked_mul(seconds).ok_or("the age is too long")?;
     Ok(Duration::from_secs(seconds))
 }
 

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-        acpipe sessions list                         what there is, newest first\n  \
-        acpipe sessions list --cwd . --json          of this directory, for programs\n  \
+        acpipe sessions list                         list all sessions, newest first\n  \
+        acpipe sessions list --cwd . --json          list the sessions of this directory as JSON\n  \
         acpipe sessions show fix-tests | less        read a conversation\n  \
-        acpipe sessions export fix-tests > it.json   keep one as UIMessages\n  \
-        acpipe sessions gc --older-than 2w           remove what nobody went back to\n\n\
-        A session is found by its name in the directory, or by its full id.\n\
-        acpipe run --session NAME \"…\" goes on with one, acpipe run --continue \"…\" with the newest here.")]
+        acpipe sessions export fix-tests > it.json   save its messages as UIMessages\n  \
+        acpipe sessions gc --older-than 2w           delete sessions unused for two weeks\n\n\
+        Give a session by its name in the directory or by its full id.\n\
+        To continue one, use acpipe run --session NAME \"…\", or acpipe run --continue \"…\" for the newest here.")]
 pub struct SessionsArgs {
     #[command(subcommand)]
     pub verb: SessionsVerb,
@@ -24,31 +24,31 @@ pub struct SessionsArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum SessionsVerb {
-    /// List the sessions, those that changed last first
+    /// List the sessions, newest first
     #[command(visible_alias = "ls")]
     List(ListArgs),
-    /// Show a conversation, for people
+    /// Show the conversation of a session
     Show(ShowArgs),
-    /// Write a session to stdout, for programs
+    /// Print a session in a machine-readable format
     Export(ExportArgs),
-    /// Remove sessions
+    /// Delete sessions
     #[command(visible_alias = "rm")]
     Delete(DeleteArgs),
-    /// Remove sessions that have not changed for long, and what crashes left behind
+    /// Delete old sessions and the leftovers of crashes
     Gc(GcArgs),
 }
 
 /// Where names of sessions are looked up.
 #[derive(Debug, Args)]
 pub struct NameArgs {
-    /// The directory of the session [default: the working directory]
+    /// Directory of the session [default: the working directory]
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub struct ShowArgs {
-    /// The session: its name, or its full id
+    /// Session (name or full id)
     pub id: String,
     #[command(flatten)]
     pub place: NameArgs,
@@ -56,68 +56,68 @@ pub struct ShowArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The columns: name, full id where it is not the name, messages, last change (local time), agent, directory \
-    and title, where there are any. At a terminal they are cut to its width. Runs without a name that were not continued \
-    are one line; --all and --json list them."
+    after_help = "Columns: name, full id if it differs from the name, number of messages, last change (local time), agent, \
+    directory and title. In a terminal, lines are cut to its width. Unnamed runs that were not continued are summarized \
+    in one line; --all and --json list each of them."
 )]
 pub struct ListArgs {
-    /// Only those of this working directory
+    /// List only the sessions of this directory
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
-    /// List each run without a name, too
+    /// List each unnamed run, too
     #[arg(short, long)]
     pub all: bool,
-    /// One JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct ExportArgs {
-    /// The session: its name, or its full id
+    /// Session (name or full id)
     pub id: String,
     #[command(flatten)]
     pub place: NameArgs,
-    /// What of it
+    /// What to print
     #[arg(short, long, value_enum, default_value_t = Content::Messages, value_name = "CONTENT")]
     pub output: Content,
-    /// Major of the AI SDK for which messages and chunks are written
+    /// Major version of the AI SDK that messages and chunks are for
     #[arg(long, value_enum, default_value_t = ChunkProfile::V7, value_name = "MAJOR")]
     pub chunk_profile: ChunkProfile,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Content {
-    /// Its messages: a JSON array of `UIMessage`s
+    /// The messages, as a JSON array of `UIMessage` objects
     Messages,
-    /// Its chunks with their numbers and turns, one JSON object a line, as session/replay has them
+    /// The chunks with their numbers and turns, one JSON object per line, as from session/replay
     Chunks,
-    /// Its log as it is stored: a copy
+    /// The stored log file, unchanged
     Log,
 }
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A session that another process has is left alone (exit code 75); of one that is not there \
-    the others are removed all the same (exit code 1)."
+    after_help = "Sessions that another process has open are not deleted (exit code 75). If a session is not found, the \
+    others are deleted (exit code 1)."
 )]
 pub struct DeleteArgs {
-    /// The sessions: their names, or their full ids
+    /// Sessions to delete (names or full ids)
     #[arg(required = true, value_name = "ID")]
     pub ids: Vec<String>,
     #[command(flatten)]
     pub place: NameArgs,
-    /// Keep their logs in the archive, from where gc removes them
+    /// Move the logs to the archive, where gc deletes them later
     #[arg(long)]
     pub archive: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct GcArgs {
-    /// Remove sessions and archived logs that have not changed for so long: 90s, 30m, 12h, 30d, 2w
+    /// Delete sessions and archived logs that have not changed for this time: 90s, 30m, 12h, 30d or 2w
     #[arg(long, value_name = "AGE", default_value = "30d", value_parser = age)]
     pub older_than: Duration,
-    /// Only say what would be removed
+    /// Show what would be deleted, without deleting it
     #[arg(short = 'n', long)]
     pub dry_run: bool,
 }

@@ -73,7 +73,7 @@ fn copy(file: &ReadOnly, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut at = 0;
     while at < file.end() {
         let block = file.read(at..file.end().min(at + BLOCK)).map_err(|e| {
-            let message = format!("the session's log cannot be read: {e}");
+            let message = format!("cannot read the session's log: {e}");
             Error::new(ErrorKind::Storage, message)
         })?;
         if block.is_empty() {

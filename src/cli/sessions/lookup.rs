@@ -11,7 +11,7 @@ use std::path::Path;
 pub fn directory(cwd: Option<&Path>) -> anyhow::Result<String> {
     let cwd =
         std::path::absolute(cwd.unwrap_or(Path::new("."))).or_else(|_| std::env::current_dir());
-    let cwd = cwd.context("the working directory cannot be read")?;
+    let cwd = cwd.context("cannot read the working directory")?;
     Ok(cwd.to_string_lossy().into_owned())
 }
 
@@ -23,8 +23,8 @@ pub fn newest(cards: Vec<Card>, cwd: &str) -> Result<Card, Error> {
         .filter(|card| card.messages > 0 && same_dir(&card.cwd, cwd));
     here.next().ok_or_else(|| {
         let message = format!(
-            "no session of {cwd} to continue: leave --continue out to begin one; acpipe sessions list shows those of \
-             other directories"
+            "no session to continue in {cwd}; omit --continue to start one, or list the sessions of all directories \
+                 with acpipe sessions list"
         );
         Error::new(ErrorKind::SessionNotFound, message)
     })

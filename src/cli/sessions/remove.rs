@@ -39,7 +39,7 @@ fn open(state: &Path) -> Result<Files, Error> {
     let opened = Files::open(state, Durability::None);
     opened
         .map(|(files, _)| files)
-        .map_err(|e| failed("be opened", state, &e))
+        .map_err(|e| failed("open", state, &e))
 }
 
 /// Removes a session by its name alone, so that one with an unreadable log can be removed, too.
@@ -47,7 +47,7 @@ fn remove(files: &mut Files, state: &Path, id: &str, archive: bool) -> Result<()
     read_only(state, id)?;
     let removed = files.open(id)?.remove(archive);
     removed.map_err(|e| {
-        let message = format!("session {id:?} cannot be removed: {e}");
+        let message = format!("cannot remove session {id:?}: {e}");
         Error::new(ErrorKind::Storage, message)
     })
 }
@@ -66,7 +66,7 @@ pub fn gc(state: &Path, args: &GcArgs) -> anyhow::Result<u8> {
         gc.leftovers(state)?;
     }
     if gc.done == 0 {
-        complain("there is nothing to remove");
+        complain("nothing to remove");
     }
     Ok(gc.code)
 }
@@ -89,7 +89,7 @@ impl Gc {
                 Ok(false) => {}
                 Err(error) if error.kind == ErrorKind::SessionLocked => {
                     complain(&format!(
-                        "session {id:?} is old, but another process has it: it stays"
+                        "session {id:?} is old but in use by another process; it is not removed"
                     ));
                 }
                 Err(error) => self.fail(&error),
@@ -114,7 +114,7 @@ impl Gc {
     }
 
     fn archive(&mut self, state: &Path, limit: Timestamp) -> Result<(), Error> {
-        let logs = archived(state).map_err(|e| failed("be read", state, &e))?;
+        let logs = archived(state).map_err(|e| failed("read", state, &e))?;
         for (log, since) in logs {
             let since = Timestamp::from_millisecond(since);
             if !since.is_ok_and(|since| since < limit) {
@@ -123,7 +123,7 @@ impl Gc {
             if !self.dry
                 && let Err(e) = std::fs::remove_file(&log)
             {
-                self.fail(&failed("be removed", &log, &e));
+                self.fail(&failed("remove", &log, &e));
                 continue;
             }
             self.tell(&format!("{}, archived", name(&log)));
@@ -132,7 +132,7 @@ impl Gc {
     }
 
     fn leftovers(&mut self, state: &Path) -> Result<(), Error> {
-        let swept = sweep(state, self.dry).map_err(|e| failed("be read", state, &e))?;
+        let swept = sweep(state, self.dry).map_err(|e| failed("read", state, &e))?;
         for file in swept {
             self.tell(&format!("{}, left behind by a crash", name(&file)));
         }
@@ -153,7 +153,7 @@ impl Gc {
 }
 
 fn failed(what: &str, path: &Path, why: &std::io::Error) -> Error {
-    let message = format!("{} cannot {what}: {why}", path.display());
+    let message = format!("cannot {what} {}: {why}", path.display());
     Error::new(ErrorKind::Storage, message)
 }
 

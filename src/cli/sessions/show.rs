@@ -31,7 +31,7 @@ fn head(card: &Card, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "agent      {}", one_line(agent))?;
     writeln!(out, "directory  {}", visible(&card.cwd))?;
     let (made, changed) = (short(&card.created_at), short(&card.updated_at));
-    writeln!(out, "made       {made}, changed {changed}")?;
+    writeln!(out, "created    {made}, changed {changed}")?;
     writeln!(out, "messages   {}", card.messages)
 }
 
@@ -57,13 +57,13 @@ fn told(part: &Value) -> Option<String> {
     match text("type") {
         "text" => Some(text("text").to_owned()).filter(|text| !text.trim().is_empty()),
         "file" => {
-            let name = [text("filename"), text("mediaType"), "without a name"];
+            let name = [text("filename"), text("mediaType"), "unnamed"];
             let name = name.into_iter().find(|name| !name.is_empty());
             Some(format!("[file: {}]", one_line(name.unwrap_or_default())))
         }
         "dynamic-tool" => Some(tool(part)),
         "data-recovery" if part["data"]["memory"] == "lost" => {
-            Some("--- the agent lost its memory of what stands above ---".to_owned())
+            Some("--- the agent does not remember the messages above ---".to_owned())
         }
         _ => None,
     }
@@ -128,7 +128,7 @@ mod tests {
             ),
             (
                 json!({"type": "data-recovery", "data": {"memory": "lost"}}),
-                Some("--- the agent lost its memory of what stands above ---"),
+                Some("--- the agent does not remember the messages above ---"),
             ),
             (json!(7), None),
         ];

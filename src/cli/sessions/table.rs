@@ -84,8 +84,7 @@ pub fn table(cards: &[Card], all: bool, look: &Look) -> String {
     if let Some(newest) = runs.first() {
         let (count, changed) = (runs.len(), short(&newest.updated_at));
         let runs = if count == 1 { "run" } else { "runs" };
-        let line =
-            format!("{count} {runs} without a name, the newest of {changed}: --all lists them");
+        let line = format!("{count} unnamed {runs}, the newest of {changed}; list them with --all");
         text.push_str(&clip(&line, look.width.unwrap_or(usize::MAX)));
         text.push('\n');
     }
@@ -306,7 +305,7 @@ mod tests {
             text.contains("run-19a3c5d7e9f12"),
             "it was continued: {text}"
         );
-        assert!(text.contains("\n2 runs without a name, "), "{text}");
+        assert!(text.contains("\n2 unnamed runs, "), "{text}");
         assert_eq!(table(&cards, true, &WHOLE).lines().count(), 5);
     }
 

@@ -21,8 +21,8 @@ pub fn initialize(result: &RawValue, launch: &ProcessSpec) -> Result<AgentInfo, 
     let version = r.protocol_version.map_or("none", RawValue::get);
     if version != VERSION.to_string() {
         let message = format!(
-            "the agent speaks ACP version {}, acpipe speaks version {VERSION}: \
-             use a version of the agent that speaks {VERSION}",
+            "the agent speaks ACP version {}, but acpipe speaks version {VERSION}; use a version of the agent that \
+                 speaks {VERSION}",
             clip(version)
         );
         return Err(Error::new(ErrorKind::Initialize, message).with("raw", result.get()));
@@ -71,7 +71,7 @@ const LONGEST_SESSION_ID: usize = 4096;
 pub fn new_session(call: CallId, result: &RawValue) -> AgentEvent<'_> {
     let r: NewSessionResult<'_> = read(Some(result));
     let Some(agent_session) = owned(r.session_id) else {
-        let message = "the agent answered session/new without a sessionId";
+        let message = "cannot use the agent's response to session/new: it has no sessionId";
         let error = Error::new(ErrorKind::Malformed, message).with("raw", result.get());
         return AgentEvent::Failed { call, error };
     };
@@ -85,8 +85,9 @@ fn session_opened<'a>(
     result: &RawValue,
 ) -> AgentEvent<'a> {
     if agent_session.len() > LONGEST_SESSION_ID {
-        let message =
-            format!("the agent gave its session an id of over {LONGEST_SESSION_ID} bytes");
+        let message = format!(
+            "cannot use the agent's session id: it is longer than {LONGEST_SESSION_ID} bytes"
+        );
         let error = Error::new(ErrorKind::Malformed, message).with("raw", result.get());
         return AgentEvent::Failed { call, error };
     }
@@ -140,7 +141,7 @@ pub fn listed(call: CallId, result: &RawValue) -> AgentEvent<'_> {
     let page: Page<'_> = read(Some(result));
     let list = page.sessions.map(|list| serde_json::from_str(list.get()));
     let Some(Ok::<Vec<&RawValue>, _>(sessions)) = list else {
-        let message = "the agent answered session/list without a list of sessions";
+        let message = "cannot use the agent's response to session/list: it has no list of sessions";
         let error = Error::new(ErrorKind::Malformed, message).with("raw", result.get());
         return AgentEvent::Failed { call, error };
     };
@@ -166,7 +167,8 @@ pub fn prompt(result: &RawValue) -> TurnEnd {
     let r: PromptResult<'_> = read(Some(result));
     let reported = owned(r.stop_reason);
     let error = reported.is_none().then(|| {
-        let message = "the agent answered session/prompt without a stopReason: whether the turn succeeded is not known";
+        let message = "cannot use the agent's response to session/prompt: it has no stopReason; it is unknown whether \
+                           the turn succeeded";
         Error::new(ErrorKind::Malformed, message).with("raw", result.get())
     });
     let reported = reported.unwrap_or_else(|| "unknown".to_owned());

@@ -40,23 +40,23 @@ impl Acp {
         params: Option<&'a RawValue>,
     ) -> Result<Elicitation<'a>, &'static str> {
         let params = params.unwrap_or(RawValue::NULL);
-        let p: ElicitationParams<'a> =
-            serde_json::from_str(params.get()).map_err(|_| "elicitation/create needs params")?;
-        let message = text(p.message).ok_or("elicitation/create needs message")?;
+        let p: ElicitationParams<'a> = serde_json::from_str(params.get())
+            .map_err(|_| "elicitation/create must have params")?;
+        let message = text(p.message).ok_or("elicitation/create must have message")?;
         let message = message.into_owned();
         let owned = |raw| text(raw).map(Cow::into_owned);
         let mut inquiry = match text(p.mode).as_deref() {
             Some("form") => {
                 let schema = p.requested_schema.map(value);
                 let schema = schema.filter(serde_json::Value::is_object);
-                let schema = schema.ok_or("elicitation/create needs requestedSchema")?;
+                let schema = schema.ok_or("elicitation/create must have requestedSchema")?;
                 Inquiry::form(message, schema)
             }
             Some("url") => {
-                let url = owned(p.url).ok_or("elicitation/create needs url")?;
+                let url = owned(p.url).ok_or("elicitation/create must have url")?;
                 Inquiry::url(message, url, owned(p.elicitation_id))
             }
-            _ => return Err("elicitation/create needs mode \"form\" or \"url\""),
+            _ => return Err("elicitation/create must have mode \"form\" or \"url\""),
         };
         let rest = p.rest.without_null();
         inquiry.other = rest

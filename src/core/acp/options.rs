@@ -25,8 +25,7 @@ pub fn check(
         .as_ref()
         .and_then(|given| given.as_object()?.keys().next());
     if let Some(name) = first {
-        let why = "agents that speak ACP take no such option: only model, mode, allowedTools and \
-                   disallowedTools";
+        let why = "ACP agents do not support this option; use only model, mode, allowedTools and disallowedTools";
         return Err(invalid(&format!("options.{name}"), why));
     }
     // The agent's own settings may contain servers besides those of the client, so an empty list means

@@ -84,8 +84,9 @@ impl Pending {
         // The state in the result of an opened session is limited where it is stored.
         if !opens && is_dense(said) {
             let method = self.method();
-            let message =
-                format!("the answer of the agent to {method} has too many values for its size");
+            let message = format!(
+                "cannot use the agent's response to {method}: it has too many values for its size"
+            );
             return Err(Error::new(ErrorKind::Malformed, message).with("raw", said));
         }
         // Some languages serialize an empty object as an empty list.
@@ -93,7 +94,7 @@ impl Pending {
             return Ok(());
         }
         let method = self.method();
-        let message = format!("the agent answered {method} with something that is not an object");
+        let message = format!("cannot use the agent's response to {method}: it is not an object");
         Err(Error::new(ErrorKind::Malformed, message).with("raw", said))
     }
 

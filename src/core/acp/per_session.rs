@@ -320,7 +320,7 @@ impl Dialect for PerSession {
         out: &mut Outgoing,
     ) -> Result<(), Error> {
         let Some((child, acp)) = self.of(session) else {
-            let message = format!("no process has the session {session:?}");
+            let message = format!("session {session:?} has no agent process");
             return Err(Error::new(ErrorKind::Session, message));
         };
         acting(child, out, |out| {
@@ -404,7 +404,7 @@ impl Dialect for PerSession {
         _: &mut Outgoing,
     ) -> bool {
         let error = match how {
-            Ok(exit) => exit.error(ErrorKind::AgentExited, "the agent ended unexpectedly"),
+            Ok(exit) => exit.error(ErrorKind::AgentExited, "the agent exited unexpectedly"),
             Err(error) => error.clone(),
         };
         self.lost(child, &error, events);

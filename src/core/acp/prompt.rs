@@ -72,7 +72,8 @@ fn file(
 fn refused(kind: &str, name: Option<&str>) -> Error {
     let which = name.map(|n| format!(" ({n})")).unwrap_or_default();
     let message = format!(
-        "message.parts: the agent takes no {kind}{which}: leave it out, or set degrade to send a link in its place"
+        "message.parts: the agent does not accept {kind}{which}; remove the part, or set degrade to send a link \
+             instead"
     );
     Error::new(ErrorKind::InvalidParams, message).with("field", "message.parts")
 }
@@ -186,7 +187,7 @@ mod tests {
                 sent(url, None, none, false)
                     .as_str()
                     .unwrap()
-                    .contains("takes no")
+                    .contains("does not accept")
             );
             assert_eq!(sent(url, None, none, true)["type"], "resource_link");
         }

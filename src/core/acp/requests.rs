@@ -57,15 +57,15 @@ impl Acp {
             "session/request_permission" => self
                 .permission(id, params)
                 .map(|question| AgentEvent::Permission(Box::new(question)))
-                .ok_or("session/request_permission needs sessionId and toolCall.toolCallId"),
+                .ok_or("session/request_permission must have sessionId and toolCall.toolCallId"),
             "elicitation/create" if self.offer.questions => self
                 .elicitation(id, params)
                 .map(|asked| AgentEvent::Elicitation(Box::new(asked))),
             // No agent sends `initialize` to its client, so this program echoes its input.
             "initialize" if self.is_starting() => {
                 let message = format!(
-                    "`{}` echoes its input: it is not an ACP agent; name the command that starts one, such as \
-                     `opencode acp`",
+                    "`{}` echoes its input: it is not an ACP agent; give a command that starts one, such as `opencode \
+                         acp`",
                     self.launch.command
                 );
                 events.push(AgentEvent::NotReady(Error::new(
@@ -75,8 +75,8 @@ impl Acp {
                 return;
             }
             _ => {
-                debug!(method, "the agent asked for a method that is not served");
-                let message = format!("acpipe does not serve {method}");
+                debug!(method, "unsupported request of the agent");
+                let message = format!("acpipe does not support {method}");
                 refuse(id, rpc::code::METHOD_NOT_FOUND, &message, out);
                 return;
             }

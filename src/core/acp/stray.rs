@@ -21,7 +21,7 @@ impl Stray {
         if let Some(line) = self.new_kind(line) {
             warn!(
                 count,
-                "the agent wrote to stdout what is {why}; it is skipped: {line}"
+                "skipped a line on the agent's stdout ({why}): {line}"
             );
         } else {
             report(count, why);
@@ -52,7 +52,7 @@ impl Stray {
 /// Logs that a line was skipped: the first one, then at every power of two.
 pub(super) fn report(count: u64, why: &str) {
     if count.is_power_of_two() {
-        warn!(count, "a line of the agent was skipped: {why}");
+        warn!(count, "skipped a line of the agent: {why}");
     }
 }
 

@@ -66,7 +66,7 @@ impl UserQuestion {
         let questions: Vec<Value> = asked.iter().map(|(_, question)| question.clone()).collect();
         // A call without any question that can be parsed is still a question to the user.
         let unread = || {
-            let title = tool.title.as_deref().unwrap_or("The agent asks something");
+            let title = tool.title.as_deref().unwrap_or("The agent has a question");
             Inquiry::form(
                 title.to_owned(),
                 json!({ "type": "object", "properties": {} }),

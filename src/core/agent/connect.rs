@@ -47,7 +47,7 @@ impl AgentMachine {
         match &mut connection.phase {
             Phase::Stopping { then, .. } => match then {
                 Some((wanted, _)) if **wanted != spec => {
-                    return Err(taken(&wanted.command, "is about to start"));
+                    return Err(taken(&wanted.command, "is waiting to start"));
                 }
                 Some((_, waiters)) => waiters.push(token),
                 None => *then = Some((Box::new(spec), vec![token])),
@@ -82,11 +82,11 @@ impl AgentMachine {
         let other = |own: &Protocol| *own != default.protocol;
         let command = match (p.command, p.protocol.filter(other)) {
             (Some(command), _) if command.is_empty() => {
-                return Err(invalid("command", "it is empty"));
+                return Err(invalid("command", "must not be empty"));
             }
             (None, Some(protocol)) => match dialects::traits(protocol).default_command {
                 Some(command) => Some(command.to_owned()),
-                None => return Err(invalid("command", "which agent is it that speaks ACP?")),
+                None => return Err(invalid("command", "is required for an ACP agent")),
             },
             (command, _) => command,
         };
@@ -102,7 +102,7 @@ impl AgentMachine {
                 options: *p.options,
             },
             None if !p.args.is_empty() => {
-                return Err(invalid("args", "there is no command for them"));
+                return Err(invalid("args", "cannot be given without command"));
             }
             None => AgentSpec {
                 cwd,
@@ -181,7 +181,7 @@ impl AgentMachine {
         };
         waiters.push(token);
         if let Some((_, waiting)) = then.take() {
-            let message = "agent/disconnect came before the agent was started";
+            let message = "agent/disconnect was called before the agent started";
             cx.fail(waiting, &Error::new(ErrorKind::Cancelled, message));
         }
     }
@@ -224,6 +224,6 @@ fn dialect(spec: &AgentSpec, shared: &Shared) -> Box<dyn Dialect> {
 
 fn taken(command: &str, how: &str) -> Error {
     out_of_order(&format!(
-        "the agent {command:?} {how}: call agent/disconnect first"
+        "the agent {command:?} {how}; call agent/disconnect first"
     ))
 }

@@ -169,7 +169,7 @@ impl Directory {
             let count = self.unclaimed;
             warn!(
                 agent_session,
-                count, "update of a session that was not opened"
+                count, "update for a session that is not open"
             );
         }
     }

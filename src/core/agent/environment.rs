@@ -65,8 +65,7 @@ impl AgentMachine {
         let update = changes(p)?;
         let is_stale = self.is_stale(&update);
         if when_busy == WhenBusy::Reject && is_busy && (is_stale || self.renewal.is_some()) {
-            let message = "a session is in a turn: update the environment when that has ended, or with whenBusy \
-                           \"wait\"";
+            let message = "a session is in a turn; update the environment after the turn, or with whenBusy \"wait\"";
             return Err(Error::new(ErrorKind::Busy, message));
         }
         let changed = self.set_variables(&update);
@@ -141,13 +140,16 @@ fn changes(p: UpdateEnvironmentParams) -> Result<Variables, Error> {
     let redacted = |value: &Option<String>| value.as_deref() == Some(REDACTED);
     if let Some((name, _)) = set.0.iter().find(|(_, value)| redacted(value)) {
         let why = format!(
-            "{name:?} has the value that agent/getEnvironment shows in place of a secret: leave the variable out to \
-             keep its value"
+            "{name:?} has the placeholder value that agent/getEnvironment shows for a secret; omit the variable to \
+                 keep its value"
         );
         return Err(invalid("set", &why));
     }
     if let Some((name, _)) = set.0.iter().find(|(name, _)| unset.0.contains_key(*name)) {
-        return Err(invalid("unset", &format!("{name:?} is in set too")));
+        return Err(invalid(
+            "unset",
+            &format!("{name:?} is also in set; remove it from one of them"),
+        ));
     }
     Ok(set.0.into_iter().chain(unset.0).collect())
 }

@@ -72,10 +72,7 @@ impl Process {
     #[must_use]
     pub fn last_output(&self, now: Instant) -> Option<(&'static str, Duration)> {
         let heard = self.heard?;
-        Some((
-            "lines that are no answer",
-            now.saturating_duration_since(heard),
-        ))
+        Some(("unrelated output", now.saturating_duration_since(heard)))
     }
 
     /// Returns its status for `agent/status`; `None` before it runs.

@@ -41,7 +41,7 @@ impl AgentMachine {
         if let Some(crash) = &self.crash {
             if self.crashes > RESTARTS {
                 let message = format!(
-                    "the agent ended unexpectedly {} times in a row: call agent/connect to try again",
+                    "the agent exited unexpectedly {} times in a row; call agent/connect to start it again",
                     self.crashes
                 );
                 return Err(Error::new(ErrorKind::AgentExited, message));
@@ -65,10 +65,10 @@ impl AgentMachine {
             return Ok(());
         }
         let why = match why {
-            Some(end) => format!("no agent is connected any more ({end})"),
+            Some(end) => format!("the agent connection has ended ({end})"),
             None => "no agent is connected".to_owned(),
         };
-        Err(out_of_order(&format!("{why}: call agent/connect first")))
+        Err(out_of_order(&format!("{why}; call agent/connect first")))
     }
 
     /// Notifies the clients that the agent is not restarted.

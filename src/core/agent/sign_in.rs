@@ -70,10 +70,12 @@ impl AgentMachine {
         let Some(method) = methods.iter().find(|method| method.id == p.method_id) else {
             let ids: Vec<&str> = methods.iter().map(|method| method.id.as_str()).collect();
             let known = match ids[..] {
-                [] => "the agent offers none: sign in with its own command line".to_owned(),
-                _ => format!("take one of {}", ids.join(", ")),
+                [] => {
+                    "the agent has no sign-in methods; sign in with its own command line".to_owned()
+                }
+                _ => format!("use one of {}", ids.join(", ")),
             };
-            let why = format!("there is no method {:?}: {known}", p.method_id);
+            let why = format!("method {:?} not found; {known}", p.method_id);
             return Err(invalid("methodId", &why));
         };
         match &method.way {
@@ -93,7 +95,7 @@ impl AgentMachine {
                 }
             }
             _ if !p.env.0.is_empty() => {
-                let why = "only methods of type envVar take variables: see agent/updateEnvironment";
+                let why = "only methods of type envVar accept variables; use agent/updateEnvironment instead";
                 return Err(invalid("env", why));
             }
             wire::SignIn::Terminal(run) => {
@@ -119,7 +121,7 @@ impl AgentMachine {
     ) -> Result<(), Error> {
         if !self.ready_info()?.capabilities.logout {
             let how = dialects::traits(self.spec.protocol).logout_hint;
-            let message = format!("the agent offers no logout: {how}");
+            let message = format!("the agent does not support logout; {how}");
             return Err(out_of_order(&message));
         }
         self.call_sign(token, None, cx);
@@ -129,7 +131,7 @@ impl AgentMachine {
     fn ready_info(&self) -> Result<&AgentInfo, Error> {
         let info = self.connection().and_then(|connection| connection.ready());
         info.ok_or_else(|| {
-            out_of_order("no agent is ready: call agent/connect, and wait for its answer")
+            out_of_order("the agent is not ready; call agent/connect and wait for its response")
         })
     }
 
@@ -151,7 +153,7 @@ impl AgentMachine {
         };
         if let Some(other) = given.0.keys().find(|name| !known(name)) {
             let all = names(&mut vars.iter());
-            let why = format!("{other:?} is none of the method's variables: {all}");
+            let why = format!("{other:?} is not a variable of the method; use {all}");
             return Err(invalid("env", &why));
         }
         let has = |name: &str| match given.0.get(name) {
@@ -163,7 +165,7 @@ impl AgentMachine {
         if missing.is_empty() {
             return Ok(());
         }
-        Err(invalid("env", &format!("the method needs {missing}")))
+        Err(invalid("env", &format!("the method requires {missing}")))
     }
 
     /// Sets keys in the agent's environment; returns `true` if the agent has to be restarted for them.

@@ -27,7 +27,7 @@ pub enum Gone {
 impl AgentMachine {
     /// Begins the ordered stop of the agent on the client's request. Returns `true` if it has already ended.
     pub fn stop<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) -> bool {
-        let message = "the agent was disconnected before it was started with its new environment";
+        let message = "the agent was disconnected before it restarted with its new environment";
         self.renewal_failed(&Error::new(ErrorKind::Cancelled, message), cx);
         let Some(connection) = self.connection_mut() else {
             return false;
@@ -129,11 +129,12 @@ impl AgentMachine {
     pub fn exit_error(&self, exit: &Exit) -> Error {
         let (kind, when) = match self.connection().map(|connection| &connection.phase) {
             Some(Phase::Stopping { .. }) => (ErrorKind::Cancelled, "the agent was stopped"),
-            Some(Phase::Starting { .. }) => {
-                (ErrorKind::AgentStart, "the agent ended before it was ready")
-            }
+            Some(Phase::Starting { .. }) => (
+                ErrorKind::AgentStart,
+                "the agent exited before it was ready",
+            ),
             Some(Phase::Ready(_)) | None => {
-                (ErrorKind::AgentExited, "the agent ended unexpectedly")
+                (ErrorKind::AgentExited, "the agent exited unexpectedly")
             }
         };
         let mut error = exit.error(kind, when);
@@ -148,7 +149,8 @@ impl AgentMachine {
         let hint = self.acp_hint();
         let is_silent = exit.code == Some(0) && exit.stderr.is_empty();
         if hint.is_empty() && is_silent && traits(self.spec.protocol).may_lack_argument {
-            return "; an ACP agent runs until its stdin is closed: many need an argument for that, such as acp or --acp"
+            return "; an ACP agent must run until its stdin is closed; many agents need an argument for that, such as \
+                        acp or --acp"
                 .to_owned();
         }
         hint

@@ -56,7 +56,7 @@ impl AgentMachine {
                 wait: Wait::Spawn,
                 limit: limits.of(Wait::Spawn).unwrap_or_default(),
                 what: &format!("{command} did not start"),
-                advice: "is it on a disk that does not answer, or the system overloaded?",
+                advice: "the disk may not respond, or the system may be overloaded",
                 heard: None,
                 stderr: "",
             }
@@ -75,7 +75,7 @@ impl AgentMachine {
             limit: cx.shared.settings.limits.of(Wait::Initialize)?,
             what: &format!("{} did not answer initialize", self.spec.command),
             advice: &format!(
-                "is it an agent that speaks {}, and does its command line start it as one?{}",
+                "check that the command starts an agent that speaks {}{}",
                 connection.dialect.name(),
                 self.acp_hint()
             ),
@@ -113,7 +113,7 @@ impl AgentMachine {
         let process = connection.first_process();
         let (stage, what) = match process {
             Some(process) if process.pid.is_some() => {
-                (Wait::Initialize, "the agent's answer to initialize")
+                (Wait::Initialize, "the agent's response to initialize")
             }
             _ => (Wait::Spawn, "the agent's process to start"),
         };
@@ -149,7 +149,7 @@ impl AgentMachine {
                 .of(Wait::Authenticate)
                 .unwrap_or_default(),
             what: &format!("the agent did not answer {method}"),
-            advice: "call again; --timeout authenticate=… gives it more time",
+            advice: "call again; to allow more time, use --timeout authenticate=…",
             heard: process.and_then(|p| p.last_output(cx.now)),
             stderr: &stderr(process),
         }
@@ -177,7 +177,7 @@ impl AgentMachine {
             return false;
         }
         self.allow_restart(cx.now);
-        let why = "nobody used it for a while: it is started again when somebody does";
+        let why = "stopped after the idle timeout; it starts again when it is needed";
         self.begin_stopping(None, Some(why.to_owned()), cx)
     }
 

@@ -43,7 +43,7 @@ fn one_of(option: &str, word: Option<&str>, known: &[&str]) -> Result<(), Error>
                 .collect();
             let known = known.join(", ");
             let message =
-                format!("options.{option}: {word:?} is not offered; take one of these: {known}");
+                format!("options.{option}: {word:?} is not a valid value; use one of: {known}");
             let field = format!("options.{option}");
             let error = Error::new(ErrorKind::InvalidParams, message).with("field", field);
             Err(error.with("choices", choices))

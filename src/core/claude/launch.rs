@@ -101,8 +101,8 @@ pub fn check_length(options: &SessionOptions) -> Result<(), Error> {
     };
     let flag = long.split('=').next().unwrap_or_default();
     let message = format!(
-        "options: the CLI takes {flag} on its command line, which holds {LONGEST} bytes for it, not {}: put it \
-         into a file that the prompt or the CLI's settings name",
+        "options: {flag} is too long for the CLI's command line: at most {LONGEST} bytes, not {}; put the text into a \
+             file that the prompt or the CLI's settings name",
         long.len()
     );
     Err(Error::new(ErrorKind::InvalidParams, message).with("field", "options"))
@@ -278,6 +278,9 @@ mod tests {
         };
         assert_eq!(said(LONGEST - flag), Ok(()));
         let error = said(LONGEST - flag + 1).unwrap_err();
-        assert!(error.contains("--append-system-prompt on"), "{error}");
+        assert!(
+            error.contains("--append-system-prompt is too long"),
+            "{error}"
+        );
     }
 }

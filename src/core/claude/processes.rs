@@ -36,8 +36,8 @@ impl Claude {
     ) {
         if let Some(Role::Session(mut session)) = self.children.remove(&child) {
             let message = format!(
-                "the agent's session {:?} is open already: use the session that has it, or call \
-                 session/close for it first",
+                "the agent's session {:?} is already open; use the session that has it, or call session/close for \
+                     that one first",
                 session.id
             );
             session.id = known_as;

@@ -48,8 +48,8 @@ fn block(part: &PromptPart<'_>, degrade: bool) -> Result<Value, Error> {
         None => {
             let which = name.map(|name| format!(" ({name})")).unwrap_or_default();
             let message = format!(
-                "message.parts: the agent takes no {media}{which}: leave it out, or set degrade to send its name \
-                 alone"
+                "message.parts: the agent does not accept {media}{which}; remove the part, or set degrade to send its \
+                     name only"
             );
             Err(Error::new(ErrorKind::InvalidParams, message).with("field", "message.parts"))
         }
@@ -111,7 +111,7 @@ mod tests {
             sent(odd, Some("n"), false)
                 .as_str()
                 .unwrap()
-                .contains("takes no application/x (n)")
+                .contains("does not accept application/x (n)")
         );
         assert_eq!(sent(odd, Some("n"), true), words("[n (application/x)]"));
     }

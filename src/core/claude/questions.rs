@@ -206,10 +206,10 @@ fn refusal(about: About, decision: &Decision) -> String {
         (About::Tool, None) => "The user does not allow this.".to_owned(),
         (About::User, _) => {
             let who = match decision.by {
-                By::Client => "The user does not answer this",
-                _ => "Nobody is there to answer",
+                By::Client => "The user did not answer",
+                _ => "No user is available to answer",
             };
-            format!("{who}. Go on as seems best to you, and say what you took for granted.")
+            format!("{who}. Continue with your best judgment, and state what you assumed.")
         }
     }
 }
@@ -346,7 +346,10 @@ mod tests {
             "The user does not allow this."
         );
         let nobody = refused(ask_user::NAME, None, By::Timeout(None));
-        assert!(nobody.starts_with("Nobody is there to answer."), "{nobody}");
+        assert!(
+            nobody.starts_with("No user is available to answer."),
+            "{nobody}"
+        );
     }
 
     #[test]

@@ -56,7 +56,7 @@ impl Claude {
                 };
                 let path = dir.and_then(|dir| projects::file(&dir, &session.source));
                 let Some(path) = path else {
-                    let message = "nobody can say where the CLI keeps its history";
+                    let message = "cannot find the directory of the CLI's history";
                     let error = Error::new(ErrorKind::Session, message);
                     self.history_read(of, Err(error), events, out);
                     return;

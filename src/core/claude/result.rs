@@ -82,7 +82,7 @@ fn malformed(r: &TurnResult<'_>, stop_reason: StopReason, line: &str) -> Option<
     let says = [r.stop_reason, r.terminal_reason, r.subtype];
     let says = says.into_iter().any(|raw| text(non_null(raw)).is_some());
     (stop_reason == StopReason::Unknown && !says).then(|| {
-        let message = "the agent's result frame does not say how the turn ended";
+        let message = "cannot use the agent's result: it does not contain how the turn ended";
         Error::new(ErrorKind::Malformed, message).with("raw", line)
     })
 }
@@ -160,7 +160,7 @@ fn said(r: &TurnResult<'_>, failure: Option<&Failure>) -> String {
         .or_else(|| (!errors.is_empty()).then(|| errors.join("; ")))
         .or_else(|| failure.map(|failure| failure.text.clone()))
         .or_else(|| text(r.subtype).map(|subtype| format!("the turn failed: {subtype}")))
-        .unwrap_or_else(|| "the turn failed, and the CLI did not say why".to_owned())
+        .unwrap_or_else(|| "the turn failed without a reason from the CLI".to_owned())
 }
 
 fn usage(raw: Option<&RawValue>) -> Option<TokenUsage> {

@@ -247,7 +247,7 @@ impl Session {
                 self.opened()
             }
             Err(error) if !opening.loads => {
-                debug!(%error, "the history of a resumed session cannot be read");
+                debug!(%error, "cannot read the history of a resumed session");
                 opening.history = false;
                 self.opened()
             }
@@ -291,9 +291,9 @@ impl Session {
                 faults.malformed += 1;
                 if faults.malformed.is_power_of_two() {
                     let count = faults.malformed;
-                    warn!(count, "a line of the agent was skipped: no frame");
+                    warn!(count, "skipped a line of the agent: not a frame");
                 }
-                debug!(line = clip(line), "the line skipped");
+                debug!(line = clip(line), "line skipped");
             }
             return;
         };
@@ -373,8 +373,8 @@ impl Session {
             return;
         }
         let subtype = subtype.unwrap_or_default();
-        debug!(%subtype, "the agent asked for something that is not served");
-        let error = format!("acpipe does not serve {subtype:?}, or not with what came with it");
+        debug!(%subtype, "unsupported request of the agent");
+        let error = format!("acpipe does not support {subtype:?} with these fields");
         let response = json!({ "subtype": "error", "request_id": id, "error": error });
         write(
             &json!({ "type": "control_response", "response": response }),
@@ -394,7 +394,7 @@ impl Session {
         };
         let id = text(answer.request_id).and_then(|id| id.parse().ok());
         let Some(pending) = id.and_then(|id: u64| self.pending.remove(&id)) else {
-            debug!("an answer that nobody waits for");
+            debug!("response without a matching request");
             return;
         };
         let failed = word(answer.subtype) == "error";
@@ -444,10 +444,10 @@ impl Session {
             }
             Pending::Servers => {
                 self.refused = true;
-                let what = "the agent does not take the MCP servers";
+                let what = "the agent refused the MCP servers";
                 (self.opening.take()?.call, what)
             }
-            Pending::Set(call) => (*call, "the agent does not set it"),
+            Pending::Set(call) => (*call, "the agent refused the setting"),
             Pending::Interrupt | Pending::Withdraw => return None,
         };
         let error = Error::new(ErrorKind::Session, format!("{what}: {why}"));

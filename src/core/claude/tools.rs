@@ -304,12 +304,15 @@ fn invalid(rule: &str, servers: &[&str]) -> Error {
     let builtin: Vec<&str> = BUILTIN.iter().map(|(name, _)| *name).collect();
     let servers: Vec<String> = servers.iter().map(|s| format!("mcp__{s}")).collect();
     let of_servers = if servers.is_empty() {
-        "no MCP server is configured".to_owned()
+        "no MCP servers are configured".to_owned()
     } else {
-        format!("or tools of the configured servers: {}", servers.join(", "))
+        format!(
+            "or a tool of a configured MCP server: {}",
+            servers.join(", ")
+        )
     };
     let message = format!(
-        "there is no tool {rule:?}: take one of these: {}; {of_servers}",
+        "tool {rule:?} not found; use one of: {}; {of_servers}",
         builtin.join(", ")
     );
     Error::new(ErrorKind::InvalidTool, message)
@@ -458,6 +461,6 @@ mod tests {
         assert!(error.message.contains("no closing parenthesis"), "{error}");
         assert!(check_rules(["mcp__other__read"], &[], true).is_ok());
         let error = check_rules(["mcp__x"], &[], false).unwrap_err();
-        assert!(error.message.contains("no MCP server is configured"));
+        assert!(error.message.contains("no MCP servers are configured"));
     }
 }

@@ -48,7 +48,7 @@ pub fn read<'a>(
 pub fn answer(effect: Effect) -> Box<RawValue> {
     let (decision, reason) = match effect {
         Effect::Allow => return to_raw(&json!({})),
-        Effect::Ask => ("ask", "A rule wants this to be asked."),
+        Effect::Ask => ("ask", "A rule requires asking the user."),
         Effect::Deny => ("deny", "The user does not allow this."),
     };
     to_raw(&json!({ "hookSpecificOutput": {

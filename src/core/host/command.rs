@@ -16,28 +16,28 @@ pub fn check(
         Err(Error::new(ErrorKind::InvalidParams, message).with("field", field))
     };
     if command.trim().is_empty() {
-        return wrong("command", "a program or a line for the shell is needed");
+        return wrong("command", "must be a program or a shell command line");
     }
     let has_nul = |text: &String| text.contains('\0');
     if command.contains('\0') {
-        return wrong("command", "programs take no NUL in what they are given");
+        return wrong("command", "must not contain NUL");
     }
     if args.iter().any(has_nul) {
-        return wrong("args", "programs take no NUL in what they are given");
+        return wrong("args", "must not contain NUL");
     }
     if cwd.is_some_and(|cwd| cwd.contains('\0')) {
-        return wrong("cwd", "a path has no NUL");
+        return wrong("cwd", "must not contain NUL");
     }
     for (name, value) in env {
         if !is_variable(name) {
             let name = clip(name);
             let why = format!(
-                "{name:?} is not a name of a variable: use letters, digits and _, and no digit first"
+                "{name:?} is not a valid variable name; use letters, digits and _, but no digit first"
             );
             return wrong("env", &why);
         }
         if has_nul(value) {
-            let why = format!("the value of {name} has a NUL, which no variable can have");
+            let why = format!("the value of {name} must not contain NUL");
             return wrong("env", &why);
         }
     }

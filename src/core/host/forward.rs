@@ -152,7 +152,7 @@ fn read<T: DeserializeOwned + JsonSchema>(
     unknown_fields: UnknownFields,
 ) -> Result<T, Error> {
     unknown_fields::read(answer, unknown_fields).map_err(|why| {
-        let message = format!("the client's answer to {method} is not valid: {why}");
+        let message = format!("the client's response to {method} is not valid: {why}");
         Error::new(ErrorKind::Resource, message)
     })
 }

@@ -70,7 +70,7 @@ impl Terminals {
     ) -> Result<TerminalId, Error> {
         if self.of(owned.session).len() >= MAX_TERMINALS {
             let message = format!(
-                "{} was not started: the session has {MAX_TERMINALS} terminals already; release some first",
+                "cannot start {}: the session already has {MAX_TERMINALS} terminals; release some first",
                 spec.command
             );
             return Err(Error::new(ErrorKind::Overloaded, message));
@@ -105,8 +105,7 @@ impl Terminals {
         let own =
             terminal.filter(|(_, t)| t.session == session && !t.released && t.asked.is_none());
         own.ok_or_else(|| {
-            let message =
-                format!("the session has no terminal {name:?}: it was released, or was never made");
+            let message = format!("terminal {name:?} not found: it was released or never created");
             Error::new(ErrorKind::ResourceNotFound, message)
         })
     }
@@ -222,7 +221,7 @@ impl Terminal {
         if self.exit.is_none() {
             if self.waiters.len() >= MAX_WAITERS {
                 let message =
-                    format!("{MAX_WAITERS} requests wait for this terminal's end already");
+                    format!("{MAX_WAITERS} requests already wait for this terminal to exit");
                 return Err(Error::new(ErrorKind::Overloaded, message));
             }
             self.waiters.push(ticket);

@@ -42,7 +42,7 @@ impl Hub {
                 self.sessions
                     .for_each_awake(|session| known |= session.visited(&id, clients));
                 if !known {
-                    debug!(id, "an address that no turn knows was visited");
+                    debug!(id, "URL of an unknown turn was opened");
                 }
             }
             AgentEvent::Wanted(wanted) => self.host_request(agent, *wanted, now, clients),
@@ -236,7 +236,7 @@ impl Hub {
         });
         if asked.is_none() {
             let session = &permission.session;
-            warn!(%session, "a question of a session that was not opened is refused");
+            warn!(%session, "refused a question of a session that is not open");
             let cancelled = Decision::cancelled(By::End);
             let machine = self.agents.get_mut(agent);
             machine.refuse(&permission.key, &cancelled);
@@ -257,7 +257,7 @@ impl Hub {
             })
         });
         if judged.is_none() {
-            warn!(session = %call.session, "a tool of a session that was not opened is refused");
+            warn!(session = %call.session, "refused a tool of a session that is not open");
             self.agents.get_mut(agent).refuse_call(&call.key);
         }
     }
@@ -326,7 +326,7 @@ impl Hub {
             return;
         }
         let message =
-            format!("there is no session {session:?} that files or terminals are served in");
+            format!("session {session:?} not found: acpipe cannot serve files or terminals for it");
         let error = Error::new(ErrorKind::InvalidParams, message);
         self.agents.get_mut(agent).refuse_host_request(&key, &error);
     }

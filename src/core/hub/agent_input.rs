@@ -82,15 +82,15 @@ impl Hub {
             AgentInput::OutputClosed | AgentInput::InputClosed
                 if self.agents.get(agent).is_one_shot(child) => {}
             AgentInput::OutputClosed => {
-                let message = "the agent closed its stdout but did not end";
+                let message = "the agent closed its stdout but did not exit";
                 failed(self, ErrorKind::Streaming, message);
             }
             AgentInput::InputClosed => {
-                let message = "the agent closed its stdin but did not end";
+                let message = "the agent closed its stdin but did not exit";
                 failed(self, ErrorKind::Streaming, message);
             }
             AgentInput::InputStuck => {
-                let message = "the agent does not read its stdin: too much is queued for it";
+                let message = "the agent does not read its stdin: too much data is queued";
                 failed(self, ErrorKind::Overloaded, message);
             }
             AgentInput::Exited(exit) => self.process_exited(agent, child, &exit, now, clients),
@@ -146,7 +146,7 @@ impl Hub {
                 Cow::Owned(text) => {
                     debug!(
                         bytes = text.len(),
-                        "a line of the agent is nested too deeply: cut"
+                        "a line of the agent is nested too deeply; the inner levels were removed"
                     );
                     self.line(agent, child, &text, &mut Vec::new(), now, clients)
                 }

@@ -30,7 +30,7 @@ impl Hub {
         if is_over {
             self.agent_stopped(agent, now, clients);
         } else if self.agents.get_mut(agent).give_up_restart() {
-            let message = "the agent was disconnected before it was started again";
+            let message = "the agent was disconnected before it restarted";
             let error = Error::new(ErrorKind::Cancelled, message);
             self.fail_sessions(agent, &error, now, clients);
             self.with_agent(agent, now, clients, |agent, cx| {

@@ -65,7 +65,7 @@ impl Hub {
                         agent.client_answered(client, id, answer, cx);
                     });
                 }
-                None => debug!(id = id.0, "an answer to a request that is decided"),
+                None => debug!(id = id.0, "response to a request that is already answered"),
             }
             hub.go_on(now, clients);
         });

@@ -49,7 +49,7 @@ impl Hub {
     ) -> Result<(), Error> {
         let first = matches!(command, Command::Initialize(_) | Command::Shutdown);
         if !first && self.shared.clients.get(token.client).is_none() {
-            return Err(out_of_order("call initialize first"));
+            return Err(out_of_order("not initialized; call initialize first"));
         }
         if self.ending.is_some() && !matches!(command, Command::Shutdown) {
             return Err(out_of_order("acpipe is shutting down"));
@@ -144,7 +144,7 @@ impl Hub {
     ) -> Result<wire::InitializeResult, Error> {
         if p.protocol_version != wire::PROTOCOL_VERSION {
             let message = format!(
-                "protocolVersion {} is not spoken: acpipe speaks {}",
+                "protocolVersion {} is not supported; use {}",
                 p.protocol_version,
                 wire::PROTOCOL_VERSION
             );
@@ -156,7 +156,7 @@ impl Hub {
             earlier.unwrap_or_else(|| ClientDeclaration::new(self.shared.settings.profile));
         let subscription = &mut declaration.subscription;
         if let Some(major) = p.chunk_profile {
-            let unknown = || invalid("chunkProfile", "there are profiles 7, 6 and 5");
+            let unknown = || invalid("chunkProfile", "must be 7, 6 or 5");
             subscription.profile = Profile::of_major(major).ok_or_else(unknown)?;
         }
         if let Some(chunks) = p.capabilities.chunks {
@@ -205,7 +205,8 @@ impl Hub {
             return Err(self.no_agent(name));
         }
         if self.agents.iter().count() >= MOST_AGENTS {
-            let message = format!("there are {MOST_AGENTS} agents already, as many as may be");
+            let message =
+                format!("cannot add an agent: the limit of {MOST_AGENTS} agents is reached");
             return Err(Error::new(ErrorKind::Overloaded, message));
         }
         let default = self.agents.get(Agents::DEFAULT);
@@ -228,7 +229,7 @@ impl Hub {
             .map(super::super::agent::AgentMachine::name)
             .collect();
         let why = format!(
-            "there is no agent {name:?}: call agent/connect with its command; there are {}",
+            "agent {name:?} not found; call agent/connect with its command, or use one of {}",
             known.join(", ")
         );
         invalid("agent", &why)
@@ -273,7 +274,7 @@ impl Hub {
         let (id, _) = self.ensured_id(token.client, Some(&p.session_id), p.cwd.as_deref())?;
         if self.session(&id).is_ok() {
             let message =
-                format!("there is a session {id:?} already: take another id, or session/ensure");
+                format!("session {id:?} already exists; use another id, or call session/ensure");
             return Err(Error::new(ErrorKind::SessionExists, message));
         }
         let params = wire::EnsureParams {
@@ -297,6 +298,6 @@ fn check_name(name: &str) -> Result<(), Error> {
     if begins_well && name.len() <= LONGEST_NAME && name.chars().all(may) {
         return Ok(());
     }
-    let why = "a name has letters, digits, `.`, `_` and `-`, begins with a letter or digit, and has 64 bytes at most";
+    let why = "must have at most 64 bytes, only letters, digits, `.`, `_` and `-`, and begin with a letter or digit";
     Err(invalid("agent", why))
 }

@@ -41,12 +41,16 @@ impl Hub {
         }
         let adopts = p.agent_session_id.is_some();
         if adopts && self.sessions.contains_key(id) {
-            let message =
-                format!("there is a session {id:?} already: adopt under another sessionId");
+            let message = format!(
+                "session {id:?} already exists; adopt the agent's session under another sessionId"
+            );
             return Err(Error::new(ErrorKind::SessionExists, message));
         }
         if p.fork && !adopts {
-            return Err(invalid("fork", "agentSessionId must say from what"));
+            return Err(invalid(
+                "fork",
+                "requires agentSessionId, the session to fork",
+            ));
         }
         self.must_be_in(id, cwd.as_deref())?;
         self.note_default(
@@ -75,7 +79,7 @@ impl Hub {
         let spec = self.agents.get(agent).spec();
         let (base, protocol) = (spec.cwd.clone(), spec.protocol);
         if p.fork && !traits(protocol).forks {
-            return Err(invalid("fork", "agents that speak ACP cannot do that"));
+            return Err(invalid("fork", "ACP agents do not support it"));
         }
         let options = self.options(id, agent, (*p.options).clone(), &p.mcp_servers)?;
         if !self.sessions.contains_key(id) {

@@ -124,7 +124,7 @@ impl Hub {
 /// Returns the size of a page: the requested or default size, up to the maximum.
 pub(super) fn limit(given: Option<u32>, (most, usual): (u32, u32)) -> Result<usize, Error> {
     match given {
-        Some(0) => Err(invalid("limit", "it must be at least 1")),
+        Some(0) => Err(invalid("limit", "must be at least 1")),
         given => Ok(given.unwrap_or(usual).min(most) as usize),
     }
 }

@@ -174,8 +174,8 @@ impl Hub {
             return Ok(());
         }
         let message = format!(
-            "{count} sessions are live, as many as may be, and none of them can be let go: call session/close for \
-             one, wait for the end of a turn, or raise --max-sessions"
+            "cannot open the session: {count} sessions are live, the limit is reached, and none is idle; call \
+                 session/close for one, wait until a turn ends, or raise --max-sessions"
         );
         Err(Error::new(ErrorKind::Overloaded, message))
     }
@@ -223,7 +223,7 @@ impl Hub {
             return false;
         }
         if live {
-            info!(session = id, "the session is released until it is needed");
+            info!(session = id, "the session is idle and was unloaded");
             self.with(
                 id,
                 now,

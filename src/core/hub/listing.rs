@@ -58,7 +58,7 @@ impl Hub {
         {
             return Err(invalid(
                 "cursor",
-                "give the nextCursor of the page before, unchanged",
+                "must be the unchanged nextCursor of the previous page",
             ));
         }
         let ticket = self.shared.ids.ticket();

@@ -55,7 +55,7 @@ impl Hub {
     ) -> Result<T, Box<Panic>> {
         let done = catch_unwind(AssertUnwindSafe(|| act(self, clients)));
         done.map_err(|payload| {
-            let message = "acpipe itself failed (a panic: its log says where), and all else goes on: please report it";
+            let message = "acpipe failed internally (a panic, see its log); other sessions continue; please report it";
             let error = Error::new(ErrorKind::Internal, message);
             let broken = self.sessions_with(|session| session.broken);
             let handling = self.sessions_with(|s| s.was_handling && s.running.is_some());

@@ -27,12 +27,12 @@ impl Hub {
         // An invalid prompt is reported now, not when its turn begins.
         prompt_parts(Some(&p.message.parts))?;
         if p.timeout_ms == Some(0) {
-            return Err(invalid("timeoutMs", "it must be at least 1"));
+            return Err(invalid("timeoutMs", "must be at least 1"));
         }
         let id = &self.session_id(token.client, p.session_id.as_deref())?;
         if let Some(given) = &p.turn_id {
             if given.len() > LONGEST_TURN_ID {
-                return Err(invalid("turnId", "256 bytes at most"));
+                return Err(invalid("turnId", "must have at most 256 bytes"));
             }
             self.session(id)?.must_not_have(given)?;
             if self.replays_turn(id, given, &p.message.parts, p.rerun, token)? {
@@ -164,8 +164,8 @@ impl Hub {
         match other {
             None => Ok(()),
             Some(other) => Err(out_of_order(&format!(
-                "session {id:?} is of the agent {other:?}, and the demo agent is connected: call agent/disconnect, \
-                 then agent/connect with that agent's command"
+                "session {id:?} belongs to the agent {other:?}, but the demo agent is connected; call \
+                     agent/disconnect, then agent/connect with that agent's command"
             ))),
         }
     }

@@ -35,10 +35,10 @@ impl Hub {
         cwd: Option<&str>,
     ) -> Result<(String, Option<String>), Error> {
         if given.is_some_and(str::is_empty) {
-            return Err(invalid("sessionId", "it is empty"));
+            return Err(invalid("sessionId", "must not be empty"));
         }
         if cwd.is_some_and(|cwd| !Path::new(cwd).is_absolute()) {
-            return Err(invalid("cwd", "it must be an absolute path"));
+            return Err(invalid("cwd", "must be an absolute path"));
         }
         let is_default = given.is_none_or(|id| id == DEFAULT_SESSION);
         match (cwd, self.default_session(client)) {
@@ -101,8 +101,8 @@ impl Hub {
         }
         let own = &session.cwd;
         let message = format!(
-            "session {id:?} works in {own}, not in {cwd}: leave cwd out to go on with it there, or take another \
-             sessionId for {cwd}"
+            "session {id:?} belongs to the directory {own}, not {cwd}; omit cwd to continue it there, or use another \
+                 sessionId"
         );
         Err(Error::new(ErrorKind::InvalidParams, message).with("field", "cwd"))
     }

@@ -57,12 +57,12 @@ impl Hub {
             let lines = log.corrupt();
             warn!(
                 session = id,
-                lines, "lines of the log cannot be read: they are left in place"
+                lines, "unreadable lines of the log are left in place"
             );
         }
         for turn in log.open_turns() {
             let error_text =
-                "acpipe ended before this turn did: what the agent did then is not known";
+                "acpipe exited before this turn ended; the result of the turn is unknown";
             log.chunk(Some(&turn), &Chunk::Error { error_text });
         }
         // A full disk must not prevent reading.

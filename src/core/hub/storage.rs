@@ -57,7 +57,7 @@ impl Hub {
         match event {
             StoreEvent::Synced { ticket, outcome } => {
                 if let Err(error) = &outcome {
-                    warn!(%error, "what was written may be lost if the machine crashes");
+                    warn!(%error, "cannot flush to disk; recent messages may be lost if the machine crashes");
                 }
                 let wait = self.shared.store_waits.remove(&ticket);
                 if let Some(wait) = wait {
@@ -97,7 +97,7 @@ impl Hub {
                 }
             }
             (StoreCall::List(token, _), _) => {
-                let message = "the sessions cannot be listed: the disk does not answer";
+                let message = "cannot list the sessions: the disk does not respond";
                 clients.reply(token, Err(Error::new(ErrorKind::Storage, message)));
             }
         }

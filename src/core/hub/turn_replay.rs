@@ -51,8 +51,8 @@ impl Hub {
             && !prompted.ends_with(parts)
         {
             let message = format!(
-                "turn {turn_id:?} of session {id:?} was prompted with another message: a turnId names one prompt; \
-                 take a new turnId for a new message"
+                "turn {turn_id:?} of session {id:?} already exists with another message; use a new turnId for a new \
+                     message"
             );
             return Err(invalid("turnId", &message).with("turnId", turn_id));
         }
@@ -69,8 +69,8 @@ impl Hub {
             }
             TurnState::Unfinished if !rerun => {
                 let message = format!(
-                    "turn {turn_id:?} was prompted before, and its end is not known: what it did may be done \
-                     already. session/replay shows it; prompt with \"rerun\": true to run it again"
+                    "turn {turn_id:?} was prompted before and its result is unknown; its actions may be done already. \
+                         Check with session/replay, or prompt with \"rerun\": true to run it again"
                 );
                 Err(Error::new(ErrorKind::TurnUnfinished, message).with("turnId", turn_id))
             }

@@ -48,9 +48,9 @@ pub fn form(questions: &[Value]) -> Option<Inquiry> {
         }
         properties.insert(chosen(n), field);
         let own = if is_multiple(question) {
-            "An answer of your own, beside what is chosen above"
+            "Another answer, in addition to the options above"
         } else {
-            "An answer of your own, or a note to what is chosen above"
+            "Another answer, or a note on the option above"
         };
         let own = json!({ "type": "string", "title": "Other", "description": own });
         properties.insert(written(n), own);

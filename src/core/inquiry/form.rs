@@ -42,7 +42,7 @@ fn fault(property: &Value, value: &Value) -> Option<String> {
 
 fn text(property: &Value, value: &Value) -> Option<String> {
     let Some(text) = value.as_str() else {
-        return Some("a text".to_owned());
+        return Some("a string".to_owned());
     };
     if let Some(choices) = choices(property)
         && !choices.contains(&text)
@@ -132,7 +132,7 @@ mod tests {
                 json!({"name": "x", "Name": "y"}),
                 r#"the form has no field "Name""#,
             ),
-            (json!({"name": 1}), r#""name" must be a text"#),
+            (json!({"name": 1}), r#""name" must be a string"#),
             (
                 json!({"name": ""}),
                 r#""name" must be at least 1 characters"#,
@@ -147,7 +147,7 @@ mod tests {
             ),
             (
                 json!({"name": "x", "size": null}),
-                r#""size" must be a text"#,
+                r#""size" must be a string"#,
             ),
             (
                 json!({"name": "x", "age": 1.5}),

@@ -81,7 +81,7 @@ impl Log {
         match written {
             Ok(progress) => Ok(progress),
             Err(e) if dirty => {
-                let error = cannot("written", &e);
+                let error = cannot("write", &e);
                 if self.released < self.index.seq {
                     self.lost = Some(error.clone());
                 }
@@ -206,6 +206,6 @@ impl Log {
 /// Returns the error for a disk that does not answer.
 #[must_use]
 pub fn no_answer() -> Error {
-    let why = io::Error::new(io::ErrorKind::TimedOut, "the disk does not answer");
-    cannot("written", &why)
+    let why = io::Error::new(io::ErrorKind::TimedOut, "the disk does not respond");
+    cannot("write", &why)
 }

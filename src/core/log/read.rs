@@ -75,7 +75,7 @@ impl Log {
             // The kernel may block a read of a page that it is writing.
             return Err(io::Error::new(
                 io::ErrorKind::TimedOut,
-                "the disk does not answer",
+                "the disk does not respond",
             ));
         }
         let mut bytes = if range.start < end {

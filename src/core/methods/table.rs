@@ -7,7 +7,7 @@ use crate::proto::wire;
 methods! {
     "initialize" (params: wire::InitializeParams) -> wire::InitializeResult {
         command: [Command::Initialize(params)],
-        summary: "The first call: who speaks, and what the client wants to get.",
+        summary: "The first call: negotiates the protocol version and the client's capabilities.",
         only_reads: false,
         needs_agent: false,
         secrets: [],
@@ -15,7 +15,7 @@ methods! {
     }
     "agent/connect" (params: wire::ConnectParams) -> wire::AgentStatus {
         command: [Command::Connect(params)],
-        summary: "Starts an agent, the default one where no command is given; answers when it is ready.",
+        summary: "Starts an agent, by default the configured one; returns when the agent is ready.",
         only_reads: false,
         needs_agent: false,
         secrets: [env],
@@ -23,7 +23,7 @@ methods! {
     }
     "agent/disconnect" (params: wire::AgentParams) -> wire::Done {
         command: [Command::Disconnect(params)],
-        summary: "Ends the agent in order; answers when it has ended.",
+        summary: "Stops the agent; returns when its process has exited.",
         only_reads: false,
         needs_agent: false,
         secrets: [],
@@ -31,7 +31,7 @@ methods! {
     }
     "agent/status" (params: wire::AgentParams) -> wire::AgentStatus {
         command: [Command::Status(params)],
-        summary: "What the agent is, can, and how it is.",
+        summary: "Returns the agent's information, capabilities and state.",
         only_reads: true,
         needs_agent: false,
         secrets: [],
@@ -39,7 +39,7 @@ methods! {
     }
     "agent/list" (params: wire::NoParams) -> wire::AgentListResult {
         command: [Command::ListAgents],
-        summary: "All agents by name, and how far each is.",
+        summary: "Lists all agents with their state.",
         only_reads: true,
         needs_agent: false,
         secrets: [],
@@ -47,7 +47,7 @@ methods! {
     }
     "agent/getEnvironment" (params: wire::AgentParams) -> wire::EnvironmentResult {
         command: [Command::GetEnvironment(params)],
-        summary: "The variables that the agent gets on top of acpipe's own environment.",
+        summary: "Returns the variables that acpipe adds to the agent's environment.",
         only_reads: true,
         needs_agent: false,
         secrets: [],
@@ -55,7 +55,7 @@ methods! {
     }
     "agent/updateEnvironment" (params: wire::UpdateEnvironmentParams) -> wire::UpdateEnvironmentResult {
         command: [Command::UpdateEnvironment(params)],
-        summary: "Changes the agent's environment; a running one is started again and gets its sessions back.",
+        summary: "Changes the agent's environment; a running agent restarts and its sessions are restored.",
         only_reads: false,
         needs_agent: false,
         secrets: [set],
@@ -63,7 +63,7 @@ methods! {
     }
     "agent/authenticate" (params: wire::AuthenticateParams) -> wire::AuthenticateResult {
         command: [Command::Authenticate(params)],
-        summary: "Signs in to the agent; answers when it has done that, or with what to run in a terminal.",
+        summary: "Signs in to the agent; returns when that is done, or the command to run in a terminal.",
         only_reads: false,
         needs_agent: false,
         secrets: [env],
@@ -71,7 +71,7 @@ methods! {
     }
     "agent/logout" (params: wire::AgentParams) -> wire::Done {
         command: [Command::Logout(params)],
-        summary: "Signs out, where the agent can do that (`capabilities.logout`).",
+        summary: "Signs out, if the agent supports it (`capabilities.logout`).",
         only_reads: false,
         needs_agent: false,
         secrets: [],
@@ -79,7 +79,7 @@ methods! {
     }
     "session/ensure" (params: wire::EnsureParams) -> wire::SessionResult {
         command: [Command::Ensure(params)],
-        summary: "Gives a live session, new where there is none.",
+        summary: "Returns a live session; restores or creates it if necessary.",
         only_reads: false,
         needs_agent: true,
         secrets: [mcp_servers],
@@ -87,7 +87,7 @@ methods! {
     }
     "session/create" (params: wire::CreateParams) -> wire::SessionResult {
         command: [Command::Create(params)],
-        summary: "As session/ensure, but the id must be new.",
+        summary: "Like session/ensure, but the id must be new.",
         only_reads: false,
         needs_agent: true,
         secrets: [mcp_servers],
@@ -95,7 +95,7 @@ methods! {
     }
     "session/prompt" (params: wire::PromptParams) -> wire::TurnSummary {
         command: [Command::Prompt(params)],
-        summary: "One turn: chunks stream meanwhile, the answer is its summary.",
+        summary: "Runs one turn: streams chunks, and returns the summary at the end.",
         only_reads: false,
         needs_agent: true,
         secrets: [],
@@ -103,7 +103,7 @@ methods! {
     }
     "session/cancel" (params: wire::CancelParams) -> wire::CancelResult {
         command: [Command::Cancel(params)],
-        summary: "Ends one turn of the session, or takes out one that waits; answered once the cancel is on its way.",
+        summary: "Cancels a turn, or removes a queued prompt; returns when the cancel is sent.",
         only_reads: false,
         needs_agent: false,
         secrets: [],
@@ -111,7 +111,7 @@ methods! {
     }
     "session/setMode" (params: wire::SetModeParams) -> wire::SettingResult {
         command: [Command::SetMode(params)],
-        summary: "Sets the session's mode; answered when the agent has taken it.",
+        summary: "Sets the session's mode; returns when the agent has accepted it.",
         only_reads: false,
         needs_agent: true,
         secrets: [],
@@ -119,7 +119,7 @@ methods! {
     }
     "session/setModel" (params: wire::SetModelParams) -> wire::SettingResult {
         command: [Command::SetModel(params)],
-        summary: "Sets the session's model; answered when the agent has taken it.",
+        summary: "Sets the session's model; returns when the agent has accepted it.",
         only_reads: false,
         needs_agent: true,
         secrets: [],
@@ -127,7 +127,7 @@ methods! {
     }
     "session/setOption" (params: wire::SetOptionParams) -> wire::SettingResult {
         command: [Command::SetOption(params)],
-        summary: "Sets one of the agent's options; answered when the agent has taken it.",
+        summary: "Sets one of the agent's options; returns when the agent has accepted it.",
         only_reads: false,
         needs_agent: true,
         secrets: [],
@@ -135,7 +135,7 @@ methods! {
     }
     "session/subscribe" (params: wire::SubscribeParams) -> wire::Done {
         command: [Command::Subscribe(params)],
-        summary: "Switches session/chunk notifications on or off.",
+        summary: "Turns session/chunk notifications on or off.",
         only_reads: false,
         needs_agent: false,
         secrets: [],
@@ -143,7 +143,7 @@ methods! {
     }
     "session/list" (params: wire::ListSessionsParams) -> wire::ListSessionsResult {
         command: [Command::History(History::ListSessions(params))],
-        summary: "Lists sessions, stored and open ones.",
+        summary: "Lists stored and open sessions.",
         only_reads: true,
         needs_agent: false,
         secrets: [],
@@ -151,7 +151,7 @@ methods! {
     }
     "session/get" (params: wire::SessionParams) -> wire::SessionInfo {
         command: [Command::History(History::GetSession(params))],
-        summary: "Tells of one session.",
+        summary: "Returns one session.",
         only_reads: true,
         needs_agent: false,
         secrets: [],
@@ -159,7 +159,7 @@ methods! {
     }
     "session/close" (params: wire::SessionParams) -> wire::Done {
         command: [Command::History(History::CloseSession(params))],
-        summary: "Lets go of a session: the agent may forget it, another acpipe may have it. What is stored stays.",
+        summary: "Closes a session and releases it for other processes; its stored messages stay.",
         only_reads: false,
         needs_agent: false,
         secrets: [],
@@ -167,7 +167,7 @@ methods! {
     }
     "session/clear" (params: wire::ClearParams) -> wire::Done {
         command: [Command::History(History::ClearSession(params))],
-        summary: "Removes a session: its messages, and what is known of it.",
+        summary: "Deletes a session with its messages.",
         only_reads: false,
         needs_agent: false,
         secrets: [],
@@ -175,7 +175,7 @@ methods! {
     }
     "session/replay" (params: wire::ReplayParams) -> wire::ReplayResult {
         command: [Command::History(History::Replay(params))],
-        summary: "Gives the chunks of a session after a number, a page at a time.",
+        summary: "Returns the chunks of a session after a sequence number, page by page.",
         only_reads: true,
         needs_agent: false,
         secrets: [],
@@ -183,7 +183,7 @@ methods! {
     }
     "message/list" (params: wire::ListMessagesParams) -> wire::ListMessagesResult {
         command: [Command::History(History::ListMessages(params))],
-        summary: "Gives the messages of a session, a page at a time.",
+        summary: "Returns the messages of a session, page by page.",
         only_reads: true,
         needs_agent: false,
         secrets: [],
@@ -191,7 +191,7 @@ methods! {
     }
     "message/last" (params: wire::SessionParams) -> wire::MessageResult {
         command: [Command::History(History::LastMessage(params))],
-        summary: "Gives the last message of the assistant, as far as it is made.",
+        summary: "Returns the last message of the assistant, complete or not.",
         only_reads: true,
         needs_agent: false,
         secrets: [],
@@ -199,7 +199,7 @@ methods! {
     }
     "message/add" (params: wire::AddMessageParams) -> wire::MessageResult {
         command: [Command::History(History::AddMessage(params))],
-        summary: "Adds a message to the store; the agent is not told of it.",
+        summary: "Adds a message to the store; it is not sent to the agent.",
         only_reads: false,
         needs_agent: false,
         secrets: [],
@@ -215,7 +215,7 @@ methods! {
     }
     "message/clear" (params: wire::ClearParams) -> wire::Done {
         command: [Command::History(History::ClearMessages(params))],
-        summary: "Removes all messages of a session, which stays what it is.",
+        summary: "Deletes all messages of a session, but not the session.",
         only_reads: false,
         needs_agent: false,
         secrets: [],
@@ -223,7 +223,7 @@ methods! {
     }
     "shutdown" (params: wire::NoParams) -> wire::Done {
         command: [Command::Shutdown],
-        summary: "Ends everything in order; answers when the agent has ended.",
+        summary: "Shuts down acpipe; returns when the agents have exited.",
         only_reads: false,
         needs_agent: false,
         secrets: [],

@@ -28,17 +28,19 @@ impl CommandPattern {
         check_text(text)?;
         let line = pattern(text);
         if line.simple && line.commands.is_empty() {
-            return Err(format!("{text:?} names no command: * is every command"));
+            return Err(format!(
+                "{text:?} contains no command; use * for every command"
+            ));
         }
         let [words] = line.commands.as_slice() else {
             return Err(format!(
-                "{text:?} is not one command: lines are split at ; & | and line ends, and each command is looked at by \
-                 itself"
+                "{text:?} is not one command: lines are split at ; & | and line ends; write one pattern for each \
+                     command"
             ));
         };
         if !line.simple {
             return Err(format!(
-                "{text:?} has a substitution, a redirection or an open quote: a pattern is words and *"
+                "{text:?} has a substitution, a redirection or an open quote; a pattern must consist of words and *"
             ));
         }
         check_words(text, words)?;

@@ -23,7 +23,7 @@ pub fn rule(
     if entry.trim() != entry {
         let form = entry.trim();
         return Err(format!(
-            "{entry:?} fits no tool: it has spaces around it; use {form:?}"
+            "{entry:?} matches no tool: it has spaces around it; use {form:?}"
         ));
     }
     let mut rule = Rule::new(label, effect);
@@ -50,7 +50,7 @@ pub fn rule(
         }
         _ => {
             return Err(format!(
-                "{entry:?}: of {name} nothing but its name is looked at: take {name:?}, or a rule of its own"
+                "{entry:?}: rules for {name} can only use its name; use {name:?}, or write a rule with conditions"
             ));
         }
     }

@@ -117,12 +117,12 @@ impl Names {
     /// The tool does not exist.
     pub fn check(&self, name: &str) -> Result<(), String> {
         if name.is_empty() {
-            return Err("a tool has a name".to_owned());
+            return Err("a tool name must not be empty".to_owned());
         }
         if name.trim() != name {
             let form = name.trim();
             return Err(format!(
-                "{name:?} fits no tool: it has spaces around it; use {form:?}"
+                "{name:?} matches no tool: it has spaces around it; use {form:?}"
             ));
         }
         if name.contains(['(', ')']) {
@@ -145,7 +145,7 @@ impl Names {
         }
         let message = unknown("tool", name, &all);
         Err(format!(
-            "{message}; what is not known here is declared by permissions.tools = [{name:?}]"
+            "{message}; to allow another tool name, declare it with permissions.tools = [{name:?}]"
         ))
     }
 
@@ -165,8 +165,8 @@ fn in_parentheses(entry: &str) -> String {
         _ => "path",
     };
     format!(
-        "{entry:?} fits no tool: a name has no parentheses; use {name:?} with {condition} = {inner:?} beside it, or put \
-         {entry:?} in allowed_tools or disallowed_tools"
+        "{entry:?} matches no tool: a name has no parentheses; use {name:?} with {condition} = {inner:?}, or put \
+             {entry:?} in allowed_tools or disallowed_tools"
     )
 }
 
@@ -175,11 +175,11 @@ fn in_parentheses(entry: &str) -> String {
 pub fn unknown<S: AsRef<str>>(what: &str, word: &str, known: &[S]) -> String {
     let known = known.iter().map(AsRef::as_ref);
     if let Some(near) = nearest(word, known.clone()) {
-        return format!("there is no {what} {word:?}: did you mean {near:?}?");
+        return format!("{word:?} is not a known {what}; did you mean {near:?}?");
     }
     let known: Vec<&str> = known.collect();
     format!(
-        "there is no {what} {word:?}: take one of {}",
+        "{word:?} is not a known {what}; use one of {}",
         known.join(", ")
     )
 }
@@ -209,25 +209,19 @@ mod tests {
             assert_eq!(names.check(name), Ok(()), "{name}");
         }
         for (name, why) in [
-            ("Bsh", "there is no tool \"Bsh\": did you mean \"Bash\"?"),
+            ("Bsh", "\"Bsh\" is not a known tool; did you mean \"Bash\"?"),
             ("executes", "did you mean \"execute\"?"),
             ("deplyo", "did you mean \"deploy\"?"),
             ("frobnicate", "permissions.tools = [\"frobnicate\"]"),
-            ("frobnicate", "take one of Agent, "),
+            ("frobnicate", "use one of Agent, "),
             (
                 "mcp__file__read",
-                "there is no MCP server \"file\": did you mean \"files\"?",
+                "\"file\" is not a known MCP server; did you mean \"files\"?",
             ),
-            ("", "a tool has a name"),
+            ("", "a tool name must not be empty"),
             (" Read", "it has spaces around it; use \"Read\""),
-            (
-                "Bash(rm:*)",
-                "use \"Bash\" with command = \"rm:*\" beside it",
-            ),
-            (
-                "Edit(src/**)",
-                "use \"Edit\" with path = \"src/**\" beside it",
-            ),
+            ("Bash(rm:*)", "use \"Bash\" with command = \"rm:*\", or"),
+            ("Edit(src/**)", "use \"Edit\" with path = \"src/**\", or"),
             ("mcp__s(x)", "a name has no parentheses"),
         ] {
             let error = names.check(name).unwrap_err();

@@ -17,7 +17,7 @@ impl ForbiddenOption {
         let is_letter = |c: char| c.is_ascii_alphanumeric() || "-_.?@".contains(c);
         if !(1..=2).contains(&dashes) || name.is_empty() || !name.chars().all(is_letter) {
             return Err(format!(
-                "{text:?} is not the name of an option: write it as `--output` or `-o`, without a value"
+                "{text:?} is not the name of an option; write it as `--output` or `-o`, without a value"
             ));
         }
         let name = text.to_owned();

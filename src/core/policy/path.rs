@@ -68,7 +68,9 @@ impl Anchored {
                 (None, format!("{}{rest}", globset::escape(home)))
             }
             (Some(rest), None) if rest.is_empty() || rest.starts_with('/') => {
-                return Err(format!("{text:?}: there is no home directory"));
+                return Err(format!(
+                    "{text:?}: cannot expand ~: no home directory is known"
+                ));
             }
             _ if is_absolute(&said) => (None, said.clone()),
             _ => {
@@ -77,10 +79,12 @@ impl Anchored {
             }
         };
         if pattern.split(['/', '{', ',', '}']).any(|part| part == "..") {
-            return Err(format!("{text:?}: .. may stand at its beginning alone"));
+            return Err(format!("{text:?}: .. is allowed only at the beginning"));
         }
         if pattern.is_empty() {
-            return Err(format!("{text:?} names nothing: ** is all that is there"));
+            return Err(format!(
+                "{text:?} is empty after its ..; use ** for everything"
+            ));
         }
         let pattern = match pattern.strip_suffix('/') {
             Some(directory) if !directory.is_empty() => format!("{directory}/**"),
@@ -118,7 +122,7 @@ fn glob(pattern: &str) -> Result<GlobMatcher, String> {
         .empty_alternates(true)
         .build();
     glob.map(|glob| glob.compile_matcher())
-        .map_err(|error| format!("{pattern:?} is no pattern of paths: {}", error.kind()))
+        .map_err(|error| format!("{pattern:?} is not a valid path pattern: {}", error.kind()))
 }
 
 /// Removes leading `./` and `../`; returns the number of `../`.
@@ -300,13 +304,13 @@ mod tests {
     #[test]
     fn what_is_no_pattern_is_refused() {
         for (pattern, why) in [
-            ("", "names nothing"),
-            ("./", "names nothing"),
+            ("", "is empty after"),
+            ("./", "is empty after"),
             ("a[", "unclosed character class"),
             ("{a", "unclosed alternate"),
-            ("a/../b", ".. may stand at its beginning alone"),
-            ("a/{../a,b}", ".. may stand at its beginning alone"),
-            ("~/x", "there is no home directory"),
+            ("a/../b", ".. is allowed only at the beginning"),
+            ("a/{../a,b}", ".. is allowed only at the beginning"),
+            ("~/x", "no home directory is known"),
         ] {
             let error = PathPattern::new(pattern, None).unwrap_err();
             assert!(error.contains(why), "{pattern}: {error}");

@@ -94,7 +94,7 @@ impl Rule {
     /// It is empty or too long.
     pub fn title(&mut self, pattern: &str) -> Result<(), String> {
         if pattern.is_empty() {
-            return Err("a pattern of titles is not empty".to_owned());
+            return Err("a title pattern must not be empty".to_owned());
         }
         if pattern.len() > LONGEST {
             let length = pattern.len();
@@ -130,8 +130,8 @@ impl Rule {
         }
         if self.effect != Effect::Allow {
             return Err(format!(
-                "{READ_ONLY:?} is for rules that allow: a command that is dressed otherwise is not among these commands; \
-                 to refuse commands, name them"
+                "{READ_ONLY:?} can be used only in rules that allow: a variation of such a command would not match; \
+                     to refuse commands, name them"
             ));
         }
         self.read_only = true;
@@ -146,8 +146,8 @@ impl Rule {
         let option = ForbiddenOption::new(option)?;
         if self.effect != Effect::Allow || !self.has_commands() {
             return Err(
-                "options are forbidden in rules that allow commands; to refuse a command with an option, \
-                 name both in the command of a rule that denies"
+                "options can be forbidden only in rules that allow commands; to refuse a command with an option, \
+                     write both in the command of a rule that denies"
                     .to_owned(),
             );
         }
@@ -167,8 +167,8 @@ impl Rule {
                 && tools.all(|tool| names::stands_for(&tool.name) == Some("execute"));
         if self.effect == Effect::Allow && runs && !self.paths.is_empty() && !self.has_commands() {
             return Err(
-                "the rule allows nothing: a command is never allowed by its paths, since it touches more than it \
-                 names; use command in place of path, or beside it"
+                "the rule allows nothing: commands cannot be allowed by path, because they can touch other files; use \
+                     command instead of path, or in addition to it"
                     .to_owned(),
             );
         }

@@ -101,13 +101,13 @@ impl SessionMachine {
         if !others_run && self.running.is_none() {
             warn!(
                 session = id,
-                "a turn that was cancelled does not end: the agent is started again"
+                "a cancelled turn does not end; restarting the agent"
             );
             cx.requests.push(SessionRequest::RestartAgent);
         } else if can.close && (can.resume || can.load) {
             warn!(
                 session = id,
-                "a turn that was cancelled does not end: its session is closed"
+                "a cancelled turn does not end; closing its session"
             );
             if let Some(agent_session) = self.agent_session().map(str::to_owned) {
                 cx.close_at_agent(&agent_session);
@@ -131,7 +131,7 @@ impl SessionMachine {
         }
         warn!(
             session = self.id,
-            "a turn that was cancelled does not end: its process is ended"
+            "a cancelled turn does not end; stopping its process"
         );
         self.lost(&too_late(), cx);
         true
@@ -148,12 +148,13 @@ impl SessionMachine {
             return Ok(());
         }
         let id = &self.id;
-        let message = format!("session {id:?} is in a turn: ensure it again when that has ended");
+        let message =
+            format!("session {id:?} is in a turn; call session/ensure again after the turn");
         Err(Error::new(ErrorKind::Busy, message))
     }
 }
 
 fn too_late() -> Error {
-    let message = "the agent did not end a turn that was cancelled: its session is brought back";
+    let message = "the agent did not end a cancelled turn; its session is restored";
     Error::new(ErrorKind::Cancelled, message)
 }

@@ -32,7 +32,7 @@ impl SessionMachine {
         cx: &mut Cx<'_, C>,
     ) {
         if self.log.is_given_up() {
-            debug!(session = self.id, "not stored: an update outside of turns");
+            debug!(session = self.id, "cannot store an update outside of turns");
             return;
         }
         let protocol = cx.agent.protocol_name();
@@ -123,7 +123,7 @@ impl SessionMachine {
         let view = &mut chunks.view(&mut sink);
         let turn = Turn::start(message_id, &about, &names, view);
         drop(sink);
-        debug!(session = self.id, %turn_id, "an unprompted turn begins");
+        debug!(session = self.id, %turn_id, "background turn begins");
         self.unprompted = Some(Unprompted {
             turn,
             chunks,

@@ -114,7 +114,7 @@ impl SessionMachine {
         let policy = &cx.shared.settings.policy;
         let decision = match &ask.about {
             AskKind::Permission { options, rule, .. } => {
-                let by = By::Policy(format!("{rule}, and {NOBODY}"));
+                let by = By::Policy(format!("{rule}, but {NOBODY}"));
                 answers::unanswered(policy, options, by)
             }
             AskKind::Question { options, .. } => {
@@ -136,7 +136,7 @@ impl SessionMachine {
     ) {
         let Some(at) = self.asks.iter().position(|ask| ask.id == id) else {
             if !self.client_served(client, id, answer, cx) {
-                debug!(id = id.0, "an answer to a request that is decided");
+                debug!(id = id.0, "response to a request that is already answered");
             }
             return;
         };
@@ -154,7 +154,7 @@ impl SessionMachine {
         if let Answered::Ignored = ask.note_answer(client, decision.is_ok()) {
             debug!(
                 id = id.0,
-                "an answer that does not count: others can still answer"
+                "invalid response; other clients can still answer"
             );
             return;
         }

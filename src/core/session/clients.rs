@@ -114,7 +114,7 @@ impl SessionMachine {
                 let page = match log.page(sent, PAGE) {
                     Ok(page) => page.until(log.released()),
                     Err(error) => {
-                        warn!(session = id, %error, "a client that lags cannot be sent what it has not received");
+                        warn!(session = id, %error, "cannot read the stored chunks for a client that lags behind");
                         // Replies must not wait for a failing disk.
                         subscriber.send_deferred(clients);
                         break;
@@ -145,11 +145,7 @@ impl SessionMachine {
             }
             if subscriber.lag().is_some() && pages.is_some() {
                 let client = subscriber.client;
-                warn!(
-                    session = id,
-                    ?client,
-                    "the client does not receive all that was said"
-                );
+                warn!(session = id, ?client, "the client misses chunks");
             }
         }
     }

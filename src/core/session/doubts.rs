@@ -78,7 +78,7 @@ impl SessionMachine {
             Some((ids, _)) if there(ids) => {
                 if let Some(mut error) = restore.doubted.take() {
                     let said = &error.message;
-                    error.message = format!("{said}; the agent still lists the session: {WAY_OUT}");
+                    error.message = format!("{said}; the agent still lists the session; {WAY_OUT}");
                     self.opening_failed(&error, cx);
                 }
             }
@@ -123,8 +123,8 @@ impl SessionMachine {
             }
             Some((_, None)) => {
                 let message = format!(
-                    "the agent does not have session {agent_session:?}: it repeated no message of it, and its list of \
-                     sessions lacks the id"
+                    "the agent does not have session {agent_session:?}: it replayed no messages, and its list of \
+                         sessions does not contain the id"
                 );
                 let error = Error::new(ErrorKind::SessionNotFound, message);
                 let may_be_new = restore.strategy.allows(Rung::New);
@@ -136,7 +136,7 @@ impl SessionMachine {
                     return;
                 }
                 let message = format!(
-                    "{}; session/list with `agent: true` shows the ids that it has, and {WAY_OUT}",
+                    "{}; list the agent's ids with session/list and `agent: true`, or {WAY_OUT}",
                     error.message
                 );
                 let error = Error::new(ErrorKind::SessionNotFound, message);

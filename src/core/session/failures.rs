@@ -41,7 +41,7 @@ impl SessionMachine {
     ) -> Option<Error> {
         let said = running.turn.failure_text(end)?;
         if said.is_empty() {
-            let message = "the agent reported that the turn failed, without a reason";
+            let message = "the agent reported a failed turn without a reason";
             let error = Error::new(ErrorKind::Session, message);
             return Some(self.with_stderr(error, running, cx));
         }
@@ -73,7 +73,7 @@ impl SessionMachine {
         }
         if let Some(line) = cause(&stderr) {
             let message = error.message.trim_end_matches('.');
-            error.message = format!("{message}; its stderr says: {line}");
+            error.message = format!("{message}; stderr: {line}");
         }
         error.with_end("stderr", &stderr)
     }

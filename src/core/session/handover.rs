@@ -31,7 +31,7 @@ impl SessionMachine {
         self.must_be_idle()?;
         if self.is_opening() {
             let message = format!(
-                "session {:?} is being opened: hand it over when that has ended",
+                "session {:?} is being opened; hand it over after that",
                 self.id
             );
             return Err(Error::new(ErrorKind::Busy, message));

@@ -61,7 +61,7 @@ impl SessionMachine {
     /// Returns the position of a message in the history.
     fn place(&self, id: &str) -> Result<usize, Error> {
         self.log.position(id).ok_or_else(|| {
-            let text = format!("there is no message {id:?}: message/list shows what there is");
+            let text = format!("message {id:?} not found; list the messages with message/list");
             Error::new(ErrorKind::MessageNotFound, text)
         })
     }
@@ -78,7 +78,7 @@ impl SessionMachine {
         let message = checked(message)?;
         let id = message["id"].as_str().unwrap_or_default();
         if self.log.position(id).is_some() {
-            let text = format!("there is a message {id:?} already: message/update changes it");
+            let text = format!("message {id:?} already exists; change it with message/update");
             return Err(Error::new(ErrorKind::MessageExists, text));
         }
         self.log_message(&message, at)?;
@@ -101,7 +101,7 @@ impl SessionMachine {
         let running = self.running.as_ref().map(|r| r.turn.message_id());
         let unprompted = self.unprompted.as_ref().map(|u| u.turn.message_id());
         if [running, unprompted].contains(&Some(p.message_id.as_str())) {
-            let text = "the message is still being made: update it when its turn has ended";
+            let text = "the message is not complete; update it after its turn";
             return Err(Error::new(ErrorKind::Busy, text));
         }
         let known = self.log.message(place, profile)?;
@@ -182,17 +182,14 @@ impl SessionMachine {
 fn checked(message: Map<String, Value>) -> Result<Value, Error> {
     let id = message.get("id").and_then(Value::as_str);
     if id.is_none_or(str::is_empty) {
-        return Err(invalid("message.id", "a string is needed"));
+        return Err(invalid("message.id", "must be a string"));
     }
     let role = message.get("role").and_then(Value::as_str);
     if !role.is_some_and(|role| ["user", "assistant", "system"].contains(&role)) {
-        return Err(invalid(
-            "message.role",
-            "user, assistant or system is needed",
-        ));
+        return Err(invalid("message.role", "must be user, assistant or system"));
     }
     if !message.get("parts").is_some_and(Value::is_array) {
-        return Err(invalid("message.parts", "a list is needed"));
+        return Err(invalid("message.parts", "must be a list"));
     }
     Ok(Value::Object(message))
 }

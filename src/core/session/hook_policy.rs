@@ -36,7 +36,7 @@ impl SessionMachine {
         cx: &mut Cx<'_, C>,
     ) -> Effect {
         let Some((turn_id, subject)) = self.subject_of(subagent, call, cx) else {
-            warn!(session = %call.session, "a tool of a session that was not opened is refused");
+            warn!(session = %call.session, "refused a tool of a session that is not open");
             return Effect::Deny;
         };
         let verdict = cx.shared.settings.policy.judge(&subject);

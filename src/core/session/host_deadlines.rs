@@ -56,7 +56,7 @@ impl SessionMachine {
         for (ticket, ask, client, method) in overdue.collect::<Vec<_>>() {
             let limit = cx.shared.settings.limits.of(Wait::Client);
             let message = format!(
-                "the client did not answer {method} within {}; --timeout client=… gives it more time",
+                "the client did not answer {method} within {}; to allow more time, use --timeout client=…",
                 in_words(limit.unwrap_or_default())
             );
             warn!(method, "{message}");

@@ -64,7 +64,7 @@ impl SessionMachine {
             is_own.then_some(*ticket)
         });
         for ticket in calls.collect::<Vec<_>>() {
-            let message = "the client that served this has left";
+            let message = "the client that served this request disconnected";
             let error = Error::new(ErrorKind::Resource, message);
             self.answer_host_call(ticket, &Err(error), cx);
         }

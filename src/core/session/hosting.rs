@@ -46,7 +46,7 @@ impl SessionMachine {
     ) {
         self.hear(cx.now, request.name(), cx.clients);
         if self.server(&request, cx).is_none() {
-            let message = "acpipe does not serve this here: nobody offered it to the agent";
+            let message = "acpipe does not offer this request to the agent";
             let error = Error::new(ErrorKind::MethodNotFound, message);
             give_agent(&key, Err(&error), cx);
             return;
@@ -56,7 +56,8 @@ impl SessionMachine {
             return;
         }
         if self.has_no_room(key.size() + request.size()) {
-            let message = "too many files and terminals are waited for; wait for the answers first";
+            let message =
+                "too many file and terminal requests are open; wait for some responses first";
             let error = Error::new(ErrorKind::Overloaded, message);
             give_agent(&key, Err(&error), cx);
             return;
@@ -93,7 +94,7 @@ impl SessionMachine {
         cx: &mut Cx<'_, C>,
     ) {
         if !self.may_act(&tool.id) || !cx.agent.is_serving() {
-            let message = "the turn was cancelled: nothing more is done in it";
+            let message = "the turn was cancelled; requests of the turn are refused";
             let error = Error::new(ErrorKind::Cancelled, message);
             self.answer_host_call(ticket, &Err(error), cx);
             return;
@@ -231,7 +232,7 @@ impl SessionMachine {
                 return;
             }
             None => {
-                let message = "the client that offered this has left";
+                let message = "the client that offered this disconnected";
                 let error = Error::new(ErrorKind::Resource, message);
                 self.answer_host_call(ticket, &Err(error), cx);
                 return;
@@ -293,7 +294,7 @@ impl SessionMachine {
         };
         let read = answered(method, answer, cx.shared.clients.unknown_fields(client));
         if let (Ok(_), Err(error)) = (answer, &read) {
-            warn!(method, %error, "the client's answer is not valid: the agent gets an error");
+            warn!(method, %error, "the client's response is not valid; the agent receives an error");
         }
         if let Ok(HostAnswer::Created(terminal)) = &read {
             self.note_client_terminal(terminal, client);
@@ -383,7 +384,7 @@ impl SessionMachine {
     fn end_calls<C: ClientSinks>(&mut self, tickets: Vec<Ticket>, cx: &mut Cx<'_, C>) {
         for ticket in tickets {
             self.stop_host_call(ticket, &By::End, cx);
-            let error = Error::new(ErrorKind::Cancelled, "its session has ended");
+            let error = Error::new(ErrorKind::Cancelled, "the session ended");
             self.answer_host_call(ticket, &Err(error), cx);
         }
     }

@@ -157,7 +157,7 @@ impl SessionMachine {
             return Ok(());
         }
         let text = format!(
-            "session {:?} is in a turn, or prompts wait for it: try again when that has ended, or call session/cancel",
+            "session {:?} is in a turn or has queued prompts; try again later, or call session/cancel",
             self.id
         );
         Err(Error::new(ErrorKind::Busy, text))

@@ -15,7 +15,7 @@ impl SessionMachine {
             return Ok(());
         }
         let message = format!(
-            "session {:?} is open with other options: call session/close for it first",
+            "session {:?} is open with other options; call session/close first",
             self.id
         );
         Err(Error::new(ErrorKind::InvalidParams, message).with("field", "options"))
@@ -38,7 +38,7 @@ impl SessionMachine {
                 setting: setting.name().to_owned(),
                 value: setting.value(),
                 message: format!(
-                    "the session is live, and was changed to {} after it was opened: session/set{} sets it again",
+                    "the session is live and was changed to {} after it was opened; use session/set{} to set it again",
                     json!(now),
                     if matches!(setting, Setting::Mode(_)) { "Mode" } else { "Model" },
                 ),

@@ -39,7 +39,7 @@ impl SessionMachine {
     ) {
         let Some((turn_id, subject)) = self.subject_of(subagent, permission, cx) else {
             let session = &permission.session;
-            warn!(%session, "a question of a session that was not opened is refused");
+            warn!(%session, "refused a question of a session that is not open");
             let cancelled = Decision::cancelled(By::End);
             self.answer_agent(&permission.key, ticket, &cancelled, cx);
             return;
@@ -183,13 +183,13 @@ impl SessionMachine {
                 return Course::Inquire;
             }
             _ if is_form => {
-                let why = unless_full("the client answers no questions");
-                (false, format!("{}, and {why}", verdict.by))
+                let why = unless_full("no client answers questions");
+                (false, format!("{}, but {why}", verdict.by))
             }
             Effect::Ask if asks_clients && !full => return Course::Ask(verdict.by),
             Effect::Ask => {
                 let why = unless_full(NOBODY);
-                let by = format!("{}, and {why}", verdict.by);
+                let by = format!("{}, but {why}", verdict.by);
                 (policy.unanswered() == Effect::Allow, by)
             }
             Effect::Allow => (true, verdict.by),

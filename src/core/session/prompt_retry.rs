@@ -69,12 +69,12 @@ impl SessionMachine {
             Verdict::Again(class, error, ending) => (class, error, ending),
         };
         let id = &self.id;
-        info!(session = id, class, "the prompt is sent again");
-        debug!(session = id, %error, "what failed");
+        info!(session = id, class, "retrying the prompt");
+        debug!(session = id, %error, "reason for the retry");
         let seconds = WAIT.as_secs();
         let notice = to_raw(&json!({
             "severity": "warning",
-            "title": format!("The AI service failed ({class}); the prompt is sent again in {seconds} s"),
+            "title": format!("The AI service failed ({class}); retrying in {seconds} s"),
             "description": error.message,
         }));
         self.with_turn(cx.clients, |turn, sink| {
@@ -197,8 +197,7 @@ impl SessionMachine {
                 Some(cursor) if pages < PAGES => self.look_up(refusal, (pages, Some(cursor)), cx),
                 Some(_) => self.end_turn(Ending::Answered(refusal), cx),
                 None => {
-                    let message =
-                        "the agent refused the prompt, and its list does not hold the session";
+                    let message = "the agent refused the prompt, and its list of sessions does not contain the session";
                     self.replace_stale(Error::new(ErrorKind::SessionNotFound, message), cx);
                 }
             },
@@ -215,9 +214,9 @@ impl SessionMachine {
         let id = &self.id;
         info!(
             session = id,
-            "the session is stale: a new one takes its place"
+            "the agent no longer has the session; creating a new one"
         );
-        debug!(session = id, %error, "what the agent says");
+        debug!(session = id, %error, "error of the agent");
         let new = Strategy::Only(Rung::New);
         let mut ladder = Ladder::plan(&new, can, Knowledge::default());
         if let Some(rung) = self.revived.take() {

@@ -22,12 +22,12 @@ impl SessionMachine {
     pub fn must_not_have(&self, turn_id: &str) -> Result<(), Error> {
         let runs = self.running.as_ref().is_some_and(|r| r.turn_id == turn_id);
         let how = match (runs, self.queue.has(turn_id)) {
-            (true, _) => "runs",
-            (_, true) => "waits for its turn",
+            (true, _) => "running",
+            (_, true) => "queued",
             (false, false) => return Ok(()),
         };
         let message = format!(
-            "turn {turn_id:?} of session {:?} {how} already: its own call will be answered",
+            "turn {turn_id:?} of session {:?} is already {how}; wait for the response to its first call",
             self.id
         );
         Err(Error::new(ErrorKind::Busy, message).with("turnId", turn_id))
@@ -44,24 +44,24 @@ impl SessionMachine {
         if prompt.when_busy == PromptWhenBusy::Queue {
             return self.queue.check_room(prompt).map_err(|full| {
                 let message = format!(
-                    "the queue of session {id:?} is full: {full}; prompt again when one of them has ended"
+                    "the prompt queue of session {id:?} is full: {full}; prompt again after a turn"
                 );
                 Error::new(ErrorKind::Overloaded, message)
             });
         }
         if let Some(running) = &self.running {
             let message = format!(
-                "session {id:?} is in a turn: prompt again when it has ended, or call session/cancel"
+                "session {id:?} is in a turn; prompt again after it, or call session/cancel"
             );
             let error = Error::new(ErrorKind::Busy, message);
             return Err(error.with("turnId", running.turn_id.as_str()));
         }
         let why = match (&self.abandoned, waits) {
-            (Some(_), _) => "is in a turn that was cancelled and that the agent has not ended yet",
-            (None, 1..) => "has prompts that wait already",
+            (Some(_), _) => "has a cancelled turn that the agent has not ended",
+            (None, 1..) => "has queued prompts",
             (None, 0) => return Ok(()),
         };
-        let message = format!("session {id:?} {why}: prompt again later, or without whenBusy");
+        let message = format!("session {id:?} {why}; prompt again later, or without whenBusy");
         Err(Error::new(ErrorKind::Busy, message))
     }
 

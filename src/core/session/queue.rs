@@ -50,10 +50,10 @@ pub enum QueueFull {
 impl fmt::Display for QueueFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooMany => write!(f, "{MOST_PROMPTS} prompts wait already"),
+            Self::TooMany => write!(f, "{MOST_PROMPTS} prompts are queued"),
             Self::TooLarge => write!(
                 f,
-                "this prompt and those that wait have more than {} MiB",
+                "this prompt and the queued prompts have more than {} MiB",
                 MOST_BYTES >> 20
             ),
         }

@@ -51,7 +51,7 @@ impl SessionMachine {
         };
         let reason = format!("ran without asking: {} would {would} it", verdict.by);
         let id = &self.id;
-        info!(session = id, tool = %ran.tool.tool_name, %reason, "a tool ran without a question");
+        info!(session = id, tool = %ran.tool.tool_name, %reason, "a tool ran without asking for permission");
         let notice = to_raw(&json!({
             "severity": "warning",
             "title": RAN_UNASKED,

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 /// Advice that helps whatever the failure of a session is.
 pub(super) const WAY_OUT: &str =
-    "call session/ensure with strategy \"new\" to go on without its memory";
+    "call session/ensure with strategy \"new\" to continue without its memory";
 
 /// Time an agent must be quiet after it loaded a session. Some agents replay the history after their
 /// response.
@@ -89,12 +89,11 @@ impl SessionMachine {
         let ladder = restore.ladder.get_or_insert_default();
         let Some(rung) = ladder.next_rung() else {
             let tried = match ladder.failed() {
-                [] => "nothing was to be tried".to_owned(),
+                [] => "no strategy is left to try".to_owned(),
                 failed => in_words(failed),
             };
             let id = &self.id;
-            let message =
-                format!("session {id:?} cannot be brought back that way: {tried}; {WAY_OUT}");
+            let message = format!("cannot restore session {id:?}: {tried}; {WAY_OUT}");
             let error = Error::new(ErrorKind::SessionNotFound, message);
             self.opening_failed(&error, cx);
             return;
@@ -110,7 +109,8 @@ impl SessionMachine {
             && *other != self.id
         {
             let message = format!(
-                "the agent's session is open as session {other:?}: use that, or call session/close for it first"
+                "the agent's session is already open as session {other:?}; use that one, or call session/close for it \
+                     first"
             );
             let error = Error::new(ErrorKind::SessionExists, message);
             self.opening_failed(&error, cx);
@@ -217,8 +217,8 @@ impl SessionMachine {
         if let Some(other) = routed.filter(|other| **other != self.id) {
             let id = &self.id;
             let message = format!(
-                "the agent gave session {id:?} the id of session {other:?} ({agent_session:?}): their \
-                 words could not be told apart"
+                "the agent gave session {id:?} the id of session {other:?} ({agent_session:?}); their updates cannot \
+                     be distinguished"
             );
             self.opening_failed(&Error::new(ErrorKind::Malformed, message), cx);
             return;
@@ -294,7 +294,7 @@ impl SessionMachine {
         let ladder = restore.ladder.get_or_insert_default();
         let forked = std::mem::take(&mut self.forks);
         if rung != Rung::New && !forked && !has_same_id {
-            let message = "the agent began a new session instead";
+            let message = "the agent created a new session instead";
             ladder.note(rung, &Error::new(ErrorKind::SessionNotFound, message));
             if !may_be_new {
                 self.continue_restore(cx);
@@ -303,7 +303,7 @@ impl SessionMachine {
             (rung, replayed) = (Rung::New, None);
         }
         if rung == Rung::Load && history && repeats_nothing {
-            let message = "the agent loaded it, but repeated nothing of its history";
+            let message = "the agent loaded the session but replayed no history";
             ladder.note(rung, &Error::new(ErrorKind::SessionNotFound, message));
             self.continue_restore(cx);
             return;
@@ -332,8 +332,8 @@ impl SessionMachine {
                 recovery.handed_over_from = self.handover.as_ref().map(|h| h.name.clone());
                 recovery.warning = (doubtful && adoption != Adoption::Listed).then(|| {
                     format!(
-                        "the agent says that it loaded session {agent_session:?}, but repeated no message of it: it may \
-                         not have it"
+                        "the agent reported session {agent_session:?} as loaded but replayed no messages; it may not \
+                             have the session"
                     )
                 });
                 self.begin_restoring(agent_session.clone(), recovery);
@@ -429,7 +429,7 @@ impl SessionMachine {
             return None;
         }
         let cwd = self.cwd.clone();
-        let message = "session/ensure with strategy \"new\" took the place of the session that was being opened";
+        let message = "cancelled: session/ensure with strategy \"new\" replaced the session while it was being opened";
         self.opening_failed(&Error::new(ErrorKind::Cancelled, message), cx);
         Some(cwd)
     }

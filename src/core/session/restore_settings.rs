@@ -116,9 +116,9 @@ impl SessionMachine {
         let Some(told) = told.filter(|_| !wanted.is_shown(&restore.told)) else {
             return Ok(());
         };
-        let (mode, told) = (wanted.value(), json!(told));
+        let (mode, reported) = (wanted.value(), json!(told));
         let why = format!(
-            "the agent was started with mode {}, and reports {told}",
+            "the agent was started with mode {} but reports {reported}",
             json!(mode)
         );
         if restore.required.includes(&wanted) {

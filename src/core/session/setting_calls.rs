@@ -85,7 +85,8 @@ impl SessionMachine {
         let answer = match answer {
             Ok(_) if self.agent_session() != Some(&*set.agent_session) => {
                 let id = &self.id;
-                let message = format!("session {id:?} was opened anew before the agent answered");
+                let message =
+                    format!("cancelled: session {id:?} was reopened before the agent answered");
                 Err(Error::new(ErrorKind::Cancelled, message))
             }
             Ok(news) => {

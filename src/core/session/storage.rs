@@ -81,7 +81,7 @@ impl SessionMachine {
     /// Handles a log that cannot be written: unwritten chunks are retracted from the clients, and the turn
     /// ends.
     pub fn not_stored<C: ClientSinks>(&mut self, error: Error, cx: &mut Cx<'_, C>) {
-        warn!(session = self.id, %error, "a session is not stored");
+        warn!(session = self.id, %error, "cannot store a session");
         self.log.take_lost();
         if self.log.is_waiting() {
             self.give_up_disk(cx);

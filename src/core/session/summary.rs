@@ -127,7 +127,7 @@ fn errors(ending: &Ending) -> Vec<TurnError> {
     match ending {
         Ending::Answered(end) if end.stop_reason == StopReason::MaxTurns => {
             let message =
-                "the agent reached its limit of turns: raise it, or prompt again to go on";
+                "the agent reached its limit of turns; raise maxTurns, or prompt again to continue";
             vec![(&Error::new(ErrorKind::MaxTurns, message)).into()]
         }
         _ => Vec::new(),

@@ -65,8 +65,8 @@ impl SessionMachine {
         } else if restores {
             self.restore_setting_overdue(cx);
         } else {
-            let what = "the agent did not open the session and said nothing";
-            let advice = "call session/ensure again, with strategy \"new\" for a fresh session";
+            let what = "cannot open the session: no output from the agent";
+            let advice = "call session/ensure again, with strategy \"new\" for a new session";
             let error = self.timeout(Wait::Open, what, advice, cx);
             self.opening_failed(&error, cx);
         }
@@ -75,21 +75,26 @@ impl SessionMachine {
     /// Creates the error of a restore that did not end, regardless of the agent's output.
     fn restore_timeout<C>(&self, cx: &Cx<'_, C>) -> Error {
         let Stage::Opening { restore, .. } = &self.stage else {
-            return Error::new(ErrorKind::Timeout, "the session was not opened in time");
+            return Error::new(
+                ErrorKind::Timeout,
+                "cannot open the session: it was not opened in time",
+            );
         };
         if restore.repeated > REPEATED_LIMIT {
             let message = format!(
-                "the agent repeated more than {} MiB of the session's history: {WAY_OUT}",
+                "cannot open the session: the agent replayed more than {} MiB of history; {WAY_OUT}",
                 REPEATED_LIMIT >> 20
             );
             return Error::new(ErrorKind::Overloaded, message);
         }
         let what = match (&restore.opened, &restore.replay) {
-            (Some(_), _) => "the agent loaded the session, but went on repeating its history",
-            (None, Some(_)) if restore.repeated > 0 => {
-                "the agent repeated the session's history, but did not finish loading it"
+            (Some(_), _) => {
+                "cannot open the session: the agent loaded it but did not stop replaying its history"
             }
-            _ => "the agent did not open the session",
+            (None, Some(_)) if restore.repeated > 0 => {
+                "cannot open the session: the agent replayed its history but did not finish loading it"
+            }
+            _ => "cannot open the session: the agent did not finish",
         };
         let advice = format!("{WAY_OUT}, or allow more time with --timeout restore=…");
         self.timeout(Wait::Restore, what, &advice, cx)
@@ -98,7 +103,7 @@ impl SessionMachine {
     /// Abandons a turn whose cancel the agent does not answer.
     pub(super) fn time_out_cancel<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let advice =
-            "the next prompt waits until it has, or until the session is brought back without it";
+            "the next prompt waits until the agent ends the turn or the session is restored";
         let what = "the agent did not answer session/cancel";
         let error = self.timeout(Wait::Cancel, what, advice, cx);
         let running = self.running.as_mut();
@@ -115,10 +120,18 @@ impl SessionMachine {
         };
         let turn_id = running.turn_id.clone();
         let advice = match running.turn.activity() {
-            Some(tool) => format!("it runs tool {}; the turn was cancelled", tool.tool_name),
+            Some(tool) => format!(
+                "the turn was cancelled while tool {} was running",
+                tool.tool_name
+            ),
             None => "the turn was cancelled".to_owned(),
         };
-        let error = self.timeout(Wait::Prompt, "the agent said nothing", &advice, cx);
+        let error = self.timeout(
+            Wait::Prompt,
+            "the turn timed out: no output from the agent",
+            &advice,
+            cx,
+        );
         self.cancel_for(&turn_id, error, cx);
     }
 
@@ -130,10 +143,19 @@ impl SessionMachine {
         };
         let turn_id = running.turn_id.clone();
         let advice = match running.turn.activity() {
-            Some(tool) => format!("it runs tool {}; the turn was cancelled", tool.tool_name),
+            Some(tool) => format!(
+                "the turn was cancelled while tool {} was running",
+                tool.tool_name
+            ),
             None => "the turn was cancelled; prompt again to continue".to_owned(),
         };
-        let error = self.timeout_after(Wait::Turn, limit, "the turn did not end", &advice, cx);
+        let error = self.timeout_after(
+            Wait::Turn,
+            limit,
+            "the turn timed out: it did not end",
+            &advice,
+            cx,
+        );
         self.cancel_for(&turn_id, error, cx);
     }
 
@@ -150,8 +172,8 @@ impl SessionMachine {
 
     /// Creates the error of a setting that the agent did not set in time.
     pub(super) fn set_timeout<C>(&self, cx: &Cx<'_, C>) -> Error {
-        let what = "the agent did not answer the call to set it";
-        let advice = "session/state will tell if it does so after all";
+        let what = "the agent did not answer the settings request";
+        let advice = "session/state reports the setting if the agent applies it later";
         self.timeout(Wait::Set, what, advice, cx)
     }
 

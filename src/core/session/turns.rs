@@ -61,7 +61,9 @@ impl SessionMachine {
         let (agent_session, asked) = (self.agent_session().map(str::to_owned), self.asked());
         let (Some(connection), Some(agent_session)) = (&mut cx.agent.connection, agent_session)
         else {
-            return Err(out_of_order("there is no agent: call agent/connect first"));
+            return Err(out_of_order(
+                "no agent is connected; call agent/connect first",
+            ));
         };
         let process = connection.process_of(Some(&agent_session), asked);
         let stderr_at = process.map_or(0, |process| process.health.stderr.end());
@@ -146,7 +148,7 @@ impl SessionMachine {
         if !skipped.is_empty() {
             let notice = to_raw(&json!({
                 "severity": "warning",
-                "title": "Parts of the prompt were left out",
+                "title": "Parts of the prompt were omitted",
                 "description": format!("acpipe sends text, files and sources, not {}", skipped.join(", ")),
             }));
             sink.chunk(&Chunk::DataNotice {
@@ -157,7 +159,7 @@ impl SessionMachine {
         if !late.is_empty() {
             let notice = to_raw(&json!({
                 "severity": "info",
-                "title": "Your words to earlier answers are sent with this prompt",
+                "title": "Your messages to earlier answers are sent with this prompt",
                 "description": late.join("\n\n"),
             }));
             sink.chunk(&Chunk::DataNotice {
@@ -325,8 +327,8 @@ pub(super) fn with_history<'a>(
         return Cow::Borrowed(parts);
     };
     let told = PromptPart::Text(Cow::Owned(format!(
-        "What was said in this conversation before, of which you have no memory:\n\n{said}\n\n\
-         (End of what was said before. The next message follows.)"
+        "Earlier messages of this conversation, which you do not remember:\n\n{said}\n\n(End of the earlier messages. \
+             The next message follows.)"
     )));
     std::iter::once(told).chain(parts.iter().cloned()).collect()
 }

@@ -51,8 +51,8 @@ impl SessionMachine {
         let stuck = process.and_then(|p| p.health.stuck(now));
         let (party, stage, what) = self.waits_for(stuck)?;
         let last = match silence.heard(now) {
-            Some((heard, _)) => format!("last heard: {heard}"),
-            None => "nothing heard so far".to_owned(),
+            Some((heard, _)) => format!("last activity: {heard}"),
+            None => "no activity so far".to_owned(),
         };
         let stderr = process.map(|p| p.health.stderr.text()).unwrap_or_default();
         let note = format!(
@@ -84,7 +84,7 @@ impl SessionMachine {
             }
             (Stage::Opening { restore, .. }, _) if restore.restoring.is_some() => agent(
                 Wait::Set,
-                "the agent to set again what was set in the session",
+                "the agent to restore the settings of the session",
             ),
             (Stage::Opening { restore, .. }, _)
                 if restore.doubted.is_some() || restore.adopting.is_some() =>
@@ -107,7 +107,7 @@ impl SessionMachine {
                     agent(Wait::Cancel, "the agent to end the cancelled turn")
                 }
                 None if !self.host_calls.is_empty() => {
-                    let what = "a file or a command that the agent asked for".to_owned();
+                    let what = "a file or command request of the agent".to_owned();
                     return Some((Party::Tool, Wait::Prompt.name(), what));
                 }
                 None => match running.turn.activity() {

@@ -58,7 +58,7 @@ pub fn find<'a>(
             return Ok(Some(*first));
         }
         let why = format!(
-            "{field}: several are called {word:?}; take one by its id: {}",
+            "{field}: {word:?} is the name of several choices; use one of the ids: {}",
             list(choices)
         );
         return Err(wrong(field, why, data(choices)));
@@ -69,10 +69,10 @@ pub fn find<'a>(
 /// Returns the error for a text that matches no choice.
 pub fn not_offered(field: &str, word: &str, choices: &[Choice<'_>]) -> Error {
     let why = if choices.is_empty() {
-        format!("{field}: the agent offers none in this session")
+        format!("{field}: the agent offers no choices in this session")
     } else {
         format!(
-            "{field}: {word:?} is not offered; take one of these: {}",
+            "{field}: {word:?} is not offered; use one of: {}",
             list(choices)
         )
     };

@@ -82,33 +82,37 @@ fn what_is_not_there_is_told_with_what_is() {
         (
             lists(),
             Setting::Mode("x".into()),
-            "take one of these: default (Manual), plan (Plan), Plan (Odd)",
+            "use one of: default (Manual), plan (Plan), Plan (Odd)",
         ),
         (
             lists(),
             Setting::Mode("Twice".into()),
-            "mode: several are called \"Twice\"; take one by its id",
+            "mode: \"Twice\" is the name of several choices; use one of the ids",
         ),
         (
             lists(),
             Setting::Model("x".into()),
-            "model: \"x\" is not offered; take one of these: m1 (One), m2",
+            "model: \"x\" is not offered; use one of: m1 (One), m2",
         ),
-        (lists(), option("x", "y"), "option: the agent offers none"),
+        (
+            lists(),
+            option("x", "y"),
+            "option: the agent offers no choices",
+        ),
         (
             State::new(),
             Setting::Mode("x".into()),
-            "mode: the agent offers none",
+            "mode: the agent offers no choices",
         ),
         (
             with_options(),
             option("x", "y"),
-            "take one of these: mode (Mode), llm (Model), fast (Fast), free",
+            "use one of: mode (Mode), llm (Model), fast (Fast), free",
         ),
         (
             with_options(),
             option("mode", "y"),
-            "value: \"y\" is not offered; take one of these: build (Build)",
+            "value: \"y\" is not offered; use one of: build (Build)",
         ),
         (
             with_options(),
@@ -118,19 +122,22 @@ fn what_is_not_there_is_told_with_what_is() {
         (
             with_options(),
             option("fast", "yes"),
-            "value: option \"fast\" is true or false",
+            "value: option \"fast\" must be true or false",
         ),
         (
             with_options(),
             Setting::Mode("none".into()),
-            "mode: \"none\" is not offered; take one of these: build (Build), plan (Plan), default (Manual)",
+            "mode: \"none\" is not offered; use one of: build (Build), plan (Plan), default (Manual)",
         ),
     ] {
         let error = word.resolve(&state).unwrap_err();
         assert!(error.message.contains(why), "{}", error.message);
         assert_eq!(error.kind, ErrorKind::InvalidParams);
         let choices = error.data["choices"].as_array().unwrap();
-        assert_eq!(choices.is_empty(), error.message.contains("offers none"));
+        assert_eq!(
+            choices.is_empty(),
+            error.message.contains("offers no choices")
+        );
         // The message and the data name the same choices.
         for choice in choices {
             let id = choice.get("id").unwrap_or(choice).to_string();

@@ -90,7 +90,7 @@ pub fn merge_state(state: &mut State, news: &Members<'_>) {
             warn!(
                 name,
                 bytes = size,
-                "too large for the session's state: it is omitted"
+                "omitted: too large for the session's state"
             );
             let all = state.entry(OMITTED).or_insert_with(|| json!({}));
             if let Some(all) = all.as_object_mut()

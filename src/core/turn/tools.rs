@@ -50,7 +50,7 @@ impl Settle {
             }
             Self::Cancelled => "Cancelled before it finished",
             Self::Failed => "The turn failed before this tool reported a result",
-            Self::BegunAnew => "The agent began anew before it had called this tool",
+            Self::BegunAnew => "The agent restarted its message before it called this tool",
         }
     }
 }

@@ -28,7 +28,7 @@ impl<'de> Deserialize<'de> for Variables {
     /// Parses by hand: serde's own errors quote the input, which may be a secret.
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let Value::Object(given) = Value::deserialize(from)? else {
-            return Err(D::Error::custom("an object of variables is needed"));
+            return Err(D::Error::custom("must be an object of variables"));
         };
         let variable = |(name, value): (String, Value)| match value {
             Value::String(value) => Ok((name, Some(value))),
@@ -55,10 +55,10 @@ impl Variables {
     pub fn fault(&self) -> Option<String> {
         self.0.iter().find_map(|(name, value)| {
             if name.is_empty() || name.contains(['=', '\0']) {
-                return Some(format!("{:?} is no name of a variable", shown(name)));
+                return Some(format!("{:?} is not a valid variable name", shown(name)));
             }
             let nul = value.as_ref().is_some_and(|value| value.contains('\0'));
-            nul.then(|| format!("the value of {name:?} has a NUL in it"))
+            nul.then(|| format!("the value of {name:?} must not contain NUL"))
         })
     }
 
@@ -167,9 +167,13 @@ mod tests {
             assert!(!error.to_string().contains(SECRET), "{error}");
         }
         for (name, value, why) in [
-            (format!("A={SECRET}"), String::new(), "\"A\" is no name"),
-            (String::new(), SECRET.to_owned(), "\"\" is no name"),
-            ("A".to_owned(), format!("{SECRET}\0"), "a NUL in it"),
+            (format!("A={SECRET}"), String::new(), "\"A\" is not a valid"),
+            (String::new(), SECRET.to_owned(), "\"\" is not a valid"),
+            (
+                "A".to_owned(),
+                format!("{SECRET}\0"),
+                "must not contain NUL",
+            ),
         ] {
             let fault = Variables::from_iter([(name, Some(value))]).fault().unwrap();
             assert!(fault.contains(why) && !fault.contains(SECRET), "{fault}");

@@ -145,9 +145,9 @@ impl Given {
     /// Checks and converts the server; `elsewhere` is its name if a configuration file gives that as a key.
     fn server(self, elsewhere: Option<String>) -> Result<McpServer, String> {
         let name = elsewhere.or(self.name.map(|name| name.0));
-        let name = name.ok_or("a name is needed")?;
+        let name = name.ok_or("name is missing")?;
         if name.is_empty() {
-            return Err("its name is empty".to_owned());
+            return Err("name must not be empty".to_owned());
         }
         let some = |text: Option<Text>| text.map(|text| text.0).filter(|text| !text.is_empty());
         let (command, url) = (some(self.command), some(self.url));
@@ -163,23 +163,24 @@ impl Given {
         let transport = match kind.as_deref() {
             None if command.is_some() && url.is_some() => {
                 return Err(
-                    "it has a command and a url: say with type which of them counts".into(),
+                    "command and url are both given; add type to choose stdio, http or sse".into(),
                 );
             }
             None if url.is_some() => {
-                return Err("it has a url: say with type how it is reached, http or sse".into());
+                return Err("type is missing; use http or sse for a server with a url".into());
             }
             None | Some("stdio") => {
                 keep("headers", self.headers);
                 McpTransport::Stdio {
-                    command: command.ok_or("a command is needed, or a type and a url")?,
+                    command: command
+                        .ok_or("command is missing; give a command, or a type and a url")?,
                     args: self.args.unwrap_or_default().0,
                     env: pairs(self.env),
                 }
             }
             Some(kind @ ("http" | "sse")) => {
                 keep("env", self.env);
-                let url = url.ok_or("a url is needed")?;
+                let url = url.ok_or("url is missing")?;
                 let headers = pairs(self.headers);
                 match kind {
                     "http" => McpTransport::Http { url, headers },
@@ -188,7 +189,7 @@ impl Given {
             }
             Some(kind) => {
                 return Err(format!(
-                    "there is no type {kind:?}: take stdio, http or sse"
+                    "type {kind:?} is not valid; use stdio, http or sse"
                 ));
             }
         };
@@ -216,7 +217,7 @@ impl JsonSchema for McpServer {
         let mut schema = Given::json_schema(g);
         if let Some(Value::Object(properties)) = schema.get_mut("properties") {
             for name in PASSED_ON {
-                let description = "Passed on to the agent as it is.";
+                let description = "Passed to the agent unchanged.";
                 let field = serde_json::json!({ "description": description });
                 properties.insert((*name).to_owned(), field);
             }
@@ -240,7 +241,7 @@ impl<'de> Visitor<'de> for Server {
     }
 
     fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<Given, E> {
-        Err(E::custom("an object is needed"))
+        Err(E::custom("must be an object"))
     }
 }
 
@@ -269,7 +270,7 @@ impl<'de> Visitor<'de> for ByName {
             let Named(given) = map.next_value()?;
             let wrong = |why: &str| A::Error::custom(format_args!("{name:?}: {why}"));
             if servers.iter().any(|server| server.name == name) {
-                return Err(wrong("there are two of this name"));
+                return Err(wrong("two servers have this name"));
             }
             let server = given.server(Some(name.clone()));
             servers.push(server.map_err(|why| wrong(&why))?);
@@ -292,7 +293,7 @@ impl<'de> Deserialize<'de> for Text {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         match Value::deserialize(from)? {
             Value::String(text) => Ok(Self(text)),
-            _ => Err(D::Error::custom("a text is needed")),
+            _ => Err(D::Error::custom("must be a string")),
         }
     }
 }
@@ -310,7 +311,7 @@ impl<'de> Deserialize<'de> for Texts {
             Value::Array(values) => values.into_iter().map(text).collect(),
             _ => None,
         };
-        let texts = texts.ok_or_else(|| D::Error::custom("a list of texts is needed"))?;
+        let texts = texts.ok_or_else(|| D::Error::custom("must be a list of strings"))?;
         Ok(Self(texts))
     }
 }
@@ -333,7 +334,7 @@ impl<'de> Deserialize<'de> for Pairs {
             Value::Object(pairs) => pairs.into_iter().map(of_object).collect(),
             _ => None,
         };
-        let why = "a list of objects with name and value is needed, or an object of texts";
+        let why = "must be a list of objects with name and value, or an object of strings";
         pairs.map(Self).ok_or_else(|| D::Error::custom(why))
     }
 }
@@ -383,57 +384,57 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_and_never_shown() {
         let cases = [
-            (json!({"command": "s3cret"}), "[0]: a name is needed"),
+            (json!({"command": "s3cret"}), "[0]: name is missing"),
             (
                 json!({"name": "", "command": "s3cret"}),
-                "[0]: its name is empty",
+                "[0]: name must not be empty",
             ),
             (
                 json!({"name": "a"}),
-                "[0]: a command is needed, or a type and a url",
+                "[0]: command is missing; give a command, or a type and a url",
             ),
             (
                 json!({"name": "a", "command": ""}),
-                "[0]: a command is needed, or a type and a url",
+                "[0]: command is missing; give a command, or a type and a url",
             ),
-            (json!({"name": "a", "type": "http"}), "[0]: a url is needed"),
+            (json!({"name": "a", "type": "http"}), "[0]: url is missing"),
             (
                 json!({"name": "a", "url": "s3cret"}),
-                "[0]: it has a url: say with type",
+                "[0]: type is missing; use http or sse",
             ),
             (
                 json!({"name": "a", "url": "s3cret", "command": "s3cret"}),
-                "[0]: it has a command and a url: say with type",
+                "[0]: command and url are both given",
             ),
             (
                 json!({"name": "a", "type": "acp"}),
-                "[0]: there is no type \"acp\": take stdio, http or sse",
+                "[0]: type \"acp\" is not valid; use stdio, http or sse",
             ),
             (
                 json!({"name": "a", "command": ["s3cret"]}),
-                "[0].command: a text is needed",
+                "[0].command: must be a string",
             ),
             (
                 json!({"name": "a", "command": "c", "args": "s3cret"}),
-                "[0].args: a list of texts is needed",
+                "[0].args: must be a list of strings",
             ),
             (
                 json!({"name": "a", "command": "c", "args": [1]}),
-                "[0].args: a list of texts",
+                "[0].args: must be a list of strings",
             ),
             (
                 json!({"name": "a", "command": "c", "env": "s3cret"}),
-                "[0].env: a list of objects",
+                "[0].env: must be a list of objects",
             ),
             (
                 json!({"name": "a", "command": "c", "env": [{"name": "s3cret"}]}),
-                "[0].env: a list of objects",
+                "[0].env: must be a list of objects",
             ),
             (
                 json!({"name": "a", "command": "c", "env": {"K": 7}}),
-                "[0].env: a list of objects",
+                "[0].env: must be a list of objects",
             ),
-            (json!("s3cret"), "[0]: an object is needed"),
+            (json!("s3cret"), "[0]: must be an object"),
         ];
         for (given, why) in cases {
             let text = json!([given]).to_string();
@@ -461,10 +462,10 @@ mod tests {
         assert_eq!(names, ["b", "a"]);
         let twice = read(r#"{"a": {"command": "c"}, "a": {"command": "d"}}"#).unwrap_err();
         assert!(
-            twice.to_string().starts_with("\"a\": there are two"),
+            twice.to_string().starts_with("\"a\": two servers"),
             "{twice}"
         );
         let wrong = read(r#"{"a": {"url": "s3cret"}}"#).unwrap_err().to_string();
-        assert!(wrong.starts_with("\"a\": it has a url"), "{wrong}");
+        assert!(wrong.starts_with("\"a\": type is missing"), "{wrong}");
     }
 }

@@ -116,7 +116,7 @@ impl<'de> Deserialize<'de> for UserMessage {
                         other: message.other,
                     }),
                     Some(role) => Err(de::Error::custom(format_args!(
-                        "a prompt is a message of role user, not {role}"
+                        "a prompt must have the role user, not {role}"
                     ))),
                 }
             }

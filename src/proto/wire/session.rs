@@ -76,7 +76,7 @@ impl Strategy {
 #[derive(Deserialize)]
 #[serde(
     untagged,
-    expecting = "a word or a list of words is needed: auto, resume, load, new"
+    expecting = "a strategy must be auto, resume, load or new, or a list of resume, load and new"
 )]
 enum StrategyWords {
     One(String),
@@ -92,7 +92,7 @@ impl TryFrom<StrategyWords> for Strategy {
             "load" => Ok(Rung::Load),
             "new" => Ok(Rung::New),
             _ => Err(format!(
-                "there is no way {word:?}, only resume, load and new; or auto alone"
+                "{word:?} is not a valid strategy; use resume, load or new, or auto alone"
             )),
         };
         match words {
@@ -117,7 +117,7 @@ impl JsonSchema for Strategy {
             g.subschema_for::<StrategyWay>(),
         );
         schemars::json_schema!({
-            "description": "How a session is brought back: one word, or ways in order: these or none.",
+            "description": "How a session is restored: one strategy, or strategies in the order to try them.",
             "anyOf": [word, { "type": "array", "items": way }],
         })
     }

@@ -43,7 +43,7 @@ pub struct SetOptionParams {
 
 /// Value of a setting: the id or name of a value that the agent offers, or a boolean.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "a string or a boolean is needed")]
+#[serde(untagged, expecting = "must be a string or a boolean")]
 pub enum SettingValue {
     /// Id or name of one of the offered values.
     Id(String),

@@ -13,7 +13,7 @@ pub fn named(lookup: &dyn Fn(&str) -> Option<OsString>) -> Option<OsString> {
 }
 
 /// Remedy if the file of the variable cannot be run.
-pub const ADVICE: &str = " (CLAUDE_CLI_PATH names it: mend the variable or remove it)";
+pub const ADVICE: &str = " (set by CLAUDE_CLI_PATH; correct the variable or unset it)";
 
 /// Returns the CLI's file names.
 pub fn names(windows: bool) -> Vec<String> {
@@ -28,9 +28,9 @@ pub fn names(windows: bool) -> Vec<String> {
 /// Returns the error message if the CLI is not found; `login` is the result of asking the login shell.
 pub fn missing(dirs: usize, login: &str, known: usize) -> String {
     format!(
-        "agent not found: no claude in the {dirs} directories of PATH{login}, nor in the {known} places where it \
-         is installed otherwise; install it (npm install -g @anthropic-ai/claude-code, or the native \
-         installer: https://claude.com/claude-code), or set {VARIABLE} to its file"
+        "cannot start agent `claude`: not found in the {dirs} directories of PATH{login}, nor in {known} other usual \
+             places; install it (npm install -g @anthropic-ai/claude-code, or https://claude.com/claude-code), or \
+             set {VARIABLE} to its path"
     )
 }
 
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(find("my/cli").unwrap(), given, "from the working directory");
         assert_eq!(find("").unwrap(), place.0.join("bin/claude"), "unset");
         let cases = [
-            ("@/nowhere", ErrorKind::AgentNotFound, "there is no file"),
+            ("@/nowhere", ErrorKind::AgentNotFound, "not found"),
             ("@/plain", ErrorKind::AgentStart, "not executable"),
             ("@/my", ErrorKind::AgentStart, "not a file"),
         ];

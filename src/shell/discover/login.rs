@@ -65,7 +65,7 @@ impl LoginShell {
     /// The reason why they are not known.
     pub async fn dirs(&self, terms: Terms) -> Result<&[PathBuf], &str> {
         if !self.allowed {
-            return Err("the path probe is switched off");
+            return Err("the PATH probe is disabled");
         }
         let told = self.told.get_or_init(|| ask(terms)).await;
         told.as_deref().map_err(String::as_str)
@@ -78,14 +78,14 @@ async fn ask(terms: Terms) -> Result<Vec<PathBuf>, String> {
         return Err("SHELL is not set".to_owned());
     }
     let told = timeout(LIMIT, hear(&shell, terms)).await;
-    debug!(shell, ?told, "the login shell was asked for its PATH");
+    debug!(shell, ?told, "queried the login shell for its PATH");
     match told {
         Ok(Ok(Some(dirs))) => Ok(dirs),
-        Ok(Ok(None)) => Err(format!("{shell} did not tell its PATH")),
-        Ok(Err(error)) => Err(format!("{shell} did not start: {error}")),
+        Ok(Ok(None)) => Err(format!("{shell} printed no PATH")),
+        Ok(Err(error)) => Err(format!("cannot start {shell}: {error}")),
         Err(_) => {
             let seconds = LIMIT.as_secs();
-            Err(format!("{shell} did not tell its PATH within {seconds} s"))
+            Err(format!("{shell} printed no PATH within {seconds} s"))
         }
     }
 }

@@ -111,7 +111,7 @@ impl Files {
         }
         let bytes = self.waiting_bytes + job.weight();
         if self.waiting.len() >= WAITING || bytes > WAITING_BYTES {
-            let message = "too many files are being read and written; wait for the answers first";
+            let message = "too many file requests are open; wait for some responses first";
             let error = Error::new(ErrorKind::Overloaded, message);
             return Some(HostEvent::File(ticket, Err(error)));
         }
@@ -145,7 +145,9 @@ impl Files {
             let _ = events.blocking_send(HostEvent::File(job.ticket, answer));
         });
         let error = spawned.err()?;
-        let message = format!("no thread for a file: {error}; try again with less running");
+        let message = format!(
+            "cannot start a thread to access a file: {error}; stop other processes and try again"
+        );
         let error = Error::new(ErrorKind::Resource, message);
         Some(HostEvent::File(ticket, Err(error)))
     }
@@ -188,22 +190,22 @@ fn explain(path: &str, roots: &Roots, what: &str, error: &io::Error) -> Error {
         io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => (
             ErrorKind::InvalidParams,
             format!(
-                "{path} leads out of the session's directories ({}) by .. or by a link \
-                 (absolute links count as such); only what lies within is served",
+                "cannot access {path}: .. or a symbolic link leads out of the session's directories ({}) (absolute \
+                     links always do); use a path inside them",
                 roots.list()
             ),
         ),
         io::ErrorKind::NotFound => (
             ErrorKind::ResourceNotFound,
-            format!("{path} could not be {what}: there is no such file"),
+            format!("cannot {what} {path}: file not found"),
         ),
         io::ErrorKind::PermissionDenied => (
             ErrorKind::Resource,
-            format!("{path} could not be {what}: {error}; check who may do that"),
+            format!("cannot {what} {path}: {error}; check its permissions"),
         ),
         _ => (
             ErrorKind::Resource,
-            format!("{path} could not be {what}: {error}"),
+            format!("cannot {what} {path}: {error}"),
         ),
     };
     Error::new(kind, message).with("path", path)
@@ -211,6 +213,6 @@ fn explain(path: &str, roots: &Roots, what: &str, error: &io::Error) -> Error {
 
 /// Error: the path exists but is not a regular file.
 fn no_file(path: &str) -> Error {
-    let message = format!("{path} is no plain file: directories, pipes and devices are not served");
+    let message = format!("cannot access {path}: not a regular file (a directory, pipe or device)");
     Error::new(ErrorKind::InvalidParams, message).with("path", path)
 }

@@ -93,7 +93,7 @@ async fn is_within(spec: &TerminalSpec, roots: Arc<Roots>) -> Result<(), Error> 
     let check = move || {
         let place = roots.find(&cwd)?;
         let wrong = |why: &str| {
-            let message = format!("cwd: {cwd} is no directory to run a command in: {why}");
+            let message = format!("cwd: cannot run a command in {cwd}: {why}");
             Error::new(ErrorKind::InvalidParams, message).with("field", "cwd")
         };
         let opened = place.root.open_dir(&place.path);
@@ -102,7 +102,7 @@ async fn is_within(spec: &TerminalSpec, roots: Arc<Roots>) -> Result<(), Error> 
         let there = std::fs::metadata(&cwd).map_err(|error| wrong(&error.to_string()))?;
         if (held.dev(), held.ino()) != (there.dev(), there.ino()) {
             return Err(wrong(
-                "something else has taken the place of the session's directory since the session was opened",
+                "the session's directory was replaced after the session was opened",
             ));
         }
         Ok(())
@@ -116,10 +116,7 @@ async fn is_within(spec: &TerminalSpec, roots: Arc<Roots>) -> Result<(), Error> 
     match (spawned, told.await) {
         (Ok(_), Ok(checked)) => checked,
         (Err(error), _) => Err(explain(spec, &error)),
-        (_, Err(_)) => Err(Error::new(
-            ErrorKind::Internal,
-            "cwd could not be looked at",
-        )),
+        (_, Err(_)) => Err(Error::new(ErrorKind::Internal, "cannot check cwd")),
     }
 }
 
@@ -128,10 +125,10 @@ fn explain(spec: &TerminalSpec, error: &io::Error) -> Error {
     let command = &spec.command;
     let message = match Errno::from_io_error(error) {
         Some(Errno::NOENT) => format!(
-            "{command} was not found: give a program that is in PATH, or without arguments a line for the shell"
+            "cannot run {command}: not found; give a program in PATH, or a shell command line without args"
         ),
-        Some(Errno::ACCESS) => format!("{command} may not be run: it is no executable file"),
-        _ => format!("{command} could not be started: {error}"),
+        Some(Errno::ACCESS) => format!("cannot run {command}: not an executable file"),
+        _ => format!("cannot run {command}: {error}"),
     };
     Error::new(ErrorKind::Resource, message).with("command", command.as_str())
 }
@@ -181,7 +178,7 @@ impl Process {
                 news = self.kept.news(), if gone.is_none() => match news {
                     Some(News::Running(pid)) => {
                         started = true;
-                        info!(terminal = %self.id, pid, "a terminal's command runs");
+                        info!(terminal = %self.id, pid, "terminal command started");
                         tell(&self.events, HostEvent::Started(self.id)).await;
                     }
                     Some(News::Failed(errno)) => {
@@ -194,14 +191,15 @@ impl Process {
                         self.end(exit(ExitStatus::from_raw(status))).await;
                     }
                     None if !started => {
-                        let message = "the keeper of the command ended before it had started that";
+                        let message = "the supervisor of the command exited before it started the command";
                         let error = Error::new(ErrorKind::Resource, message);
                         tell(&self.events, HostEvent::StartFailed(self.id, error)).await;
                         return;
                     }
                     None => {
                         if !ended {
-                            warn!(terminal = %self.id, "the keeper of a terminal was killed: so is its command");
+                            warn!(terminal = %self.id, "the supervisor of a terminal was killed, and its command with \
+                it");
                             self.kept.bereft();
                             self.end(TerminalExit::default()).await;
                         }
@@ -224,7 +222,7 @@ impl Process {
                     }
                 },
                 () = until(gone), if gone.is_some() => {
-                    warn!(terminal = %self.id, "another process holds a terminal's pipe open: not waiting for it");
+                    warn!(terminal = %self.id, "another process keeps a terminal's pipe open; no longer waiting for it");
                     self.pipe = None;
                 }
             }
@@ -254,7 +252,7 @@ impl Process {
             }
             self.said().await;
         }
-        debug!(terminal = %self.id, ?exit, "a terminal's command ended");
+        debug!(terminal = %self.id, ?exit, "terminal command exited");
         tell(&self.events, HostEvent::Ended(self.id, exit)).await;
     }
 }

@@ -66,7 +66,7 @@ pub async fn deliver(mut orders: OrderReceiver, mut socket: impl AsyncWrite + Un
     while let Some(order) = orders.recv().await {
         if let Err(error) = socket.write_all(&[order.byte()]).await {
             if error.kind() != io::ErrorKind::BrokenPipe {
-                warn!(%error, ?order, "the order could not be sent to the agent's supervisor");
+                warn!(%error, ?order, "cannot send the request to the agent's supervisor");
             }
             return;
         }

@@ -92,7 +92,7 @@ impl File {
         let file = with_descriptor(&self.pool, || lock(&self.path, false))?;
         let metadata = file.metadata()?;
         if inode(&metadata) != self.inode || (metadata.len() != self.tail.len && !self.tail.torn) {
-            let message = "another process changed it while it was closed here";
+            let message = "another process changed the file";
             return Err(io::Error::new(
                 io::ErrorKind::StaleNetworkFileHandle,
                 message,
@@ -101,7 +101,7 @@ impl File {
         self.pool.put(&self.slot, file);
         self.pool
             .get(&self.slot)
-            .ok_or_else(|| io::Error::other("it was closed"))
+            .ok_or_else(|| io::Error::other("the file was closed"))
     }
 
     /// Fails if nothing can be appended.
@@ -115,7 +115,7 @@ impl File {
     /// Fails while an append is in progress on the writer thread.
     fn must_be_idle(&self) -> io::Result<()> {
         if self.awaited.is_some() {
-            let message = "the disk does not answer";
+            let message = "the disk does not respond";
             return Err(io::Error::new(io::ErrorKind::TimedOut, message));
         }
         Ok(())

@@ -18,10 +18,10 @@ const LONGEST: usize = 200;
 pub fn log(dir: &Path, id: &str) -> Result<PathBuf, Error> {
     let name = name(id);
     let wrong = match name.len() {
-        0 => "it is empty",
+        0 => "must not be empty",
         1..=LONGEST => return Ok(dir.join(format!("{name}.{LOG}"))),
         _ => {
-            "it is too long: 200 letters at most, others than a-z, 0-9, - and _ count three times a byte"
+            "too long; use at most 200 characters of a-z, 0-9, - and _ (each byte of others counts three times)"
         }
     };
     let error = Error::new(ErrorKind::InvalidParams, format!("sessionId: {wrong}"));

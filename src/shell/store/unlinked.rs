@@ -11,7 +11,7 @@ pub fn check(file: &File) -> io::Result<()> {
     if is_unlinked(file) {
         return Err(io::Error::new(
             io::ErrorKind::NotFound,
-            "it was removed from the disk while the session was open",
+            "the file was deleted while the session was open",
         ));
     }
     Ok(())

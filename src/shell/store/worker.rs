@@ -237,10 +237,10 @@ impl Worker {
             Err(job @ Job::Remove(_)) => drop(do_job(job)),
             Err(Job::Describe(path, _)) => {
                 let path = path.display();
-                warn!(%path, "the disk is slow: a session's card is not written; lists read its log");
+                warn!(%path, "the disk is slow; a session's index card is not written, and lists read its log instead");
             }
             Err(Job::Sync(..) | Job::List(..)) => {
-                warn!("the disk is slow: what was written may be lost if the machine crashes");
+                warn!("the disk is slow; recent messages may be lost if the machine crashes");
             }
         }
     }
@@ -265,7 +265,7 @@ impl Drop for Thread {
         let (papers, _) = waited.unwrap_or_else(PoisonError::into_inner);
         if !papers.ended {
             warn!(
-                "the disk does not answer: what was written last may be lost if the machine crashes"
+                "the disk does not respond; the last messages may be lost if the machine crashes"
             );
         }
     }
@@ -275,18 +275,18 @@ fn do_job(job: Job) -> Option<Event> {
     match job {
         Job::Sync(file, tickets) => {
             let outcome = reach_disk(&file).map_err(|e| {
-                let message = format!("the session's log may not be on the disk: {e}");
+                let message = format!("cannot flush the session's log to disk: {e}");
                 Error::new(ErrorKind::Storage, message)
             });
             if let (Err(error), true) = (&outcome, tickets.is_empty()) {
-                warn!(%error, "what was written may be lost if the machine crashes");
+                warn!(%error, "cannot flush to disk; recent messages may be lost if the machine crashes");
                 return None;
             }
             (!tickets.is_empty()).then_some(Event::Synced(tickets.into(), outcome))
         }
         Job::Describe(path, card) => {
             if let Err(error) = put(&path, &card) {
-                warn!(path = %path.display(), %error, "a session's card cannot be written");
+                warn!(path = %path.display(), %error, "cannot write a session's index card");
             }
             None
         }
@@ -297,7 +297,7 @@ fn do_job(job: Job) -> Option<Event> {
         Job::List(sessions, tickets) => Some(Event::Listed(
             tickets.into(),
             cards_in(&sessions).map_err(|e| {
-                let message = format!("{} cannot be read: {e}", sessions.display());
+                let message = format!("cannot read {}: {e}", sessions.display());
                 Error::new(ErrorKind::Storage, message)
             }),
         )),

@@ -72,19 +72,23 @@ fn errors_say_what_to_do() {
         })
         .collect();
     let want = [
-        (-32002, "resourceNotFound", "no such file"),
+        (-32002, "resourceNotFound", "file not found"),
         (
             -32602,
             "invalidParams",
             "leads out of the session's directories",
         ),
-        (-32602, "invalidParams", "not absolute"),
+        (-32602, "invalidParams", "an absolute path"),
         (-32602, "", "path"),
-        (-32603, "resource", "no-such-program-anywhere was not found"),
+        (
+            -32603,
+            "resource",
+            "cannot run no-such-program-anywhere: not found",
+        ),
         (
             -32602,
             "invalidParams",
-            "lies in none of the session's directories",
+            "is outside of the session's directories",
         ),
         (-32002, "resourceNotFound", "terminal-9"),
         (-32602, "invalidParams", "nobody's"),

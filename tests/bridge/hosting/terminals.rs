@@ -231,7 +231,8 @@ fn a_variable_name_that_shells_would_read_as_a_command_is_refused() {
         let log = server.finish().log;
         assert_eq!(answers(&log), vec![json!(-32602); steps.len()]);
         let first = log.iter().find_map(|m| m["error"]["message"].as_str());
-        let want = "env: \"git log --grep\" is not a name of a variable: use letters, digits and _, and no digit first";
+        let want = "env: \"git log --grep\" is not a valid variable name; use letters, digits and _, but no digit \
+                        first";
         assert_eq!(first, Some(want));
         assert!(!fs::exists(&made).unwrap());
     }

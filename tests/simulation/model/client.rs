@@ -203,7 +203,7 @@ impl Client {
         assert!(!seen.ended, "{chunk} follows the end of its turn");
         seen.ended = matches!(kind, "finish" | "abort" | "error");
         let why = chunk["errorText"].as_str().unwrap_or_default();
-        seen.cut_off = why.starts_with("the session's log cannot be");
+        seen.cut_off = why.contains("the session's log");
         seen.chunks.push(chunk);
         if seen.ended
             && !seen.cut_off

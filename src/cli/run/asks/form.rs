@@ -77,7 +77,7 @@ impl Form {
     pub fn show(&self, sheet: &mut Sheet) {
         sheet.line("\x1b[1macpipe: the agent asks you\x1b[0m");
         sheet.words(&self.message);
-        let until = until(self.deadline_ms, "it is declined");
+        let until = until(self.deadline_ms, "it is declined automatically");
         sheet.line(&format!("  Ctrl-D declines{until}"));
         self.show_field(sheet);
     }
@@ -130,7 +130,7 @@ impl Form {
             return match line.to_lowercase().as_str() {
                 "y" | "yes" => self.accept(),
                 "" | "n" | "no" => decline(),
-                _ => Next::Again("y or n is needed".to_owned()),
+                _ => Next::Again("enter y or n".to_owned()),
             };
         };
         match field.read(line) {
@@ -208,7 +208,9 @@ impl Field {
         if line.is_empty() {
             return match &self.default {
                 Some(default) => Ok(Some(default.clone())),
-                None if self.required => Err("it is required; Ctrl-D declines it all".to_owned()),
+                None if self.required => {
+                    Err("an answer is required; press Ctrl-D to decline the whole form".to_owned())
+                }
                 None => Ok(None),
             };
         }
@@ -218,21 +220,21 @@ impl Field {
                 line.into()
             }
             Kind::Number { whole: true } => {
-                let number: i64 = line.parse().map_err(|_| "a whole number is needed")?;
+                let number: i64 = line.parse().map_err(|_| "enter a whole number")?;
                 #[expect(clippy::cast_precision_loss, reason = "bounds are no larger")]
                 self.bounded(number as f64, "")?;
                 number.into()
             }
             Kind::Number { whole: false } => {
                 let number: Option<f64> = line.parse().ok().filter(|n: &f64| n.is_finite());
-                let number = number.ok_or("a number is needed")?;
+                let number = number.ok_or("enter a number")?;
                 self.bounded(number, "")?;
                 number.into()
             }
             Kind::Flag => match line.to_lowercase().as_str() {
                 "y" | "yes" | "true" => true.into(),
                 "n" | "no" | "false" => false.into(),
-                _ => return Err("y or n is needed".to_owned()),
+                _ => return Err("enter y or n".to_owned()),
             },
             Kind::One(choices) => choose(choices, line)?,
             Kind::Some(choices) => {
@@ -250,7 +252,7 @@ impl Field {
                         values.push(value);
                     }
                 }
-                self.bounded(count(values.iter()), " of them")?;
+                self.bounded(count(values.iter()), " choices")?;
                 values.into()
             }
         };
@@ -260,8 +262,8 @@ impl Field {
     fn bounded(&self, size: f64, what: &str) -> Result<(), String> {
         let (least, most) = self.bounds;
         match (least, most) {
-            (Some(least), _) if size < least => Err(format!("at least {least}{what} is needed")),
-            (_, Some(most)) if size > most => Err(format!("at most {most}{what} is allowed")),
+            (Some(least), _) if size < least => Err(format!("enter at least {least}{what}")),
+            (_, Some(most)) if size > most => Err(format!("enter at most {most}{what}")),
             _ => Ok(()),
         }
     }
@@ -315,7 +317,7 @@ fn choose(choices: &[Choice], word: &str) -> Result<Value, String> {
     match choices.iter().find(named).or_else(numbered) {
         Some(choice) => Ok(choice.value.clone()),
         None => Err(format!(
-            "{:?} is none of 1-{}",
+            "{:?} is not one of 1-{}",
             short(word, DEFAULT),
             choices.len()
         )),

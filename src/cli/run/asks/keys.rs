@@ -67,7 +67,7 @@ impl Keys {
             sheet.choice(key, &short(&option.name, NAME));
         }
         if self.refusal().is_none() {
-            sheet.choice("n", "(refuse: nothing offered does)");
+            sheet.choice("n", "(refuse; the agent offers no such option)");
         }
     }
 
@@ -88,7 +88,7 @@ impl Keys {
         let option = self.named(&key.to_lowercase())?;
         let refuses = option.is_none_or(|option| refuses(option.kind));
         if words.is_some() && !refuses {
-            return Err("only a refusal takes words with it".to_owned());
+            return Err("add text only to a refusal".to_owned());
         }
         Ok(Chosen {
             option,
@@ -107,7 +107,11 @@ impl Keys {
             Some((_, option)) => Ok(Some(option)),
             // "No" always refuses once, whatever is offered.
             None if ["", "n", "no"].contains(&key) => Ok(self.refusal().map(|at| &self.rows[at].1)),
-            None => Err(format!("{:?} is none of {}", short(key, 20), self.list())),
+            None => Err(format!(
+                "{:?} is not one of {}",
+                short(key, 20),
+                self.list()
+            )),
         }
     }
 

@@ -17,19 +17,19 @@ pub struct Link(pub QuestionParams);
 impl Link {
     pub fn show(&self, sheet: &mut Sheet) {
         let url = self.0.url.as_deref().unwrap_or_default();
-        sheet.line("\x1b[1macpipe: the agent asks you to open an address\x1b[0m");
+        sheet.line("\x1b[1macpipe: the agent asks you to open a URL\x1b[0m");
         sheet.words(&self.0.message);
         sheet.words(url);
         match host(url) {
-            Some(host) => sheet.line(&format!("  its host is {}", short(host, HOST))),
-            None => sheet.line("  it names no host"),
+            Some(host) => sheet.line(&format!("  Host: {}", short(host, HOST))),
+            None => sheet.line("  The URL has no host"),
         }
         if url.contains('@') {
-            sheet.line("  what stands before an @ in it is no host");
+            sheet.line("  The part before @ is not the host");
         }
         sheet.line(&format!(
-            "  acpipe does not open it{}",
-            until(self.0.deadline_ms, "it is declined")
+            "  acpipe does not open it for you{}",
+            until(self.0.deadline_ms, "it is declined automatically")
         ));
     }
 
@@ -38,7 +38,7 @@ impl Link {
             Some("y" | "yes") => "accept",
             Some("" | "n" | "no") => "decline",
             None => "cancel",
-            Some(other) => return Next::Again(format!("{:?} is none of y/n", short(other, 20))),
+            Some(other) => return Next::Again(format!("{:?} is not y or n", short(other, 20))),
         };
         Next::Answer(json!({ "action": action }))
     }
@@ -68,13 +68,15 @@ impl Plan {
     }
 
     pub fn show(&self, sheet: &mut Sheet) {
-        sheet.line("\x1b[1macpipe: may the agent do as it plans?\x1b[0m");
+        sheet.line("\x1b[1macpipe: approve the agent's plan?\x1b[0m");
         match (&self.params.message, &self.params.tool_call) {
             (plan, Some(tool)) if plan.trim().is_empty() => show_tool(tool, sheet),
             (plan, _) => sheet.words(plan),
         }
-        let until = until(self.params.deadline_ms, "it is declined");
-        sheet.line(&format!("  n with words says what to do instead{until}"));
+        let until = until(self.params.deadline_ms, "it is declined automatically");
+        sheet.line(&format!(
+            "  n TEXT refuses and tells the agent what to do instead{until}"
+        ));
         self.keys.show(sheet);
     }
 

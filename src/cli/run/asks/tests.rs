@@ -97,15 +97,9 @@ fn a_command_is_shown_with_all_that_belongs_to_it() {
         locations: Some(json!([{"path": "/p/a"}])),
         ..AskedTool::default()
     });
-    let want = "acpipe: may the agent use Bash?\n  \
-        │ `touch a`\n  \
-        │ description: Make\n  \
-        │ a ␛[2J\n  \
-        │ timeout: 5\n  \
-        │ /p/a\n  \
-        asked because of permissions \"ask\"; in 300 s the policy decides\n  \
-        y  Do yes\n  \
-        n  Do no\n";
+    let want = "acpipe: may the agent use Bash?\n  │ `touch a`\n  │ description: Make\n  │ a ␛[2J\n  │ timeout: 5\n  \
+                    │ /p/a\n  Asked because of permissions \"ask\"; in 300 s the policy decides\n  y  Do yes\n  n  \
+                    Do no\n";
     assert_eq!(shown(&dialog), want);
     assert_eq!(dialog.prompt(), "y/n (Enter refuses): ");
 }
@@ -122,7 +116,7 @@ fn a_change_is_shown_as_what_goes_and_comes() {
         locations: Some(json!([{"path": "/p/a", "line": 1}])),
         ..AskedTool::default()
     });
-    let want = "  │ Edit a\n  │ /p/a\n  │   x\n  │ - y\n  │ + z\n  asked";
+    let want = "  │ Edit a\n  │ /p/a\n  │   x\n  │ - y\n  │ + z\n  Asked";
     let shown = shown(&dialog);
     assert!(shown.contains(want), "{shown}");
     let long = "line\n".repeat(100);
@@ -132,7 +126,7 @@ fn a_change_is_shown_as_what_goes_and_comes() {
     });
     let shown = self::shown(&dialog);
     assert!(
-        shown.contains("  │ + line\n  … 60 lines in between are not shown\n  │ + line\n"),
+        shown.contains("  │ + line\n  … 60 more lines\n  │ + line\n"),
         "{shown}"
     );
 }
@@ -152,7 +146,10 @@ fn a_permission_is_given_or_refused_with_words() {
     );
     assert_eq!(outcome(None), json!({"outcome": "cancelled"}));
     let again = permission(AskedTool::default()).read(Some("perhaps\n"));
-    assert_eq!(again, Next::Again("\"perhaps\" is none of y/n".to_owned()));
+    assert_eq!(
+        again,
+        Next::Again("\"perhaps\" is not one of y/n".to_owned())
+    );
 }
 
 #[test]
@@ -177,7 +174,7 @@ fn a_form_is_filled_in_field_by_field() {
     assert_eq!(dialog.prompt(), "3 of 3: a whole number (Enter takes 3): ");
     assert_eq!(
         dialog.read(Some("0\n")),
-        Next::Again("at least 1 is needed".to_owned())
+        Next::Again("enter at least 1".to_owned())
     );
     let want = json!({"action": "accept", "content": {"colour": "blue", "count": 3}});
     assert_eq!(dialog.read(Some("\n")), Next::Answer(want));
@@ -254,8 +251,8 @@ fn addresses_are_shown_with_their_host() {
         ..question(QuestionKind::Url, "Sign in")
     });
     let shown = shown(&dialog);
-    assert!(shown.contains("  its host is evil.com\n"), "{shown}");
-    assert!(shown.contains("before an @"), "{shown}");
+    assert!(shown.contains("  Host: evil.com\n"), "{shown}");
+    assert!(shown.contains("before @"), "{shown}");
     assert_eq!(dialog.read(None), Next::Answer(json!({"action": "cancel"})));
     assert_eq!(
         answer(&mut dialog, &["x", "Y\n"]),

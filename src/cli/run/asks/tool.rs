@@ -36,7 +36,7 @@ impl Permission {
         self.show_read(sheet);
         let rule = short(&self.params.rule, MOST * 2);
         let until = until(self.params.deadline_ms, "the policy decides");
-        sheet.line(&format!("  asked because of {rule}{until}"));
+        sheet.line(&format!("  Asked because of {rule}{until}"));
         self.keys.show(sheet);
     }
 
@@ -55,7 +55,7 @@ impl Permission {
             title.contains(text) || texts.iter().any(|shown| shown.contains(inner))
         };
         if !self.params.stands_for.is_empty() {
-            sheet.line("  which stands for what the agent is about to do:");
+            sheet.line("  It includes:");
         }
         let command = self.params.command.as_deref().unwrap_or_default();
         let commands = command.lines().filter(|line| !is_seen(line));
@@ -147,7 +147,7 @@ fn styled(line: Line<'_>) -> (&'static str, String) {
         Line::Same(text) => ("", format!("  {text}")),
         Line::Out(text) => ("\x1b[31m", format!("- {text}")),
         Line::In(text) => ("\x1b[32m", format!("+ {text}")),
-        Line::Gap(n) => ("\x1b[2m", format!("  … {n} lines stay")),
+        Line::Gap(n) => ("\x1b[2m", format!("  … {n} unchanged lines")),
     }
 }
 

@@ -65,7 +65,7 @@ impl Sheet {
         let between = count - shown.len();
         for (n, line) in shown.iter().enumerate() {
             if n == first && between > 0 {
-                self.line(&format!("  … {between} lines in between are not shown"));
+                self.line(&format!("  … {between} more lines"));
             }
             self.text.push_str(line);
         }
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(block("1\n2\n3"), "  │ 1\n  │ 2\n  │ 3\n");
         assert_eq!(
             block("1\n2\n3\n4\n5\nrm"),
-            "  │ 1\n  │ 2\n  … 3 lines in between are not shown\n  │ rm\n"
+            "  │ 1\n  │ 2\n  … 3 more lines\n  │ rm\n"
         );
         // Blank lines do not push text out of view.
         assert!(block(&format!("ls{}rm", "\n".repeat(10_000))).contains("rm"));

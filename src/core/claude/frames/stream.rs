@@ -83,7 +83,7 @@ impl Frames {
             }
         }
         for (id, name) in calls {
-            let why = "the model's stream broke off before the call was made";
+            let why = "the model's stream ended before the tool call was complete";
             out.say(tool(ToolUpdate {
                 id: id.into(),
                 name: Some(name.into()),

@@ -86,7 +86,7 @@ impl Chain {
     #[must_use]
     pub fn finish(self) -> History {
         if self.faults != LineFaults::default() {
-            warn!(faults = ?self.faults, "lines of a session's file cannot be read: left out");
+            warn!(faults = ?self.faults, "skipped unreadable lines of a session's file");
         }
         let mut live = self.branch();
         let answers = |live: &HashSet<Id>| -> HashSet<Id> {

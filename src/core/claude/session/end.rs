@@ -16,7 +16,7 @@ impl Session {
         out: &mut Vec<u8>,
     ) {
         let fault = format!(
-            "is over the line cap ({} bytes): raise --max-line",
+            "is longer than the limit ({} bytes); raise it with --max-line",
             line.len
         );
         let speaks = |key: &str| {
@@ -36,7 +36,7 @@ impl Session {
             );
         } else if speaks("\"type\":\"control_response\"") {
             let pending = id.and_then(|id| self.pending.remove(&id.parse().ok()?));
-            let answer = format!("its answer {fault}");
+            let answer = format!("its response {fault}");
             events.extend(pending.and_then(|pending| self.is_refused(&pending, &answer)));
         } else if speaks("\"type\":\"result\"") || speaks("\"duration_api_ms\":") {
             self.frames.turn_over();
@@ -66,7 +66,7 @@ impl Session {
             let mut error = said.unwrap_or_else(|| {
                 error(
                     ErrorKind::Session,
-                    "the agent ended before the session was open",
+                    "the agent exited before the session was open",
                 )
             });
             if !matches!(
@@ -82,7 +82,7 @@ impl Session {
             events.push(AgentEvent::Failed { call, error });
             return;
         }
-        let error = error(ErrorKind::AgentExited, "the agent ended unexpectedly");
+        let error = error(ErrorKind::AgentExited, "the agent exited unexpectedly");
         for pending in self.pending.into_values() {
             if let Pending::Set(call) = pending {
                 let error = error.clone();

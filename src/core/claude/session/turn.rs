@@ -80,7 +80,7 @@ impl Session {
             && !prompt.cancelled;
         events.push(if stale {
             let message =
-                "the agent ended the turn without one of its own: it has lost the session";
+                "the agent ended the turn without running it; it no longer has the session";
             let error = Error::new(ErrorKind::SessionNotFound, message);
             AgentEvent::Failed { call, error }
         } else {

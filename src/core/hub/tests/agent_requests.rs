@@ -59,7 +59,7 @@ fn files_that_wait_for_a_permission_are_bounded_in_bytes() {
     let refused = write(&mut play, 2, 1);
     assert_eq!(refused["id"], 2, "{refused}");
     let message = refused["error"]["message"].as_str().unwrap();
-    assert!(message.contains("too many files"), "{message}");
+    assert!(message.contains("too many file"), "{message}");
     // After the turn, no request is waiting.
     play.ask(Command::Cancel(params(json!({}))));
     play.sent();

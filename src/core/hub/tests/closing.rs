@@ -156,7 +156,7 @@ fn a_session_to_adopt_that_repeats_nothing_is_looked_up() {
     let recovery = &play.result(token)["recovery"];
     assert_eq!(recovery["replayed"], 0);
     let warning = recovery["warning"].as_str().unwrap();
-    assert!(warning.contains("repeated no message"), "{warning}");
+    assert!(warning.contains("replayed no messages"), "{warning}");
 }
 
 #[test]

@@ -274,7 +274,7 @@ fn an_idle_session_is_let_go_and_then_the_agent_and_both_come_back() {
     ];
     assert_eq!(p.heard.states, stopped);
     let reason = p.hub.status(p.now).reason.unwrap();
-    assert!(reason.contains("nobody used it"), "{reason}");
+    assert!(reason.contains("idle timeout"), "{reason}");
     let again = p.prompt("a");
     assert_eq!(p.done(), ["initialize", "session/resume", "session/prompt"]);
     p.end_turn();

@@ -225,11 +225,11 @@ fn tool(status: &str) -> Value {
 fn an_agent_that_does_not_shake_hands() {
     // (output of the agent, last activity, message)
     let cases = [
-        (None, Value::Null, "within 60 s (nothing was heard)"),
+        (None, Value::Null, "within 60 s (no activity)"),
         (
             Some("Usage: agent"),
-            json!({"what": "lines that are no answer", "agoMs": 50_000}),
-            "(last heard: lines that are no answer, 50 s ago)",
+            json!({"what": "unrelated output", "agoMs": 50_000}),
+            "(last activity: unrelated output, 50 s ago)",
         ),
     ];
     for (said, last, words) in cases {
@@ -302,7 +302,10 @@ fn opening_a_session_takes_as_long_as_something_is_heard() {
         assert!(!play.heard.answers.contains_key(&asked), "{session}");
         play.pass(S(1));
         let error = play.error(asked);
-        assert!(error.message.contains("said nothing for 20 s"), "{error}");
+        assert!(
+            error.message.contains("no output from the agent for 20 s"),
+            "{error}"
+        );
         let data = error.data();
         assert_eq!(data["stage"], "open");
         assert_eq!(data["waitedMs"], 20_000);
@@ -359,8 +362,11 @@ fn a_silent_turn_is_cancelled_and_ends_with_a_timeout() {
         }
         let error = play.turn_error(prompt);
         let message = error["message"].as_str().unwrap();
-        assert!(message.contains("said nothing for 60 s"), "{message}");
-        assert!(message.contains("it runs tool"), "{message}");
+        assert!(
+            message.contains("no output from the agent for 60 s"),
+            "{message}"
+        );
+        assert!(message.contains("while tool"), "{message}");
         let unanswered = message.contains("session/cancel within 5 s");
         assert_eq!(unanswered, answer == "nothing", "{message}");
         let data = &error["data"];
@@ -446,7 +452,7 @@ fn a_silent_turn_says_what_it_waits_for() {
     assert_eq!(told[2].1["silentMs"], 40_000);
     assert_eq!(
         told[2].1["note"],
-        "waiting for the agent, 40 s (nothing heard so far)"
+        "waiting for the agent, 40 s (no activity so far)"
     );
     // The end of the wait is notified too, once.
     play.update("S", &text());

@@ -17,13 +17,14 @@ pub fn check_text(text: &str) -> Result<(), String> {
     }
     if let Some(form) = visible(text) {
         return Err(format!(
-            "{text:?} fits no command: it has an invisible character; use {form:?}"
+            "{text:?} matches no command: it has an invisible character; use {form:?}"
         ));
     }
     if let Some(rest) = text.strip_prefix('^') {
         let rest = rest.strip_suffix('$').unwrap_or(rest).replace(".*", "*");
         return Err(format!(
-            "{text:?} fits no command: a pattern is words and *, not a regular expression; use {rest:?}"
+            "{text:?} matches no command: a pattern must consist of words and *, not a regular expression; use \
+                 {rest:?}"
         ));
     }
     Ok(())
@@ -33,7 +34,7 @@ pub fn check_text(text: &str) -> Result<(), String> {
 pub fn check_words(said: &str, words: &[String]) -> Result<(), String> {
     if let Some(forms) = without_braces(said, words) {
         return Err(format!(
-            "{said:?} fits no command: braces are no alternatives in a pattern of commands; use {forms:?}"
+            "{said:?} matches no command: braces are not supported in command patterns; use {forms:?}"
         ));
     }
     let text = words.join(" ");
@@ -50,7 +51,7 @@ pub fn check_words(said: &str, words: &[String]) -> Result<(), String> {
         return Ok(());
     };
     Err(format!(
-        "{said:?} fits no command: `:*` stands behind the last word, without a space; use {form:?}"
+        "{said:?} matches no command: `:*` must follow the last word without a space; use {form:?}"
     ))
 }
 
@@ -82,28 +83,29 @@ fn without_braces(said: &str, words: &[String]) -> Option<Vec<String>> {
 pub fn check_allowed(said: &str, program: &str) -> Result<(), String> {
     let never = |why: &str| {
         Err(format!(
-            "{said:?} allows nothing: {why}; a rule can only deny such a command, or ask about it"
+            "{said:?} allows nothing: {why}; use it only in a rule that denies or asks"
         ))
     };
     if has_variable(said) {
-        return never("no line with a variable is allowed");
+        return never("lines with a variable are never allowed");
     }
     if program
         .split('*')
         .next()
         .is_some_and(|start| start.contains('='))
     {
-        return never("no line with an assignment before a command is allowed");
+        return never("lines with an assignment before the command are never allowed");
     }
     if is_language(program) {
         return never(&format!(
-            "no line with the shell's own word {program:?} is allowed"
+            "lines with the shell builtin or keyword {program:?} are never allowed"
         ));
     }
     let is_letter = |c: char| c.is_ascii_alphanumeric() || "_./+-*".contains(c);
     if program.starts_with(['+', '-']) || !program.chars().all(is_letter) {
         return never(
-            "in allowed lines a command is named by ASCII letters, digits and _ . / + -, without + or - at its beginning",
+            "command names in allowed lines must consist of ASCII letters, digits and _ . / + -, and must not begin \
+                 with + or -",
         );
     }
     Ok(())
@@ -179,15 +181,15 @@ mod tests {
     #[test]
     fn pattern_that_can_allow_nothing_is_refused_in_a_rule_that_allows() {
         for (pattern, why) in [
-            ("printf *", "own word \"printf\""),
-            ("printf:*", "own word \"printf\""),
-            ("test -f x", "own word \"test\""),
-            ("export A=*", "own word \"export\""),
-            ("[ *", "named by ASCII letters"),
-            ("é *", "named by ASCII letters"),
-            ("'a b' *", "named by ASCII letters"),
-            ("~/bin/x *", "named by ASCII letters"),
-            ("-x", "named by ASCII letters"),
+            ("printf *", "keyword \"printf\""),
+            ("printf:*", "keyword \"printf\""),
+            ("test -f x", "keyword \"test\""),
+            ("export A=*", "keyword \"export\""),
+            ("[ *", "must consist of ASCII letters"),
+            ("é *", "must consist of ASCII letters"),
+            ("'a b' *", "must consist of ASCII letters"),
+            ("~/bin/x *", "must consist of ASCII letters"),
+            ("-x", "must consist of ASCII letters"),
             ("X=1 ls", "an assignment"),
             ("X=* ls", "an assignment"),
             ("ls $X", "a variable"),

@@ -45,13 +45,13 @@ pub fn check_form(text: &str) -> Result<(), String> {
     }
     if commas.is_list {
         return never(
-            "it is one pattern, not a list",
+            "a pattern must not be a list",
             format!("{{{}}}", text.replace(", ", ",")),
         );
     }
     if text.contains("[/]") {
         return never(
-            "a class stands for a letter of a name",
+            "a character class matches only one character of a name",
             text.replace("[/]", "/"),
         );
     }
@@ -67,20 +67,20 @@ pub fn check_form(text: &str) -> Result<(), String> {
             "/home/USER"
         };
         let form = format!("{}/{rest}", home.replace("USER", user));
-        return never("only ~ itself stands for a home directory", form);
+        return never("only ~ itself is expanded", form);
     }
     if cfg!(not(windows)) && has_idle_backslash(text) {
         let form = tidy(&text.replace('\\', "/"));
-        return never("a backslash is no separator here", form);
+        return never("a backslash is not a separator", form);
     }
     if commas.has_empty_part {
         let form = text.replace("{/", "{").replace(",/", ",");
-        return never("paths have no empty parts", form);
+        return never("it has an empty path component", form);
     }
     let said = slashes(text);
     let inner = said.strip_prefix("./").unwrap_or(&said);
     if said.contains("//") || inner.split(['/', '{', ',', '}']).any(|part| part == ".") {
-        return never("paths have no empty parts and no .", tidy(&said));
+        return never("it has an empty component or a .", tidy(&said));
     }
     Ok(())
 }
@@ -92,11 +92,11 @@ fn check_origin(text: &str) -> Result<(), String> {
         let rest = &text[text.len() - rest.len()..];
         let rest = rest.strip_prefix("//localhost").unwrap_or(rest);
         let form = format!("/{}", rest.trim_start_matches('/'));
-        return never(text, "a pattern is a path, not a URL", &form);
+        return never(text, "a pattern must be a path, not a URL", &form);
     }
     if has_scheme(text) {
         return Err(format!(
-            "{text:?} fits no path: a pattern is a path, not a URL; use kind = \"fetch\", or title"
+            "{text:?} matches no path: a pattern must be a path, not a URL; use kind = \"fetch\", or title"
         ));
     }
     for name in ["$HOME", "${HOME}", "%HOME%", "%USERPROFILE%"] {
@@ -110,14 +110,14 @@ fn check_origin(text: &str) -> Result<(), String> {
     };
     if text.starts_with('$') || text.strip_prefix('%').is_some_and(is_percent) {
         return Err(format!(
-            "{text:?} fits no path: variables are not expanded; write the path itself"
+            "{text:?} matches no path: variables are not expanded; write the path itself"
         ));
     }
     Ok(())
 }
 
 fn never(text: &str, why: &str, form: &str) -> Result<(), String> {
-    Err(format!("{text:?} fits no path: {why}; use {form:?}"))
+    Err(format!("{text:?} matches no path: {why}; use {form:?}"))
 }
 
 /// Properties of the braces and commas in a pattern.
@@ -385,7 +385,7 @@ mod tests {
             ("{a, /etc}/**", "use \"/etc/**\""),
             ("{/etc/,/usr/}/**", "use \"/etc/**\""),
             ("{a,~root}/x", "use \"/root/x\""),
-            ("{,/x}", "names nothing"),
+            ("{,/x}", "is empty after"),
         ] {
             let error = PathPattern::new(pattern, Some("/home/me")).unwrap_err();
             assert!(error.contains(why), "{pattern}: {error}");

@@ -135,13 +135,10 @@ fn lists_that_cannot_be_held_are_refused() {
         ("Raed", "did you mean \"Read\"?"),
         ("Bash(git", "no closing parenthesis"),
         ("Bash(a | b)", "not one command"),
-        ("Bash()", "names no command"),
-        ("Edit()", "names nothing"),
-        (
-            "WebFetch(domain:x.org)",
-            "nothing but its name is looked at",
-        ),
-        ("mcp__other__t", "there is no MCP server \"other\""),
+        ("Bash()", "contains no command"),
+        ("Edit()", "is empty after"),
+        ("WebFetch(domain:x.org)", "can only use its name"),
+        ("mcp__other__t", "\"other\" is not a known MCP server"),
     ] {
         let options = SessionOptions {
             allowed_tools: vec!["Read".into(), entry.into()],

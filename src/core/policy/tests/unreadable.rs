@@ -119,7 +119,7 @@ fn a_shortened_title_is_read_where_the_arguments_are() {
     assert!(
         verdict
             .by
-            .ends_with("since not all of the call can be read"),
+            .ends_with("because part of the call cannot be read"),
         "{verdict:?}"
     );
 }
@@ -206,7 +206,7 @@ fn what_says_nothing_is_what_a_rule_refuses() {
             "{entry}"
         );
         assert!(
-            verdict.by.ends_with("since the call cannot be read"),
+            verdict.by.ends_with("because the call cannot be read"),
             "{verdict:?}"
         );
     }

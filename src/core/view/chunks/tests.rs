@@ -338,7 +338,7 @@ fn the_calls_of_a_step_that_is_over_are_not_shown_as_others() {
             vec![
                 "tool-input-start t",
                 "tool-input-available t {}",
-                "tool-output-error t The agent began anew before it had called this tool",
+                "tool-output-error t The agent restarted its message before it called this tool",
                 "finish-step",
                 "start-step",
             ],

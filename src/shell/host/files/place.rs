@@ -61,11 +61,11 @@ impl Roots {
             Error::new(ErrorKind::InvalidParams, message).with("path", path)
         };
         if path.contains('\0') {
-            return Err(wrong("holds a NUL, which no path does"));
+            return Err(wrong("must not contain NUL"));
         }
         let given = Path::new(path);
         if !given.is_absolute() {
-            return Err(wrong("is not absolute: give the whole path"));
+            return Err(wrong("must be an absolute path"));
         }
         let roots = || self.roots.iter();
         let by_path = || roots().find_map(|root| Some((root, within(given, &root.path)?)));
@@ -73,15 +73,15 @@ impl Roots {
         let Some((root, rest)) = by_path().or_else(by_real) else {
             let roots = self.list();
             let why = format!(
-                "lies in none of the session's directories ({roots}): only those are served"
+                "is outside of the session's directories ({roots}); use a path inside them"
             );
             return Err(wrong(&why));
         };
         let dir = root.dir.as_ref().map_err(|error| {
             let root = root.path.display();
             let message = format!(
-                "the session's directory {root} could not be opened when the session was opened: {error}; \
-                 close the session and open it again once the directory is there"
+                "cannot access the session's directory {root}: it could not be opened with the session: {error}; \
+                     close the session and open it again when the directory exists"
             );
             Error::new(ErrorKind::Resource, message).with("path", path)
         })?;

@@ -29,7 +29,7 @@ pub fn read(path: &str, roots: &Roots, window: Window, stop: &AtomicBool) -> Res
         return Err(no_file(path));
     }
     let wrong = |why: String| {
-        let message = format!("{path} could not be read: {why}");
+        let message = format!("cannot read {path}: {why}");
         Error::new(ErrorKind::Resource, message).with("path", path)
     };
     let search = Search {
@@ -41,26 +41,26 @@ pub fn read(path: &str, roots: &Roots, window: Window, stop: &AtomicBool) -> Res
         Lines::Whole(bytes) => bytes,
         Lines::TooLarge => {
             return Err(wrong(format!(
-                "it has {} bytes, and at most {MAX_TEXT} are given at once; ask for fewer lines with line and limit",
+                "the file has {} bytes, more than the limit of {MAX_TEXT}; request fewer lines with line and limit",
                 about.len()
             )));
         }
         Lines::TooFar => {
             return Err(wrong(format!(
-                "line {} does not begin in its first {SEARCHED} bytes, and no more is searched for it; \
-                 ask for an earlier line, or let a command read it",
+                "line {} does not begin within the first {SEARCHED} bytes, the limit of the search; request an \
+                     earlier line, or use a command",
                 window.line.unwrap_or_default()
             )));
         }
         Lines::Stopped => {
-            let message = format!("{path} is not read any more: its request was answered");
+            let message = format!("cannot read {path}: the request was already answered");
             return Err(Error::new(ErrorKind::Cancelled, message).with("path", path));
         }
     };
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         wrong(format!(
-            "byte {at} of what was asked for is no UTF-8, and only text is served"
+            "byte {at} is not valid UTF-8, and only text can be read"
         ))
     })
 }

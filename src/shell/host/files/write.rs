@@ -29,7 +29,7 @@ pub fn write(path: &str, roots: &Roots, content: &str) -> Result<(), Error> {
     match written {
         Ok(true) => Ok(()),
         Ok(false) => Err(no_file(path)),
-        Err(error) => Err(explain(path, roots, "written", &error)),
+        Err(error) => Err(explain(path, roots, "write", &error)),
     }
 }
 
@@ -53,7 +53,7 @@ fn target(root: &Dir, mut path: PathBuf) -> io::Result<Option<(Dir, OsString)>> 
         if to.is_absolute() {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                "an absolute link",
+                "the link has an absolute target",
             ));
         }
         path = parent.join(to);

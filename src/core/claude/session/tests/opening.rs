@@ -57,7 +57,7 @@ fn a_process_that_refuses_the_handshake_is_ended() {
     let mut events = Vec::new();
     t.claude
         .read_overlong(child, &line, &mut events, &mut t.out);
-    assert!(word(&events[0]).contains("over the line cap (99 bytes)"));
+    assert!(word(&events[0]).contains("longer than the limit (99 bytes)"));
     assert_eq!(t.stopped(), [child]);
 }
 
@@ -138,15 +138,15 @@ fn words_that_the_cli_does_not_know_are_errors_that_list_those_it_does() {
     for (odd, want) in [
         (
             json!({"mode": "plna"}),
-            "options.mode: \"plna\" is not offered; take one of these: default, ",
+            "options.mode: \"plna\" is not a valid value; use one of: default, ",
         ),
         (
             json!({"effort": "hgih"}),
-            "options.effort: \"hgih\" is not offered; take one of these: low, ",
+            "options.effort: \"hgih\" is not a valid value; use one of: low, ",
         ),
         (
             json!({"allowedTools": ["mcp__x"], "settingSources": []}),
-            "there is no tool \"mcp__x\"",
+            "tool \"mcp__x\" not found",
         ),
     ] {
         let error = check(odd).unwrap_err();

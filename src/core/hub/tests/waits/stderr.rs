@@ -33,7 +33,7 @@ fn an_empty_turn_shows_what_the_agent_wrote_to_stderr_in_it() {
     let error = error_of(b"asking the model\nerror: 401 unauthorized\n");
     assert_eq!(
         error["message"],
-        "The agent ended its turn without any output; its stderr says: error: 401 unauthorized"
+        "The agent ended its turn without any output; stderr: error: 401 unauthorized"
     );
     let all = "asking the model\nerror: 401 unauthorized\n";
     assert_eq!(error["data"]["stderr"], all);

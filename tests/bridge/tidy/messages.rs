@@ -1,0 +1,594 @@
+//! The list of all error messages, generated from the sources into `docs/reference/error-messages.md`.
+//!
+//! The scan reads the message argument of each error constructor. Where that is a variable, it reads the `let` that binds
+//! it; where it is a parameter, the calls of the function or closure. A constructor without a text fails the test, unless
+//! it is listed in [`FORWARDED`].
+
+mod source;
+mod table;
+
+use super::{code, sources};
+use source::{Source, Token};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+use table::{AREAS, CONSTRUCTORS, FORWARDED, LOGS, NOT_FOLLOWED, REASONS, REFUSED};
+
+const PAGE: &str = "docs/reference/error-messages.md";
+
+const HEAD: &str = "# Error messages\n\n\
+    All texts of acpipe's errors and warnings, grouped by error kind or, where a text is a part of other messages, by\n\
+    source. Names in braces stand for values. The kinds and their codes are in [errors.md](errors.md).\n\n\
+    This page is generated from the sources (`UPDATE_MESSAGES=1 cargo test --test bridge tidy`). Do not edit it.\n";
+
+/// What makes an error, a warning or a reason in one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Constructor {
+    name: String,
+    /// Places of the texts among the arguments, without `self`.
+    texts: Vec<usize>,
+    kind: Kind,
+    /// Files in which the name means this constructor begin so.
+    within: String,
+    /// Whether each call has to have a text that can be read.
+    strict: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// The place of the kind among the arguments.
+    Argument(usize),
+    Named(String),
+    /// None: texts are grouped by the area of their source.
+    Area,
+}
+
+/// The heading of errors whose kind is not in the call.
+const SEVERAL: &str = "errors of several kinds";
+
+/// Each text with its headings, and the files that have it.
+type Texts = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
+
+struct Scan {
+    files: Vec<Source>,
+    texts: Texts,
+    /// Calls without a text: the file, and the argument.
+    unread: BTreeSet<(String, String)>,
+}
+
+/// What an expression has: texts, and parameters of callables around it.
+#[derive(Default)]
+struct Found {
+    texts: BTreeSet<String>,
+    is_read: bool,
+    /// Indices of the file, of the callable and of its parameter.
+    params: BTreeSet<(usize, usize, usize)>,
+    visited: BTreeSet<(usize, usize)>,
+}
+
+impl Scan {
+    fn from(files: Vec<Source>) -> Self {
+        let mut scan = Self {
+            files,
+            texts: BTreeMap::new(),
+            unread: BTreeSet::new(),
+        };
+        let constructor =
+            |(name, texts, kind, within, strict): &(&str, &[usize], Option<&str>, &str, bool)| {
+                Constructor {
+                    name: (*name).to_owned(),
+                    texts: texts.to_vec(),
+                    kind: match kind {
+                        Some(kind) => Kind::Named((*kind).to_owned()),
+                        None if *name == "Error::new" => Kind::Argument(0),
+                        None => Kind::Area,
+                    },
+                    within: (*within).to_owned(),
+                    strict: *strict,
+                }
+            };
+        let mut open: Vec<_> = CONSTRUCTORS.iter().map(constructor).collect();
+        let mut done = BTreeSet::new();
+        while let Some(next) = open.pop() {
+            if done.insert(next.clone()) {
+                open.extend(scan.read_calls(&next));
+            }
+        }
+        scan.read_timeouts();
+        scan
+    }
+
+    /// Reads all calls of a constructor; returns the callables that pass a parameter on to it.
+    fn read_calls(&mut self, constructor: &Constructor) -> Vec<Constructor> {
+        let mut derived = Vec::new();
+        for file in 0..self.files.len() {
+            let source = &self.files[file];
+            if !source.path.starts_with(&constructor.within) {
+                continue;
+            }
+            // A file that defines the name has another one, whose body is read.
+            let is_own = |c: &source::Callable| c.name == constructor.name;
+            if constructor.strict && source.callables.iter().any(is_own) {
+                continue;
+            }
+            let calls: Vec<usize> = (0..source.tokens.len())
+                .filter_map(|at| call(source, at, &constructor.name))
+                .collect();
+            for open in calls {
+                derived.extend(self.read_call(file, open, constructor));
+            }
+        }
+        derived
+    }
+
+    fn read_call(
+        &mut self,
+        file: usize,
+        open: usize,
+        constructor: &Constructor,
+    ) -> Vec<Constructor> {
+        let arguments = self.files[file].arguments(open);
+        let before = open.wrapping_sub(2);
+        if self.files[file].word(before) == Some("struct") {
+            return Vec::new();
+        }
+        let mut found = Found::default();
+        for place in &constructor.texts {
+            if let Some(argument) = arguments.get(*place) {
+                self.resolve(file, argument.clone(), &mut found, 0);
+            }
+        }
+        let kind = match &constructor.kind {
+            Kind::Argument(place) => arguments
+                .get(*place)
+                .map_or(Kind::Area, |a| self.kind(file, a.clone())),
+            kind => kind.clone(),
+        };
+        let source = &self.files[file];
+        if constructor.strict && found.texts.is_empty() && found.params.is_empty() && !found.is_read
+        {
+            let texts = constructor
+                .texts
+                .iter()
+                .filter_map(|place| arguments.get(*place));
+            let words = texts
+                .flat_map(Clone::clone)
+                .filter_map(|at| source.word(at));
+            let words: Vec<&str> = words.collect();
+            self.unread.insert((source.path.clone(), words.join(" ")));
+        }
+        let several = matches!(constructor.kind, Kind::Argument(_));
+        let heading = match &kind {
+            Kind::Named(name) => name.clone(),
+            _ if several => SEVERAL.to_owned(),
+            _ => area(&source.path).to_owned(),
+        };
+        let path = source.path.trim_start_matches("src/").to_owned();
+        for text in &found.texts {
+            let headings = self.texts.entry(text.clone()).or_default();
+            headings
+                .entry(heading.clone())
+                .or_default()
+                .insert(path.clone());
+        }
+        let derived = found.params.iter().map(|(file, callable, param)| {
+            let source = &self.files[*file];
+            let callable = &source.callables[*callable];
+            Constructor {
+                name: callable.name.clone(),
+                texts: vec![*param],
+                kind: kind.clone(),
+                within: source.path.clone(),
+                strict: false,
+            }
+        });
+        derived.collect()
+    }
+
+    /// The kind in an argument, or in the variable that it is.
+    fn kind(&self, file: usize, argument: Range<usize>) -> Kind {
+        let source = &self.files[file];
+        let kinds = |range: Range<usize>| -> BTreeSet<String> {
+            let of = range.filter(|at| source.word(*at) == Some("ErrorKind"));
+            of.filter_map(|at| source.word(at + 3)).map(camel).collect()
+        };
+        let mut named = kinds(argument.clone());
+        if named.is_empty()
+            && let Some(name) = source.word(argument.start)
+        {
+            let around = source.around(argument.start);
+            let place = around
+                .first()
+                .and_then(|c| c.params.iter().position(|param| param == name));
+            if let Some(place) = place {
+                return Kind::Argument(place);
+            }
+            named = source
+                .binding(name, argument.start)
+                .map(kinds)
+                .unwrap_or_default();
+        }
+        match named.len() {
+            1 => Kind::Named(named.into_iter().next().unwrap()),
+            _ => Kind::Area,
+        }
+    }
+
+    /// Collects the texts of an expression, of the variables in it and of the functions that it calls.
+    fn resolve(&self, file: usize, range: Range<usize>, found: &mut Found, depth: usize) {
+        if depth > 3 || !found.visited.insert((file, range.start)) {
+            return;
+        }
+        let source = &self.files[file];
+        let mut next = range.start;
+        while next < range.end {
+            let at = next;
+            next += 1;
+            if let Token::Text(_) = &source.tokens[at] {
+                let text = source.shown(at).unwrap_or_default();
+                found.is_read = true;
+                for name in placeholders(&text) {
+                    self.resolve_name(file, at, name, found, depth);
+                }
+                if is_prose(&text) {
+                    found.texts.insert(text.trim().to_owned());
+                }
+                continue;
+            }
+            let Some(word) = source.word(at) else {
+                continue;
+            };
+            if source.is(at + 1, '!') && LOGS.contains(&word) && source.is(at + 2, '(') {
+                next = source.behind(at + 2);
+                continue;
+            }
+            let is_member = source.is(at.wrapping_sub(1), '.');
+            let is_own = is_member && source.word(at.wrapping_sub(2)) == Some("self");
+            if source.is(at + 1, '(') {
+                if !is_member || is_own {
+                    self.resolve_call(file, at, word, found, depth);
+                }
+            } else if !is_member && !is_followed(source, at) {
+                self.resolve_name(file, at, word, found, depth);
+            }
+        }
+    }
+
+    fn resolve_name(&self, file: usize, at: usize, name: &str, found: &mut Found, depth: usize) {
+        let source = &self.files[file];
+        if name.len() > 1 && name.chars().all(|c| c.is_ascii_uppercase() || c == '_') {
+            self.resolve_constant(file, name, found);
+            return;
+        }
+        let binding = source.binding(name, at);
+        for callable in source.around(at) {
+            if let Some(binding) = binding.clone().filter(|b| callable.body.contains(&b.start)) {
+                self.resolve(file, binding, found, depth + 1);
+                return;
+            }
+            if let Some(param) = callable.params.iter().position(|param| param == name) {
+                let index = source
+                    .callables
+                    .iter()
+                    .position(|c| std::ptr::eq(c, callable));
+                found.params.insert((file, index.unwrap(), param));
+                return;
+            }
+        }
+        // A function that is passed on.
+        self.resolve_call(file, at, name, found, depth);
+    }
+
+    /// Collects the texts of a function; its parameters are in the call.
+    fn resolve_call(&self, file: usize, at: usize, name: &str, found: &mut Found, depth: usize) {
+        if depth > 1 || NOT_FOLLOWED.contains(&name) {
+            return;
+        }
+        let source = &self.files[file];
+        let module = at.checked_sub(3).and_then(|at| source.word(at));
+        let module = module.filter(|module| source.is(at - 1, ':') && *module != "Self");
+        let is_module = |path: &str| match module {
+            Some(module) => path.ends_with(&format!("/{module}.rs")),
+            None => path == source.path,
+        };
+        let files = self.files.iter().enumerate();
+        for (other, source) in files.filter(|(_, source)| is_module(&source.path)) {
+            let callable = source.callables.iter().find(|c| c.name == name);
+            if let Some(callable) = callable.filter(|c| other != file || !c.body.contains(&at)) {
+                let params = found.params.clone();
+                self.resolve(other, callable.body.clone(), found, depth + 1);
+                found.params = params;
+            }
+        }
+    }
+
+    fn resolve_constant(&self, file: usize, name: &str, found: &mut Found) {
+        let others = self
+            .files
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != file);
+        let files = std::iter::once((file, &self.files[file])).chain(others);
+        for (_, source) in files {
+            let is_constant = |at: &usize| {
+                matches!(source.word(*at), Some("const" | "static"))
+                    && source.word(at + 1) == Some(name)
+            };
+            let Some(at) = (0..source.tokens.len()).find(is_constant) else {
+                continue;
+            };
+            let end = (at..source.tokens.len()).find(|at| source.is(*at, ';'));
+            for at in at..end.unwrap_or(at) {
+                let text = source.shown(at).filter(|text| is_prose(text));
+                found.is_read |= text.is_some();
+                found.texts.extend(text.map(|text| text.trim().to_owned()));
+            }
+            return;
+        }
+    }
+
+    /// Reads the fields of each `TimedOut`, whose error is made of them.
+    fn read_timeouts(&mut self) {
+        for file in 0..self.files.len() {
+            let source = &self.files[file];
+            let mut found = Found::default();
+            for at in (0..source.tokens.len()).filter(|at| source.word(*at) == Some("TimedOut")) {
+                if !source.is(at + 1, '{') {
+                    continue;
+                }
+                for field in source.arguments(at + 1) {
+                    if matches!(source.word(field.start), Some("what" | "advice")) {
+                        self.resolve(file, field.start + 2..field.end, &mut found, 0);
+                    }
+                }
+            }
+            let path = source.path.trim_start_matches("src/").to_owned();
+            for text in found.texts {
+                let headings = self.texts.entry(text).or_default();
+                headings
+                    .entry("timeout".to_owned())
+                    .or_default()
+                    .insert(path.clone());
+            }
+        }
+    }
+
+    /// Reads the functions of [`REASONS`].
+    fn read_reasons(&mut self) {
+        for (path, name) in REASONS {
+            let file = self.files.iter().position(|file| file.path == *path);
+            let file = file.unwrap_or_else(|| panic!("REASONS: {path} not found"));
+            let source = &self.files[file];
+            let mut found = Found::default();
+            for callable in source.callables.iter().filter(|c| c.name == *name) {
+                self.resolve(file, callable.body.clone(), &mut found, 2);
+            }
+            assert!(
+                !found.texts.is_empty(),
+                "REASONS: {name} in {path} has no text"
+            );
+            let heading = area(path).to_owned();
+            for text in found.texts {
+                let headings = self.texts.entry(text).or_default();
+                let files = headings.entry(heading.clone()).or_default();
+                files.insert(path.trim_start_matches("src/").to_owned());
+            }
+        }
+    }
+
+    /// The page: each text once, under its first heading.
+    fn page(&self) -> String {
+        let is_kind = |heading: &str| !heading.contains(' ');
+        let mut groups: BTreeMap<(bool, &str), Vec<String>> = BTreeMap::new();
+        for (text, headings) in &self.texts {
+            let first = headings
+                .keys()
+                .min_by_key(|heading| (!is_kind(heading), heading.as_str()));
+            let heading = first.unwrap();
+            let files: BTreeSet<&str> = headings.values().flatten().map(String::as_str).collect();
+            let files = files.into_iter().collect::<Vec<_>>().join(", ");
+            let quote = if text.contains('`') { "``" } else { "`" };
+            let gap = if text.starts_with('`') || text.ends_with('`') {
+                " "
+            } else {
+                ""
+            };
+            let line = format!("- {quote}{gap}{text}{gap}{quote} ({files})\n");
+            groups
+                .entry((!is_kind(heading), heading))
+                .or_default()
+                .push(line);
+        }
+        let mut page = HEAD.to_owned();
+        for ((is_area, heading), lines) in groups {
+            let mut letters = heading.chars();
+            let first = letters.next().unwrap();
+            let heading = if is_area {
+                format!("{}{}", first.to_uppercase(), letters.as_str())
+            } else {
+                format!("`{heading}`")
+            };
+            page.extend(["\n## ", &heading, "\n\n", &lines.concat()]);
+        }
+        page
+    }
+}
+
+/// The `(` of a call of `name` at a token.
+fn call(source: &Source, at: usize, name: &str) -> Option<usize> {
+    let last = name.rsplit("::").next()?;
+    let open = at + 1 + usize::from(source.is(at + 1, '!'));
+    if source.word(at) != Some(last) || !source.is(open, '(') {
+        return None;
+    }
+    let before = |at: usize| at.checked_sub(1).and_then(|at| source.word(at));
+    if before(at) == Some("fn") {
+        return None;
+    }
+    let mut path = vec![last];
+    let mut begin = at;
+    while begin >= 3 && source.is(begin - 1, ':') && source.is(begin - 2, ':') {
+        begin -= 3;
+        path.insert(0, source.word(begin).unwrap_or_default());
+    }
+    let is_io = path.iter().rev().nth(2) == Some(&"io");
+    let wanted: Vec<&str> = name.split("::").collect();
+    let tail = &path[path.len().saturating_sub(wanted.len())..];
+    (tail == wanted && (wanted.len() != 2 || !is_io)).then_some(open)
+}
+
+/// Whether a word is a macro, a path, or a value of which only a field is used.
+fn is_followed(source: &Source, at: usize) -> bool {
+    let has_field = source.is(at + 1, '.') && !source.is(at + 3, '(');
+    has_field || source.is(at + 1, '!') || source.is(at + 1, ':')
+}
+
+fn area(path: &str) -> &'static str {
+    let area = AREAS.iter().find(|(prefix, _)| path.starts_with(prefix));
+    area.unwrap().1
+}
+
+/// The name of a kind on the wire.
+fn camel(variant: &str) -> String {
+    let (first, rest) = variant.split_at(1);
+    first.to_lowercase() + rest
+}
+
+fn placeholders(text: &str) -> impl Iterator<Item = &str> {
+    let inside = text
+        .split('{')
+        .skip(1)
+        .filter_map(|part| part.split_once('}'));
+    inside.map(|(name, _)| name)
+}
+
+/// Whether a text has words of its own, beside its placeholders.
+fn is_prose(text: &str) -> bool {
+    let mut words = String::new();
+    let mut depth = 0;
+    for c in text.chars() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            c if depth <= 0 => words.push(c),
+            _ => {}
+        }
+    }
+    let has_word = words
+        .split(|c: char| !c.is_alphabetic())
+        .any(|word| word.len() > 1);
+    has_word && text.trim().contains(' ')
+}
+
+fn scan() -> Scan {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    sources(&root.join("src"), &mut files);
+    files.sort();
+    let path = |file: &Path| {
+        file.strip_prefix(root)
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .to_owned()
+    };
+    let files = files.iter().map(|file| (path(file), file));
+    let files = files.filter(|(path, _)| {
+        !path.split('/').any(|part| part.starts_with("tests")) && path != "src/testing.rs"
+    });
+    let files =
+        files.map(|(path, file)| Source::new(&path, &code(&fs::read_to_string(file).unwrap())));
+    let mut scan = Scan::from(files.collect());
+    scan.read_reasons();
+    scan
+}
+
+#[test]
+fn error_messages_are_listed_in_the_docs() {
+    let page = scan().page();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
+    if std::env::var_os("UPDATE_MESSAGES").is_some() {
+        fs::write(&file, &page).unwrap();
+    }
+    let stored = fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        stored == page,
+        "{PAGE} differs from the sources: run `UPDATE_MESSAGES=1 cargo test --test bridge tidy`"
+    );
+}
+
+#[test]
+fn each_error_constructor_has_a_text() {
+    let unread = scan().unread;
+    let listed = FORWARDED
+        .iter()
+        .map(|(file, argument)| ((*file).to_owned(), (*argument).to_owned()));
+    let listed: BTreeSet<_> = listed.collect();
+    let missing: Vec<_> = unread.difference(&listed).collect();
+    assert!(
+        missing.is_empty(),
+        "no text found; use a literal, or add to FORWARDED: {missing:#?}"
+    );
+    let stale: Vec<_> = listed.difference(&unread).collect();
+    assert!(stale.is_empty(), "remove from FORWARDED: {stale:#?}");
+}
+
+/// Texts with words of [`REFUSED`].
+fn refused(texts: &Texts) -> Vec<String> {
+    let bad = texts.iter().filter_map(|(text, headings)| {
+        let words = format!(
+            " {} ",
+            text.to_lowercase()
+                .replace(|c: char| !c.is_alphanumeric(), " ")
+        );
+        let word = REFUSED
+            .iter()
+            .find(|word| words.contains(&format!(" {word} ")))?;
+        Some(format!("{text:?} has {word:?} ({headings:?})"))
+    });
+    bad.collect()
+}
+
+#[test]
+fn error_messages_use_plain_words() {
+    let texts = scan().texts;
+    assert!(texts.len() > 300, "{}", texts.len());
+    let bad = refused(&texts);
+    assert!(
+        bad.is_empty(),
+        "say what failed, why and what to do: {}",
+        bad.join("\n")
+    );
+}
+
+/// The rules must be able to fail.
+#[test]
+fn texts_and_constructors_without_one_are_found() {
+    let sample = r#"
+        fn f(id: &str, why: &str) -> Error {
+            let message = format!("session {id:?} not found: {}", x.y());
+            Error::new(ErrorKind::SessionNotFound, message)
+        }
+        fn g(said: Said) -> Error {
+            let wrong = |why: &str| Error::new(ErrorKind::Resource, format!("cannot read it: {why}"));
+            if a { return wrong("nobody is there"); }
+            Error::new(ErrorKind::Session, said.text)
+        }
+    "#;
+    let scan = Scan::from(vec![Source::new("src/core/sample.rs", sample)]);
+    let texts: Vec<_> = scan
+        .texts
+        .iter()
+        .map(|(text, headings)| (text.as_str(), headings.keys().next().unwrap().as_str()))
+        .collect();
+    let want = [
+        ("cannot read it: {why}", "resource"),
+        ("nobody is there", "resource"),
+        ("session {id} not found: {x}", "sessionNotFound"),
+    ];
+    assert_eq!(texts, want);
+    assert_eq!(refused(&scan.texts).len(), 1);
+    let unread = scan.unread.iter().map(|(_, argument)| argument.as_str());
+    assert_eq!(unread.collect::<Vec<_>>(), ["said text"]);
+}

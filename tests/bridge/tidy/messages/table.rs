@@ -1,0 +1,103 @@
+//! What the scan of error messages looks for, and what it leaves out.
+
+/// Words that error texts must not have: they name no subject, or no action.
+pub const REFUSED: &[&str] = &[
+    "told",
+    "there is no",
+    "there are no",
+    "is none",
+    "is no",
+    "nobody",
+    "somebody",
+    "whoever",
+    "wish",
+    "wants",
+];
+
+/// A constructor: name, places of texts, kind, where, and whether each call must have a text.
+pub type Row = (
+    &'static str,
+    &'static [usize],
+    Option<&'static str>,
+    &'static str,
+    bool,
+);
+
+/// What makes an error, a warning, or a reason in one.
+#[rustfmt::skip]
+pub const CONSTRUCTORS: &[Row] = &[
+    ("Error::new", &[1], None, "src", true),
+    ("io::Error::new", &[1], None, "src", true),
+    ("io::Error::other", &[0], None, "src", true),
+    ("invalid", &[1], Some("invalidParams"), "src/core", true),
+    ("out_of_order", &[0], Some("outOfOrder"), "src/core", true),
+    ("Mistake", &[0], Some("command line (exit code 2)"), "src/cli", true),
+    ("context", &[0], Some("internal"), "src", true),
+    ("with_context", &[0], Some("internal"), "src", true),
+    ("complain", &[0], Some("warnings of the command line"), "src/cli", false),
+    ("note", &[0], Some("warnings of the command line"), "src/cli", false),
+    ("custom", &[0], None, "src", false),
+    ("fault", &[2], None, "src/cli/config", false),
+    ("wrong", &[1], None, "src/cli/config", false),
+    ("Fit::new", &[2], None, "src/core/json_schema.rs", false),
+    ("timeout", &[1, 2], Some("timeout"), "src/core/session", false),
+    ("timeout_after", &[2, 3], Some("timeout"), "src/core/session", false),
+    // Reasons in the messages of others.
+    ("Err", &[0], None, "src", false),
+    ("ok_or", &[0], None, "src", false),
+    ("ok_or_else", &[0], None, "src", false),
+    ("map_err", &[0], None, "src", false),
+    ("error", &[1], None, "src/core/agent", false),
+    ("error", &[1], None, "src/core/claude", false),
+    ("error", &[0], None, "src/proto", false),
+    ("error", &[0], None, "src/shell", false),
+];
+
+/// Constructors whose text is that of an agent, of a client or of another error: the file, and the argument.
+pub const FORWARDED: &[(&str, &str)] = &[
+    // A parameter that jsonrpsee refuses.
+    ("src/cli/rpc/methods.rs", "e message"),
+    // `Variables::fault`, in REASONS.
+    ("src/core/agent/environment.rs", "why"),
+    // The client's refusal of a file or a terminal.
+    ("src/core/host/forward.rs", "clip refusal message"),
+    // The reason of a decision: functions of permit.rs in REASONS.
+    ("src/core/session/hosting.rs", "decision reason as_str"),
+    // `NEVER`, `NOT_OFFERED` and `had_by`, in REASONS.
+    ("src/core/ladder.rs", "why"),
+];
+
+/// Functions whose texts become a part of an error, of a decision's reason or of a notice elsewhere.
+pub const REASONS: &[(&str, &str)] = &[
+    ("src/core/agent/stop.rs", "start_hint"),
+    ("src/core/ladder.rs", "had_by"),
+    ("src/core/ladder.rs", "plan"),
+    ("src/core/permit.rs", "cancelled"),
+    ("src/core/permit.rs", "of"),
+    ("src/core/permit.rs", "phrase"),
+    ("src/core/session/queue.rs", "fmt"),
+    ("src/core/session/options.rs", "changed_since"),
+    ("src/core/silence.rs", "word"),
+    ("src/proto/wire/environment.rs", "fault"),
+];
+
+/// Macros whose texts are for the log, or for panics.
+pub const LOGS: &[&str] = &[
+    "trace", "debug", "info", "warn", "error", "assert", "panic", "json", "matches",
+];
+
+/// Areas for reasons without a kind: the first whose prefix fits.
+pub const AREAS: &[(&str, &str)] = &[
+    ("src/cli/args", "command line (exit code 2)"),
+    ("src/cli/config", "configuration and permission rules"),
+    ("src/core/policy", "configuration and permission rules"),
+    ("src/cli/run/asks", "answers in the terminal"),
+    ("src/cli", "command line (exit code 2)"),
+    ("src/proto", "parameters"),
+    ("src/demo", "demo agent"),
+    ("src/shell", "reasons from the operating system"),
+    ("src", "reasons in other messages"),
+];
+
+/// Functions called in messages whose texts are not messages: names of modes, and signs of a missing sign-in.
+pub const NOT_FOLLOWED: &[&str] = &["modes", "wants_sign_in"];
