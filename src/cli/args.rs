@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_is_no_json_is_a_mistake_of_the_caller() {
+    fn invalid_json_schema_is_a_usage_error() {
         let line = ["acpipe", "run", "--output-schema", "file.json", "hello"];
         let Verb::Run(run) = Cli::try_parse_from(line).unwrap().verb else {
             panic!("not run");
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn setting_sources_leave_the_prompt_alone() {
+    fn setting_sources_option_does_not_consume_the_prompt() {
         for (list, want) in [("user,local", vec!["user", "local"]), ("", vec![])] {
             let line = ["acpipe", "run", "--setting-sources", list, "hello"];
             let Verb::Run(run) = Cli::try_parse_from(line).unwrap().verb else {

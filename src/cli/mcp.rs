@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_in_a_file_is_named_with_its_line() {
+    fn mcp_file_errors_name_their_line() {
         for (text, want) in [
             ("", "EOF while parsing"),
             ("{}", "mcpServers is missing"),

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_decision_is_one_line_that_steers_no_terminal() {
+    fn decision_is_one_line_without_control_characters() {
         let entry = LedgerEntry {
             what: "permission".to_owned(),
             tool_name: Some("Bash".to_owned()),

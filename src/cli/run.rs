@@ -410,7 +410,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_person_is_told_of_waits_but_for_his_own_answer() {
+    fn wait_notices_are_shown_except_for_the_users_own_answer() {
         for (party, is_told) in [
             (wire::Party::Agent, true),
             (wire::Party::Tool, true),

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn styles_of_the_log_stay_and_nothing_else_does() {
+    fn only_log_styles_reach_the_screen() {
         let cases = [
             ("\x1b[33m WARN\x1b[0m text\n", "\x1b[33m WARN\x1b[0m text\n"),
             (

@@ -102,7 +102,7 @@ mod tests {
     use crate::core::claude::CLAUDE;
 
     #[test]
-    fn an_agent_is_the_same_whatever_its_place_version_and_arguments() {
+    fn agent_identity_ignores_path_version_and_arguments() {
         let cases = [
             ("opencode acp", "opencode"),
             ("/opt/opencode-1.2/bin/opencode acp --verbose", "opencode"),

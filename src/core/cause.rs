@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_that_says_why_is_found() {
+    fn cause_line_is_found_in_stderr() {
         let cases = [
             // node
             (
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_line_looks_like_an_error_the_last_one_is_told() {
+    fn last_line_is_the_cause_if_none_looks_like_an_error() {
         let stderr = "hello\nchecked, 0 errors\n\x1b[2mbye\x1b[0m\n\n";
         assert_eq!(cause(stderr), None);
         assert_eq!(cause_or_last(stderr).as_deref(), Some("bye"));

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_makes_readers_stumble_is_changed() {
+    fn sanitize_changes_only_harmful_text() {
         let cases = [
             ("{\"a\":1}\n", "{\"a\":1}\n"),
             ("{\"a\":\r\n1}\r\n", "{\"a\": \n1} \n"),

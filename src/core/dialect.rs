@@ -330,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_written_is_nothing_to_do() {
+    fn empty_line_buffer_adds_no_order() {
         let mut out = Outgoing::default();
         out.lines(Child(1));
         out.lines(Child(2)).push(b'x');

@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_of_parts_that_are_not_there_change_nothing() {
+    fn chunks_for_missing_parts_are_ignored() {
         let message = fold(&[
             json!({"type": "text-delta", "id": "x", "delta": "?"}),
             json!({"type": "tool-output-available", "toolCallId": "x", "output": 1}),

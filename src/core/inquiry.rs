@@ -107,7 +107,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_plan_is_what_the_call_tells() {
+    fn plan_text_comes_from_the_call() {
         let text =
             json!([{"type": "content", "content": {"type": "text", "text": "from content"}}]);
         for (input, content, message) in [

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_without_their_acp_argument_are_known() {
+    fn missing_acp_argument_is_recognised() {
         let cases = [
             ("qwen", Some("qwen --acp")),
             ("/usr/bin/qwen -m x", Some("/usr/bin/qwen --acp")),

@@ -161,7 +161,7 @@ mod tests {
     type Case<'a> = (&'a Strategy, [bool; 4], &'a [(Rung, usize)], usize);
 
     #[test]
-    fn rungs_follow_what_is_offered_and_known() {
+    fn restore_plan_follows_capabilities_and_stored_state() {
         use Rung::{Load, New, Resume};
         let auto = &Strategy::Auto;
         let (resume, load, new) = (
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_is_given_where_another_agent_had_the_session() {
+    fn plan_gives_the_reason_if_another_agent_had_the_session() {
         let can = AgentCapabilities {
             load: true,
             resume: true,

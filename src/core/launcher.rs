@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fetches_its_program_is_known() {
+    fn package_runners_are_recognised() {
         let cases = [
             ("npx -y @scope/agent@1.2 --acp", "npx", "@scope/agent@1.2"),
             ("/usr/bin/npx agent", "npx", "agent"),
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_here_already_is_no_launcher() {
+    fn local_programs_are_not_package_runners() {
         let lines = [
             "opencode acp",
             "/opt/npx-agent --acp",
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn the_note_names_what_may_be_fetched() {
+    fn download_note_names_the_package() {
         let args = ["-y".to_owned(), "@scope/agent".to_owned()];
         let cases = [
             (&args[..], "npx may be downloading @scope/agent"),

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_as_long_as_time_has_no_end() {
+    fn maximum_duration_means_no_deadline() {
         let mut limits = Limits::default();
         limits.set(Wait::Open, Some(Duration::MAX));
         assert_eq!(limits.until(Wait::Open, Instant::now()), None);

@@ -421,7 +421,7 @@ mod tests {
     use crate::core::store::{Store as _, Volatile};
 
     #[test]
-    fn a_number_that_none_can_follow_is_no_number() {
+    fn maximum_sequence_number_is_rejected() {
         let mut file = Volatile.open("a").unwrap();
         let line = r#"{"record":"chunk","turnId":null,"seq":18446744073709551615,"chunk":{"type":"finish-step"}}"#;
         file.append(format!("{line}\nnonsense\n").as_bytes())

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_agent_does_not_reach_is_told() {
+    fn unsupported_transport_is_reported() {
         let can = |mcp_http, mcp_sse| AgentCapabilities {
             mcp_http,
             mcp_sse,

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn always_goes_first_where_that_is_wished() {
+    fn always_option_is_preferred_on_request() {
         let kinds = [AllowOnce, AllowAlways, RejectOnce];
         assert_eq!(answer(true, true, &kinds), (Some(AllowAlways), true));
         assert_eq!(answer(true, true, &[AllowOnce]), (Some(AllowOnce), true));
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn deny_never_allows() {
+    fn deny_never_selects_an_allow_kind() {
         let kinds = [AllowOnce, RejectAlways];
         assert_eq!(answer(false, false, &kinds), (Some(RejectAlways), false));
         assert_eq!(answer(false, false, &[AllowOnce]), (None, false));

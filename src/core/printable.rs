@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn terminals_are_not_steered_and_words_stay() {
+    fn control_characters_are_removed_and_text_stays() {
         let cases = [
             (
                 "plain\ttext\nof two lines, é😀",

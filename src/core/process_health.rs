@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_make_the_same_health_however_much_was_skipped() {
+    fn health_changes_keep_the_stderr_tail_when_bytes_are_skipped() {
         let mut health = ProcessHealth::default();
         let mut all = StderrTail::default();
         for bytes in [10, 0, STDERR_TAIL, 3 * STDERR_TAIL, 5] {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn pending_write_makes_a_process_stuck_until_it_is_taken() {
+    fn pending_write_marks_a_process_stuck_until_it_completes() {
         let now = Instant::now();
         let mut health = ProcessHealth::default();
         assert_eq!(health.stuck(now), None);

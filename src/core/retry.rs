@@ -303,7 +303,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_that_pass_are_told_by_what_they_say() {
+    fn transient_errors_are_recognised_by_their_text() {
         let cases = [
             // Recorded from claude-agent-acp and codex-acp.
             (
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_that_is_printed_first_is_no_output() {
+    fn printed_error_does_not_count_as_output() {
         let error = Error::new(
             ErrorKind::Session,
             "the agent answered session/prompt with an error: Internal error: API Error: 529 mock (-32603)",
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_with_an_error_is_a_failure_and_keeps_what_it_cost() {
+    fn answer_with_an_error_fails_and_keeps_its_cost() {
         struct Nowhere;
         impl crate::core::turn::TurnView for Nowhere {
             fn event(&mut self, _: &crate::core::turn::TurnEvent<'_>) {}

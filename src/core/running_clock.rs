@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_comes_in_time_without_a_pause() {
+    fn deadline_is_on_time_without_a_pause() {
         for limit in [MS(1), MS(50), MS(1000), MS(60_000), MS(3_600_000)] {
             assert_eq!(real_time_to(limit, |_| MS(0)), limit);
             // A busy machine is late now and then.
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_comes_on_a_machine_that_is_always_late() {
+    fn deadline_expires_on_a_slow_machine() {
         let took = real_time_to(MS(1000), |_| MS(300));
         assert!(took < MS(10_000), "{took:?}");
     }
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_a_pause_where_no_deadline_is_awaited() {
+    fn idle_time_without_a_deadline_is_not_a_pause() {
         let begun = Instant::now();
         let mut clock = RunningClock::new(begun);
         assert_eq!(clock.sleep(None), None);

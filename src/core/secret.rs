@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_looks_like_a_secret_is_hidden() {
+    fn text_that_looks_like_a_secret_is_hidden() {
         let cases = [
             (
                 "key sk-ant-api03-AbCdEf0123456789, ok",
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_is_shown() {
+    fn ordinary_text_is_not_hidden() {
         let texts = [
             "task-runner-of-many-words",
             "sk-short",

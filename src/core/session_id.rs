@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_that_acpipe_made_are_told_from_names() {
+    fn generated_ids_are_distinguished_from_names() {
         for full in [
             "work@85dabbbb",
             "a@b@089c6e078d46d5bc",

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn only_those_that_were_touched_are_awake() {
+    fn only_touched_sessions_are_scheduled() {
         let mut sessions = Sessions::default();
         for id in ["a", "b", "c"] {
             sessions.insert(id.to_owned(), session(id));

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_plain_words_stand_without_quotes() {
+    fn only_plain_words_are_unquoted() {
         for (words, line) in [
             (&["git", "log", "-n1"][..], "git log -n1"),
             (&["a b", "", "it's"], r"'a b' '' 'it'\''s'"),
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_variables_are_those_of_posix() {
+    fn variable_names_follow_posix() {
         for (name, want) in [
             ("A", true),
             ("_a1", true),

@@ -130,7 +130,7 @@ mod tests {
     const S: fn(u64) -> Duration = Duration::from_secs;
 
     #[test]
-    fn it_begins_anew_with_whatever_is_heard() {
+    fn activity_restarts_the_idle_timer() {
         let t0 = Instant::now();
         let mut silence = Silence::begin(t0, Some(S(60)));
         assert_eq!(silence.until(), Some(t0 + S(60)));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn time_in_which_nobody_listened_does_not_count() {
+    fn paused_reads_do_not_count_for_the_idle_timer() {
         let t0 = Instant::now();
         let mut silence = Silence::begin(t0, Some(S(60)));
         silence.postpone(S(1000));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_ever_more_seldom() {
+    fn notice_intervals_double() {
         let t0 = Instant::now();
         let mut silence = Silence::begin(t0, None);
         for at in [10, 20, 40, 80] {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn times_have_words() {
+    fn durations_are_formatted_with_units() {
         let cases = [
             (0, "0 ms"),
             (500, "500 ms"),

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_told_apart_by_their_letters() {
+    fn edit_distance_counts_changed_and_swapped_letters() {
         for (a, b, want) in [
             ("", "", 0),
             ("", "ab", 2),
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_word_is_the_one_of_the_same_length() {
+    fn nearest_word_prefers_the_same_length() {
         let near = |word| nearest(word, ["mode", "model", "maxTurns"].into_iter());
         assert_eq!(near("modle"), Some("model"));
         assert_eq!(near("mod"), Some("mode"));

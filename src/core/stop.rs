@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hurry_leaves_a_short_grace() {
+    fn expedited_stop_has_a_short_grace() {
         let t0 = Instant::now();
         let (mut stop, _) = Stop::begin(t0, &Limits::default());
         assert_eq!(stop.hurry(t0), Step::Terminate);

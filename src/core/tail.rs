@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_follows_another_text() {
+    fn tail_catches_up_with_another_tail() {
         let mut tail = Tail::new(8);
         tail.follow("abc", 3);
         assert_eq!(tail.text(), "abc");

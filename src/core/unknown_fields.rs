@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_held_to_it_unless_the_client_says_otherwise() {
+    fn unknown_fields_of_answers_are_refused_unless_ignored() {
         let answer = json!({"action": "decline", "feedback": "no"}).to_string();
         let answer = RawValue::from_string(answer).unwrap();
         let read = |mode| read::<wire::QuestionAnswer>(&answer, mode);

@@ -147,7 +147,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn whole_words_of_a_prompt_ask_for_things() {
+    fn demo_intent_matches_whole_words() {
         let asked = |tool, plan, slow| Asked { tool, plan, slow };
         assert_eq!(Asked::of("hello"), asked(false, false, false));
         let others = "Listen: explain the planet's profile, slower";

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_left_to_others_and_the_rest_is_bounded() {
+    fn unreadable_values_are_skipped_and_findings_are_bounded() {
         assert!(Fields::of::<wire::Done>().unknown_in("[1, {").is_empty());
         assert!(unknown::<wire::CancelParams>(&json!({"sessionId": {"a": 1}})).is_empty());
         let many: serde_json::Map<String, Value> =

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn envelopes_are_told_apart_by_their_keys() {
+    fn envelope_kind_follows_from_its_keys() {
         let cases = [
             (r#"{"id":0,"method":"m"}"#, "request m 0"),
             (r#"{"id":-1.5,"method":"m"}"#, "request m -1.5"),
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn written_envelope_reads_back() {
         let mut out = Vec::new();
         let id = serde_json::value::to_raw_value(&-7).unwrap();
         let error = ErrorObject {

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_says_its_lines_and_ends() {
+    fn file_transport_sends_lines_then_an_end() {
         let place = Place::new("lines");
         let long = "x".repeat(3 * PIECE);
         let file = place.file("a.jsonl", format!("one\ntwo\n{long}\nlast").as_bytes(), 0);
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told() {
+    fn unreadable_file_is_reported() {
         let place = Place::new("none");
         let missing = place.0.join("none.jsonl");
         for path in [missing, place.0.clone()] {
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stops_when_nobody_listens() {
+    fn file_transport_stops_without_a_receiver() {
         let place = Place::new("deaf");
         let file = place.file("a.jsonl", &b"x\n".repeat(PIECE * 8), 0);
         let (events, mut heard) = inbox::channel();
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_says_a_line_a_file_the_newest_first() {
+    fn directory_transport_lists_files_newest_first() {
         let place = Place::new("list");
         let line = |n: usize| format!("{{\"line\":{n}}}\n");
         let long: String = (0..20_000).map(line).collect();

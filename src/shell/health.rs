@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_add_up_to_what_was_written() {
+    fn stderr_reports_add_up_to_the_written_bytes() {
         let health = LiveHealth::default();
         let mut reported = ProcessHealth::default();
         for bytes in [1, STDERR_TAIL + 7, 5 * STDERR_TAIL, 3] {

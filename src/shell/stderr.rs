@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_logged_when_they_are_whole() {
+    fn stderr_lines_are_logged_when_complete() {
         let long = vec![b'x'; LINE + 5];
         let cases: [(&[u8], bool, Option<usize>); 8] = [
             (b"", false, None),

@@ -65,7 +65,7 @@ fn end(reason: &str) -> Value {
 }
 
 #[test]
-fn each_chat_is_a_session_of_its_own() {
+fn each_chat_has_a_separate_session() {
     for Played { major, seen, log } in play("conversation", &[], &json!({})) {
         let one = ["user: a", "assistant: a", "user: c", "assistant: c"];
         assert_eq!(seen["one"], json!(one), "{major}");
@@ -80,7 +80,7 @@ fn each_chat_is_a_session_of_its_own() {
 }
 
 #[test]
-fn an_answer_goes_on_without_its_browser_and_can_be_resumed() {
+fn answer_continues_without_its_browser_and_can_be_resumed() {
     let steps = [
         say("a"),
         json!({ "wait": "session/new" }),
@@ -102,7 +102,7 @@ fn an_answer_goes_on_without_its_browser_and_can_be_resumed() {
 }
 
 #[test]
-fn a_stop_cancels_the_turn_and_the_chat_goes_on() {
+fn stop_cancels_the_turn_and_keeps_the_chat() {
     let steps = [
         say("a"),
         json!({ "wait": "session/cancel" }),

@@ -130,7 +130,7 @@ fn the_sdk_accepts_every_stream() {
 }
 
 #[test]
-fn the_sdk_accepts_what_becomes_of_mangled_recordings() {
+fn sdk_accepts_streams_of_mangled_recordings() {
     all_are_right(mangled());
 }
 
@@ -203,7 +203,7 @@ fn show_a_seed() {
 }
 
 #[test]
-fn a_seed_gives_the_same_session_always() {
+fn seed_determines_the_generated_session() {
     let recording = |seed| generate::session(seed).recording;
     assert_eq!(recording(7), recording(7));
     assert_ne!(recording(7), recording(8));
@@ -211,7 +211,7 @@ fn a_seed_gives_the_same_session_always() {
 
 /// Shows that the judge can refuse a stream.
 #[test]
-fn the_judge_finds_what_is_wrong() {
+fn judge_finds_each_violation() {
     let start = json!({ "type": "start", "messageId": "m" });
     let finish = json!({ "type": "finish", "finishReason": "stop" });
     let call = json!({ "type": "tool-input-available", "toolCallId": "t", "toolName": "x", "input": {},

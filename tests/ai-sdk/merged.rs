@@ -41,7 +41,7 @@ fn generated(seed: u64) -> Vec<Stream> {
 }
 
 #[test]
-fn readers_make_the_same_message_of_what_is_merged() {
+fn sdk_reads_the_same_message_from_coalesced_chunks() {
     let streams = recorded()
         .into_iter()
         .chain((0..GENERATED).flat_map(generated));

@@ -204,7 +204,7 @@ fn the_transport_reads_every_run() {
 
 /// Shows that the check can fail.
 #[test]
-fn the_transport_finds_what_is_wrong() {
+fn transport_check_finds_each_violation() {
     let start = "data: {\"type\":\"start\",\"messageId\":\"m\"}\n\n";
     let finish = "data: {\"type\":\"finish\",\"finishReason\":\"stop\"}\n\n";
     let done = "data: [DONE]\n\n";

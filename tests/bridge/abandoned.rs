@@ -51,7 +51,7 @@ fn texts(log: &[Value]) -> Vec<&Value> {
 }
 
 #[test]
-fn an_agent_with_no_other_turn_is_started_again() {
+fn abandoned_turn_restarts_an_agent_without_other_turns() {
     let mut s = stuck(true);
     s.ensure("default");
     s.ensure("other");
@@ -81,7 +81,7 @@ fn stuck_beside_another(closes: bool) -> (Server, Id, Id) {
 }
 
 #[test]
-fn a_session_beside_another_turn_is_closed_and_brought_back_alone() {
+fn abandoned_session_is_closed_and_restored_while_another_turn_runs() {
     let (mut s, first, other) = stuck_beside_another(true);
     let next = s.send_prompt("default", "next");
     assert_eq!(s.turn(&first).summary["errors"][0]["kind"], "timeout");
@@ -97,7 +97,7 @@ fn a_session_beside_another_turn_is_closed_and_brought_back_alone() {
 }
 
 #[test]
-fn without_a_close_the_other_turn_is_waited_for() {
+fn agent_without_session_close_restarts_after_its_other_turn() {
     let (mut s, first, other) = stuck_beside_another(false);
     assert_eq!(s.turn(&first).summary["errors"][0]["kind"], "timeout");
     let next = s.send_prompt("default", "next");
@@ -115,7 +115,7 @@ fn without_a_close_the_other_turn_is_waited_for() {
 }
 
 #[test]
-fn a_new_session_takes_the_place_of_one_that_is_stuck() {
+fn strategy_new_replaces_a_stuck_session() {
     let mut s = stuck(true);
     s.ensure("default");
     let next = given_up(&mut s);

@@ -67,7 +67,7 @@ fn prompt(server: &mut Server, session: &str, text: &str) -> Value {
 }
 
 #[test]
-fn sessions_of_two_agents_run_side_by_side_and_end_apart() {
+fn sessions_of_two_agents_run_and_end_independently() {
     let mut server = Server::initialized(&[]);
     let held =
         json!({"session/prompt": [[say("alpha"), {"wait": "session/cancel"}, end("cancelled")]]});
@@ -112,7 +112,7 @@ fn sessions_of_two_agents_run_side_by_side_and_end_apart() {
 }
 
 #[test]
-fn an_agent_that_crashes_is_started_again_and_the_other_goes_on() {
+fn crashed_agent_restarts_while_another_agent_works() {
     let mut server = Server::initialized(&[]);
     let mut crashing = named("alpha");
     crashing["session/prompt"] = json!([[{"exit": 1}]]);
@@ -196,7 +196,7 @@ fn turns_end_while_a_second_agent_floods_and_a_third_crashes() {
 }
 
 #[test]
-fn the_environment_of_one_agent_is_not_that_of_another() {
+fn each_agent_has_its_own_environment() {
     let mut server = Server::initialized(&[]);
     connect(&mut server, "alpha", &named("alpha"));
     connect(&mut server, "beta", &named("beta"));
@@ -221,7 +221,7 @@ fn the_environment_of_one_agent_is_not_that_of_another() {
 }
 
 #[test]
-fn a_session_goes_to_another_agent_with_what_was_said_and_back() {
+fn session_moves_to_another_agent_with_its_history_and_back() {
     let mut server = Server::initialized(&[]);
     connect(&mut server, "alpha", &named("alpha"));
     connect(&mut server, "beta", &named("beta"));
@@ -271,7 +271,7 @@ fn a_session_goes_to_another_agent_with_what_was_said_and_back() {
 }
 
 #[test]
-fn a_session_in_a_turn_stays_with_its_agent() {
+fn session_does_not_move_to_another_agent_during_a_turn() {
     let mut server = Server::initialized(&[]);
     let held =
         json!({"session/prompt": [[say("alpha"), {"wait": "session/cancel"}, end("cancelled")]]});
@@ -296,7 +296,7 @@ fn a_session_in_a_turn_stays_with_its_agent() {
 }
 
 #[test]
-fn a_session_that_cannot_go_to_another_agent_is_given_back() {
+fn failed_move_returns_the_session_to_its_agent() {
     let mut server = Server::initialized(&[]);
     connect(&mut server, "alpha", &named("alpha"));
     let refusing = json!({"session/new": [[{"error": {"code": -32603, "message": "no room"}}]]});
@@ -318,7 +318,7 @@ fn a_session_that_cannot_go_to_another_agent_is_given_back() {
 }
 
 #[test]
-fn a_stored_session_comes_back_to_its_agent_by_name_whatever_its_arguments() {
+fn stored_session_is_restored_by_the_agent_of_its_name() {
     let mut server = Server::initialized(&[]);
     connect(&mut server, "alpha", &named("alpha"));
     ensure(&mut server, "work", "alpha");
@@ -345,7 +345,7 @@ fn a_stored_session_comes_back_to_its_agent_by_name_whatever_its_arguments() {
 }
 
 #[test]
-fn names_are_checked() {
+fn invalid_agent_names_are_refused() {
     let mut server = Server::initialized(&[]);
     for (method, params) in [
         ("agent/status", json!({"agent": "nobody"})),

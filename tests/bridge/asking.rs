@@ -55,7 +55,7 @@ fn permission(turn: &Turn) -> Value {
 }
 
 #[test]
-fn the_client_is_asked_and_its_choice_is_the_answer() {
+fn permission_choice_of_the_client_reaches_the_agent() {
     for (choice, approved) in [("y", true), ("ya", true), ("n", false)] {
         let status = if approved { "completed" } else { "failed" };
         let script = script(&[
@@ -96,7 +96,7 @@ fn the_client_is_asked_and_its_choice_is_the_answer() {
 }
 
 #[test]
-fn nobody_answers_and_the_policy_does() {
+fn unanswered_permission_request_is_refused_after_the_timeout() {
     let script = script(&[
         tool_change("t", &json!({"status": "failed"})),
         end("end_turn"),
@@ -118,7 +118,7 @@ fn nobody_answers_and_the_policy_does() {
 }
 
 #[test]
-fn a_cancel_answers_what_is_asked() {
+fn cancel_answers_open_permission_requests() {
     let script = script(&[json!({"wait": "session/cancel"}), end("cancelled")]);
     let mut server = asking(&["--permissions", "ask"], &script);
     let prompt = server.send_prompt("default", "go");
@@ -136,7 +136,7 @@ fn a_cancel_answers_what_is_asked() {
 }
 
 #[test]
-fn a_question_that_the_agent_withdraws_is_none_any_more() {
+fn withdrawn_permission_request_is_closed() {
     let question = json!({"jsonrpc": "2.0", "id": "q", "method": "session/request_permission", "params": {
         "sessionId": "{session}", "toolCall": call(),
         "options": [{"optionId": "y", "name": "Y", "kind": "allow_once"}]}});
@@ -159,7 +159,7 @@ fn a_question_that_the_agent_withdraws_is_none_any_more() {
 }
 
 #[test]
-fn an_agent_that_dies_takes_its_question_along() {
+fn permission_request_ends_with_its_agent() {
     let question = json!({"jsonrpc": "2.0", "id": "q", "method": "session/request_permission", "params": {
         "sessionId": "{session}", "toolCall": call(),
         "options": [{"optionId": "y", "name": "Y", "kind": "allow_once"}]}});
@@ -179,7 +179,7 @@ fn an_agent_that_dies_takes_its_question_along() {
 }
 
 #[test]
-fn an_answer_that_is_none_refuses() {
+fn invalid_permission_answer_refuses() {
     let answers = [
         json!({"outcome": {"outcome": "selected", "optionId": "Y"}}),
         json!({"outcome": "selected", "optionId": "y"}),
@@ -210,7 +210,7 @@ fn an_answer_that_is_none_refuses() {
 }
 
 #[test]
-fn who_cannot_be_asked_is_not() {
+fn client_without_the_capability_gets_no_permission_request() {
     let script = script(&[
         tool_change("t", &json!({"status": "failed"})),
         end("end_turn"),
@@ -230,7 +230,7 @@ fn who_cannot_be_asked_is_not() {
 }
 
 #[test]
-fn more_questions_than_anybody_answers_are_refused() {
+fn permission_requests_over_the_limit_are_refused() {
     let asked = |n: u32| {
         let tool = json!({"toolCallId": format!("t{n}"), "title": "x", "kind": "execute"});
         let options = json!([{"optionId": "y", "name": "y", "kind": "allow_once"},

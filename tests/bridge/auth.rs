@@ -32,7 +32,7 @@ fn authenticate(s: &mut Server, method: &str) -> Value {
 }
 
 #[test]
-fn an_agent_signs_in_and_what_failed_goes_on_without_a_restart() {
+fn failed_session_opens_after_sign_in_without_a_restart() {
     let mut s = Server::initialized(&[]);
     let status = s.connect(&json!({
         "initialize": hello(),
@@ -65,7 +65,7 @@ fn an_agent_signs_in_and_what_failed_goes_on_without_a_restart() {
 }
 
 #[test]
-fn keys_are_set_in_the_environment_and_the_agent_is_asked_to_take_them() {
+fn sign_in_by_key_sets_the_environment_and_authenticates() {
     let world = World::new();
     let args = ["--log-level", "trace"];
     let mut s = Server::launch(world, &args, Framing::Lines, &[]);
@@ -124,7 +124,7 @@ fn keys_are_set_in_the_environment_and_the_agent_is_asked_to_take_them() {
 }
 
 #[test]
-fn what_is_done_in_a_terminal_is_told_whole() {
+fn terminal_sign_in_returns_the_full_command() {
     let mut s = Server::initialized(&[]);
     let status = s.connect(&json!({"initialize": hello()}));
     let answer = authenticate(&mut s, "shell");
@@ -144,7 +144,7 @@ fn what_is_done_in_a_terminal_is_told_whole() {
 }
 
 #[test]
-fn what_cannot_be_done_says_what_can() {
+fn refused_sign_in_or_logout_names_the_reason() {
     let mut s = Server::initialized(&[]);
     let of = |s: &mut Server, method: &str, params: Value, kind: &str, words: &str| {
         let error = s.call_error(method, &params);
@@ -208,7 +208,7 @@ fn what_cannot_be_done_says_what_can() {
 }
 
 #[test]
-fn a_sign_in_ends_with_its_agent_and_with_its_time() {
+fn sign_in_fails_when_the_agent_exits_or_time_runs_out() {
     for (steps, args, kind) in [
         (json!([{"exit": 3}]), vec![], "agentExited"),
         (
@@ -234,7 +234,7 @@ fn a_sign_in_ends_with_its_agent_and_with_its_time() {
 }
 
 #[test]
-fn keys_of_an_agent_that_does_not_come_back_are_told_to_be_lost() {
+fn sign_in_by_key_fails_when_the_agent_does_not_restart() {
     let mut s = Server::initialized(&[]);
     let script = s.world.script(&json!({"initialize": hello()}));
     let text = format!("#!/bin/sh\n[ -z \"$TOKEN\" ] || exit 7\nexec '{FAKE_AGENT}' '{script}'\n");
@@ -248,7 +248,7 @@ fn keys_of_an_agent_that_does_not_come_back_are_told_to_be_lost() {
 }
 
 #[test]
-fn an_expired_login_is_recognised_behind_other_codes() {
+fn expired_login_is_recognised_behind_other_error_codes() {
     let expired = json!({"error": {"code": -32603, "message": "Internal error", "data": {"message": "Your access token \
         could not be refreshed. Please sign in again.", "codexErrorInfo": "unauthorized"}}});
     let mut s = Server::initialized(&[]);
@@ -274,7 +274,7 @@ fn an_expired_login_is_recognised_behind_other_codes() {
 }
 
 #[test]
-fn each_session_with_a_process_of_its_own_is_signed_in_where_the_next_one_begins() {
+fn sign_in_of_a_per_session_agent_applies_to_the_next_session() {
     let mut s = Server::initialized(&[]);
     let script = s.world.script(
         &json!({"initialize": hello(), "authenticate": [[{"reply": {}}]],
@@ -292,7 +292,7 @@ fn each_session_with_a_process_of_its_own_is_signed_in_where_the_next_one_begins
 }
 
 #[test]
-fn the_cli_of_claude_says_how_it_is_done() {
+fn claude_sign_in_returns_the_login_command() {
     let mut s = claude::server(&[], &json!({}));
     let status = s.connect_claude(&json!({}));
     assert_eq!(status["authMethods"][0]["args"], json!(["auth", "login"]));

@@ -96,7 +96,7 @@ fn ledger(server: &Server) -> Vec<(String, String, bool)> {
 }
 
 #[test]
-fn all_of_it_is_served_or_asked() {
+fn declared_callbacks_are_served_or_sent_to_the_client() {
     let client = json!({"permissions": true, "questions": true});
     let (mut server, path) = begin(&["--serve", "fs,terminal", "--permissions", "ask"], &client);
     let prompt = server.send_prompt("default", "go");
@@ -156,7 +156,7 @@ fn all_of_it_is_served_or_asked() {
 }
 
 #[test]
-fn nothing_of_it_is_offered_to_whom_nobody_serves() {
+fn undeclared_callbacks_get_method_not_found() {
     let (mut server, path) = begin(&[], &json!({}));
     let turn = server.prompt("go");
     assert_eq!(turn.text(), "I begin. I end.");

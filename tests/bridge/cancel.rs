@@ -25,7 +25,7 @@ fn cancelled_when(s: &mut Server, shown: impl Fn(&Value) -> bool) -> Turn {
 }
 
 #[test]
-fn in_the_middle_of_a_text() {
+fn cancel_ends_a_turn_within_a_text() {
     let mut s = Server::ready(&run(&[say("so far")], &[say(" and on"), end("cancelled")]));
     let turn = cancelled_when(&mut s, |c| c["delta"] == "so far");
     assert_eq!(
@@ -42,7 +42,7 @@ fn in_the_middle_of_a_text() {
 }
 
 #[test]
-fn in_the_middle_of_a_tool() {
+fn cancel_ends_a_turn_within_a_tool_call() {
     let before = [tool(
         "t",
         &json!({"name": "bash", "status": "in_progress", "rawInput": {"c": 1}}),
@@ -57,7 +57,7 @@ fn in_the_middle_of_a_tool() {
 }
 
 #[test]
-fn before_the_first_update() {
+fn cancel_ends_a_turn_before_its_first_update() {
     let mut s = Server::ready(&run(&[], &[end("cancelled")]));
     let turn = cancelled_when(&mut s, |c| c["type"] == "start-step");
     assert_eq!(turn.summary["text"], "");
@@ -70,7 +70,7 @@ fn before_the_first_update() {
 }
 
 #[test]
-fn an_idle_session_is_not_cancelled() {
+fn cancel_of_an_idle_session_does_nothing() {
     let mut s = Server::ready(&json!({}));
     let nothing = json!({"cancelled": false});
     assert_eq!(s.call("session/cancel", &json!({})), nothing);
@@ -85,7 +85,7 @@ fn an_idle_session_is_not_cancelled() {
 }
 
 #[test]
-fn only_the_turn_that_is_named() {
+fn cancel_with_a_turn_id_leaves_other_turns() {
     let mut s = Server::ready(&run(&[say("x")], &[end("cancelled")]));
     s.ensure("other");
     let id = s.send(
@@ -112,7 +112,7 @@ fn only_the_turn_that_is_named() {
 }
 
 #[test]
-fn twice_reaches_the_agent_once() {
+fn second_cancel_is_not_sent_to_the_agent() {
     let mut s = Server::ready(&run(
         &[say("x")],
         &[{ json!({"sleep": 50}) }, end("cancelled")],
@@ -130,7 +130,7 @@ fn twice_reaches_the_agent_once() {
 }
 
 #[test]
-fn the_agent_may_end_the_turn_otherwise() {
+fn cancelled_turn_keeps_another_stop_reason_of_the_agent() {
     // (step of the agent, `stopReason`, type of the last chunk)
     let cases = [
         (end("end_turn"), "end_turn", "finish"),
@@ -161,7 +161,7 @@ fn the_agent_may_end_the_turn_otherwise() {
 }
 
 #[test]
-fn a_crash_after_the_cancel_is_no_failure_of_the_turn() {
+fn agent_exit_after_a_cancel_ends_the_turn_as_cancelled() {
     let mut s = Server::ready(&run(&[say("x")], &[json!({"exit": 1})]));
     let id = s.send_prompt("default", "go");
     s.await_chunk("default", |c| c["delta"] == "x");
@@ -178,7 +178,7 @@ fn a_crash_after_the_cancel_is_no_failure_of_the_turn() {
 /// An agent ignores a cancel: after 5 s its turn is abandoned. The session waits for the agent, and other
 /// sessions continue.
 #[test]
-fn an_agent_that_takes_no_notice_is_given_up() {
+fn unanswered_cancel_abandons_the_turn() {
     let question = ask(&json!({"toolCallId": "u"}), &[("y", "allow_once")]);
     let mut s = Server::ready(&json!({"session/prompt": [
         [
@@ -244,7 +244,7 @@ fn an_agent_that_takes_no_notice_is_given_up() {
 }
 
 #[test]
-fn cancelling_one_session_leaves_the_others() {
+fn cancel_of_one_session_leaves_others_running() {
     let [wait, stop] = until_cancelled();
     let mut s = Server::ready(&json!({"session/prompt": [[say("x"), wait, stop]]}));
     s.ensure("b");

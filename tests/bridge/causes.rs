@@ -18,7 +18,7 @@ fn starting(steps: &Value) -> Outcome {
 }
 
 #[test]
-fn an_agent_that_does_not_start_shows_the_cause_and_its_last_lines() {
+fn start_error_shows_the_cause_and_the_end_of_stderr() {
     let lines = [
         "node:internal/modules/cjs/loader:1386",
         "  throw err;",
@@ -66,7 +66,7 @@ fn an_agent_that_does_not_start_shows_the_cause_and_its_last_lines() {
 }
 
 #[test]
-fn nothing_that_an_agent_writes_steers_the_terminal() {
+fn control_characters_of_an_agent_do_not_reach_the_terminal() {
     let evil = "\u{1b}[31merror: red\u{1b}[0m\u{1b}]0;title\u{7}\u{8}";
     let steps =
         json!([{"stderr": evil}, {"stderr": evil}, {"line": format!("stray {evil}")}, {"exit": 1}]);
@@ -88,7 +88,7 @@ fn nothing_that_an_agent_writes_steers_the_terminal() {
 }
 
 #[test]
-fn a_program_that_echoes_its_input_is_named_as_that() {
+fn start_error_names_a_program_that_echoes_its_input() {
     let outcome = Run::new(&["run", "hi"]).agent(&["cat"]).go().expect(76);
     let said = "`cat` echoes its input: it is not an ACP agent";
     assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
@@ -100,7 +100,7 @@ fn a_program_that_echoes_its_input_is_named_as_that() {
 }
 
 #[test]
-fn a_known_program_that_ends_without_its_acp_argument_is_hinted_at() {
+fn start_error_suggests_the_missing_acp_argument() {
     let world = World::new();
     let qwen = world.executable(
         "qwen",
@@ -112,7 +112,7 @@ fn a_known_program_that_ends_without_its_acp_argument_is_hinted_at() {
 }
 
 #[test]
-fn command_that_ends_in_silence_or_is_quoted_as_one_word_is_hinted_at() {
+fn start_error_suggests_a_fix_for_silent_or_quoted_commands() {
     let outcome = Run::new(&["run", "hi"]).agent(&["true"]).go().expect(126);
     assert!(outcome.stderr.contains("--acp"), "{}", outcome.stderr);
     let quoted = Run::new(&["run", "hi"]).agent(&["no-such-agent acp"]);
@@ -127,7 +127,7 @@ fn command_that_ends_in_silence_or_is_quoted_as_one_word_is_hinted_at() {
 }
 
 #[test]
-fn a_stray_line_is_shown_once_for_its_kind_and_json_is_not() {
+fn stray_lines_are_logged_once_a_kind_and_json_never() {
     let steps = json!([
         {"line": "Loading 1 of 3"},
         {"line": "Loading 2 of 3"},
@@ -155,7 +155,7 @@ fn a_stray_line_is_shown_once_for_its_kind_and_json_is_not() {
 }
 
 #[test]
-fn an_error_in_a_half_line_of_text_begins_on_a_line_of_its_own() {
+fn error_after_a_partial_line_starts_on_a_new_line() {
     let world = World::new();
     let script = world.script(&json!({"session/prompt": [[say("half a li"), {"exit": 3}]]}));
     let path = world.dir.join("output");
@@ -201,7 +201,7 @@ fn refused(command: Option<&str>, methods: &Value, error: &Value) -> String {
 }
 
 #[test]
-fn a_wanted_sign_in_names_a_command_and_keeps_the_agents_help() {
+fn sign_in_error_names_a_command_and_the_agents_help() {
     let plain = json!({"code": -32000, "message": "Authentication required"});
     let helpful = json!({"code": -32000, "message": "Authentication required", "data": {"details": "set FACTORY_API_KEY"}});
     let agents_own = json!([{"id": "x", "name": "Log in"}]);
@@ -269,7 +269,7 @@ fn the_data_of_an_internal_error_is_in_the_message() {
 }
 
 #[test]
-fn a_run_shows_that_its_prompt_found_no_session() {
+fn run_reports_that_the_agent_lost_the_session() {
     let world = World::new();
     let state = world.dir.join("state");
     // The first process answers. A later one has lost its sessions, which its first prompt reveals.
@@ -308,7 +308,7 @@ fn run_in_session(state: &Path, script: &str, text: &str) -> Outcome {
 }
 
 #[test]
-fn ways_that_are_not_offered_are_named_in_the_receipt() {
+fn receipt_names_strategies_the_agent_does_not_offer() {
     let world = World::new();
     let path = world.script(&json!({"session/prompt": [[say("answer"), end("end_turn")]]}));
     let state = world.dir.join("state");

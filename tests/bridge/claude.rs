@@ -72,7 +72,7 @@ fn the_cli_is_found_by_every_name() {
 }
 
 #[test]
-fn who_has_no_cli_is_told_where_it_was_looked_for() {
+fn missing_claude_cli_error_lists_the_searched_places() {
     let world = World::new();
     let home = world.dir.to_str().unwrap().to_owned();
     let empty = world.dir.join("empty");
@@ -104,7 +104,7 @@ fn who_has_no_cli_is_told_where_it_was_looked_for() {
 }
 
 #[test]
-fn run_speaks_with_the_cli() {
+fn run_works_with_the_claude_cli() {
     for by in ["--agent", "--"] {
         let (world, path) = with_cli();
         let mut run = Run::new(&["run", "-o", "json"]);
@@ -120,7 +120,7 @@ fn run_speaks_with_the_cli() {
 }
 
 #[test]
-fn the_cli_does_not_take_itself_for_the_part_of_another() {
+fn claude_runs_without_the_marks_of_a_surrounding_claude() {
     let env = [
         ("CLAUDECODE", "1"),
         ("CLAUDE_CODE_ENTRYPOINT", "cli"),
@@ -165,7 +165,7 @@ fn check_options(process: &Value) {
 }
 
 #[test]
-fn options_become_arguments_wherever_they_are_said() {
+fn options_become_cli_arguments_from_every_source() {
     for by in ["connect", "ensure", "flags"] {
         let flags = [
             "--model=haiku",
@@ -204,7 +204,7 @@ fn options_become_arguments_wherever_they_are_said() {
 }
 
 #[test]
-fn options_of_a_session_outlive_acpipe() {
+fn session_options_are_restored_by_a_later_acpipe() {
     let mut s = claude::server(&[], &json!({}));
     s.connect_claude(&json!({}));
     s.call("session/ensure", &json!({ "options": all_options() }));
@@ -228,7 +228,7 @@ fn options_of_a_session_outlive_acpipe() {
 }
 
 #[test]
-fn what_an_agent_cannot_take_is_refused_by_name() {
+fn unsupported_options_are_refused_by_name() {
     let mut s = Server::initialized(&[]);
     let agent = |options: Value| json!({"command": FAKE_AGENT, "options": options});
     let error = s.call_error("agent/connect", &agent(json!({"maxTurns": 2})));
@@ -273,7 +273,7 @@ fn what_an_agent_cannot_take_is_refused_by_name() {
 }
 
 #[test]
-fn mcp_servers_are_handed_over_where_nobody_sees_their_secrets() {
+fn mcp_servers_are_passed_without_exposing_their_secrets() {
     let mut s = claude::server(&[], &json!({"mcpErrors": {"a": "it does not answer"}}));
     s.connect_claude(&json!({}));
     let servers =
@@ -293,7 +293,7 @@ fn mcp_servers_are_handed_over_where_nobody_sees_their_secrets() {
 }
 
 #[test]
-fn endings_of_turns_are_told() {
+fn failed_claude_turns_report_their_errors() {
     let mut s = claude::ready(&json!({}));
     let turn = s.steps(&json!([{"say": "x"}, {"result": {"subtype": "error_max_turns", "is_error": true,
         "terminal_reason": "max_turns", "num_turns": 3, "errors": ["Reached maximum number of turns (2)"]}}]));
@@ -309,7 +309,7 @@ fn endings_of_turns_are_told() {
 }
 
 #[test]
-fn an_answer_without_its_structure_is_an_error() {
+fn turn_without_its_structured_output_fails() {
     let mut s = claude::server(&[], &json!({}));
     s.connect_claude(&json!({"outputSchema": {"type": "object"}}));
     s.ensure("default");
@@ -322,7 +322,7 @@ fn an_answer_without_its_structure_is_an_error() {
 }
 
 #[test]
-fn an_open_session_is_not_given_out_for_one_with_other_options() {
+fn live_session_refuses_different_options() {
     let mut s = claude::ready(&json!({}));
     let other = json!({"options": {"effort": "high"}});
     let error = s.call_error("session/ensure", &other);

@@ -22,7 +22,7 @@ fn ask(tool: &str) -> Value {
 }
 
 #[test]
-fn questions_are_answered_by_the_policy() {
+fn claude_permission_requests_are_answered_by_the_policy() {
     for (policy, tool, behavior) in [
         ("approve", "Bash", "allow"),
         ("deny", "Bash", "deny"),
@@ -48,7 +48,7 @@ fn questions_are_answered_by_the_policy() {
 }
 
 #[test]
-fn a_question_that_is_withdrawn_harms_nothing() {
+fn turn_continues_after_a_withdrawn_control_request() {
     let mut s = claude::ready(&json!({}));
     let turn = s.steps(&json!([{"asked": ask("Bash")}, {"withdraw": true}, {"say": "on"}]));
     assert_eq!(turn.summary["text"], "on");
@@ -57,7 +57,7 @@ fn a_question_that_is_withdrawn_harms_nothing() {
 }
 
 #[test]
-fn a_request_that_is_not_known_is_answered_with_an_error() {
+fn unknown_control_request_is_answered_with_an_error() {
     let mut s = claude::ready(&json!({}));
     for request in [
         json!({"subtype": "hook_callback", "callback_id": "x"}),
@@ -72,7 +72,7 @@ fn a_request_that_is_not_known_is_answered_with_an_error() {
 }
 
 #[test]
-fn a_cancel_that_meets_the_result_ends_the_turn_once() {
+fn cancel_that_crosses_the_result_ends_the_turn_once() {
     let mut s = claude::ready(&json!({}));
     let id = s.send_steps("default", &json!([{"delta": "x"}, {"wait": "interrupt"}]));
     s.await_chunk("default", |chunk| chunk["delta"] == "x");
@@ -116,7 +116,7 @@ fn in_background(script: &Value, until: &Value) -> Server {
 }
 
 #[test]
-fn a_turn_that_nobody_asked_for_is_a_message_of_its_own() {
+fn background_turn_of_claude_is_a_separate_message() {
     let mut s = claude::ready(&json!({}));
     let turn = s.steps(&json!([{"say": "asked"}, {"background": [{"say": "a task ended"}]}]));
     assert_eq!(turn.summary["text"], "asked");
@@ -128,7 +128,7 @@ fn a_turn_that_nobody_asked_for_is_a_message_of_its_own() {
 }
 
 #[test]
-fn a_prompt_that_waits_for_such_a_turn_has_its_own_words() {
+fn prompt_queued_behind_a_background_turn_gets_its_own_text() {
     let mut s = in_background(&json!({}), &json!({"wait": "set_model"}));
     let id = s.send_prompt("default", "second");
     s.await_log(2, is_user);
@@ -139,7 +139,7 @@ fn a_prompt_that_waits_for_such_a_turn_has_its_own_words() {
 }
 
 #[test]
-fn a_prompt_that_waits_can_be_cancelled() {
+fn prompt_queued_behind_a_background_turn_can_be_cancelled() {
     let mut s = in_background(&json!({}), &json!({"wait": "cancel_async_message"}));
     let id = s.send_prompt("default", "second");
     s.await_log(2, is_user);
@@ -154,7 +154,7 @@ fn a_prompt_that_waits_can_be_cancelled() {
 }
 
 #[test]
-fn a_prompt_that_begins_though_it_was_cancelled_is_interrupted() {
+fn cancelled_prompt_that_claude_still_starts_is_interrupted() {
     // The CLI starts the prompt before it receives the cancellation.
     let late = json!({"frame": {"type": "control_response", "response":
         {"subtype": "success", "request_id": "{request}", "response": {"cancelled": false}}}});
@@ -172,7 +172,7 @@ fn a_prompt_that_begins_though_it_was_cancelled_is_interrupted() {
 }
 
 #[test]
-fn what_nobody_asked_for_can_be_cancelled() {
+fn background_turn_of_claude_can_be_cancelled() {
     let mut s = in_background(&json!({}), &json!({"interrupted": true}));
     assert_eq!(s.call("session/cancel", &json!({}))["cancelled"], true);
     let chunks = s.unprompted("default");
@@ -181,7 +181,7 @@ fn what_nobody_asked_for_can_be_cancelled() {
 }
 
 #[test]
-fn what_was_set_is_set_again_in_another_process() {
+fn settings_are_restored_in_a_new_process() {
     let mut s = claude::ready(&json!({}));
     s.prompt("one");
     s.call("session/setModel", &json!({"model": "Haiku"}));
@@ -207,7 +207,7 @@ fn what_was_set_is_set_again_in_another_process() {
 }
 
 #[test]
-fn what_cannot_be_set_is_told() {
+fn unsupported_setting_is_an_error() {
     let refused = json!({"frame": {"type": "control_response", "response":
         {"subtype": "error", "request_id": "{request}", "error": "not today"}}});
     let mut s = claude::ready(&json!({"control": {"set_model": [refused]}}));
@@ -226,7 +226,7 @@ fn what_cannot_be_set_is_told() {
 }
 
 #[test]
-fn a_session_that_is_cleared_goes_on_under_its_new_id() {
+fn cleared_claude_session_continues_under_a_new_id() {
     let new = "11111111-1111-4111-8111-111111111111";
     let mut s = claude::ready(&json!({}));
     s.prompt("before");

@@ -8,7 +8,7 @@ fn text(chunks: &[Value]) -> String {
 }
 
 #[test]
-fn what_is_said_unasked_while_a_prompt_is_to_be_sent_again_is_no_part_of_its_turn() {
+fn background_text_during_a_retry_pause_is_a_separate_message() {
     let mut s = claude::ready(&json!({}));
     let overloaded = json!({"is_error": true, "result": "API Error: 529 mock 529.", "api_error_status": 529,
         "stop_reason": "stop_sequence", "terminal_reason": "api_error"});

@@ -4,7 +4,7 @@ use crate::harness::claude;
 use serde_json::json;
 
 #[test]
-fn lines_that_cannot_be_used_are_counted_and_the_turn_goes_on() {
+fn unreadable_lines_are_counted_and_the_turn_continues() {
     let mut s = claude::ready_with(&["--max-line", "100000"], &json!({}));
     let turn = s.steps(&json!([
         {"delta": "a"}, {"line": "no json"}, {"line": "[1]"}, {"line": ""}, {"bytes": [123, 255, 125, 10]},
@@ -18,7 +18,7 @@ fn lines_that_cannot_be_used_are_counted_and_the_turn_goes_on() {
 }
 
 #[test]
-fn a_result_over_the_cap_ends_its_turn() {
+fn claude_result_over_the_line_limit_fails_its_turn() {
     let mut s = claude::ready_with(&["--max-line", "100000"], &json!({}));
     let turn = s.steps(&json!([{"say": "kept"}, {"huge": 200_000}]));
     assert_eq!(turn.summary["errors"][0]["kind"], "malformed");
@@ -32,7 +32,7 @@ fn a_result_over_the_cap_ends_its_turn() {
 }
 
 #[test]
-fn a_cli_that_closes_its_stdout_is_ended() {
+fn claude_process_without_stdout_is_stopped() {
     let mut s = claude::ready(&json!({"eof": [{"hang": true}]}));
     s.prompt("one");
     let turn = s.steps(&json!([{"delta": "half"}, {"closeStdout": true}, {"hang": true}]));
@@ -44,7 +44,7 @@ fn a_cli_that_closes_its_stdout_is_ended() {
 }
 
 #[test]
-fn a_frame_that_is_not_known_is_passed_on() {
+fn unknown_frame_is_forwarded() {
     let mut s = claude::ready(&json!({}));
     let novel = json!({"type": "novel", "session_id": "{session}", "a": {"b": 1}});
     let turn = s.steps(&json!([{ "frame": novel }, {"say": "x"}]));

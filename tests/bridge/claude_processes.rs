@@ -40,7 +40,7 @@ fn await_gone(s: &Server, pid: &Value) {
 }
 
 #[test]
-fn sessions_have_processes_of_their_own_that_work_at_once() {
+fn claude_sessions_run_in_parallel_processes() {
     let mut s = with_sessions(&json!({}), &["a", "b"]);
     let prompt = s.send_steps("a", &json!([{"delta": "first"}, {"interrupted": true}]));
     s.await_chunk("a", |chunk| chunk["delta"] == "first");
@@ -60,7 +60,7 @@ fn sessions_have_processes_of_their_own_that_work_at_once() {
 }
 
 #[test]
-fn a_session_that_is_closed_ends_its_process_only() {
+fn closing_a_claude_session_ends_only_its_process() {
     // (what the CLI ignores at its end, number of logged ends of stdin)
     for (script, heard) in [
         (json!({}), 1),
@@ -86,7 +86,7 @@ fn a_session_that_is_closed_ends_its_process_only() {
 }
 
 #[test]
-fn the_end_of_acpipe_is_that_of_all_its_processes() {
+fn claude_processes_end_with_acpipe() {
     for by in ["shutdown", "eof", "term"] {
         let mut s = with_sessions(&json!({}), &["a", "b", "c"]);
         let hang = json!([{"delta": "x"}, {"interrupted": true}]);
@@ -107,7 +107,7 @@ fn the_end_of_acpipe_is_that_of_all_its_processes() {
 }
 
 #[test]
-fn the_agent_can_be_left_at_any_time() {
+fn claude_can_be_disconnected_in_every_state() {
     // Without any process.
     let mut s = claude::server(&[], &json!({}));
     s.connect_claude(&json!({}));
@@ -140,7 +140,7 @@ fn the_agent_can_be_left_at_any_time() {
 }
 
 #[test]
-fn a_crash_breaks_off_one_turn_and_the_next_prompt_resumes() {
+fn prompt_after_a_crash_resumes_the_claude_session() {
     let mut s = with_sessions(&json!({}), &["a", "b"]);
     for name in ["a", "b"] {
         let id = s.send_prompt(name, name);
@@ -175,7 +175,7 @@ fn a_crash_breaks_off_one_turn_and_the_next_prompt_resumes() {
 }
 
 #[test]
-fn one_that_dies_when_it_is_opened_says_why() {
+fn process_that_exits_while_opening_reports_the_cause() {
     let script = json!({"start": [{"stderr": "Invalid MCP configuration"}, {"exit": 1}]});
     let mut s = claude::server(&[], &script);
     s.connect_claude(&json!({}));
@@ -189,7 +189,7 @@ fn one_that_dies_when_it_is_opened_says_why() {
 }
 
 #[test]
-fn another_environment_starts_the_processes_again() {
+fn changed_environment_restarts_the_claude_processes() {
     let mut s = with_sessions(&json!({}), &["a", "b"]);
     for name in ["a", "b"] {
         let id = s.send_prompt(name, "x");
@@ -220,7 +220,7 @@ fn another_environment_starts_the_processes_again() {
 }
 
 #[test]
-fn a_client_that_does_not_read_loses_nothing() {
+fn slow_client_receives_every_chunk() {
     let mut s = with_sessions(&json!({}), &["a"]);
     s.read_on(false);
     let id = s.send_steps("a", &json!([{"repeat": [10_000, [{"delta": "{i},"}]]}]));
@@ -231,7 +231,7 @@ fn a_client_that_does_not_read_loses_nothing() {
 }
 
 #[test]
-fn the_cli_is_found_after_it_was_installed() {
+fn claude_cli_installed_later_is_found() {
     let world = World::new();
     let path = world.dir.join("claude");
     let env = [("CLAUDE_CLI_PATH", path.to_str().unwrap())];
@@ -247,7 +247,7 @@ fn the_cli_is_found_after_it_was_installed() {
 }
 
 #[test]
-fn a_cli_that_does_not_tell_its_version_is_not_there() {
+fn cli_without_a_version_fails_the_connect() {
     for (version, word) in [
         (json!([]), "check that it is the Claude Code CLI"),
         (json!([{"exit": 2}]), "before it was ready"),
@@ -282,7 +282,7 @@ fn a_cli_that_does_not_tell_its_version_is_not_there() {
 }
 
 #[test]
-fn a_version_of_several_lines_is_told_once() {
+fn claude_version_is_the_first_line_of_its_output() {
     let version = json!([{"line": "1.2.3 (Claude Code)"}, {"line": "There is a newer one"}]);
     let mut s = claude::server(&[], &json!({ "version": version }));
     let status = s.connect_claude(&json!({}));
@@ -292,7 +292,7 @@ fn a_version_of_several_lines_is_told_once() {
 }
 
 #[test]
-fn a_session_that_nobody_waits_for_leaves_no_process() {
+fn cancelled_opening_leaves_no_process() {
     let mut s = claude::server(&[], &json!({"control": {"initialize": []}}));
     s.connect_claude(&json!({}));
     let ensure = s.send("session/ensure", &json!({}));

@@ -57,7 +57,7 @@ fn heard(server: Server) -> Value {
 }
 
 #[test]
-fn the_user_is_asked_and_his_answers_are_the_input() {
+fn answers_of_the_user_become_the_tool_input() {
     for policy in ["approve", "ask"] {
         let mut s = asking(&["--permissions", policy]);
         let prompt = s.send_steps("default", &ask_user());
@@ -83,7 +83,7 @@ fn the_user_is_asked_and_his_answers_are_the_input() {
 }
 
 #[test]
-fn what_is_no_answer_is_not_handed_on() {
+fn declined_or_invalid_answer_is_sent_to_claude_as_a_denial() {
     for (answer, message, interrupts) in [
         (
             json!({"action": "decline"}),
@@ -120,7 +120,7 @@ fn what_is_no_answer_is_not_handed_on() {
 }
 
 #[test]
-fn nobody_answers_in_the_users_place() {
+fn policy_denies_questions_that_the_user_is_not_asked() {
     for (capabilities, policy) in [
         (json!({}), "approve"),
         (json!({"permissions": true}), "ask"),
@@ -141,7 +141,7 @@ fn nobody_answers_in_the_users_place() {
 }
 
 #[test]
-fn a_plan_that_is_approved_changes_the_mode_as_the_cli_tells() {
+fn approved_plan_applies_the_mode_that_claude_reports() {
     let mut s = asking(&["--permissions", "approve"]);
     s.call("session/setMode", &json!({"mode": "plan"}));
     let prompt = s.send_steps("default", &exit_plan());
@@ -159,7 +159,7 @@ fn a_plan_that_is_approved_changes_the_mode_as_the_cli_tells() {
 }
 
 #[test]
-fn a_plan_that_is_refused_is_refused_in_the_users_words() {
+fn rejected_plan_sends_the_users_feedback() {
     let mut s = asking(&["--permissions", "approve"]);
     let prompt = s.send_steps("default", &exit_plan());
     let (id, _) = s.asked("question/ask");
@@ -177,7 +177,7 @@ fn a_plan_that_is_refused_is_refused_in_the_users_words() {
 }
 
 #[test]
-fn the_model_is_told_why_a_tool_may_not_run() {
+fn refused_tool_sends_its_reason_to_the_model() {
     let mut s = declaring(&json!({"permissions": true}), &["--permissions", "ask"]);
     let tool = json!({"tool_name": "Bash", "tool_use_id": "t1", "input": {"command": "ls"}});
     let prompt = s.send_steps("default", &json!([{ "ask": tool }]));
@@ -189,7 +189,7 @@ fn the_model_is_told_why_a_tool_may_not_run() {
 }
 
 #[test]
-fn a_question_that_the_cli_withdraws_is_none_any_more() {
+fn question_withdrawn_by_claude_is_closed() {
     let mut s = declaring(&json!({"permissions": true}), &["--permissions", "ask"]);
     let tool = json!({"tool_name": "Bash", "tool_use_id": "t1", "input": {"command": "ls"}});
     let steps = json!([{ "asked": tool }, {"withdraw": true}, {"wait": "set_model"}]);
@@ -215,7 +215,7 @@ fn a_question_that_the_cli_withdraws_is_none_any_more() {
 }
 
 #[test]
-fn an_answer_never_reaches_another_agent() {
+fn answer_is_not_sent_to_a_later_agent() {
     let mut s = declaring(&json!({"permissions": true}), &["--permissions", "ask"]);
     let tool =
         |id: &str| json!({"tool_name": "Bash", "tool_use_id": id, "input": {"command": "ls"}});
@@ -246,7 +246,7 @@ fn an_answer_never_reaches_another_agent() {
 }
 
 #[test]
-fn rules_hold_for_what_the_cli_runs_without_asking() {
+fn rules_apply_to_tools_that_claude_runs_unasked() {
     let world = World::new();
     let rules =
         "[[permissions.rules]]\nname = \"secrets\"\neffect = \"deny\"\npath = \"/**/.env\"\n";

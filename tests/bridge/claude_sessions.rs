@@ -41,7 +41,7 @@ fn failed(recovery: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_session_comes_back_with_what_it_cost() {
+fn restored_claude_session_keeps_its_cost() {
     let mut s = claude::ready(&json!({}));
     assert_eq!(s.prompt("one").summary["cost"], 0.25);
     let mut s = restart(s);
@@ -55,7 +55,7 @@ fn a_session_comes_back_with_what_it_cost() {
 }
 
 #[test]
-fn what_was_said_to_the_cli_by_hand_is_taken_over_with_a_resume() {
+fn resume_adopts_messages_from_direct_use_of_the_cli() {
     let mut s = claude::ready(&json!({}));
     s.prompt("one");
     // Records as the CLI writes them when a user works in this session directly.
@@ -100,7 +100,7 @@ fn what_was_said_to_the_cli_by_hand_is_taken_over_with_a_resume() {
 }
 
 #[test]
-fn one_that_the_cli_has_lost_begins_anew() {
+fn session_lost_by_claude_is_replaced() {
     let mut s = claude::ready(&json!({}));
     s.prompt("one");
     for file in files(&s.world) {
@@ -123,7 +123,7 @@ fn one_that_the_cli_has_lost_begins_anew() {
 }
 
 #[test]
-fn a_prompt_to_one_that_is_empty_after_all_goes_to_a_new_one() {
+fn prompt_to_an_empty_resumed_session_gets_a_new_session() {
     let mut s = claude::ready(&json!({}));
     s.prompt("one");
     let mut s = restart(s);
@@ -140,7 +140,7 @@ fn a_prompt_to_one_that_is_empty_after_all_goes_to_a_new_one() {
 }
 
 #[test]
-fn a_history_is_loaded_where_that_is_asked_for() {
+fn strategy_load_replays_the_claude_history() {
     let mut s = claude::ready(&json!({}));
     s.prompt("one");
     let mut s = restart(s);
@@ -152,7 +152,7 @@ fn a_history_is_loaded_where_that_is_asked_for() {
 }
 
 #[test]
-fn a_session_of_the_clis_own_is_listed_and_adopted() {
+fn session_made_by_the_cli_is_listed_and_adopted() {
     let world = World::new();
     let real = world.dir.join("real dir");
     fs::create_dir(&real).unwrap();

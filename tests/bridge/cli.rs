@@ -35,7 +35,7 @@ fn blocks() -> Vec<Value> {
 }
 
 #[test]
-fn text_is_the_answer_alone() {
+fn text_output_holds_only_the_answer() {
     let outcome = run(&[], &blocks()).expect(0);
     assert_eq!(outcome.text(), "First block.\n\nSecond\n\nThird\n");
     assert_eq!(outcome.stderr, "");
@@ -80,7 +80,7 @@ fn chunks_are_one_json_object_a_line() {
 }
 
 #[test]
-fn sse_is_the_stream_of_the_ai_sdk() {
+fn sse_output_has_the_ai_sdk_framing() {
     let outcome = run(&["-o", "sse"], &blocks()).expect(0);
     let text = outcome.text();
     let events: Vec<&str> = text.split_terminator("\n\n").collect();
@@ -95,7 +95,7 @@ fn sse_is_the_stream_of_the_ai_sdk() {
 }
 
 #[test]
-fn json_is_the_summary() {
+fn json_output_is_the_turn_summary() {
     let outcome = run(&["-o", "json"], &blocks()).expect(0);
     let summary = outcome.json();
     assert_eq!(summary["text"], "First block.Second\nThird");
@@ -106,7 +106,7 @@ fn json_is_the_summary() {
 }
 
 #[test]
-fn json_is_json_even_when_nothing_works() {
+fn json_output_is_valid_after_failures() {
     let outcome = Run::new(&["run", "-o", "json", "go"])
         .agent(&["no-such-agent"])
         .go()
@@ -152,7 +152,7 @@ fn the_prompt_comes_from_arguments_and_stdin() {
 }
 
 #[test]
-fn without_a_prompt_there_is_nothing_to_do() {
+fn run_without_a_prompt_is_a_usage_error() {
     for (args, stdin) in [
         (&["run"][..], ""),
         (&["run", ""], "\n"),
@@ -166,7 +166,7 @@ fn without_a_prompt_there_is_nothing_to_do() {
 }
 
 #[test]
-fn the_demo_agent_answers_and_says_so() {
+fn run_without_an_agent_uses_the_demo_agent_with_a_note() {
     let outcome = Run::new(&["run", "hello"]).go().expect(0);
     assert!(!outcome.text().trim().is_empty());
     assert!(outcome.stderr.contains("demo agent"), "{}", outcome.stderr);
@@ -187,7 +187,7 @@ fn the_demo_agent_answers_and_says_so() {
 }
 
 #[test]
-fn quiet_says_nothing_but_errors() {
+fn quiet_run_prints_only_errors() {
     for reason in ["refusal", "max_tokens", "odd", "cancelled"] {
         let loud = run(&[], &[say("x"), end(reason)]);
         assert!(!loud.stderr.is_empty(), "{reason}");
@@ -200,7 +200,7 @@ fn quiet_says_nothing_but_errors() {
 }
 
 #[test]
-fn permissions_can_be_refused() {
+fn run_with_permissions_deny_refuses_tools() {
     let steps = [
         ask(
             &json!({"toolCallId": "t", "kind": "edit"}),
@@ -216,7 +216,7 @@ fn permissions_can_be_refused() {
 }
 
 #[test]
-fn more_is_said_on_stderr_and_never_on_stdout() {
+fn verbose_log_goes_to_stderr_only() {
     let steps = [
         json!({"line": "garbage"}),
         json!({"stderr": "agent's own words"}),
@@ -241,7 +241,7 @@ fn more_is_said_on_stderr_and_never_on_stdout() {
 }
 
 #[test]
-fn help_tells_what_is_needed() {
+fn help_names_the_commands_and_options() {
     let cases: &[(&[&str], &[&str])] = &[
         (
             &["--help"],
@@ -337,7 +337,7 @@ impl ExpectFiles for crate::harness::run::Running {
 }
 
 #[test]
-fn a_reader_that_leaves_is_no_failure_of_schema_and_help() {
+fn closed_stdout_does_not_fail_schema_and_help() {
     for args in [&["schema"][..], &["--help"]] {
         let world = World::new();
         let mut child = world
@@ -356,7 +356,7 @@ fn a_reader_that_leaves_is_no_failure_of_schema_and_help() {
 }
 
 #[test]
-fn output_to_a_file_is_whole() {
+fn output_to_a_file_is_complete() {
     let world = World::new();
     let path = world.dir.join("out");
     let script = world.script(&json!({"session/prompt": [[{"repeat": {"times": 2000, "steps": [say("{i},")]}}, end("end_turn")]]}));
@@ -372,7 +372,7 @@ fn output_to_a_file_is_whole() {
 }
 
 #[test]
-fn the_demo_agent_is_an_agent_like_others() {
+fn demo_agent_command_speaks_acp() {
     let outcome = Run::new(&["run", "-o", "chunks", "hello"])
         .agent(&[crate::harness::ACPIPE, "demo-agent"])
         .go()
@@ -381,7 +381,7 @@ fn the_demo_agent_is_an_agent_like_others() {
 }
 
 #[test]
-fn json_of_any_depth_is_no_harm() {
+fn deeply_nested_json_is_handled() {
     let deep = format!("{}{}", "[".repeat(20_000), "]".repeat(20_000));
     let update = |update: String| json!({"line": format!(r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{{session}}","update":{update}}}}}"#)});
     let steps = [
@@ -411,7 +411,7 @@ fn json_of_any_depth_is_no_harm() {
 }
 
 #[test]
-fn what_is_said_unasked_is_no_part_of_a_run() {
+fn run_output_excludes_background_messages() {
     // Both lines in one write: text that arrives after the prompt was sent cannot be distinguished from its
     // answer.
     let opened = r#"{"jsonrpc":"2.0","id":{id},"result":{"sessionId":"s"}}"#;

@@ -89,7 +89,7 @@ fn a_permission_answer_without_result_and_error_is_decided_by_the_policy() {
 }
 
 #[test]
-fn a_client_that_does_not_answer_is_given_up() {
+fn request_to_a_silent_client_times_out() {
     let requests = [
         (
             "fs/read_text_file",
@@ -127,7 +127,7 @@ fn a_client_that_does_not_answer_is_given_up() {
 }
 
 #[test]
-fn the_wait_for_an_exit_has_no_deadline_while_the_command_runs() {
+fn wait_for_exit_has_no_limit_while_the_command_runs() {
     let terminal = json!({"terminalId": "t"});
     let steps = [
         send("wait", "terminal/wait_for_exit", &terminal),
@@ -151,7 +151,7 @@ fn the_wait_for_an_exit_has_no_deadline_while_the_command_runs() {
 }
 
 #[test]
-fn the_wait_for_an_exit_has_a_deadline_once_the_command_has_ended() {
+fn wait_for_exit_has_a_limit_after_the_command_ended() {
     let terminal = json!({"terminalId": "t"});
     let ended =
         json!({"output": "", "truncated": false, "exitStatus": {"exitCode": 0, "signal": null}});

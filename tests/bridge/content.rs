@@ -67,7 +67,7 @@ fn images_resources_and_links_have_chunks() {
 }
 
 #[test]
-fn plans_notices_and_the_users_words_have_chunks() {
+fn plans_notices_and_user_text_have_chunks() {
     let update = |u: Value| json!({"update": u});
     let entries =
         json!([{"content": "a", "priority": "high", "status": "pending"}, {"content": "b"}]);
@@ -102,7 +102,7 @@ fn plans_notices_and_the_users_words_have_chunks() {
 }
 
 #[test]
-fn what_has_no_chunk_is_carried_as_it_came() {
+fn update_without_a_chunk_type_is_carried_verbatim() {
     let odd = [
         json!({"sessionUpdate": "brand_new", "deep": {"x": [1, null]}, "n": 1.50}),
         json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "hologram", "data": 1}}),
@@ -129,7 +129,7 @@ fn what_has_no_chunk_is_carried_as_it_came() {
 }
 
 #[test]
-fn one_odd_field_does_not_lose_an_update() {
+fn update_with_one_invalid_field_keeps_the_others() {
     let text = json!({"type": "text", "text": "kept"});
     let turn = play(&[
         json!({"update": {"sessionUpdate": "agent_message_chunk", "content": text, "messageId": 5, "_meta": null}}),
@@ -153,7 +153,7 @@ fn one_odd_field_does_not_lose_an_update() {
 /// Agents written in JavaScript cut texts anywhere, and strict readers (such as this test's) reject half a
 /// surrogate pair.
 #[test]
-fn half_a_surrogate_pair_does_not_spoil_the_stream() {
+fn lone_surrogate_keeps_the_stream_valid() {
     let text = |text: &str| json!({"line": format!(r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{{session}}","update":{{"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":"{text}"}}}}}}}}"#)});
     let turn = play(&[
         text(r"a \ud83d b"),
@@ -165,7 +165,7 @@ fn half_a_surrogate_pair_does_not_spoil_the_stream() {
 
 /// Lines of almost equal shape are decoded by their own content, not by that of the previous line.
 #[test]
-fn lines_of_like_shape_are_told_apart() {
+fn lines_of_similar_shape_are_decoded_independently() {
     let line = |session: &str, update: &str| json!({"line": format!(r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{session}","update":{{{update}}}}}}}"#)});
     let plain = |text: &str| {
         line(
@@ -275,7 +275,7 @@ fn a_new_message_id_begins_a_new_block() {
 
 /// An agent runs a subagent, whose output arrives under a session id that acpipe did not open.
 #[test]
-fn subagents_are_kept_apart_and_may_ask() {
+fn subagent_output_is_separate_and_may_request_permission() {
     let child = |update: Value| json!({"notify": {"method": "session/update", "params": {"sessionId": "child", "update": update}}});
     let mut s = Server::ready(&json!({"session/prompt": [[
         say("main "),
@@ -321,7 +321,7 @@ fn subagents_are_kept_apart_and_may_ask() {
 
 /// The size of a subagent's chunks stays in proportion to its text.
 #[test]
-fn a_talkative_subagent_is_not_shown_at_every_word() {
+fn verbose_subagent_is_shown_in_proportion() {
     let turn = play(&[
         json!({"update": {"sessionUpdate": "subagent_update", "sessionId": "child"}}),
         json!({"repeat": {"times": 5000, "steps": [{"notify": {"method": "session/update", "params": {"sessionId": "child",
@@ -342,7 +342,7 @@ fn a_talkative_subagent_is_not_shown_at_every_word() {
 
 /// A block's metadata is repeated when it changes, but its size is bounded.
 #[test]
-fn news_of_a_block_do_not_pile_up() {
+fn repeated_block_metadata_stays_bounded() {
     let piece = |n: u32| {
         json!({"update": {"sessionUpdate": "agent_message_chunk",
             "_meta": {format!("at {n}"): n}, "content": {"type": "text", "text": "x"}}})
@@ -363,7 +363,7 @@ fn news_of_a_block_do_not_pile_up() {
 /// Nested subagents are reported beside their parent, and a permission request belongs to the session whose
 /// call it concerns.
 #[test]
-fn subagents_of_subagents_stand_for_themselves() {
+fn nested_subagents_are_separate() {
     let of = |session: &str, update: Value| json!({"notify": {"method": "session/update", "params": {"sessionId": session, "update": update}}});
     let ask = |session: &str| {
         json!({"ask": {"method": "session/request_permission", "params": {
@@ -402,7 +402,7 @@ fn subagents_of_subagents_stand_for_themselves() {
 
 /// A summary that arrives in pieces is sent in proportion to its size, and complete at the end.
 #[test]
-fn pieces_of_a_summary_are_not_all_shown_at_every_piece() {
+fn compaction_pieces_are_shown_in_proportion() {
     let turn = play(&[
         json!({"repeat": {"times": 3000, "steps": [{"update": {"sessionUpdate": "compaction_summary_chunk",
             "compactionId": "c", "content": {"type": "text", "text": "piece {i}"}}}]}}),
@@ -416,7 +416,7 @@ fn pieces_of_a_summary_are_not_all_shown_at_every_piece() {
 
 /// Lone surrogates, numbers out of range and very deep nesting: the limits of a parser end no turn.
 #[test]
-fn values_that_no_parser_takes_go_on_everywhere() {
+fn values_beyond_parser_limits_do_not_fail_the_turn() {
     let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
     for odd in [r#""\ud83d""#, "1e999", &deep] {
         let line = |text: String| json!({"line": text});

@@ -103,7 +103,7 @@ fn a_prompt_is_a_stream_of_chunks_that_ends_with_its_answer() {
 }
 
 #[test]
-fn the_cli_gets_the_directory_model_and_environment_that_were_given() {
+fn claude_gets_the_given_directory_model_and_environment() {
     let mut s = claude::server(&[], &json!({}));
     s.waive("session/state");
     let directory = |s: &Server, name: &str| {
@@ -166,7 +166,7 @@ fn options_and_the_stored_id_come_before_the_prompt() {
 }
 
 #[test]
-fn every_prompt_goes_to_the_stdin_that_stays_open() {
+fn all_prompts_of_a_session_use_one_open_stdin() {
     let mut s = claude::ready(&json!({}));
     let tool = json!({"tool_name": "Bash", "tool_use_id": "t", "input": {"command": "ls"}});
     s.steps(&json!([{ "ask": tool }]));
@@ -185,7 +185,7 @@ fn every_prompt_goes_to_the_stdin_that_stays_open() {
 }
 
 #[test]
-fn the_summary_holds_what_the_clis_result_tells() {
+fn summary_holds_the_fields_of_the_claude_result() {
     let mut s = claude::ready(&json!({}));
     let tool = json!({"tool_name": "Bash", "tool_use_id": "t", "input": {"command": "ls"}});
     let result = json!({"total_cost_usd": 0.25, "num_turns": 2});
@@ -210,7 +210,7 @@ fn the_summary_holds_what_the_clis_result_tells() {
 }
 
 #[test]
-fn the_text_of_a_summary_is_that_of_the_text_parts() {
+fn summary_text_joins_the_text_parts() {
     let image = json!({"type": "image", "mimeType": "image/png", "data": "QUJD"});
     let steps = [
         think("hm"),
@@ -235,7 +235,7 @@ fn the_text_of_a_summary_is_that_of_the_text_parts() {
 }
 
 #[test]
-fn a_turn_fails_exactly_where_it_has_errors() {
+fn turn_fails_exactly_if_it_has_errors() {
     let error = json!({"error": {"code": -32603, "message": "no"}});
     // (step that ends the turn, kind of its error)
     let cases = [
@@ -262,7 +262,7 @@ fn a_turn_fails_exactly_where_it_has_errors() {
 }
 
 #[test]
-fn usage_and_time_are_told_on_every_way_out() {
+fn summary_has_duration_and_reported_usage_for_every_ending() {
     let failed = json!({"is_error": true, "result": "API Error: 400 no", "api_error_status": 400,
         "stop_reason": "stop_sequence", "terminal_reason": "api_error"});
     let limit = json!({"subtype": "error_max_turns", "is_error": true, "terminal_reason": "max_turns",

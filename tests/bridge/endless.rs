@@ -30,7 +30,7 @@ fn loads() -> [Value; 2] {
 }
 
 #[test]
-fn an_opening_has_a_total_limit() {
+fn session_opening_has_a_total_timeout() {
     for load in loads() {
         let mut s = serve(&["--timeout", "restore=300ms"], &load);
         let error = s.call_error("session/ensure", &json!({}));
@@ -44,7 +44,7 @@ fn an_opening_has_a_total_limit() {
 }
 
 #[test]
-fn a_cancel_ends_an_opening() {
+fn cancel_ends_a_session_opening() {
     for load in loads() {
         let mut s = serve(&[], &load);
         let ensure = s.send("session/ensure", &json!({}));
@@ -59,7 +59,7 @@ fn a_cancel_ends_an_opening() {
 }
 
 #[test]
-fn strategy_new_takes_the_place_of_an_opening() {
+fn strategy_new_replaces_a_pending_opening() {
     for load in loads() {
         let mut s = serve(&[], &load);
         let ensure = s.send("session/ensure", &json!({}));

@@ -109,7 +109,7 @@ fn env(s: &mut Server) -> Value {
 }
 
 #[test]
-fn secrets_are_redacted_and_named() {
+fn environment_secrets_are_redacted_by_name() {
     let mut s = Server::initialized(&[]);
     let methods = json!([{"id": "key", "name": "A key", "type": "env_var", "vars": [
         {"name": "ORG", "secret": true}, {"name": "REGION", "secret": false, "optional": true}]}]);
@@ -142,7 +142,7 @@ fn secrets_are_redacted_and_named() {
 }
 
 #[test]
-fn without_an_agent_the_next_one_gets_it() {
+fn environment_set_without_an_agent_applies_to_the_next() {
     let mut s = Server::initialized(&["-e", "TOKEN=first"]);
     assert_eq!(env(&mut s), json!({"TOKEN": "[redacted]"}));
     let changed = update(
@@ -173,7 +173,7 @@ fn without_an_agent_the_next_one_gets_it() {
 }
 
 #[test]
-fn a_change_starts_the_agent_again_and_brings_its_sessions_back() {
+fn changed_environment_restarts_the_agent_and_restores_sessions() {
     let mut s = ready(Server::initialized(&[]), &json!({}), &["default", "fresh"]);
     assert_eq!(s.prompt("one").summary["text"], "one");
     let before = s.call("agent/status", &json!({}))["pid"].clone();
@@ -215,7 +215,7 @@ fn a_change_starts_the_agent_again_and_brings_its_sessions_back() {
 }
 
 #[test]
-fn a_turn_is_not_broken_off() {
+fn environment_change_waits_for_the_running_turn() {
     let s = Server::initialized(&[]);
     let script = waits_once(&s);
     let mut s = ready(s, &script, &["a", "b"]);
@@ -265,7 +265,7 @@ fn a_turn_is_not_broken_off() {
 }
 
 #[test]
-fn a_prompt_that_came_before_goes_to_the_old_agent() {
+fn prompt_before_an_environment_change_goes_to_the_old_process() {
     let s = Server::initialized(&[]);
     let opening =
         json!({"once": {"mark": s.world.dir.join("mark"), "steps": [{"wait": "session/new"}]}});
@@ -294,7 +294,7 @@ fn a_prompt_that_came_before_goes_to_the_old_agent() {
 }
 
 #[test]
-fn what_is_on_its_way_goes_on_with_the_new_agent() {
+fn calls_in_flight_continue_with_the_new_process() {
     let s = Server::initialized(&[]);
     let hangs_once = |mark: &str| json!({"once": {"mark": s.world.dir.join(mark), "steps": [{"wait": "never"}]}});
     let script = json!({
@@ -327,7 +327,7 @@ fn what_is_on_its_way_goes_on_with_the_new_agent() {
 }
 
 #[test]
-fn what_comes_while_the_old_agent_stops_waits_for_the_new_one() {
+fn calls_during_a_restart_wait_for_the_new_process() {
     let s = Server::initialized(&[]);
     let reply = |id: &str| json!({"reply": {"sessionId": id}});
     let once = json!({"mark": s.world.dir.join("mark"), "steps": [reply("first"), {"hang": true}]});
@@ -355,7 +355,7 @@ fn what_comes_while_the_old_agent_stops_waits_for_the_new_one() {
 }
 
 #[test]
-fn who_ends_the_agent_ends_the_wait() {
+fn disconnect_or_shutdown_cancels_a_pending_environment_change() {
     for how in ["agent/disconnect", "shutdown"] {
         let s = Server::initialized(&[]);
         let script = waits_once(&s);
@@ -374,7 +374,7 @@ fn who_ends_the_agent_ends_the_wait() {
 }
 
 #[test]
-fn a_crash_on_the_way_is_no_end() {
+fn crash_during_an_environment_change_still_restarts() {
     let s = Server::initialized(&[]);
     let crash = json!({"once": {"mark": s.world.dir.join("mark"), "steps": [{"wait": "session/cancel"}, {"exit": 9}]}});
     let script = json!({"session/prompt": [[say("x"), crash, end("end_turn")]]});
@@ -394,7 +394,7 @@ fn a_crash_on_the_way_is_no_end() {
 }
 
 #[test]
-fn an_environment_that_breaks_the_agent_can_be_mended() {
+fn broken_environment_can_be_corrected() {
     let mut s = ready(Server::initialized(&[]), &json!({}), &["default"]);
     s.prompt("one");
     let error = s.call_error(
@@ -413,7 +413,7 @@ fn an_environment_that_breaks_the_agent_can_be_mended() {
 }
 
 #[test]
-fn a_session_that_does_not_come_back_is_told() {
+fn environment_change_reports_sessions_that_were_not_restored() {
     let sign_in = json!([[{"error": {"code": -32000, "message": "sign in"}}]]);
     let mut s = ready(
         Server::initialized(&[]),
@@ -429,7 +429,7 @@ fn a_session_that_does_not_come_back_is_told() {
 }
 
 #[test]
-fn what_is_no_environment_is_refused_without_its_values() {
+fn invalid_environment_error_hides_the_values() {
     let mut s = ready(Server::initialized(&["-vvv"]), &json!({}), &["default"]);
     let bad = [
         (

@@ -80,11 +80,14 @@ fn provoke(kind: ErrorKind) -> Seen {
         ErrorKind::AgentExited => open_error(&[json!({"exit": 1})]),
         ErrorKind::MaxTurns => turn_error(&[end("max_turn_requests")]),
         ErrorKind::EmptyTurn => turn_error(&[end("end_turn")]),
-        ErrorKind::Timeout => hub("cancel", "an_agent_that_takes_no_notice_is_given_up"),
+        ErrorKind::Timeout => hub("cancel", "unanswered_cancel_abandons_the_turn"),
         ErrorKind::Network => open_error(&[failure("connect ECONNREFUSED 127.0.0.1:1")]),
         ErrorKind::Malformed => open_error(&[json!({"reply": {"no": "session"}})]),
         ErrorKind::Streaming => open_error(&[json!({"closeStdout": true}), json!({"hang": true})]),
-        ErrorKind::Overloaded => hub("flood", "an_agent_that_does_not_read_is_given_up"),
+        ErrorKind::Overloaded => hub(
+            "flood",
+            "agent_that_does_not_read_its_stdin_is_stopped_as_overloaded",
+        ),
         ErrorKind::Cancelled => {
             let mut s = Server::initialized(&[]);
             let script = s.world.script(&json!({"initialize": [[{"hang": true}]]}));
@@ -120,18 +123,15 @@ fn provoke(kind: ErrorKind) -> Seen {
         ),
         ErrorKind::SessionExists => call_error("session/create", &json!({"sessionId": "default"})),
         ErrorKind::SessionLocked => hub("store", "two_programs_cannot_have_one_session"),
-        ErrorKind::Storage => hub("faults", "a_full_disk_ends_the_turn_and_harms_nothing"),
-        ErrorKind::TurnUnfinished => hub(
-            "store",
-            "a_turn_that_a_crash_broke_off_is_told_and_may_be_run_again",
-        ),
+        ErrorKind::Storage => hub("faults", "full_disk_ends_the_turn_and_keeps_the_log_intact"),
+        ErrorKind::TurnUnfinished => hub("store", "interrupted_turn_is_reported_and_can_rerun"),
         ErrorKind::MessageNotFound => call_error(
             "message/update",
             &json!({"messageId": "none", "message": {}}),
         ),
         ErrorKind::MessageExists => hub("store", "messages_are_added_changed_listed_and_cleared"),
         ErrorKind::ResourceNotFound | ErrorKind::Resource => {
-            hub("hosting/files", "errors_say_what_to_do")
+            hub("hosting/files", "host_request_errors_explain_the_cause")
         }
         ErrorKind::InvalidParams => call_error("session/prompt", &json!({})),
         ErrorKind::MethodNotFound => call_error("no/such/method", &json!({})),
@@ -140,7 +140,7 @@ fn provoke(kind: ErrorKind) -> Seen {
         // Only a bug in acpipe provokes it, so a test within the library simulates one.
         ErrorKind::Internal => Seen::Elsewhere(
             "src/core/hub/tests/panics.rs",
-            "in_a_command_it_is_answered",
+            "panic_in_a_command_is_answered",
         ),
         ErrorKind::DuplicateAgent => Seen::Never,
     }
@@ -223,7 +223,7 @@ fn reserved_kinds_are_raised_nowhere() {
 }
 
 #[test]
-fn the_document_lists_the_same_table() {
+fn openrpc_document_lists_every_error_kind() {
     let mut s = Server::start(&[]);
     let document = s.call("rpc.discover", &json!({}));
     let told: Vec<(i64, &str)> = document["x-errors"]
@@ -245,7 +245,7 @@ fn the_document_lists_the_same_table() {
 }
 
 #[test]
-fn messages_are_one_line_whatever_the_agent_says() {
+fn error_messages_stay_on_one_line() {
     let long = format!("first line\nsecond line\r\n{}", "x".repeat(10_000));
     let script = json!({
         "session/new": [[{"error": {"code": 1, "message": long, "data": {"details": "a\nb"}}}], [{"default": true}]],
@@ -275,7 +275,7 @@ fn messages_are_one_line_whatever_the_agent_says() {
 }
 
 #[test]
-fn several_wrong_calls_at_once_are_told_apart() {
+fn simultaneous_errors_keep_their_call_ids() {
     let mut s = Server::ready(&json!({}));
     let wrong: Vec<(Id, &str)> = (0..30)
         .map(|n| match n % 3 {

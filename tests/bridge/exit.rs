@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 #[test]
-fn a_crash_in_a_turn_delivers_what_was_said_and_the_error_last() {
+fn crash_in_a_turn_delivers_the_text_then_the_error() {
     let mut s = Server::ready(&json!({"session/prompt": [[
         {"stderr": "warming up"},
         say("partial "),
@@ -85,7 +85,7 @@ fn a_long_stderr_is_cut_to_its_end() {
 }
 
 #[test]
-fn a_crash_while_idle_is_told_and_another_agent_can_come() {
+fn idle_crash_is_reported_and_another_agent_can_connect() {
     let mut s =
         Server::ready(&json!({"session/prompt": [[end("end_turn"), {"sleep": 50}, {"exit": 3}]]}));
     s.prompt("go");
@@ -99,7 +99,7 @@ fn a_crash_while_idle_is_told_and_another_agent_can_come() {
 }
 
 #[test]
-fn a_crash_in_the_opening_of_a_session() {
+fn crash_while_opening_fails_the_session_call() {
     let mut s = Server::initialized(&[]);
     s.connect(&json!({"session/new": [[{"hang": true}], [{"stderr": "no"}, {"exit": 2}]]}));
     let both = ["a", "b"].map(|id| s.send("session/ensure", &json!({"sessionId": id})));
@@ -136,7 +136,7 @@ fn a_crash_ends_the_turns_of_all_sessions() {
 }
 
 #[test]
-fn an_agent_that_closes_its_stdout_and_lives_is_ended() {
+fn agent_without_stdout_is_stopped() {
     let mut s = Server::ready(
         &json!({"session/prompt": [[say("so far"), {"closeStdout": true}, {"hang": true}]]}),
     );
@@ -155,7 +155,7 @@ fn an_agent_that_closes_its_stdout_and_lives_is_ended() {
 
 /// acpipe itself stops the broken agent, so a prompt meanwhile must not fail.
 #[test]
-fn a_prompt_that_comes_while_a_broken_agent_is_ended_goes_to_the_next() {
+fn prompt_while_a_broken_agent_stops_goes_to_the_next_process() {
     let world = World::new();
     let steps = json!([{"closeStdout": true}, {"hang": true}]);
     let once = json!({"once": {"mark": world.dir.join("mark"), "steps": steps}});
@@ -177,7 +177,7 @@ fn a_prompt_that_comes_while_a_broken_agent_is_ended_goes_to_the_next() {
 }
 
 #[test]
-fn an_agent_that_ignores_the_end_of_its_stdin_is_terminated() {
+fn agent_that_ignores_closed_stdin_gets_sigterm() {
     let mut s = Server::ready(&json!({"eof": [{"hang": true}]}));
     s.prompt("x");
     let since = Instant::now();
@@ -190,7 +190,7 @@ fn an_agent_that_ignores_the_end_of_its_stdin_is_terminated() {
 
 /// Takes 5 s. Neither the end of stdin nor SIGTERM ends the agent and its grandchild.
 #[test]
-fn an_agent_that_ignores_everything_is_killed_with_its_group() {
+fn agent_that_ignores_sigterm_is_killed_with_its_group() {
     let mut s = Server::ready(&json!({
         "start": [{"ignoreTerm": true}, {"spawn": {"command": ["sleep", "1000"]}}],
         "eof": [{"hang": true}],
@@ -206,7 +206,7 @@ fn an_agent_that_ignores_everything_is_killed_with_its_group() {
 }
 
 #[test]
-fn grandchildren_in_the_group_are_gone_with_the_agent() {
+fn grandchildren_are_killed_with_the_agent() {
     let grandchild = json!({"spawn": {"command": ["sleep", "1000"]}});
     let end_of = [
         json!({"session/prompt": [[grandchild, {"exit": 0}]]}),
@@ -234,7 +234,7 @@ fn grandchildren_in_the_group_are_gone_with_the_agent() {
 }
 
 #[test]
-fn a_process_that_left_the_group_keeps_nobody_waiting() {
+fn process_outside_the_group_does_not_delay_the_exit() {
     let mut s = Server::ready(&json!({"session/prompt": [[
         {"spawn": {"command": ["sleep", "1000"], "setsid": true}}, say("x"), {"exit": 4},
     ]]}));
@@ -248,7 +248,7 @@ fn a_process_that_left_the_group_keeps_nobody_waiting() {
 }
 
 #[test]
-fn the_end_of_stdin_in_a_turn_cancels_it_and_answers() {
+fn closed_stdin_cancels_the_turn_and_answers() {
     let [wait, stop] = until_cancelled();
     // The agent takes 500 ms to exit and ends its turn in that time.
     let mut s = Server::ready(
@@ -266,7 +266,7 @@ fn the_end_of_stdin_in_a_turn_cancels_it_and_answers() {
 }
 
 #[test]
-fn the_end_of_stdin_answers_whatever_waits() {
+fn closed_stdin_answers_all_open_calls() {
     let mut s = Server::initialized(&[]);
     let script = s.world.script(&json!({"initialize": [[{"hang": true}]]}));
     let agent = json!({"command": crate::harness::FAKE_AGENT, "args": [script]});
@@ -298,14 +298,14 @@ fn shutdown_in_a_turn_answers_both_and_ends() {
 }
 
 #[test]
-fn shutdown_needs_no_agent_and_no_handshake() {
+fn shutdown_works_without_agent_and_handshake() {
     let mut s = Server::start(&[]);
     assert_eq!(s.call("shutdown", &json!({})), json!({}));
     s.await_end();
 }
 
 #[test]
-fn an_agent_that_is_gone_in_its_shutdown_is_no_failure() {
+fn agent_exit_during_shutdown_is_not_an_error() {
     let mut s = Server::ready(
         &json!({"session/prompt": [[say("x"), {"wait": "session/cancel"}, {"exit": 9}]]}),
     );
@@ -320,7 +320,7 @@ fn an_agent_that_is_gone_in_its_shutdown_is_no_failure() {
 }
 
 #[test]
-fn prompts_while_the_agent_stops_are_refused() {
+fn prompt_while_the_agent_disconnects_is_refused() {
     let mut s = Server::ready(&json!({"eof": [{"sleep": 1500}]}));
     let gone = s.send("agent/disconnect", &json!({}));
     let prompt = s.call_error("session/prompt", &json!({"message": "x"}));

@@ -57,7 +57,7 @@ fn a_turn_without_any_output_fails() {
 }
 
 #[test]
-fn whatever_reaches_the_user_is_output() {
+fn any_visible_update_counts_as_output() {
     let plan = json!({"update": {"sessionUpdate": "plan", "entries": []}});
     let notice = json!({"update": {"sessionUpdate": "notice", "title": "t"}});
     let image = json!({"update": {"sessionUpdate": "agent_message_chunk",
@@ -79,7 +79,7 @@ fn whatever_reaches_the_user_is_output() {
 }
 
 #[test]
-fn a_command_may_have_nothing_to_say() {
+fn slash_command_turn_may_be_empty() {
     let commands = json!({"update": {"sessionUpdate": "available_commands_update",
         "availableCommands": [{"name": "compact", "description": ""}]}});
     let listed = [commands, say("listed"), end("end_turn")];
@@ -99,7 +99,7 @@ fn a_command_may_have_nothing_to_say() {
 }
 
 #[test]
-fn a_failure_that_the_agent_reports_beside_its_answer_fails_the_turn() {
+fn failure_reported_with_the_answer_fails_the_turn() {
     let error = "unexpected status 529: Overloaded, url: http://127.0.0.1/v1";
     let failed = json!([
         codex("systemError"),

@@ -6,7 +6,7 @@ use crate::harness::{FAKE_AGENT, World, calls};
 use serde_json::{Value, json};
 
 #[test]
-fn a_full_disk_ends_the_turn_and_harms_nothing() {
+fn full_disk_ends_the_turn_and_keeps_the_log_intact() {
     let [wait, stop] = until_cancelled();
     let long = "x".repeat(20 << 10);
     let script = json!({

@@ -35,7 +35,7 @@ fn prompts(log: &[Value]) -> Vec<Vec<&str>> {
 }
 
 #[test]
-fn words_that_the_agent_does_not_get_are_kept_and_shown() {
+fn undelivered_feedback_is_stored_and_shown() {
     let mut server = server();
     let prompt = server.send_prompt("default", "go");
     let (id, _) = server.asked("permission/request");
@@ -57,7 +57,7 @@ fn words_that_the_agent_does_not_get_are_kept_and_shown() {
 }
 
 #[test]
-fn words_are_sent_with_the_next_prompt_where_the_client_wants_that() {
+fn feedback_is_sent_with_the_next_prompt_on_request() {
     let mut server = server();
     let prompt = server.send_prompt("default", "go");
     let (id, _) = server.asked("permission/request");
@@ -79,7 +79,7 @@ fn words_are_sent_with_the_next_prompt_where_the_client_wants_that() {
 }
 
 #[test]
-fn words_are_kept_where_nothing_offered_refuses() {
+fn feedback_of_a_cancelled_permission_answer_is_kept() {
     let mut server = server();
     let prompt = server.send_prompt("default", "go");
     let (id, _) = server.asked("permission/request");

@@ -26,7 +26,7 @@ fn agent_pid(s: &mut Server) -> i32 {
 }
 
 #[test]
-fn a_client_that_reads_late_misses_nothing() {
+fn late_reader_receives_every_chunk() {
     let mut s = flooding(50_000, "text");
     let agent = agent_pid(&mut s);
     s.read_on(false);
@@ -54,7 +54,7 @@ fn numbers(turn: &Turn) -> Vec<u32> {
 
 /// A client that keeps up receives every update as its own chunk.
 #[test]
-fn what_an_agent_says_at_leisure_is_not_merged() {
+fn paced_updates_are_not_merged() {
     let mut s = Server::initialized(&[]);
     let args = ["--flood", "--updates", "300", "--interval-us", "200"];
     s.call(
@@ -189,7 +189,7 @@ fn full_pipes_both_ways_do_not_deadlock() {
 
 /// All queues are bounded, including the one for an agent that does not read its stdin.
 #[test]
-fn an_agent_that_does_not_read_is_given_up() {
+fn agent_that_does_not_read_its_stdin_is_stopped_as_overloaded() {
     let mut s = Server::ready_with(&["--max-sessions", "2000"], &json!({}));
     let pid = agent_pid(&mut s);
     signal(pid, Signal::STOP);

@@ -133,7 +133,7 @@ fn byte_order_mark_before_the_first_message_is_skipped() {
 }
 
 #[test]
-fn headers_that_lie_do_not_swallow_the_next_message() {
+fn wrong_content_length_does_not_swallow_the_next_message() {
     let mut s = Survivor::new(Framing::ContentLength, &["--max-line", "64K"]);
     for (n, header) in [
         "Content-Length: 18446744073709551615",
@@ -211,14 +211,14 @@ fn big_messages_pass_under_the_default_cap() {
 }
 
 #[test]
-fn blank_lines_are_nothing() {
+fn blank_lines_are_ignored() {
     let mut s = Survivor::lines();
     s.0.write(b"\n\n  \n\r\n\t\n");
     s.lives();
 }
 
 #[test]
-fn a_message_that_breaks_off_at_the_end_is_told() {
+fn truncated_last_message_is_reported() {
     for (framing, text) in [
         (
             Framing::ContentLength,
@@ -236,7 +236,7 @@ fn a_message_that_breaks_off_at_the_end_is_told() {
 }
 
 #[test]
-fn an_empty_stdin_is_the_end() {
+fn empty_stdin_exits() {
     for text in ["", "\n", " \r\n\n", "Con"] {
         let mut s = Server::start(&[]);
         s.write(text.as_bytes());

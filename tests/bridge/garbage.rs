@@ -21,7 +21,7 @@ fn around(garbage: &Value) -> Vec<Value> {
 }
 
 #[test]
-fn lines_that_are_no_messages_are_skipped() {
+fn lines_that_are_not_messages_are_skipped() {
     let garbage = [
         json!({"line": ""}),
         json!({"line": " \t "}),
@@ -90,7 +90,7 @@ fn lines_in_pieces_and_with_crlf_are_whole() {
 }
 
 #[test]
-fn a_half_line_at_the_end_counts_if_it_is_whole_json() {
+fn unterminated_last_line_counts_if_it_is_complete_json() {
     let mut s = Server::ready(&json!({"session/prompt": [[
         say("x"),
         {"partial": r#"{"jsonrpc":"2.0","id":{id},"result":{"stopReason":"end_turn"}}"#},
@@ -102,7 +102,7 @@ fn a_half_line_at_the_end_counts_if_it_is_whole_json() {
 }
 
 #[test]
-fn a_half_line_at_the_end_is_no_text() {
+fn unterminated_last_line_is_not_shown_as_text() {
     let mut s = Server::ready(&json!({"session/prompt": [[
         say("whole"),
         {"partial": r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"fake-1","upda"#},
@@ -145,7 +145,7 @@ fn an_answer_over_the_cap_fails_its_call() {
 }
 
 #[test]
-fn an_answer_over_the_cap_to_the_opening_of_a_session() {
+fn oversized_answer_fails_the_session_opening() {
     let mut s = Server::initialized(&CAP);
     s.connect(&json!({"session/new": [
         [{"huge": {"bytes": 100_000, "prefix": r#"{"jsonrpc":"2.0","id":{id},"result":{"sessionId":"s","x":""#, "suffix": "\"}}"}}],
@@ -223,7 +223,7 @@ fn a_line_just_under_the_cap_is_kept() {
 }
 
 #[test]
-fn requests_that_are_not_served_are_refused() {
+fn unsupported_agent_requests_are_refused() {
     let ask = |method: &str, id: &Value| json!({"ask": {"method": method, "id": id, "params": {"path": "/x"}}});
     let asked = [
         ("fs/read_text_file", json!(0)),
@@ -253,7 +253,7 @@ fn requests_that_are_not_served_are_refused() {
 }
 
 #[test]
-fn notifications_that_are_not_known_are_ignored() {
+fn unknown_agent_notifications_are_ignored() {
     let mut s = Server::ready(&json!({"session/prompt": [[
         {"notify": {"method": "_ext/news", "params": {"x": 1}}},
         {"notify": {"method": "session/request_permission"}},

@@ -6,7 +6,7 @@ use crate::harness::{FAKE_AGENT, World, calls};
 use serde_json::{Value, json};
 
 #[test]
-fn the_client_learns_who_serves_it() {
+fn initialize_reports_the_server_and_its_default_agent() {
     let world = World::new();
     let mut s = Server::start(&[]);
     let it = s.call(
@@ -41,7 +41,7 @@ fn the_client_learns_who_serves_it() {
 }
 
 #[test]
-fn the_agent_gets_exactly_what_is_served() {
+fn handshake_with_the_agent_claims_no_unserved_capability() {
     let mut s = Server::ready(&json!({}));
     s.call(
         "session/create",
@@ -115,7 +115,7 @@ fn only_version_1_is_spoken_with_agents() {
 }
 
 #[test]
-fn another_error_at_the_handshake_is_told() {
+fn handshake_error_is_reported() {
     let mut s = Server::initialized(&[]);
     let script = json!({"initialize": [[{"error": {"code": -32603, "message": "Internal error", "data": {"details": "no config"}}}]]});
     let script = s.world.script(&script);
@@ -129,7 +129,7 @@ fn another_error_at_the_handshake_is_told() {
 }
 
 #[test]
-fn sign_in_is_asked_for_wherever_the_agent_wants_it() {
+fn auth_required_is_reported_from_connect_session_and_prompt() {
     let refusal = json!({"error": {"code": -32000, "message": "Authentication required"}});
     let hello = json!({"reply": {"protocolVersion": 1, "authMethods": [
         {"id": "login", "name": "Log in with a browser", "description": "opens one"},
@@ -178,7 +178,7 @@ fn sign_in_is_asked_for_wherever_the_agent_wants_it() {
 }
 
 #[test]
-fn an_agent_that_does_not_start_is_explained() {
+fn start_failure_is_explained() {
     let world = World::new();
     let plain = world.file("plain", "#!/bin/sh\n");
     let orphan = world.executable("orphan", "#!/no/such/interpreter\n");
@@ -278,7 +278,7 @@ fn an_agent_that_does_not_start_is_explained() {
 }
 
 #[test]
-fn an_agent_that_ends_before_it_is_ready_tells_why() {
+fn exit_before_the_handshake_reports_the_cause() {
     let mut s = Server::initialized(&[]);
     let cases = [
         (
@@ -370,7 +370,7 @@ fn calls_out_of_order_are_refused() {
 }
 
 #[test]
-fn calls_that_come_while_the_agent_starts_wait_for_it() {
+fn calls_wait_for_a_starting_agent() {
     let mut s = Server::initialized(&[]);
     let script = s
         .world
@@ -406,7 +406,7 @@ fn the_default_agent_starts_with_the_first_session() {
 }
 
 #[test]
-fn capabilities_are_told_even_when_they_are_odd() {
+fn invalid_capabilities_do_not_fail_the_handshake() {
     let mut s = Server::initialized(&[]);
     let status = s.connect(&json!({"initialize": [[{"reply": {
         "protocolVersion": 1,
@@ -432,7 +432,7 @@ fn capabilities_are_told_even_when_they_are_odd() {
 }
 
 #[test]
-fn the_agent_gets_the_environment_and_directory_that_are_wished() {
+fn agent_gets_the_requested_environment_and_directory() {
     let world = World::new();
     let seen = world.dir.join("seen");
     let dir = world.dir.to_str().unwrap().to_owned();

@@ -94,7 +94,7 @@ fn ledger(server: &Server) -> Vec<Value> {
 }
 
 #[test]
-fn only_what_is_served_is_offered() {
+fn only_served_capabilities_are_offered() {
     for (args, client, fs, terminal) in [
         (&[][..], json!({}), (false, false), false),
         (&["--serve", "fs"], json!({}), (true, true), false),

@@ -32,7 +32,7 @@ fn processes(s: &Server, program: &str) -> usize {
 }
 
 #[test]
-fn an_idle_session_and_its_agent_are_let_go_and_come_back() {
+fn idle_session_and_agent_are_unloaded_and_restored() {
     let script = json!({"initialize": offers(), "session/resume": [[{"reply": {}}]]});
     let mut s = Server::initialized(&["--idle-timeout", "300ms"]);
     s.connect(&script);
@@ -88,7 +88,7 @@ fn processes_of_sessions_are_capped() {
 }
 
 #[test]
-fn a_session_at_work_is_not_let_go_for_another() {
+fn working_session_is_not_unloaded_for_another() {
     let [wait, stop] = until_cancelled();
     let script = json!({"initialize": offers(), "session/prompt": [[say("x"), wait, stop]]});
     let mut s = Server::initialized(&["--max-sessions", "1"]);

@@ -57,7 +57,7 @@ fn outlived_by_nobody(stubborn: bool, end: impl FnOnce(&mut Server)) {
 }
 
 #[test]
-fn a_signal_that_cannot_be_caught_leaves_nobody() {
+fn uncaught_signal_to_acpipe_leaves_no_process() {
     thread::scope(|all| {
         for fatal in [Signal::KILL, Signal::ABORT, Signal::QUIT, Signal::USR1] {
             for stubborn in [false, true] {
@@ -73,7 +73,7 @@ fn a_signal_that_cannot_be_caught_leaves_nobody() {
 }
 
 #[test]
-fn an_end_in_order_leaves_nobody() {
+fn orderly_exit_leaves_no_process() {
     let ends: [fn(&mut Server); 5] = [
         Server::close_stdin,
         |s| drop(s.send("shutdown", &json!({}))),
@@ -98,7 +98,7 @@ fn an_end_in_order_leaves_nobody() {
 }
 
 #[test]
-fn an_agent_that_ends_leaves_nobody() {
+fn agent_exit_leaves_no_process() {
     let mut turn = family();
     turn.extend([say("x"), json!({"exit": 4})]);
     let mut s = Server::ready(&json!({"session/prompt": [turn, [say("y"), end("end_turn")]]}));
@@ -112,7 +112,7 @@ fn an_agent_that_ends_leaves_nobody() {
 }
 
 #[test]
-fn a_supervisor_that_is_killed_is_missed_and_nothing_of_its_agent_is_left() {
+fn killed_supervisor_is_detected_and_leaves_no_process() {
     let mut turn = family();
     turn.extend([say("x"), json!({"hang": true})]);
     let mut s = Server::ready(&json!({"session/prompt": [turn]}));
@@ -148,7 +148,7 @@ pub fn await_family(s: &Server) {
 }
 
 #[test]
-fn the_status_tells_what_an_agent_has_become() {
+fn status_measures_the_process_tree() {
     let mut turn = family();
     turn.extend([say("x"), end("end_turn")]);
     let mut s = Server::ready(&json!({"session/prompt": [turn]}));
@@ -173,7 +173,7 @@ fn the_status_tells_what_an_agent_has_become() {
 }
 
 #[test]
-fn the_end_of_the_clients_process_is_the_end() {
+fn exit_of_the_client_process_ends_acpipe() {
     let mut s = Server::ready(&json!({"session/prompt": [[say("x"), {"hang": true}]]}));
     let mut client = Command::new("sleep").arg("1000").spawn().unwrap();
     let told = json!({"protocolVersion": 1, "processId": client.id()});
@@ -188,7 +188,7 @@ fn the_end_of_the_clients_process_is_the_end() {
 }
 
 #[test]
-fn a_client_that_is_nowhere_to_be_found_is_no_reason_to_end() {
+fn unknown_client_process_id_does_not_end_acpipe() {
     let mut s = Server::start(&[]);
     let nobody = json!({"protocolVersion": 1, "processId": 2_000_000_000});
     s.call("initialize", &nobody);
@@ -200,7 +200,7 @@ fn a_client_that_is_nowhere_to_be_found_is_no_reason_to_end() {
 }
 
 #[test]
-fn an_agent_that_leaves_nobody_is_not_waited_for() {
+fn agent_without_leftovers_ends_without_delay() {
     let mut s = Server::initialized(&[]);
     let ends = (0..5).map(|_| {
         s.connect(&json!({}));
@@ -216,7 +216,7 @@ fn an_agent_that_leaves_nobody_is_not_waited_for() {
 }
 
 #[test]
-fn an_agent_may_open_as_many_files_as_before() {
+fn agent_keeps_the_open_file_limit() {
     let world = World::new();
     let told = world.dir.join("limits");
     let tells = format!("ulimit -Sn > {}", told.display());
@@ -230,7 +230,7 @@ fn an_agent_may_open_as_many_files_as_before() {
 }
 
 #[test]
-fn acpipe_may_be_replaced_while_it_runs() {
+fn running_acpipe_binary_can_be_replaced() {
     let world = World::new();
     let copy = world.dir.join("acpipe");
     fs::copy(ACPIPE, &copy).unwrap();

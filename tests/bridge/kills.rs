@@ -166,14 +166,14 @@ fn kill_once(seed: u64) {
 }
 
 #[test]
-fn acpipe_may_be_killed_anywhere() {
+fn killing_acpipe_anywhere_loses_no_chunk_and_repeats_no_prompt() {
     (0..12).for_each(kill_once);
 }
 
 /// `KILLS=200 cargo test --test bridge kills -- --ignored`
 #[test]
 #[ignore = "takes minutes"]
-fn acpipe_may_be_killed_anywhere_at_length() {
+fn killing_acpipe_many_times_loses_no_chunk_and_repeats_no_prompt() {
     let kills = std::env::var("KILLS").ok().and_then(|n| n.parse().ok());
     (0..kills.unwrap_or(200)).for_each(kill_once);
 }

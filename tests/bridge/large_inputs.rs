@@ -35,7 +35,7 @@ fn question(before: &str, piece: &str, after: &str, size: usize) -> Vec<Value> {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn large_input_is_unreadable_and_takes_little_memory() {
+fn large_tool_input_is_denied_in_bounded_memory() {
     let size = 6 * MIB;
     for (before, piece, after) in [
         (r#"{"command":"ls","x":["#, "1,", "1]}"),

@@ -96,7 +96,7 @@ fn a_script_gets_the_interpreter_that_the_login_shell_knows() {
 }
 
 #[test]
-fn who_has_what_it_needs_asks_no_shell() {
+fn login_shell_is_not_started_for_found_programs_or_explicit_paths() {
     let world = World::new();
     let bin = bin(&world);
     let shell = shell(&world, "");
@@ -118,7 +118,7 @@ fn who_has_what_it_needs_asks_no_shell() {
 }
 
 #[test]
-fn the_shell_is_not_asked_where_that_is_not_wished() {
+fn login_shell_is_not_started_when_disabled() {
     for by_env in [false, true] {
         let world = World::new();
         bin(&world);
@@ -142,7 +142,7 @@ fn the_shell_is_not_asked_where_that_is_not_wished() {
 }
 
 #[test]
-fn a_shell_that_is_of_no_help_is_named() {
+fn start_error_explains_why_the_login_shell_did_not_help() {
     let cases = [
         ("exit 3", "printed no PATH"),
         ("exec cat /dev/zero", "printed no PATH"),
@@ -173,7 +173,7 @@ fn a_shell_that_is_of_no_help_is_named() {
 }
 
 #[test]
-fn a_start_can_be_stopped_while_the_shell_is_asked() {
+fn start_can_be_cancelled_during_the_login_shell() {
     for by in ["disconnect", "end of stdin", "SIGKILL"] {
         let world = World::new();
         let shell = shell(&world, "sleep 1000");
@@ -200,7 +200,7 @@ fn a_start_can_be_stopped_while_the_shell_is_asked() {
 }
 
 #[test]
-fn a_real_shell_is_asked_as_at_a_login() {
+fn real_login_shell_reports_its_path() {
     let world = World::new();
     let bin = bin(&world);
     let profile = format!("echo Welcome\nexport PATH=\"$PATH:{bin}\"\n");
@@ -219,7 +219,7 @@ fn a_real_shell_is_asked_as_at_a_login() {
 }
 
 #[test]
-fn the_status_tells_what_was_not_taken() {
+fn status_lists_rejected_program_files() {
     let world = World::new();
     let bin = bin(&world);
     for dir in ["a", "b", "c"] {
@@ -278,7 +278,7 @@ fn faults_of_scripts_are_explained() {
 }
 
 #[test]
-fn the_cli_is_found_by_the_login_shell_too() {
+fn claude_cli_is_found_by_the_login_shell() {
     let world = World::new();
     let bin = bin(&world);
     symlink(FAKE_CLAUDE, format!("{bin}/claude")).unwrap();

@@ -68,7 +68,7 @@ fn await_only(world: &World, pid: i32) {
 }
 
 #[test]
-fn killing_acpipe_by_its_name_leaves_nothing() {
+fn killall_acpipe_leaves_no_process() {
     let mut s = busy();
     let alive = s.world.alive().into_iter();
     // As `pkill -9 acpipe` does; `killall` and `pidof` match whole names only.
@@ -101,7 +101,7 @@ fn a_stopped_supervisor_ends_its_agent_when_acpipe_is_killed() {
 }
 
 #[test]
-fn next_start_ends_what_killed_acpipe_and_supervisors_left() {
+fn next_start_ends_processes_of_killed_acpipe_and_supervisors() {
     let mut s = busy();
     kill_all_of_acpipe(&mut s);
     let left = s.world.alive();
@@ -155,7 +155,7 @@ fn processes_are_listed_and_ended_on_demand() {
 }
 
 #[test]
-fn starts_at_the_same_time_end_only_what_was_left() {
+fn concurrent_starts_end_only_leftover_processes() {
     let mut s = busy();
     kill_all_of_acpipe(&mut s);
     let script = s
@@ -205,7 +205,7 @@ fn process_with_the_id_of_a_dead_acpipe_is_left_alone() {
 }
 
 #[test]
-fn launch_record_is_there_while_acpipe_lives_and_gone_afterwards() {
+fn launch_record_exists_while_acpipe_runs() {
     let mut s = Server::start(&[]);
     s.initialize();
     assert_eq!(records(&s.world).len(), 1);
@@ -215,7 +215,7 @@ fn launch_record_is_there_while_acpipe_lives_and_gone_afterwards() {
 }
 
 #[test]
-fn too_few_files_are_an_error_and_no_panic() {
+fn too_few_file_descriptors_are_an_error() {
     let run = Run::new(&[]);
     for limit in 3..40 {
         for verb in [

@@ -118,7 +118,7 @@ fn decisions_of_all_sessions_are_listed_in_their_order() {
 }
 
 #[test]
-fn a_session_that_another_process_has_is_read_too() {
+fn decisions_of_a_locked_session_are_listed() {
     let world = World::new();
     let [wait, stop] = until_cancelled();
     let steps = [question("t", "ls"), say("begun"), wait, stop];
@@ -131,7 +131,7 @@ fn a_session_that_another_process_has_is_read_too() {
 }
 
 #[test]
-fn a_decision_that_cannot_be_read_is_told() {
+fn unreadable_decision_is_reported() {
     let world = World::new();
     let steps = [question("t", "ls"), end("end_turn")];
     run(&world, "a", "approve", &steps).go().expect(0);
@@ -146,7 +146,7 @@ fn a_decision_that_cannot_be_read_is_told() {
 }
 
 #[test]
-fn other_readers_of_a_log_pass_over_decisions() {
+fn log_readers_skip_decision_records() {
     let world = World::new();
     let steps = [question("t", "ls"), say("done"), end("end_turn")];
     run(&world, "a", "approve", &steps).go().expect(0);

@@ -50,7 +50,7 @@ fn no_body_is_logged_above_debug() {
 }
 
 #[test]
-fn a_file_takes_the_log_of_run_and_serve() {
+fn log_file_collects_run_and_serve() {
     let world = World::new();
     let file = world.dir.join("acpipe.log");
     let name = file.to_str().unwrap();
@@ -139,7 +139,7 @@ fn no_log_shows_a_secret() {
 }
 
 #[test]
-fn the_cli_is_logged_in_the_same_way() {
+fn claude_frames_are_logged_like_acp_frames() {
     let steps =
         json!([{"stderr": format!("the-stderr-body {SECRET}")}, {"say": "the-answer-body"}]);
     for (level, shown) in [("info", false), ("debug", true)] {
@@ -194,7 +194,7 @@ fn levels_are_chosen_by_flag_and_variable() {
 }
 
 #[test]
-fn a_file_that_cannot_be_opened_is_a_mistake_of_the_user() {
+fn unusable_log_file_is_a_usage_error() {
     let outcome = Run::new(&["run", "--log-file", "/no/such/dir/log", "x"])
         .go()
         .expect(2);

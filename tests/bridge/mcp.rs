@@ -24,7 +24,7 @@ fn given(log: &[Value], method: &str) -> Vec<Value> {
 }
 
 #[test]
-fn what_an_agent_does_not_reach_is_an_error_and_nothing_is_sent() {
+fn unsupported_mcp_transport_is_an_error_before_sending() {
     let mut s = Server::initialized(&[]);
     s.connect(&json!({"initialize": reaches(&json!({"sse": true}))}));
     let http = json!([{"name": "docs", "type": "http", "url": format!("http://h/?k={SECRET}")}]);
@@ -44,7 +44,7 @@ fn what_an_agent_does_not_reach_is_an_error_and_nothing_is_sent() {
 }
 
 #[test]
-fn a_session_that_was_wished_for_before_the_agent_was_ready_fails_as_well() {
+fn unsupported_mcp_transport_fails_a_queued_session_call() {
     let mut s = Server::initialized(&[]);
     let script = s.world.script(&json!({"initialize": reaches(&json!({}))}));
     let connect = s.send(
@@ -61,7 +61,7 @@ fn a_session_that_was_wished_for_before_the_agent_was_ready_fails_as_well() {
 }
 
 #[test]
-fn a_wrong_server_is_named_by_its_field() {
+fn invalid_mcp_server_is_named_by_its_field() {
     let mut s = Server::ready(&json!({}));
     let right = json!({"name": "a", "command": "c"});
     for (wrong, why) in [
@@ -95,7 +95,7 @@ fn a_wrong_server_is_named_by_its_field() {
 }
 
 #[test]
-fn variables_are_those_of_the_agents_environment() {
+fn mcp_variables_use_the_agents_environment() {
     let world = World::new();
     let args = ["--log-level", "trace"];
     let own = [("OF_ACPIPE", "inherited-value"), ("OVERRIDDEN", "not-this")];
@@ -157,7 +157,7 @@ fn config(world: &World) -> String {
 }
 
 #[test]
-fn every_session_gets_the_servers_of_the_file_but_for_names_of_its_own() {
+fn mcp_file_servers_yield_to_those_of_the_session() {
     let world = World::new();
     let file = config(&world);
     let args = ["--mcp-config", &file, "--log-level", "trace"];
@@ -189,7 +189,7 @@ fn every_session_gets_the_servers_of_the_file_but_for_names_of_its_own() {
 }
 
 #[test]
-fn run_takes_a_file_and_says_what_is_wrong_with_it() {
+fn run_reports_errors_of_its_mcp_file() {
     let world = World::new();
     let file = config(&world);
     let script = world

@@ -36,7 +36,7 @@ fn opened(log: &[Value]) -> (&str, &str) {
 }
 
 #[test]
-fn a_name_means_another_session_in_each_directory() {
+fn run_finds_a_session_by_name_in_its_directory() {
     let home = Home::answering();
     let [a, b] = ["a", "b"].map(|name| directory(&home.world, name));
     let run = |dir: &str, text: &str| {
@@ -116,7 +116,7 @@ fn a_run_without_a_name_is_continued_in_its_own_directory() {
 }
 
 #[test]
-fn the_default_session_is_another_one_in_each_directory() {
+fn default_session_differs_by_directory() {
     let world = World::new();
     let [a, b] = ["a", "b"].map(|name| directory(&world, name));
     let script = world.script(&resuming());
@@ -183,7 +183,7 @@ fn the_default_session_is_another_one_in_each_directory() {
 }
 
 #[test]
-fn the_default_session_of_memory_is_another_one_in_each_directory() {
+fn default_session_in_memory_differs_by_directory() {
     let world = World::new();
     let [a, b] = ["a", "b"].map(|name| directory(&world, name));
     let link = world.dir.join("link");
@@ -204,7 +204,7 @@ fn the_default_session_of_memory_is_another_one_in_each_directory() {
 }
 
 #[test]
-fn a_setting_that_waits_is_for_the_session_that_was_the_default_one_then() {
+fn queued_setting_applies_to_the_default_session_of_its_call() {
     let world = World::new();
     let [a, b] = ["a", "b"].map(|name| directory(&world, name));
     let new = |id: &str| {
@@ -241,7 +241,7 @@ fn a_setting_that_waits_is_for_the_session_that_was_the_default_one_then() {
 }
 
 #[test]
-fn a_session_goes_on_with_its_own_agent_where_none_is_named() {
+fn session_continues_with_its_own_agent_by_default() {
     let home = Home::answering();
     home.run(&["--session", "mine", "one"]).go().expect(0);
     let follow_ups: [&[&str]; 2] = [
@@ -273,7 +273,7 @@ fn a_session_goes_on_with_its_own_agent_where_none_is_named() {
 }
 
 #[test]
-fn an_agent_of_which_the_words_are_not_known_must_be_named() {
+fn session_without_a_stored_command_needs_an_agent_argument() {
     let home = Home::answering();
     // As earlier versions stored it: "agent acp" in one string.
     home.store("old", "2020-01-01T10:00:00.000Z");
@@ -294,7 +294,7 @@ fn an_agent_of_which_the_words_are_not_known_must_be_named() {
 }
 
 #[test]
-fn the_demo_agent_goes_on_with_its_own_session_and_no_other() {
+fn demo_agent_continues_only_its_own_sessions() {
     let home = Home::answering();
     home.acpipe(&["run", "hello"]).go().expect(0);
     let own = home.acpipe(&["run", "-q", "-c", "hello"]).go().expect(0);
@@ -352,7 +352,7 @@ fn run_with(home: &Home, program: &str, script: &str, text: &str) -> (Value, Vec
 }
 
 #[test]
-fn an_agent_keeps_its_memory_whatever_its_arguments_and_who_comes_between() {
+fn agent_keeps_its_session_across_arguments_and_other_agents() {
     let home = Home::answering();
     let [one, two] = [(); 2].map(|()| home.world.script(&resuming()));
     // Another program, identified by its name.
@@ -392,7 +392,7 @@ fn an_agent_keeps_its_memory_whatever_its_arguments_and_who_comes_between() {
 }
 
 #[test]
-fn only_a_refusal_drops_an_id() {
+fn refused_resume_starts_a_session_without_memory() {
     let home = Home::answering();
     let good = home.world.script(&resuming());
     let mut script = resuming();

@@ -133,7 +133,7 @@ fn a_wrong_value_names_its_field() {
 }
 
 #[test]
-fn meta_and_content_that_is_passed_on_can_have_any_field() {
+fn meta_and_forwarded_content_accept_any_field() {
     let mut s = Server::ready(&json!({"session/prompt": [[say("x"), end("end_turn")]]}));
     let message = json!({"id": "m", "role": "user", "x": 1, "metadata": {"y": 2},
         "parts": [{"type": "text", "text": "go", "providerMetadata": {"z": 3}}]});

@@ -42,22 +42,22 @@ fn a_turn_goes_on(args: &[&str], with_agent: bool) {
 }
 
 #[test]
-fn a_silent_turn_is_not_given_up_for_a_pause() {
+fn system_pause_does_not_end_a_silent_turn() {
     a_turn_goes_on(&["--timeout", "prompt=1s"], false);
 }
 
 #[test]
-fn a_turn_with_a_total_limit_is_not_given_up_for_a_pause() {
+fn system_pause_does_not_count_towards_the_turn_timeout() {
     a_turn_goes_on(&["--timeout", "turn=1500ms"], false);
 }
 
 #[test]
-fn a_turn_is_not_given_up_where_the_agent_was_stopped_too() {
+fn system_pause_of_acpipe_and_agent_does_not_end_the_turn() {
     a_turn_goes_on(&["--timeout", "prompt=1s", "--timeout", "turn=2s"], true);
 }
 
 #[test]
-fn a_start_is_not_given_up_for_a_pause() {
+fn system_pause_does_not_fail_a_start() {
     let initialized = json!({"reply": {"protocolVersion": 1}});
     let script = json!({"initialize": [[{"sleep": 300}, initialized]]});
     let mut server = Server::launch(
@@ -78,7 +78,7 @@ fn a_start_is_not_given_up_for_a_pause() {
 }
 
 #[test]
-fn a_limit_holds_after_a_pause() {
+fn timeout_applies_after_a_system_pause() {
     let steps = [
         say("a"),
         json!({"wait": "session/cancel"}),

@@ -79,7 +79,7 @@ fn sessions_have_processes_of_their_own_that_are_opened_after_their_handshake() 
 }
 
 #[test]
-fn questions_of_two_processes_are_told_apart() {
+fn requests_of_two_processes_keep_their_answers() {
     let question = ask(&json!({"toolCallId": "t"}), &[("{session}", "allow_once")]);
     let run = json!([question, {"echoAnswer": true}, end("end_turn")]);
     let mut s = connected(&json!({"session/prompt": [run]}));
@@ -119,7 +119,7 @@ fn a_crash_concerns_its_session_alone() {
 }
 
 #[test]
-fn all_may_end_and_the_agent_goes_on() {
+fn per_session_agent_survives_the_exit_of_all_processes() {
     let mut s = connected(&json!({}));
     s.ensure("a");
     s.ensure("b");
@@ -147,7 +147,7 @@ fn all_may_end_and_the_agent_goes_on() {
 }
 
 #[test]
-fn a_process_that_does_not_get_ready_fails_its_session_alone() {
+fn unready_process_fails_only_its_session() {
     let mut s = Server::initialized(&[]);
     let mark = s.world.dir.join("mark");
     let ready = json!({"once": {"mark": mark, "steps": [{"reply": {"protocolVersion": 1}}, {"hang": true}]}});
@@ -177,7 +177,7 @@ fn a_process_that_does_not_get_ready_fails_its_session_alone() {
 }
 
 #[test]
-fn a_turn_that_does_not_end_costs_its_own_process() {
+fn stuck_turn_restarts_only_its_process() {
     let hangs = json!([say("x"), {"wait": "never"}]);
     let mut s = connected(&json!({"session/prompt": [hangs]}));
     s.ensure("a");

@@ -137,17 +137,17 @@ fn check_table(deny: bool) {
 }
 
 #[test]
-fn approving_chooses_by_kind() {
+fn approve_selects_the_option_by_its_kind() {
     check_table(false);
 }
 
 #[test]
-fn denying_never_allows() {
+fn deny_never_selects_an_allow_option() {
     check_table(true);
 }
 
 #[test]
-fn odd_options_are_not_chosen() {
+fn invalid_permission_options_are_not_chosen() {
     let options = [
         json!([{"name": "no id", "kind": "allow_once"}, 5, null, {"optionId": 7, "kind": "allow_once"}, {"optionId": "ok", "kind": "allow_always"}]),
         json!([{"optionId": "x"}, {"optionId": "y", "kind": null}, {"optionId": "z", "kind": ["allow_once"]}]),
@@ -182,7 +182,7 @@ fn odd_options_are_not_chosen() {
 }
 
 #[test]
-fn ids_of_questions_are_given_back_exactly() {
+fn permission_request_ids_are_returned_verbatim() {
     let ids = [
         json!(0),
         json!(-7),
@@ -224,7 +224,7 @@ fn a_question_with_the_id_null_is_answered() {
 }
 
 #[test]
-fn a_question_with_nothing_but_an_id_of_a_call() {
+fn permission_request_with_only_a_call_id_is_answered() {
     let mut s = Server::ready(&json!({"session/prompt": [[
         say("x"),
         ask(&json!({"toolCallId": "only"}), &[("y", "allow_once")]),
@@ -244,7 +244,7 @@ fn a_question_with_nothing_but_an_id_of_a_call() {
 }
 
 #[test]
-fn a_question_repeats_the_call_without_losing_what_is_known() {
+fn permission_request_keeps_known_facts_of_its_call() {
     let known = json!({"title": "Edit a.rs", "kind": "edit", "rawInput": {"path": "/a.rs"}, "status": "in_progress",
         "content": [{"type": "diff", "path": "/a.rs", "newText": "x"}], "locations": [{"path": "/a.rs"}]});
     let mut s = Server::ready(&json!({"session/prompt": [[
@@ -261,7 +261,7 @@ fn a_question_repeats_the_call_without_losing_what_is_known() {
 }
 
 #[test]
-fn two_questions_about_one_call() {
+fn two_permission_requests_for_one_call_are_both_answered() {
     let mut s = Server::ready(&json!({"session/prompt": [[
         ask(&tool(), &[("y1", "allow_once")]),
         tool_change("t", &json!({"status": "in_progress", "content": []})),
@@ -280,7 +280,7 @@ fn two_questions_about_one_call() {
 }
 
 #[test]
-fn several_questions_at_once() {
+fn simultaneous_permission_requests_are_all_answered() {
     let frame = |n: u32| {
         json!({"frame": {"jsonrpc": "2.0", "id": format!("q{n}"), "method": "session/request_permission", "params": {
         "sessionId": "{session}", "toolCall": {"toolCallId": format!("t{n}"), "kind": "edit"},
@@ -327,7 +327,7 @@ fn a_question_after_a_cancel_is_answered_cancelled() {
 }
 
 #[test]
-fn questions_that_cannot_be_understood_are_refused() {
+fn unreadable_permission_requests_are_refused() {
     let bad = [
         json!({"sessionId": "{session}"}),
         json!({"toolCall": {"title": "no id"}, "options": []}),
@@ -350,7 +350,7 @@ fn questions_that_cannot_be_understood_are_refused() {
 }
 
 #[test]
-fn a_question_of_an_unknown_session_is_refused_and_shown_to_nobody() {
+fn permission_request_of_an_unknown_session_is_refused_unseen() {
     let params = json!({"sessionId": "nobody", "toolCall": tool(), "options": [{"optionId": "y", "name": "Y", "kind": "allow_once"}]});
     let mut s = Server::ready(
         &json!({"session/prompt": [[question(&Value::Null, &params), end("end_turn")]]}),

@@ -63,7 +63,7 @@ fn rules_of_a_configuration_decide() {
 }
 
 #[test]
-fn the_command_line_goes_before_the_mode_and_not_before_rules() {
+fn command_line_overrides_the_mode_but_not_the_rules() {
     let run = Run::new(&["run", "--permissions", "approve"]).script(&asking(LINES));
     let file = run.world.file("rules.toml", RULES);
     let outcome = run.env("ACPIPE_CONFIG", &file).arg("go").go().expect(0);
@@ -117,7 +117,7 @@ fn a_wrong_configuration_starts_nothing() {
 }
 
 #[test]
-fn lists_of_tools_hold_for_acp_agents() {
+fn tool_lists_apply_to_acp_agents() {
     let run = Run::new(&[
         "run",
         "--permissions",

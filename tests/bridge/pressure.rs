@@ -206,24 +206,24 @@ fn a_stopped_reader(bytes: u64, cancelled: bool, args: &[&str]) {
 }
 
 #[test]
-fn a_stopped_reader_costs_no_memory_and_no_words() {
+fn stopped_reader_costs_bounded_memory_and_loses_no_text() {
     a_stopped_reader(64 * MIB, false, &[]);
 }
 
 #[test]
-fn nor_does_it_where_nothing_is_stored() {
+fn stopped_reader_costs_bounded_memory_without_a_store() {
     a_stopped_reader(64 * MIB, false, &["--persist", "never"]);
 }
 
 #[test]
 #[ignore = "by hand: it takes a gigabyte of disk"]
-fn a_gigabyte_at_a_stopped_reader() {
+fn gigabyte_waits_for_a_stopped_reader() {
     a_stopped_reader(1024 * MIB, true, &[]);
 }
 
 #[test]
 #[ignore = "by hand"]
-fn a_gigabyte_at_a_stopped_reader_where_nothing_is_stored() {
+fn gigabyte_waits_for_a_stopped_reader_without_a_store() {
     a_stopped_reader(1024 * MIB, true, &["--persist", "never"]);
 }
 
@@ -281,12 +281,12 @@ fn a_frame_of_the_agent(what: &str, update: &str, args: &[&str]) {
 }
 
 #[test]
-fn huge_words_pass_in_three_times_their_size() {
+fn huge_text_passes_within_three_times_its_size() {
     a_frame_of_the_agent("a message", WORDS, &[]);
 }
 
 #[test]
-fn so_they_do_where_nothing_is_stored() {
+fn huge_text_passes_within_three_times_its_size_without_a_store() {
     a_frame_of_the_agent("a message, not stored,", WORDS, &["--persist", "never"]);
 }
 
@@ -314,7 +314,7 @@ fn a_huge_prompt_passes_in_three_times_its_size() {
 
 /// A message over the limit affects only its own call.
 #[test]
-fn what_is_over_the_cap_fails_alone() {
+fn oversized_message_fails_alone() {
     let script = json!({"session/prompt": [
         [say("a"), huge_update(3 * MIB, WORDS), say("z"), end("end_turn")],
         [{"default": true}],
@@ -344,7 +344,7 @@ fn what_is_over_the_cap_fails_alone() {
 
 /// Reading calls are refused while too many answers are unread; calls with an effect are still handled.
 #[test]
-fn answers_do_not_pile_up() {
+fn unread_answers_stay_bounded() {
     let words = "x".repeat(8000);
     let script = json!({"session/prompt": [
         [{"repeat": {"times": 200, "steps": [say(&words)]}}, end("end_turn")],

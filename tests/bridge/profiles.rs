@@ -72,7 +72,7 @@ fn check(major: u32, turn: &Turn) {
 }
 
 #[test]
-fn every_major_gets_what_it_knows() {
+fn each_chunk_profile_gets_its_own_chunk_types() {
     for major in [7, 6, 5] {
         let name = major.to_string();
         let action = json!({"protocolVersion": 1, "chunkProfile": major});
@@ -90,7 +90,7 @@ fn every_major_gets_what_it_knows() {
 }
 
 #[test]
-fn there_is_no_other_profile() {
+fn unknown_chunk_profile_is_refused() {
     let mut s = Server::start(&[]);
     for major in [json!(4), json!(8), json!(0), json!("7")] {
         let error = s.call_error(
@@ -108,7 +108,7 @@ fn there_is_no_other_profile() {
 }
 
 #[test]
-fn runs_have_profiles_too() {
+fn run_accepts_a_chunk_profile() {
     let outcome = Run::new(&["run", "-o", "chunks", "--chunk-profile", "5", "go"])
         .script(&script())
         .go()
@@ -147,7 +147,7 @@ fn answer(option: &str) -> Value {
 }
 
 #[test]
-fn a_client_that_is_asked_gets_the_request_where_its_major_has_it() {
+fn approval_chunk_depends_on_the_chunk_profile() {
     for major in [7, 6, 5] {
         let mut s = asked_client(major);
         let prompt = s.send_prompt("default", "go");

@@ -55,7 +55,7 @@ fn prompts_come_from_options_files_and_stdin_in_order() {
 }
 
 #[test]
-fn a_prompt_that_cannot_be_read_says_what_to_do() {
+fn unreadable_prompt_error_suggests_a_fix() {
     let cases: [(&[&str], &str); 4] = [
         (
             &["-f", "/no/such/file"],

@@ -35,7 +35,7 @@ fn question(turn: &Turn) -> Value {
 }
 
 #[test]
-fn what_the_user_fills_in_is_the_answer() {
+fn completed_form_reaches_the_agent_under_every_policy() {
     let call = tool("t", &json!({"title": "Ask", "kind": "other"}));
     let steps = [call, elicit(&form()), end("end_turn")];
     // Under every policy.
@@ -90,7 +90,7 @@ fn what_the_user_fills_in_is_the_answer() {
 }
 
 #[test]
-fn what_is_no_answer_declines() {
+fn invalid_form_answer_declines() {
     let answers = [
         (
             json!({"action": "decline"}),
@@ -147,7 +147,7 @@ fn what_is_no_answer_declines() {
 }
 
 #[test]
-fn a_question_that_nobody_answers_is_declined() {
+fn unanswered_question_is_declined() {
     let steps = [
         elicit(&form()),
         json!({"echoAnswer": true}),
@@ -172,7 +172,7 @@ fn a_question_that_nobody_answers_is_declined() {
 }
 
 #[test]
-fn a_cancel_takes_the_question_away() {
+fn cancel_closes_an_open_question() {
     let steps = [
         elicit(&form()),
         json!({"wait": "session/cancel"}),
@@ -196,7 +196,7 @@ fn a_cancel_takes_the_question_away() {
 }
 
 #[test]
-fn an_address_is_shown_until_the_user_has_been_there() {
+fn url_question_is_completed_when_the_agent_reports_the_visit() {
     let url = json!({"mode": "url", "message": "Sign in", "url": "https://example.com/in", "elicitationId": "e1"});
     let visited = |id: &str| json!({"notify": {"method": "elicitation/complete", "params": {"elicitationId": id}}});
     let steps = [
@@ -225,7 +225,7 @@ fn an_address_is_shown_until_the_user_has_been_there() {
 }
 
 #[test]
-fn who_answers_no_questions_is_asked_none() {
+fn client_without_the_capability_gets_no_questions() {
     let steps = [
         elicit(&form()),
         json!({"echoAnswer": true}),
@@ -241,7 +241,7 @@ fn who_answers_no_questions_is_asked_none() {
 }
 
 #[test]
-fn a_question_that_cannot_be_read_is_refused() {
+fn unreadable_question_is_refused() {
     for (params, missing) in [
         (json!({"mode": "form", "message": "m"}), "requestedSchema"),
         (json!({"mode": "form", "requestedSchema": {}}), "message"),
@@ -269,7 +269,7 @@ fn a_question_that_cannot_be_read_is_refused() {
 }
 
 #[test]
-fn what_is_asked_outside_of_sessions_is_asked_all_the_same() {
+fn question_outside_of_sessions_reaches_the_client() {
     let url = json!({"mode": "url", "requestId": "{id}", "sessionId": null, "message": "Sign in", "url": "https://example.com", "elicitationId": "e"});
     let mut server = Server::start(&[]);
     server.call(
@@ -297,7 +297,7 @@ fn what_is_asked_outside_of_sessions_is_asked_all_the_same() {
 }
 
 #[test]
-fn an_agent_that_dies_takes_what_it_asked_outside_of_sessions_along() {
+fn question_outside_of_sessions_ends_with_its_agent() {
     let url = json!({"mode": "url", "requestId": "{id}", "message": "Sign in", "url": "https://example.com", "elicitationId": "e"});
     let mut server = Server::start(&[]);
     server.call(
@@ -342,7 +342,7 @@ fn selected(log: &[Value]) -> &Value {
 }
 
 #[test]
-fn a_plan_is_for_the_user_to_approve() {
+fn plan_approval_reaches_the_user() {
     for (answer, option, action) in [
         (json!({"action": "accept"}), "edit", "accept"),
         (
@@ -401,7 +401,7 @@ fn a_plan_is_for_the_user_to_approve() {
 }
 
 #[test]
-fn without_the_user_the_policy_decides_on_plans() {
+fn policy_decides_on_plans_that_the_user_is_not_asked() {
     for (capabilities, policy, option) in [
         (json!({}), "approve", "edit"),
         (json!({}), "deny", "stay"),

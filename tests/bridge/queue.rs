@@ -39,7 +39,7 @@ fn prompted(s: &Server) -> Vec<Value> {
 }
 
 #[test]
-fn prompts_have_their_turns_in_order_and_one_at_a_time() {
+fn queued_prompts_run_in_order_one_at_a_time() {
     let (mut s, first, waiting) = waiting(&first_waits(), &["a", "b", "c"]);
     assert_eq!(prompted(&s), ["first"]);
     assert!(cancel(&mut s, &json!({})));
@@ -55,7 +55,7 @@ fn prompts_have_their_turns_in_order_and_one_at_a_time() {
 }
 
 #[test]
-fn each_can_be_taken_out_and_no_other_notices() {
+fn queued_prompt_can_be_cancelled_alone() {
     let (mut s, first, ids) = waiting(&first_waits(), &["a", "b", "c"]);
     assert!(cancel(&mut s, &json!({"turnId": "b"})));
     s.await_queue("default", &["a", "c"]);
@@ -72,7 +72,7 @@ fn each_can_be_taken_out_and_no_other_notices() {
 }
 
 #[test]
-fn where_no_turn_runs_the_first_that_waits_is_taken_out() {
+fn cancel_without_a_turn_removes_the_first_queued_prompt() {
     let mut s = Server::initialized(&[]);
     s.connect(&json!({"session/new": [[{"wait": "session/list"}, {"default": true}]]}));
     let ensured = s.send("session/ensure", &json!({}));
@@ -94,7 +94,7 @@ fn where_no_turn_runs_the_first_that_waits_is_taken_out() {
 }
 
 #[test]
-fn too_many_are_refused() {
+fn prompts_over_the_queue_limit_are_refused() {
     let names: Vec<String> = (0..32).map(|n| format!("t{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let (mut s, first, waiting) = waiting(&first_waits(), &names);
@@ -131,7 +131,7 @@ fn large_prompts_are_refused_while_others_wait() {
 }
 
 #[test]
-fn a_turn_that_waits_or_runs_is_not_begun_again() {
+fn turn_id_in_use_is_not_run_twice() {
     let (mut s, first, ids) = waiting(&first_waits(), &["a"]);
     for (turn, when_busy) in [("first", "queue"), ("a", "queue"), ("a", "reject")] {
         let again =
@@ -154,7 +154,7 @@ fn a_turn_that_waits_or_runs_is_not_begun_again() {
 }
 
 #[test]
-fn a_crash_fails_the_turn_that_runs_and_the_others_have_theirs() {
+fn crash_fails_the_running_turn_and_keeps_the_queue() {
     let mut s = Server::initialized(&[]);
     let mark = s.world.dir.join("mark");
     let dies =
@@ -183,7 +183,7 @@ fn a_crash_fails_the_turn_that_runs_and_the_others_have_theirs() {
 }
 
 #[test]
-fn the_end_of_the_agent_is_told_to_all_that_wait() {
+fn disconnect_fails_every_queued_prompt() {
     let (mut s, first, ids) = waiting(&first_waits(), &["a", "b"]);
     s.call("agent/disconnect", &json!({}));
     assert_eq!(s.turn(&first).summary["stopReason"], "cancelled");
@@ -196,7 +196,7 @@ fn the_end_of_the_agent_is_told_to_all_that_wait() {
 }
 
 #[test]
-fn a_new_environment_is_for_those_that_came_after_it() {
+fn new_environment_applies_to_later_prompts() {
     let (mut s, first, ids) = waiting(&first_waits(), &["a"]);
     let update = s.send("agent/updateEnvironment", &json!({"set": {"TOKEN": "t"}}));
     let late = prompt(&mut s, "late");
@@ -218,7 +218,7 @@ fn a_new_environment_is_for_those_that_came_after_it() {
 }
 
 #[test]
-fn the_claude_cli_gets_one_prompt_at_a_time_too() {
+fn claude_gets_one_prompt_at_a_time() {
     let mut s = claude::ready(&json!({}));
     let first = s.send_steps("default", &json!([{"delta": "x"}, {"interrupted": true}]));
     s.await_chunk("default", |c| c["delta"] == "x");
@@ -251,7 +251,7 @@ fn the_claude_cli_gets_one_prompt_at_a_time_too() {
 }
 
 #[test]
-fn a_prompt_that_the_agent_does_not_take_makes_room_for_the_next() {
+fn refused_prompt_lets_the_next_run() {
     let (mut s, first, _) = waiting(&first_waits(), &[]);
     let image = json!({"message": {"parts": [{"type": "file", "mediaType": "image/png",
         "url": "data:image/png;base64,AAAA"}]}, "turnId": "image"});

@@ -196,7 +196,7 @@ fn has(program: &str) -> bool {
 }
 
 #[test]
-fn lines_that_write_are_allowed_by_no_example() {
+fn commands_that_write_are_allowed_by_no_example() {
     let world = World::new("corpus");
     let policies = policies();
     has("rg");
@@ -254,7 +254,7 @@ fn options(world: &World, help: &str) -> Vec<String> {
 /// Combines every option of git and the other programs with values that would write or run something. The
 /// lines that the policy allows are run, and change nothing.
 #[test]
-fn allowed_lines_with_any_option_change_nothing() {
+fn allowed_commands_change_nothing_with_any_option() {
     let world = World::new("options");
     let (_, policy) = policies().swap_remove(2);
     let git = [

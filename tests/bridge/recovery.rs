@@ -82,7 +82,7 @@ fn kinds(recovery: &Value) -> Vec<String> {
 }
 
 #[test]
-fn the_ladder_is_climbed_down_as_the_agent_allows() {
+fn restore_tries_the_strategies_the_agent_offers() {
     use Does::{Empty, Holds, Lacks, Late, Refuses, Repeats, Replaces};
     // (reaction to resume, reaction to load, strategy of the call, strategy of the receipt, memory, failed
     // strategies)
@@ -234,7 +234,7 @@ fn only_a_refusal_of_a_resume_leads_to_a_load() {
 }
 
 #[test]
-fn a_way_that_is_asked_for_and_fails_is_an_error() {
+fn requested_strategy_that_fails_is_an_error() {
     let mut s = restarted(Does::Refuses, Does::Lacks, None);
     let error = s.call_error("session/ensure", &json!({"strategy": "resume"}));
     assert_eq!(error["data"]["kind"], "session");
@@ -260,7 +260,7 @@ fn a_way_that_is_asked_for_and_fails_is_an_error() {
 }
 
 #[test]
-fn what_the_agent_still_lists_is_not_replaced() {
+fn session_in_the_agents_list_is_not_replaced() {
     let listed = json!([{"sessionId": "fake-1", "cwd": "/"}]);
     let mut s = restarted(Does::Refuses, Does::Refuses, Some(listed));
     let error = s.call_error("session/ensure", &json!({}));
@@ -283,7 +283,7 @@ fn what_the_agent_still_lists_is_not_replaced() {
 }
 
 #[test]
-fn a_prompt_brings_back_agent_and_session_after_a_crash() {
+fn prompt_after_a_crash_restores_agent_and_session() {
     let world = Server::initialized(&[]);
     let mark = world.world.dir.join("crashed");
     let mut s = world;
@@ -304,7 +304,7 @@ fn a_prompt_brings_back_agent_and_session_after_a_crash() {
 }
 
 #[test]
-fn an_agent_that_crashes_again_and_again_is_left_alone() {
+fn agent_that_keeps_crashing_is_not_restarted() {
     let mut s = Server::ready(&json!({"session/prompt": [[{"exit": 9}]]}));
     for _ in 0..4 {
         assert_eq!(s.prompt("go").summary["errors"][0]["kind"], "agentExited");
@@ -329,7 +329,7 @@ fn an_agent_that_crashes_again_and_again_is_left_alone() {
 }
 
 #[test]
-fn a_prompt_that_waits_can_be_cancelled() {
+fn prompt_queued_behind_an_opening_can_be_cancelled() {
     let mut s = Server::initialized(&[]);
     s.connect(&json!({"session/new": [[{"wait": "session/cancel"}, {"default": true}]]}));
     let opened = s.send("session/ensure", &json!({}));
@@ -343,7 +343,7 @@ fn a_prompt_that_waits_can_be_cancelled() {
 }
 
 #[test]
-fn a_prompt_that_brings_its_session_back_tells_the_state() {
+fn prompt_that_restores_its_session_reports_the_state() {
     let mut s = Server::initialized(&[]);
     let mark = s.world.dir.join("crashed");
     let new = |mode: &str| json!({"reply": {"sessionId": "x", "modes": {"currentModeId": mode, "availableModes": []}}});

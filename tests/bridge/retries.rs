@@ -35,7 +35,7 @@ fn prompts(s: &Server) -> usize {
 }
 
 #[test]
-fn a_transient_error_is_given_time_to_pass() {
+fn transient_error_is_retried_after_a_pause() {
     let good = vec![say("hello"), end("end_turn")];
     let mut s = Server::ready(&json!({"session/prompt": [overloaded(), good]}));
     let turn = send(&mut s, &json!({"retry": true}));
@@ -58,7 +58,7 @@ fn a_transient_error_is_given_time_to_pass() {
 }
 
 #[test]
-fn an_error_that_does_not_pass_is_told_in_words_for_users() {
+fn lasting_transient_error_has_a_message_for_users() {
     let mut s = Server::ready(&json!({"session/prompt": [overloaded()]}));
     let turn = send(&mut s, &json!({"retry": true}));
     let summary = &turn.summary;
@@ -80,7 +80,7 @@ fn an_error_that_does_not_pass_is_told_in_words_for_users() {
 }
 
 #[test]
-fn what_is_not_to_be_tried_again_is_not() {
+fn turn_is_not_retried_without_consent_or_a_transient_error() {
     let used = tool("t", &json!({"title": "x", "status": "in_progress"}));
     let error = fails("Overloaded");
     let half = say("The capital of France is");
@@ -123,7 +123,7 @@ fn what_is_not_to_be_tried_again_is_not() {
 }
 
 #[test]
-fn only_an_error_of_the_agents_service_is_tried_again() {
+fn only_service_errors_are_retried() {
     let broken = r#"{"jsonrpc":"2.0","id":{id},"result":{"note":"overloaded""#;
     let sign_in = json!({"error": {"code": -32000, "message": "overloaded"}});
     // (steps of the agent, kind of the error, number of prompts)
@@ -155,7 +155,7 @@ fn only_an_error_of_the_agents_service_is_tried_again() {
 }
 
 #[test]
-fn a_turn_that_did_something_is_tried_again_when_told_to() {
+fn turn_with_output_is_retried_on_request() {
     let used = tool("t", &json!({"title": "x", "status": "in_progress"}));
     let first = vec![think("hm"), say("Let me look."), used, fails("rate_limit")];
     let good = vec![say("Done."), end("end_turn")];
@@ -169,7 +169,7 @@ fn a_turn_that_did_something_is_tried_again_when_told_to() {
 }
 
 #[test]
-fn an_agent_that_prints_its_error_must_end_as_failed() {
+fn printed_error_of_a_failed_turn_is_retried() {
     let bad = vec![say("Overloaded"), end("error")];
     let good = vec![say("fine"), end("end_turn")];
     let mut s = Server::ready(&json!({"session/prompt": [bad, good, bad]}));
@@ -184,7 +184,7 @@ fn an_agent_that_prints_its_error_must_end_as_failed() {
 }
 
 #[test]
-fn a_cancel_ends_the_wait_at_once() {
+fn cancel_ends_a_retry_pause_at_once() {
     let mut s = Server::ready(
         &json!({"session/prompt": [[fails("Overloaded")], [say("back"), end("end_turn")]]}),
     );
@@ -203,7 +203,7 @@ fn a_cancel_ends_the_wait_at_once() {
 }
 
 #[test]
-fn an_agent_that_ends_during_the_wait_ends_the_turn() {
+fn agent_exit_during_a_retry_pause_ends_the_turn() {
     let mut s = Server::ready(&json!({
         "session/prompt": [[fails("Overloaded")]],
         "session/new": [[{"default": true}], [{"exit": 3}]],
@@ -217,7 +217,7 @@ fn an_agent_that_ends_during_the_wait_ends_the_turn() {
 }
 
 #[test]
-fn run_tries_again_unless_told_not_to() {
+fn run_retries_unless_disabled() {
     let script = json!({"session/prompt": [overloaded(), [say("hello"), end("end_turn")]]});
     let run = |args: &[&str]| Run::new(&[&["run"], args, &["go"]].concat()).script(&script);
     let outcome = run(&["-o", "json"]).go().expect(0);
@@ -283,7 +283,7 @@ fn hello() -> Value {
 }
 
 #[test]
-fn a_session_that_is_not_there_after_all_is_replaced_within_the_turn() {
+fn missing_session_is_replaced_within_the_turn() {
     let missing = json!([[{"reply": {"sessions": [{"sessionId": "a"}], "nextCursor": "2"}}],
         [{"reply": {"sessions": [{"sessionId": "b"}]}}]]);
     let refusal = json!([end("refusal")]);
@@ -336,7 +336,7 @@ fn a_session_that_is_not_there_after_all_is_replaced_within_the_turn() {
 }
 
 #[test]
-fn without_evidence_a_refusal_is_one() {
+fn refusal_without_evidence_ends_the_turn() {
     let listed = json!([[{"reply": {"sessions": [{"sessionId": "fake-1"}]}}]]);
     let silent = json!([[{"error": {"code": -32603, "message": "no list"}}]]);
     let absent = json!([[{"reply": {"sessions": []}}]]);
@@ -359,7 +359,7 @@ fn without_evidence_a_refusal_is_one() {
 }
 
 #[test]
-fn a_session_is_replaced_only_where_that_was_allowed() {
+fn missing_session_is_replaced_only_if_allowed() {
     // A requested strategy permits no other.
     let mut s = revived(&json!([gone(), hello()]), None, &json!({}));
     s.call("session/ensure", &json!({"strategy": "resume"}));
@@ -380,7 +380,7 @@ fn a_session_is_replaced_only_where_that_was_allowed() {
 }
 
 #[test]
-fn a_session_that_cannot_be_replaced_ends_the_turn() {
+fn failed_replacement_ends_the_turn() {
     let none = json!({"session/new": [[{"error": {"code": -32603, "message": "no more"}}]]});
     let mut s = revived(&json!([gone(), hello()]), None, &none);
     s.ensure("default");

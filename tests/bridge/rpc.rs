@@ -39,7 +39,7 @@ pub fn assert_error(answer: &Value, code: i32, kind: &str, about: &str) {
 }
 
 #[test]
-fn what_is_not_json_is_a_parse_error_with_the_id_null() {
+fn invalid_json_is_a_parse_error_with_id_null() {
     let mut s = Survivor::lines();
     for text in [
         "nonsense",
@@ -76,7 +76,7 @@ fn what_is_not_json_is_a_parse_error_with_the_id_null() {
 }
 
 #[test]
-fn what_is_no_request_is_invalid() {
+fn message_that_is_not_a_request_is_invalid() {
     let mut s = Survivor::lines();
     let without_id = [
         "{}",
@@ -113,7 +113,7 @@ fn what_is_no_request_is_invalid() {
 }
 
 #[test]
-fn answers_that_nobody_waits_for_are_ignored() {
+fn unexpected_responses_are_ignored() {
     let mut s = Survivor::lines();
     for text in [
         r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
@@ -144,7 +144,7 @@ fn unknown_methods_are_not_found() {
 }
 
 #[test]
-fn ids_of_all_forms_are_given_back_exactly() {
+fn request_ids_of_all_types_are_returned_verbatim() {
     let mut s = Survivor::lines();
     for id in [
         "0",
@@ -195,7 +195,7 @@ fn notifications_are_never_answered() {
 }
 
 #[test]
-fn what_a_notification_wants_is_done() {
+fn notification_is_performed_without_an_answer() {
     let mut s = Survivor::lines();
     s.0.notify("session/create", &json!({"sessionId": "quiet"}));
     let live = s.0.ensure("quiet");
@@ -204,7 +204,7 @@ fn what_a_notification_wants_is_done() {
 }
 
 #[test]
-fn the_document_is_discovered_before_anything_else() {
+fn rpc_discover_works_before_initialize() {
     let mut s = Server::start(&[]);
     let document = s.call("rpc.discover", &json!({}));
     let methods: Vec<&str> = document["methods"]

@@ -37,7 +37,7 @@ fn say_hostile() -> Vec<Value> {
 }
 
 #[test]
-fn text_of_an_agent_does_not_steer_the_terminal() {
+fn agent_text_does_not_control_the_terminal() {
     for format in ["text", "chunks", "sse", "json"] {
         let call = json!({"title": HOSTILE, "kind": "execute", "rawInput": {"command": HOSTILE}});
         let steps = [
@@ -56,7 +56,7 @@ fn text_of_an_agent_does_not_steer_the_terminal() {
 }
 
 #[test]
-fn text_of_an_agent_in_errors_and_notes_does_not_steer_the_terminal() {
+fn agent_text_in_errors_does_not_control_the_terminal() {
     let error =
         json!({"error": {"code": -32603, "message": HOSTILE, "data": {"details": HOSTILE}}});
     let notice = json!({"update": {"sessionUpdate": "notice", "severity": "info", "title": HOSTILE, "description": HOSTILE}});
@@ -87,7 +87,7 @@ fn text_of_an_agent_in_errors_and_notes_does_not_steer_the_terminal() {
 }
 
 #[test]
-fn stored_text_does_not_steer_the_terminal_and_stays_as_it_is_for_programs() {
+fn stored_text_does_not_control_the_terminal_and_is_raw_for_pipes() {
     let title = json!({"update": {"sessionUpdate": "session_info_update", "title": HOSTILE}});
     let call = json!({"toolCallId": "t", "title": HOSTILE, "kind": "execute", "rawInput": {"command": HOSTILE}});
     let steps = [say(HOSTILE), title, ask(&call, OPTIONS), end("end_turn")];

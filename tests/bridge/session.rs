@@ -6,7 +6,7 @@ use crate::harness::{calls, counted};
 use serde_json::{Value, json};
 
 #[test]
-fn ensure_gives_a_live_session() {
+fn ensure_returns_a_live_session() {
     let mut s = Server::initialized(&[]);
     s.connect(&json!({"session/new": [[{"reply": {
         "sessionId": "given",
@@ -71,7 +71,7 @@ fn ensure_twice_at_once_opens_one_session() {
 }
 
 #[test]
-fn a_session_that_could_not_be_opened_can_be_tried_again() {
+fn failed_opening_can_be_retried() {
     let mut s = Server::initialized(&[]);
     s.connect(&json!({"session/new": [
         [{"error": {"code": -32603, "message": "Internal error", "data": {"details": "no such folder"}}}],
@@ -136,7 +136,7 @@ fn many_sessions_share_one_agent() {
 }
 
 #[test]
-fn a_busy_session_refuses_and_goes_on() {
+fn busy_session_refuses_a_second_prompt_on_request() {
     let mut s = Server::ready(
         &json!({"session/prompt": [[say("working"), until_cancelled()[0], until_cancelled()[1]]]}),
     );
@@ -166,7 +166,7 @@ fn a_busy_session_refuses_and_goes_on() {
 }
 
 #[test]
-fn a_prompt_in_an_unknown_session() {
+fn prompt_in_an_unknown_session_is_refused() {
     let mut s = Server::ready(&json!({}));
     let error = s.call_error(
         "session/prompt",
@@ -189,7 +189,7 @@ fn a_prompt_in_an_unknown_session() {
 }
 
 #[test]
-fn chunks_can_be_switched_off_and_on() {
+fn chunk_subscription_can_be_changed() {
     let mut s = Server::ready(&json!({}));
     s.ensure("b");
     s.allow_gaps("default");
@@ -225,7 +225,7 @@ fn chunks_can_be_switched_off_and_on() {
 }
 
 #[test]
-fn a_client_may_want_no_chunks_from_the_start() {
+fn client_can_start_without_chunks() {
     let mut s = Server::start(&[]);
     s.call(
         "initialize",
@@ -240,7 +240,7 @@ fn a_client_may_want_no_chunks_from_the_start() {
 }
 
 #[test]
-fn updates_of_unknown_sessions_are_nobodys() {
+fn updates_of_unknown_sessions_do_not_reach_the_client() {
     let other = |session: Value| {
         json!({"notify": {"method": "session/update", "params": {"sessionId": session, "update": {
         "sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "WRONG"}}}}})
@@ -259,7 +259,7 @@ fn updates_of_unknown_sessions_are_nobodys() {
 }
 
 #[test]
-fn news_of_modes_commands_and_titles_are_told() {
+fn state_changes_are_notified() {
     let update = |u: Value| json!({"update": u});
     let mut s = Server::ready(&json!({
         "session/new": [[{"default": true}, update(json!({"sessionUpdate": "available_commands_update", "availableCommands": [{"name": "c"}]}))]],
@@ -295,7 +295,7 @@ fn news_of_modes_commands_and_titles_are_told() {
 }
 
 #[test]
-fn activity_is_told_when_it_changes() {
+fn activity_changes_are_notified() {
     let mut s = Server::ready(&json!({"session/prompt": [[
         say("x"),
         tool("a", &json!({"name": "bash", "title": "Run a", "status": "pending"})),
@@ -320,7 +320,7 @@ fn activity_is_told_when_it_changes() {
 }
 
 #[test]
-fn disconnect_and_connect_again() {
+fn agent_can_reconnect_after_a_disconnect() {
     let mut s = Server::ready(&json!({"session/prompt": [[say("one"), end("end_turn")]]}));
     assert_eq!(s.prompt("x").summary["text"], "one");
     let first = s.call("agent/status", &json!({}))["pid"].clone();
@@ -361,7 +361,7 @@ fn disconnect_in_a_turn_cancels_it() {
 }
 
 #[test]
-fn lines_that_could_not_be_used_are_counted() {
+fn unusable_lines_are_counted_in_the_status() {
     let mut s = Server::initialized(&["--max-line", "64K"]);
     let status = s.connect(&json!({"session/prompt": [[
         {"line": ""},
@@ -387,7 +387,7 @@ fn lines_that_could_not_be_used_are_counted() {
 
 /// Some agents send updates of a session before they answer the call that opens it.
 #[test]
-fn news_before_the_session_is_opened_is_not_lost() {
+fn state_before_the_opening_answer_is_kept() {
     let commands = json!([{"name": "init", "description": "d"}]);
     let mut s = Server::initialized(&[]);
     s.waive("session/state");
@@ -412,7 +412,7 @@ fn a_prompt_as_a_notification_is_a_turn_without_an_answer() {
 }
 
 #[test]
-fn two_sessions_by_the_same_id_of_the_agent() {
+fn agent_session_id_used_twice_is_refused() {
     let mut s = Server::initialized(&[]);
     s.connect(&json!({"session/new": [[{"reply": {"sessionId": "same"}}]]}));
     s.ensure("a");
@@ -424,7 +424,7 @@ fn two_sessions_by_the_same_id_of_the_agent() {
 }
 
 #[test]
-fn sessions_of_an_earlier_agent_are_forgotten() {
+fn updates_for_sessions_of_an_earlier_agent_are_ignored() {
     let other = json!({"notify": {"method": "session/update", "params": {"sessionId": "fake-2", "update": {
         "sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "WRONG"}}}}});
     let mut s = Server::ready(&json!({}));
@@ -439,7 +439,7 @@ fn sessions_of_an_earlier_agent_are_forgotten() {
 }
 
 #[test]
-fn a_connect_while_the_last_agent_stops_waits_for_it() {
+fn connect_waits_for_the_stopping_agent() {
     let mut s = Server::initialized(&[]);
     let command = |script: &Value| {
         let agent = env!("CARGO_BIN_EXE_fake-agent");

@@ -98,7 +98,7 @@ fn stop(running: Running) {
 const OLD: &str = "2020-01-01T10:00:00.000Z";
 
 #[test]
-fn a_named_session_is_made_and_gone_on_with() {
+fn named_session_is_created_and_continued() {
     let home = Home::answering();
     let first = home.run(&["--session", "mine", "one"]).go().expect(0);
     assert_eq!(first.stderr, "");
@@ -114,7 +114,7 @@ fn a_named_session_is_made_and_gone_on_with() {
 }
 
 #[test]
-fn options_of_the_command_line_hold_for_a_stored_session_too() {
+fn command_line_options_apply_to_a_stored_session() {
     let modes = json!({"modes": {"currentModeId": "default", "availableModes": [
         {"id": "default", "name": "Default"}, {"id": "plan", "name": "Plan"}]}});
     let home = Home::with(&json!({
@@ -160,7 +160,7 @@ fn continue_takes_the_newest_session_of_the_directory() {
 }
 
 #[test]
-fn a_run_that_nobody_named_can_be_continued() {
+fn unnamed_run_can_be_continued() {
     let home = Home::answering();
     let first = home.run(&["-o", "json", "one"]).go().expect(0).json();
     let second = home.run(&["-c", "-o", "json", "two"]).go().expect(0).json();
@@ -168,7 +168,7 @@ fn a_run_that_nobody_named_can_be_continued() {
 }
 
 #[test]
-fn a_run_that_did_not_begin_leaves_nothing() {
+fn failed_run_leaves_no_session() {
     let home = Home::answering();
     for args in [&["run", "go"][..], &["run", "--session", "a", "go"]] {
         let run = home.acpipe(args).agent(&["no-such-agent"]);
@@ -179,7 +179,7 @@ fn a_run_that_did_not_begin_leaves_nothing() {
 }
 
 #[test]
-fn lost_memory_is_told() {
+fn lost_memory_is_reported() {
     let home = Home::with(&json!({"session/prompt": [[say("answer"), end("end_turn")]]}));
     home.run(&["--session", "mine", "one"]).go().expect(0);
     let second = home.run(&["--session", "mine", "two"]).go().expect(0);
@@ -195,7 +195,7 @@ fn lost_memory_is_told() {
 }
 
 #[test]
-fn what_does_not_go_together_is_a_mistake() {
+fn conflicting_session_options_are_a_usage_error() {
     let home = Home::answering();
     let cases: &[&[&str]] = &[
         &["--session", "a", "--continue", "go"],
@@ -216,7 +216,7 @@ fn what_does_not_go_together_is_a_mistake() {
 }
 
 #[test]
-fn only_a_run_that_is_to_go_on_needs_the_store() {
+fn only_a_named_run_needs_a_usable_store() {
     let home = Home::answering();
     // The directory cannot be created, or no file can be created in it.
     let file = home.world.file("file", "");
@@ -270,7 +270,7 @@ fn sessions_are_listed_newest_first() {
 }
 
 #[test]
-fn runs_without_a_name_are_one_line_of_the_list() {
+fn unnamed_runs_share_one_line_of_the_list() {
     let home = Home::answering();
     for _ in 0..2 {
         home.run(&["go"]).go().expect(0);
@@ -292,7 +292,7 @@ fn runs_without_a_name_are_one_line_of_the_list() {
 }
 
 #[test]
-fn a_conversation_is_shown_while_it_goes_on() {
+fn running_conversation_can_be_shown() {
     let home = Home::new(&json!([[
         tool(
             "t",
@@ -374,7 +374,7 @@ fn a_session_is_exported_as_messages_chunks_and_log() {
 }
 
 #[test]
-fn a_reader_that_leaves_is_no_failure_of_export() {
+fn closed_stdout_does_not_fail_export() {
     let home = Home::answering();
     home.store("mine", OLD);
     let log = fs::read_to_string(home.log("mine")).unwrap();
@@ -418,7 +418,7 @@ fn sessions_are_deleted_but_for_those_in_use() {
 }
 
 #[test]
-fn gc_removes_what_is_old_and_what_crashes_left() {
+fn gc_removes_old_sessions_and_leftovers() {
     let home = Home::answering();
     home.run(&["--session", "new", "one"]).go().expect(0);
     home.store("old", OLD);

@@ -56,7 +56,7 @@ fn call(method: &str, params: Value) -> (String, Value) {
 }
 
 #[test]
-fn modes_and_models_are_set_by_name_where_agents_list_them() {
+fn mode_and_model_can_be_set_by_name() {
     let mut s = Server::ready(&json!({
         "session/new": [[{"reply": lists()}]],
         "session/set_mode": [[{"reply": {}}]],
@@ -81,7 +81,7 @@ fn modes_and_models_are_set_by_name_where_agents_list_them() {
 }
 
 #[test]
-fn options_go_before_lists_and_take_booleans() {
+fn config_options_take_precedence_over_lists_and_accept_booleans() {
     let mut s = Server::ready(&json!({
         "session/new": [[{"reply": with_options()}]],
         "session/set_config_option": [
@@ -122,7 +122,7 @@ fn options_go_before_lists_and_take_booleans() {
 }
 
 #[test]
-fn what_cannot_be_set_is_told_with_what_can() {
+fn unknown_setting_error_lists_the_choices() {
     let mut s = Server::ready(&json!({
         "session/new": [[{"reply": with_options()}], [{"default": true}]],
         "session/set_model": [[{"error": {"code": -32602, "message": "model is gone"}}]],
@@ -216,7 +216,7 @@ fn a_mode_can_be_set_while_a_turn_runs() {
 }
 
 #[test]
-fn an_agent_that_ends_answers_what_was_to_be_set() {
+fn agent_exit_fails_pending_settings() {
     let mut s = Server::ready(&json!({
         "session/new": [[{"reply": lists()}]],
         "session/set_mode": [[{"exit": 9}]],
@@ -274,7 +274,7 @@ fn set_again(s: Server) -> Vec<(String, Value)> {
 }
 
 #[test]
-fn what_was_set_is_restored_before_the_prompt() {
+fn settings_are_restored_before_the_prompt() {
     let mode = call(
         "set_config_option",
         json!({"configId": "m", "value": "plan"}),
@@ -317,7 +317,7 @@ fn what_was_set_is_restored_before_the_prompt() {
 }
 
 #[test]
-fn what_cannot_be_restored_is_told_and_nothing_else_fails() {
+fn setting_that_cannot_be_restored_is_reported_in_the_receipt() {
     let s = Server::initialized(&[]);
     let mark = s.world.dir.join("model");
     let resumed = json!([{"reply": {"configOptions": [options("build", "low")[1]]}}]);
@@ -361,7 +361,7 @@ fn what_cannot_be_restored_is_told_and_nothing_else_fails() {
 }
 
 #[test]
-fn what_the_agent_changed_itself_is_not_changed_back() {
+fn setting_changed_by_the_agent_is_kept() {
     let leaves = json!({"update": {"sessionUpdate": "config_option_update", "configOptions": options("build", "low")}});
     let mut s = restarted(
         Server::initialized(&[]),
@@ -377,7 +377,7 @@ fn what_the_agent_changed_itself_is_not_changed_back() {
 }
 
 #[test]
-fn a_session_that_rests_is_brought_back_to_be_set() {
+fn setting_restores_an_unloaded_session() {
     let resumed = json!([{"reply": {"configOptions": options("build", "high"), "models": lists()["models"]}}]);
     let s = Server::initialized(&[]);
     let mut s = restarted(s, &resumed, &json!([{"reply": {}}]), &[]);

@@ -18,7 +18,7 @@ fn until_cancelled_after(text: &str) -> Value {
 }
 
 #[test]
-fn signals_end_the_daemon_in_order() {
+fn signal_ends_serve_with_an_orderly_shutdown() {
     for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
         let mut s = Server::ready(&until_cancelled_after("x"));
         let id = s.send_prompt("default", "go");
@@ -33,7 +33,7 @@ fn signals_end_the_daemon_in_order() {
 }
 
 #[test]
-fn a_signal_ends_an_idle_daemon() {
+fn signal_ends_an_idle_serve() {
     let mut s = Server::start(&[]);
     s.initialize();
     crate::harness::signal(s.pid(), Signal::TERM);
@@ -41,7 +41,7 @@ fn a_signal_ends_an_idle_daemon() {
 }
 
 #[test]
-fn a_second_signal_is_not_patient() {
+fn second_signal_shortens_the_shutdown() {
     let mut s = Server::ready(&json!({"eof": [{"hang": true}], "start": [{"ignoreTerm": true}]}));
     s.prompt("x");
     let since = Instant::now();
@@ -105,7 +105,7 @@ fn await_log(run: &Running, method: &str) {
 }
 
 #[test]
-fn a_second_ctrl_c_kills() {
+fn second_ctrl_c_kills_the_agent() {
     let script = json!({"session/prompt": [[say("so far"), {"wait": "session/cancel"}, say("noticed"), {"hang": true}]], "eof": [{"hang": true}], "start": [{"ignoreTerm": true}]});
     let mut run = Run::new(&["run", "go"]).script(&script).start();
     run.await_stdout("so far");
@@ -130,7 +130,7 @@ fn head(run: &mut Running) -> String {
 }
 
 #[test]
-fn a_reader_that_leaves_ends_a_run_that_streams() {
+fn closed_stdout_ends_a_streaming_run() {
     let script = json!({"session/prompt": [[{"repeat": {"times": 1_000_000, "steps": [say("line {i}\n"), {"sleep": 1}]}}]]});
     for format in ["text", "chunks", "sse"] {
         let mut run = Run::new(&["run", "-o", format, "go"])
@@ -145,7 +145,7 @@ fn a_reader_that_leaves_ends_a_run_that_streams() {
 /// Node uses sockets as pipes to its children. A write to a socket that was closed with unread data fails
 /// with another error than a write to a closed pipe.
 #[test]
-fn a_socket_whose_reader_leaves_ends_a_run() {
+fn closed_socket_ends_a_run() {
     let slowly =
         |times: u32| json!({"repeat": {"times": times, "steps": [say("x"), {"sleep": 1}]}});
     // Either the failed write or the closed peer may be noticed first, so there are several runs.
@@ -182,7 +182,7 @@ fn a_socket_whose_reader_leaves_ends_a_run() {
 
 /// `acpipe run … | head -1` must not wait for an agent that is silent for long.
 #[test]
-fn a_reader_that_leaves_ends_a_run_that_is_silent() {
+fn closed_stdout_ends_a_silent_run() {
     let script = until_cancelled_after("one line\n");
     let mut run = Run::new(&["run", "go"]).script(&script).start();
     assert_eq!(head(&mut run), "one line\n");
@@ -193,7 +193,7 @@ fn a_reader_that_leaves_ends_a_run_that_is_silent() {
 
 /// stdin stays open: the closed stdout alone ends acpipe.
 #[test]
-fn a_reader_that_leaves_ends_the_daemon() {
+fn closed_stdout_ends_serve() {
     let forever = json!({"repeat": {"times": 1_000_000, "steps": [say("x"), {"sleep": 1}]}});
     let [wait, stop] = until_cancelled();
     for steps in [json!([forever]), json!([say("x"), wait, stop])] {
@@ -218,7 +218,7 @@ fn a_reader_that_leaves_ends_the_daemon() {
 }
 
 #[test]
-fn a_reader_that_leaves_ends_an_idle_daemon() {
+fn closed_stdout_ends_an_idle_serve() {
     let mut run = Run::new(&["serve"])
         .script(&json!({}))
         .stdin("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":1}}\n")
@@ -231,7 +231,7 @@ fn a_reader_that_leaves_ends_an_idle_daemon() {
 
 /// acpipe does not wait until the client has read everything.
 #[test]
-fn a_client_that_never_reads_keeps_nobody() {
+fn client_that_never_reads_does_not_block_the_exit() {
     let calls = [
         json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}),
         json!({"jsonrpc": "2.0", "id": 2, "method": "session/ensure"}),
@@ -260,7 +260,7 @@ fn a_client_that_never_reads_keeps_nobody() {
 }
 
 #[test]
-fn the_daemon_serves_both_framings_to_the_end() {
+fn serve_answers_both_framings_until_the_end() {
     for framing in [Framing::Lines, Framing::ContentLength] {
         let mut s = Server::framed(framing);
         s.initialize();

@@ -55,7 +55,7 @@ fn methods(log: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn a_session_is_not_opened_without_the_mode_and_model_it_is_to_have() {
+fn session_requires_its_requested_mode_and_model() {
     let ids = |error: &Value| -> Vec<Value> {
         let choices = error["data"]["choices"].as_array().unwrap().iter();
         choices.map(|choice| choice["id"].clone()).collect()
@@ -128,7 +128,7 @@ fn a_session_is_not_opened_without_the_mode_and_model_it_is_to_have() {
 }
 
 #[test]
-fn an_agent_without_modes_does_not_take_one() {
+fn agent_without_modes_refuses_a_mode() {
     let mut s = Server::ready(&json!({}));
     let error = s.call_error(
         "session/ensure",
@@ -139,7 +139,7 @@ fn an_agent_without_modes_does_not_take_one() {
 }
 
 #[test]
-fn a_prompt_that_waits_for_the_session_is_not_sent() {
+fn queued_prompt_fails_with_the_refused_mode() {
     let mut s = Server::initialized(&[]);
     s.connect(&script(&json!({})));
     let ensure = s.send("session/ensure", &json!({"options": {"mode": "agent"}}));
@@ -153,7 +153,7 @@ fn a_prompt_that_waits_for_the_session_is_not_sent() {
 }
 
 #[test]
-fn a_session_that_comes_back_is_held_to_what_is_given_now_and_reports_the_rest() {
+fn restored_session_requires_new_settings_and_reports_old_ones() {
     let mut s = Server::initialized(&[]);
     let mark = s.world.dir.join("mark");
     let refusal = json!({"error": {"code": -32603, "message": "no such thing today"}});
@@ -209,7 +209,7 @@ fn ensure_of_a_live_session_reports_what_was_changed_since_it_was_opened() {
 }
 
 #[test]
-fn a_run_ends_before_the_prompt_where_its_mode_or_model_is_not_to_be_had() {
+fn run_fails_before_the_prompt_without_its_mode_or_model() {
     for (args, offered) in [
         (["--mode", "agent"], "build, plan"),
         (["--model", "gpt-9"], "m1, m2, m3 (Three)"),
@@ -223,7 +223,7 @@ fn a_run_ends_before_the_prompt_where_its_mode_or_model_is_not_to_be_had() {
 }
 
 #[test]
-fn a_run_says_what_was_not_restored() {
+fn run_reports_settings_that_were_not_restored() {
     let world = World::new();
     let (state, mark) = (world.dir.join("state"), world.dir.join("mark"));
     let refusal = json!({"error": {"code": -32603, "message": "no such thing today"}});
@@ -247,7 +247,7 @@ fn a_run_says_what_was_not_restored() {
 }
 
 #[test]
-fn claude_that_does_not_start_in_the_mode_is_not_prompted() {
+fn claude_started_in_another_mode_is_not_prompted() {
     let other = json!({"frame": {"type": "control_response", "response": {"subtype": "success",
         "request_id": "{request}", "response": {"current_permission_mode": "default", "models": []}}}});
     let mut s = claude::server(&[], &json!({"control": {"initialize": [other]}}));
@@ -271,7 +271,7 @@ fn claude_that_does_not_start_in_the_mode_is_not_prompted() {
 }
 
 #[test]
-fn mode_and_model_are_the_same_wherever_they_are_shown() {
+fn mode_and_model_agree_in_every_view() {
     let mut s = Server::initialized(&[]);
     let set = json!({"reply": {}});
     let plan =

@@ -52,7 +52,7 @@ fn make_fifo(path: &std::path::Path) {
 }
 
 #[test]
-fn pipe_or_device_in_place_of_a_file_is_waited_for_by_nobody() {
+fn pipe_or_device_in_place_of_a_file_does_not_block() {
     let world = World::new();
     let path = world.script(&script());
     let args = ["--", FAKE_AGENT, &path];
@@ -90,7 +90,7 @@ fn pipe_or_device_in_place_of_a_file_is_waited_for_by_nobody() {
 }
 
 #[test]
-fn limit_of_file_sizes_ends_nothing() {
+fn file_size_limit_does_not_kill_acpipe() {
     let mut world = World::new();
     world.room = Some(0);
     // The demo agent writes no file if no log is set.
@@ -101,7 +101,7 @@ fn limit_of_file_sizes_ends_nothing() {
 }
 
 #[test]
-fn state_directory_that_is_removed_is_an_error_and_the_rest_is_served() {
+fn removed_state_directory_fails_only_storage_calls() {
     let mut s = Server::ready(&script());
     s.prompt("one");
     fs::remove_dir_all(s.world.dir.join("state")).unwrap();
@@ -128,7 +128,7 @@ fn state_directory_that_is_removed_is_an_error_and_the_rest_is_served() {
 }
 
 #[test]
-fn state_directory_that_cannot_be_made_is_an_error_of_each_session() {
+fn unusable_state_directory_fails_each_session() {
     let world = World::new();
     let file = world.file("file", "");
     let mut s = Server::launch(world, &["--state-dir", &file], Framing::Lines, &[]);
@@ -154,7 +154,7 @@ fn state_directory_that_cannot_be_made_is_an_error_of_each_session() {
 }
 
 #[test]
-fn more_sessions_than_files_may_be_open_are_served() {
+fn sessions_beyond_the_open_file_limit_are_served() {
     let world = World::new();
     let script = world.script(&script());
     let sessions = 150;

@@ -72,7 +72,7 @@ fn texts(s: &mut Server) -> Vec<String> {
 }
 
 #[test]
-fn a_session_outlasts_acpipe() {
+fn session_survives_a_restart_of_acpipe() {
     let script = resuming(&json!([[say("one"), end("end_turn")]]));
     let (mut s, args) = serve(World::new(), &script);
     let made = s.ensure("default");
@@ -108,7 +108,7 @@ fn a_session_outlasts_acpipe() {
 }
 
 #[test]
-fn a_prompt_alone_brings_a_stored_session_back() {
+fn prompt_restores_a_stored_session() {
     let script = resuming(&json!([[say("one"), end("end_turn")]]));
     let (mut s, args) = serve(World::new(), &script);
     s.ensure("default");
@@ -120,7 +120,7 @@ fn a_prompt_alone_brings_a_stored_session_back() {
 }
 
 #[test]
-fn a_turn_that_ended_is_told_again_and_not_run_again() {
+fn ended_turn_is_replayed_for_a_repeated_turn_id() {
     let script = resuming(&json!([[say("one"), end("end_turn")]]));
     let (mut s, args) = serve(World::new(), &script);
     s.ensure("default");
@@ -171,7 +171,7 @@ fn the_turn_id_of_another_message_is_refused() {
 }
 
 #[test]
-fn a_turn_that_a_crash_broke_off_is_told_and_may_be_run_again() {
+fn interrupted_turn_is_reported_and_can_rerun() {
     let [wait, stop] = until_cancelled();
     let script = resuming(&json!([[say("begun"), wait, stop]]));
     let (mut s, args) = serve(World::new(), &script);
@@ -198,7 +198,7 @@ fn a_turn_that_a_crash_broke_off_is_told_and_may_be_run_again() {
 }
 
 #[test]
-fn chunks_are_caught_up_with_page_by_page() {
+fn stored_chunks_are_read_in_pages() {
     let script = resuming(&json!([[say("a"), say("b"), say("c"), end("end_turn")]]));
     let (mut s, _) = serve(World::new(), &script);
     s.ensure("default");
@@ -358,7 +358,7 @@ fn sessions_are_listed_closed_and_cleared() {
 }
 
 #[test]
-fn without_the_store_a_session_lives_as_long_as_acpipe() {
+fn session_without_a_store_lives_as_long_as_acpipe() {
     let world = World::new();
     let path = world.script(&resuming(&json!([[say("one"), end("end_turn")]])));
     let args = ["--persist", "never", "--", FAKE_AGENT, &path];
@@ -379,7 +379,7 @@ fn without_the_store_a_session_lives_as_long_as_acpipe() {
 
 #[cfg(unix)]
 #[test]
-fn nobody_else_can_read_what_is_stored() {
+fn stored_files_are_private_to_the_user() {
     use std::os::unix::fs::PermissionsExt as _;
     let script = resuming(&json!([[say("one"), end("end_turn")]]));
     let (mut s, _) = serve(World::new(), &script);
@@ -393,7 +393,7 @@ fn nobody_else_can_read_what_is_stored() {
 }
 
 #[test]
-fn what_the_agent_has_is_listed_and_adopted() {
+fn sessions_of_the_agent_are_listed_and_adopted() {
     let piece = |kind: &str, text: &str| {
         json!({"notify": {"method": "session/update", "params": {"sessionId": "theirs", "update":
             {"sessionUpdate": kind, "content": {"type": "text", "text": text}}}}})
@@ -444,7 +444,7 @@ fn what_the_agent_has_is_listed_and_adopted() {
 }
 
 #[test]
-fn a_session_that_is_made_anew_is_closed_first() {
+fn recreated_session_is_closed_first() {
     let script = resuming(&json!([[say("one"), end("end_turn")]]));
     let (mut s, _) = serve(World::new(), &script);
     s.ensure("default");
@@ -456,7 +456,7 @@ fn a_session_that_is_made_anew_is_closed_first() {
 }
 
 #[test]
-fn a_session_in_which_the_agent_speaks_unasked_can_be_cleared_and_closed() {
+fn session_with_a_background_turn_can_be_cleared_and_closed() {
     let late = json!({"notify": {"method": "session/update", "params": {"sessionId": "fake-1", "update":
         {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "late"}}}}});
     let mut script = resuming(&json!([[end("end_turn")]]));
@@ -473,7 +473,7 @@ fn a_session_in_which_the_agent_speaks_unasked_can_be_cleared_and_closed() {
 }
 
 #[test]
-fn a_title_that_came_outside_of_a_turn_is_stored_when_the_session_is_closed() {
+fn title_outside_of_a_turn_is_stored_at_close() {
     let title = json!({"notify": {"method": "session/update", "params": {"sessionId": "fake-1", "update":
         {"sessionUpdate": "session_info_update", "title": "later"}}}});
     let mut script = resuming(&json!([[say("one"), end("end_turn")]]));

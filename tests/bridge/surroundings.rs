@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::fs;
 
 #[test]
-fn the_environment_names_an_agent() {
+fn acpipe_agent_variable_selects_the_agent() {
     let world = World::new();
     let script =
         world.script(&json!({"session/prompt": [[say("from the environment"), end("end_turn")]]}));
@@ -41,7 +41,7 @@ fn the_environment_names_an_agent() {
 }
 
 #[test]
-fn an_unclosed_quote_is_a_mistake_of_the_user() {
+fn unclosed_quote_is_a_usage_error() {
     let outcome = Run::new(&["run", "go"])
         .env("ACPIPE_AGENT", "agent 'x")
         .go()
@@ -54,7 +54,7 @@ fn an_unclosed_quote_is_a_mistake_of_the_user() {
 }
 
 #[test]
-fn the_agents_environment_is_what_was_wished() {
+fn run_env_options_set_and_unset_variables() {
     let world = World::new();
     let seen = world.dir.join("env");
     let agent = world.executable(
@@ -94,7 +94,7 @@ fn the_agents_environment_is_what_was_wished() {
 }
 
 #[test]
-fn the_working_directory_is_the_agents_and_the_sessions() {
+fn cwd_applies_to_agent_and_session() {
     let world = World::new();
     let dir = world.dir.join("some dir");
     fs::create_dir(&dir).unwrap();
@@ -136,7 +136,7 @@ fn the_working_directory_is_the_agents_and_the_sessions() {
 }
 
 #[test]
-fn exit_codes_tell_what_happened() {
+fn exit_codes_depend_on_the_outcome() {
     let error = |code: i64, message: &str| json!({"error": {"code": code, "message": message}});
     let prompt = |steps: &[Value]| json!({"session/prompt": [steps]});
     let cases = [
@@ -209,7 +209,7 @@ fn exit_codes_tell_what_happened() {
 }
 
 #[test]
-fn wrong_command_lines_exit_2() {
+fn invalid_command_lines_exit_with_2() {
     for args in [
         &[][..],
         &["nonsense"],

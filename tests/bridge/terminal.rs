@@ -66,7 +66,7 @@ fn selected(option: &str) -> Value {
 }
 
 #[test]
-fn a_person_at_the_terminal_is_asked() {
+fn terminal_user_is_asked_for_permission() {
     let cases = [
         ("y\n", selected("yes")),
         ("ALWAYS\n", selected("always")),
@@ -100,7 +100,7 @@ fn a_person_at_the_terminal_is_asked() {
 }
 
 #[test]
-fn what_is_no_answer_is_asked_again() {
+fn invalid_terminal_answer_repeats_the_question() {
     let mut screen = asking(&[ask(&call(), OPTIONS), say("done"), end("end_turn")]);
     screen.sees(PROMPT);
     screen.keys("perhaps\n");
@@ -116,7 +116,7 @@ fn what_is_no_answer_is_asked_again() {
 }
 
 #[test]
-fn what_was_typed_before_a_question_is_no_answer_to_it() {
+fn typeahead_is_not_an_answer() {
     let steps = [ask(&call(), OPTIONS), say("done"), end("end_turn")];
     let mut screen = Screen::new(World::new());
     screen.keys("y\ny\ny\n");
@@ -129,7 +129,7 @@ fn what_was_typed_before_a_question_is_no_answer_to_it() {
 }
 
 #[test]
-fn neither_a_piped_prompt_nor_other_output_keeps_from_asking() {
+fn piped_prompt_and_output_still_ask_at_the_terminal() {
     let steps = [ask(&call(), OPTIONS), say("done"), end("end_turn")];
     let mut screen = screen_in(
         World::new(),
@@ -150,7 +150,7 @@ fn neither_a_piped_prompt_nor_other_output_keeps_from_asking() {
 }
 
 #[test]
-fn questions_are_asked_one_after_the_other() {
+fn terminal_questions_are_sequential() {
     let question = |id: u32, title: &str| {
         let mut params = ask(&call(), OPTIONS)["ask"]["params"].clone();
         params["sessionId"] = "{session}".into();
@@ -178,7 +178,7 @@ fn questions_are_asked_one_after_the_other() {
 }
 
 #[test]
-fn an_agent_cannot_pretend_to_be_acpipe() {
+fn agent_text_cannot_imitate_acpipe() {
     let fake = "\x1b[2J\rls\ny/a/n (Enter refuses): \u{202e}";
     let call =
         json!({"toolCallId": "t", "title": fake, "kind": "execute", "rawInput": {"command": fake}});
@@ -197,7 +197,7 @@ fn an_agent_cannot_pretend_to_be_acpipe() {
 }
 
 #[test]
-fn what_comes_while_a_person_is_asked_is_shown_after_it() {
+fn output_during_a_question_is_shown_afterwards() {
     let world = World::new();
     let mark = world.dir.join("mark");
     let update = json!({"jsonrpc": "2.0", "method": "session/update",
@@ -230,7 +230,7 @@ fn what_comes_while_a_person_is_asked_is_shown_after_it() {
 }
 
 #[test]
-fn a_question_ends_with_its_turn() {
+fn terminal_question_ends_with_its_turn() {
     let [wait, stop] = until_cancelled();
     let mut screen = asking(&[
         tool("t", &json!({"title": "touch a"})),
@@ -247,7 +247,7 @@ fn a_question_ends_with_its_turn() {
 }
 
 #[test]
-fn a_question_has_an_end() {
+fn terminal_question_times_out() {
     let steps = [ask(&call(), OPTIONS), say("done"), end("end_turn")];
     let mut screen = screen_in(
         World::new(),
@@ -276,7 +276,7 @@ fn actions(log: &[Value]) -> Vec<Value> {
 }
 
 #[test]
-fn what_an_agent_asks_its_user_is_asked_at_the_terminal() {
+fn agent_questions_are_asked_at_the_terminal() {
     let form = json!({"mode": "form", "message": "Who?", "requestedSchema": {"type": "object",
         "required": ["name"], "properties": {"name": {"type": "string"}, "age": {"type": "integer"},
         "password": {"type": "string", "format": "password"}}}});
@@ -334,7 +334,7 @@ fn a_plan_is_approved_or_sent_back_at_the_terminal() {
 }
 
 #[test]
-fn without_a_terminal_the_policy_decides() {
+fn policy_decides_without_a_terminal() {
     let steps = json!({"session/prompt": [[ask(&call(), OPTIONS), end("end_turn")]]});
     let run = Run::new(&["run", "--permissions", "ask", "go"]).script(&steps);
     let outcome = run.go().expect(0);
@@ -342,7 +342,7 @@ fn without_a_terminal_the_policy_decides() {
 }
 
 #[test]
-fn words_with_a_refusal_follow_as_a_prompt() {
+fn feedback_with_a_refusal_is_sent_as_a_prompt() {
     let refused = [ask(&call(), OPTIONS), say("done"), end("end_turn")];
     let mut screen = asking(&refused);
     screen.sees(PROMPT);
@@ -360,7 +360,7 @@ fn words_with_a_refusal_follow_as_a_prompt() {
 }
 
 #[test]
-fn words_that_cannot_follow_are_said_to_be_lost() {
+fn undeliverable_feedback_is_reported() {
     let steps = [
         ask(&call(), OPTIONS),
         json!({"error": {"code": -32603, "message": "broken"}}),
@@ -375,7 +375,7 @@ fn words_that_cannot_follow_are_said_to_be_lost() {
 }
 
 #[test]
-fn a_person_is_asked_where_stderr_goes_elsewhere() {
+fn terminal_question_works_with_redirected_stderr() {
     for redirect in ["2>/dev/null", "3>&2 < /proc/version > out 2> err"] {
         let steps = [ask(&call(), OPTIONS), say("done"), end("end_turn")];
         let mut screen = screen_in(World::new(), &steps, &["go"], redirect);
@@ -389,7 +389,7 @@ fn a_person_is_asked_where_stderr_goes_elsewhere() {
 }
 
 #[test]
-fn nobody_is_asked_behind_a_redirection_where_everything_is_allowed() {
+fn redirected_run_with_approve_asks_nothing_at_the_terminal() {
     let mut screen = Screen::new(World::new());
     let elicit = elicit(
         &json!({"mode": "form", "message": "Who?", "requestedSchema": {"type": "object",
@@ -405,7 +405,7 @@ fn nobody_is_asked_behind_a_redirection_where_everything_is_allowed() {
 }
 
 #[test]
-fn the_letter_y_allows_once_though_others_do_too() {
+fn letter_y_selects_the_first_allow_once_option() {
     let options = [
         ("switch", "allow_once"),
         ("no", "reject_once"),

@@ -107,7 +107,7 @@ fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn the_rules_of_the_house_hold() {
+fn sources_follow_the_rules_of_their_rooms() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
     sources(&root.join("src"), &mut files);
@@ -140,7 +140,7 @@ fn main_only_calls_cli() {
 }
 
 #[test]
-fn generated_code_stays_out_of_the_sources() {
+fn sources_have_no_build_script_and_no_mod_rs() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for odd in ["src/mod.rs", "build.rs"] {
         assert!(!root.join(odd).exists(), "{odd}");
@@ -153,7 +153,7 @@ fn generated_code_stays_out_of_the_sources() {
 
 /// The rules themselves must be able to fail.
 #[test]
-fn violations_are_found() {
+fn violations_of_source_rules_are_found() {
     let ok = "//! Doc.\n// tokio:: in a comment\nfn x() {}\n#[cfg(test)]\nmod tests {\n Instant::now\n}\n";
     assert_eq!(violations("src/core/x.rs", ok), Vec::<String>::new());
     let long = format!("//! Doc.\n{}", "x\n".repeat(CEILING));

@@ -17,7 +17,7 @@ fn tool_types(turn: &crate::harness::server::Turn) -> Vec<&str> {
 }
 
 #[test]
-fn a_call_in_full() {
+fn complete_tool_call_has_all_chunks() {
     let turn = play(&[
         say("let me"),
         tool(
@@ -79,7 +79,7 @@ fn a_call_in_full() {
 }
 
 #[test]
-fn what_follows_a_failure_is_carried_beside_it() {
+fn update_after_a_tool_failure_is_sent_as_data() {
     let turn = play(&[
         tool(
             "t",
@@ -100,7 +100,7 @@ fn what_follows_a_failure_is_carried_beside_it() {
 }
 
 #[test]
-fn parallel_calls_keep_apart() {
+fn parallel_tool_calls_stay_separate() {
     let turn = play(&[
         tool(
             "a",

@@ -168,7 +168,7 @@ fn a_second_answer_of_the_agent_is_ignored() {
 }
 
 #[test]
-fn what_is_read_with_the_answer_belongs_to_the_turn() {
+fn updates_read_with_the_answer_belong_to_the_turn() {
     let both = format!("{}\n{}", line_of(&end("end_turn")), line_of(&say("late")));
     let mut s = Server::ready(&json!({"session/prompt": [[say("a"), {"line": both}]]}));
     assert_eq!(s.prompt("1").summary["text"], "alate");
@@ -186,7 +186,7 @@ fn ids_of_messages_and_turns_are_unique() {
 }
 
 #[test]
-fn overhead_is_not_the_agents_time() {
+fn overhead_excludes_the_time_of_the_agent() {
     let turn = play(&[say("a"), json!({"sleep": 300}), end("end_turn")]);
     let overhead = turn.summary["overheadMs"].as_f64().unwrap();
     let duration = turn.summary["durationMs"].as_f64().unwrap();

@@ -79,7 +79,7 @@ fn ledger(world: &World) -> Vec<Value> {
 }
 
 #[test]
-fn a_rule_denies_what_only_title_and_text_tell() {
+fn rule_denies_by_title_and_text_alone() {
     for (entry, want) in [
         ("Bash", ["n", "n"]),
         ("Bash(uname:*)", ["n", "y"]),
@@ -93,7 +93,7 @@ fn a_rule_denies_what_only_title_and_text_tell() {
 }
 
 #[test]
-fn a_question_by_a_call_that_is_none_is_about_the_open_one() {
+fn permission_request_for_an_unknown_call_matches_the_open_one() {
     let parts = [
         phantom("a", "echo hi"),
         phantom("b", "uname -a"),
@@ -117,7 +117,7 @@ fn a_question_by_a_call_that_is_none_is_about_the_open_one() {
 }
 
 #[test]
-fn the_client_that_is_asked_sees_the_command() {
+fn permission_request_shows_the_command() {
     let mut server = Server::start(&["--permissions", "ask"]);
     server.call(
         "initialize",
@@ -138,7 +138,7 @@ fn the_client_that_is_asked_sees_the_command() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_and_said_to_be_unreadable() {
+fn unreadable_call_is_refused_if_a_tool_is_disallowed() {
     let question = ask(&json!({"toolCallId": "q", "title": "Go on?"}), OPTIONS);
     let script = turn(&[vec![question]]);
     let run = Run::new(&["run", "--disallow-tool", "WebFetch"]).script(&script);
@@ -151,7 +151,7 @@ fn what_cannot_be_read_is_refused_and_said_to_be_unreadable() {
 }
 
 #[test]
-fn what_the_question_says_is_kept_though_the_policy_answers_at_once() {
+fn facts_of_a_policy_answered_request_are_kept() {
     let world = World::new();
     let outcome = run(&world, &["run", "-o", "chunks"], &turn(&[kimi("echo hi")]));
     let said = "Requesting approval to perform: Run command `echo hi`";
@@ -196,7 +196,7 @@ fn unasked(id: &str, call: &Value) -> Vec<Value> {
 }
 
 #[test]
-fn a_tool_that_runs_without_asking_is_told_where_the_policy_is_against_it() {
+fn unasked_tool_is_reported_if_the_policy_forbids_it() {
     let command = json!({"title": "rm x", "kind": "execute", "rawInput": {"command": "rm x"}});
     let read = json!({"title": "Read a", "kind": "read", "rawInput": {"path": "a"}});
     let todo = json!({"title": "todo", "kind": "think"});
@@ -243,7 +243,7 @@ fn a_tool_that_runs_without_asking_is_told_where_the_policy_is_against_it() {
 }
 
 #[test]
-fn a_tool_that_was_asked_about_or_done_by_acpipe_did_not_run_without_asking() {
+fn asked_or_served_tool_is_not_reported_as_unasked() {
     let call = json!({"title": "sh", "kind": "execute", "rawInput": {"command": "ls /"}});
     let created = json!({"ask": {"method": "terminal/create",
         "params": {"sessionId": "{session}", "command": "ls", "args": ["/"]}}});
@@ -275,7 +275,7 @@ fn disguised() -> Value {
 }
 
 #[test]
-fn a_question_in_the_form_of_a_permission_is_not_submitted_by_a_policy() {
+fn policy_does_not_answer_a_question_sent_as_a_permission() {
     let script = turn(&[vec![disguised()]]);
     for args in [
         &["run"][..],
@@ -288,7 +288,7 @@ fn a_question_in_the_form_of_a_permission_is_not_submitted_by_a_policy() {
 }
 
 #[test]
-fn a_question_in_the_form_of_a_permission_is_asked_and_answered() {
+fn question_sent_as_a_permission_is_answered_by_the_client() {
     let mut server = Server::start(&[]);
     server.call(
         "initialize",
@@ -314,7 +314,7 @@ fn a_question_in_the_form_of_a_permission_is_asked_and_answered() {
 }
 
 #[test]
-fn where_there_is_no_terminal_that_is_said_once() {
+fn missing_terminal_is_reported_once() {
     let script = turn(&[kimi("echo hi"), kimi("echo ho")]);
     let run = Run::new(&["run", "--permissions", "ask"]).script(&script);
     let outcome = run.arg("go").go().expect(0);

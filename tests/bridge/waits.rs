@@ -15,7 +15,7 @@ fn with(timeout: &'static str) -> Vec<&'static str> {
 }
 
 #[test]
-fn an_agent_that_does_not_answer_initialize() {
+fn unanswered_initialize_times_out() {
     let mut s = Server::initialized(&with("initialize=300ms"));
     let script = json!({"start": [{"stderr": "loading"}, {"stderr": "no key"}],
         "initialize": [[{"hang": true}]]});
@@ -37,7 +37,7 @@ fn an_agent_that_does_not_answer_initialize() {
 }
 
 #[test]
-fn a_session_that_is_not_opened() {
+fn unanswered_opening_times_out() {
     let script =
         json!({"session/new": [[{"stderr": "no disk"}, {"wait": "nothing"}], [{"default": true}]]});
     let mut s = Server::initialized(&with("open=300ms"));
@@ -51,7 +51,7 @@ fn a_session_that_is_not_opened() {
 }
 
 #[test]
-fn a_silent_turn_is_cancelled_and_the_session_lives() {
+fn idle_timeout_cancels_the_turn_and_keeps_the_session() {
     let run = [
         say("so far"),
         json!({"stderr": "stuck"}),
@@ -75,7 +75,7 @@ fn a_silent_turn_is_cancelled_and_the_session_lives() {
 }
 
 #[test]
-fn a_cancel_that_is_not_answered_tells_what_was_last_heard() {
+fn unanswered_cancel_error_names_the_last_activity() {
     let script = json!({"session/prompt": [[say("x"), {"wait": "nothing"}]]});
     let mut s = Server::ready_with(&with("cancel=200ms"), &script);
     let id = s.send_prompt("default", "go");
@@ -89,7 +89,7 @@ fn a_cancel_that_is_not_answered_tells_what_was_last_heard() {
 }
 
 #[test]
-fn a_slow_opening_says_what_it_waits_for() {
+fn slow_opening_sends_a_wait_notice() {
     let script = json!({"session/new": [[{"stderr": "indexing"}, {"wait": "nothing"}]]});
     let mut s = Server::initialized(&with("open=4s"));
     s.connect(&script);
@@ -105,7 +105,7 @@ fn a_slow_opening_says_what_it_waits_for() {
 }
 
 #[test]
-fn an_agent_that_does_not_read_is_named() {
+fn wait_notice_names_an_agent_that_does_not_read() {
     let mut s = Server::ready(&json!({}));
     let pid = s.call("agent/status", &json!({}))["pid"].as_i64().unwrap();
     let pid = i32::try_from(pid).unwrap();
@@ -124,7 +124,7 @@ fn an_agent_that_does_not_read_is_named() {
 }
 
 #[test]
-fn each_process_of_claude_has_a_stderr_of_its_own() {
+fn opening_timeout_includes_the_stderr_of_the_claude_process() {
     let script = json!({"start": [{"stderr": "no trust"}, {"hang": true}]});
     let mut s = claude::server(&with("open=500ms"), &script);
     s.connect_claude(&json!({}));
@@ -134,7 +134,7 @@ fn each_process_of_claude_has_a_stderr_of_its_own() {
 }
 
 #[test]
-fn run_tells_of_a_slow_start_and_of_its_end() {
+fn run_reports_a_slow_start_and_its_end() {
     let script = json!({"initialize": [[{"stderr": "downloading"}, {"hang": true}]]});
     let run = |args: &[&str]| {
         let args = [&["run", "-o", "json", "hello"], args, &SHORT[..]].concat();
@@ -154,7 +154,7 @@ fn run_tells_of_a_slow_start_and_of_its_end() {
 }
 
 #[test]
-fn a_run_ends_at_its_limit_however_much_the_agent_says() {
+fn max_time_ends_a_run_despite_output() {
     let talks = json!({"repeat": {"times": 100_000, "steps": [say("x"), {"sleep": 5}]}});
     let script = json!({ "session/prompt": [[talks]] });
     let limits = ["--max-time", "300ms", "--timeout", "cancel=100ms"];
@@ -179,7 +179,7 @@ fn a_run_ends_at_its_limit_however_much_the_agent_says() {
 }
 
 #[test]
-fn a_limit_of_nothing_is_refused() {
+fn zero_timeout_is_refused() {
     let mut s = Server::ready(&json!({}));
     let error = s.call_error("session/prompt", &json!({"message": "x", "timeoutMs": 0}));
     assert_eq!(error["data"]["kind"], "invalidParams");
@@ -187,7 +187,7 @@ fn a_limit_of_nothing_is_refused() {
 }
 
 #[test]
-fn a_stage_that_there_is_not_is_a_mistake_that_names_them() {
+fn unknown_timeout_names_and_values_are_refused() {
     for wrong in ["start=1s", "cancel=none", "open=1"] {
         let told = Run::new(&["run", "hello", "--timeout", wrong])
             .go()

@@ -170,7 +170,7 @@ fn cells(stored: Stored, wish: Wish) -> impl Iterator<Item = Cell> {
 }
 
 #[test]
-fn every_recovery_is_as_the_rules_tell() {
+fn every_restore_matches_the_rules() {
     let mut wrong = Vec::new();
     let mut table = table::Table::default();
     for &stored in Stored::ALL {

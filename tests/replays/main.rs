@@ -23,7 +23,7 @@ use std::fmt::Write as _;
 const GENERATED: u64 = 2_000;
 
 #[test]
-fn recorded_replays_become_what_the_turns_had_become() {
+fn recorded_replays_match_their_turns() {
     let mut wrong = String::new();
     for (agent, recordings) in recorded::SCENARIOS {
         let allowances = allowed::of(agent);
@@ -86,7 +86,7 @@ fn compare(seeds: impl Iterator<Item = u64>) -> BTreeMap<String, u32> {
 }
 
 #[test]
-fn generated_replays_become_what_the_turns_had_become() {
+fn generated_replays_match_their_turns() {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut kinds = BTreeMap::<String, u32>::new();
     std::thread::scope(|scope| {
@@ -122,7 +122,7 @@ fn generated_replays_become_what_the_turns_had_become() {
 }
 
 #[test]
-fn a_seed_gives_the_same_history_always() {
+fn seed_determines_the_generated_history() {
     assert_eq!(both(7), both(7));
     assert_ne!(both(7), both(8));
 }
@@ -143,7 +143,7 @@ fn show_a_seed() {
 
 /// Shows that the comparison can fail.
 #[test]
-fn differences_are_found_and_told() {
+fn differences_are_found_and_described() {
     let message = |role: &str, parts: Value| json!({ "id": "x", "role": role, "parts": parts });
     let text = |text: &str| json!({ "type": "text", "text": text, "state": "done" });
     let tool = |output: Value| {

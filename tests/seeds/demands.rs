@@ -36,7 +36,7 @@ pub fn rows() -> Vec<String> {
 const VERDICTS: [&str; 3] = ["held by ", "differs: ", "not built: "];
 
 #[test]
-fn each_demand_has_a_verdict_and_its_evidence_is_a_test() {
+fn each_requirement_has_a_verdict_backed_by_tests() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let docs = std::fs::read_to_string(root.join("tests/seeds/seeds.md")).unwrap();
     let mut told = std::collections::BTreeMap::new();
@@ -70,7 +70,7 @@ pub fn check_evidence(row: &str, verdict: &str) {
 }
 
 #[test]
-fn a_transient_failure_of_the_cli_is_tried_again_once_and_told_in_the_words_of_the_seed() {
+fn transient_cli_failure_is_retried_and_reported_in_the_seeds_text() {
     let failed = json!({
         "is_error": true, "stop_reason": "stop_sequence", "terminal_reason": "api_error",
         "api_error_status": 529, "api_error_type": "overloaded_error",
@@ -95,7 +95,7 @@ fn a_transient_failure_of_the_cli_is_tried_again_once_and_told_in_the_words_of_t
 }
 
 #[test]
-fn what_lasts_is_not_tried_again() {
+fn permanent_cli_failure_is_not_retried() {
     let failed = json!({
         "is_error": true, "terminal_reason": "api_error", "api_error_status": 400,
         "api_error_type": "invalid_request_error", "result": "API Error: 400 overloaded words",
@@ -110,7 +110,7 @@ fn what_lasts_is_not_tried_again() {
 }
 
 #[test]
-fn the_limit_of_turns_has_the_words_of_the_seed() {
+fn turn_limit_error_has_the_text_of_the_seed() {
     let limit = json!({
         "subtype": "error_max_turns", "is_error": true, "terminal_reason": "max_turns", "num_turns": 2,
         "errors": ["Reached maximum number of turns (1)"],

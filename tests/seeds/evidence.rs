@@ -89,7 +89,7 @@ fn is_test(source: &str, name: &str) -> Result<(), &'static str> {
 }
 
 #[test]
-fn production_code_helpers_and_ignored_tests_are_no_evidence() {
+fn production_code_helpers_and_ignored_tests_are_not_evidence() {
     let cases = [
         ("tests/seeds/evidence.rs", None, "name a test"),
         ("tests/bridge/queue.rs", None, "name a test"),
@@ -108,7 +108,7 @@ fn production_code_helpers_and_ignored_tests_are_no_evidence() {
         ("tests/seeds/cli.rs", Some("prompted"), "is not a test"),
         (
             "tests/bridge/kills.rs",
-            Some("acpipe_may_be_killed_anywhere"),
+            Some("killing_acpipe_anywhere_loses_no_chunk_and_repeats_no_prompt"),
             "",
         ),
         ("tests/ai-sdk/main.rs", Some("show_a_seed"), "is ignored"),
@@ -123,7 +123,7 @@ fn production_code_helpers_and_ignored_tests_are_no_evidence() {
 }
 
 #[test]
-fn only_a_function_under_the_attribute_of_a_test_that_runs_is_one() {
+fn only_a_running_test_function_counts_as_evidence() {
     // (lines above the function, whether it is a test)
     let cases = [
         ("#[test]\n", Ok(())),
@@ -145,15 +145,15 @@ fn only_a_function_under_the_attribute_of_a_test_that_runs_is_one() {
 }
 
 #[test]
-fn a_body_is_that_of_one_test() {
-    let lines = body("tests/bridge/framing.rs", "blank_lines_are_nothing").unwrap();
-    assert!(lines.starts_with("fn blank_lines_are_nothing() {"));
+fn test_body_is_extracted_alone() {
+    let lines = body("tests/bridge/framing.rs", "blank_lines_are_ignored").unwrap();
+    assert!(lines.starts_with("fn blank_lines_are_ignored() {"));
     assert!(lines.ends_with("s.lives();"), "{lines}");
     assert!(body("tests/seeds/evidence.rs", "check_place").is_err());
 }
 
 #[test]
-fn each_path_of_a_verdict_is_a_place() {
+fn evidence_paths_and_tests_are_parsed_from_a_verdict() {
     let verdict = "differs: a, held by tests/a.rs (one), src/b/tests.rs; its queue by tests/c.rs (two), since `tests/d.rs`";
     let places = places(verdict);
     let want = [

@@ -33,7 +33,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ),
     (
         "DA-T28",
-        "tests/bridge/store.rs (a_session_outlasts_acpipe)",
+        "tests/bridge/store.rs (session_survives_a_restart_of_acpipe)",
     ),
 ];
 
@@ -93,7 +93,7 @@ fn check(case: &Case, play: Play) -> Result<(), String> {
 }
 
 #[test]
-fn prompts_become_the_blocks_of_the_seed() {
+fn prompt_parts_become_the_blocks_of_the_seed() {
     let parts = [
         json!({ "type": "text", "text": "look" }),
         json!({ "type": "file", "url": "https://a/b", "mediaType": "image/png", "filename": "b" }),
@@ -133,7 +133,7 @@ fn documented(docs: &str, start: &str, name: &str) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn the_docs_tell_of_each_row_and_each_difference() {
+fn seeds_page_lists_each_row_and_difference() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/seeds/seeds.md");
     let docs = std::fs::read_to_string(path).unwrap();
     let mut used = BTreeSet::new();

@@ -9,7 +9,7 @@ use std::path::Path;
 const PAINS: usize = 25;
 
 #[test]
-fn each_pain_has_a_verdict_and_its_evidence_is_a_test() {
+fn each_failure_mode_has_a_verdict_backed_by_tests() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/internals/failure-modes.md");
     let told = documented(&std::fs::read_to_string(path).unwrap(), "P-", "P-");
     assert_eq!(told.len(), PAINS);

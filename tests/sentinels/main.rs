@@ -68,7 +68,7 @@ fn the_table_of_fields_is_up_to_date() {
 
 /// All kinds of the schema, and a field of each depth: the walk must not stop early.
 #[test]
-fn the_walk_reaches_every_corner() {
+fn schema_walk_reaches_every_field() {
     let paths: Vec<&str> = SURVEY
         .iter()
         .flat_map(|g| &g.fields)
@@ -102,7 +102,7 @@ fn the_walk_reaches_every_corner() {
 /// Shows that the tests can fail: without its list each absent field is a fault, and an unused entry is one
 /// too.
 #[test]
-fn what_is_absent_without_a_reason_is_a_fault() {
+fn absent_field_without_a_reason_is_a_fault() {
     let silent = faults(&SURVEY, &[]);
     for fault in [
         "notice.title (alone): not found: Message",

@@ -91,7 +91,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn each_kind_is_found_where_it_stands() {
+    fn sentinels_are_found_at_their_place() {
         let index = Index::of_message(&json!({
             "parts": [
                 { "type": "file", "url": "data:sentinel00000001;base64,sentinel00000002" },

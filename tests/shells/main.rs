@@ -242,7 +242,7 @@ fn a_denied_command_is_found_in_every_line_that_runs_it() {
 
 /// Shows that the check can fail.
 #[test]
-fn a_line_that_runs_something_else_is_found() {
+fn shell_check_finds_lines_that_run_another_command() {
     let sandbox = Sandbox::new();
     let shells = Shell::installed(&sandbox);
     let lines = [
@@ -267,7 +267,7 @@ fn a_line_that_runs_something_else_is_found() {
 
 /// Shells read the judged line as the arguments that a terminal runs.
 #[test]
-fn a_judged_line_has_the_words_that_are_run() {
+fn shells_read_a_judged_line_as_the_executed_words() {
     use acpipe::core::host::judged_line;
     let sandbox = Sandbox::new();
     let shells = Shell::installed(&sandbox);

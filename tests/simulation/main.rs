@@ -59,7 +59,7 @@ fn run(seed: u64, steps: u64) -> Saw {
 }
 
 #[test]
-fn the_core_keeps_its_word_whatever_comes() {
+fn core_keeps_its_invariants_under_random_events() {
     let steps = given("STEPS");
     if let Some(seed) = given("SEED") {
         run(seed, steps.unwrap_or(LIFE));
@@ -96,7 +96,7 @@ fn the_core_keeps_its_word_whatever_comes() {
 
 /// Replays the corpus of the fuzz targets in `fuzz/`, which holds every input that a fuzzer kept.
 #[test]
-fn the_corpus_holds() {
+fn fuzz_corpus_passes() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
     for (name, target) in targets::ALL {
         let mut kept = 0;

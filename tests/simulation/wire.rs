@@ -89,7 +89,7 @@ fn restored(json: &str) -> String {
 }
 
 #[test]
-fn any_nesting_becomes_shallow_and_can_be_restored() {
+fn deep_json_is_flattened_and_can_be_restored() {
     each_case(|random| {
         let levels = match random.below(8) {
             0 => 1_000 + random.below(5_000),
@@ -121,7 +121,7 @@ fn frames(input: &[u8], max: usize, size: usize) -> Vec<ClientFrame> {
 }
 
 #[test]
-fn headers_that_lie_never_swallow_a_good_message() {
+fn wrong_content_length_never_swallows_a_valid_message() {
     each_case(|random| {
         let (mut input, mut good) = (Vec::new(), Vec::new());
         if random.below(4) == 0 {
@@ -239,7 +239,7 @@ fn id_of_a_request_is_never_lost() {
 }
 
 #[test]
-fn odd_bytes_in_a_line_leave_its_neighbours_alone() {
+fn invalid_bytes_in_a_line_do_not_affect_its_neighbours() {
     each_case(|random| {
         let mut input = Vec::new();
         if random.below(3) == 0 {

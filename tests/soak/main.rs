@@ -47,11 +47,11 @@ impl Dice {
 }
 
 #[test]
-fn nothing_grows_in_a_long_life() {
+fn resources_stay_bounded_over_a_long_run() {
     life::live(size("UPDATES", 20_000), size("SESSIONS", 60));
 }
 
 #[test]
-fn sessions_at_rest_cost_nothing_and_streams_do_not_wait_for_each_other() {
+fn idle_sessions_cost_nothing_and_streams_are_independent() {
     crowd::gather(size("SESSIONS", 200), size("STREAMS", 20));
 }

@@ -307,7 +307,7 @@ fn run(seed: u64) -> u32 {
 }
 
 #[test]
-fn what_the_client_was_given_outlasts_every_failure() {
+fn output_sent_to_the_client_survives_every_failure() {
     let given = |name| std::env::var(name).ok().and_then(|n| n.parse().ok());
     if let Some(seed) = given("SEED") {
         run(seed);

@@ -74,7 +74,7 @@ fn repeated(tools: usize, large: &Value, small: impl Fn(usize) -> Value) -> Vec<
 type Small = fn(usize) -> Value;
 
 #[test]
-fn small_changes_of_large_things_are_not_shown_each_time() {
+fn small_updates_do_not_repeat_large_tool_content() {
     let text = "0123456789abcdef".repeat(16 * 1024);
     let content = json!([{ "type": "content", "content": { "type": "text", "text": text } }]);
     let output = json!({ "terminal_output": { "terminal_id": "T", "data": text } });
@@ -207,7 +207,7 @@ fn states_summaries_and_subagents_are_shown_in_proportion() {
 }
 
 #[test]
-fn random_talk_of_tools_is_shown_in_proportion() {
+fn random_tool_updates_are_shown_in_proportion() {
     for seed in 0..20 {
         let mut dice = Dice(seed);
         let mut batches = Vec::new();

@@ -148,7 +148,7 @@ fn stored_chunks_are_adapted_as_live_ones() {
 
 /// A slow client receives fewer chunks, which build the same messages.
 #[test]
-fn what_is_merged_folds_to_the_same_message() {
+fn coalesced_chunks_fold_to_the_same_message() {
     let (mut all, mut merged) = (0, 0);
     for name in names("recordings") {
         if name.starts_with("claude-cli-") {
@@ -180,7 +180,7 @@ fn what_is_merged_folds_to_the_same_message() {
 /// The same chunks follow whether the client answers at once or the policy decides; only the recorded decider
 /// differs.
 #[test]
-fn a_client_that_answers_as_the_policy_does_gets_the_same() {
+fn client_answers_equal_to_the_policy_give_the_same_stream() {
     let mut asked = 0;
     for name in names("recordings") {
         if name.starts_with("claude-cli-") {
@@ -253,7 +253,7 @@ fn recordings_are_excluded_for_a_reason() {
 }
 
 #[test]
-fn the_adapter_and_the_cli_make_the_same_messages() {
+fn adapter_and_cli_messages_differ_only_as_listed() {
     let read = |name: &str| {
         let path = folder().join("recordings").join(format!("{name}.ndjson"));
         play(name, &std::fs::read_to_string(path).unwrap(), Profile::V7)

@@ -170,7 +170,7 @@ fn same(ours: &[String], theirs: &[Option<String>]) -> bool {
 }
 
 #[test]
-fn every_question_is_answered_under_every_policy() {
+fn recorded_permission_requests_are_decided_under_every_policy() {
     let ways = ways();
     let titles: Vec<&str> = ways.iter().map(|way| way.name).collect();
     let mut table = format!(

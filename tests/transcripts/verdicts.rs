@@ -84,7 +84,7 @@ fn decided(name: &str, recording: &str, config: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn rules_say_the_expected_of_what_was_recorded() {
+fn recorded_requests_get_the_expected_verdicts() {
     let mut table = String::from(
         "# What rules say of what the recorded agents asked for\n\n\
          Written by `UPDATE_TRANSCRIPTS=1 cargo test --test transcripts verdicts`; the policies are in `verdicts.rs`.\n\n",

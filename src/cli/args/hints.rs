@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn hints_name_what_was_meant() {
+    fn hints_suggest_the_intended_argument() {
         let cases: [(&[&str], &str, &str); 13] = [
             (&["run", "-p", "hi"], "acpipe run \"hi\"", "-- -p"),
             (&["-p", "hi"], "acpipe run \"hi\"", "-- -p"),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn other_mistakes_are_left_to_clap() {
+    fn invalid_enum_value_is_reported_by_clap() {
         let said = said(&["run", "--output", "jsn", "hi"]);
         assert!(
             said.contains("similar value") && said.contains("'json'"),

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_timeout_is_told() {
+    fn invalid_timeout_is_reported() {
         let cases = [
             ("open", "STAGE=DURATION"),
             ("=2s", "initialize, open"),

@@ -15,7 +15,7 @@ fn assert_wrong(text: &str, want: &str) {
 }
 
 #[test]
-fn a_configuration_is_taken_over() {
+fn configuration_sets_the_policy() {
     let policy = policy_at_home(
         r#"
         [permissions]
@@ -81,7 +81,7 @@ fn a_configuration_is_taken_over() {
 }
 
 #[test]
-fn whatever_is_wrong_is_named_with_its_line() {
+fn configuration_errors_name_their_line() {
     for (text, want) in [
         (
             "[permission]",
@@ -150,7 +150,7 @@ fn whatever_is_wrong_is_named_with_its_line() {
 }
 
 #[test]
-fn whatever_is_wrong_in_a_rule_is_named_with_its_line() {
+fn rule_errors_name_their_line() {
     for (text, want) in [
         (
             "kind = \"read\"",

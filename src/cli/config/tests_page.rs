@@ -35,7 +35,7 @@ fn code(text: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn the_page_on_permissions_keeps_its_word() {
+fn examples_on_the_permissions_page_hold() {
     let mut policy: Option<Policy> = None;
     let mut block: Option<String> = None;
     let (mut files, mut verdicts) = (0, 0);
@@ -77,7 +77,7 @@ fn the_page_on_permissions_keeps_its_word() {
 }
 
 #[test]
-fn the_page_on_permissions_tells_all_presets() {
+fn permissions_page_lists_all_presets() {
     for preset in PRESETS {
         let row = format!("| `{}` | ", preset.name);
         assert!(PAGE.contains(&row), "{row}");

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_gives_is_hidden() {
+    fn client_secrets_are_hidden() {
         let started = json!({"name": "the-server", "command": "the-command",
             "env": [{"name": "THE_NAME", "value": "hunter-1"}], "args": ["the-host", "${NONE:-hunter-2}"]});
         let reached = json!({"name": "the-server", "type": "http", "url": "https://hunter-1@the-host/?q=hunter-2"});
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_are_forgotten_where_they_are_too_many() {
+    fn oldest_secrets_are_dropped_over_the_limit() {
         let secrets = Secrets::default();
         let of = |n: usize| format!("{n}-{}", "x".repeat(ROOM / 8));
         for n in 0..100 {

@@ -6,7 +6,7 @@ use crate::shell::Waiting;
 use serde_json::Value;
 
 #[test]
-fn only_what_could_not_be_stored_is_taken_back() {
+fn only_unstored_output_is_retracted() {
     let mut client = RpcClient::new(Secrets::default());
     for (session, seq) in [("a", 1), ("a", 2), ("b", 1), ("a", 3), ("b", 2)] {
         let turn = None;
@@ -31,7 +31,7 @@ fn only_what_could_not_be_stored_is_taken_back() {
 }
 
 #[test]
-fn several_sessions_are_taken_back_one_after_the_other() {
+fn output_of_several_sessions_is_retracted() {
     let mut client = RpcClient::new(Secrets::default());
     let turn = None;
     for (session, seq) in [("a", 1), ("b", 1), ("a", 2), ("b", 2)] {
@@ -74,7 +74,7 @@ fn written(client: &mut RpcClient) -> Vec<Value> {
 }
 
 #[test]
-fn batch_beyond_those_that_wait_is_refused_as_a_whole() {
+fn batch_over_the_limit_is_refused_as_a_whole() {
     let mut client = RpcClient::new(Secrets::default());
     let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"agent/logout"}]"#;
     for _ in 0..16 {
@@ -98,7 +98,7 @@ fn batch_beyond_those_that_wait_is_refused_as_a_whole() {
 }
 
 #[test]
-fn answer_that_is_too_large_for_its_batch_becomes_an_error() {
+fn oversized_batch_answer_becomes_an_error() {
     let mut client = RpcClient::new(Secrets::default());
     let call = |id| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"session/get"}}"#);
     send(&mut client, &format!("[{},{}]", call(1), call(2)));
@@ -119,7 +119,7 @@ fn answer_that_is_too_large_for_its_batch_becomes_an_error() {
 }
 
 #[test]
-fn calls_beyond_those_that_are_open_are_refused_but_never_a_cancel() {
+fn calls_over_the_limit_are_refused_except_cancel() {
     let mut client = RpcClient::new(Secrets::default());
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"agent/logout"}"#;
     for _ in 0..16 * 1024 {

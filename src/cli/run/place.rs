@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_one_word_is_read_back_from_a_joined_command_line() {
+    fn stored_command_line_with_arguments_is_not_split() {
         assert_eq!(of_line("claude").unwrap().protocol, Protocol::Claude);
         assert_eq!(of_line("/opt/my-agent").unwrap().command, "/opt/my-agent");
         assert!(of_line("/old/bin/acpipe demo-agent").unwrap().demo);

@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_known_by_what_they_hold() {
+    fn media_types_are_detected_from_content() {
         let cases: [(&str, &[u8], &str); 10] = [
             ("a.txt", b"\x89PNG\r\n\x1a\n\0", "image/png"),
             ("a", b"\xff\xd8\xff\xe0", "image/jpeg"),
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_utf8_is_counted() {
+    fn invalid_utf8_is_counted() {
         let mut notes = Vec::new();
         assert_eq!(lossy(b"plain".to_vec(), "stdin", &mut notes), "plain");
         assert!(notes.is_empty());
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_that_embed_nothing_get_the_place_of_a_file() {
+    fn agents_without_embedded_content_get_a_file_link() {
         let file = Attachment {
             path: "/a b/ü.md".into(),
             name: "ü.md".to_owned(),

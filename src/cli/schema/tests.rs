@@ -18,7 +18,7 @@ fn check(path: &Path, want: &str) {
 }
 
 #[test]
-fn the_schemas_are_those_of_the_types() {
+fn committed_schemas_match_the_types() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas");
     for name in FILES {
         check(&dir.join(name), &render(name).unwrap());
@@ -34,7 +34,7 @@ fn the_schemas_are_those_of_the_types() {
 }
 
 #[test]
-fn the_table_of_errors_is_that_of_the_code() {
+fn error_table_matches_the_code() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/errors.md");
     let have = std::fs::read_to_string(&path).unwrap();
     let (head, rest) = have.split_once("<!-- table -->\n").unwrap();
@@ -87,7 +87,7 @@ fn every_reference_resolves() {
 }
 
 #[test]
-fn every_type_has_a_name_of_its_own() {
+fn every_schema_type_has_a_unique_name() {
     let bundle = bundle();
     let definitions = bundle["$defs"].as_object().unwrap();
     let mut titles = BTreeSet::new();
@@ -106,7 +106,7 @@ fn every_type_has_a_name_of_its_own() {
 }
 
 #[test]
-fn every_variant_is_a_type_and_a_property_tells_them_apart() {
+fn variants_are_types_with_a_distinguishing_property() {
     let bundle = bundle();
     walk(&bundle["$defs"], "", &mut |path, object| {
         if let Some(variants) = object.get("oneOf") {

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_older_is_told_by_the_time() {
+    fn age_selects_sessions_by_last_use() {
         let now: Timestamp = "2026-03-31T12:00:00Z".parse().unwrap();
         let limit = ago(now, age("30d").unwrap());
         assert!(is_before("2026-03-01T11:59:59.999Z", limit));

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_of_the_directory_is_continued_whatever_its_agent() {
+    fn newest_session_of_the_directory_is_continued_for_any_agent() {
         let cards = vec![
             card("elsewhere", "/q", "a", 2),
             card("empty", "/p", "a", 0),

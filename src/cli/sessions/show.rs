@@ -93,7 +93,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn parts_are_told_in_words() {
+    fn message_parts_are_shown_as_text() {
         let cases = [
             (json!({"type": "text", "text": "hi"}), Some("hi")),
             (json!({"type": "text", "text": " \n"}), None),

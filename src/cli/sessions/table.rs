@@ -258,7 +258,7 @@ mod tests {
     const WHOLE: Look = Look { width: None };
 
     #[test]
-    fn columns_are_as_wide_as_what_is_in_them() {
+    fn columns_fit_their_content() {
         let cards = [card("default", 2, None), card("é", 110, None)];
         let text = table(&cards, false, &WHOLE);
         let lines: Vec<&str> = text.lines().collect();
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn the_full_id_is_shown_where_it_is_not_the_name() {
+    fn full_id_is_shown_if_it_differs_from_the_name() {
         let text = table(
             &[card("work", 2, None), card("work@1a2b3c4d", 2, None)],
             false,
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_without_a_name_are_one_line() {
+    fn unnamed_runs_share_one_line() {
         let cards = [
             card("run-19a3c5d7e9f11", 2, None),
             card("run-19a3c5d7e9f12", 4, None),
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_one_line_that_steers_no_terminal() {
+    fn row_is_one_line_without_control_characters() {
         let cards = [card("a\x1b[2J\nb", 1, Some("x\n \x1b]0;owned\x07 y"))];
         let text = table(&cards, false, &WHOLE);
         assert_eq!(text.lines().count(), 2, "{text:?}");

@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn one_odd_field_does_not_lose_the_rest() {
+    fn one_invalid_field_keeps_the_others() {
         let info = initialize(&raw(
             r#"{"protocolVersion":1,"agentInfo":{"name":7,"version":"2"},"authMethods":[{"id":"a"},5],
                "agentCapabilities":{"loadSession":"yes","sessionCapabilities":{"resume":{},"close":null},"promptCapabilities":3}}"#,
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn stop_reasons_and_usage_in_all_spellings() {
+    fn stop_reasons_and_usage_are_read_in_all_spellings() {
         let end = prompt(&raw(
             r#"{"stopReason":"end_turn","usage":{"inputTokens":3,"outputTokens":4}}"#,
         ));

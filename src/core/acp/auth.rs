@@ -148,7 +148,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn ways_are_told_apart() {
+    fn sign_in_methods_are_distinguished() {
         let launch = ProcessSpec {
             command: "agent".into(),
             args: vec!["--acp".into()],
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_or_expired_login_is_told_from_other_errors() {
+    fn missing_login_is_distinguished_from_other_errors() {
         let signed_out = [
             json!({"code": -32000, "message": "Authentication required"}),
             json!({"code": -32000, "message": "Server error"}),

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signs_belong_to_their_agent() {
+    fn login_signs_apply_to_their_agent_only() {
         for (name, _) in SIGNS {
             assert_eq!(signs_of(Some(name)).len(), 1, "{name}");
         }

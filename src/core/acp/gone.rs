@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_that_are_not_there_are_told_from_other_errors() {
+    fn missing_session_is_distinguished_from_other_errors() {
         let gone = [
             // As recorded from zedcodex, claude, Gemini CLI, opencode and testy.
             r#"{"code":-32002,"message":"Resource not found"}"#,

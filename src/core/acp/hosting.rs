@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_whole_is_told() {
+    fn invalid_host_request_error_names_the_method() {
         let cases = [
             ("fs/read_text_file", r#"{"sessionId":"s"}"#, "path"),
             (

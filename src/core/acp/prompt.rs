@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn files_go_in_the_best_form_that_the_agent_takes() {
+    fn acp_files_are_sent_in_the_best_supported_form() {
         let none = AgentCapabilities::default();
         let all = AgentCapabilities {
             image: true,

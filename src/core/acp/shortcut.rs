@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shortcut_says_what_the_long_way_says() {
+    fn shortcut_reads_the_same_as_the_full_parser() {
         let texts = [
             r#""plain""#,
             r#""""#,
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn only_lines_of_the_same_shape_are_read() {
+    fn shortcut_reads_only_lines_of_the_same_shape() {
         let mut acp = Acp::default();
         let first = line("s", "\"a\"", "");
         acp.read(

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_of_line_is_shown_once_and_not_many_are() {
+    fn stray_lines_are_shown_once_per_kind_up_to_a_limit() {
         let mut stray = Stray::default();
         assert_eq!(
             stray.new_kind(" loading \x1b[32m10\x1b[0m% ").as_deref(),

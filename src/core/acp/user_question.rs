@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_have_the_places_of_their_questions() {
+    fn answers_are_keyed_by_the_index_of_their_question() {
         let meta = colours();
         let (question, form) = question(&meta).unwrap();
         let schema = form.schema.unwrap();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_submitted_where_nothing_is_answered() {
+    fn empty_answers_submit_nothing() {
         let meta = colours();
         let (question, _) = question(&meta).unwrap();
         let refused = json!({"outcome": {"outcome": "selected", "optionId": "cancel"}});
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_without_readable_questions_is_one_all_the_same() {
+    fn unreadable_questions_become_one_plain_question() {
         let meta = to_raw(&json!({"qwenInteractionKind": "user_question", "qwenQuestions": 7}));
         let (_, form) = question(&meta).unwrap();
         assert_eq!(form.message, "Ask user 2 questions");

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_asks_nothing_is_no_form() {
+    fn input_without_questions_is_not_a_form() {
         for questions in [
             json!(null),
             json!([]),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_what_the_cli_wants() {
+    fn answers_have_the_shape_claude_expects() {
         let cases = [
             (
                 false,

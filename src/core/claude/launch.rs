@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plan_instruction_comes_after_the_clients_own_words() {
+    fn plan_instruction_follows_the_clients_system_prompt() {
         let options = json!({"mode": "plan", "appendSystemPrompt": "Be brief."});
         let args = launch(Opening::New, false, options).args;
         let want = format!("--append-system-prompt=Be brief.\n\n{PLAN}");
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_command_line_holds_is_refused() {
+    fn option_too_long_for_a_command_line_is_refused() {
         let flag = "--append-system-prompt=".len();
         let said = |length: usize| {
             let options = SessionOptions {

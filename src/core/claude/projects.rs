@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_is_where_the_environment_says() {
+    fn projects_directory_follows_the_environment() {
         let of = |set: &[(&str, &str)]| {
             root(|name| {
                 let found = set.iter().find(|(known, _)| *known == name);
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_listed_by_what_its_records_tell() {
+    fn session_is_listed_from_its_records() {
         let mut meta = user(&json!("not shown"));
         meta["isMeta"] = true.into();
         let asked = user(&json!([
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_no_conversation_are_not_listed() {
+    fn files_without_a_conversation_are_not_listed() {
         assert_eq!(listed(&[], &[]), None);
         let mut subagent = user(&json!("go"));
         subagent["isSidechain"] = true.into();

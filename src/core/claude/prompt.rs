@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_go_in_the_best_form_that_the_cli_takes() {
+    fn claude_files_are_sent_in_the_best_supported_form() {
         let sent = |url: &str, name: Option<&str>, degrade| {
             let part = PromptPart::File {
                 url: url.into(),

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_tells_where_a_command_works() {
+    fn permission_request_of_a_command_has_its_blocked_path() {
         for (name, input, places) in [
             (
                 "Bash",
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn always_is_offered_only_with_something_that_follows_from_it() {
+    fn always_is_offered_only_with_suggestions() {
         let request = json!({"tool_name": "Bash", "tool_use_id": "t", "input": {}});
         assert_eq!(asked(&request).0, ["allow", "reject"]);
     }
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn the_model_is_told_what_the_user_said() {
+    fn feedback_of_the_user_reaches_the_model() {
         let refused = |name: &str, said: Option<&str>, by: By| {
             let request = to_raw(&json!({"tool_name": name, "tool_use_id": "t", "input": {}}));
             let (permission, asked) = read("s", Child(3), "r", &request).unwrap();

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn endings() {
+    fn results_map_to_stop_reasons() {
         use StopReason::{Cancelled, EndTurn, MaxTokens, MaxTurns, Refusal, Unknown};
         let error = |terminal: &str| json!({"subtype": "error_during_execution", "is_error": true, "stop_reason": null, "terminal_reason": terminal});
         for (more, stop_reason, reported, fails) in [
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_connections_are_of_the_network() {
+    fn failed_connections_are_network_errors() {
         let failed = |said: &str, status: Value| {
             let more = json!({"is_error": true, "stop_reason": null, "terminal_reason": "api_error",
                 "api_error_status": status, "result": said});

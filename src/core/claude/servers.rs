@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mcp_servers_are_given_in_the_form_of_the_cli() {
+    fn mcp_servers_are_written_in_the_format_of_claude() {
         let given = [
             json!({"name": "a", "command": "c", "args": ["x"], "env": [{"name": "K", "value": "v"}]}),
             json!({"name": "b", "type": "http", "url": "u", "headers": []}),

@@ -149,7 +149,7 @@ mod tests {
     use crate::core::setting::{Setting, merge_state};
 
     #[test]
-    fn the_state_is_in_the_shape_of_acps() {
+    fn state_has_the_acp_shape() {
         // As in the recording "hello", with fewer members.
         let answer = r#"{"commands":[{"name":"dataviz","description":"Use it","argumentHint":"[what]","builtin":true},{"name":"b","description":"","argumentHint":""}],
             "models":[{"value":"default","resolvedModel":"claude-opus-5-5","displayName":"Default (recommended)","description":"x"},{"value":"haiku","displayName":"Haiku"}],

@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_name_tools_that_there_are() {
+    fn rules_accept_only_existing_tools() {
         let servers = ["files", "my_db"];
         for rule in [
             "Bash",

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_is_another_and_has_the_form_of_version_4() {
+    fn ids_are_unique_version_4_uuids() {
         let (mut a, mut b) = (Uuids::new("a"), Uuids::new("b"));
         let all = [a.next(), a.next(), b.next(), b.next()];
         for (n, id) in all.iter().enumerate() {

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_back_tells_the_tool() {
+    fn hook_callback_names_the_tool() {
         let told = to_raw(
             &json!({"subtype": "hook_callback", "callback_id": CALLBACK, "tool_use_id": "t",
             "input": {"hook_event_name": "PreToolUse", "tool_name": "Read", "tool_use_id": "t",
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_rule_forbids_is_left_to_the_cli() {
+    fn unmatched_tool_is_left_to_claude() {
         assert_eq!(answer(Effect::Allow).get(), "{}");
         let decision = |effect| {
             let answer = json!(answer(effect));

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_can_mean_something_else_is_refused() {
+    fn invalid_command_request_error_names_the_field() {
         let strings = |texts: &[&str]| texts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>();
         let pair = |name: &str, value: &str| vec![(name.to_owned(), value.to_owned())];
         for (command, args, env, cwd, field) in [

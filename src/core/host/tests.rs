@@ -100,7 +100,7 @@ fn exit(code: i32) -> TerminalExit {
 const NONE: [&str; 0] = [];
 
 #[test]
-fn a_terminal_lives_and_ends() {
+fn terminal_runs_and_exits() {
     let mut w = World::new();
     assert_eq!(w.ask("s", run("cat")), ["start terminal-1 cat []"]);
     let id = TerminalId(1);
@@ -286,7 +286,7 @@ fn terminals_and_waiters_are_bounded() {
 }
 
 #[test]
-fn output_is_limited_as_the_agent_says_up_to_a_maximum() {
+fn terminal_output_limit_is_the_agents_up_to_a_maximum() {
     for (asked, kept) in [
         (Some(0), 0),
         (Some(5), 5),
@@ -344,7 +344,7 @@ fn commands_are_programs_or_lines_for_the_shell() {
 }
 
 #[test]
-fn a_command_gets_the_sessions_surroundings_and_its_own() {
+fn command_gets_session_and_own_environment() {
     let mut w = World::new();
     let set = |value: &str| Some(value.to_owned());
     w.place.env.0.insert("A".into(), set("session"));
@@ -383,7 +383,7 @@ fn a_command_gets_the_sessions_surroundings_and_its_own() {
 }
 
 #[test]
-fn files_are_for_the_shell_and_too_much_text_is_not() {
+fn file_requests_are_passed_on_except_oversized_text() {
     let mut w = World::new();
     let read = HostRequest::ReadFile {
         path: "/w/x".into(),
@@ -404,7 +404,7 @@ fn files_are_for_the_shell_and_too_much_text_is_not() {
 }
 
 #[test]
-fn news_are_shown_now_and_then() {
+fn terminal_output_is_shown_at_intervals() {
     let mut w = World::new();
     let (id, name) = w.running("s");
     assert_eq!(w.host.deadline(), None);

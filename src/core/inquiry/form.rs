@@ -108,7 +108,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn answers_are_held_to_their_form() {
+    fn answers_are_checked_against_their_form() {
         let schema = json!({"type": "object", "required": ["name"], "properties": {
             "name": {"type": "string", "minLength": 1, "maxLength": 3},
             "colour": {"type": "string", "oneOf": [{"const": "red", "title": "Red"}, {"const": "blue", "title": "Blue"}]},

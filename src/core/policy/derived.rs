@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_title_is_whole_where_the_text_says_the_same() {
+    fn title_is_complete_if_the_text_confirms_it() {
         let title = "Shell: echo hi";
         assert!(derived(title, &["Run command `echo hi`"]).whole);
         assert!(!derived(title, &["Run command `echo ho`"]).whole);

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_stand_for_the_paths_that_shells_make_of_them() {
+    fn expansions_list_the_paths_of_a_word() {
         for (word, path) in [
             ("~+/.env", ".env"),
             ("$PWD/.env", ".env"),

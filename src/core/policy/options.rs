@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_found_however_they_are_written() {
+    fn options_are_found_in_every_spelling() {
         for (option, word, want) in [
             ("--output", "--output", true),
             ("--output", "--output=x", true),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn name_that_is_no_option_is_refused() {
+    fn invalid_option_name_is_refused() {
         for text in [
             "",
             "-",

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_of_a_diff_is_bounded_by_its_length() {
+    fn reading_a_diff_is_bounded_by_its_length() {
         for piece in [" b/", " \"b/", " b/\ndiff --git ", "\n--- a\n+++ "] {
             let text = format!("diff --git a{}", piece.repeat(10_000));
             let files = diff_files(&text);

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_refused() {
+    fn invalid_path_pattern_is_refused() {
         for (pattern, why) in [
             ("", "is empty after"),
             ("./", "is empty after"),

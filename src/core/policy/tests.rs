@@ -109,7 +109,7 @@ fn the_first_of_the_strongest_rules_is_named() {
 }
 
 #[test]
-fn modes_are_what_their_names_say() {
+fn each_mode_decides_reads_and_edits() {
     use Effect::{Allow, Ask, Deny};
     for (mode, read, write) in [
         (Mode::Approve, Allow, Allow),

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_stands_for_any_text() {
+    fn star_matches_any_text() {
         for (pattern, text, want) in [
             ("", "", true),
             ("", "a", false),

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_stored_messages_is_further() {
+    fn messages_after_the_stored_ones_are_new() {
         let long = [">a", "b", ">c", "d"];
         let cases: &[(&[&str], &[&str], usize)] = &[
             (&[], &long, 4),

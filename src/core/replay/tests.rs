@@ -101,7 +101,7 @@ fn messages_alternate_and_pieces_of_one_are_joined() {
 }
 
 #[test]
-fn a_tool_without_an_end_is_settled_and_no_stop_reason_is_invented() {
+fn unfinished_tool_is_settled_without_a_stop_reason() {
     let tool = r#"{"sessionUpdate":"tool_call","toolCallId":"t","kind":"read","status":"in_progress","rawInput":{"a":1}}"#;
     for rest in [vec![], vec![said("user_message", "", "next")]] {
         let mut updates = vec![tool];
@@ -120,7 +120,7 @@ fn a_tool_without_an_end_is_settled_and_no_stop_reason_is_invented() {
 }
 
 #[test]
-fn blocks_become_the_parts_they_were_made_of() {
+fn user_blocks_convert_back_to_their_message_parts() {
     let cases = [
         (
             json!({ "type": "image", "data": "aWNvbg==", "mimeType": "image/png" }),
@@ -149,7 +149,7 @@ fn blocks_become_the_parts_they_were_made_of() {
 }
 
 #[test]
-fn what_a_part_has_no_place_for_is_kept_beside_it() {
+fn data_without_a_part_field_is_kept_as_metadata() {
     let about = |part: Value| part["providerMetadata"]["acp"].clone();
     let file = user_part(
         &json!({ "type": "resource", "_meta": { "a": 1 }, "resource": { "uri": "file:///p/a.rs", "text": "x", "_meta": 2 } }),
@@ -191,7 +191,7 @@ fn texts_with_different_remarks_stay_apart() {
 }
 
 #[test]
-fn halves_of_characters_are_joined_or_mended() {
+fn surrogate_halves_are_joined_or_replaced() {
     let text = |json: &str| format!(r#"{{"type":"text","text":"{json}"}}"#);
     let messages = replayed(&[
         &piece("user_message", "", &text(r"a \ud83d")),
@@ -208,7 +208,7 @@ fn halves_of_characters_are_joined_or_mended() {
 }
 
 #[test]
-fn nothing_is_lost_that_a_value_cannot_hold() {
+fn values_beyond_json_limits_are_kept_as_text() {
     let tool = |input: &str| {
         let tool = format!(
             r#"{{"sessionUpdate":"tool_call","toolCallId":"t","status":"in_progress","rawInput":{input}}}"#
@@ -220,7 +220,7 @@ fn nothing_is_lost_that_a_value_cannot_hold() {
 }
 
 #[test]
-fn steps_and_subagents_are_told_as_in_a_turn() {
+fn replay_shows_steps_and_subagents_like_a_turn() {
     let line = r#"{"content":"hi"}"#;
     let original = Original {
         line,

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn one_change_is_covered_and_what_is_read_for_it() {
+    fn approved_edit_covers_one_write_and_its_read() {
         let mut granted = Granted::default();
         granted.add(Some("edit"), &["/w/a".to_owned()], None);
         assert!(!granted.cover(&wanted("edit", "/w/b", None)));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reads_covers_no_change_and_no_command() {
+    fn approved_read_covers_no_edit_or_command() {
         let mut granted = Granted::default();
         granted.add(Some("read"), &["/w/a".to_owned()], Some("ls"));
         granted.add(None, &["/w/a".to_owned()], Some("ls"));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_covered_word_by_word_and_once() {
+    fn approved_command_covers_one_exact_run() {
         let mut granted = Granted::default();
         granted.add(Some("execute"), &[], Some("npm test"));
         assert!(!granted.cover(&wanted("execute", "", Some("npm test; rm x"))));
@@ -151,14 +151,14 @@ mod tests {
     }
 
     #[test]
-    fn no_command_is_no_command_that_was_allowed() {
+    fn missing_command_is_not_covered() {
         let mut granted = Granted::default();
         granted.add(Some("execute"), &[], None);
         assert!(!granted.cover(&wanted("execute", "", None)));
     }
 
     #[test]
-    fn what_was_served_was_judged() {
+    fn served_request_counts_as_judged() {
         let mut granted = Granted::default();
         granted.note_served(&wanted("execute", "", Some("sh -c 'npm test'")));
         granted.note_served(&wanted("edit", "/w/a", None));

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_agent_keeps_its_id_while_another_one_has_the_session() {
+    fn agent_session_id_is_remembered_while_another_agent_has_the_session() {
         let mut known = Known::told("a".to_owned(), "a-1".to_owned());
         known.give("b".to_owned(), "b-1".to_owned(), 4);
         assert_eq!(

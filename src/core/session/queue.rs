@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn small_values_count_as_the_memory_that_they_take() {
+    fn queued_prompt_size_counts_the_memory_of_small_values() {
         let part = json!({"type": "data-x", "data": vec![1; 100_000]});
         let message = json!({"message": {"parts": [part]}});
         let dense: wire::PromptParams = serde_json::from_value(message).unwrap();

@@ -175,7 +175,7 @@ fn show(dice: &mut Dice, show: &mut dyn FnMut(&Chunk<'_>)) {
 }
 
 #[test]
-fn what_is_merged_builds_the_same_message() {
+fn coalesced_chunks_build_the_same_message() {
     let (mut all, mut fewer) = (0, 0);
     for seed in 0..1_000 {
         let profile = [Profile::V7, Profile::V6, Profile::V5][usize::try_from(seed % 3).unwrap()];
@@ -207,7 +207,7 @@ fn what_is_merged_builds_the_same_message() {
 
 /// Checks, for several lists of chunks, what a client that is behind receives.
 #[test]
-fn only_what_is_of_the_same_part_is_merged() {
+fn only_chunks_of_the_same_part_are_coalesced() {
     let (a, b) = (to_raw(&"a"), to_raw(&"b"));
     let text = |id, delta| Chunk::TextDelta {
         id,
@@ -269,7 +269,7 @@ fn only_what_is_of_the_same_part_is_merged() {
 }
 
 #[test]
-fn what_is_said_in_another_turn_keeps_its_place() {
+fn chunks_of_another_turn_keep_their_place() {
     let said = to_raw(&"");
     let delta = Chunk::TextDelta {
         id: "1",

@@ -50,7 +50,7 @@ fn with_options() -> State {
 }
 
 #[test]
-fn words_are_looked_up_by_id_then_by_name_then_in_any_case() {
+fn setting_values_match_by_id_then_name_then_ignoring_case() {
     let mode = |id: &str| Setting::Mode(id.to_owned());
     let model = |id: &str| Setting::Model(id.to_owned());
     for (state, word, want) in [
@@ -73,7 +73,7 @@ fn words_are_looked_up_by_id_then_by_name_then_in_any_case() {
 }
 
 #[test]
-fn what_is_not_there_is_told_with_what_is() {
+fn unknown_setting_value_error_lists_the_choices() {
     let switch = |id: &str, on| Setting::Option {
         id: id.to_owned(),
         value: SettingValue::Switch(on),
@@ -149,7 +149,7 @@ fn what_is_not_there_is_told_with_what_is() {
 }
 
 #[test]
-fn what_the_agent_took_is_shown() {
+fn accepted_setting_is_in_the_state() {
     let nothing = Members::default();
     for setting in [
         Setting::Mode("plan".into()),
@@ -179,7 +179,7 @@ fn what_the_agent_took_is_shown() {
 }
 
 #[test]
-fn what_was_set_is_kept_in_step_and_in_order() {
+fn chosen_settings_stay_current_and_ordered() {
     let mut wanted = Wanted::default();
     for setting in [
         option("b", "1"),
@@ -250,7 +250,7 @@ fn shown(state: &State) -> [&Value; 5] {
 }
 
 #[test]
-fn lists_and_options_show_the_same() {
+fn mode_lists_and_options_agree() {
     let nothing = Members::default();
     for (setting, want) in [
         (
@@ -284,7 +284,7 @@ fn lists_and_options_show_the_same() {
 }
 
 #[test]
-fn what_an_agent_reports_of_one_holds_for_the_other() {
+fn update_of_a_mode_list_updates_the_option() {
     let mut told = composed();
     Setting::Mode("agent".into()).take_over(&Members::default(), &mut told);
     Setting::Model("g-6[high]".into()).take_over(&Members::default(), &mut told);
@@ -346,7 +346,7 @@ fn the_option_that_offers_a_value_is_set() {
 }
 
 #[test]
-fn a_setting_replaces_the_same_one_by_another_name() {
+fn setting_replaces_an_equivalent_one_with_another_name() {
     let mut wanted = Wanted::default();
     for setting in [
         Setting::Mode("agent".into()),
@@ -368,7 +368,7 @@ fn a_setting_replaces_the_same_one_by_another_name() {
 }
 
 #[test]
-fn what_is_too_large_for_the_state_is_named_in_it() {
+fn oversized_state_members_are_listed_as_omitted() {
     let news = |json: &str| {
         let raw = serde_json::value::RawValue::from_string(json.to_owned()).unwrap();
         Members::of(&raw).into_owned()

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_is_given_up_line_by_line() {
+    fn volatile_log_drops_its_oldest_lines() {
         let mut log = Memory::default();
         let line = [vec![b'x'; 1 << 20], vec![b'\n']].concat();
         for _ in 0..100 {

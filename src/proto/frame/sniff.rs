@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn id_and_method_are_found_where_they_stand() {
+    fn id_and_method_are_found_anywhere_in_a_discarded_line() {
         let some = |s: &str| Some(s.to_owned());
         assert_eq!(
             seen(r#"{"jsonrpc":"2.0","id":7,"result":{"a":"xxx"#, "xxx\"}}"),

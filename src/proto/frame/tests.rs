@@ -89,7 +89,7 @@ fn client(input: &[u8], max: usize, size: usize) -> Vec<String> {
 }
 
 #[test]
-fn both_framings_are_told_by_the_first_bytes() {
+fn framing_is_detected_from_the_first_bytes() {
     let lsp =
         b"Content-Length: 2\r\n\r\n{}content-length:3\r\nX: y\r\n\r\n[1]Content-Length: 99\r\n\r\n";
     let mut long = lsp.to_vec();
@@ -136,7 +136,7 @@ fn byte_order_mark_before_the_first_line_is_skipped() {
 }
 
 #[test]
-fn unusable_length_does_not_swallow_what_follows() {
+fn invalid_content_length_does_not_swallow_the_next_message() {
     let good = "Content-Length: 2\r\n\r\n{}";
     let cases: &[(&str, &[&str])] = &[
         // Rejected at once; the body is skipped up to the next header.

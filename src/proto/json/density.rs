@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_given_as_they_were() {
+    fn numbers_survive_a_round_trip_unchanged() {
         let mut bits = 0x3ff0_0000_0000_0001_u64;
         for _ in 0..10_000 {
             bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn each_deep_part_of_a_text_is_a_string_of_its_own() {
+    fn each_part_beyond_the_depth_limit_becomes_a_string() {
         let deep = nested(3, "[", "]", "7");
         let json = nested(
             DEEPEST - 1,

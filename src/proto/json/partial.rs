@@ -192,7 +192,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_text_is_read_as_far_as_it_goes() {
+    fn truncated_json_is_read_as_far_as_possible() {
         let cases = [
             ("", None),
             (" ", None),

@@ -232,7 +232,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_fits_stays_as_it_is() {
+    fn value_within_the_limit_is_unchanged() {
         for value in [
             json!(null),
             json!({"a": ["b", 1, true], "c": {"d": "é"}}),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_says_how_much_is_missing() {
+    fn cut_value_states_the_missing_size() {
         assert_eq!(
             shortened(&json!("éééééééé"), 13),
             json!("éé… (12 bytes more)")
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_built_of_raw_json_than_is_left() {
+    fn raw_json_is_built_only_up_to_the_budget() {
         let many = 1 << 20;
         for json in [
             format!("[{}1]", "1,".repeat(many)),
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_makes_it_large() {
+    fn shortened_value_is_always_bounded() {
         let deep = (0..100).fold(json!("x"), |inner, _| json!([inner]));
         for value in [
             json!(vec![0; 100_000]),

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_value_cannot_hold_is_text_in_the_objects_around_it() {
+    fn unrepresentable_value_becomes_text_in_its_object() {
         let deep = "[".repeat(200) + &"]".repeat(200);
         let flat: Value = serde_json::from_str(&shallow(&format!(r#"{{"a":{deep}}}"#))).unwrap();
         assert!(flat["a"][0].is_array() && flat.to_string().contains(MARK));

@@ -90,7 +90,7 @@ mod tests {
     use std::fmt::Write as _;
 
     #[test]
-    fn a_beginning_is_as_the_whole_begins() {
+    fn prefix_decodes_like_the_full_string() {
         let units = ["x", "é", "語", "🙂", "\n", "\"", "\\", "\u{1}"];
         for unit in units {
             for before in [0, 1, 5, 12] {

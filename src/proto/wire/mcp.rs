@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_and_never_shown() {
+    fn mcp_errors_name_the_field_and_hide_the_value() {
         let cases = [
             (json!({"command": "s3cret"}), "[0]: name is missing"),
             (
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_server_shows_by_mistake() {
+    fn mcp_server_debug_output_hides_secrets() {
         let given = json!({"name": "a", "type": "http", "url": "http://me:s3cret@h", "headers": {"K": "s3cret"}});
         let server: McpServer = serde_json::from_value(given).unwrap();
         assert_eq!(format!("{server:?}"), "\"a\" over http");

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_variable_is_taken_at_its_word() {
+    fn claude_path_variable_is_used_as_given() {
         let place = Place::new("variable");
         let given = place.file("my/cli", 0o755);
         place.file("bin/claude", 0o755);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_has_names_and_places_of_its_own() {
+    fn windows_names_and_directories_are_searched() {
         let place = Place::new("windows");
         let native = place.file("home/.local/bin/claude.exe", 0o755);
         let npm = place.file("data/npm/claude.cmd", 0o755);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_none_is_told_what_to_do() {
+    fn missing_claude_error_suggests_a_fix() {
         let place = Place::new("none");
         let path = vec!["@/x"; 100].join(":");
         let set: &[_] = &[("PATH", path.as_str()), ("USERPROFILE", "@/home")];

@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_path_stands_between_the_marks() {
+    async fn login_shell_path_is_read_between_marks() {
         let printed = "\n__acpipe_begin__/a:/b c::rel:/é__acpipe_end__\n";
         let dirs = ["/a", "/b c", "/é"].map(PathBuf::from).to_vec();
         let noise = "x".repeat(OUTPUT);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn shells_are_told_in_their_way() {
+    fn each_shell_gets_its_own_command() {
         for (shell, count) in [("/bin/zsh", 4), ("fish", 4), ("/usr/bin/tcsh", 3)] {
             let words = words(Path::new(shell));
             assert_eq!(words.len(), count, "{shell}");

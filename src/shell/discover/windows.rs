@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn endings_make_a_program() {
+    fn windows_command_is_tried_with_each_extension() {
         let cases: [(&str, Option<&str>, &[&str]); 5] = [
             ("npx", None, &["npx.com", "npx.exe", "npx.bat", "npx.cmd"]),
             ("npx", Some(".EXE;;.CMD"), &["npx.exe", "npx.cmd"]),

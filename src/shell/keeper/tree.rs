@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_may_look_like_anything() {
+    fn process_name_may_contain_any_text() {
         let pid = Pid::from_raw(7).unwrap();
         let numbers = "42 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 12345 9 17";
         let member = parse(pid, &format!("7 (a) S (b) R 1) S {numbers} 0 0")).unwrap();

@@ -118,7 +118,7 @@ mod tests {
     use std::os::fd::AsFd as _;
 
     #[test]
-    fn words_come_back_as_they_were_said() {
+    fn orders_and_reports_survive_encoding() {
         for news in [News::Running(7), News::Failed(2), News::Ended(-1)] {
             assert_eq!(News::of(news.bytes()), Some(news));
         }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn pipes_are_handed_over() {
+    fn pipes_are_passed_over_the_socket() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let (mut reader, writer) = io::pipe().unwrap();
         send_pipes(&ours, [writer.as_fd(), writer.as_fd(), writer.as_fd()]).unwrap();

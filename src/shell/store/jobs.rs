@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn full_queue_gives_back_cards_only() {
+    fn full_queue_rejects_only_cards() {
         let mut jobs = Jobs::default();
         for n in 0..MOST_CARDS {
             jobs.push(describe(&n.to_string(), "x")).unwrap();

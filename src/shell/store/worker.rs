@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_done_at_the_end_though_nobody_takes_the_answers() {
+    fn remaining_jobs_run_at_the_end_without_a_receiver() {
         let dir = std::env::temp_dir().join(format!("acpipe-left-{}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         let (worker, events) = Worker::start().unwrap();

@@ -377,7 +377,7 @@ impl Message {
 
 /// The check itself must be able to fail.
 #[test]
-fn the_check_finds_what_is_wrong() {
+fn stream_check_finds_each_violation() {
     const T: &str = "toolCallId=t dynamic=true providerExecuted=true";
     let lines = |body: &str| -> Vec<Value> {
         let chunk = |words: &str| {

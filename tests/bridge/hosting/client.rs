@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::fs;
 
 #[test]
-fn a_client_that_serves_is_asked_and_its_answers_are_the_agents() {
+fn client_answers_file_and_terminal_requests() {
     let place = Place::new();
     let path = place.path("x");
     let steps = [
@@ -70,7 +70,7 @@ fn a_client_that_serves_is_asked_and_its_answers_are_the_agents() {
 }
 
 #[test]
-fn what_a_client_was_asked_ends_with_whoever_wanted_it() {
+fn forwarded_request_ends_with_its_requester() {
     let request = |path: &str| {
         json!({"frame": {"jsonrpc": "2.0", "id": "w", "method": "fs/read_text_file",
                "params": {"sessionId": "{session}", "path": path}}})
@@ -101,7 +101,7 @@ fn what_a_client_was_asked_ends_with_whoever_wanted_it() {
 }
 
 #[test]
-fn nothing_is_done_after_a_cancel_but_what_ends_it() {
+fn cancelled_turn_performs_only_cleanup_requests() {
     let place = Place::new();
     let path = place.path("x");
     let steps = [
@@ -126,7 +126,7 @@ fn nothing_is_done_after_a_cancel_but_what_ends_it() {
 }
 
 #[test]
-fn a_process_of_its_own_gets_its_answers() {
+fn per_session_process_gets_its_own_answers() {
     let place = Place::new();
     let path = place.path("x");
     fs::write(&path, "text").unwrap();

@@ -37,7 +37,7 @@ fn files_are_written_and_read() {
 }
 
 #[test]
-fn errors_say_what_to_do() {
+fn host_request_errors_explain_the_cause() {
     let place = Place::new();
     let read = |path: &str| want("fs/read_text_file", &json!({"path": path}));
     let steps = [

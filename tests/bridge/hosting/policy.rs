@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::fs;
 
 #[test]
-fn what_the_policy_denies_is_not_done() {
+fn denied_host_request_is_not_performed() {
     let place = Place::new();
     let (path, beside) = (place.path("x"), place.path("ran"));
     let steps = [
@@ -33,7 +33,7 @@ fn what_the_policy_denies_is_not_done() {
 }
 
 #[test]
-fn lists_of_a_session_hold_for_what_is_served() {
+fn tool_lists_of_a_session_apply_to_served_requests() {
     let place = Place::new();
     let (cwd, path) = (place.project.clone(), place.path("x"));
     let mut server = place.serve(&["--serve", "terminal"], &json!({}), &[run("touch x")]);
@@ -53,7 +53,7 @@ fn lists_of_a_session_hold_for_what_is_served() {
 }
 
 #[test]
-fn the_client_is_asked_whether_it_may_be() {
+fn client_decides_on_a_served_request() {
     for (choice, approved) in [("allow", true), ("reject", false)] {
         let place = Place::new();
         let path = place.path("x");
@@ -91,7 +91,7 @@ fn the_client_is_asked_whether_it_may_be() {
 }
 
 #[test]
-fn what_is_allowed_is_taken_down() {
+fn allowed_host_request_is_in_the_ledger() {
     let place = Place::new();
     let path = place.path("x");
     let steps = [
@@ -117,7 +117,7 @@ fn what_is_allowed_is_taken_down() {
 }
 
 #[test]
-fn an_answer_under_the_same_id_allows_nothing_else() {
+fn permission_answer_does_not_apply_to_another_request_with_its_id() {
     let place = Place::new();
     let path = place.path("x");
     let session = "{session}";
@@ -150,7 +150,7 @@ fn an_answer_under_the_same_id_allows_nothing_else() {
 }
 
 #[test]
-fn lists_of_tools_hold_for_what_is_served() {
+fn tool_lists_apply_to_served_requests() {
     for in_session in [true, false] {
         let place = Place::new();
         let (path, beside) = (place.path("x"), place.path("ran"));
@@ -184,7 +184,7 @@ fn lists_of_tools_hold_for_what_is_served() {
 }
 
 #[test]
-fn what_is_set_for_a_command_is_judged_and_shown() {
+fn variables_of_a_command_are_judged_and_shown() {
     let create = json!({"command": "git", "args": ["status"], "env": [{"name": "PATH", "value": "/tmp/e vil"}]});
     let place = Place::new();
     let config = place.world.dir.join("config.toml");
@@ -205,7 +205,7 @@ fn what_is_set_for_a_command_is_judged_and_shown() {
 }
 
 #[test]
-fn what_an_agent_announced_before_is_not_shown_as_what_is_asked() {
+fn earlier_announcement_is_not_shown_as_the_request() {
     let place = Place::new();
     let path = place.path("x");
     let lie = json!({"title": "Harmless", "kind": "read", "rawInput": {"path": "/w/other"},

@@ -35,7 +35,7 @@ fn a_command_is_run_to_its_end() {
 }
 
 #[test]
-fn the_output_of_a_terminal_is_the_result_of_a_tool_that_reports_no_other() {
+fn terminal_output_is_the_result_of_a_tool_without_one() {
     let content = json!([{"type": "terminal", "terminalId": "terminal-1"}]);
     let own = json!([{"type": "content", "content": {"type": "text", "text": "own"}}]);
     let call = |fields: &Value| tool_change("t", fields);
@@ -87,7 +87,7 @@ fn the_output_of_a_terminal_is_the_result_of_a_tool_that_reports_no_other() {
 }
 
 #[test]
-fn a_line_is_for_the_shell_and_only_the_last_of_its_output_is_kept() {
+fn command_line_runs_in_a_shell_and_keeps_the_end_of_its_output() {
     let create = json!({"command": "printf 'é%.0s' 1 2 3 4 && kill -9 $$", "outputByteLimit": 5});
     let steps = [
         want("terminal/create", &create),
@@ -105,7 +105,7 @@ fn a_line_is_for_the_shell_and_only_the_last_of_its_output_is_kept() {
 
 /// The harness fails the test if a process of it survives.
 #[test]
-fn what_is_killed_ends_and_can_be_read() {
+fn killed_terminal_ends_by_sigkill_and_reports_its_status() {
     let stubborn = "trap '' TERM; touch deaf; while :; do sleep 1; done";
     let steps = [
         run(stubborn),
@@ -125,7 +125,7 @@ fn what_is_killed_ends_and_can_be_read() {
 }
 
 #[test]
-fn a_released_terminal_ends_with_all_that_it_started() {
+fn released_terminal_ends_its_child_processes() {
     let steps = [
         run("setsid sleep 1000 & setsid sleep 1000 & sleep 1000"),
         terminal("release"),
@@ -155,7 +155,7 @@ fn a_terminal_ends_with_its_session() {
 }
 
 #[test]
-fn a_flood_is_read_to_its_end() {
+fn flood_of_terminal_output_is_read_to_its_end() {
     let line = "yes | head -c 50000000; echo end";
     let steps = [run(line), terminal("wait_for_exit"), terminal("output")];
     let (answers, _) = Place::new().answers(&[], &steps);
@@ -167,7 +167,7 @@ fn a_flood_is_read_to_its_end() {
 }
 
 #[test]
-fn a_tool_shows_what_its_terminal_says() {
+fn tool_shows_the_output_of_its_terminal() {
     let content = json!({"status": "in_progress", "content": [{"type": "terminal", "terminalId": "terminal-1"}]});
     let place = Place::new();
     let go = place.path("go");

@@ -5,7 +5,7 @@ use crate::harness::claude;
 use serde_json::json;
 
 #[test]
-fn odd_frames_are_passed_over() {
+fn invalid_claude_frames_are_skipped() {
     let deep = deep();
     let lines = [
         deep.clone(),
@@ -35,7 +35,7 @@ fn odd_frames_are_passed_over() {
 }
 
 #[test]
-fn a_flood_of_tiny_lines_is_counted_and_the_turn_goes_on() {
+fn flood_of_tiny_lines_does_not_end_a_claude_turn() {
     let mut s = claude::ready(&json!({}));
     let lines = "\n{}\n[]\nnull".repeat(500);
     let turn =
@@ -46,7 +46,7 @@ fn a_flood_of_tiny_lines_is_counted_and_the_turn_goes_on() {
 }
 
 #[test]
-fn a_second_result_ends_nothing_twice() {
+fn second_claude_result_is_ignored() {
     let mut s = claude::ready(&json!({}));
     let again = json!({"type": "result", "subtype": "success", "is_error": false, "session_id": "{session}",
         "result": "again", "stop_reason": "end_turn", "usage": {}, "uuid": "another"});
@@ -57,7 +57,7 @@ fn a_second_result_ends_nothing_twice() {
 }
 
 #[test]
-fn a_cli_may_end_at_every_stage() {
+fn claude_exit_is_handled_at_every_stage() {
     let cases = [
         json!({"start": [{"stderr": "my last words"}, {"exit": 3}]}),
         json!({"control": {"initialize": [{"stderr": "my last words"}, {"exit": 3}]}}),

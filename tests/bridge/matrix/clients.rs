@@ -41,7 +41,7 @@ fn codes(answers: &[Value]) -> Vec<i64> {
 }
 
 #[test]
-fn odd_messages_are_answered_each_once() {
+fn each_invalid_message_gets_one_answer() {
     let deep = deep();
     let status = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"agent/status"}}"#);
     // (input, code of the answer: 0 for a result)

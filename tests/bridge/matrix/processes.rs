@@ -44,7 +44,7 @@ fn serve(world: World, command: &str) -> Server {
 /// Each case: the stage at which the agent exits, its exit code, and the kind of the error that the client
 /// receives.
 #[test]
-fn an_agent_may_end_at_every_stage() {
+fn agent_exit_is_handled_at_every_stage() {
     let exit = |code: i32| json!({"exit": code});
     let cases = [
         ("start", 0, "agentStart"),
@@ -104,7 +104,7 @@ fn an_agent_may_end_at_every_stage() {
 }
 
 #[test]
-fn an_agent_that_ends_after_its_answer_is_started_for_the_next_prompt() {
+fn agent_that_exited_after_a_turn_restarts_for_the_next() {
     for code in [0, 3] {
         let world = World::new();
         let mark = world.dir.join("mark");
@@ -125,7 +125,7 @@ fn an_agent_that_ends_after_its_answer_is_started_for_the_next_prompt() {
 }
 
 #[test]
-fn an_empty_file_is_no_agent() {
+fn empty_file_as_agent_is_a_start_error() {
     let world = World::new();
     let empty = world.executable("empty", "");
     let mut s = Server::launch(world, &[], Framing::Lines, &[]);
@@ -142,7 +142,7 @@ fn an_empty_file_is_no_agent() {
 
 /// acpipe writes nothing to the agent before the cancel, which reveals the closed pipe.
 #[test]
-fn an_agent_that_closes_its_stdin_is_found_out_by_the_cancel() {
+fn closed_agent_stdin_is_detected_by_a_cancel() {
     let world = World::new();
     let agent = shell_agent(&world, &format!("exec <&-; echo '{WORD}'; exec sleep 1000"));
     let mut s = serve(world, &agent);
@@ -156,7 +156,7 @@ fn an_agent_that_closes_its_stdin_is_found_out_by_the_cancel() {
 
 /// 100 MB on stderr, as lines and as one endless line: more than acpipe may hold in memory.
 #[test]
-fn a_flood_on_stderr_is_read_and_not_kept() {
+fn stderr_flood_is_read_and_bounded() {
     let floods = [
         "yes 'this is fine, this is fine, this is fine' | head -c 100000000 >&2",
         "head -c 100000000 /dev/zero | tr '\\0' x >&2",
@@ -181,7 +181,7 @@ fn a_flood_on_stderr_is_read_and_not_kept() {
 }
 
 #[test]
-fn a_line_that_never_ends_is_not_kept() {
+fn endless_line_is_not_buffered() {
     let piece = "x".repeat(64 << 10);
     // 85 MB: more than acpipe may hold in memory.
     let flood = json!({"repeat": {"times": 1300, "steps": [{ "partial": piece }]}});
@@ -206,7 +206,7 @@ fn a_line_that_never_ends_is_not_kept() {
 
 /// The agent writes half a message and stops: a cancel ends the wait for the rest.
 #[test]
-fn half_a_line_keeps_nobody_who_cancels() {
+fn unterminated_line_does_not_delay_a_cancel() {
     let world = World::new();
     let half = json!({"partial": r#"{"jsonrpc":"2.0","id":{id},"resu"#});
     let steps = json!([say("kept"), half, {"hang": true}]);
@@ -234,7 +234,7 @@ fn half_a_line_keeps_nobody_who_cancels() {
 
 /// The agent exits, while a process that it started holds its pipes and continues to write.
 #[test]
-fn who_goes_on_talking_for_an_agent_that_ended_is_ended() {
+fn process_that_writes_after_the_agent_exited_is_killed() {
     for (how, stubborn) in [("", ""), ("setsid ", ""), ("setsid ", "trap '' TERM; ")] {
         let world = World::new();
         let talk = world.executable(

@@ -44,7 +44,7 @@ fn are_passed_over(pieces: &[Value]) {
 }
 
 #[test]
-fn nesting_without_bottom_is_passed_over() {
+fn bottomless_nesting_is_skipped() {
     let deep = deep();
     let open = "[".repeat(100_000);
     let objects = r#"{"a":"#.repeat(100_000);
@@ -86,7 +86,7 @@ fn nesting_without_bottom_is_passed_over() {
 }
 
 #[test]
-fn keys_twice_and_keys_of_prototypes_are_no_harm() {
+fn duplicate_and_prototype_keys_are_handled() {
     let text = |fields: &str| {
         update(&format!(
             r#"{{"sessionUpdate":"agent_thought_chunk","content":{{"type":"text","text":"x"}},{fields}}}"#
@@ -115,7 +115,7 @@ fn keys_twice_and_keys_of_prototypes_are_no_harm() {
 }
 
 #[test]
-fn nul_and_halves_of_characters_are_no_harm() {
+fn nul_and_partial_characters_are_handled() {
     are_passed_over(&[
         update(r#"{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"a\u0000b\ud800"}}"#),
         update(r#"{"sessionUpdate":"tool_call","toolCallId":"\u0000","title":"\udfff","kind":"\u0000","rawInput":{"\ud800":"\ud800"}}"#),
@@ -129,7 +129,7 @@ fn nul_and_halves_of_characters_are_no_harm() {
 }
 
 #[test]
-fn answers_to_what_was_never_asked_are_no_harm() {
+fn unexpected_answers_are_ignored() {
     let ids = [
         "0",
         "-1",
@@ -154,7 +154,7 @@ fn answers_to_what_was_never_asked_are_no_harm() {
 
 /// Each case: members of the answer to a prompt, and the kind of the turn's error (empty for none).
 #[test]
-fn a_prompt_is_answered_whatever_the_answer_is() {
+fn prompt_is_answered_for_every_invalid_agent_response() {
     let deep = deep();
     let cases = [
         (
@@ -208,7 +208,7 @@ fn a_prompt_is_answered_whatever_the_answer_is() {
 }
 
 #[test]
-fn two_questions_of_one_id_are_answered_both() {
+fn two_requests_with_one_id_are_both_answered() {
     let ask = |tool: &str| {
         line(format!(
             r#"{{"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{{"sessionId":"{{session}}","toolCall":{{"toolCallId":"{tool}"}},"options":[{{"optionId":"y","name":"Yes","kind":"allow_once"}}]}}}}"#
@@ -236,7 +236,7 @@ fn two_questions_of_one_id_are_answered_both() {
 }
 
 #[test]
-fn a_flood_of_tiny_lines_is_counted_and_the_turn_goes_on() {
+fn flood_of_tiny_lines_is_counted_and_the_turn_continues() {
     let lines = "\n{}\n[]\nnull\n".repeat(500);
     let flood = json!({"repeat": {"times": 100, "steps": [{ "partial": lines }]}});
     let mut s = without_chunks(&[

@@ -77,7 +77,7 @@ fn a_batch_has_1024_messages_at_most() {
 }
 
 #[test]
-fn parameters_without_content_are_small() {
+fn params_with_very_many_members_are_refused() {
     let server = r#"{"name":"a","command":"b","args":[],"env":[]},"#;
     let env = r#"{"name":"a","value":"secret-1"},"#;
     let cases = [
@@ -101,7 +101,7 @@ fn parameters_without_content_are_small() {
 }
 
 #[test]
-fn a_prompt_has_not_too_many_values_for_its_size() {
+fn prompt_with_too_many_values_is_refused() {
     for part in [r#"{"type":"x"},"#, "1,", "[],"] {
         let line = format!(
             r#"{{"jsonrpc":"2.0","id":5,"method":"session/prompt","params":{{"message":{{"parts":[{}{{"type":"text","text":"a"}}]}}}}}}"#,
@@ -142,7 +142,7 @@ fn passes(what: &str, steps: &[Value]) {
 }
 
 #[test]
-fn a_state_of_very_many_members_is_omitted() {
+fn session_state_of_very_many_members_takes_bounded_memory() {
     for (kind, name, piece) in [
         (
             "available_commands_update",
@@ -162,7 +162,7 @@ fn a_state_of_very_many_members_is_omitted() {
 }
 
 #[test]
-fn a_tool_of_very_many_members_passes() {
+fn tool_output_of_very_many_members_takes_bounded_memory() {
     let tool = r#""sessionUpdate":"tool_call","toolCallId":"t","title":"t","status":"completed","rawInput":{"a":1},"#;
     passes(
         "rawOutput of numbers",
@@ -179,7 +179,7 @@ fn a_tool_of_very_many_members_passes() {
 }
 
 #[test]
-fn a_member_of_a_tool_with_very_many_members_is_omitted() {
+fn tool_call_member_with_very_many_values_takes_bounded_memory() {
     let tool = r#""sessionUpdate":"tool_call","toolCallId":"t","title":"t","status":"completed","#;
     for (what, name, piece) in [
         ("content", "content", "0,"),
@@ -202,7 +202,7 @@ fn line(before: &str, piece: &str, after: &str) -> [Value; 3] {
 }
 
 #[test]
-fn requests_of_very_many_members_are_refused_or_answered() {
+fn agent_requests_of_very_many_members_take_bounded_memory() {
     let requests = [
         (
             "terminal/create",

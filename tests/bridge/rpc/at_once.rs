@@ -6,7 +6,7 @@ use crate::harness::server::{Framing, Id, Server};
 use serde_json::{Value, json};
 
 #[test]
-fn batches() {
+fn batches_are_answered_as_batches() {
     let mut s = Survivor::lines();
     let call = |id: &str, method: &str| {
         let params = match method {

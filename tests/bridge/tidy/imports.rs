@@ -386,7 +386,7 @@ fn names(circle: &[&Name]) -> Vec<String> {
 }
 
 #[test]
-fn files_of_a_room_import_each_other_in_no_circle() {
+fn files_of_a_room_have_no_import_cycle() {
     for (name, least) in ROOMS {
         let room = room(name, *least);
         if let Some((circle, way)) = room.circles().into_iter().next() {
@@ -400,7 +400,7 @@ fn files_of_a_room_import_each_other_in_no_circle() {
 }
 
 #[test]
-fn impl_blocks_stand_in_the_module_of_their_type() {
+fn impl_blocks_are_in_the_module_of_their_type() {
     for (name, least) in ROOMS {
         let room = room(name, *least);
         if let Some((file, item)) = room.far_impls().into_iter().next() {

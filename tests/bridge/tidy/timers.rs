@@ -135,7 +135,7 @@ fn second_lists_of_timers_are_found() {
 }
 
 #[test]
-fn incomplete_tables_are_found() {
+fn incomplete_timer_tables_are_found() {
     let table = "enum T {\n    A,\n    B,\n}\nimpl T {\n    const ALL: [Self; 2] = [Self::A, Self::B];\n}\n\
                  impl Hub {\n    fn deadline() {}\n    fn due() {}\n    fn tick() {}\n    fn postpone() {}\n    fn expire() {}\n}\n";
     assert_eq!(faults("x.rs", table), Vec::<String>::new());

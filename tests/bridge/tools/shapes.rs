@@ -280,7 +280,7 @@ fn shapes() -> Vec<Shape> {
 }
 
 #[test]
-fn calls_of_every_shape() {
+fn tool_calls_of_every_shape_are_shown() {
     let shapes = shapes();
     let runs: Vec<Vec<Value>> = shapes
         .iter()

@@ -5,7 +5,7 @@ use crate::harness::steps::{end, say, tool, tool_change};
 use serde_json::{Value, json};
 
 #[test]
-fn every_stop_reason_has_an_ending() {
+fn every_stop_reason_has_a_final_chunk() {
     /// (stop reason, `finishReason`, type of the last chunk, `errorReason`, kind of the error)
     type Case = (
         Value,
@@ -51,7 +51,7 @@ fn every_stop_reason_has_an_ending() {
 }
 
 #[test]
-fn the_answer_to_a_prompt_may_be_odd() {
+fn unusual_prompt_answers_end_the_turn() {
     let cases = [
         r#"{"jsonrpc":"2.0","id":{id},"error":null,"result":{"stopReason":"end_turn"}}"#,
         r#"{"jsonrpc":"2.0","id":{id},"result":{"stopReason":"end_turn"},"extra":[1]}"#,
@@ -97,7 +97,7 @@ fn an_answer_without_a_stop_reason_fails_the_turn() {
 }
 
 #[test]
-fn errors_of_the_agent_end_the_turn_after_what_it_said() {
+fn agent_errors_end_the_turn_after_its_text() {
     // (error, kind, part of the message)
     let cases = [
         (
@@ -162,7 +162,7 @@ fn errors_of_the_agent_end_the_turn_after_what_it_said() {
 }
 
 #[test]
-fn the_fixed_reasons_of_failures() {
+fn error_reason_depends_on_the_failure() {
     let failed = [
         tool(
             "t",

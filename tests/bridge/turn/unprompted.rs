@@ -37,7 +37,7 @@ fn said(text: &str, id: &str) -> Value {
 }
 
 #[test]
-fn what_an_agent_says_unasked_is_a_message_of_its_own() {
+fn background_text_is_a_separate_message() {
     let (_, message) = unasked(&[said("late", "m2")["update"].clone()]);
     assert_eq!(
         message[0]["messageMetadata"]["acp"],
@@ -60,7 +60,7 @@ fn first_answer(s: &mut Server) -> Value {
 }
 
 #[test]
-fn late_news_name_the_message_that_they_go_on_with() {
+fn late_updates_name_the_message_they_continue() {
     let (mut s, message) = unasked(&[
         json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed"}),
     ]);
@@ -79,7 +79,7 @@ fn late_news_name_the_message_that_they_go_on_with() {
 }
 
 #[test]
-fn news_of_an_earlier_call_do_not_land_in_the_next_turn() {
+fn late_tool_updates_stay_out_of_the_next_turn() {
     let late = tool_change("t", &json!({"status": "completed", "rawOutput": "done"}));
     let own = tool("u", &json!({"name": "Read", "status": "completed"}));
     // A new call with an old id, which some agents use.
@@ -108,7 +108,7 @@ fn news_of_an_earlier_call_do_not_land_in_the_next_turn() {
 }
 
 #[test]
-fn what_an_agent_does_unasked_can_be_cancelled() {
+fn background_turn_can_be_cancelled() {
     let mut s = Server::initialized(&[]);
     s.connect(&json!({"session/new": [[
         {"default": true},
@@ -133,7 +133,7 @@ fn what_an_agent_does_unasked_can_be_cancelled() {
 }
 
 #[test]
-fn late_figures_are_the_sessions_and_make_no_message() {
+fn late_usage_belongs_to_the_session() {
     let usage = |used: u32, cost: f64| json!({"sessionUpdate": "usage_update", "used": used, "size": 9, "cost": {"amount": cost, "currency": "USD"}});
     let mut s = Server::ready(&json!({
         "session/new": [[{"default": true}], [{"default": true}, {"notify": {"method": "session/update", "params": {"sessionId": "fake-1", "update": usage(3, 1.0)}}}]],
@@ -150,7 +150,7 @@ fn late_figures_are_the_sessions_and_make_no_message() {
 }
 
 #[test]
-fn what_is_no_part_of_a_message_makes_none() {
+fn session_updates_start_no_message() {
     let update = |update: Value| json!({"notify": {"method": "session/update", "params": {"sessionId": "fake-1", "_meta": {"n": 1}, "update": update}}});
     let mut s = Server::ready(&json!({"session/new": [[{"default": true}], [
         {"default": true},
@@ -170,7 +170,7 @@ fn what_is_no_part_of_a_message_makes_none() {
 }
 
 #[test]
-fn a_message_that_nobody_asked_for_ends_with_the_agent() {
+fn background_message_ends_with_the_agent() {
     let late = json!({"notify": {"method": "session/update", "params": {"sessionId": "fake-1", "update": said("late", "m2")["update"]}}});
     let mut s = Server::ready(&json!({
         "session/new": [[{"default": true}], [{"default": true}, late]],

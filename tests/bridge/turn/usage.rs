@@ -5,7 +5,7 @@ use crate::harness::steps::{end, say};
 use serde_json::{Value, json};
 
 #[test]
-fn usage_in_all_spellings() {
+fn usage_is_read_in_every_known_form() {
     let usage = |fields: [Value; 6]| {
         let names = [
             "inputTokens",
@@ -80,7 +80,7 @@ fn usage_in_all_spellings() {
 }
 
 #[test]
-fn cost_is_that_of_the_turn() {
+fn summary_cost_is_the_cost_of_the_turn() {
     let context = |used: u64, cost: Value| json!({"update": {"sessionUpdate": "usage_update", "used": used, "size": 1000, "cost": cost}});
     let usd = |amount: f64| json!({"amount": amount, "currency": "USD"});
     let turns = play_all(&[

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_told_line_by_line() {
+    fn diff_lists_changed_lines() {
         let cases = [
             ("", "a\nb", "+a,+b"),
             ("a\nb", "", "-a,-b"),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_to_compare_goes_and_comes() {
+    fn oversized_diff_replaces_all_lines() {
         let (old, new) = ("old\n".repeat(1100), "new\n".repeat(1100));
         let lines = diff(&old, &new).len();
         assert_eq!(lines, 2200);

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_takes_words() {
+    fn refusal_accepts_feedback() {
         let keys = keys(&[AllowOnce, RejectOnce]);
         let refused = keys.read("n  use the other file \n").unwrap();
         assert!(refused.refuses);

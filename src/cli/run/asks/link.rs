@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_host_is_what_is_gone_to() {
+    fn link_host_is_the_real_destination() {
         let cases = [
             ("https://example.com/a?b", Some("example.com")),
             ("https://good.com@evil.com:8080/x", Some("evil.com:8080")),

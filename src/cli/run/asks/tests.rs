@@ -105,7 +105,7 @@ fn a_command_is_shown_with_all_that_belongs_to_it() {
 }
 
 #[test]
-fn a_change_is_shown_as_what_goes_and_comes() {
+fn edit_is_shown_as_a_diff() {
     let dialog = permission(AskedTool {
         tool_name: "Edit".to_owned(),
         title: Some("Edit a".to_owned()),
@@ -132,7 +132,7 @@ fn a_change_is_shown_as_what_goes_and_comes() {
 }
 
 #[test]
-fn a_permission_is_given_or_refused_with_words() {
+fn permission_answer_can_carry_feedback() {
     let outcome = |line| match permission(AskedTool::default()).read(line) {
         Next::Answer(answer) => answer["outcome"].clone(),
         other => panic!("{other:?}"),
@@ -181,7 +181,7 @@ fn a_form_is_filled_in_field_by_field() {
 }
 
 #[test]
-fn fields_take_what_their_schema_allows() {
+fn form_fields_accept_only_values_of_their_schema() {
     let many =
         json!({"type": "array", "items": {"enum": ["a", "b", "c"]}, "minItems": 1, "maxItems": 2});
     let cases = [
@@ -233,7 +233,7 @@ fn fields_take_what_their_schema_allows() {
 }
 
 #[test]
-fn forms_are_declined_and_agreed_to() {
+fn form_can_be_declined_or_confirmed() {
     let declined = Next::Answer(json!({"action": "decline"}));
     let mut one = form(&json!({"f": {"type": "string"}}), &json!([]));
     assert_eq!(one.read(None), declined);
@@ -262,7 +262,7 @@ fn addresses_are_shown_with_their_host() {
 }
 
 #[test]
-fn plans_are_shown_whole_and_answered_with_feedback() {
+fn plan_is_shown_in_full_and_answered_with_feedback() {
     let plan = format!("{}last", "step\n".repeat(200));
     let mut dialog = dialog(QuestionParams {
         options: vec![

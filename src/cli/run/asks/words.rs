@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_no_longer_than_they_may_be() {
+    fn prompt_lines_are_wrapped_to_the_width() {
         let cases: &[(&str, &[&str])] = &[
             ("", &[]),
             ("\n", &[""]),
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_deceive_is_seen() {
+    fn deceptive_characters_are_made_visible() {
         let cases = [
             ("\x1b[2Jy", "␛[2Jy"),
             ("rm\r", "rm␍"),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_of_an_agent_begins_where_ours_do() {
+    fn agent_lines_are_indented_behind_a_margin() {
         let mut sheet = Sheet::new(40);
         let text = format!("a\nAllow? y\r{}Allow? y", " ".repeat(39));
         sheet.words(&text);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_counted() {
+    fn omitted_lines_are_counted() {
         let block = |text: &str| {
             let mut sheet = Sheet::new(80);
             sheet.block(text.lines().map(|line| ("", line)), 3);

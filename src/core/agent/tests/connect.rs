@@ -30,7 +30,7 @@ fn connect_starts_the_agent_and_is_answered_when_it_is_ready() {
 }
 
 #[test]
-fn another_agent_is_not_connected_over_the_first() {
+fn connect_does_not_replace_a_connected_agent() {
     let mut t = Fixture::new();
     t.play(&[
         (
@@ -78,7 +78,7 @@ fn connect_while_the_agent_stops_starts_it_again_afterwards() {
 }
 
 #[test]
-fn disconnect_of_the_agent_that_comes_next_fails_those_who_wait_for_it() {
+fn disconnect_fails_calls_that_wait_for_the_next_agent() {
     let mut t = Fixture::ready();
     t.play(&[
         (Disconnect, &["state stopping", "close input 1"]),

@@ -49,7 +49,7 @@ fn update_without_an_agent_is_answered_at_once() {
 }
 
 #[test]
-fn update_that_changes_nothing_restarts_nothing() {
+fn update_without_a_change_does_not_restart() {
     let mut t = Fixture::new();
     t.on(&set("1"));
     t.on(&Need);
@@ -147,7 +147,7 @@ fn several_updates_are_answered_together() {
 }
 
 #[test]
-fn update_during_the_restart_restarts_once_more() {
+fn update_during_a_restart_restarts_again() {
     let mut t = Fixture::ready();
     t.play(&[
         (set("1"), &[]),

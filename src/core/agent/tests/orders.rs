@@ -83,7 +83,7 @@ fn lines() -> Order {
 }
 
 #[test]
-fn process_whose_input_is_closed_goes_on() {
+fn process_with_closed_input_continues() {
     let mut started = Started::new();
     let id = started.id;
     let effects = started.order([lines(), Order::FinishInput, lines()]);
@@ -101,7 +101,7 @@ fn process_whose_input_is_closed_goes_on() {
 }
 
 #[test]
-fn process_that_is_stopped_is_no_one_shot() {
+fn stopped_process_is_not_a_one_shot() {
     let mut started = Started::new();
     let id = started.id;
     assert_eq!(started.order([Order::Stop]), [Effect::CloseInput(id)]);

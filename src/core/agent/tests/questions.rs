@@ -103,7 +103,7 @@ fn question_that_outlived_its_connection_is_not_answered_to_the_next() {
 }
 
 #[test]
-fn question_of_an_agent_that_stops_is_cancelled() {
+fn question_is_cancelled_when_its_agent_stops() {
     let mut t = Fixture::ready();
     t.play(&[
         (Ask("q1"), &["ask question/ask"]),

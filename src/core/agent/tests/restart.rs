@@ -93,7 +93,7 @@ fn connect_forgives_earlier_crashes() {
 }
 
 #[test]
-fn pause_that_has_passed_already_is_not_waited_for() {
+fn elapsed_backoff_does_not_delay_a_restart() {
     let mut t = Fixture::ready();
     for event in [Exit, Need, Ready, Exit, Wait(S(60))] {
         t.on(&event);

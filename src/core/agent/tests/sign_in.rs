@@ -95,7 +95,7 @@ fn keys_restart_the_agent_before_it_is_asked() {
 }
 
 #[test]
-fn keys_that_the_agent_has_need_not_be_given() {
+fn known_keys_need_not_be_sent_again() {
     let mut t = ready();
     t.play(&[(sign_in("key", &json!({})), &["reply 2 error invalidParams"])]);
     t.agent.set_variables(
@@ -158,7 +158,7 @@ fn sign_in_and_sign_out_need_a_ready_agent() {
 }
 
 #[test]
-fn agent_signs_its_user_out_where_it_can() {
+fn agent_with_logout_signs_its_user_out() {
     let mut t = ready();
     t.play(&[
         (Logout, &["send 1 logout"]),

@@ -6,7 +6,7 @@ use On::{Exit, Measured, Need, Ready, Started, Status};
 use std::time::Duration;
 
 #[test]
-fn status_waits_for_the_measurement_of_what_runs() {
+fn status_waits_for_the_process_measurement() {
     let mut t = Fixture::ready();
     t.play(&[
         (Status, &["measure 1"]),
@@ -20,7 +20,7 @@ fn status_waits_for_the_measurement_of_what_runs() {
 }
 
 #[test]
-fn status_is_answered_where_the_process_exits_first() {
+fn status_is_answered_if_the_process_exits_first() {
     let mut t = Fixture::ready();
     t.play(&[
         (Status, &["measure 1"]),
@@ -57,7 +57,7 @@ fn status_gives_the_state_of_the_agent() {
 }
 
 #[test]
-fn status_during_the_start_says_what_is_waited_for() {
+fn status_names_the_pending_step_of_a_start() {
     let mut t = Fixture::new();
     t.on(&Need);
     t.now += Duration::from_secs(3);
@@ -85,7 +85,7 @@ fn status_keeps_the_reason_until_the_agent_is_restarted() {
 }
 
 #[test]
-fn status_counts_every_restart_after_a_crash_and_no_other() {
+fn status_counts_only_restarts_after_a_crash() {
     let mut t = Fixture::ready();
     let restarts = |t: &Fixture| t.agent.status(t.now).restarts;
     for event in [Exit, Need, Ready] {

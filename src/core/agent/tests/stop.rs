@@ -22,7 +22,7 @@ fn process_that_does_not_exit_is_terminated_and_then_killed() {
 }
 
 #[test]
-fn second_interrupt_shortens_the_end_and_a_third_kills() {
+fn second_interrupt_shortens_the_shutdown_and_a_third_kills() {
     let mut t = Fixture::ready();
     t.play(&[
         (Expedite, &[]),

@@ -31,7 +31,7 @@ fn waiting_for(timer: AgentTimer) -> Fixture {
 }
 
 #[test]
-fn every_timer_comes_due_and_leaves_nothing_due() {
+fn every_timer_expires_and_clears_its_deadline() {
     for timer in AgentTimer::ALL {
         let mut t = waiting_for(timer);
         let limits = t.shared.settings.limits;
@@ -47,7 +47,7 @@ fn every_timer_comes_due_and_leaves_nothing_due() {
 }
 
 #[test]
-fn every_wait_for_the_agent_or_a_client_is_postponed_once() {
+fn timers_on_agent_or_client_are_postponed_once() {
     for timer in AgentTimer::ALL {
         let mut t = waiting_for(timer);
         let limits = t.shared.settings.limits;

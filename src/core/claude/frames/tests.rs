@@ -216,7 +216,7 @@ fn a_delta_is_read_without_a_copy() {
 }
 
 #[test]
-fn streamed_blocks_are_told_once() {
+fn streamed_blocks_are_reported_once() {
     let lines = [
         start("m"),
         block(
@@ -314,7 +314,7 @@ fn streamed_blocks_are_told_once() {
 }
 
 #[test]
-fn a_broken_stream_that_comes_again_is_told_once() {
+fn repeated_stream_is_reported_once() {
     // As in the recordings "error-midstream" and "error-hangup".
     let begun = [
         start("a"),
@@ -388,7 +388,7 @@ fn a_broken_stream_that_comes_again_is_told_once() {
 }
 
 #[test]
-fn what_came_in_part_is_made_whole() {
+fn partial_stream_is_completed_by_the_full_message() {
     let begun = [start("m"), text_delta("m", 0, "one ")];
     for (said, want) in [
         ("one two", vec!["text m +\"two\"", "end"]),
@@ -436,7 +436,7 @@ fn what_came_in_part_is_made_whole() {
 }
 
 #[test]
-fn what_is_unknown_goes_on() {
+fn unknown_blocks_are_forwarded() {
     let lines = [
         block("m", 0, json!({"type": "novel", "x": 1})),
         delta("m", 0, json!({"type": "novel_delta", "x": 1})),

@@ -191,7 +191,7 @@ fn a_turn_is_one_message_with_steps() {
 /// As recorded: each call follows the previous call, each result follows its call, and the answer follows one
 /// of the results.
 #[test]
-fn tools_that_ran_side_by_side_are_all_there() {
+fn parallel_tools_are_all_in_the_history() {
     let mut file = File::default();
     file.user("u1", "both")
         .answer("a1", "m1", &call("t1"))
@@ -207,7 +207,7 @@ fn tools_that_ran_side_by_side_are_all_there() {
 }
 
 #[test]
-fn a_rewind_leaves_its_branch_behind() {
+fn rewound_branch_is_not_in_the_history() {
     let mut file = File::default();
     file.user("u1", "first")
         .answer("a1", "m1", &text("One."))
@@ -227,7 +227,7 @@ fn a_rewind_leaves_its_branch_behind() {
 }
 
 #[test]
-fn what_is_written_twice_is_told_once() {
+fn duplicate_records_are_reported_once() {
     let mut file = File::default();
     file.user("u1", "x")
         .answer("a1", "m1", &text("Part. "))
@@ -246,7 +246,7 @@ fn what_is_written_twice_is_told_once() {
 }
 
 #[test]
-fn what_the_cli_says_in_the_users_name_is_not_the_users() {
+fn generated_user_text_is_not_shown_as_the_users() {
     let mut file = File::default();
     let note = "<task-notification>\n<task-id>b</task-id>";
     file.user("u1", json!([text("<system-reminder>x</system-reminder>"), text("ask")]))
@@ -274,7 +274,7 @@ fn what_the_cli_says_in_the_users_name_is_not_the_users() {
 }
 
 #[test]
-fn what_was_said_meanwhile_is_the_users() {
+fn text_typed_during_a_turn_is_the_users() {
     let mut file = File::default();
     let said = json!({"type": "queued_command", "commandMode": "prompt", "prompt": "and that"});
     let note = json!({"type": "queued_command", "commandMode": "task-notification", "prompt": "x"});
@@ -354,7 +354,7 @@ fn a_compaction_is_one_with_its_summary_and_hides_nothing() {
 }
 
 #[test]
-fn errors_of_the_api_are_no_answers() {
+fn api_errors_are_not_answers() {
     let mut file = File::default();
     let error = json!({"id": "e", "model": "<synthetic>", "content": [text("API Error: 529")]});
     let none = json!({"id": "n", "model": "<synthetic>", "content": [text(NO_ANSWER)]});
@@ -378,7 +378,7 @@ fn errors_of_the_api_are_no_answers() {
 }
 
 #[test]
-fn subagents_are_not_of_the_main_thread() {
+fn subagent_records_stay_out_of_the_main_thread() {
     let mut file = File::default();
     file.user("u1", "x").answer("a1", "m1", &call("t1"));
     let side = json!({"type": "assistant", "isSidechain": true,
@@ -420,7 +420,7 @@ fn lines_that_cannot_be_read_cost_only_themselves() {
 }
 
 #[test]
-fn records_in_a_ring_end() {
+fn cyclic_records_terminate() {
     let mut file = File::default();
     file.user("u1", "x").answer("a1", "m1", &text("Yes."));
     file.lines[0] = file.lines[0].replace("\"parentUuid\":null", "\"parentUuid\":\"a1\"");

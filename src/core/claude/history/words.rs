@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_users_words_are_told_from_the_clis() {
+    fn user_text_is_distinguished_from_generated_text() {
         let user = |said: &'static str| Words::Users(said.into());
         let cases = [
             ("hello <b>", user("hello <b>")),

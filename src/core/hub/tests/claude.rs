@@ -191,14 +191,14 @@ fn closed_session_is_opened_again_after_the_limit_though_its_process_lives() {
 }
 
 #[test]
-fn another_session_does_not_wait_for_the_end_of_a_closed_one() {
+fn closing_a_session_does_not_delay_others() {
     let (mut play, _) = closed();
     let effects = play.ask(Command::Ensure(params(json!({"sessionId": "b"}))));
     assert!(starts(&effects), "{effects:?}");
 }
 
 #[test]
-fn a_process_that_never_answers_is_ended_with_the_wait_for_it() {
+fn silent_process_is_stopped_with_its_timeout() {
     let mut play = Play::new();
     play.opens(json!({}));
     play.hear(
@@ -221,7 +221,7 @@ fn a_process_that_never_answers_is_ended_with_the_wait_for_it() {
 }
 
 #[test]
-fn a_process_that_does_not_start_is_given_up() {
+fn session_process_that_does_not_start_is_stopped() {
     let mut play = Play::new();
     play.opens(json!({}));
     play.heard.0 = None;
@@ -235,7 +235,7 @@ fn a_process_that_does_not_start_is_given_up() {
 }
 
 #[test]
-fn the_end_does_not_wait_for_a_file_that_is_read() {
+fn shutdown_does_not_wait_for_a_file_read() {
     let mut play = Play::new();
     play.opens(json!({"agentSessionId": "a"}));
     let effects = play.ask(Command::Shutdown);
@@ -246,7 +246,7 @@ fn the_end_does_not_wait_for_a_file_that_is_read() {
 }
 
 #[test]
-fn a_prompt_that_waits_for_another_environment_is_not_lost_with_its_process() {
+fn prompt_waiting_for_a_new_environment_survives_the_process() {
     let mut play = Play::new();
     play.opens(json!({"sessionId": "a"}));
     play.shakes_hands();

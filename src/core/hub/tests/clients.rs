@@ -15,7 +15,7 @@ fn selected(option: &str) -> Value {
 }
 
 #[test]
-fn subscribed_clients_receive_the_same_and_each_call_is_answered_to_its_client() {
+fn subscribed_clients_receive_equal_chunks_and_only_the_caller_gets_the_reply() {
     let mut t = Fixture::with(&[A, B]);
     t.connect(C);
     let call = t.prompt(A, "s");
@@ -81,7 +81,7 @@ fn invalid_answer_of_the_last_client_that_can_answer_refuses() {
 }
 
 #[test]
-fn client_that_was_not_asked_decides_nothing() {
+fn answer_of_an_unasked_client_is_ignored() {
     let mut t = Fixture::with(&[A]);
     t.connect(B);
     t.prompt(A, "s");
@@ -92,7 +92,7 @@ fn client_that_was_not_asked_decides_nothing() {
 }
 
 #[test]
-fn client_that_joins_is_asked_what_is_open() {
+fn joining_client_gets_open_requests() {
     let mut t = Fixture::with(&[A]);
     t.prompt(A, "s");
     t.ask_permission();
@@ -121,7 +121,7 @@ fn questions_of_a_turn_are_cancelled_when_its_client_leaves() {
 }
 
 #[test]
-fn policy_decides_what_no_client_is_left_to_answer() {
+fn policy_decides_requests_without_a_remaining_client() {
     let mut t = Fixture::with(&[]);
     t.connect_with(A, &json!({}));
     t.connect(B);
@@ -153,7 +153,7 @@ fn question_of_a_process_that_has_ended_is_withdrawn() {
 }
 
 #[test]
-fn client_that_leaves_takes_its_own_prompts_alone() {
+fn leaving_client_removes_only_its_own_prompts() {
     let mut t = Fixture::with(&[A, B]);
     let first = t.prompt(A, "s");
     t.prompt(B, "s");
@@ -189,7 +189,7 @@ fn turn_of_a_client_that_leaves_is_cancelled() {
 }
 
 #[test]
-fn lagging_client_slows_nobody_and_receives_all_that_it_missed_merged() {
+fn lagging_client_delays_no_other_and_receives_missed_chunks_coalesced() {
     let mut t = Fixture::with(&[A, B]);
     let call = t.prompt(A, "s");
     let session = t.prompted();
@@ -210,7 +210,7 @@ fn lagging_client_slows_nobody_and_receives_all_that_it_missed_merged() {
 }
 
 #[test]
-fn what_follows_missed_chunks_waits_with_them() {
+fn messages_after_missed_chunks_wait_for_them() {
     let mut t = Fixture::with(&[A, B]);
     t.prompt(A, "s");
     t.set_full(B, true);
@@ -244,7 +244,7 @@ fn agent_waits_for_the_client_whose_turn_it_runs() {
 }
 
 #[test]
-fn agent_goes_on_for_a_client_with_room_while_another_of_its_clients_lags() {
+fn agent_continues_for_a_client_with_room_while_another_lags() {
     let mut t = Fixture::with(&[A, B]);
     t.ensure(B, "t");
     let first = t.prompt(A, "s");

@@ -106,7 +106,7 @@ fn session_with_its_own_process_is_loaded_when_the_old_process_has_ended() {
 }
 
 #[test]
-fn a_new_session_does_not_wait_for_the_end_of_another() {
+fn new_session_does_not_wait_for_a_closing_session() {
     let (mut play, _) = closing();
     play.ensure(json!({}));
     assert_eq!(play.sent()["method"], "session/new");
@@ -230,7 +230,7 @@ fn opened_again(crashes: bool) -> (Play, u64, Value) {
 }
 
 #[test]
-fn a_session_that_the_agent_cannot_close_goes_on_where_a_load_fails() {
+fn session_stays_live_if_it_cannot_be_closed_and_a_load_fails() {
     let (play, again, next) = opened_again(false);
     assert_eq!(next, Value::Null);
     let result = play.result(again);

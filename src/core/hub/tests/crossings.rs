@@ -31,7 +31,7 @@ fn text(kind: &str) -> Value {
 }
 
 #[test]
-fn closing_a_session_answers_what_was_to_be_set_in_it() {
+fn closing_a_session_cancels_its_pending_settings() {
     let mut play = Play::new();
     play.ensure(json!({}));
     let call = play.ready();
@@ -74,7 +74,7 @@ fn a_session_of_the_agent_is_of_one_client_session_at_a_time() {
 }
 
 #[test]
-fn a_session_is_adopted_though_its_agent_rests_after_a_crash() {
+fn session_is_adopted_during_a_restart_backoff() {
     let mut play = Play::new();
     for _ in 0..2 {
         play.ensure(json!({}));
@@ -92,7 +92,7 @@ fn a_session_is_adopted_though_its_agent_rests_after_a_crash() {
 }
 
 #[test]
-fn any_number_can_be_replayed_after() {
+fn replay_accepts_any_cursor() {
     let mut play = Play::new();
     play.ensure(json!({}));
     let call = play.ready();
@@ -104,7 +104,7 @@ fn any_number_can_be_replayed_after() {
 }
 
 #[test]
-fn a_session_that_was_not_live_yet_is_not_taken_for_the_one_before() {
+fn crash_before_a_new_session_is_live_restores_the_previous_one() {
     let mut play = Play::new();
     play.ensure(json!({}));
     let call = play.ready();
@@ -252,7 +252,7 @@ fn asked_too_early(disk: &Disk) -> Play {
 }
 
 #[test]
-fn what_was_told_of_a_session_before_it_was_open_is_stored_when_it_is_closed() {
+fn state_from_before_the_opening_is_stored_at_close() {
     let disk = Disk::default();
     let mut play = asked_too_early(&disk);
     let closed = play.history(close());
@@ -262,7 +262,7 @@ fn what_was_told_of_a_session_before_it_was_open_is_stored_when_it_is_closed() {
 }
 
 #[test]
-fn a_turn_that_a_crash_broke_off_before_its_session_was_open_is_ended() {
+fn interrupted_turn_of_an_unopened_session_is_ended() {
     let disk = Disk::default();
     drop(asked_too_early(&disk));
     let mut play = Play::with(Box::new(disk.clone()));
@@ -271,7 +271,7 @@ fn a_turn_that_a_crash_broke_off_before_its_session_was_open_is_ended() {
 }
 
 #[test]
-fn a_session_that_is_cleared_tells_nothing_more_though_the_disk_is_full() {
+fn cleared_session_sends_nothing_more_on_a_full_disk() {
     let disk = Disk::default();
     let mut play = Play::with(Box::new(disk.clone()));
     play.ensure(json!({}));
@@ -287,7 +287,7 @@ fn a_session_that_is_cleared_tells_nothing_more_though_the_disk_is_full() {
 }
 
 #[test]
-fn an_answer_to_a_prompt_that_was_not_sent_is_not_that_of_the_next() {
+fn answer_to_an_unsent_prompt_is_not_used_for_the_next() {
     let disk = Disk::default();
     let mut play = Play::with(Box::new(disk.clone()));
     play.ensure(json!({}));
@@ -309,7 +309,7 @@ fn an_answer_to_a_prompt_that_was_not_sent_is_not_that_of_the_next() {
 }
 
 #[test]
-fn a_turn_whose_end_the_disk_is_owed_is_told_and_not_run_again() {
+fn turn_with_an_unwritten_end_is_replayed_not_rerun() {
     let disk = Disk::default();
     let mut play = Play::with(Box::new(disk.clone()));
     play.ensure(json!({}));
@@ -327,7 +327,7 @@ fn a_turn_whose_end_the_disk_is_owed_is_told_and_not_run_again() {
 }
 
 #[test]
-fn what_an_agent_says_in_a_session_that_it_then_loses_ends_before_it_is_cleared() {
+fn background_turn_of_a_lost_session_ends_before_the_clear() {
     let mut settings = settings(Instant::now());
     settings.on_lost.clear = true;
     let mut play = Play::of(settings, Box::new(Volatile));

@@ -125,7 +125,7 @@ impl Play {
 }
 
 #[test]
-fn rules_hold_for_what_the_cli_does_not_ask_about() {
+fn rules_apply_to_tools_claude_does_not_ask_about() {
     for (tool, input, decision) in [
         ("Read", json!({"file_path": "/w/.env"}), json!("deny")),
         ("Bash", json!({"command": "ls"}), json!("ask")),
@@ -151,7 +151,7 @@ fn rules_hold_for_what_the_cli_does_not_ask_about() {
 }
 
 #[test]
-fn with_rules_the_default_holds_for_it_too() {
+fn with_rules_the_default_applies_to_unasked_tools() {
     for (mode, decision) in [
         (policy::Mode::Deny, json!("deny")),
         (policy::Mode::Ask, Value::Null),
@@ -165,7 +165,7 @@ fn with_rules_the_default_holds_for_it_too() {
 }
 
 #[test]
-fn without_rules_the_cli_is_not_asked_to_tell() {
+fn without_rules_claude_gets_no_hook() {
     for mode in [policy::Mode::Approve, policy::Mode::Deny] {
         let (_, hello) = Play::new(mode.into());
         assert_eq!(hello["hooks"], Value::Null);

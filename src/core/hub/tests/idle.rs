@@ -252,7 +252,7 @@ fn all() -> Value {
 const ALMOST: Duration = Duration::from_secs(1799);
 
 #[test]
-fn an_idle_session_is_let_go_and_then_the_agent_and_both_come_back() {
+fn idle_session_then_agent_are_unloaded_and_restored() {
     let mut p = Play::new(all(), None);
     p.ensure("a").unwrap();
     let turn = p.prompt("a");
@@ -282,7 +282,7 @@ fn an_idle_session_is_let_go_and_then_the_agent_and_both_come_back() {
 }
 
 #[test]
-fn who_needs_an_agent_that_is_just_let_go_waits_for_its_return() {
+fn call_during_an_idle_stop_waits_for_the_agent() {
     for set in [false, true] {
         let mut p = Play::new(all(), None);
         p.ensure("a").unwrap();
@@ -308,7 +308,7 @@ fn who_needs_an_agent_that_is_just_let_go_waits_for_its_return() {
 }
 
 #[test]
-fn what_could_not_come_back_stays() {
+fn session_that_cannot_be_restored_is_not_unloaded() {
     let mut p = Play::new(json!({"close": {}}), Some(1));
     p.ensure("a").unwrap();
     p.done();
@@ -319,7 +319,7 @@ fn what_could_not_come_back_stays() {
 }
 
 #[test]
-fn the_idlest_makes_room_and_none_that_is_at_work() {
+fn longest_idle_session_is_unloaded_first() {
     let mut p = Play::new(all(), Some(2));
     for id in ["a", "b"] {
         p.ensure(id).unwrap();
@@ -351,7 +351,7 @@ fn the_idlest_makes_room_and_none_that_is_at_work() {
 }
 
 #[test]
-fn what_the_disk_did_not_take_stays_in_memory() {
+fn unwritten_session_stays_in_memory() {
     let mut p = Play::new(all(), None);
     let opened = p.ensure("a").unwrap();
     let turn = p.prompt_as("a", "t");
@@ -377,7 +377,7 @@ fn what_the_disk_did_not_take_stays_in_memory() {
 }
 
 #[test]
-fn a_turn_that_is_told_once_more_is_told_to_its_end() {
+fn replayed_turn_is_sent_completely() {
     let mut p = Play::new(all(), Some(1));
     let opened = p.ensure("a").unwrap();
     p.prompt_as("a", "t");
@@ -398,7 +398,7 @@ fn a_turn_that_is_told_once_more_is_told_to_its_end() {
 }
 
 #[test]
-fn what_is_shown_of_a_session_that_was_let_go_can_be_chosen() {
+fn subscription_of_an_unloaded_session_can_be_changed() {
     let mut p = Play::new(all(), None);
     p.ensure("a").unwrap();
     p.wait(2 * LIMIT);

@@ -8,7 +8,7 @@ use crate::proto::wire::AgentState;
 use serde_json::json;
 
 #[test]
-fn closed_streams_of_a_one_shot_process_are_no_failure() {
+fn closed_streams_of_a_one_shot_process_are_accepted() {
     for one_shot in [true, false] {
         for input in [AgentInput::OutputClosed, AgentInput::InputClosed] {
             let mut play = Play::new();

@@ -325,7 +325,7 @@ impl Play {
 }
 
 #[test]
-fn in_a_turn_it_ends_that_turn_alone() {
+fn panic_in_a_turn_ends_only_that_turn() {
     let mut play = Play::new();
     let [(a, first), (b, second)] = play.both();
     play.say(&Play::text("A", "kept"));
@@ -351,7 +351,7 @@ fn in_a_turn_it_ends_that_turn_alone() {
 }
 
 #[test]
-fn in_what_nobody_asked_for_it_ends_that_alone() {
+fn panic_in_a_background_turn_ends_only_that_turn() {
     let mut play = Play::new();
     play.say(&Play::text("A", "unasked"));
     play.say("trap in A");
@@ -362,7 +362,7 @@ fn in_what_nobody_asked_for_it_ends_that_alone() {
 }
 
 #[test]
-fn at_the_end_of_a_turn_it_is_an_error_of_that_turn() {
+fn panic_at_the_end_of_a_turn_is_an_error_of_that_turn() {
     let mut play = Play::new();
     play.heard.trap = Some((r#""type":"finish""#, 1));
     let [(a, first), (b, second)] = play.both();
@@ -381,7 +381,7 @@ fn at_the_end_of_a_turn_it_is_an_error_of_that_turn() {
 }
 
 #[test]
-fn a_second_one_while_it_is_mended_ends_it_all_the_same() {
+fn second_panic_during_the_repair_still_ends_the_turn() {
     let mut play = Play::new();
     let [(a, first), (b, second)] = play.both();
     play.say(&Play::text("A", "kept"));
@@ -393,12 +393,12 @@ fn a_second_one_while_it_is_mended_ends_it_all_the_same() {
 }
 
 #[test]
-fn in_the_reader_it_ends_the_process() {
+fn panic_in_the_reader_stops_the_process() {
     reader_panics("trap in the reader");
 }
 
 #[test]
-fn second_one_while_the_process_is_ended_ends_its_agent() {
+fn second_panic_while_stopping_ends_the_agent() {
     reader_panics("trap in the reader and at its end");
 }
 
@@ -425,7 +425,7 @@ fn reader_panics(line: &str) {
 }
 
 #[test]
-fn in_a_command_it_is_answered() {
+fn panic_in_a_command_is_answered() {
     let mut play = Play::new();
     let [(_, first), (b, second)] = play.both();
     let queued = play.ask(prompt("a", "trap"));

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 const CHUNKS: usize = 30_000;
 
 #[test]
-fn a_very_long_message_is_read_in_pieces_and_others_are_answered_meanwhile() {
+fn long_history_is_read_in_pieces_between_other_calls() {
     let mut play = Play::new();
     play.ensure(json!({}));
     let call = play.ready();

@@ -119,7 +119,7 @@ fn in_a_pause() -> (Test, u64) {
 }
 
 #[test]
-fn an_agent_that_crashes_is_started_ever_more_slowly_and_then_not_at_all() {
+fn crashing_agent_restarts_with_backoff_up_to_a_limit() {
     let mut t = Test::new();
     t.ensure();
     assert!(t.starts());
@@ -156,7 +156,7 @@ fn an_agent_that_crashes_is_started_ever_more_slowly_and_then_not_at_all() {
 }
 
 #[test]
-fn a_restart_that_fails_counts_and_is_tried_again() {
+fn failed_restart_counts_and_is_retried() {
     let mut t = Test::new();
     t.ensure();
     assert!(t.starts());
@@ -195,7 +195,7 @@ fn a_pause_can_be_cut_short() {
 }
 
 #[test]
-fn an_environment_that_is_changed_in_a_pause_is_that_of_the_next_start() {
+fn environment_changed_during_backoff_applies_to_the_restart() {
     let (mut t, _) = in_a_pause();
     let update = serde_json::from_str(r#"{"set":{"A":"b"},"whenBusy":"reject"}"#).unwrap();
     t.ask(Command::UpdateEnvironment(update));

@@ -113,7 +113,7 @@ fn set_mode() -> Command {
 }
 
 #[test]
-fn a_wait_is_given_up_and_a_late_answer_still_counts() {
+fn late_answer_after_a_timeout_still_counts() {
     let (mut play, _) = play();
     let call = play.command(set_mode());
     play.wait();
@@ -129,7 +129,7 @@ fn a_wait_is_given_up_and_a_late_answer_still_counts() {
 }
 
 #[test]
-fn an_agent_that_does_not_restore_in_time_gives_the_session_all_the_same() {
+fn session_opens_although_its_settings_time_out() {
     let (mut play, mut new) = play();
     let call = play.command(set_mode());
     play.answer(&call, &json!({}));
@@ -150,7 +150,7 @@ fn an_agent_that_does_not_restore_in_time_gives_the_session_all_the_same() {
 }
 
 #[test]
-fn an_answer_for_a_session_that_was_opened_anew_changes_nothing() {
+fn setting_answer_for_an_earlier_opening_is_ignored() {
     let (mut play, mut new) = play();
     let late = play.command(set_mode());
     let call = play.command(ensure(&json!("new")));

@@ -189,7 +189,7 @@ fn clients_receive_chunks_when_the_disk_has_them() {
 }
 
 #[test]
-fn other_sessions_and_cancels_go_on() {
+fn other_sessions_and_cancels_continue_on_a_slow_disk() {
     let (disk, mut t) = start(&[A]);
     t.ensure(A, "other");
     t.prompt(A, "s");
@@ -234,7 +234,7 @@ fn turn_fails_when_the_disk_has_not_answered_for_too_long() {
 }
 
 #[test]
-fn slow_disk_that_answers_ends_no_turn() {
+fn responding_slow_disk_does_not_end_a_turn() {
     let (disk, mut t) = start(&[A]);
     let prompt = t.prompt(A, "s");
     disk.hang("s");
@@ -312,7 +312,7 @@ fn client_that_cannot_lag_is_held_back() {
 }
 
 #[test]
-fn client_that_cannot_lag_is_not_shown_what_was_given_up() {
+fn client_that_cannot_lag_does_not_get_dropped_lines() {
     let (disk, mut t) = start(&[A]);
     t.sinks.0.get_mut(&A).unwrap().must_be_live = true;
     let prompt = t.prompt(A, "s");

@@ -57,7 +57,7 @@ fn waiting_for(timer: HubTimer) -> Play {
 }
 
 #[test]
-fn every_timer_comes_due_and_leaves_nothing_due() {
+fn every_timer_expires_and_clears_its_deadline() {
     for timer in HubTimer::ALL {
         let mut play = waiting_for(timer);
         let at = play.hub.due(timer);
@@ -71,7 +71,7 @@ fn every_timer_comes_due_and_leaves_nothing_due() {
 }
 
 #[test]
-fn lists_of_agents_are_postponed_and_nothing_else_is() {
+fn only_agent_list_timers_of_the_hub_are_postponed() {
     for timer in HubTimer::ALL {
         let mut play = waiting_for(timer);
         let before = play.hub.due(timer);

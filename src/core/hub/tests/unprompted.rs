@@ -36,7 +36,7 @@ fn say(hub: &mut Hub, line: &str, now: Instant, seen: &mut Seen) {
 }
 
 #[test]
-fn a_message_that_nobody_asked_for_ends_when_the_agent_is_quiet_and_no_tool_runs() {
+fn background_turn_ends_when_the_agent_is_idle_and_no_tool_runs() {
     let (mut now, seen) = (Instant::now(), &mut Seen::default());
     let mut hub = Hub::new(settings(now), Box::new(Volatile));
     hub.command(
@@ -118,7 +118,7 @@ impl ClientSink for Words {
 }
 
 #[test]
-fn a_prompt_waits_for_what_is_done_unasked_where_its_end_is_told() {
+fn prompt_waits_for_a_background_turn_with_a_reported_end() {
     let (now, seen) = (Instant::now(), &mut Words::default());
     let mut settings = settings(now);
     settings.default_agent.protocol = Protocol::Claude;

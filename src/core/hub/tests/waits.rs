@@ -222,7 +222,7 @@ fn tool(status: &str) -> Value {
 }
 
 #[test]
-fn an_agent_that_does_not_shake_hands() {
+fn unanswered_handshake_fails_the_connect() {
     // (output of the agent, last activity, message)
     let cases = [
         (None, Value::Null, "within 60 s (no activity)"),
@@ -256,7 +256,7 @@ fn an_agent_that_does_not_shake_hands() {
 }
 
 #[test]
-fn a_process_that_does_not_start() {
+fn spawn_timeout_error_names_its_stage() {
     let (mut play, _) = Play::new("agent", &[(Wait::Spawn, 7)]);
     play.pass(S(7));
     let data = play.error(2).data();
@@ -266,7 +266,7 @@ fn a_process_that_does_not_start() {
 }
 
 #[test]
-fn a_slow_start_is_told_ever_more_seldom() {
+fn slow_start_notices_are_spaced_out() {
     let (mut play, hello) = Play::new("npx", &[]);
     let spawn = play.told(S(3));
     assert_eq!(spawn.len(), 1);
@@ -287,7 +287,7 @@ fn a_slow_start_is_told_ever_more_seldom() {
 }
 
 #[test]
-fn opening_a_session_takes_as_long_as_something_is_heard() {
+fn opening_has_no_limit_while_the_agent_sends_updates() {
     // Activity: of a session that is loaded, and of one whose id is not known yet.
     let load = json!({"agentSessionId": "S"});
     for (wish, session) in [(load, "S"), (json!({}), "early")] {
@@ -314,7 +314,7 @@ fn opening_a_session_takes_as_long_as_something_is_heard() {
 }
 
 #[test]
-fn what_other_sessions_say_opens_none() {
+fn updates_of_other_sessions_do_not_extend_an_opening() {
     let (mut play, asked, call) = Play::opening(&[(Wait::Open, 20)], json!({}));
     play.answer(&call, &json!({"sessionId": "S"}));
     assert!(play.heard.answers.contains_key(&asked));
@@ -328,7 +328,7 @@ fn what_other_sessions_say_opens_none() {
 }
 
 #[test]
-fn a_turn_has_no_limit_where_none_is_set() {
+fn turn_has_no_idle_limit_by_default() {
     let (mut play, prompt, _) = Play::prompted(&[]);
     play.pass(S(1_000_000));
     assert_eq!(play.sent(), Value::Null);
@@ -381,7 +381,7 @@ fn a_silent_turn_is_cancelled_and_ends_with_a_timeout() {
 }
 
 #[test]
-fn time_in_which_nobody_listens_to_the_agent_is_not_its_own() {
+fn paused_reads_do_not_count_as_idle_time() {
     let (mut play, prompt, call) = Play::prompted(&[(Wait::Prompt, 60)]);
     play.pass(S(50));
     // The loop does not tick meanwhile.
@@ -399,7 +399,7 @@ fn time_in_which_nobody_listens_to_the_agent_is_not_its_own() {
 }
 
 #[test]
-fn a_start_that_nobody_listens_to_is_not_given_up() {
+fn paused_reads_do_not_time_out_a_start() {
     let (mut play, _) = Play::new("agent", &[(Wait::Spawn, 7)]);
     play.now += S(1000);
     play.hub.postpone(S(1000));
@@ -410,7 +410,7 @@ fn a_start_that_nobody_listens_to_is_not_given_up() {
 }
 
 #[test]
-fn a_list_that_nobody_listens_to_is_not_given_up() {
+fn paused_reads_do_not_time_out_a_list() {
     let (mut play, hello) = Play::new("agent", &[]);
     play.started();
     let can =
@@ -428,7 +428,7 @@ fn a_list_that_nobody_listens_to_is_not_given_up() {
 }
 
 #[test]
-fn a_prompt_that_came_before_another_environment_does_not_wait_for_a_stuck_turn() {
+fn prompt_before_an_environment_change_does_not_wait_for_a_stuck_turn() {
     let (mut play, ..) = Play::prompted(&[(Wait::Cancel, 5)]);
     play.ask(Command::Prompt(params(json!({"message": "next"}))));
     play.ask(Command::UpdateEnvironment(params(
@@ -442,7 +442,7 @@ fn a_prompt_that_came_before_another_environment_does_not_wait_for_a_stuck_turn(
 }
 
 #[test]
-fn a_silent_turn_says_what_it_waits_for() {
+fn idle_turn_sends_a_wait_notice() {
     let (mut play, _, call) = Play::prompted(&[]);
     let told = play.told(S(45));
     let times: Vec<u64> = told.iter().map(|(at, _)| *at).collect();
@@ -478,7 +478,7 @@ fn a_silent_turn_says_what_it_waits_for() {
 }
 
 #[test]
-fn a_slow_opening_is_told() {
+fn slow_opening_is_reported() {
     let (mut play, _, call) = Play::opening(&[], json!({}));
     let told = play.told(S(5));
     let times: Vec<u64> = told.iter().map(|(at, _)| *at).collect();

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pattern_that_fits_no_command_is_refused_with_the_form_that_was_meant() {
+    fn impossible_command_pattern_error_suggests_a_form() {
         for (pattern, form) in [
             ("rm :*", "rm:*"),
             ("git:* push", "git * push"),

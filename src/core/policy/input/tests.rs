@@ -70,7 +70,7 @@ fn commands_are_lines_or_lists() {
 }
 
 #[test]
-fn what_is_too_deep_or_too_large_is_unread() {
+fn too_deep_or_large_input_is_unread() {
     assert!(!found(r#"{"command":["kill",9]}"#).whole);
     let nested = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
     let strings = |n: usize| format!("[{}1]", "\"a\",".repeat(n));
@@ -277,7 +277,7 @@ fn inputs_of_real_agents_are_understood() {
 
 /// Members that no agent has, and values that may name a command or a path.
 #[test]
-fn unknown_member_that_may_name_something_is_not_understood_and_is_kept() {
+fn ambiguous_unknown_member_is_kept_as_not_understood() {
     let values = |text: &str| {
         let words = text.split(' ').collect::<Vec<_>>();
         [
@@ -340,7 +340,7 @@ fn unknown_member_that_may_name_something_is_not_understood_and_is_kept() {
 }
 
 #[test]
-fn words_beside_a_command_belong_to_it() {
+fn argument_lists_belong_to_their_command() {
     let list = |words: &[&str]| Words::Arguments(words.iter().map(|w| (*w).into()).collect());
     for (json, commands, whole) in [
         (

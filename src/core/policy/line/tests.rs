@@ -143,7 +143,7 @@ fn every_other_line_is_unreadable() {
 }
 
 #[test]
-fn words_of_the_language_are_in_order() {
+fn shell_keywords_are_sorted() {
     for name in [
         "if", "eval", ".", "printf", "zstyle", "typeset", "test", "time",
     ] {
@@ -156,7 +156,7 @@ fn words_of_the_language_are_in_order() {
 }
 
 #[test]
-fn what_is_hidden_in_a_line_is_found() {
+fn hidden_commands_in_a_line_are_found() {
     let cases: &[(&str, &[&str])] = &[
         ("git $(rm x) log", &["rm|x", "git||log"]),
         (r#"git "a $(rm "b c") d" log"#, &["rm|b c", "git|a  d|log"]),
@@ -198,7 +198,7 @@ fn what_is_hidden_in_a_line_is_found() {
 }
 
 #[test]
-fn command_behind_a_here_document_is_found_wherever_that_ends() {
+fn command_after_a_here_document_is_found() {
     for text in [
         "cat <<E\nx\\\nE\n'\nE\nrm x\n# '",
         "cat <<E\n\tE\n'\nE\nrm x\n# '",
@@ -297,7 +297,7 @@ fn size(line: &Line) -> usize {
 }
 
 #[test]
-fn what_is_made_of_a_line_is_bounded_by_its_length_and_the_most_work() {
+fn reading_a_line_is_bounded_in_output_and_work() {
     for piece in [
         "a;",
         "env a ",

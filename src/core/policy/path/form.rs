@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pattern_that_fits_no_path_is_refused_with_the_form_that_was_meant() {
+    fn impossible_path_pattern_error_suggests_a_form() {
         for (pattern, form) in [
             ("//etc/**", "/etc/**"),
             ("/etc/./**", "/etc/**"),

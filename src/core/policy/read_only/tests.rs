@@ -67,7 +67,7 @@ fn lines_that_write_or_run_are_not_covered() {
 }
 
 #[test]
-fn words_that_shells_expand_are_found() {
+fn words_expanded_by_shells_are_found() {
     for (text, want) in [
         ("a b*", false),
         ("a '*' \"*\" \\*", false),

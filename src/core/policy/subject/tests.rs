@@ -8,7 +8,7 @@ fn raw(json: &str) -> &RawValue {
 }
 
 #[test]
-fn commands_are_what_a_shell_is_given() {
+fn command_inside_a_shell_call_is_extracted() {
     for (input, want) in [
         (r#"{"command":"ls"}"#, "ls"),
         (r#"{"command":["ls","-l","a b"]}"#, "ls -l 'a b'"),
@@ -62,7 +62,7 @@ fn many_paths_are_bounded() {
 }
 
 #[test]
-fn contradictory_call_is_of_each_kind_that_it_may_be_of() {
+fn contradictory_call_counts_as_every_claimed_kind() {
     let run = r#"{"command":"rm x"}"#;
     for (name, kind, input, others, is_clear) in [
         (None, "execute", run, &[][..], true),
@@ -121,7 +121,7 @@ fn contradictory_call_is_of_each_kind_that_it_may_be_of() {
 }
 
 #[test]
-fn redirections_within_lines_that_shells_are_given_name_files() {
+fn redirections_in_nested_shell_lines_name_files() {
     for line in [
         "bash -c 'echo x > .env'",
         "sudo bash -lc \"echo x >.env\"",
@@ -140,7 +140,7 @@ fn redirections_within_lines_that_shells_are_given_name_files() {
 }
 
 #[test]
-fn a_title_is_the_command_where_nothing_else_tells_it() {
+fn title_is_the_command_if_no_other_field_has_it() {
     for (title, kind, input, command, unclear) in [
         ("ls", "execute", None, Some("ls"), false),
         ("ls", "execute", Some("{}"), Some("ls"), false),
@@ -173,7 +173,7 @@ fn a_title_is_the_command_where_nothing_else_tells_it() {
 }
 
 #[test]
-fn paths_come_from_all_that_is_told() {
+fn paths_come_from_every_field() {
     let tool = Tool {
         input: Some(raw(r#"{"filePath":"./src/a.rs"}"#)),
         locations: Some(raw(r#"[{"path":"/w/src/a.rs","line":3},{"path":"/x"}]"#)),
@@ -198,7 +198,7 @@ fn paths_come_from_all_that_is_told() {
 }
 
 #[test]
-fn a_kind_that_is_not_told_is_that_of_the_name() {
+fn missing_kind_is_derived_from_the_tool_name() {
     for (kind, name, want) in [
         (None, Some("Bash"), "execute"),
         (Some("other"), Some("run_shell_command"), "execute"),

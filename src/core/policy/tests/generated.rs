@@ -159,7 +159,7 @@ pub fn policy(dice: &mut Dice) -> Policy {
 }
 
 #[test]
-fn rules_hold_together_whatever_they_are() {
+fn random_rule_sets_keep_the_policy_invariants() {
     // Number of verdicts by a rule, by effect.
     let mut counts = [0; 3];
     for seed in 0..3_000 {

@@ -190,7 +190,7 @@ fn planted_path_is_never_allowed_and_always_denied() {
 }
 
 #[test]
-fn contradictory_call_is_allowed_by_no_rule_for_what_it_pretends() {
+fn contradictory_call_is_not_allowed_by_its_claimed_kind() {
     let run = json!({"command": "rm x"});
     let diff = json!({"path": "a", "diff": "--- a\n+++ b\n"});
     for (name, kind, input) in [

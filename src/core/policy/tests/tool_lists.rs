@@ -106,7 +106,7 @@ fn lists_name_tools_as_claude_code_does() {
 }
 
 #[test]
-fn tool_of_another_name_is_refused_by_what_it_does() {
+fn tool_under_another_name_is_refused_by_its_effect() {
     let command = json!({ "command": "rm x" });
     let path = json!({ "file_path": "/w/src/a" });
     for (entry, name, kind, input, denied) in [
@@ -129,7 +129,7 @@ fn tool_of_another_name_is_refused_by_what_it_does() {
 }
 
 #[test]
-fn lists_that_cannot_be_held_are_refused() {
+fn unenforceable_tool_lists_are_refused() {
     let policy = Policy::default();
     for (entry, why) in [
         ("Raed", "did you mean \"Read\"?"),

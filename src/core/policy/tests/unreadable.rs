@@ -73,7 +73,7 @@ fn a_command_in_title_and_text_is_denied() {
 }
 
 #[test]
-fn prose_allows_only_what_two_sources_say() {
+fn prose_allows_only_facts_from_two_sources() {
     let policy = listed(Mode::Deny, &[("Bash(echo *)", Effect::Allow)]);
     let (asked, known) = kimi("echo hi");
     let none = json!({});
@@ -125,7 +125,7 @@ fn a_shortened_title_is_read_where_the_arguments_are() {
 }
 
 #[test]
-fn a_question_that_names_only_a_call_is_read_by_that() {
+fn request_with_only_a_call_id_uses_the_call() {
     let known =
         json!({"kind": "execute", "title": "bash: echo", "rawInput": {"command": "echo hi"}});
     let policy = listed(Mode::Approve, &[("Bash(echo:*)", Effect::Deny)]);
@@ -136,7 +136,7 @@ fn a_question_that_names_only_a_call_is_read_by_that() {
 }
 
 #[test]
-fn what_a_tool_must_have_and_does_not_name_cannot_be_read() {
+fn call_without_its_required_field_is_unreadable() {
     let mut by_path = Policy::default();
     let mut rule = Rule::new("r".into(), Effect::Deny);
     rule.path("secrets/**", None).unwrap();
@@ -191,7 +191,7 @@ fn what_a_tool_must_have_and_does_not_name_cannot_be_read() {
 }
 
 #[test]
-fn what_says_nothing_is_what_a_rule_refuses() {
+fn call_without_facts_matches_deny_rules() {
     let phantom = json!({"kind": "other", "title": "Confirm Agent Actions"});
     let none = json!({});
     for entry in ["Bash(rm:*)", "WebFetch", "mcp__s", "Edit(src/**)"] {
@@ -227,7 +227,7 @@ fn what_says_nothing_is_what_a_rule_refuses() {
 }
 
 #[test]
-fn a_question_that_stands_for_calls_is_judged_by_each() {
+fn request_that_covers_several_calls_is_judged_by_each_call() {
     let none = json!({});
     let call = |line: &str| {
         read(
@@ -403,7 +403,7 @@ fn reading_prose_never_allows_more_than_not_reading_it() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_by_what_it_may_be() {
+fn unreadable_call_matches_deny_rules_for_commands_and_paths() {
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     for before in ["1e999", deep.as_str()] {
         let input = format!(r#"{{"x":{before},"command":"rm x","path":".env"}}"#);

@@ -60,7 +60,7 @@ fn error_in_answer_to_a_cancel_is_not_a_failure() {
 }
 
 #[test]
-fn cancel_without_a_turn_takes_the_first_queued_prompt() {
+fn cancel_without_a_turn_cancels_the_first_queued_prompt() {
     let mut t = Fixture::stored(all());
     t.play(&[
         (Prompt("one"), &["agent session/resume a1"]),
@@ -234,7 +234,7 @@ fn silent_agent_is_reported_then_cancelled() {
 }
 
 #[test]
-fn turn_that_lasts_too_long_is_cancelled_however_much_the_agent_says() {
+fn turn_over_its_total_limit_is_cancelled_despite_output() {
     let mut t = Fixture::live(all());
     t.limit(Limit::Turn, Some(S(4)));
     t.play(&[

@@ -47,7 +47,7 @@ fn forwarding() -> Fixture {
 }
 
 #[test]
-fn request_that_nobody_serves_is_refused() {
+fn unserved_host_request_is_refused() {
     let mut t = Fixture::live(all());
     t.on(&Prompt("hi"));
     t.play(&[(read("h1"), &["agent h1 = error -32601"])]);

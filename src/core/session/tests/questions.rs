@@ -334,7 +334,7 @@ fn form_is_accepted_declined_and_timed_out() {
 }
 
 #[test]
-fn question_in_no_turn_begins_an_unprompted_one() {
+fn question_outside_of_turns_starts_a_background_turn() {
     let mut t = Fixture::asking();
     t.play(&[
         (Permission("q1"), &["ask permission/request", "chunks start start-step tool-input-available data-permission tool-approval-request", "notice runs: edit"]),
@@ -344,7 +344,7 @@ fn question_in_no_turn_begins_an_unprompted_one() {
 }
 
 #[test]
-fn prompt_does_not_end_an_unprompted_turn_that_waits_for_the_client() {
+fn prompt_does_not_end_a_background_turn_that_waits_for_the_client() {
     let mut t = Fixture::asking();
     t.play(&[
         (Permission("q1"), &["ask permission/request", "chunks start start-step tool-input-available data-permission tool-approval-request", "notice runs: edit"]),
@@ -354,7 +354,7 @@ fn prompt_does_not_end_an_unprompted_turn_that_waits_for_the_client() {
 }
 
 #[test]
-fn time_that_the_client_takes_is_not_the_agents_silence() {
+fn time_of_the_client_does_not_count_as_agent_idle_time() {
     let mut t = Fixture::asking();
     t.limit(Limit::Prompt, Some(Duration::from_secs(30)));
     t.on(&Prompt("hi"));

@@ -151,7 +151,7 @@ fn list_that_fails_does_not_prevent_a_new_session() {
 }
 
 #[test]
-fn agent_without_a_list_is_asked_for_a_new_session_at_once() {
+fn agent_without_a_list_gets_a_new_session_at_once() {
     let mut t = Fixture::stored(AgentCapabilities {
         list: false,
         ..all()
@@ -186,7 +186,7 @@ fn opening_that_times_out_fails_without_another_attempt() {
 }
 
 #[test]
-fn load_that_repeats_for_ever_is_given_up() {
+fn endless_load_times_out() {
     let mut t = Fixture::stored(all());
     t.on(&Ensure(Strategy::Only(Rung::Load)));
     for _ in 0..9 {
@@ -202,7 +202,7 @@ fn load_that_repeats_for_ever_is_given_up() {
 }
 
 #[test]
-fn strategy_without_a_way_that_works_fails() {
+fn restore_fails_if_no_requested_strategy_works() {
     let mut t = Fixture::stored(AgentCapabilities {
         load: false,
         ..all()
@@ -267,7 +267,7 @@ fn resume_that_gives_another_session_counts_as_failed() {
 }
 
 #[test]
-fn id_of_another_session_is_not_taken() {
+fn agent_session_id_in_use_is_a_malformed_response() {
     let mut t = Fixture::new(all());
     let directory = &mut t.connection.as_mut().unwrap().directory;
     directory.add("a1".to_owned(), "other".to_owned());
@@ -336,7 +336,7 @@ fn adopted_session_of_an_agent_without_a_list_comes_with_a_warning() {
 }
 
 #[test]
-fn adopted_session_takes_over_the_repeated_messages() {
+fn adopted_session_stores_the_replayed_messages() {
     let mut t = adopting(all());
     t.play(&[
         (adopt(), &["agent session/load a1"]),

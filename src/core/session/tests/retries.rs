@@ -19,7 +19,7 @@ fn resumed() -> Fixture {
 }
 
 #[test]
-fn transient_error_is_given_time_and_the_prompt_is_sent_again() {
+fn prompt_is_resent_after_a_pause_on_a_transient_error() {
     let mut t = Fixture::live(all());
     t.play(&[
         (
@@ -90,7 +90,7 @@ fn transient_error_ends_a_turn_that_is_not_to_be_retried() {
 }
 
 #[test]
-fn turn_that_said_something_is_not_retried() {
+fn turn_with_output_is_not_retried() {
     let mut t = Fixture::live(all());
     t.play(&[
         (
@@ -161,7 +161,7 @@ fn stale_session_is_replaced_and_gets_the_prompt() {
 }
 
 #[test]
-fn turn_fails_where_no_new_session_takes_the_place_of_a_stale_one() {
+fn turn_fails_if_a_stale_session_cannot_be_replaced() {
     let mut t = resumed();
     t.play(&[
         (
@@ -189,7 +189,7 @@ fn turn_fails_where_no_new_session_takes_the_place_of_a_stale_one() {
 }
 
 #[test]
-fn session_that_said_something_is_not_taken_for_stale() {
+fn session_with_output_is_not_stale() {
     let mut t = resumed();
     t.play(&[
         (
@@ -269,7 +269,7 @@ fn refusal_of_a_listed_session_ends_the_turn() {
 }
 
 #[test]
-fn list_that_does_not_come_ends_the_turn_with_the_refusal() {
+fn list_timeout_ends_the_turn_with_the_refusal() {
     let mut t = resumed();
     t.play(&[
         (

@@ -248,7 +248,7 @@ fn mode_that_the_agent_changed_is_not_changed_back() {
 }
 
 #[test]
-fn agent_that_exits_fails_what_was_to_be_set() {
+fn agent_exit_fails_pending_settings_of_the_session() {
     let mut t = live();
     t.play(&[
         (mode("code"), &["agent session/set_mode code"]),
@@ -257,7 +257,7 @@ fn agent_that_exits_fails_what_was_to_be_set() {
 }
 
 #[test]
-fn answer_for_an_earlier_opening_sets_nothing() {
+fn answer_for_an_earlier_opening_is_ignored() {
     let mut t = live();
     t.turn();
     t.play(&[

@@ -54,7 +54,7 @@ fn output_that_cannot_be_stored_is_retracted_and_ends_the_turn() {
 }
 
 #[test]
-fn prompt_of_a_broken_off_turn_is_waited_for_a_while_only() {
+fn prompt_of_an_interrupted_turn_is_awaited_for_a_limited_time() {
     let mut t = Fixture::live(all());
     t.on(&Prompt("one"));
     t.on(&DiskFull);
@@ -127,7 +127,7 @@ fn session_whose_identity_cannot_be_stored_is_not_opened() {
 }
 
 #[test]
-fn unprompted_turn_that_cannot_be_stored_ends() {
+fn background_turn_that_cannot_be_stored_ends() {
     let mut t = Fixture::live(all());
     t.play(&[
         (
@@ -189,7 +189,7 @@ fn panic_marks_the_session_and_the_repair_ends_its_turn() {
 }
 
 #[test]
-fn panic_without_a_turn_ends_the_unprompted_one() {
+fn panic_without_a_turn_ends_the_background_turn() {
     let mut t = Fixture::live(all());
     t.play(&[
         (

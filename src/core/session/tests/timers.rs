@@ -72,7 +72,7 @@ fn waiting_for(timer: SessionTimer) -> Fixture {
 }
 
 #[test]
-fn every_timer_comes_due_and_leaves_nothing_due() {
+fn every_timer_expires_and_clears_its_deadline() {
     for timer in SessionTimer::ALL {
         let mut t = waiting_for(timer);
         let at = t.session.due(timer);
@@ -89,7 +89,7 @@ fn every_timer_comes_due_and_leaves_nothing_due() {
 }
 
 #[test]
-fn every_timer_is_postponed_once_but_those_that_wait_for_no_agent() {
+fn only_timers_on_the_agent_are_postponed() {
     for timer in SessionTimer::ALL {
         let mut t = waiting_for(timer);
         let before = SessionTimer::ALL.map(|timer| t.session.due(timer));

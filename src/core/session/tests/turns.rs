@@ -87,7 +87,7 @@ fn prompt_waits_until_the_session_is_live() {
 }
 
 #[test]
-fn prompt_that_cannot_be_restored_for_fails_with_the_opening() {
+fn prompt_fails_with_the_opening_of_its_session() {
     let mut t = Fixture::new(all());
     t.play(&[
         (Prompt("one"), &["agent session/new"]),
@@ -273,7 +273,7 @@ fn lost_session_is_not_restored_for_prompts_that_wait_for_another_environment() 
 }
 
 #[test]
-fn live_session_that_is_opened_anew_as_a_new_one_starts_without_memory() {
+fn strategy_new_on_a_live_session_starts_without_memory() {
     let mut t = Fixture::live(all());
     t.turn();
     t.play(&[

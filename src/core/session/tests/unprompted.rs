@@ -35,7 +35,7 @@ fn text_without_a_prompt_makes_a_turn_that_ends_when_the_agent_is_quiet() {
 }
 
 #[test]
-fn prompt_ends_an_unprompted_turn() {
+fn prompt_ends_a_background_turn() {
     let mut t = Fixture::live(all());
     t.play(&[
         (
@@ -53,7 +53,7 @@ fn prompt_ends_an_unprompted_turn() {
 }
 
 #[test]
-fn unprompted_turn_lasts_while_a_tool_runs() {
+fn background_turn_lasts_while_a_tool_runs() {
     let mut t = Fixture::live(all());
     t.play(&[
         (
@@ -74,7 +74,7 @@ fn unprompted_turn_lasts_while_a_tool_runs() {
 }
 
 #[test]
-fn agent_that_exits_fails_the_unprompted_turn() {
+fn agent_exit_fails_the_background_turn() {
     let mut t = Fixture::live(all());
     t.play(&[
         (
@@ -89,7 +89,7 @@ fn agent_that_exits_fails_the_unprompted_turn() {
 }
 
 #[test]
-fn cancel_of_an_unprompted_turn_is_sent_once() {
+fn cancel_of_a_background_turn_is_sent_once() {
     let mut t = Fixture::live(all());
     t.play(&[
         (Text("by the way"), &["chunks start start-step text-start text-delta:by the way"]),
@@ -147,7 +147,7 @@ fn usage_outside_of_turns_begins_no_turn() {
 }
 
 #[test]
-fn agent_that_began_something_first_keeps_it_apart_from_the_prompts_turn() {
+fn background_turn_started_first_stays_separate_from_the_prompt() {
     let mut t = Fixture::live(all());
     t.on(&Prompt("hi"));
     t.play(&[

@@ -194,7 +194,7 @@ fn shown(updates: &[Update<'_>]) -> Vec<String> {
 const STEP: [&str; 2] = ["finish-step", "start-step"];
 
 #[test]
-fn a_step_begins_when_the_one_before_has_shown_anything() {
+fn step_starts_after_output_of_the_previous_one() {
     let hi = ["text-start m.1", "text-delta m.1 hi", "text-end m.1"];
     let more = ["text-start m.2", "text-delta m.2 ho", "text-end m.2"];
     let cases = [
@@ -290,7 +290,7 @@ fn the_input_is_shown_while_it_is_written() {
 }
 
 #[test]
-fn the_calls_of_a_step_that_is_over_are_not_shown_as_others() {
+fn calls_of_a_finished_step_keep_their_identity() {
     let late = |title: &'static str| {
         tool(ToolUpdate {
             id: "t".into(),
@@ -350,7 +350,7 @@ fn the_calls_of_a_step_that_is_over_are_not_shown_as_others() {
 }
 
 #[test]
-fn words_end_with_what_is_said_of_them() {
+fn text_block_ends_with_its_metadata() {
     let signed = || {
         let mut said = Members::default();
         said.set_owned("signature", &"s");
@@ -440,7 +440,7 @@ fn a_refusal_of_the_agent_is_shown_once() {
 }
 
 #[test]
-fn what_is_only_passing_is_no_part_of_the_message() {
+fn transient_updates_are_not_part_of_the_message() {
     let seen = play(&[
         Passing,
         Update::Other,

@@ -77,7 +77,7 @@ impl Drop for World {
 }
 
 #[test]
-fn what_was_written_is_read() {
+fn written_file_reads_back() {
     let w = World::new("plain");
     for path in [
         "~/root/a.txt",
@@ -125,7 +125,7 @@ fn links_that_stay_within_work() {
 }
 
 #[test]
-fn a_root_may_be_a_link_and_be_given_by_its_real_path() {
+fn linked_root_is_reachable_by_link_and_by_real_path() {
     let w = World::new("real");
     symlink(w.0.join("root"), w.0.join("alias")).unwrap();
     let roots = roots(&[w.path("~/alias")]);
@@ -154,7 +154,7 @@ fn every_root_is_served() {
 }
 
 #[test]
-fn a_file_keeps_its_mode_and_is_another_one_afterwards() {
+fn rewritten_file_keeps_its_permissions_and_gets_a_new_inode() {
     let w = World::new("mode");
     let file = w.0.join("root/script.sh");
     fs::write(&file, "old").unwrap();
@@ -171,7 +171,7 @@ fn a_file_keeps_its_mode_and_is_another_one_afterwards() {
 }
 
 #[test]
-fn what_cannot_be_written_leaves_nothing_behind() {
+fn failed_write_leaves_no_file() {
     let w = World::new("failure");
     fs::create_dir(w.0.join("root/dir")).unwrap();
     fs::write(w.0.join("root/dir/x"), "x").unwrap();
@@ -216,7 +216,7 @@ fn path_of(event: &HostEvent) -> (u64, bool, bool) {
 /// A pipe stands for a disk that does not answer. It is behind a link that the test follows and an agent
 /// cannot.
 #[test]
-fn many_are_done_in_turn_and_too_many_refused() {
+fn concurrent_file_requests_are_queued_up_to_a_limit() {
     let w = World::new("many");
     fs::write(w.0.join("root/x"), "x").unwrap();
     let (events, mut heard) = mpsc::channel(1);

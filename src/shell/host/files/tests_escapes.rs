@@ -166,7 +166,7 @@ const ESCAPES: &[Escape] = &[
 ];
 
 #[test]
-fn no_escape_leads_anywhere() {
+fn path_escapes_are_refused() {
     assert!(ESCAPES.len() >= 25);
     for (what, links, path) in ESCAPES {
         let w = world("escapes");
@@ -222,7 +222,7 @@ fn a_root_of_devices_or_processes_serves_none_of_them() {
 }
 
 #[test]
-fn a_root_within_another_is_none_of_its_own() {
+fn nested_root_is_part_of_the_outer_root() {
     let w = world("nested");
     symlink(w.0.join("outside"), w.0.join("root/nested")).unwrap();
     let roots = roots(&[w.path("~/root/nested"), w.path("~/root")]);
@@ -279,7 +279,7 @@ fn while_swapping(mut swap: impl FnMut() + Send, mut act: impl FnMut(usize) -> b
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_directory_that_becomes_a_link_while_it_is_used_is_no_way_out() {
+fn directory_swapped_with_a_link_does_not_escape() {
     let w = world("race-directory");
     let root = w.0.join("root");
     fs::write(root.join("sub/secret"), "inside\n").unwrap();
@@ -299,7 +299,7 @@ fn a_directory_that_becomes_a_link_while_it_is_used_is_no_way_out() {
 }
 
 #[test]
-fn a_file_that_becomes_a_link_while_it_is_used_is_no_way_out() {
+fn file_swapped_with_a_link_does_not_escape() {
     let w = world("race-file");
     let root = w.0.join("root");
     let (file, spare) = (root.join("file"), root.join("spare"));
@@ -347,7 +347,7 @@ fn root_that_becomes_a_link_after_opening_is_not_followed() {
 /// Replaces the root repeatedly while files in it are read and written.
 #[test]
 #[cfg(target_os = "linux")]
-fn root_that_is_swapped_with_a_link_is_no_way_out() {
+fn root_swapped_with_a_link_does_not_escape() {
     let w = world("race-root");
     let roots = w.roots();
     symlink(w.0.join("outside"), w.0.join("link")).unwrap();

@@ -69,7 +69,7 @@ fn log_that_was_removed_from_the_disk_is_an_error_with_the_next_turn() {
 }
 
 #[test]
-fn a_log_that_is_let_go_while_it_is_synced_can_be_had() {
+fn log_released_during_a_sync_can_be_reopened() {
     let dir = std::env::temp_dir().join(format!("acpipe-let-go-{}", std::process::id()));
     fs::create_dir_all(&dir).unwrap();
     let (worker, _events) = Worker::start().unwrap();
@@ -115,7 +115,7 @@ fn log_that_hangs(dir: &Path) -> (File, io::PipeReader, Events) {
 }
 
 #[tokio::test]
-async fn loop_does_not_wait_for_a_disk_that_does_not_answer() {
+async fn loop_does_not_wait_for_an_unresponsive_disk() {
     let dir = std::env::temp_dir().join(format!("acpipe-hangs-{}", std::process::id()));
     let (mut log, mut reader, mut events) = log_that_hangs(&dir);
     let line = [vec![b'x'; 100 << 10], vec![b'\n']].concat();
@@ -152,7 +152,7 @@ async fn loop_does_not_wait_for_a_disk_that_does_not_answer() {
 }
 
 #[test]
-fn log_that_is_let_go_while_it_is_written_stays_locked_until_it_is() {
+fn log_released_during_a_write_stays_locked_until_written() {
     let dir = std::env::temp_dir().join(format!("acpipe-hangs-locked-{}", std::process::id()));
     let (mut log, mut reader, _events) = log_that_hangs(&dir);
     let writer = log.pool.get(&log.slot).unwrap();

@@ -3,7 +3,7 @@
 use super::{Crate, names};
 
 #[test]
-fn circles_are_found() {
+fn import_cycles_are_found() {
     let circles = |files: &[(&str, &str)]| -> Vec<String> {
         let parsed = Crate::parse(files.iter().copied());
         parsed
@@ -57,7 +57,7 @@ fn circles_are_found() {
 }
 
 #[test]
-fn far_impls_are_found() {
+fn misplaced_impl_blocks_are_found() {
     let far = |files: &[(&str, &str)]| {
         let parsed = Crate::parse(files.iter().copied());
         parsed.far_impls().len()

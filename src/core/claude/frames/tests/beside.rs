@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn answers_of_tools() {
+fn tool_results_are_reported() {
     let answer = |block: Value, result: Value| {
         json!({
             "type": "user", "message": {"role": "user", "content": [block]}, "parent_tool_use_id": null,
@@ -59,7 +59,7 @@ fn answers_of_tools() {
 }
 
 #[test]
-fn what_is_said_in_the_users_name() {
+fn user_frames_are_classified() {
     let user = |content: Value, more: Value| {
         let mut line = json!({"type": "user", "message": {"content": content}, "session_id": "s"});
         for (name, value) in more.as_object().unwrap() {
@@ -96,7 +96,7 @@ fn what_is_said_in_the_users_name() {
 }
 
 #[test]
-fn what_the_cli_says_of_itself() {
+fn system_frames_are_reported() {
     let system = |subtype: &str, more: Value| {
         let mut line =
             json!({"type": "system", "subtype": subtype, "session_id": "s", "uuid": subtype});
@@ -158,7 +158,7 @@ fn what_the_cli_says_of_itself() {
 }
 
 #[test]
-fn errors_are_no_answer_and_commands_are() {
+fn api_error_is_a_failure_and_command_output_is_an_answer() {
     let said = |more: Value| {
         let mut line = json!({
             "type": "assistant", "session_id": "s", "parent_tool_use_id": null, "message":

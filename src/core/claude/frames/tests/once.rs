@@ -103,7 +103,7 @@ fn texts(lines: &[String]) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn every_text_is_told_once() {
+fn every_text_is_reported_once() {
     for seed in 0..500 {
         let mut dice = Dice(seed);
         let speakers = [Value::Null, json!("p"), json!("q")];
@@ -130,7 +130,7 @@ fn every_text_is_told_once() {
 }
 
 #[test]
-fn a_text_that_broke_off_anywhere_is_told_once() {
+fn interrupted_text_is_reported_once() {
     for seed in 0..300 {
         let mut dice = Dice(seed);
         let pieces = dice.pieces();

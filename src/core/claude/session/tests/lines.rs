@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_is_not_served_is_refused() {
+fn unsupported_control_requests_are_refused() {
     let mut t = Test::new();
     let child = t.open(Opening::New, &none());
     t.out.take();
@@ -24,7 +24,7 @@ fn what_is_not_served_is_refused() {
 }
 
 #[test]
-fn lines_that_are_no_frames_are_counted() {
+fn lines_that_are_not_frames_are_counted() {
     let mut t = Test::new();
     let child = t.open(Opening::New, &none());
     for line in ["", "no JSON", "[]", "{\"half\":"] {

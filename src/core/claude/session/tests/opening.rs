@@ -18,7 +18,7 @@ fn only_a_version_makes_it_ready() {
 }
 
 #[test]
-fn an_opening_that_nobody_waits_for_ends_its_process() {
+fn abandoned_opening_stops_its_process() {
     let mut t = Test::new();
     let child = t.opens(Opening::New, &none());
     t.claude.forget(CallId(7), &mut t.out);
@@ -73,7 +73,7 @@ fn a_process_that_ends_while_its_history_is_read_fails_the_opening_alone() {
 }
 
 #[test]
-fn a_process_that_cannot_start_is_no_refusal_of_its_session() {
+fn start_failure_is_not_a_refused_session() {
     // `true` if another restore strategy is tried; none can start a program that does not exist.
     for (kind, leads) in [
         (ErrorKind::AgentNotFound, false),
@@ -95,7 +95,7 @@ fn a_process_that_cannot_start_is_no_refusal_of_its_session() {
 }
 
 #[test]
-fn a_session_that_is_called_otherwise_goes_on() {
+fn session_with_a_changed_id_continues() {
     let mut t = Test::new();
     let child = t.open(Opening::Resume("title"), &none());
     let uuid = t.prompts("title");
@@ -106,7 +106,7 @@ fn a_session_that_is_called_otherwise_goes_on() {
 }
 
 #[test]
-fn a_session_that_turns_out_to_be_that_of_another_process_is_given_up() {
+fn session_owned_by_another_process_is_closed() {
     let mut t = Test::new();
     let first = t.open(Opening::Resume("b"), &none());
     let second = t.open(Opening::Resume("title"), &none());
@@ -123,7 +123,7 @@ fn a_session_that_turns_out_to_be_that_of_another_process_is_given_up() {
 }
 
 #[test]
-fn words_that_the_cli_does_not_know_are_errors_that_list_those_it_does() {
+fn unknown_option_value_error_lists_the_choices() {
     let check = |options: Value| {
         let options: SessionOptions = serde_json::from_value(options).unwrap();
         crate::core::claude::check(&options, &[]).map_err(|error| error.message)

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_process_that_ends_fails_what_waits() {
+fn process_exit_fails_pending_calls() {
     let mut t = Test::new();
     let child = t.open(Opening::Resume("a"), &none());
     t.prompts("a");
@@ -15,7 +15,7 @@ fn a_process_that_ends_fails_what_waits() {
 }
 
 #[test]
-fn a_prompt_that_still_waits_is_taken_back_once() {
+fn queued_prompt_is_withdrawn_once() {
     let mut t = Test::new();
     let child = t.open(Opening::Resume("a"), &none());
     let uuid = t.prompts("a");
@@ -43,7 +43,7 @@ fn unasked(t: &mut Test) -> Child {
 }
 
 #[test]
-fn a_prompt_that_waits_begins_though_the_cli_does_not_say_with_which() {
+fn queued_prompt_starts_without_an_id_from_claude() {
     let mut t = Test::new();
     let child = unasked(&mut t);
     let id = t.claude.sessions.keys().next().unwrap().clone();
@@ -59,7 +59,7 @@ fn a_prompt_that_waits_begins_though_the_cli_does_not_say_with_which() {
 }
 
 #[test]
-fn a_prompt_that_crosses_a_turn_that_nobody_asked_for_waits() {
+fn prompt_that_crosses_a_background_turn_waits() {
     let mut t = Test::new();
     let child = t.open(Opening::New, &none());
     let id = t.claude.sessions.keys().next().unwrap().clone();
@@ -78,7 +78,7 @@ fn a_prompt_that_crosses_a_turn_that_nobody_asked_for_waits() {
 }
 
 #[test]
-fn a_prompt_that_was_not_sent_has_no_end() {
+fn unsent_prompt_has_no_result() {
     let mut test = Test::new();
     let child = test.open(Opening::New, &SessionOptions::default());
     let session = test.claude.sessions.keys().next().unwrap().clone();

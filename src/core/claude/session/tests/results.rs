@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_resumed_session_that_says_nothing_is_stale() {
+fn resumed_session_without_output_is_stale() {
     let stale = json!({"num_turns": 0});
     let mut t = Test::new();
     let child = t.open(Opening::Resume("a"), &none());
@@ -27,7 +27,7 @@ fn a_resumed_session_that_says_nothing_is_stale() {
 }
 
 #[test]
-fn a_resumed_session_that_says_why_it_does_nothing_is_not_stale() {
+fn resumed_session_with_a_reason_is_not_stale() {
     let silent = json!({"num_turns": 0});
     let failed = json!({"num_turns": 0, "is_error": true, "subtype": "error_max_budget_usd"});
     let said = json!({"num_turns": 0, "result": "Not here."});
@@ -50,7 +50,7 @@ fn a_resumed_session_that_says_why_it_does_nothing_is_not_stale() {
 }
 
 #[test]
-fn an_answer_without_the_structure_it_was_to_have_is_a_failure() {
+fn answer_without_structured_output_fails() {
     let options = SessionOptions {
         output_schema: Some(json!({"type": "object"})),
         ..none()

@@ -373,7 +373,7 @@ fn play(before: usize) -> Option<(&'static str, Cost)> {
 }
 
 #[test]
-fn panic_at_each_step_costs_only_what_it_belongs_to() {
+fn panic_at_each_step_affects_only_its_owner() {
     use Cost::{Acpipe, Call, Process};
     let mut costs: BTreeMap<&str, BTreeSet<Cost>> = BTreeMap::new();
     for before in 0.. {

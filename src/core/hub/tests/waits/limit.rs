@@ -5,7 +5,7 @@ use crate::core::client::Command;
 use serde_json::{Value, json};
 
 #[test]
-fn a_turn_is_cancelled_at_its_limit_however_much_the_agent_says() {
+fn turn_is_cancelled_at_its_total_limit_despite_output() {
     // (limit of all turns, limit given with the prompt, limit that applies)
     for (usual, own, limit) in [
         (Some(10), None, 10),
@@ -42,7 +42,7 @@ fn a_turn_is_cancelled_at_its_limit_however_much_the_agent_says() {
 }
 
 #[test]
-fn the_limit_of_a_turn_holds_while_nobody_listens_to_the_agent() {
+fn total_turn_limit_applies_during_paused_reads() {
     let (mut play, ..) = Play::prompted(&[(Wait::Turn, 60)]);
     play.now += S(60);
     assert_eq!(play.hub.turn_deadline(), Some((play.now, "turn")));

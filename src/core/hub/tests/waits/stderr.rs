@@ -21,7 +21,7 @@ fn error_of(stderr: &[u8]) -> Value {
 }
 
 #[test]
-fn an_empty_turn_shows_what_the_agent_wrote_to_stderr_in_it() {
+fn empty_turn_error_includes_stderr() {
     let silent = error_of(b"");
     assert_eq!(silent["kind"], "emptyTurn");
     assert_eq!(

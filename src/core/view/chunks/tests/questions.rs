@@ -41,7 +41,7 @@ fn a_policy_sees_all_that_is_known_of_the_call() {
 }
 
 #[test]
-fn what_changes_meanwhile_is_shown_with_the_answer() {
+fn changes_during_a_question_are_shown_with_its_answer() {
     let mut seen = Seen::default();
     let (mut turn, question, from) = asked(&mut seen);
     turn.update(&titled("List"), original("{}"), &mut seen);
@@ -82,7 +82,7 @@ fn a_result_that_comes_before_the_answer_closes_the_question() {
 }
 
 #[test]
-fn a_turn_that_ends_closes_what_nobody_answered() {
+fn end_of_a_turn_closes_unanswered_questions() {
     let mut seen = Seen::default();
     let (mut turn, _, from) = asked(&mut seen);
     turn.finish(&ended(), false, &mut seen);
@@ -95,7 +95,7 @@ fn a_turn_that_ends_closes_what_nobody_answered() {
 }
 
 #[test]
-fn the_text_of_a_question_is_no_result() {
+fn question_text_is_not_a_tool_result() {
     let content = r#"[{"type":"content","content":{"type":"text","text":"to write a file"}}]"#;
     let completed = |output: Option<&'static str>, content: Option<&'static str>| {
         tool(ToolUpdate {

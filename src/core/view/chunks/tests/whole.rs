@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn subagents_have_steps_and_inputs_of_their_own() {
+fn subagents_have_separate_steps_and_inputs() {
     let mut seen = Seen::default();
     let mut turn = start(&mut seen);
     let updates = [
@@ -82,7 +82,7 @@ fn subagents_have_steps_and_inputs_of_their_own() {
 }
 
 #[test]
-fn a_turn_that_failed_with_its_answer_keeps_what_it_came_to() {
+fn failed_turn_keeps_its_usage() {
     let mut seen = Seen::default();
     let mut turn = start(&mut seen);
     let end = |tokens, cost, error| TurnEnd {
@@ -124,7 +124,7 @@ fn a_turn_that_failed_with_its_answer_keeps_what_it_came_to() {
 }
 
 #[test]
-fn what_was_asked_for_is_no_failure() {
+fn cancelled_turn_is_not_a_failure() {
     let mut seen = Seen::default();
     let mut turn = start(&mut seen);
     let end = TurnEnd {
