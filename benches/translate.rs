@@ -5,7 +5,7 @@ use acpipe::core::client::{Command, Notice, Reply, Token};
 use acpipe::core::client_sink::{ChunkAddress, ClientSink};
 use acpipe::core::error::Error;
 use acpipe::core::hub::{AgentId, AgentInput, Effect, Hub};
-use acpipe::core::store::Volatile;
+use acpipe::core::store::MemoryStore;
 use acpipe::proto::chunk::Chunk;
 use acpipe::proto::frame::Batch;
 use acpipe::proto::wire;
@@ -47,7 +47,7 @@ fn in_a_turn() -> (Hub, AgentId, Lines) {
     let settings = SettingsBuilder::new(Instant::now())
         .id_prefix("bench")
         .build();
-    let (mut hub, mut lines) = (Hub::new(settings, Box::new(Volatile)), Lines::default());
+    let (mut hub, mut lines) = (Hub::new(settings, Box::new(MemoryStore)), Lines::default());
     let mut agent = AgentId(0);
     let commands = [
         Command::Initialize(wire::InitializeParams {

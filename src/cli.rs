@@ -17,7 +17,7 @@ use crate::core::agent_command::AgentCommand;
 use crate::core::claude::CLAUDE;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentSpec, Hub, OnLost, Settings};
-use crate::core::limits::Wait;
+use crate::core::limits::Timeout;
 use crate::core::store::Store;
 use crate::proto::wire::{AgentSource, Protocol, Variables};
 use crate::shell::{
@@ -52,10 +52,10 @@ pub fn main() -> ExitCode {
     match done {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            complain(&format!("{error:#}"));
+            print_note(&format!("{error:#}"));
             let kind = match error.downcast_ref::<Error>() {
                 Some(error) => error.kind,
-                None if error.is::<Mistake>() => ErrorKind::InvalidParams,
+                None if error.is::<UsageError>() => ErrorKind::InvalidParams,
                 None => ErrorKind::Internal,
             };
             ExitCode::from(kind.exit_code())
@@ -64,7 +64,7 @@ pub fn main() -> ExitCode {
 }
 
 /// Writes a message for the user to stderr.
-fn complain(text: &str) {
+fn print_note(text: &str) {
     let stderr = std::io::stderr();
     let text = screen::shown(&stderr, text);
     // A closed stderr is not a failure of the run.
@@ -74,16 +74,16 @@ fn complain(text: &str) {
 /// Invalid argument, environment variable or configuration.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct Mistake(String);
+struct UsageError(String);
 
 fn dispatch(cli: Cli, secrets: &Secrets) -> anyhow::Result<u8> {
     match cli.verb {
         Verb::Run(args) => {
-            secrets.learn(&args.agent.variables());
+            secrets.add_variables(&args.agent.variables());
             on_runtime(run::run(args, secrets))
         }
         Verb::Serve(args) => {
-            secrets.learn(&args.agent.variables());
+            secrets.add_variables(&args.agent.variables());
             on_runtime(serve::serve(args, secrets.clone()))
         }
         Verb::Sessions(args) => sessions::sessions(&args),
@@ -213,7 +213,7 @@ fn store_by(
 
 /// Records this acpipe's launch in the state directory, even if sessions are not stored.
 fn launch(args: &StoreArgs, hub: &Hub) -> Arc<Launch> {
-    let grace = hub.limits().of(Wait::Terminate).unwrap_or_default();
+    let grace = hub.limits().of(Timeout::Terminate).unwrap_or_default();
     Launch::begin(state_dir(&args.place).ok().as_deref(), grace)
 }
 
@@ -225,7 +225,7 @@ fn persists(args: &StoreArgs) -> anyhow::Result<bool> {
         (None, Ok("false")) => Ok(false),
         (None, Ok(other)) => {
             let message = format!("PERSIST_MESSAGES must be true or false, not {other:?}");
-            Err(Mistake(message).into())
+            Err(UsageError(message).into())
         }
     }
 }
@@ -268,7 +268,7 @@ fn command_line(
                      agent after --",
                 stored.line()
             );
-            return Err(Mistake(message).into());
+            return Err(UsageError(message).into());
         }
         let words = std::iter::once(&stored.command).chain(&stored.args);
         let words = words.cloned().collect();
@@ -279,7 +279,7 @@ fn command_line(
         && stored.is_none()
     {
         let words = shlex::split(&line)
-            .ok_or_else(|| Mistake(format!("ACPIPE_AGENT has an unclosed quote: {line}")))?;
+            .ok_or_else(|| UsageError(format!("ACPIPE_AGENT has an unclosed quote: {line}")))?;
         let protocol = spoken(&words);
         return Ok((words, AgentSource::Environment, protocol));
     }

@@ -16,19 +16,19 @@ mod health;
 mod host;
 mod inbox;
 mod input;
-mod keeper;
-mod kept;
 mod launches;
 mod output;
 mod path;
+mod process_settings;
 mod regular;
 mod signals;
 mod starter;
 mod stderr;
 mod stdin_queue;
 mod store;
+mod supervised;
+mod supervisor;
 mod terminal;
-mod terms;
 
 pub use client::{ClientAction, ClientConnection};
 pub use descriptors::check as check_descriptors;
@@ -36,9 +36,8 @@ pub use discover::LoginShell;
 pub use drive::drive;
 pub use frames::{log_frames, logs_frames};
 #[cfg(test)]
-pub use input::Waiting;
+pub use input::ReservedBytes;
 pub use input::{ClientInput, read_stdin};
-pub use keeper::{SUPERVISOR, keep};
 pub use launches::{Ended, Launch, LaunchedProcess, end_left, launched};
 pub use output::{FULL, Pressure, hand_over};
 pub use signals::{Interrupt, survive_file_limit};
@@ -46,4 +45,5 @@ pub use store::{
     Durability, Events, Files, Memory, ReadOnly, archived, cards, read_only, real_path, state_dir,
     stored, sweep,
 };
+pub use supervisor::{SUPERVISOR, keep};
 pub use terminal::{Terminal, stdout_width};

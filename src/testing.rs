@@ -3,13 +3,13 @@
 //!
 //! Compiled for tests and with the feature `fake-agent`, which no release build enables.
 
-use crate::core::ask::{AskId, ClientRequest};
 use crate::core::client::{Notice, Reply, Token};
+use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
+use crate::core::decision::DecisionSource;
 use crate::core::error::Error;
 use crate::core::hub::{AgentInput, AgentSpec, OnLost, Settings};
 use crate::core::limits::Limits;
-use crate::core::permit::By;
 use crate::core::policy::Policy;
 use crate::core::profile::Profile;
 use crate::proto::chunk::Chunk;
@@ -147,8 +147,8 @@ pub struct RecordingClient {
     pub retracted: Vec<(String, u64)>,
     pub notices: Vec<Notice>,
     /// Open requests to the client.
-    pub asks: BTreeMap<AskId, ClientRequest>,
-    pub withdrawn: Vec<(AskId, By)>,
+    pub open_requests: BTreeMap<ClientRequestId, ClientRequest>,
+    pub withdrawn: Vec<(ClientRequestId, DecisionSource)>,
     answered: BTreeSet<Token>,
     unsent: usize,
 }
@@ -192,7 +192,7 @@ impl ClientSink for RecordingClient {
         self.full
     }
 
-    fn is_behind(&self) -> bool {
+    fn is_lagging(&self) -> bool {
         self.behind
     }
 
@@ -231,13 +231,16 @@ impl ClientSink for RecordingClient {
         self.held = held;
     }
 
-    fn ask(&mut self, ask: AskId, request: &ClientRequest) {
-        let before = self.asks.insert(ask, request.clone());
+    fn ask(&mut self, ask: ClientRequestId, request: &ClientRequest) {
+        let before = self.open_requests.insert(ask, request.clone());
         assert!(before.is_none(), "{ask:?} was asked twice");
     }
 
-    fn withdraw(&mut self, ask: AskId, by: &By) {
-        assert!(self.asks.remove(&ask).is_some(), "{ask:?} is not open");
+    fn withdraw(&mut self, ask: ClientRequestId, by: &DecisionSource) {
+        assert!(
+            self.open_requests.remove(&ask).is_some(),
+            "{ask:?} is not open"
+        );
         self.withdrawn.push((ask, by.clone()));
     }
 

@@ -144,7 +144,7 @@ fn serve(script: Script) -> io::Result<()> {
         asked: AtomicU64::new(0),
         log,
     });
-    agent.edge(&agent.script.start);
+    agent.perform_outside_calls(&agent.script.start);
 
     let mut counts: HashMap<String, usize> = HashMap::new();
     let mut stdin = io::stdin().lock();
@@ -174,7 +174,7 @@ fn serve(script: Script) -> io::Result<()> {
         }
     }
     agent.log(br#"{"eof":true}"#);
-    agent.edge(&agent.script.eof);
+    agent.perform_outside_calls(&agent.script.eof);
     // `exit` instead of a return, since prompts may still be running.
     exit(0)
 }
@@ -194,7 +194,7 @@ impl Agent {
     }
 
     /// Performs `start` or `eof`, which belong to no call.
-    fn edge(self: &Arc<Self>, steps: &[Step]) {
+    fn perform_outside_calls(self: &Arc<Self>, steps: &[Step]) {
         let session = "fake-1".to_owned();
         let mut run = Run::new(self, "", &Map::new(), session, 0);
         if run.perform(steps).is_break() {
@@ -261,7 +261,7 @@ impl Agent {
     }
 
     /// Blocks until `look` finds a value in the inbox.
-    fn await_news<T>(&self, mut look: impl FnMut(&mut Inbox) -> Option<T>) -> T {
+    fn await_inbox<T>(&self, mut look: impl FnMut(&mut Inbox) -> Option<T>) -> T {
         let mut inbox = self.inbox();
         loop {
             if let Some(found) = look(&mut inbox) {

@@ -439,7 +439,7 @@ mod tests {
             panic!("not run");
         };
         let error = run.agent.options.to_wire().unwrap_err();
-        assert!(error.is::<crate::cli::Mistake>(), "{error}");
+        assert!(error.is::<crate::cli::UsageError>(), "{error}");
     }
 
     #[test]

@@ -3,12 +3,12 @@
 mod permissions;
 mod table;
 
-use super::Mistake;
+use super::UsageError;
 use super::args::PermissionArgs;
 use crate::core::policy::Policy;
 use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
-use table::{Fault, Table};
+use table::{ConfigError, Table};
 
 /// Returns the policy of the configuration, with the mode of the command line applied.
 ///
@@ -18,7 +18,7 @@ pub fn policy(args: &PermissionArgs) -> anyhow::Result<Policy> {
     let home = dirs::home_dir().and_then(|home| home.to_str().map(str::to_owned));
     let mut policy = match find(args.config.as_deref())? {
         Some((file, text)) => {
-            policy_of(&text, home).map_err(|why| Mistake(format!("{}:{why}", file.display())))?
+            policy_of(&text, home).map_err(|why| UsageError(format!("{}:{why}", file.display())))?
         }
         None => Policy::at_home(home),
     };
@@ -42,13 +42,13 @@ fn find(named: Option<&Path>) -> anyhow::Result<Option<(PathBuf, String)>> {
         Err(error) if named.is_none() && error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => {
             let message = format!("cannot read the configuration {}: {error}", file.display());
-            Err(Mistake(message).into())
+            Err(UsageError(message).into())
         }
     }
 }
 
 /// Maximum size of a configuration file in bytes. A larger file is a mistake, or an endless device.
-const LARGEST: u64 = 1 << 20;
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// Reads a configuration file, without a leading byte order mark.
 ///
@@ -56,10 +56,10 @@ const LARGEST: u64 = 1 << 20;
 /// The file cannot be read, is not UTF-8, or exceeds 1 MiB.
 pub fn text_of(file: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
-    let mut content = std::fs::File::open(file)?.take(LARGEST + 1);
+    let mut content = std::fs::File::open(file)?.take(MAX_FILE_BYTES + 1);
     content.read_to_end(&mut bytes)?;
     let wrong = |why: &str| Err(io::Error::new(ErrorKind::InvalidData, why));
-    if bytes.len() as u64 > LARGEST {
+    if bytes.len() as u64 > MAX_FILE_BYTES {
         return wrong("the file is larger than 1 MiB; check the path");
     }
     match String::from_utf8(bytes) {
@@ -86,7 +86,7 @@ pub fn policy_of(text: &str, home: Option<String>) -> Result<Policy, String> {
     Ok(policy)
 }
 
-fn read(text: &str, policy: &mut Policy) -> Result<(), Fault> {
+fn read(text: &str, policy: &mut Policy) -> Result<(), ConfigError> {
     let root = table::parse(text)?;
     let root = Table::new("", &root, &["permissions"])?;
     if let Some(permissions) = root.table("permissions", permissions::KEYS)? {

@@ -2,7 +2,7 @@
 
 mod secrets;
 
-use super::Mistake;
+use super::UsageError;
 use super::args::{LogArgs, LogFormat};
 use super::screen::with_styles;
 pub use secrets::Secrets;
@@ -36,7 +36,7 @@ impl Logs {
     /// The log file cannot be opened.
     pub fn begin(args: &LogArgs, quiet: bool) -> anyhow::Result<Self> {
         let secrets = Secrets::default();
-        secrets.learn_inherited();
+        secrets.add_inherited();
         let to: Box<dyn Write + Send> = match &args.log_file {
             Some(file) => Box::new(open(file)?),
             None => Box::new(io::stderr()),
@@ -87,7 +87,7 @@ fn open(path: &Path) -> anyhow::Result<File> {
     let file = options.open(path);
     file.map_err(|error| {
         let message = format!("--log-file: cannot open {}: {error}", path.display());
-        Mistake(message).into()
+        UsageError(message).into()
     })
 }
 

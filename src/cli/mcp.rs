@@ -1,6 +1,6 @@
 //! MCP servers from a file in the format of `.mcp.json`.
 
-use super::Mistake;
+use super::UsageError;
 use super::config::text_of;
 use super::logs::Secrets;
 use crate::proto::wire::{McpServer, McpServersByName};
@@ -22,10 +22,10 @@ pub fn servers(file: Option<&Path>, secrets: &Secrets) -> anyhow::Result<Vec<Mcp
     let Some(file) = file else {
         return Ok(Vec::new());
     };
-    let mistake = |why: &str| Mistake(format!("--mcp-config: {}: {why}", file.display()));
+    let mistake = |why: &str| UsageError(format!("--mcp-config: {}: {why}", file.display()));
     let text = text_of(file).map_err(|error| mistake(&error.to_string()))?;
     let servers = read(&text).map_err(|why| mistake(&why))?;
-    secrets.learn_servers(&servers);
+    secrets.add_servers(&servers);
     Ok(servers)
 }
 

@@ -2,14 +2,14 @@
 
 pub mod args;
 
-use super::complain;
+use super::print_note;
 use super::screen::Content;
 use super::sessions::{
-    Cut, Look, aligned, cards, clip, directory, exact, find, one_line, read, same_dir, to_stdout,
-    visible,
+    Cut, TableStyle, aligned, cards, clip, directory, exact, find, one_line, read, same_dir,
+    to_stdout, visible,
 };
 use crate::core::error::{Error, ErrorKind};
-use crate::core::log::Decided;
+use crate::core::log::StoredDecision;
 use crate::proto::wire::LedgerEntry;
 use crate::shell;
 use args::{PermissionsArgs, PermissionsVerb, ShowArgs};
@@ -61,11 +61,13 @@ fn show(state: &Path, args: &ShowArgs) -> anyhow::Result<()> {
     // Merges the decisions of several sessions in order of time.
     rows.sort_by(|a, b| a.at.cmp(&b.at));
     if rows.is_empty() {
-        complain("no matching decisions found; list the stored sessions with acpipe sessions list");
+        print_note(
+            "no matching decisions found; list the stored sessions with acpipe sessions list",
+        );
     }
     to_stdout(Content::of(args.json), |out| {
         if !args.json {
-            let look = Look::of_stdout();
+            let look = TableStyle::of_stdout();
             let rows: Vec<[String; COLUMNS]> = rows.iter().map(|row| cells(row, &look)).collect();
             let text = aligned(HEAD, &rows, None, &CUTS, &look);
             return Ok(out.write_all(text.as_bytes())?);
@@ -95,7 +97,7 @@ fn sessions(state: &Path, args: &ShowArgs) -> anyhow::Result<Vec<String>> {
 fn of_session(state: &Path, id: &str, rows: &mut Vec<Row>) -> Result<(), Error> {
     let log = read(shell::read_only(state, id)?)?;
     let unread = log.decisions(|decided| {
-        let Decided {
+        let StoredDecision {
             at,
             turn_id,
             decision,
@@ -108,12 +110,12 @@ fn of_session(state: &Path, id: &str, rows: &mut Vec<Row>) -> Result<(), Error> 
         });
     })?;
     if unread > 0 {
-        complain(&format!("cannot read {unread} decisions of session {id:?}"));
+        print_note(&format!("cannot read {unread} decisions of session {id:?}"));
     }
     Ok(())
 }
 
-fn cells(row: &Row, look: &Look) -> [String; COLUMNS] {
+fn cells(row: &Row, look: &TableStyle) -> [String; COLUMNS] {
     let entry = &row.entry;
     let decision = match (entry.what.as_str(), entry.approved) {
         ("question", true) => "answered",
@@ -204,7 +206,7 @@ mod tests {
                 turn_id: "t".to_owned(),
                 entry,
             };
-            let cells = cells(&row, &Look { width: Some(80) });
+            let cells = cells(&row, &TableStyle { width: Some(80) });
             let want = [
                 "2026-03-01 09:05:59",
                 "s",

@@ -2,8 +2,8 @@
 
 use super::args::shared::PlaceArgs;
 use super::screen::Content;
-use super::sessions::{Cut, Look, aligned, to_stdout};
-use super::{complain, state_dir};
+use super::sessions::{Cut, TableStyle, aligned, to_stdout};
+use super::{print_note, state_dir};
 use crate::core::error::ErrorKind;
 use crate::shell::{LaunchedProcess, end_left, launched};
 use clap::Args;
@@ -47,12 +47,12 @@ pub fn processes(args: &ProcessesArgs) -> anyhow::Result<u8> {
         } else {
             "no processes"
         };
-        complain(&format!("{what} found with state in {}", state.display()));
+        print_note(&format!("{what} found with state in {}", state.display()));
     }
     to_stdout(Content::of(args.json), |out| {
         if !args.json {
             let rows: Vec<[String; COLUMNS]> = processes.iter().map(|p| row(p, args.end)).collect();
-            let text = aligned(HEAD, &rows, Some(0), &CUTS, &Look::of_stdout());
+            let text = aligned(HEAD, &rows, Some(0), &CUTS, &TableStyle::of_stdout());
             return Ok(out.write_all(text.as_bytes())?);
         }
         for process in &processes {
@@ -62,7 +62,7 @@ pub fn processes(args: &ProcessesArgs) -> anyhow::Result<u8> {
         Ok(())
     })?;
     if remaining > 0 {
-        complain(&format!(
+        print_note(&format!(
             "cannot end {remaining} of the processes; they may belong to another user"
         ));
         return Ok(ErrorKind::Internal.exit_code());

@@ -2,19 +2,19 @@
 //!
 //! Notifications, batches and unusual ids are handled here because jsonrpsee's method table rejects them.
 
-mod asks;
 mod batch;
 mod calls;
+mod client_requests;
 mod faults;
 mod methods;
 mod reads;
 
 use super::logs::Secrets;
-use crate::core::ask::{AskId, ClientRequest};
 use crate::core::client::{Command, Notice, Reply, Token};
+use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
+use crate::core::decision::DecisionSource;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::permit::By;
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::{ClientFrame, Framing, write_framed};
 use crate::proto::json::{shallow, to_raw};
@@ -25,9 +25,11 @@ use crate::shell::{
 };
 use batch::{BatchId, Batches, TooLarge};
 use calls::{Caller, Calls};
-use faults::{parse_error, too_large_batch, too_many_batches, too_many_calls, unread, write_error};
-use methods::{Called, Methods};
-use reads::Reads;
+use faults::{
+    client_not_reading, parse_error, too_large_batch, too_many_batches, too_many_calls, write_error,
+};
+use methods::{CallOutcome, Methods};
+use reads::QueuedReads;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::VecDeque;
@@ -35,7 +37,7 @@ use std::time::Duration;
 use tracing::{debug, warn};
 
 /// Maximum time that a client which does not read delays acpipe's exit.
-const PATIENCE: Duration = Duration::from_secs(2);
+const MAX_READ_DELAY: Duration = Duration::from_secs(2);
 
 /// JSON-RPC connection of `acpipe serve` to its client.
 pub struct RpcClient {
@@ -47,12 +49,12 @@ pub struct RpcClient {
     /// Actions for the loop. The loop takes all of them before it reads the next message, so the queue never
     /// holds more than the actions of one message or one batch of the client.
     actions: VecDeque<ClientAction>,
-    reads: Reads,
+    reads: QueuedReads,
     calls: Calls,
     batches: Batches,
     prefix: ChunkPrefix,
     /// Positions of the chunks in `out`.
-    chunks: Vec<ChunkPlace>,
+    chunks: Vec<ChunkRange>,
     /// Backpressure on stdout.
     pressure: Pressure,
     /// Number of bytes that wait to be coalesced; they count for [`ClientSink::is_full`].
@@ -60,7 +62,7 @@ pub struct RpcClient {
 }
 
 /// Adjacent chunks of one session in the output buffer.
-struct ChunkPlace {
+struct ChunkRange {
     session: String,
     /// Sequence number and start offset of each chunk.
     begins: Vec<(u64, usize)>,
@@ -84,7 +86,7 @@ impl RpcClient {
             framing: Framing::Lines,
             out: Vec::new(),
             actions: VecDeque::new(),
-            reads: Reads::default(),
+            reads: QueuedReads::default(),
             calls: Calls::default(),
             batches: Batches::default(),
             prefix: ChunkPrefix::default(),
@@ -134,7 +136,7 @@ impl RpcClient {
                 self.request(None, &method, params, batch);
             }
             Ok(Message::Response { id, outcome }) => {
-                let answer = asks::answer(id, outcome);
+                let answer = client_requests::answer(id, outcome);
                 if answer.is_none() {
                     debug!(?id, "response without a matching request");
                 }
@@ -155,7 +157,7 @@ impl RpcClient {
                 let message = "invalid request: method is missing or not a string";
                 let id = serde_json::from_str::<rpc::Envelope<'_>>(text).ok();
                 let id = id.and_then(|e| e.id).filter(|id| usable_id(id).is_ok());
-                if let Some(answer) = asks::empty_answer(id) {
+                if let Some(answer) = client_requests::empty_answer(id) {
                     warn!(
                         ?id,
                         "the client's response has neither result nor error; it is treated as an error. In Go, \
@@ -178,9 +180,9 @@ impl RpcClient {
         batch: Option<BatchId>,
     ) {
         let called = self.methods.call(method, params);
-        if let Called::Command(command) = &called {
+        if let CallOutcome::Command(command) = &called {
             // Before any part of the command is logged.
-            self.secrets.learn_from(command);
+            self.secrets.add_from_command(command);
             if logs_frames() {
                 let params = params.map_or("", RawValue::get);
                 log_frames("client → acpipe", format!("{method} {params}").as_bytes());
@@ -189,41 +191,45 @@ impl RpcClient {
         if id.is_none() {
             // A notification gets no response, not even an error.
             match called {
-                Called::Command(command) if self.calls.have_room(&command, None) => {
-                    self.want(command, None, None);
+                CallOutcome::Command(command) if self.calls.have_room(&command, None) => {
+                    self.submit(command, None, None);
                 }
-                Called::Command(_) => {
+                CallOutcome::Command(_) => {
                     warn!(method, "notification ignored: too many open requests");
                 }
-                Called::Answer(Err(error)) if error.kind == ErrorKind::InvalidParams => {
+                CallOutcome::Answer(Err(error)) if error.kind == ErrorKind::InvalidParams => {
                     warn!(method, %error, "notification ignored: invalid parameters");
                 }
-                Called::Answer(Err(error)) => debug!(method, %error, "notification ignored"),
-                Called::Answer(Ok(_)) => {}
+                CallOutcome::Answer(Err(error)) => debug!(method, %error, "notification ignored"),
+                CallOutcome::Answer(Ok(_)) => {}
             }
             return;
         }
         let size = params.map_or(0, |params| params.get().len());
         match called {
-            Called::Command(command) if command.method().only_reads && !self.can_wait(size) => {
-                self.answer(id, batch, Err(unread()));
+            CallOutcome::Command(command)
+                if command.method().only_reads && !self.can_wait(size) =>
+            {
+                self.answer(id, batch, Err(client_not_reading()));
             }
-            Called::Command(command) if !self.calls.have_room(&command, id) => {
+            CallOutcome::Command(command) if !self.calls.have_room(&command, id) => {
                 self.answer(id, batch, Err(too_many_calls()));
             }
-            Called::Answer(Ok(_)) if !self.has_room() => self.answer(id, batch, Err(unread())),
-            Called::Command(command) => {
+            CallOutcome::Answer(Ok(_)) if !self.has_room() => {
+                self.answer(id, batch, Err(client_not_reading()))
+            }
+            CallOutcome::Command(command) => {
                 if let Some(batch) = batch {
                     self.batches.answer_to_come(batch);
                 }
-                self.want(command, id.map(ToOwned::to_owned), batch);
+                self.submit(command, id.map(ToOwned::to_owned), batch);
             }
-            Called::Answer(Ok(result)) => self.result(id, batch, &result),
-            Called::Answer(Err(error)) => self.answer(id, batch, Err(error)),
+            CallOutcome::Answer(Ok(result)) => self.result(id, batch, &result),
+            CallOutcome::Answer(Err(error)) => self.answer(id, batch, Err(error)),
         }
     }
 
-    fn want(&mut self, command: Command, id: Option<Box<RawValue>>, batch: Option<BatchId>) {
+    fn submit(&mut self, command: Command, id: Option<Box<RawValue>>, batch: Option<BatchId>) {
         let token = self.calls.open(Caller { id, batch });
         let waits = command.method().only_reads && !self.has_room();
         let action = ClientAction::Command(token, command);
@@ -307,7 +313,7 @@ impl RpcClient {
                 last.begins.push((place.seq, begin));
                 last.end = end;
             }
-            _ => self.chunks.push(ChunkPlace {
+            _ => self.chunks.push(ChunkRange {
                 session: place.session.to_owned(),
                 begins: vec![(place.seq, begin)],
                 end,
@@ -377,7 +383,7 @@ impl ClientSink for RpcClient {
         self.out.len() + self.unsent > FULL
     }
 
-    fn is_behind(&self) -> bool {
+    fn is_lagging(&self) -> bool {
         self.pressure != Pressure::None
     }
 
@@ -389,15 +395,15 @@ impl ClientSink for RpcClient {
         self.unsent = bytes;
     }
 
-    fn ask(&mut self, ask: AskId, request: &ClientRequest) {
+    fn ask(&mut self, ask: ClientRequestId, request: &ClientRequest) {
         write_framed(&mut self.out, self.framing, |out| {
-            asks::write_request(out, ask, request);
+            client_requests::write_request(out, ask, request);
         });
     }
 
-    fn withdraw(&mut self, ask: AskId, by: &By) {
+    fn withdraw(&mut self, ask: ClientRequestId, by: &DecisionSource) {
         write_framed(&mut self.out, self.framing, |out| {
-            asks::write_withdrawal(out, ask, by);
+            client_requests::write_withdrawal(out, ask, by);
         });
     }
 
@@ -441,8 +447,8 @@ impl ClientConnection for RpcClient {
         }
     }
 
-    fn patience(&self) -> Option<Duration> {
-        Some(PATIENCE)
+    fn max_read_delay(&self) -> Option<Duration> {
+        Some(MAX_READ_DELAY)
     }
 
     fn next_action(&mut self) -> Option<ClientAction> {
@@ -451,7 +457,7 @@ impl ClientConnection for RpcClient {
             .or_else(|| self.has_room().then(|| self.reads.pop())?)
     }
 
-    fn press(&mut self, pressure: Pressure) {
+    fn set_backpressure(&mut self, pressure: Pressure) {
         self.pressure = pressure;
     }
 

@@ -1,25 +1,25 @@
 //! `acpipe run`: one turn with the prompt from the command line and the answer on stdout.
 
-mod asks;
-mod place;
 mod prompt;
+mod questions;
+mod run_session;
 mod view;
 
 use super::args::RunArgs;
-use super::complain;
 use super::logs::Secrets;
-use crate::core::ask::{AskId, ClientRequest};
+use super::print_note;
 use crate::core::client::{Command, Notice, Reply, Token};
+use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
+use crate::core::decision::DecisionSource;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::Hub;
-use crate::core::permit::By;
-use crate::core::session::not_begun;
+use crate::core::session::unstarted_summary;
 use crate::proto::chunk::Chunk;
 use crate::proto::wire;
 use crate::shell::{ClientAction, ClientConnection, ClientInput, Interrupt, Terminal, drive};
-use asks::Asks;
 use prompt::Prompt;
+use questions::TerminalQuestions;
 use std::collections::VecDeque;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
@@ -33,13 +33,16 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
         view.note(&note);
     }
     let max_line = args.agent.max_line;
-    let found = match place::find(&args, secrets, &mut view) {
+    let found = match run_session::find(&args, secrets, &mut view) {
         Ok(found) => found,
         Err(error) => {
             // Reports the error in the output format that was requested, too.
             let error = error.downcast::<Error>()?;
             let session = args.session.as_deref().unwrap_or_default();
-            view.error(&error, &not_begun(session, "", &error, Duration::ZERO));
+            view.error(
+                &error,
+                &unstarted_summary(session, "", &error, Duration::ZERO),
+            );
             view.done();
             let mut out = Vec::new();
             view.take_output(&mut out);
@@ -47,22 +50,22 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
             return Ok(error.kind.exit_code());
         }
     };
-    let place::Found {
+    let run_session::RunSession {
         settings,
         session,
         store,
         stored,
     } = found;
     let turn = format!("turn-{}", settings.id_prefix);
-    let terms = Terms {
+    let terms = PromptTerms {
         retry: !args.no_retry,
         max_time: args.max_time.0,
     };
     let options = &settings.default_agent.options;
     let may_ask = settings.policy.may_ask(options);
     let (terminal, typed) = Terminal::open(may_ask).unzip();
-    let asks = Asks::new(terminal);
-    let mut client = RunClient::new(prompt, session, turn, terms, asks, view);
+    let questions = TerminalQuestions::new(terminal);
+    let mut client = RunClient::new(prompt, session, turn, terms, questions, view);
     // Options of the command line override those of a stored session.
     *client.options = settings.default_agent.options.clone();
     client.cwd.clone_from(&settings.cwd);
@@ -74,7 +77,7 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
 }
 
 /// Maximum time that a reader of stdout which does not read delays the exit of an interrupted run.
-const PATIENCE: Duration = Duration::from_secs(1);
+const MAX_READ_DELAY: Duration = Duration::from_secs(1);
 
 /// Call that the run waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,14 +91,14 @@ enum Step {
 
 /// Parameters of the prompt call.
 #[derive(Debug, Clone, Copy)]
-struct Terms {
+struct PromptTerms {
     /// Whether acpipe sends the prompt again after a transient error.
     retry: bool,
     /// Timeout of the turn; `None` for no limit.
     max_time: Option<Duration>,
 }
 
-impl Terms {
+impl PromptTerms {
     fn timeout_ms(self) -> Option<u64> {
         let ms = self.max_time?.as_millis();
         Some(u64::try_from(ms).unwrap_or(u64::MAX))
@@ -110,14 +113,14 @@ struct RunClient {
     session: String,
     cwd: String,
     turn: String,
-    terms: Terms,
+    terms: PromptTerms,
     began: Instant,
     options: Box<wire::SessionOptions>,
     /// Sequence number of the last chunk given to the view.
     shown: u64,
     /// `true` while the view has chunks that are not yet in the log; nothing is printed until they are.
-    unwritten: bool,
-    asks: Asks,
+    log_pending: bool,
+    questions: TerminalQuestions,
     view: View,
     step: Step,
     actions: VecDeque<ClientAction>,
@@ -130,8 +133,8 @@ impl RunClient {
         prompt: Prompt,
         session: String,
         turn: String,
-        terms: Terms,
-        asks: Asks,
+        terms: PromptTerms,
+        questions: TerminalQuestions,
         view: View,
     ) -> Self {
         let mut client = Self {
@@ -144,19 +147,19 @@ impl RunClient {
             began: Instant::now(),
             options: Box::default(),
             shown: 0,
-            unwritten: false,
-            asks,
+            log_pending: false,
+            questions,
             view,
             step: Step::Initialize,
             actions: VecDeque::new(),
             interrupted: false,
             exit_code: None,
         };
-        client.go(Step::Initialize);
+        client.advance_to(Step::Initialize);
         client
     }
 
-    fn go(&mut self, step: Step) {
+    fn advance_to(&mut self, step: Step) {
         self.step = step;
         let command = match step {
             Step::Initialize => Command::Initialize(wire::InitializeParams {
@@ -164,8 +167,8 @@ impl RunClient {
                 process_id: None,
                 client_info: None,
                 capabilities: wire::ClientCapabilities {
-                    permissions: self.asks.has_terminal(),
-                    questions: self.asks.has_terminal(),
+                    permissions: self.questions.has_terminal(),
+                    questions: self.questions.has_terminal(),
                     ..wire::ClientCapabilities::default()
                 },
                 chunk_profile: None,
@@ -200,8 +203,8 @@ impl RunClient {
 
     /// Returns a follow-up prompt of the feedback that the user typed in this turn and that did not reach the
     /// agent. `None` if there is none, or if the turn failed or was stopped by the user.
-    fn late_words(&mut self, summary: &wire::TurnSummary) -> Option<String> {
-        let words = view::late_words(summary)?;
+    fn late_feedback(&mut self, summary: &wire::TurnSummary) -> Option<String> {
+        let words = view::late_feedback(summary)?;
         if self.interrupted || summary.is_error || view::was_asked_to_stop(summary) {
             self.view
                 .note("your message to the agent was not delivered: the turn ended first");
@@ -213,8 +216,8 @@ impl RunClient {
     }
 
     /// Shows the output that was held back once no question is open.
-    fn go_on_showing(&mut self) {
-        if !self.asks.is_open() {
+    fn release_output(&mut self) {
+        if !self.questions.is_open() {
             self.view.release();
         }
     }
@@ -224,7 +227,7 @@ impl RunClient {
             self.view.done();
         }
         self.exit_code.get_or_insert(code);
-        self.go(Step::Over);
+        self.advance_to(Step::Over);
     }
 
     fn exit_code(&self) -> u8 {
@@ -243,36 +246,36 @@ impl ClientSink for RunClient {
             (_, Err(error)) => {
                 if !self.interrupted {
                     let (session, turn) = (&self.session, &self.turn);
-                    let summary = not_begun(session, turn, &error, self.began.elapsed());
+                    let summary = unstarted_summary(session, turn, &error, self.began.elapsed());
                     self.view.error(&error, &summary);
                 }
                 self.finish(error.kind.exit_code());
             }
-            (Step::Initialize, Ok(_)) => self.go(Step::Connect),
+            (Step::Initialize, Ok(_)) => self.advance_to(Step::Connect),
             (Step::Connect, Ok(reply)) => {
                 if let Reply::Status(status) = reply {
                     self.can = status.capabilities;
                 }
-                self.go(Step::Ensure);
+                self.advance_to(Step::Ensure);
             }
             (Step::Ensure, Ok(reply)) => {
                 if let Reply::Session(session) = &reply {
                     self.view.session(session);
                 }
-                for name in self.prompt.not_taken(self.can.unwrap_or_default()) {
+                for name in self.prompt.sent_as_links(self.can.unwrap_or_default()) {
                     self.view.note(&format!(
                         "the agent does not accept the content of {name}; it receives a link to the file"
                     ));
                 }
-                self.go(Step::Prompt);
+                self.advance_to(Step::Prompt);
             }
             (Step::Prompt, Ok(Reply::Turn(summary))) => {
                 self.view.summary(&summary);
-                match self.late_words(&summary) {
+                match self.late_feedback(&summary) {
                     Some(words) => {
                         self.prompt = Prompt::of_text(words);
                         self.turn = format!("{}+", self.turn);
-                        self.go(Step::Prompt);
+                        self.advance_to(Step::Prompt);
                     }
                     None => self.finish(view::exit_code(&summary)),
                 }
@@ -305,21 +308,21 @@ impl ClientSink for RunClient {
     }
 
     fn hold(&mut self, held: bool) {
-        self.unwritten = held;
+        self.log_pending = held;
     }
 
     fn is_full(&self) -> bool {
         self.view.is_full()
     }
 
-    fn ask(&mut self, ask: AskId, request: &ClientRequest) {
-        let action = self.asks.ask(ask, request);
+    fn ask(&mut self, ask: ClientRequestId, request: &ClientRequest) {
+        let action = self.questions.ask(ask, request);
         self.actions.extend(action);
     }
 
-    fn withdraw(&mut self, ask: AskId, by: &By) {
-        self.asks.withdraw(ask, by);
-        self.go_on_showing();
+    fn withdraw(&mut self, ask: ClientRequestId, by: &DecisionSource) {
+        self.questions.withdraw(ask, by);
+        self.release_output();
     }
 
     fn notify(&mut self, notice: &Notice) {
@@ -332,7 +335,7 @@ impl ClientSink for RunClient {
             Notice::AgentState(p) => p.waiting_for.as_ref(),
             Notice::SessionState(_) => None,
         };
-        if let Some(note) = waiting.and_then(told) {
+        if let Some(note) = waiting.and_then(wait_note) {
             self.view.note(note);
         }
     }
@@ -340,23 +343,23 @@ impl ClientSink for RunClient {
 
 /// Returns the note of a wait notice. `None` if acpipe waits for the user, because the question on screen
 /// already shows that.
-fn told(waiting: &wire::Waiting) -> Option<&str> {
+fn wait_note(waiting: &wire::Waiting) -> Option<&str> {
     (waiting.party != wire::Party::Client).then_some(&waiting.note)
 }
 
 impl ClientConnection for RunClient {
     fn input(&mut self, input: ClientInput) {
         if let ClientInput::Typed(number, line) = input {
-            let action = self.asks.typed(number, line.as_deref());
+            let action = self.questions.typed(number, line.as_deref());
             self.actions.extend(action);
-            self.go_on_showing();
+            self.release_output();
         }
     }
 
-    fn settled(&mut self, written: bool) {
+    fn on_settled(&mut self, written: bool) {
         // A question is shown after the output that precedes it.
-        if self.asks.is_due() && (written || !self.view.is_screen()) {
-            self.asks.show(self.view.hold());
+        if self.questions.is_due() && (written || !self.view.is_screen()) {
+            self.questions.show(self.view.hold());
         }
     }
 
@@ -383,15 +386,15 @@ impl ClientConnection for RunClient {
             // A reader that closes the pipe has read enough, as with any filter.
             None => self.finish(0),
             Some(error) => {
-                complain(&format!("cannot write stdout: {error}"));
+                print_note(&format!("cannot write stdout: {error}"));
                 self.finish(ErrorKind::Streaming.exit_code());
             }
         }
     }
 
-    fn patience(&self) -> Option<Duration> {
+    fn max_read_delay(&self) -> Option<Duration> {
         // A slow reader, for example a pager, gets all output unless the user presses Ctrl-C.
-        self.interrupted.then_some(PATIENCE)
+        self.interrupted.then_some(MAX_READ_DELAY)
     }
 
     fn next_action(&mut self) -> Option<ClientAction> {
@@ -399,7 +402,7 @@ impl ClientConnection for RunClient {
     }
 
     fn take_output(&mut self, buffer: &mut Vec<u8>) {
-        if !self.unwritten {
+        if !self.log_pending {
             self.view.take_output(buffer);
         }
     }
@@ -423,7 +426,11 @@ mod tests {
                 silent_ms: 10_000,
                 note: "waiting".to_owned(),
             };
-            assert_eq!(told(&waiting), is_told.then_some("waiting"), "{party:?}");
+            assert_eq!(
+                wait_note(&waiting),
+                is_told.then_some("waiting"),
+                "{party:?}"
+            );
         }
     }
 }

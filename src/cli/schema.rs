@@ -71,7 +71,7 @@ fn standalone<T: JsonSchema>() -> Value {
     }
     document.insert("$defs".to_owned(), Value::Object(definitions));
     let mut document = Value::Object(document);
-    named::part_references(&mut document);
+    named::wrap_references(&mut document);
     document
 }
 
@@ -92,7 +92,7 @@ const COMPONENTS: &str = "/components/schemas";
 #[must_use]
 pub fn bundle() -> Value {
     let mut document = protocol(DEFS).bundle();
-    named::part_references(&mut document);
+    named::wrap_references(&mut document);
     document
 }
 
@@ -100,7 +100,7 @@ pub fn bundle() -> Value {
 #[must_use]
 pub fn openrpc() -> Value {
     let mut document = protocol(COMPONENTS).finish();
-    named::part_references(&mut document);
+    named::wrap_references(&mut document);
     document
 }
 

@@ -20,7 +20,7 @@ impl Content {
         if json { Self::Json } else { Self::Text }
     }
 
-    fn harmless(self, text: &str) -> Cow<'_, str> {
+    fn escaped(self, text: &str) -> Cow<'_, str> {
         match self {
             Self::Text => printable(text),
             Self::Json => json_escaped(text),
@@ -61,9 +61,9 @@ pub fn with_styles(line: &str) -> String {
 }
 
 /// Appends escaped text or JSON for a terminal.
-pub fn push_harmless(out: &mut Vec<u8>, bytes: &[u8], content: Content) {
+pub fn push_escaped(out: &mut Vec<u8>, bytes: &[u8], content: Content) {
     let text = String::from_utf8_lossy(bytes);
-    out.extend_from_slice(content.harmless(&text).as_bytes());
+    out.extend_from_slice(content.escaped(&text).as_bytes());
 }
 
 /// Writer to a terminal that escapes and writes whole lines, so that no control sequence is split.
@@ -85,10 +85,10 @@ impl<W: Write> Screen<W> {
     }
 
     fn write_lines(&mut self, end: usize) -> io::Result<()> {
-        let mut harmless = Vec::new();
-        push_harmless(&mut harmless, &self.line[..end], self.content);
+        let mut escaped = Vec::new();
+        push_escaped(&mut escaped, &self.line[..end], self.content);
         self.line.drain(..end);
-        self.to.write_all(&harmless)
+        self.to.write_all(&escaped)
     }
 }
 

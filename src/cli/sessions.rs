@@ -9,7 +9,7 @@ mod remove;
 mod show;
 mod table;
 
-use super::complain;
+use super::print_note;
 use super::screen::{Content, Screen};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
@@ -20,7 +20,7 @@ use args::{ListArgs, SessionsArgs, SessionsVerb};
 pub use lookup::{directory, find, in_directory, newest, same_dir};
 use std::io::{self, IsTerminal as _, Write};
 use std::path::Path;
-pub use table::{Cut, Look, aligned, clip, one_line, visible};
+pub use table::{Cut, TableStyle, aligned, clip, one_line, visible};
 
 /// Runs the subcommand and returns the exit code.
 pub fn sessions(args: &SessionsArgs) -> anyhow::Result<u8> {
@@ -67,11 +67,11 @@ fn list(state: &Path, args: &ListArgs) -> anyhow::Result<()> {
             .cwd
             .as_ref()
             .map_or_else(String::new, |cwd| format!(" of {}", cwd.display()));
-        complain(&format!("no sessions{whose} found in {}", state.display()));
+        print_note(&format!("no sessions{whose} found in {}", state.display()));
     }
     to_stdout(Content::of(args.json), |out| {
         if !args.json {
-            let text = table::table(&cards, args.all, &Look::of_stdout());
+            let text = table::table(&cards, args.all, &TableStyle::of_stdout());
             return Ok(out.write_all(text.as_bytes())?);
         }
         for card in &cards {
@@ -86,7 +86,7 @@ fn list(state: &Path, args: &ListArgs) -> anyhow::Result<()> {
 pub fn read(file: shell::ReadOnly) -> Result<Log, Error> {
     let log = Log::open(Box::new(file))?;
     if log.corrupt() > 0 {
-        complain(&format!("cannot read {} lines of the log", log.corrupt()));
+        print_note(&format!("cannot read {} lines of the log", log.corrupt()));
     }
     Ok(log)
 }

@@ -1,11 +1,10 @@
 //! The ACP v1 dialect: requests to an agent, and events from its lines.
 
-mod answers;
 mod auth;
 mod decode;
 mod elicitation;
 mod failures;
-mod gone;
+mod fast_path;
 mod handshake;
 mod hosting;
 mod options;
@@ -13,22 +12,23 @@ mod pending;
 pub mod per_session;
 mod prompt;
 mod requests;
-mod shortcut;
-mod stray;
+mod results;
+mod session_gone;
+mod stray_lines;
 mod updates;
 mod user_question;
 
+use super::decision::Decision;
 use super::dialect::{
-    Child, Dialect, DialectTraits, Offer, Opening, Outgoing, Place, ProcessSpec, PromptPart,
-    Transport,
+    AgentServices, Child, Dialect, DialectTraits, Opening, Outgoing, ProcessSpec, PromptPart,
+    SessionSetup, Transport,
 };
 use super::error::{Error, ErrorKind, clip};
 use super::event::{AgentEvent, AgentInfo, CallId, Exit};
 use super::host::HostAnswer;
-use super::known;
-use super::permit::Decision;
 use super::request_key::{RequestId, RequestKey};
 use super::setting::Setting;
+use super::well_known_agents;
 use crate::proto::acp as wire;
 use crate::proto::frame::{Overlong, sniff};
 use crate::proto::json::{self, Members};
@@ -36,13 +36,13 @@ use crate::proto::rpc::{self, Message, RpcError};
 use crate::proto::wire::{LineFaults, McpServer, SettingValue};
 use agent_client_protocol_schema::v1 as schema;
 use failures::{FailureSign, signs_of};
+use fast_path::FastPath;
 pub use options::check;
 use pending::Pending;
 use requests::refuse;
 use serde_json::value::RawValue;
-use shortcut::Shortcuts;
 use std::collections::HashMap;
-use stray::Stray;
+use stray_lines::StrayLines;
 use tracing::{debug, warn};
 use user_question::UserQuestion;
 
@@ -63,16 +63,16 @@ pub const TRAITS: DialectTraits = DialectTraits {
 pub struct Acp {
     launch: ProcessSpec,
     /// Requests that the agent may send to its client.
-    offer: Offer,
+    offer: AgentServices,
     last_id: u64,
     pending: HashMap<u64, Pending>,
     info: AgentInfo,
     /// Signs by which this agent reports failed turns outside the protocol.
     failure_signs: Vec<FailureSign>,
     faults: LineFaults,
-    shortcuts: Shortcuts,
+    fast_path: FastPath,
     /// Lines of the agent's stdout that are not frames, as far as they were logged.
-    stray: Stray,
+    stray: StrayLines,
     /// Open questions to the user that the agent asked as permission requests, by the ids of these requests.
     user_questions: Vec<(RequestId, UserQuestion)>,
 }
@@ -107,7 +107,7 @@ struct SetModel<'a> {
 impl Acp {
     /// Creates the dialect for an agent that `launch` starts.
     #[must_use]
-    pub fn new(launch: ProcessSpec, offer: Offer) -> Self {
+    pub fn new(launch: ProcessSpec, offer: AgentServices) -> Self {
         Self {
             launch,
             offer,
@@ -145,7 +145,7 @@ impl Acp {
         events.extend(match outcome {
             Err(error) => pending.failed(error),
             Ok(result) => Some(match pending {
-                Pending::Initialize => match answers::initialize(result, &self.launch) {
+                Pending::Initialize => match results::initialize(result, &self.launch) {
                     Ok(info) => {
                         self.failure_signs = signs_of(info.name.as_deref());
                         self.info = info.clone();
@@ -153,18 +153,18 @@ impl Acp {
                     }
                     Err(error) => AgentEvent::NotReady(error),
                 },
-                Pending::New(call) => answers::new_session(call, result),
+                Pending::New(call) => results::new_session(call, result),
                 Pending::Resume(call, id) | Pending::Load(call, id) => {
-                    answers::opened(call, id, result)
+                    results::opened(call, id, result)
                 }
-                Pending::List(call) => answers::listed(call, result),
+                Pending::List(call) => results::listed(call, result),
                 Pending::SetMode(call) | Pending::SetModel(call) | Pending::SetOption(call) => {
                     let state = Members::of(result).without_null();
                     AgentEvent::Set { call, state }
                 }
                 Pending::Prompt(call) => AgentEvent::TurnEnded {
                     call,
-                    end: answers::prompt(result),
+                    end: results::prompt(result),
                 },
                 Pending::Authenticate(call) | Pending::Logout(call) | Pending::Close(call) => {
                     AgentEvent::Done { call }
@@ -177,7 +177,7 @@ impl Acp {
         let signing = matches!(pending, Pending::Authenticate(_));
         if !signing && auth::wants_sign_in(e) {
             let said = decode::error_text(e);
-            let login = known::login(&self.launch.command, &self.launch.args);
+            let login = well_known_agents::login(&self.launch.command, &self.launch.args);
             let error = Error::auth_required(&said, &self.info.auth_methods, login);
             // Other codes are less certain: a configured key may be wrong. The raw error shows that.
             return match e.code {
@@ -188,7 +188,7 @@ impl Acp {
         let kind = match pending {
             Pending::Authenticate(_) if !decode::is_network(e) => ErrorKind::AuthRequired,
             Pending::Initialize => ErrorKind::Initialize,
-            Pending::Prompt(_) if gone::is_session_gone(e) => ErrorKind::SessionNotFound,
+            Pending::Prompt(_) if session_gone::is_session_gone(e) => ErrorKind::SessionNotFound,
             _ if decode::is_network(e) => ErrorKind::Network,
             _ => ErrorKind::Session,
         };
@@ -251,7 +251,13 @@ impl Dialect for Acp {
         self.call(Pending::Initialize, &params, out);
     }
 
-    fn open(&mut self, call: CallId, way: Opening<'_>, place: &Place<'_>, out: &mut Outgoing) {
+    fn open(
+        &mut self,
+        call: CallId,
+        way: Opening<'_>,
+        place: &SessionSetup<'_>,
+        out: &mut Outgoing,
+    ) {
         let (pending, session_id) = match way {
             Opening::New => (Pending::New(call), None),
             Opening::Resume(id) => (Pending::Resume(call, id.to_owned()), Some(id)),
@@ -305,7 +311,7 @@ impl Dialect for Acp {
         Ok(())
     }
 
-    fn unsend(&mut self, call: CallId, _: &str) {
+    fn withdraw_prompt(&mut self, call: CallId, _: &str) {
         let sent = |pending: &Pending| !matches!(pending, Pending::Prompt(of) if *of == call);
         self.pending.retain(|_, pending| sent(pending));
     }
@@ -364,7 +370,7 @@ impl Dialect for Acp {
         lines.push(b'\n');
     }
 
-    fn elicited(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
+    fn answer_elicitation(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
         let Some(id) = key.as_json() else { return };
         let lines = out.lines(Child::MAIN);
         rpc::write_result(lines, id, &elicitation::answer(decision));
@@ -372,7 +378,7 @@ impl Dialect for Acp {
     }
 
     fn failure(&self, said: &str) -> Error {
-        self.printed_error(said)
+        self.error_from_text(said)
     }
 
     fn give(&mut self, key: &RequestKey, answer: Result<&HostAnswer, &Error>, out: &mut Outgoing) {
@@ -396,23 +402,23 @@ impl Dialect for Acp {
             self.fail_if_answer(line, "is not UTF-8", events);
             return;
         };
-        if let Some(event) = self.shortcuts.read(text) {
+        if let Some(event) = self.fast_path.read(text) {
             events.push(event);
-            self.add_failing(events);
+            self.insert_turn_failing(events);
             return;
         }
         if updates::read_line(text, events).is_some() {
             if let Some(event) = events.last() {
-                self.shortcuts.learn(text, event);
+                self.fast_path.learn(text, event);
             }
-            self.add_failing(events);
+            self.insert_turn_failing(events);
             return;
         }
         match rpc::parse(text) {
             Ok(Message::Notification { method, .. }) if method == "session/update" => {
-                if updates::read_odd(text, events).is_none() {
+                if updates::read_unexpected(text, events).is_none() {
                     self.faults.malformed += 1;
-                    stray::report(
+                    stray_lines::report(
                         self.faults.malformed,
                         "session/update without sessionId or update",
                     );
@@ -430,7 +436,7 @@ impl Dialect for Acp {
                     let params = Members::of(params);
                     json::text(params.get("elicitationId")).map(std::borrow::Cow::into_owned)
                 });
-                events.extend(id.map(|id| AgentEvent::Visited { id }));
+                events.extend(id.map(|id| AgentEvent::UrlCompleted { id }));
             }
             Ok(Message::Notification { method, .. }) => {
                 debug!(%method, "notification ignored");

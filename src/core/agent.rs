@@ -25,7 +25,7 @@ pub(in crate::core) mod timers;
 
 use crate::core::agent_spec::identity;
 pub use crate::core::agent_spec::{AgentSpec, DEFAULT_AGENT};
-use crate::core::client_requests::Ask;
+use crate::core::client_requests::OpenRequest;
 use crate::core::config::Settings;
 use crate::core::error::Error;
 use crate::core::event::CallId;
@@ -41,8 +41,8 @@ use sign_in::SignIn;
 use status::StatusRequest;
 use std::collections::BTreeSet;
 use std::time::Instant;
-pub use stop::Gone;
-pub use timeouts::Overdue;
+pub use stop::ProcessEnd;
+pub use timeouts::TimeoutFailure;
 
 /// Error message for calls to an agent that is being stopped.
 pub const STOPPING: &str = "the agent is stopping; call agent/connect after it has stopped";
@@ -72,7 +72,7 @@ pub struct AgentMachine {
     /// `agent/status` calls that wait for measurements.
     status_requests: Vec<StatusRequest>,
     /// Open elicitations of the agent that belong to no session.
-    questions: Vec<Ask>,
+    questions: Vec<OpenRequest>,
 }
 
 /// State of the connection.

@@ -1,7 +1,7 @@
 //! Command line of a session's agent: its stored form, and the key of the program that it starts.
 
 use super::dialects::traits;
-use super::launcher::{Launcher, launcher, program, unwrapped};
+use super::package_runner::{PackageRunner, package_runner, program, without_wrapper};
 use crate::proto::wire::Protocol;
 use serde::{Deserialize, Serialize};
 
@@ -53,13 +53,13 @@ pub fn key(protocol: Protocol, command: &str, args: &[String]) -> String {
     if let Some(identity) = traits(protocol).identity {
         return identity.to_owned();
     }
-    if let Some(package) = launcher(command, args).and_then(Launcher::package) {
+    if let Some(package) = package_runner(command, args).and_then(PackageRunner::package) {
         return without_version(package).to_owned();
     }
     let words: Vec<&str> = std::iter::once(command)
         .chain(args.iter().map(String::as_str))
         .collect();
-    let Some((first, rest)) = unwrapped(&words).split_first() else {
+    let Some((first, rest)) = without_wrapper(&words).split_first() else {
         return program(command).to_owned();
     };
     let name = program(first);

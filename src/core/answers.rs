@@ -1,10 +1,10 @@
 //! Decisions that follow from a client's response to a permission request or question, or from the lack of
 //! one.
 
-use super::ask::ClientAnswer;
+use super::client_request::ClientAnswer;
+use super::decision::{Decision, DecisionSource, Feedback, choose};
 use super::error::clip;
 use super::event::PermissionOption;
-use super::permit::{By, Decision, Feedback, choose};
 use super::policy::{Effect, Policy};
 use super::turn::Question;
 use super::unknown_fields::read;
@@ -17,7 +17,7 @@ use tracing::warn;
 
 /// Returns the policy's decision for a permission request that no client answers.
 #[must_use]
-pub fn unanswered(policy: &Policy, options: &[PermissionOption], by: By) -> Decision {
+pub fn unanswered(policy: &Policy, options: &[PermissionOption], by: DecisionSource) -> Decision {
     let allow = policy.unanswered() == Effect::Allow;
     Decision::of(allow, policy.prefers_always(), options, by)
 }
@@ -41,7 +41,7 @@ pub fn permission(
                 error = clip(error),
                 "the client returned an error for a permission request"
             );
-            let mut decision = unanswered(policy, options, By::Policy(rule.to_owned()));
+            let mut decision = unanswered(policy, options, DecisionSource::Policy(rule.to_owned()));
             decision.reason = format!(
                 "{}; the client returned an error: {}",
                 decision.reason,
@@ -55,7 +55,7 @@ pub fn permission(
             why,
             "the client's response is not valid; treated as a refusal"
         );
-        let mut decision = Decision::of(false, false, options, By::Client);
+        let mut decision = Decision::of(false, false, options, DecisionSource::Client);
         decision.reason = format!("refused, because the client's response is not valid: {why}");
         decision
     };
@@ -66,7 +66,7 @@ pub fn permission(
                 feedback_delivery,
             } => Ok(Decision {
                 feedback: Feedback::of(message, feedback_delivery.is_some()),
-                ..Decision::cancelled(By::Client)
+                ..Decision::cancelled(DecisionSource::Client)
             }),
             PermissionOutcome::Selected {
                 option_id,
@@ -103,7 +103,7 @@ pub fn question(
             why,
             "the client's response is not valid; the question is declined"
         );
-        let mut decision = Decision::of(false, false, options, By::Client);
+        let mut decision = Decision::of(false, false, options, DecisionSource::Client);
         decision.reason = format!("declined, because the client's response is not valid: {why}");
         Box::new(decision)
     };
@@ -117,16 +117,16 @@ pub fn question(
     };
     let content = content.unwrap_or_default();
     let text = |name: &str| content.get(name)?.as_str().map(str::to_owned);
-    let inquiry = question.inquiry.as_ref();
-    let is_plan = inquiry.is_some_and(|inquiry| inquiry.kind == QuestionKind::Plan);
+    let elicitation = question.elicitation.as_ref();
+    let is_plan = elicitation.is_some_and(|elicitation| elicitation.kind == QuestionKind::Plan);
     let delivery = content.get("feedbackDelivery");
     let delivery = delivery.is_some_and(|delivery| delivery == "nextPrompt");
     let feedback = Feedback::of(text("feedback").filter(|_| is_plan), delivery);
     match action {
-        QuestionAction::Cancel => Ok(Decision::cancelled(By::Client)),
+        QuestionAction::Cancel => Ok(Decision::cancelled(DecisionSource::Client)),
         QuestionAction::Decline => Ok(Decision {
             feedback,
-            ..Decision::of(false, false, options, By::Client)
+            ..Decision::of(false, false, options, DecisionSource::Client)
         }),
         QuestionAction::Accept if is_plan => {
             let named = content.get("optionId");
@@ -141,13 +141,13 @@ pub fn question(
             };
             Ok(Decision::chosen(option.clone(), feedback))
         }
-        QuestionAction::Accept => match inquiry.map_or(Ok(()), |i| i.check(&content)) {
+        QuestionAction::Accept => match elicitation.map_or(Ok(()), |i| i.check(&content)) {
             Ok(()) => {
-                let is_form = inquiry.is_some_and(|inquiry| inquiry.schema.is_some());
+                let is_form = elicitation.is_some_and(|elicitation| elicitation.schema.is_some());
                 let content = Some(content).filter(|_| is_form);
                 Ok(Decision {
                     content: content.as_ref().map(to_raw),
-                    ..Decision::of(true, false, options, By::Client)
+                    ..Decision::of(true, false, options, DecisionSource::Client)
                 })
             }
             Err(why) => Err(declined(&why)),

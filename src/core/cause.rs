@@ -80,7 +80,7 @@ const WORDS: &[&str] = &[
 ];
 
 /// Prefixes of lines that are never the cause, whatever else they contain.
-const NO_CAUSES: &[&str] = &[
+const NEVER_CAUSES: &[&str] = &[
     "warn",
     "npm warn",
     "npm notice",
@@ -113,7 +113,7 @@ const NO_CAUSES: &[&str] = &[
 pub fn cause(stderr: &str) -> Option<String> {
     let text = printable(stderr);
     let lines: Vec<&str> = text.lines().collect();
-    if let Some(line) = python(&lines).or_else(|| rust(&lines)) {
+    if let Some(line) = python_exception(&lines).or_else(|| rust_panic(&lines)) {
         return Some(clip(&line));
     }
     let mut best: Option<(u32, &str)> = None;
@@ -151,7 +151,7 @@ fn score(line: &str) -> u32 {
     let lower = line.trim().to_lowercase();
     let begins = |beginnings: &[&str]| beginnings.iter().any(|b| lower.starts_with(b));
     let holds = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
-    if lower.is_empty() || begins(NO_CAUSES) {
+    if lower.is_empty() || begins(NEVER_CAUSES) {
         return 0;
     }
     if begins(BEGINNINGS) || holds(PHRASES) || names_error(line.trim()) {
@@ -183,7 +183,7 @@ fn names_error(line: &str) -> bool {
 }
 
 /// Returns the exception at the end of the last Python traceback.
-fn python(lines: &[&str]) -> Option<String> {
+fn python_exception(lines: &[&str]) -> Option<String> {
     let header = |line: &&str| line.trim_end() == "Traceback (most recent call last):";
     let begin = lines.iter().rposition(header)?;
     let is_end = |line: &&&str| !line.trim().is_empty() && !line.starts_with([' ', '\t']);
@@ -192,7 +192,7 @@ fn python(lines: &[&str]) -> Option<String> {
 }
 
 /// Returns the location of a Rust panic with its message, which Rust prints on the next line.
-fn rust(lines: &[&str]) -> Option<String> {
+fn rust_panic(lines: &[&str]) -> Option<String> {
     let at = lines.iter().position(|line| {
         let line = line.trim_start();
         line.starts_with("thread '") && line.contains("panicked at")

@@ -6,28 +6,29 @@
 mod about;
 mod ask_user;
 mod context;
+mod file_reads;
 pub mod frames;
 mod history;
 mod launch;
+mod mcp_servers;
+mod permission_requests;
+mod pre_tool_hook;
 mod processes;
 pub mod projects;
 mod prompt;
-mod questions;
-mod reading;
 pub mod result;
-mod servers;
 mod session;
 mod state;
 pub mod tools;
 mod uuids;
-mod watch;
 
+use super::decision::Decision;
 use super::dialect::{
-    Child, Dialect, DialectTraits, Opening, Outgoing, Place, ProcessSpec, PromptPart, Transport,
+    Child, Dialect, DialectTraits, Opening, Outgoing, ProcessSpec, PromptPart, SessionSetup,
+    Transport,
 };
 use super::error::{Error, ErrorKind};
 use super::event::{AgentEvent, CallId, Exit, ListedSession};
-use super::permit::Decision;
 use super::policy::Effect;
 use super::request_key::RequestKey;
 use super::setting::Setting;
@@ -35,9 +36,9 @@ use crate::proto::frame::Overlong;
 use crate::proto::wire::{LineFaults, Variables};
 use about::about;
 pub use about::check;
+use file_reads::{Path, ReadTarget};
 use history::{Chain, History};
 use projects::Listed;
-use reading::{Path, Then};
 use session::Session;
 use std::collections::HashMap;
 use tracing::{debug, warn};
@@ -68,7 +69,7 @@ pub struct Claude {
     uuids: Uuids,
     /// `true` if the CLI is to report each tool call before it runs the tool.
     watch: bool,
-    children: HashMap<Child, Role>,
+    children: HashMap<Child, ChildRole>,
     /// Processes of sessions, by the CLI's session ids.
     sessions: HashMap<String, Child>,
     last_child: u64,
@@ -77,7 +78,7 @@ pub struct Claude {
 
 /// Purpose of a process, or of a file transport.
 #[derive(Debug)]
-enum Role {
+enum ChildRole {
     /// Reports its version; `told` is `true` once it has.
     Version { told: bool },
     /// Runs a session.
@@ -97,7 +98,7 @@ enum Role {
         found: Vec<ListedSession>,
     },
     /// Resolves the real path of a directory, from which the CLI derives the directory of its sessions.
-    Path { path: Path, then: Then },
+    Path { path: Path, then: ReadTarget },
 }
 
 impl Claude {
@@ -118,7 +119,7 @@ impl Claude {
         }
     }
 
-    fn add(&mut self, role: Role) -> Child {
+    fn add(&mut self, role: ChildRole) -> Child {
         self.last_child += 1;
         let child = Child(self.last_child);
         self.children.insert(child, role);
@@ -128,30 +129,31 @@ impl Claude {
     fn session(&mut self, id: &str) -> Option<(Child, &mut Session)> {
         let child = *self.sessions.get(id)?;
         match self.children.get_mut(&child)? {
-            Role::Session(session) => Some((child, session)),
+            ChildRole::Session(session) => Some((child, session)),
             _ => None,
         }
     }
 
     /// Returns the session whose process sent a request, and the CLI's id of the request.
-    fn asker<'k>(&mut self, key: &'k RequestKey) -> Option<(&mut Session, &'k str)> {
+    fn requesting_session<'k>(&mut self, key: &'k RequestKey) -> Option<(&mut Session, &'k str)> {
         match self.children.get_mut(&key.child)? {
-            Role::Session(session) => Some((session, key.as_text()?)),
+            ChildRole::Session(session) => Some((session, key.as_text()?)),
             _ => None,
         }
     }
 
     /// Returns the CLI's id and the process of the session that a call opened.
     fn opened_by(&self, call: CallId) -> Option<(&String, Child)> {
-        let opened_by = |role: &Role| matches!(role, Role::Session(s) if s.opened_by == call);
+        let opened_by =
+            |role: &ChildRole| matches!(role, ChildRole::Session(s) if s.opened_by == call);
         let mut sessions = self.sessions.iter();
         let opened = sessions.find(|(_, child)| self.children.get(child).is_some_and(opened_by));
         opened.map(|(id, child)| (id, *child))
     }
 
     /// Returns `true` for the second pass over a file: the first pass has counted its faults.
-    fn reads_again(&self, child: Child) -> bool {
-        matches!(self.children.get(&child), Some(Role::History { .. }))
+    fn is_second_pass(&self, child: Child) -> bool {
+        matches!(self.children.get(&child), Some(ChildRole::History { .. }))
     }
 
     /// Returns the error of a call for a session that has no process.
@@ -167,7 +169,7 @@ impl Dialect for Claude {
     }
 
     fn start(&mut self, out: &mut Outgoing) {
-        let child = self.add(Role::Version { told: false });
+        let child = self.add(ChildRole::Version { told: false });
         let launch = ProcessSpec {
             args: vec!["--version".to_owned()],
             ..self.launch.clone()
@@ -175,7 +177,13 @@ impl Dialect for Claude {
         out.open(child, Transport::Process(launch));
     }
 
-    fn open(&mut self, call: CallId, way: Opening<'_>, place: &Place<'_>, out: &mut Outgoing) {
+    fn open(
+        &mut self,
+        call: CallId,
+        way: Opening<'_>,
+        place: &SessionSetup<'_>,
+        out: &mut Outgoing,
+    ) {
         let id = match way {
             Opening::Resume(id) | Opening::Load(id) if !place.fork => id.to_owned(),
             _ => self.uuids.next(),
@@ -186,7 +194,7 @@ impl Dialect for Claude {
             self.stop(*old, out);
         }
         let session = Session::opening(id.clone(), call, way, place);
-        let child = self.add(Role::Session(Box::new(session)));
+        let child = self.add(ChildRole::Session(Box::new(session)));
         self.sessions.insert(id.clone(), child);
         let launch = ProcessSpec {
             args: launch::args(way, &id, place, &self.launch.args),
@@ -199,7 +207,7 @@ impl Dialect for Claude {
             session.initialize(watch, out.lines(child));
         }
         if has_history {
-            self.find(place.cwd, Then::Load(child), out);
+            self.find(place.cwd, ReadTarget::Load(child), out);
         }
     }
 
@@ -209,7 +217,7 @@ impl Dialect for Claude {
 
     fn list(&mut self, call: CallId, cwd: Option<&str>, _: Option<&str>, out: &mut Outgoing) {
         let cwd = cwd.unwrap_or(&self.launch.cwd).to_owned();
-        self.find(&cwd, Then::List(call), out);
+        self.find(&cwd, ReadTarget::List(call), out);
     }
 
     fn forget(&mut self, call: CallId, out: &mut Outgoing) {
@@ -232,7 +240,7 @@ impl Dialect for Claude {
     fn is_busy(&self, session: &str) -> bool {
         let child = self.sessions.get(session);
         let role = child.and_then(|child| self.children.get(child));
-        matches!(role, Some(Role::Session(session)) if session.is_busy())
+        matches!(role, Some(ChildRole::Session(session)) if session.is_busy())
     }
 
     fn prompt(
@@ -252,9 +260,9 @@ impl Dialect for Claude {
         Ok(())
     }
 
-    fn unsend(&mut self, call: CallId, session: &str) {
+    fn withdraw_prompt(&mut self, call: CallId, session: &str) {
         if let Some((_, session)) = self.session(session) {
-            session.unsend(call);
+            session.withdraw_prompt(call);
         }
     }
 
@@ -276,18 +284,18 @@ impl Dialect for Claude {
     }
 
     fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
-        if let Some((session, id)) = self.asker(key) {
+        if let Some((session, id)) = self.requesting_session(key) {
             session.answer(id, decision, out.lines(key.child));
         }
     }
 
-    fn takes_words(&self, refuses: bool) -> bool {
+    fn delivers_feedback(&self, refuses: bool) -> bool {
         refuses
     }
 
-    fn watched(&mut self, call: &RequestKey, effect: Effect, out: &mut Outgoing) {
-        if let Some((session, id)) = self.asker(call) {
-            session.watched(id, effect, out.lines(call.child));
+    fn answer_hook(&mut self, call: &RequestKey, effect: Effect, out: &mut Outgoing) {
+        if let Some((session, id)) = self.requesting_session(call) {
+            session.answer_hook(id, effect, out.lines(call.child));
         }
     }
 
@@ -299,7 +307,7 @@ impl Dialect for Claude {
         out: &mut Outgoing,
     ) {
         let Ok(text) = std::str::from_utf8(line) else {
-            if self.reads_again(child) {
+            if self.is_second_pass(child) {
                 return;
             }
             self.faults.invalid_utf8 += 1;
@@ -310,7 +318,7 @@ impl Dialect for Claude {
             return;
         };
         match self.children.get_mut(&child) {
-            Some(Role::Session(session)) => {
+            Some(ChildRole::Session(session)) => {
                 let before = events.len();
                 session.read(child, text, &mut self.faults, events, out);
                 let renamed = events[before..].iter().find_map(|event| match event {
@@ -327,11 +335,11 @@ impl Dialect for Claude {
                     // Its events could not be distinguished from those of the session that has the id
                     // already.
                     events.truncate(before);
-                    self.displaced(child, from, events, out);
+                    self.end_duplicate(child, from, events, out);
                 }
             }
-            Some(Role::Version { told: true }) => {}
-            Some(Role::Version { told }) => match text.split_whitespace().next() {
+            Some(ChildRole::Version { told: true }) => {}
+            Some(ChildRole::Version { told }) => match text.split_whitespace().next() {
                 Some(word) if !word.starts_with(|c: char| c.is_ascii_digit()) => {
                     self.faults.malformed += 1;
                     debug!(line = super::error::clip(text), "not a version");
@@ -347,16 +355,17 @@ impl Dialect for Claude {
                 }
                 None => self.faults.blank += 1,
             },
-            Some(Role::Chain { chain, .. }) => chain.line(line),
-            Some(Role::History { of, history }) => {
+            Some(ChildRole::Chain { chain, .. }) => chain.line(line),
+            Some(ChildRole::History { of, history }) => {
                 let of = *of;
                 let mut history = std::mem::take(history);
-                if let Some(Role::Session(session)) = self.children.get(&of) {
+                if let Some(ChildRole::Session(session)) = self.children.get(&of) {
                     history.line(text, &session.source, events);
                 }
-                self.children.insert(child, Role::History { of, history });
+                self.children
+                    .insert(child, ChildRole::History { of, history });
             }
-            Some(Role::List { place, found, .. }) => {
+            Some(ChildRole::List { place, found, .. }) => {
                 let listed: Result<Listed, _> = serde_json::from_str(text);
                 if let Some(mut listed) = listed.ok().and_then(|listed| listed.session()) {
                     let here = |cwd: &&mut String| **cwd == place.real;
@@ -366,7 +375,7 @@ impl Dialect for Claude {
                     found.push(listed);
                 }
             }
-            Some(Role::Path { path, .. }) => {
+            Some(ChildRole::Path { path, .. }) => {
                 if let Ok(real) = serde_json::from_str(text) {
                     path.real = real;
                 }
@@ -386,12 +395,12 @@ impl Dialect for Claude {
         events: &mut Vec<AgentEvent<'static>>,
         out: &mut Outgoing,
     ) {
-        if self.reads_again(child) {
+        if self.is_second_pass(child) {
             return;
         }
         self.faults.too_long += 1;
         warn!(bytes = line.len, "line skipped: longer than the limit");
-        if let Some(Role::Session(session)) = self.children.get_mut(&child) {
+        if let Some(ChildRole::Session(session)) = self.children.get_mut(&child) {
             session.read_overlong(line, events, out.lines(child));
             if session.refused {
                 self.stop(child, out);
@@ -409,30 +418,32 @@ impl Dialect for Claude {
         let failed = |how: Result<&Exit, &Error>| how.err().cloned().map_or(Ok(()), Err);
         match self.children.remove(&child) {
             // Without a version the CLI is not installed here.
-            Some(Role::Version { told: false }) if how.is_ok_and(|exit| exit.code == Some(0)) => {
+            Some(ChildRole::Version { told: false })
+                if how.is_ok_and(|exit| exit.code == Some(0)) =>
+            {
                 let message = "the agent's output for --version is not a version; check that it is the Claude Code \
                                    CLI (CLAUDE_CLI_PATH, PATH)";
                 let error = Error::new(ErrorKind::AgentStart, message);
                 events.push(AgentEvent::NotReady(error));
                 true
             }
-            Some(Role::Version { told }) => told,
-            Some(Role::Session(session)) => {
+            Some(ChildRole::Version { told }) => told,
+            Some(ChildRole::Session(session)) => {
                 self.sessions.remove(&session.id);
                 session.ended(how, events);
                 true
             }
-            Some(Role::Chain { of, path, chain }) => {
+            Some(ChildRole::Chain { of, path, chain }) => {
                 if how.is_ok() {
                     let history = Box::new(chain.finish());
-                    let child = self.add(Role::History { of, history });
+                    let child = self.add(ChildRole::History { of, history });
                     out.open(child, Transport::File(path));
                 } else {
                     self.history_read(of, failed(how), events, out);
                 }
                 true
             }
-            Some(Role::History { of, history }) => {
+            Some(ChildRole::History { of, history }) => {
                 let faults = history.faults();
                 self.faults.malformed += faults.malformed;
                 self.faults.blank += faults.blank;
@@ -440,11 +451,11 @@ impl Dialect for Claude {
                 self.history_read(of, failed(how), events, out);
                 true
             }
-            Some(Role::Path { path, then }) => {
+            Some(ChildRole::Path { path, then }) => {
                 self.found(path, then, events, out);
                 true
             }
-            Some(Role::List { call, found, .. }) => {
+            Some(ChildRole::List { call, found, .. }) => {
                 events.push(match failed(how) {
                     Err(error) => AgentEvent::Failed { call, error },
                     Ok(()) => AgentEvent::Listed {

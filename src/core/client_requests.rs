@@ -1,7 +1,7 @@
 //! Open requests to clients: permission requests and questions.
 
-use super::ask::{AskId, ClientRequest};
 use super::client::ClientId;
+use super::client_request::{ClientRequest, ClientRequestId};
 use super::event::PermissionOption;
 use super::host::Ticket;
 use super::request_key::RequestKey;
@@ -11,26 +11,26 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Maximum number of open requests per session, or per agent outside of sessions; no person answers more.
-pub const MOST_ASKS: usize = 256;
+pub const MOST_OPEN_REQUESTS: usize = 256;
 
 /// Total size in bytes of open requests from which no further one is sent. A request has a few KiB, so there
 /// is room for 256 requests that each contain a file of 256 KiB.
-const MOST_ASK_BYTES: usize = 64 << 20;
+const MOST_OPEN_BYTES: usize = 64 << 20;
 
 /// Reason of a decision if no client can answer.
-pub const NOBODY: &str = "no client answers permission requests";
+pub const NO_CLIENT: &str = "no client answers permission requests";
 
 /// Reason of a declined question if no client declares that it answers questions.
-pub const NO_ANSWERS: &str = "no client answers questions";
+pub const NO_QUESTION_CAPABILITY: &str = "no client answers questions";
 
 /// Reason of a decision if too many requests are open.
-pub const FULL: &str = "too many questions are open";
+pub const TOO_MANY_OPEN: &str = "too many questions are open";
 
 /// Open request to one or more clients; the first valid answer decides.
 #[derive(Debug)]
-pub struct Ask {
+pub struct OpenRequest {
     /// Id of the request to the clients.
-    pub id: AskId,
+    pub id: ClientRequestId,
     /// Number of the connection of the agent that sent the question.
     pub agent: u64,
     /// Key of the agent's request, for the response.
@@ -44,7 +44,7 @@ pub struct Ask {
     /// Id of the turn whose chunks show the request.
     pub turn_id: String,
     /// Subject of the request.
-    pub about: AskKind,
+    pub about: OpenRequestKind,
     /// The request as sent to the clients.
     pub request: Arc<ClientRequest>,
     /// Size of the request in bytes.
@@ -57,14 +57,14 @@ pub struct Ask {
 
 /// Returns `true` if no further request may be sent because of the number or the size of the open ones.
 #[must_use]
-pub fn are_full(asks: &[Ask]) -> bool {
-    let bytes: usize = asks.iter().map(|ask| ask.size).sum();
-    asks.len() >= MOST_ASKS || bytes >= MOST_ASK_BYTES
+pub fn are_full(open_requests: &[OpenRequest]) -> bool {
+    let bytes: usize = open_requests.iter().map(|open| open.size).sum();
+    open_requests.len() >= MOST_OPEN_REQUESTS || bytes >= MOST_OPEN_BYTES
 }
 
 /// Effect of a client's answer on a request.
 #[derive(Debug)]
-pub enum Answered {
+pub enum AnswerEffect {
     /// The answer decides.
     Decides,
     /// The client did not receive the request; or the answer is not valid, and other clients can still
@@ -72,22 +72,22 @@ pub enum Answered {
     Ignored,
 }
 
-impl Ask {
+impl OpenRequest {
     /// Records the answer of a client and returns its effect.
-    pub fn note_answer(&mut self, client: ClientId, is_valid: bool) -> Answered {
+    pub fn record_answer(&mut self, client: ClientId, is_valid: bool) -> AnswerEffect {
         if !self.asked.contains(&client) {
-            return Answered::Ignored;
+            return AnswerEffect::Ignored;
         }
         self.asked.retain(|asked| *asked != client);
         if is_valid || self.asked.is_empty() {
-            Answered::Decides
+            AnswerEffect::Decides
         } else {
-            Answered::Ignored
+            AnswerEffect::Ignored
         }
     }
 
     /// Records that a client has left; returns `true` if no client remains that can answer.
-    pub fn note_left(&mut self, client: ClientId) -> bool {
+    pub fn remove_client(&mut self, client: ClientId) -> bool {
         let before = self.asked.len();
         self.asked.retain(|asked| *asked != client);
         self.asked.len() < before && self.asked.is_empty()
@@ -96,7 +96,7 @@ impl Ask {
 
 /// Subject of a request to clients.
 #[derive(Debug)]
-pub enum AskKind {
+pub enum OpenRequestKind {
     /// Permission to run a tool.
     Permission {
         /// The question as the turn's chunks show it.
@@ -115,7 +115,7 @@ pub enum AskKind {
     },
 }
 
-impl AskKind {
+impl OpenRequestKind {
     /// Returns the possible answers.
     #[must_use]
     pub fn options(&self) -> &[PermissionOption] {

@@ -1,9 +1,9 @@
 //! Sinks for the output to clients, one per client: a sink appends to a buffer and never blocks.
 
-use super::ask::{AskId, ClientRequest};
 use super::client::{ClientId, Notice, Reply, Token};
+use super::client_request::{ClientRequest, ClientRequestId};
+use super::decision::DecisionSource;
 use super::error::Error;
-use super::permit::By;
 use crate::proto::chunk::Chunk;
 
 /// Session, turn and sequence number of a chunk.
@@ -40,8 +40,8 @@ pub trait ClientSinks {
     }
 
     /// Returns `true` if this client lags.
-    fn is_client_behind(&mut self, client: ClientId) -> bool {
-        self.sink(client).is_some_and(|sink| sink.is_behind())
+    fn is_client_lagging(&mut self, client: ClientId) -> bool {
+        self.sink(client).is_some_and(|sink| sink.is_lagging())
     }
 }
 
@@ -63,7 +63,7 @@ pub trait ClientSink {
     }
     /// Returns `true` while the client lags; chunks that need not be sent at once are then coalesced with
     /// later ones.
-    fn is_behind(&self) -> bool {
+    fn is_lagging(&self) -> bool {
         false
     }
     /// Returns the number of bytes that wait to be coalesced; not 0 only while the client lags or has lagged.
@@ -99,9 +99,9 @@ pub trait ClientSink {
     /// only if [`ClientSink::can_lag`] returns `false`.
     fn hold(&mut self, _held: bool) {}
     /// Sends a request to the client. Called only with requests that the client declared to answer.
-    fn ask(&mut self, _ask: AskId, _request: &ClientRequest) {}
+    fn ask(&mut self, _ask: ClientRequestId, _request: &ClientRequest) {}
     /// Cancels a request to the client that no longer needs an answer.
-    fn withdraw(&mut self, _ask: AskId, _by: &By) {}
+    fn withdraw(&mut self, _ask: ClientRequestId, _by: &DecisionSource) {}
     /// Sends a notification.
     fn notify(&mut self, notice: &Notice);
 }

@@ -1,7 +1,7 @@
 //! Connected clients, and the declarations of each in `initialize`.
 
 use super::client::ClientId;
-use super::host::Offer;
+use super::host::HostServices;
 use super::profile::Profile;
 use super::subscribers::Subscription;
 use crate::proto::wire::{ClientCapabilities, UnknownFields};
@@ -45,9 +45,9 @@ impl ClientDeclaration {
 
     /// Returns the files and terminals that the client serves.
     #[must_use]
-    pub fn offer(&self) -> Offer {
+    pub fn offer(&self) -> HostServices {
         let can = &self.capabilities;
-        Offer {
+        HostServices {
             read_files: can.fs.read_text_file,
             write_files: can.fs.write_text_file,
             terminals: can.terminal,
@@ -100,7 +100,7 @@ impl Clients {
     }
 
     /// Iterates over the clients that have a capability.
-    pub fn that_can(
+    pub fn with_capability(
         &self,
         has: impl Fn(&ClientCapabilities) -> bool,
     ) -> impl Iterator<Item = ClientId> {
@@ -118,8 +118,8 @@ impl Clients {
 
     /// Returns the files and terminals that at least one client serves.
     #[must_use]
-    pub fn offer(&self) -> Offer {
+    pub fn offer(&self) -> HostServices {
         let offers = self.0.iter().map(|(_, declaration)| declaration.offer());
-        offers.fold(Offer::default(), Offer::or)
+        offers.fold(HostServices::default(), HostServices::or)
     }
 }

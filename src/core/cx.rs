@@ -2,12 +2,12 @@
 
 use super::agent::AgentAccess;
 use super::agent::servers::servers;
-use super::ask::AskId;
+use super::client_request::ClientRequestId;
 use super::effect::Effect;
 use super::error::Error;
 use super::event::CallId;
 use super::hosting::Hosting;
-use super::limits::Wait;
+use super::limits::Timeout;
 use super::shared::Shared;
 use crate::proto::wire::{McpServer, Recovery};
 use std::time::Instant;
@@ -63,7 +63,7 @@ impl<C> Cx<'_, C> {
 
     /// Returns the deadline of a wait that begins now; `None` if it has no limit.
     #[must_use]
-    pub fn until(&self, wait: Wait) -> Option<Instant> {
+    pub fn until(&self, wait: Timeout) -> Option<Instant> {
         self.shared.settings.limits.until(wait, self.now)
     }
 
@@ -79,7 +79,7 @@ impl<C> Cx<'_, C> {
     /// Closes a session at the agent, by the agent session id, if the agent is connected and can close
     /// sessions.
     pub fn close_at_agent(&mut self, agent_session: &str) {
-        let until = self.until(Wait::CloseSession);
+        let until = self.until(Timeout::CloseSession);
         if let Some(connection) = &mut self.agent.connection {
             let ids = &mut self.shared.ids;
             connection.close_session(agent_session, ids, self.now, until);
@@ -94,7 +94,7 @@ impl<C> Cx<'_, C> {
 
 impl<C> Cx<'_, C> {
     /// Removes a client request that is decided from the open requests.
-    pub fn close_request(&mut self, ask: AskId) {
+    pub fn close_request(&mut self, ask: ClientRequestId) {
         self.shared.client_requests.remove(&ask);
     }
 }

@@ -4,10 +4,10 @@
 //! the lines that it reads to neutral events. No type of an agent protocol crosses this interface. The
 //! dialect also decides which agent processes run: one for all sessions, or one for each.
 
+use super::decision::Decision;
 use super::error::{Error, ErrorKind, clip};
 use super::event::{AgentEvent, CallId, Exit};
 use super::host::{self, HostAnswer};
-use super::permit::Decision;
 use super::policy::Effect;
 use super::request_key::RequestKey;
 use super::setting::Setting;
@@ -30,7 +30,13 @@ pub trait Dialect {
     fn start(&mut self, out: &mut Outgoing);
 
     /// Sends the call that opens a session: as a new one, by resume or by load.
-    fn open(&mut self, call: CallId, way: Opening<'_>, place: &Place<'_>, out: &mut Outgoing);
+    fn open(
+        &mut self,
+        call: CallId,
+        way: Opening<'_>,
+        place: &SessionSetup<'_>,
+        out: &mut Outgoing,
+    );
 
     /// Returns `true` if a resumed session is replayed too, before its call is answered.
     fn repeats_on_resume(&self) -> bool {
@@ -65,7 +71,7 @@ pub trait Dialect {
     }
 
     /// Returns `true` if the agent works in a session without a prompt and will report the end of that work.
-    /// A new prompt waits until `PromptBegun`.
+    /// A new prompt waits until `QueuedPromptBegan`.
     fn is_busy(&self, _session: &str) -> bool {
         false
     }
@@ -84,7 +90,7 @@ pub trait Dialect {
     ) -> Result<(), Error>;
 
     /// Withdraws the prompt of this call, which was not sent after all.
-    fn unsend(&mut self, call: CallId, session: &str);
+    fn withdraw_prompt(&mut self, call: CallId, session: &str);
 
     /// Sets a mode, model or option of a session; `setting` uses the agent's ids.
     fn set(&mut self, call: CallId, session: &str, setting: &Setting, out: &mut Outgoing);
@@ -105,16 +111,17 @@ pub trait Dialect {
 
     /// Returns `true` if the user's text reaches the agent with an answer: with a refusal if `refuses`,
     /// otherwise with an approval.
-    fn takes_words(&self, _refuses: bool) -> bool {
+    fn delivers_feedback(&self, _refuses: bool) -> bool {
         false
     }
 
     /// Receives the policy's decision on a tool call that the agent reported before it runs.
-    fn watched(&mut self, _call: &RequestKey, _effect: Effect, _out: &mut Outgoing) {}
+    fn answer_hook(&mut self, _call: &RequestKey, _effect: Effect, _out: &mut Outgoing) {}
 
     /// Answers an elicitation. The first option of [`elicitation`](super::permit::elicitation) means that the
     /// user answered, the second that they declined, no option that they cancelled.
-    fn elicited(&mut self, _key: &RequestKey, _decision: &Decision, _out: &mut Outgoing) {}
+    fn answer_elicitation(&mut self, _key: &RequestKey, _decision: &Decision, _out: &mut Outgoing) {
+    }
 
     /// Answers a file or terminal request of the agent.
     fn give(
@@ -174,11 +181,11 @@ pub trait Dialect {
 /// Order of a dialect to a transport.
 ///
 /// A process of a protocol with a conversation (ACP, Claude Code) gets lines for as long as it runs and ends
-/// by [`Order::Stop`]. A process that does a single task gets `Open`, `Lines` and `FinishInput`, and exits by
+/// by [`TransportOrder::Stop`]. A process that does a single task gets `Open`, `Lines` and `FinishInput`, and exits by
 /// itself: the dialect receives its end ([`Dialect::ended`]) after all of its output, and decides whether the
 /// agent continues. A read-only transport gets `Open` alone.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum TransportOrder {
     /// Opens a transport under this number.
     Open(Transport),
     /// Writes these lines to the input of the transport. Lines after `FinishInput` are dropped.
@@ -196,11 +203,11 @@ pub enum Order {
 
 /// Services that an agent may use apart from prompts, provided by the client or by acpipe itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Offer {
+pub struct AgentServices {
     /// Elicitations: the user can answer questions of the agent.
     pub questions: bool,
     /// Files and terminals.
-    pub host: host::Offer,
+    pub host: host::HostServices,
 }
 
 /// Properties of a protocol that are known before an agent is started.
@@ -228,33 +235,33 @@ pub struct DialectTraits {
 
 /// Queue of orders to an agent's transports, oldest first.
 #[derive(Debug, Default)]
-pub struct Outgoing(Vec<(Child, Order)>);
+pub struct Outgoing(Vec<(Child, TransportOrder)>);
 
 impl Outgoing {
     /// Returns the buffer to which lines for a transport are appended.
     pub fn lines(&mut self, child: Child) -> &mut Vec<u8> {
-        if !matches!(self.0.last(), Some((last, Order::Lines(_))) if *last == child) {
-            self.0.push((child, Order::Lines(Vec::new())));
+        if !matches!(self.0.last(), Some((last, TransportOrder::Lines(_))) if *last == child) {
+            self.0.push((child, TransportOrder::Lines(Vec::new())));
         }
         match self.0.last_mut() {
-            Some((_, Order::Lines(lines))) => lines,
+            Some((_, TransportOrder::Lines(lines))) => lines,
             _ => unreachable!("lines were appended last"),
         }
     }
 
     /// Adds the order to open a transport under this number.
     pub fn open(&mut self, child: Child, transport: Transport) {
-        self.order(child, Order::Open(transport));
+        self.order(child, TransportOrder::Open(transport));
     }
 
     /// Adds an order to a transport.
-    pub fn order(&mut self, child: Child, order: Order) {
+    pub fn order(&mut self, child: Child, order: TransportOrder) {
         self.0.push((child, order));
     }
 
     /// Cuts off an incomplete last line, which a panic may have left.
     pub fn mend(&mut self) {
-        if let Some((_, Order::Lines(lines))) = self.0.last_mut() {
+        if let Some((_, TransportOrder::Lines(lines))) = self.0.last_mut() {
             lines.truncate(memchr::memrchr(b'\n', lines).map_or(0, |at| at + 1));
         }
     }
@@ -265,9 +272,9 @@ impl Outgoing {
     }
 
     /// Takes all orders out. Empty buffers of lines are left out.
-    pub fn take(&mut self) -> Vec<(Child, Order)> {
+    pub fn take(&mut self) -> Vec<(Child, TransportOrder)> {
         let mut all = std::mem::take(&mut self.0);
-        all.retain(|(_, order)| !matches!(order, Order::Lines(lines) if lines.is_empty()));
+        all.retain(|(_, order)| !matches!(order, TransportOrder::Lines(lines) if lines.is_empty()));
         all
     }
 
@@ -280,7 +287,7 @@ impl Outgoing {
 
 /// Parameters with which a session is opened: directory, MCP servers and options.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct SessionSetup<'a> {
     /// Working directory of the session, an absolute path.
     pub cwd: &'a str,
     /// All MCP servers of the session, with their variables filled in.
@@ -334,10 +341,10 @@ mod tests {
         let mut out = Outgoing::default();
         out.lines(Child(1));
         out.lines(Child(2)).push(b'x');
-        out.order(Child(1), Order::Stop);
+        out.order(Child(1), TransportOrder::Stop);
         let want = [
-            (Child(2), Order::Lines(b"x".to_vec())),
-            (Child(1), Order::Stop),
+            (Child(2), TransportOrder::Lines(b"x".to_vec())),
+            (Child(1), TransportOrder::Stop),
         ];
         assert_eq!(out.take(), want);
     }

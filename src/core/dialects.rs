@@ -3,7 +3,7 @@
 use super::acp::per_session::PerSession;
 use super::acp::{self, Acp};
 use super::claude::{self, Claude};
-use super::dialect::{Dialect, DialectTraits, Offer, ProcessSpec};
+use super::dialect::{AgentServices, Dialect, DialectTraits, ProcessSpec};
 use super::error::Error;
 use super::policy::Policy;
 use crate::proto::wire::{McpServer, Protocol, SessionOptions, Variables};
@@ -13,7 +13,7 @@ pub struct DialectSetup {
     /// Command line of the agent process.
     pub launch: ProcessSpec,
     /// Services offered to the agent.
-    pub offer: Offer,
+    pub offer: AgentServices,
     /// Whether each session gets its own agent process.
     pub child_per_session: bool,
     /// The whole environment of the agent.

@@ -3,17 +3,17 @@
 //! Events borrow from the agent's line: on the hot path nothing is decoded or copied before it is written to
 //! the client's output.
 
-mod failing;
+mod failure_report;
 
 use super::cause::cause;
+use super::elicitation::ElicitationDetails;
 use super::error::{Error, ErrorKind, clip};
 use super::host::HostRequest;
-use super::inquiry::Inquiry;
 use super::process_health::last_line;
 use super::request_key::RequestKey;
 use crate::proto::json::{JsonStr, Members};
 use crate::proto::wire::{AgentCapabilities, AuthMethod, TokenUsage};
-pub use failing::Failing;
+pub use failure_report::FailureReport;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -70,16 +70,16 @@ pub enum AgentEvent<'a> {
     /// Request for permission to run a tool.
     Permission(Box<Permission<'a>>),
     /// Request of a hook before a tool runs for which the agent does not request permission.
-    Calls(Box<Permission<'a>>),
+    ToolHook(Box<Permission<'a>>),
     /// Request for input of the user.
     Elicitation(Box<Elicitation<'a>>),
     /// The user has visited the address of the elicitation with this id.
-    Visited {
+    UrlCompleted {
         /// The agent's id of the elicitation.
         id: String,
     },
     /// Request for a file or a terminal of the client.
-    Wanted(Box<RequestedOfHost<'a>>),
+    Wanted(Box<HostRequestReceived<'a>>),
     /// The agent withdrew the request with this key.
     Withdrawn {
         /// Key of the agent's request.
@@ -90,7 +90,7 @@ pub enum AgentEvent<'a> {
         /// The agent's id of the session.
         session: String,
         /// Whether the turn fails.
-        failing: Failing,
+        failing: FailureReport,
     },
     /// The turn that this call started has ended.
     TurnEnded {
@@ -121,18 +121,18 @@ pub enum AgentEvent<'a> {
         to: String,
     },
     /// The agent starts a prompt that was queued behind its own background activity.
-    PromptBegun {
+    QueuedPromptBegan {
         /// Call that sent the prompt.
         call: CallId,
     },
     /// The agent starts a background turn, whose end it will report. The previous turn produces no more
     /// events.
-    UnpromptedBegun {
+    BackgroundTurnBegan {
         /// The agent's id of the session.
         session: String,
     },
     /// The background turn ended.
-    UnpromptedEnded {
+    BackgroundTurnEnded {
         /// The agent's id of the session.
         session: String,
         /// Result of the turn.
@@ -222,12 +222,12 @@ pub enum Update<'a> {
         id: Cow<'a, str>,
     },
     /// A message between the session and a subagent, or a piece of it.
-    Letter {
+    SubagentMessage {
         /// Id of the message.
         id: Cow<'a, str>,
     },
     /// An update of a subagent.
-    OfSubagent {
+    FromSubagent {
         /// Id of the tool call that started the subagent.
         id: Cow<'a, str>,
         /// Update of the subagent.
@@ -236,7 +236,7 @@ pub enum Update<'a> {
     /// The agent sends another request to the model: the next step of the turn begins.
     Step,
     /// The current text or reasoning block is complete.
-    WordsEnd {
+    TextEnd {
         /// Metadata of the whole block, under the name of the AI SDK provider that understands it.
         provider: Option<(&'static str, Members<'a>)>,
     },
@@ -250,14 +250,14 @@ pub enum Update<'a> {
     /// Answer that matches the schema which the client requested.
     StructuredOutput(&'a RawValue),
     /// An event that is only worth showing while the turn runs.
-    Passing,
+    TransientUpdate,
     /// An update that no other variant describes.
     Other,
 }
 
 /// Author and kind of a piece of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Voice {
+pub enum MessageRole {
     /// Answer of the agent.
     Answer,
     /// Reasoning of the agent.
@@ -270,7 +270,7 @@ pub enum Voice {
 #[derive(Debug)]
 pub struct MessagePiece<'a> {
     /// Author and kind of the piece.
-    pub voice: Voice,
+    pub role: MessageRole,
     /// The agent's id of the message; another id begins another block.
     pub message_id: Option<Cow<'a, str>>,
     /// Content of the piece.
@@ -439,7 +439,7 @@ pub struct Permission<'a> {
     /// The options as the agent sent them.
     pub raw_options: Option<&'a RawValue>,
     /// Question to the user in the request, which an approval alone does not answer.
-    pub form: Option<Inquiry>,
+    pub form: Option<ElicitationDetails>,
     /// Other members of the request.
     pub other: Members<'a>,
 }
@@ -456,12 +456,12 @@ pub struct Elicitation<'a> {
     /// Id of the tool call that the question belongs to; `None` if there is none.
     pub tool: Option<Cow<'a, str>>,
     /// The question itself.
-    pub inquiry: Inquiry,
+    pub elicitation: ElicitationDetails,
 }
 
 /// Request of an agent for a file or a terminal of its client.
 #[derive(Debug)]
-pub struct RequestedOfHost<'a> {
+pub struct HostRequestReceived<'a> {
     /// The agent's id of the session.
     pub session: Cow<'a, str>,
     /// Key of the agent's request, for the response.

@@ -26,13 +26,13 @@ pub struct Fold {
 
 /// Chunk sink that folds chunks as they are created.
 #[derive(Debug, Default)]
-pub struct Folding {
+pub struct FoldSink {
     fold: Fold,
     buffer: Vec<u8>,
     size: usize,
 }
 
-impl Folding {
+impl FoldSink {
     /// Returns the message so far.
     #[must_use]
     pub fn message(&self) -> Value {
@@ -46,7 +46,7 @@ impl Folding {
     }
 }
 
-impl ChunkSink for Folding {
+impl ChunkSink for FoldSink {
     fn chunk(&mut self, chunk: &Chunk<'_>) {
         self.buffer.clear();
         chunk.write(&mut self.buffer);

@@ -19,18 +19,18 @@ use crate::proto::wire::Variables;
 use bytes::Bytes;
 pub use command::judged_line;
 use command::spec;
-pub use forward::{Forwarded, answered};
-pub use offer::Offer;
+pub use forward::{ClientHostRequest, parse_answer};
+pub use offer::HostServices;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
-pub use terminals::{MAX_OUTPUT, MAX_TERMINALS, USUAL_OUTPUT};
-use terminals::{Owned, Terminals};
+pub use terminals::{DEFAULT_OUTPUT, MAX_OUTPUT, MAX_TERMINALS};
+use terminals::{TerminalOwner, Terminals};
 
 /// Largest text that is read or written at once, in bytes.
 pub const MAX_TEXT: usize = 10 * 1024 * 1024;
 
 /// Minimum interval between two reports of terminal output.
-const SHOWN_EVERY: Duration = Duration::from_millis(100);
+const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Identifier of an agent's request until it is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -62,7 +62,7 @@ pub enum HostRequest {
         /// Path of the file.
         path: String,
         /// Lines to read.
-        window: Window,
+        window: LineRange,
     },
     /// Write a text file.
     WriteFile {
@@ -186,7 +186,7 @@ impl HostRequest {
 
 /// Lines of a file to read; all lines by default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Window {
+pub struct LineRange {
     /// First line, counted from 1; 0 means 1.
     pub line: Option<u64>,
     /// Maximum number of lines.
@@ -243,7 +243,7 @@ pub struct TerminalExit {
 
 /// Directories and environment of a session for file and terminal requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct HostScope {
     /// Absolute directories that are served; the working directory is the first.
     pub roots: Vec<String>,
     /// Variables on top of acpipe's own environment.
@@ -290,7 +290,7 @@ pub enum Access {
         /// Path of the file.
         path: String,
         /// Lines to read.
-        window: Window,
+        window: LineRange,
     },
     /// Write a file.
     Write {
@@ -346,7 +346,7 @@ pub struct Host {
     effects: Vec<HostEffect>,
     answers: Vec<Answered>,
     /// Time of the next report of terminal output.
-    show_at: Option<Instant>,
+    report_at: Option<Instant>,
 }
 
 impl Host {
@@ -357,7 +357,7 @@ impl Host {
     }
 
     /// Handles a request of a session; the answer is available at once or later.
-    pub fn ask(&mut self, ticket: Ticket, session: &str, place: &Place, request: HostRequest) {
+    pub fn ask(&mut self, ticket: Ticket, session: &str, place: &HostScope, request: HostRequest) {
         let answer = match request {
             HostRequest::ReadFile { path, window } => {
                 self.file(ticket, session, place, Access::Read { path, window })
@@ -377,9 +377,9 @@ impl Host {
                     session.clone_into(&mut spec.session);
                     if self.terminals.is_empty() {
                         // Output of removed terminals is not reported any more.
-                        self.show_at = None;
+                        self.report_at = None;
                     }
-                    let owned = Owned { session, ticket };
+                    let owned = TerminalOwner { session, ticket };
                     let id = self.terminals.create(owned, &spec, output_limit)?;
                     self.effects.push(HostEffect::Start(id, Box::new(spec)));
                     Ok(None)
@@ -417,7 +417,7 @@ impl Host {
         &mut self,
         ticket: Ticket,
         session: &str,
-        place: &Place,
+        place: &HostScope,
         access: Access,
     ) -> Result<Option<HostAnswer>, Error> {
         if let Access::Write { content, path } = &access
@@ -442,7 +442,7 @@ impl Host {
     }
 
     /// Handles an event from the shell.
-    pub fn heard(&mut self, event: HostEvent, now: Instant) {
+    pub fn handle_event(&mut self, event: HostEvent, now: Instant) {
         match event {
             HostEvent::File(ticket, answer) => self.answers.push((ticket, answer)),
             HostEvent::Started(id) => self.answers.extend(self.terminals.started(id)),
@@ -450,16 +450,16 @@ impl Host {
                 self.answers.extend(self.terminals.failed(id, error));
             }
             HostEvent::Output(id, bytes) => {
-                if self.terminals.said(id, &bytes) {
-                    self.show_at.get_or_insert(now + SHOWN_EVERY);
+                if self.terminals.append_output(id, &bytes) {
+                    self.report_at.get_or_insert(now + REPORT_INTERVAL);
                 }
             }
             HostEvent::Ended(id, exit) => {
                 self.answers.extend(self.terminals.ended(id, &exit));
                 // The exit is reported together with the output before it.
-                self.show_at = Some(now);
+                self.report_at = Some(now);
             }
-            HostEvent::Gone(id) => self.terminals.gone(id),
+            HostEvent::Gone(id) => self.terminals.processes_ended(id),
         }
     }
 
@@ -496,35 +496,35 @@ impl Host {
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         // Output of a terminal that was released in the meantime is not reported.
-        self.show_at.filter(|_| !self.terminals.is_empty())
+        self.report_at.filter(|_| !self.terminals.is_empty())
     }
 
     /// Makes terminal output due now, because a view starts to show a terminal.
-    pub fn show_soon(&mut self, now: Instant) {
+    pub fn report_now(&mut self, now: Instant) {
         if !self.terminals.is_empty() {
-            self.show_at = Some(now);
+            self.report_at = Some(now);
         }
     }
 
     /// Returns the terminals with unreported output and their sessions, if a report is due.
-    pub fn news(&mut self, now: Instant) -> Vec<(String, TerminalId)> {
-        if self.show_at.is_none_or(|at| at > now) {
+    pub fn unreported(&mut self, now: Instant) -> Vec<(String, TerminalId)> {
+        if self.report_at.is_none_or(|at| at > now) {
             return Vec::new();
         }
-        self.show_at = None;
-        self.terminals.news()
+        self.report_at = None;
+        self.terminals.unreported()
     }
 
-    /// Like [`Host::news`] for one session, regardless of the time.
+    /// Like [`Host::unreported`] for one session, regardless of the time.
     #[must_use]
-    pub fn news_of(&self, session: &str) -> Vec<(String, TerminalId)> {
-        let mut news = self.terminals.news();
-        news.retain(|(of, _)| of == session);
-        news
+    pub fn unreported_of(&self, session: &str) -> Vec<(String, TerminalId)> {
+        let mut unreported = self.terminals.unreported();
+        unreported.retain(|(of, _)| of == session);
+        unreported
     }
 
     /// Returns the output and exit of a terminal, and marks them as reported.
-    pub fn show(&mut self, id: TerminalId) -> Option<TerminalView<'_>> {
-        self.terminals.show(id)
+    pub fn take_view(&mut self, id: TerminalId) -> Option<TerminalView<'_>> {
+        self.terminals.take_view(id)
     }
 }

@@ -11,7 +11,7 @@ pub struct Hosting {
     /// Sessions of open requests.
     tickets: BTreeMap<Ticket, String>,
     /// Sessions with decisions to carry out.
-    decided: Vec<String>,
+    decided_sessions: Vec<String>,
     last: u64,
 }
 
@@ -37,12 +37,12 @@ impl Hosting {
 
     /// Records that a session has decisions to carry out.
     pub fn note_decision(&mut self, session: &str) {
-        self.decided.push(session.to_owned());
+        self.decided_sessions.push(session.to_owned());
     }
 
     /// Takes the sessions with decisions to carry out.
-    pub fn take_decided(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.decided)
+    pub fn take_decided_sessions(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.decided_sessions)
     }
 
     /// Returns the sessions with open requests or terminals.

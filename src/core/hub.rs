@@ -2,7 +2,7 @@
 //!
 //! Only the hub knows all machines. It passes each event to one machine and performs the requests that the
 //! machine returns; the rules are in the machines. Events enter through few methods (`command`,
-//! `client_answered`, `agent` with `drained`, `hosted`, `stored`, `tick`, `client_gone`), each of which runs
+//! `client_answered`, `agent` with `drained`, `handle_host_event`, `stored`, `tick`, `client_disconnected`), each of which runs
 //! to its end without waiting. Effects for the shell are collected in order; replies and chunks go to the
 //! [`ClientSinks`] at once.
 
@@ -33,25 +33,25 @@ mod turn_replay;
 pub use super::agent::AgentSpec;
 use super::agent::DEFAULT_AGENT;
 use super::client::{Reply, Token};
-pub use super::client_requests::NOBODY;
+pub use super::client_requests::NO_CLIENT;
 use super::client_sink::ClientSinks;
 pub use super::config::{OnLost, Settings};
 pub use super::effect::{AgentId, AgentInput, Effect, Measure};
 pub use super::event::Exit;
-use super::host::Offer;
+use super::host::HostServices;
 use super::hosting::Hosting;
-use super::limits::{Limits, Wait};
-pub use super::session::RAN_UNASKED;
+use super::limits::{Limits, Timeout};
+pub use super::session::RAN_UNAPPROVED;
 use super::session::SessionMachine;
 use super::sessions::Sessions;
 use super::shared::Shared;
 use super::store::Store;
 use crate::proto::wire::Done;
 use agents::Agents;
-use idle::Idle;
+use idle::IdleState;
 use listing::Listing;
 use reads::Reads;
-use route::Pending;
+use route::DeferredActions;
 use std::time::Instant;
 
 /// Router of events between clients, sessions and agents.
@@ -65,9 +65,9 @@ pub struct Hub {
     reads: Reads,
     /// `session/list` calls that wait for the lists of agents.
     listings: Vec<Listing>,
-    idle: Idle,
+    idle: IdleState,
     /// Actions to perform after the current event.
-    pending: Pending,
+    pending: DeferredActions,
     /// Effects for the shell, in order.
     effects: Vec<Effect>,
     /// The `shutdown` calls to answer; `Some` once the program is to exit.
@@ -89,8 +89,8 @@ impl Hub {
             hosting: Hosting::default(),
             reads: Reads::default(),
             listings: Vec::new(),
-            idle: Idle::default(),
-            pending: Pending::default(),
+            idle: IdleState::default(),
+            pending: DeferredActions::default(),
             effects: Vec::new(),
             ending: None,
         }
@@ -98,7 +98,7 @@ impl Hub {
 
     /// Sets the files and terminals that acpipe serves to agents if the client does not.
     #[must_use]
-    pub fn serving(mut self, served: Offer) -> Self {
+    pub fn serving(mut self, served: HostServices) -> Self {
         self.shared.served = served;
         self
     }
@@ -147,7 +147,7 @@ impl Hub {
     }
 
     /// Shuts down in order after the client is gone: its stdin ended, or it closed acpipe's stdout.
-    pub fn client_gone(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+    pub fn client_disconnected(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         self.end(None, now, clients);
     }
 
@@ -155,8 +155,8 @@ impl Hub {
         self.number_unsent(clients);
         self.stop_reads(clients);
         self.ending.get_or_insert_default().extend(token);
-        let until = self.limits().until(Wait::Store, now);
-        for wait in self.shared.store_waits.values_mut() {
+        let until = self.limits().until(Timeout::Store, now);
+        for wait in self.shared.pending_store_replies.values_mut() {
             wait.until = wait.until.or(until);
         }
         for agent in self.agents.all() {
@@ -173,10 +173,10 @@ impl Hub {
             .any(super::agent::AgentMachine::is_connected);
         let is_written = |session: &SessionMachine| {
             let log = &session.log;
-            !log.is_waiting() || log.is_given_up()
+            !log.is_waiting() || log.is_append_abandoned()
         };
         if is_connected
-            || !self.shared.store_waits.is_empty()
+            || !self.shared.pending_store_replies.is_empty()
             || !self.sessions.awake().all(is_written)
         {
             return;

@@ -1,6 +1,6 @@
 //! Counters for the ids of calls, processes and agents.
 
-use super::ask::AskId;
+use super::client_request::ClientRequestId;
 use super::event::CallId;
 
 /// Id of an agent machine, valid as long as the program runs.
@@ -32,9 +32,9 @@ impl Ids {
     }
 
     /// Returns the id of a new client request.
-    pub fn ask(&mut self) -> AskId {
+    pub fn ask(&mut self) -> ClientRequestId {
         self.ask += 1;
-        AskId(self.ask)
+        ClientRequestId(self.ask)
     }
 
     /// Returns the ticket of a new call to the store.

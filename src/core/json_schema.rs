@@ -137,7 +137,7 @@ impl<'a> Check<'a> {
                 Value::Array(items) => self.items(all, (keyword, wanted), items, path, depth),
                 _ => Fit::Yes,
             },
-            _ => plain(keyword, wanted, value, path),
+            _ => simple_keyword(keyword, wanted, value, path),
         }
     }
 
@@ -272,7 +272,7 @@ impl<'a> Check<'a> {
 }
 
 /// Evaluates a keyword that contains no schemas.
-fn plain(keyword: &str, wanted: &Value, value: &Value, path: &str) -> Fit {
+fn simple_keyword(keyword: &str, wanted: &Value, value: &Value, path: &str) -> Fit {
     let number = |wanted: &Value, name: &str, fits: fn(f64, f64) -> bool| {
         let (Some(bound), Some(n)) = (wanted.as_f64(), value.as_f64()) else {
             return if value.is_number() {
@@ -299,12 +299,12 @@ fn plain(keyword: &str, wanted: &Value, value: &Value, path: &str) -> Fit {
     match keyword {
         "type" => kind(wanted, value, path),
         "enum" => match wanted.as_array() {
-            Some(choices) => Fit::new(choices.iter().any(|c| same(c, value)), path, || {
+            Some(choices) => Fit::new(choices.iter().any(|c| equal(c, value)), path, || {
                 format!("one of {wanted}")
             }),
             None => Fit::Unknown,
         },
-        "const" => Fit::new(same(wanted, value), path, || format!("the value {wanted}")),
+        "const" => Fit::new(equal(wanted, value), path, || format!("the value {wanted}")),
         "required" => match (wanted.as_array(), value.as_object()) {
             (Some(names), Some(fields)) => {
                 let mut names = names.iter().filter_map(Value::as_str);
@@ -332,7 +332,7 @@ fn plain(keyword: &str, wanted: &Value, value: &Value, path: &str) -> Fit {
         "maxProperties" => size(fields(), false, "fields"),
         "uniqueItems" => match (wanted, value.as_array()) {
             (Value::Bool(true), Some(items)) if items.len() <= UNIQUE => {
-                let twice = |(n, item): (usize, &Value)| items[..n].iter().any(|o| same(o, item));
+                let twice = |(n, item): (usize, &Value)| items[..n].iter().any(|o| equal(o, item));
                 let unique = !items.iter().enumerate().any(twice);
                 Fit::new(unique, path, || "items that differ".to_owned())
             }
@@ -367,14 +367,14 @@ fn kind(wanted: &Value, value: &Value, path: &str) -> Fit {
 }
 
 /// Returns `true` if two values are equal. Numbers are compared by value: 1 equals 1.0.
-fn same(one: &Value, other: &Value) -> bool {
+fn equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
         (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b))
         }
         (Value::Object(a), Value::Object(b)) => {
-            let in_b = |(name, value)| b.get(name).is_some_and(|other| same(value, other));
+            let in_b = |(name, value)| b.get(name).is_some_and(|other| equal(value, other));
             a.len() == b.len() && a.iter().all(in_b)
         }
         _ => one == other,

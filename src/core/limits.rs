@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 /// Kind of a wait that has a time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wait {
+pub enum Timeout {
     /// Start of a process of the agent.
     Spawn,
     /// Response of the agent to the handshake; includes the downloads of package runners such as `npx`.
@@ -39,7 +39,7 @@ pub enum Wait {
     Store,
 }
 
-impl Wait {
+impl Timeout {
     /// All waits, in the order of the table.
     pub const ALL: [Self; 16] = [
         Self::Spawn,
@@ -86,7 +86,7 @@ impl Wait {
     /// Returns `true` if the wait may be unlimited. Waits on which the end of a session, turn or process
     /// depends may not.
     #[must_use]
-    pub fn may_last(self) -> bool {
+    pub fn may_be_unlimited(self) -> bool {
         match self {
             Self::Initialize
             | Self::Open
@@ -108,7 +108,7 @@ impl Wait {
     }
 
     /// Returns the default limit; `None` for no limit.
-    fn usual(self) -> Option<Duration> {
+    fn default_limit(self) -> Option<Duration> {
         let seconds = match self {
             Self::Answer => 300,
             Self::Authenticate | Self::Restore => 600,
@@ -127,29 +127,29 @@ impl Wait {
 
 /// Time limit of each wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits([Option<Duration>; Wait::ALL.len()]);
+pub struct Limits([Option<Duration>; Timeout::ALL.len()]);
 
 impl Default for Limits {
     fn default() -> Self {
-        Self(Wait::ALL.map(Wait::usual))
+        Self(Timeout::ALL.map(Timeout::default_limit))
     }
 }
 
 impl Limits {
     /// Sets a limit; `None` removes it.
-    pub fn set(&mut self, wait: Wait, limit: Option<Duration>) {
+    pub fn set(&mut self, wait: Timeout, limit: Option<Duration>) {
         self.0[wait as usize] = limit;
     }
 
     /// Returns the limit of a wait; `None` if it has none.
     #[must_use]
-    pub fn of(&self, wait: Wait) -> Option<Duration> {
+    pub fn of(&self, wait: Timeout) -> Option<Duration> {
         self.0[wait as usize]
     }
 
     /// Returns the deadline of a wait that begins now; `None` if it has no limit.
     #[must_use]
-    pub fn until(&self, wait: Wait, now: Instant) -> Option<Instant> {
+    pub fn until(&self, wait: Timeout, now: Instant) -> Option<Instant> {
         now.checked_add(self.of(wait)?)
     }
 }
@@ -161,13 +161,16 @@ mod tests {
     #[test]
     fn the_table_is_in_order() {
         let mut limits = Limits::default();
-        for (n, wait) in Wait::ALL.into_iter().enumerate() {
+        for (n, wait) in Timeout::ALL.into_iter().enumerate() {
             assert_eq!(wait as usize, n, "{wait:?}");
-            assert_eq!(limits.of(wait), wait.usual());
-            assert!(wait.usual().is_some() || wait.may_last(), "{wait:?}");
+            assert_eq!(limits.of(wait), wait.default_limit());
+            assert!(
+                wait.default_limit().is_some() || wait.may_be_unlimited(),
+                "{wait:?}"
+            );
             limits.set(wait, Some(Duration::from_secs(n as u64)));
         }
-        for (n, wait) in Wait::ALL.into_iter().enumerate() {
+        for (n, wait) in Timeout::ALL.into_iter().enumerate() {
             assert_eq!(limits.of(wait), Some(Duration::from_secs(n as u64)));
         }
     }
@@ -175,7 +178,7 @@ mod tests {
     #[test]
     fn maximum_duration_means_no_deadline() {
         let mut limits = Limits::default();
-        limits.set(Wait::Open, Some(Duration::MAX));
-        assert_eq!(limits.until(Wait::Open, Instant::now()), None);
+        limits.set(Timeout::Open, Some(Duration::MAX));
+        assert_eq!(limits.until(Timeout::Open, Instant::now()), None);
     }
 }

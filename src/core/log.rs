@@ -14,12 +14,12 @@ mod record;
 use super::error::{Error, ErrorKind};
 use super::store::{Card, LogFile};
 use crate::proto::chunk::Chunk;
-use commit::Waiting;
-pub use commit::no_answer;
-use index::{Index, Part};
-pub use ledger::Decided;
-pub use read::{MessagePart, Page, Reader, Stored};
-pub use record::{FORMAT, Given, Identity, Record};
+use commit::PendingAppend;
+pub use commit::disk_timeout;
+use index::{ChunkRole, Index};
+pub use ledger::StoredDecision;
+pub use read::{MessagePart, Page, Reader, StoredChunk};
+pub use record::{AgentSessionRecord, FORMAT, Identity, Record};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::io::Write as _;
@@ -36,15 +36,15 @@ pub struct Log {
     /// Lines that the file does not have yet.
     pending: Vec<u8>,
     /// Append that the disk has not answered yet.
-    waiting: Option<Waiting>,
-    /// Number of the last chunk that clients may receive: it is in the file or owed (see [`Log::owe`]).
+    pending_append: Option<PendingAppend>,
+    /// Number of the last chunk that clients may receive: it is in the file or owed (see [`Log::release_pending`]).
     released: u64,
     /// Error that caused chunks to be dropped, until the session has taken it.
-    lost: Option<Error>,
+    drop_error: Option<Error>,
     /// Length of the prefix of `pending` that clients may receive even if the disk rejects it.
-    owed: usize,
+    released_bytes: usize,
     /// Error of a large record that was written directly to the file; the next commit reports it.
-    failed: Option<std::io::Error>,
+    write_error: Option<std::io::Error>,
     /// Cached beginning of a chunk's line, with the turn that it belongs to.
     prefix: (Option<String>, Vec<u8>),
 }
@@ -70,14 +70,14 @@ impl Log {
             file,
             index: Index::default(),
             pending: Vec::new(),
-            waiting: None,
+            pending_append: None,
             released: 0,
-            lost: None,
-            owed: 0,
-            failed: None,
+            drop_error: None,
+            released_bytes: 0,
+            write_error: None,
             prefix: (None, record::chunk_prefix(None)),
         };
-        log.scan().map_err(|e| cannot("read", &e))?;
+        log.scan().map_err(|e| storage_error("read", &e))?;
         log.restore_identity();
         log.released = log.index.seq;
         let format = log.index.identity.as_ref().map_or(FORMAT, |i| i.format);
@@ -145,9 +145,9 @@ impl Log {
     /// Numbers a chunk and records it; returns the number and the chunk's JSON.
     pub fn chunk(&mut self, turn: Option<&str>, chunk: &Chunk<'_>) -> (u64, &[u8]) {
         let part = match chunk {
-            Chunk::Start { message_id, .. } => Part::Begin(message_id),
-            Chunk::Finish { .. } | Chunk::Abort { .. } | Chunk::Error { .. } => Part::End,
-            _ => Part::Middle,
+            Chunk::Start { message_id, .. } => ChunkRole::Begin(message_id),
+            Chunk::Finish { .. } | Chunk::Abort { .. } | Chunk::Error { .. } => ChunkRole::End,
+            _ => ChunkRole::Middle,
         };
         let (seq, json) = self.line(turn, part, |out| chunk.write(out));
         (seq, &self.pending[json])
@@ -156,8 +156,8 @@ impl Log {
     /// Like [`Log::chunk`] for a large chunk, which is written to the file at once; returns the number. A
     /// failure is reported by [`Log::commit`].
     pub fn large_chunk(&mut self, turn: Option<&str>, chunk: &Chunk<'_>) -> u64 {
-        if self.must_gather() {
-            return self.line(turn, Part::Middle, |out| chunk.write(out)).0;
+        if self.must_buffer() {
+            return self.line(turn, ChunkRole::Middle, |out| chunk.write(out)).0;
         }
         let seq = self.index.seq + 1;
         let prefix = record::chunk_prefix(turn);
@@ -171,7 +171,7 @@ impl Log {
             gathered.flush()
         });
         if let Some(at) = at {
-            self.index.chunk(seq, turn, Part::Middle, &at);
+            self.index.chunk(seq, turn, ChunkRole::Middle, &at);
         }
         seq
     }
@@ -179,14 +179,14 @@ impl Log {
     /// Like [`Log::chunk`] for a chunk in the middle of a message that is available as JSON only; returns the
     /// number.
     pub fn json_chunk(&mut self, turn: Option<&str>, json: &[u8]) -> u64 {
-        self.line(turn, Part::Middle, |out| out.extend_from_slice(json))
+        self.line(turn, ChunkRole::Middle, |out| out.extend_from_slice(json))
             .0
     }
 
     fn line(
         &mut self,
         turn: Option<&str>,
-        part: Part<'_>,
+        part: ChunkRole<'_>,
         write: impl FnOnce(&mut Vec<u8>),
     ) -> (u64, Range<usize>) {
         if self.prefix.0.as_deref() != turn {
@@ -211,7 +211,7 @@ impl Log {
     pub fn append(&mut self, record: &Record<'_>) {
         let at = match self.gather(record, LARGE) {
             Some(at) => Some(at),
-            None if self.must_gather() => self.gather(record, usize::MAX),
+            None if self.must_buffer() => self.gather(record, usize::MAX),
             None => self.write_through(&|mut out| {
                 let mut gathered = std::io::BufWriter::new(&mut out);
                 serde_json::to_writer(&mut gathered, record)?;
@@ -262,23 +262,23 @@ impl Log {
     /// Returns `true` if the file has to take something before clients may receive it.
     #[must_use]
     pub fn is_dirty(&self) -> bool {
-        self.pending.len() > self.owed
-            || self.failed.is_some()
-            || self.waiting.is_some()
-            || self.lost.is_some()
+        self.pending.len() > self.released_bytes
+            || self.write_error.is_some()
+            || self.pending_append.is_some()
+            || self.drop_error.is_some()
     }
 
     /// Returns `true` if the file has every record, including owed ones.
     #[must_use]
     pub fn is_written(&self) -> bool {
-        self.pending.is_empty() && self.failed.is_none()
+        self.pending.is_empty() && self.write_error.is_none()
     }
 
     /// Repairs the log after a panic: cuts off an incomplete pending line and rebuilds the index.
     pub fn mend(&mut self) {
         let whole = memchr::memrchr(b'\n', &self.pending).map_or(0, |at| at + 1);
         self.pending.truncate(whole);
-        self.owed = self.owed.min(whole);
+        self.released_bytes = self.released_bytes.min(whole);
         self.prefix = (None, record::chunk_prefix(None));
         // A read error is reported by the next operation that reads the log.
         let _ = self.scan();
@@ -286,9 +286,9 @@ impl Log {
 
     /// Allows clients to receive all pending records even if the disk rejects them, such as the report of that
     /// failure. The records are written with the next ones.
-    pub fn owe(&mut self) {
-        self.owed = self.pending.len();
-        if self.waiting.is_none() {
+    pub fn release_pending(&mut self) {
+        self.released_bytes = self.pending.len();
+        if self.pending_append.is_none() {
             self.released = self.index.seq;
         }
     }
@@ -336,7 +336,7 @@ impl Log {
     /// # Errors
     /// The disk is full or fails: the log is unchanged.
     pub fn clear(&mut self, at: &str, archive: bool) -> Result<(), Error> {
-        self.must_be_answered()?;
+        self.wait_for_append()?;
         let identity = Identity {
             seq: self.index.seq,
             ..self.index.identity.clone().unwrap_or_default()
@@ -348,11 +348,11 @@ impl Log {
         let mut line = serde_json::to_vec(&first).unwrap_or_default();
         line.push(b'\n');
         let replaced = self.file.replace(&line, archive);
-        replaced.map_err(|e| cannot("replace", &e))?;
+        replaced.map_err(|e| storage_error("replace", &e))?;
         self.pending.clear();
-        self.owed = 0;
+        self.released_bytes = 0;
         self.released = self.index.seq;
-        self.scan().map_err(|e| cannot("read", &e))
+        self.scan().map_err(|e| storage_error("read", &e))
     }
 
     /// Removes the log from the disk, or archives it.
@@ -360,13 +360,13 @@ impl Log {
     /// # Errors
     /// The disk fails.
     pub fn remove(&mut self, archive: bool) -> Result<(), Error> {
-        self.must_be_answered()?;
+        self.wait_for_append()?;
         self.file
             .remove(archive)
-            .map_err(|e| cannot("remove", &e))?;
+            .map_err(|e| storage_error("remove", &e))?;
         // Nothing is left to be written or reported.
         self.pending.clear();
-        self.owed = 0;
+        self.released_bytes = 0;
         self.index = Index::default();
         Ok(())
     }
@@ -396,7 +396,7 @@ fn id_of(message: &Value) -> &str {
     message["id"].as_str().unwrap_or_default()
 }
 
-fn cannot(what: &str, why: &std::io::Error) -> Error {
+fn storage_error(what: &str, why: &std::io::Error) -> Error {
     use std::io::ErrorKind as Io;
     let advice = match why.kind() {
         Io::TimedOut => {
@@ -418,11 +418,11 @@ fn cannot(what: &str, why: &std::io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::store::{Store as _, Volatile};
+    use crate::core::store::{MemoryStore, Store as _};
 
     #[test]
     fn maximum_sequence_number_is_rejected() {
-        let mut file = Volatile.open("a").unwrap();
+        let mut file = MemoryStore.open("a").unwrap();
         let line = r#"{"record":"chunk","turnId":null,"seq":18446744073709551615,"chunk":{"type":"finish-step"}}"#;
         file.append(format!("{line}\nnonsense\n").as_bytes())
             .unwrap();
@@ -433,7 +433,7 @@ mod tests {
 
     #[test]
     fn a_page_has_rising_numbers_where_lines_were_repeated_or_moved() {
-        let mut file = Volatile.open("a").unwrap();
+        let mut file = MemoryStore.open("a").unwrap();
         for seq in [1, 2, 2, 4, 3, 1, 5] {
             let line = format!(
                 r#"{{"record":"chunk","turnId":null,"seq":{seq},"chunk":{{"type":"finish-step"}}}}"#

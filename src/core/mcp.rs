@@ -36,13 +36,17 @@ pub fn joined(own: &[McpServer], others: &[McpServer]) -> Vec<McpServer> {
 ///
 /// # Errors
 /// `invalidParams` if a server uses a transport that the agent does not support.
-pub fn reached(servers: &[McpServer], agent: &str, can: AgentCapabilities) -> Result<(), Error> {
-    let is_out = |server: &&McpServer| match server.transport {
+pub fn check_reachable(
+    servers: &[McpServer],
+    agent: &str,
+    can: AgentCapabilities,
+) -> Result<(), Error> {
+    let is_unsupported = |server: &&McpServer| match server.transport {
         McpTransport::Stdio { .. } => false,
         McpTransport::Http { .. } => !can.mcp_http,
         McpTransport::Sse { .. } => !can.mcp_sse,
     };
-    let Some(server) = servers.iter().find(is_out) else {
+    let Some(server) = servers.iter().find(is_unsupported) else {
         return Ok(());
     };
     let (name, transport) = (&server.name, server.transport.name());
@@ -85,8 +89,8 @@ pub fn filled(
 
 /// Returns the variables in a text, each with its default value if it has one.
 pub fn variables(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
-    pieces(text).filter_map(|piece| match piece {
-        Ok(Piece::Variable(name, default)) => Some((name, default)),
+    template_parts(text).filter_map(|piece| match piece {
+        Ok(TemplatePart::Variable(name, default)) => Some((name, default)),
         _ => None,
     })
 }
@@ -118,10 +122,10 @@ fn each_text(
 
 fn fill(text: &str, variable: &impl Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut filled = String::new();
-    for piece in pieces(text) {
+    for piece in template_parts(text) {
         match piece? {
-            Piece::Text(text) => filled.push_str(text),
-            Piece::Variable(name, default) => {
+            TemplatePart::Text(text) => filled.push_str(text),
+            TemplatePart::Variable(name, default) => {
                 // As in a shell, an empty variable counts as not set if there is a default.
                 let value = variable(name).filter(|value| !value.is_empty() || default.is_none());
                 let value = value.or_else(|| default.map(str::to_owned)).ok_or_else(|| {
@@ -137,30 +141,30 @@ fn fill(text: &str, variable: &impl Fn(&str) -> Option<String>) -> Result<String
     Ok(filled)
 }
 
-enum Piece<'a> {
+enum TemplatePart<'a> {
     Text(&'a str),
     /// Variable with its default value, if any.
     Variable(&'a str, Option<&'a str>),
 }
 
 /// Splits a text at its variables; ends at the first error.
-fn pieces(text: &str) -> impl Iterator<Item = Result<Piece<'_>, String>> {
+fn template_parts(text: &str) -> impl Iterator<Item = Result<TemplatePart<'_>, String>> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {
             return None;
         }
         let (piece, left) = match rest.find("${") {
-            None => (Ok(Piece::Text(rest)), ""),
+            None => (Ok(TemplatePart::Text(rest)), ""),
             Some(0) => variable_at(rest),
             Some(at) if rest[..at].ends_with('$') => {
                 if at > 1 {
-                    (Ok(Piece::Text(&rest[..at - 1])), &rest[at - 1..])
+                    (Ok(TemplatePart::Text(&rest[..at - 1])), &rest[at - 1..])
                 } else {
-                    (Ok(Piece::Text("${")), &rest[at + 2..])
+                    (Ok(TemplatePart::Text("${")), &rest[at + 2..])
                 }
             }
-            Some(at) => (Ok(Piece::Text(&rest[..at])), &rest[at..]),
+            Some(at) => (Ok(TemplatePart::Text(&rest[..at])), &rest[at..]),
         };
         rest = left;
         Some(piece)
@@ -168,7 +172,7 @@ fn pieces(text: &str) -> impl Iterator<Item = Result<Piece<'_>, String>> {
 }
 
 /// Parses the variable at the beginning of a text. Also returns the text after it.
-fn variable_at(text: &str) -> (Result<Piece<'_>, String>, &str) {
+fn variable_at(text: &str) -> (Result<TemplatePart<'_>, String>, &str) {
     let Some((inside, left)) = text[2..].split_once('}') else {
         return (
             Err("a ${ has no closing }; write $${ for a literal ${".to_owned()),
@@ -187,7 +191,7 @@ fn variable_at(text: &str) -> (Result<Piece<'_>, String>, &str) {
         let why = "the name in ${} is not a valid variable name; write $${ for a literal ${";
         return (Err(why.to_owned()), "");
     }
-    (Ok(Piece::Variable(name, default)), left)
+    (Ok(TemplatePart::Variable(name, default)), left)
 }
 
 fn wrong(server: &str, why: &str) -> Error {
@@ -321,8 +325,8 @@ mod tests {
             {"name": "b", "type": "http", "url": "u"},
             {"name": "c", "type": "sse", "url": "u"},
         ]));
-        assert_eq!(reached(&all, "x", can(true, true)), Ok(()));
-        assert_eq!(reached(&all[..1], "x", can(false, false)), Ok(()));
+        assert_eq!(check_reachable(&all, "x", can(true, true)), Ok(()));
+        assert_eq!(check_reachable(&all[..1], "x", can(false, false)), Ok(()));
         for (can, words) in [
             (
                 can(false, false),
@@ -330,7 +334,7 @@ mod tests {
             ),
             (can(true, false), ["\"c\"", "over sse", "stdio and http"]),
         ] {
-            let error = reached(&all, "x", can).unwrap_err();
+            let error = check_reachable(&all, "x", can).unwrap_err();
             assert_eq!(error.kind, ErrorKind::InvalidParams);
             assert!(
                 words.iter().all(|word| error.message.contains(word)),

@@ -31,7 +31,7 @@ pub use subject::{Subject, Tool};
 
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::wire::SessionOptions;
-use line::Line;
+use line::ShellLines;
 
 /// Effect of a rule on a request of an agent. Later variants have precedence over earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -276,10 +276,14 @@ impl Policy {
     }
 
     /// Returns the first of the strongest matching rules.
-    fn strongest<'a>(&'a self, own: &'a [Rule], fits: impl Fn(&Rule) -> bool) -> Option<&'a Rule> {
+    fn strongest<'a>(
+        &'a self,
+        own: &'a [Rule],
+        matches: impl Fn(&Rule) -> bool,
+    ) -> Option<&'a Rule> {
         let mut strongest: Option<&Rule> = None;
         for rule in self.rules.iter().chain(own) {
-            if strongest.is_none_or(|s| rule.effect > s.effect) && fits(rule) {
+            if strongest.is_none_or(|s| rule.effect > s.effect) && matches(rule) {
                 strongest = Some(rule);
             }
         }
@@ -289,17 +293,17 @@ impl Policy {
     /// Returns the verdict that follows from the readable part of the subject.
     fn judge_read(&self, subject: &Subject, own: &[Rule]) -> Verdict {
         let line = subject.line();
-        if let Some(rule) = self.strongest(own, |rule| rule.fits(subject, line.as_ref())) {
+        if let Some(rule) = self.strongest(own, |rule| rule.matches(subject, line.as_ref())) {
             let fits_whole = || {
                 let whole = Subject {
                     unread: false,
                     ..subject.clone()
                 };
-                let line = line.clone().map(|line| Line {
+                let line = line.clone().map(|line| ShellLines {
                     unread: false,
                     ..line
                 });
-                rule.fits(&whole, line.as_ref())
+                rule.matches(&whole, line.as_ref())
             };
             let is_unread = subject.unread || line.as_ref().is_some_and(|line| line.unread);
             let is_certain = !is_unread || fits_whole();
@@ -334,11 +338,11 @@ impl Policy {
 
     /// Returns `true` if there is anything that is not simply allowed.
     #[must_use]
-    pub fn may_object(&self, options: &SessionOptions) -> bool {
+    pub fn may_restrict(&self, options: &SessionOptions) -> bool {
         !options.disallowed_tools.is_empty()
             || self.rules.iter().any(|rule| rule.effect > Effect::Allow)
             || match self.preset {
-                Some(preset) => preset.may_object(),
+                Some(preset) => preset.may_restrict(),
                 None => self.mode != Mode::Approve,
             }
     }

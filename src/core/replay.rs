@@ -7,11 +7,11 @@
 mod compare;
 mod user;
 
-use super::event::{MessagePiece, Original, Update, Voice};
-use super::fold::Folding;
+use super::event::{MessagePiece, MessageRole, Original, Update};
+use super::fold::FoldSink;
 use super::turn::Turn;
 use super::view::chunks::ChunkState;
-pub use compare::further;
+pub use compare::unstored_messages;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use user::UserMessage;
@@ -32,7 +32,7 @@ pub struct Replay {
 struct Assistant {
     turn: Turn,
     chunks: ChunkState,
-    folding: Folding,
+    folding: FoldSink,
 }
 
 impl Replay {
@@ -51,16 +51,18 @@ impl Replay {
     /// Takes the next update of the session.
     pub fn update(&mut self, update: &Update<'_>, original: Original<'_>) {
         match update {
-            Update::Message(piece) if piece.voice == Voice::User && piece.subagent.is_none() => {
+            Update::Message(piece)
+                if piece.role == MessageRole::User && piece.subagent.is_none() =>
+            {
                 self.user(piece, original);
             }
             // These updates describe the current session or moment and begin no message.
             Update::Session(_)
             | Update::Context { .. }
             | Update::Notice
-            | Update::Passing
+            | Update::TransientUpdate
             | Update::Step
-            | Update::WordsEnd { provider: None }
+            | Update::TextEnd { provider: None }
                 if self.assistant.is_none() => {}
             _ => {
                 let assistant = self.assistant();
@@ -100,7 +102,7 @@ impl Replay {
         }
         let (id, dialect) = (self.next_id(), self.dialect);
         self.assistant.get_or_insert_with(|| {
-            let mut folding = Folding::default();
+            let mut folding = FoldSink::default();
             // Marks the message as replayed: readers must not expect a stop reason or usage.
             let about = json!({ "replayed": true });
             let mut chunks = ChunkState::new(dialect);
@@ -119,7 +121,7 @@ impl Replay {
         self.messages.extend(user);
         if let Some(mut assistant) = self.assistant.take() {
             let view = &mut assistant.chunks.view(&mut assistant.folding);
-            assistant.turn.finish_unasked(view);
+            assistant.turn.finish_unreported(view);
             self.messages.push(assistant.folding.message());
         }
     }

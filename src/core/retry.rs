@@ -11,30 +11,30 @@ use std::time::{Duration, Instant};
 
 /// Maximum number of times a prompt is sent: once, once to a new session that replaces a stale one, and once
 /// after a transient error.
-pub const ATTEMPTS: u32 = 3;
+pub const MAX_ATTEMPTS: u32 = 3;
 
 /// Pause before a prompt is sent again after a transient error.
-pub const WAIT: Duration = Duration::from_secs(2);
+pub const RETRY_PAUSE: Duration = Duration::from_secs(2);
 
 /// Message for a transient error that persisted (row L-46 of the demands). Callers match this text.
 pub const UNAVAILABLE: &str =
     "The AI service is temporarily unavailable. Please try again in a moment.";
 
 /// Maximum size in bytes of a single output line that counts as a printed transient error.
-const PRINTED: usize = 500;
+const PRINTED_ERROR_LIMIT: usize = 500;
 
 /// HTTP statuses of transient errors.
-const STATUSES: &[&str] = &["529", "500"];
+const TRANSIENT_STATUSES: &[&str] = &["529", "500"];
 
 /// Other transient errors: class name, and the texts that identify it.
-const WORDS: &[(&str, &[&str])] = &[
+const TRANSIENT_TEXTS: &[(&str, &[&str])] = &[
     ("overloaded", &["overloaded"]),
     ("rate_limit", &["rate_limit", "rate limit", "rate-limit"]),
     ("api_error", &["api_error"]),
 ];
 
 /// Texts of permanent errors: sending the prompt again does not help.
-const LASTING: &[&str] = &[
+const PERMANENT_TEXTS: &[&str] = &[
     "authentication_error",
     "invalid_request_error",
     "auth required",
@@ -53,14 +53,16 @@ pub fn transient(error: &Error) -> Option<&'static str> {
 
 fn class(text: &str) -> Option<&'static str> {
     let text = text.to_lowercase();
-    if LASTING.iter().any(|words| text.contains(words)) {
+    if PERMANENT_TEXTS.iter().any(|words| text.contains(words)) {
         return None;
     }
-    let status = STATUSES.iter().find(|status| has_status(&text, status));
+    let status = TRANSIENT_STATUSES
+        .iter()
+        .find(|status| has_status(&text, status));
     let said = |(_, words): &&(&str, &[&str])| words.iter().any(|word| text.contains(word));
     status
         .copied()
-        .or_else(|| WORDS.iter().find(said).map(|(name, _)| *name))
+        .or_else(|| TRANSIENT_TEXTS.iter().find(said).map(|(name, _)| *name))
 }
 
 /// Returns `true` if `status` occurs in a lower-case text as a response status, not as an arbitrary number.
@@ -97,7 +99,7 @@ fn has_status(text: &str, status: &str) -> bool {
 pub struct Attempts {
     /// The prompt to send again.
     pub prompt: Prompt,
-    wish: Wish,
+    wish: RetryConsent,
     /// Number of times the prompt was sent.
     pub sent: u32,
     /// Reason why the agent does not have the prompt at the moment; `None` if it has it.
@@ -125,7 +127,7 @@ pub struct Prompt {
 
 /// Retries that the client allows.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Wish {
+pub struct RetryConsent {
     /// Send the prompt again after a transient error.
     pub transient: bool,
     /// Also if the turn has already produced output.
@@ -142,7 +144,7 @@ pub enum Pause {
         until: Instant,
     },
     /// The agent refused the prompt: its session list is searched for the session.
-    Doubt {
+    Lookup {
         /// The refusal, which ends the turn if the agent has the session.
         refusal: TurnEnd,
         /// Number of list pages searched so far.
@@ -156,17 +158,17 @@ pub enum Pause {
 
 /// Consequence of an ended attempt.
 #[derive(Debug)]
-pub enum Verdict {
+pub enum RetryDecision {
     /// The turn ends.
     Ends(Ending),
     /// The prompt is sent again: class of the error, the error, and the ending of the attempt.
-    Again(&'static str, Error, Ending),
+    Retry(&'static str, Error, Ending),
 }
 
 impl Attempts {
     /// Creates the record of a first attempt.
     #[must_use]
-    pub fn first(prompt: Prompt, wish: Wish) -> Self {
+    pub fn first(prompt: Prompt, wish: RetryConsent) -> Self {
         Self {
             prompt,
             wish,
@@ -191,40 +193,42 @@ impl Attempts {
     #[must_use]
     pub fn paused_until(&self) -> Option<Instant> {
         match self.pause.as_ref()? {
-            Pause::Transient { until } | Pause::Doubt { until, .. } => Some(*until),
+            Pause::Transient { until } | Pause::Lookup { until, .. } => Some(*until),
             Pause::Stale(_) => None,
         }
     }
 
     /// Extends the pause.
     pub fn postpone(&mut self, by: Duration) {
-        if let Some(Pause::Transient { until } | Pause::Doubt { until, .. }) = &mut self.pause {
+        if let Some(Pause::Transient { until } | Pause::Lookup { until, .. }) = &mut self.pause {
             *until += by;
         }
     }
 
     /// Decides whether an ended attempt ends the turn or the prompt is sent again.
-    pub fn judge(&mut self, turn: &Turn, ending: Ending, now: Instant) -> Verdict {
+    pub fn judge(&mut self, turn: &Turn, ending: Ending, now: Instant) -> RetryDecision {
         if !self.wish.transient {
-            return Verdict::Ends(ending);
+            return RetryDecision::Ends(ending);
         }
         let said = self.said(turn);
         let failure = ending
             .error()
             .and_then(|e| Some((transient(e)?, e.clone())));
         let Some((class, error)) = failure else {
-            return Verdict::Ends(ending);
+            return RetryDecision::Ends(ending);
         };
         self.output |= turn.has_tools() || !(said.is_empty() || is_the_error(said, &error));
         let may = self.wish.after_output || !self.output;
-        if may && !self.waited && self.sent < ATTEMPTS {
+        if may && !self.waited && self.sent < MAX_ATTEMPTS {
             self.waited = true;
-            self.pause = Some(Pause::Transient { until: now + WAIT });
-            return Verdict::Again(class, error, ending);
+            self.pause = Some(Pause::Transient {
+                until: now + RETRY_PAUSE,
+            });
+            return RetryDecision::Retry(class, error, ending);
         }
         self.unavailable = !self.output;
         let error = unavailable(&error);
-        Verdict::Ends(match ending {
+        RetryDecision::Ends(match ending {
             // The ending keeps the cost of the attempt.
             Ending::Answered(end) => Ending::Answered(TurnEnd {
                 error: Some(error),
@@ -285,7 +289,7 @@ fn is_the_error(said: &str, error: &Error) -> bool {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     words(&error.message).contains(&words(said))
         || error.data.get("raw").and_then(Value::as_str) == Some(said)
-        || (said.len() <= PRINTED && !said.contains('\n') && class(said).is_some())
+        || (said.len() <= PRINTED_ERROR_LIMIT && !said.contains('\n') && class(said).is_some())
 }
 
 /// Converts a transient error that persisted into [`UNAVAILABLE`], with the original error as `cause`.
@@ -377,7 +381,7 @@ mod tests {
             message: Value::Null,
             degrade: false,
         };
-        let wish = Wish {
+        let wish = RetryConsent {
             transient: true,
             after_output: false,
         };
@@ -391,18 +395,18 @@ mod tests {
             })
         };
         let verdict = attempts.judge(&turn, ending("API Error: 400"), now);
-        let Verdict::Ends(Ending::Answered(end)) = verdict else {
+        let RetryDecision::Ends(Ending::Answered(end)) = verdict else {
             panic!("{verdict:?}");
         };
         assert_eq!(end.error.unwrap().message, "API Error: 400");
         let verdict = attempts.judge(&turn, ending("API Error: 529"), now);
-        let Verdict::Again("529", _, Ending::Answered(end)) = verdict else {
+        let RetryDecision::Retry("529", _, Ending::Answered(end)) = verdict else {
             panic!("{verdict:?}");
         };
         turn.account(&end);
         attempts.next(&turn);
         let verdict = attempts.judge(&turn, ending("API Error: 529"), now);
-        let Verdict::Ends(Ending::Answered(end)) = verdict else {
+        let RetryDecision::Ends(Ending::Answered(end)) = verdict else {
             panic!("{verdict:?}");
         };
         assert_eq!(end.error.unwrap().message, UNAVAILABLE);

@@ -62,17 +62,17 @@ impl RunningClock {
     }
 
     /// Reads the clock when the loop wakes. Returns how long acpipe was paused during the sleep, if it was.
-    pub fn woke(&mut self, real: Instant) -> Option<Duration> {
-        self.look(real, TOLERANCE)
+    pub fn note_wakeup(&mut self, real: Instant) -> Option<Duration> {
+        self.advance(real, TOLERANCE)
     }
 
     /// Reads the clock after the loop has done its work. Returns how long acpipe was paused meanwhile, if it
     /// was.
-    pub fn worked(&mut self, real: Instant) -> Option<Duration> {
-        self.look(real, STEP_TOLERANCE)
+    pub fn note_step(&mut self, real: Instant) -> Option<Duration> {
+        self.advance(real, STEP_TOLERANCE)
     }
 
-    fn look(&mut self, real: Instant, tolerance: Duration) -> Option<Duration> {
+    fn advance(&mut self, real: Instant, tolerance: Duration) -> Option<Duration> {
         let wake = self.wake.replace(real);
         let late = wake.map(|wake| real.saturating_duration_since(wake));
         let late = late.filter(|late| *late > tolerance);
@@ -127,8 +127,8 @@ mod tests {
         let due = clock.now() + limit;
         for n in 0..100_000 {
             real = real.max(clock.sleep(Some(due)).unwrap()) + late(n);
-            clock.woke(real);
-            clock.worked(real);
+            clock.note_wakeup(real);
+            clock.note_step(real);
             if clock.is_due(due, real) {
                 return real - begun;
             }
@@ -170,12 +170,12 @@ mod tests {
     fn time_spent_in_one_step_is_a_pause_too() {
         let begun = Instant::now();
         let mut clock = RunningClock::new(begun);
-        assert_eq!(clock.worked(begun + MS(900)), None);
+        assert_eq!(clock.note_step(begun + MS(900)), None);
         let begun = begun + MS(900);
-        assert_eq!(clock.worked(begun + MS(5000)), Some(MS(5000)));
+        assert_eq!(clock.note_step(begun + MS(5000)), Some(MS(5000)));
         assert_eq!(clock.now(), begun);
         assert!(!clock.is_due(begun, begun + MS(5000)));
-        assert_eq!(clock.woke(begun + MS(5000) + GRACE), Some(GRACE));
+        assert_eq!(clock.note_wakeup(begun + MS(5000) + GRACE), Some(GRACE));
         assert!(clock.is_due(begun, begun + MS(5000) + GRACE));
     }
 
@@ -184,7 +184,7 @@ mod tests {
         let begun = Instant::now();
         let mut clock = RunningClock::new(begun);
         assert_eq!(clock.sleep(None), None);
-        assert_eq!(clock.woke(begun + MS(5000)), None);
+        assert_eq!(clock.note_wakeup(begun + MS(5000)), None);
         assert_eq!(clock.now(), begun + MS(5000));
     }
 }

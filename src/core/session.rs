@@ -5,14 +5,17 @@
 //! hub for anything that concerns others by pushing a request (`cx.requests`).
 
 mod abandoned;
-mod background;
+mod activity;
+mod approvals;
+mod background_turn;
+mod background_updates;
 mod client_requests;
 mod clients;
 mod closing;
+mod coalesce;
 mod disk_wait;
 mod doubts;
 mod failures;
-mod granted;
 mod handover;
 mod history;
 mod hook_policy;
@@ -20,25 +23,24 @@ mod host_call;
 mod host_deadlines;
 mod host_servers;
 mod hosting;
-mod known;
+mod late_feedback;
 mod lifecycle;
-mod mend;
 mod merged;
 mod open_turn;
 mod options;
+mod panic_repair;
 mod pending;
 mod permissions;
 mod prompt_retry;
 mod prompts;
 mod questions;
 mod queue;
-mod ran_unasked;
 mod receipt;
 mod restore;
 mod restore_settings;
 mod running;
+mod session_agents;
 mod setting_calls;
-mod silence;
 mod sink;
 mod state;
 mod storage;
@@ -49,53 +51,51 @@ mod tests;
 mod timeouts;
 mod timers;
 mod turns;
-mod undelivered;
-mod unprompted;
-mod unsent;
+mod unapproved_runs;
+mod undelivered_feedback;
 mod updates;
 mod wait_notices;
-mod words;
 
 use super::client::{ClientId, Token};
-use super::client_requests::Ask;
+use super::client_requests::OpenRequest;
 use super::client_sink::ClientSinks;
 use super::cx::SessionRequest;
+use super::decision::Decision;
 use super::error::Error;
 use super::event::{CallId, Update};
 use super::host::Ticket;
+use super::idle_timer::IdleTimer;
 use super::ids::AgentRef;
-use super::ladder::Ladder;
 use super::log::Log;
-use super::permit::Decision;
-use super::proportion::Proportion;
+use super::output_budget::OutputBudget;
 use super::replay::Replay;
-use super::setting::Wanted;
-use super::silence::Silence;
+use super::restore_plan::RestorePlan;
+use super::setting::ChosenSettings;
 use super::subscribers::Subscribers;
-use super::turn::{Names, Turn};
+use super::turn::{AgentIds, Turn};
 use super::view::chunks::ChunkView;
 use crate::proto::wire::{McpServer, Recovery, Rung, SessionOptions, Strategy};
-use abandoned::Abandoned;
-pub use background::QUIET_LIMIT;
+use abandoned::AbandonedPrompt;
+pub use approvals::Approvals;
+pub use background_turn::BackgroundTurn;
+pub use background_updates::BACKGROUND_QUIET_LIMIT;
+use coalesce::CoalescedChunks;
 use disk_wait::DiskWait;
-pub use granted::Granted;
 use handover::Handover;
 use host_call::HostCall;
-pub use known::Known;
 pub use lifecycle::stored_info;
-pub use pending::{PendingSettings, Required, Restoring};
-pub use queue::{MOST_PROMPTS, Queue, Queued};
-pub use ran_unasked::RAN_UNASKED;
+pub use pending::{PendingSettings, RequiredSettings, SettingsRestore};
+pub use queue::{MAX_PROMPTS, Queue, Queued};
 pub use running::Running;
 use serde_json::{Map, Value};
-pub use sink::Numbered;
+pub use session_agents::SessionAgents;
+pub use sink::SessionSink;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-pub use summary::not_begun;
-pub use undelivered::Undelivered;
-pub use unprompted::Unprompted;
-use unsent::Unsent;
+pub use summary::unstarted_summary;
+pub use unapproved_runs::RAN_UNAPPROVED;
+pub use undelivered_feedback::UndeliveredFeedback;
 
 /// State machine of one conversation.
 #[derive(Debug)]
@@ -117,13 +117,13 @@ pub struct SessionMachine {
     /// Log of the session: its chunks, messages and decisions.
     pub log: Log,
     /// Chunks without a number yet, held for coalescing while the clients lag behind.
-    unsent: Unsent,
+    coalesced: CoalescedChunks,
     /// Clients that are subscribed to the session.
     pub subscribers: Subscribers,
     /// Set while the disk does not answer.
     disk_wait: Option<DiskWait>,
     /// Agents that have had the session, with their agent session ids.
-    pub known: Known,
+    pub known: SessionAgents,
     /// `true` if the next opening forks the agent's session instead of continuing it.
     pub forks: bool,
     /// Receipt of the last restore, until the next turn reports it to the clients.
@@ -132,16 +132,16 @@ pub struct SessionMachine {
     pub reinject: Option<String>,
     /// Strategy that restored the session. Set only while a new session may replace it if the agent turns out
     /// not to have it.
-    pub revived: Option<Rung>,
+    pub restored_by: Option<Rung>,
     /// Queued prompts.
     pub queue: Queue,
     /// Modes, models, options, commands and title, under the agent's own names.
     pub state: Map<String, Value>,
     /// Bytes of state received and shown in messages, which limits how often the state is repeated in the
     /// log.
-    state_shown: Proportion,
+    state_shown: OutputBudget,
     /// Settings that the client has set.
-    pub wanted: Wanted,
+    pub wanted: ChosenSettings,
     /// Settings that the client has requested and that are not answered yet.
     pub settings: PendingSettings,
     /// Cost of the session so far; zero for a new session, `None` if unknown.
@@ -151,12 +151,12 @@ pub struct SessionMachine {
     /// The prompted turn, while one runs.
     pub running: Option<Running>,
     /// Open client requests: permission requests and questions.
-    pub asks: Vec<Ask>,
+    pub open_requests: Vec<OpenRequest>,
     /// Tool calls that a client approved in this turn.
-    pub granted: Granted,
+    pub approvals: Approvals,
     /// Feedback that the user gave with answers and that the agent did not receive, as text for the next
     /// prompt.
-    pub late_words: Vec<String>,
+    pub late_feedback: Vec<String>,
     /// Unanswered requests of the agent for files and terminals.
     host_calls: BTreeMap<Ticket, HostCall>,
     /// Decisions on those requests, to be carried out after the current event.
@@ -164,15 +164,15 @@ pub struct SessionMachine {
     /// Terminals that clients serve: the serving client by terminal name.
     client_terminals: BTreeMap<String, ClientId>,
     /// The background turn: what the agent reports while no prompt runs.
-    pub unprompted: Option<Unprompted>,
+    pub background_turn: Option<BackgroundTurn>,
     /// Time of the last activity in the session; `None` until activity is recorded.
     pub used: Option<Instant>,
     /// The last message that ended.
-    pub last: Option<Last>,
+    pub last: Option<EndedMessage>,
     /// Prompt of a turn that was given up and that the agent has not answered yet.
-    pub abandoned: Option<Abandoned>,
+    pub abandoned: Option<AbandonedPrompt>,
     /// Idle timer of the current wait for the agent.
-    pub silence: Option<Silence>,
+    pub idle_timer: Option<IdleTimer>,
     /// `true` after a panic interrupted writing chunks of the session.
     pub broken: bool,
     /// `true` after a panic interrupted the handling of an event of the session.
@@ -208,9 +208,9 @@ pub struct Restore {
     /// Strategy that the client chose.
     pub strategy: Strategy,
     /// Settings without which the session must not be opened.
-    pub required: Required,
+    pub required: RequiredSettings,
     /// Plan of the strategies to try; `None` until the agent has declared its capabilities.
-    pub ladder: Option<Ladder>,
+    pub restore_plan: Option<RestorePlan>,
     /// The last call to the agent for the session.
     pub asked: Option<CallId>,
     /// The strategy being tried.
@@ -222,30 +222,30 @@ pub struct Restore {
     /// When the restore times out, regardless of what the agent sends.
     pub until: Option<Instant>,
     /// State that the agent has reported since the last call.
-    pub told: Map<String, Value>,
+    pub reported: Map<String, Value>,
     /// The agent session id from the response to a load, while more of the replay may still arrive.
     pub opened: Option<String>,
     /// Error of the last strategy, while the agent's session list is searched for the session.
-    pub doubted: Option<Error>,
+    pub error_before_lookup: Option<Error>,
     /// Number of pages of the agent's session list that were searched.
     pub pages: u32,
     /// Cost of the session, if the agent has reported it since the last call.
     pub cost: Option<f64>,
     /// The agent session id whose `session/close` must be answered before the restore continues.
-    pub held: Option<String>,
+    pub awaited_close: Option<String>,
     /// The agent session id to adopt, while the agent's session list is searched for it.
     pub adopting: Option<String>,
     /// Set from the agent's success until the client's settings are set again.
-    pub restoring: Option<Restoring>,
+    pub restoring: Option<SettingsRestore>,
 }
 
 /// Facts kept about a message that ended.
 #[derive(Debug)]
-pub struct Last {
+pub struct EndedMessage {
     /// Id of the message.
     pub message_id: String,
     /// The agent's ids of the messages and tool calls in it.
-    pub names: Arc<Names>,
+    pub names: Arc<AgentIds>,
     /// `true` if the client cancelled the turn.
     pub cancelled: bool,
 }
@@ -263,33 +263,33 @@ impl SessionMachine {
             options: SessionOptions::default(),
             stage: Stage::Resting,
             log,
-            unsent: Unsent::default(),
+            coalesced: CoalescedChunks::default(),
             subscribers: Subscribers::default(),
             disk_wait: None,
-            known: Known::default(),
+            known: SessionAgents::default(),
             forks: false,
             receipt: None,
             reinject: None,
-            revived: None,
+            restored_by: None,
             queue: Queue::default(),
             state: Map::new(),
-            state_shown: Proportion::default(),
-            wanted: Wanted::default(),
+            state_shown: OutputBudget::default(),
+            wanted: ChosenSettings::default(),
             settings: PendingSettings::default(),
             cost: Some(0.0),
             activity: None,
             running: None,
-            asks: Vec::new(),
-            granted: Granted::default(),
-            late_words: Vec::new(),
+            open_requests: Vec::new(),
+            approvals: Approvals::default(),
+            late_feedback: Vec::new(),
             host_calls: BTreeMap::new(),
             host_decisions: Vec::new(),
             client_terminals: BTreeMap::new(),
-            unprompted: None,
+            background_turn: None,
             used: None,
             last: None,
             abandoned: None,
-            silence: None,
+            idle_timer: None,
             broken: false,
             was_handling: false,
         }
@@ -310,7 +310,7 @@ impl SessionMachine {
     }
 
     /// Sets the settings without which the session, which is being opened, must not go live.
-    pub fn require(&mut self, settings: Required) {
+    pub fn require(&mut self, settings: RequiredSettings) {
         if let Stage::Opening { restore, .. } = &mut self.stage {
             restore.required = settings;
         }
@@ -320,7 +320,7 @@ impl SessionMachine {
     pub fn rest(&mut self) {
         self.stage = Stage::Resting;
         self.abandoned = None;
-        self.silence = None;
+        self.idle_timer = None;
     }
 
     /// Starts the opening again, for a restarted agent. Strategy, required settings and waiting calls are
@@ -336,7 +336,7 @@ impl SessionMachine {
                 (restore.strategy.clone(), restore.required, waiters)
             }
             Stage::Live { .. } | Stage::Resting => {
-                (Strategy::Auto, Required::default(), Vec::new())
+                (Strategy::Auto, RequiredSettings::default(), Vec::new())
             }
         };
         self.begin_opening(strategy, waiting);
@@ -355,7 +355,7 @@ impl SessionMachine {
             restore.asked = Some(asked);
             *call = Some(asked);
             *deadline = limit.and_then(|limit| now.checked_add(limit));
-            self.silence = Some(Silence::begin(now, None));
+            self.idle_timer = Some(IdleTimer::begin(now, None));
         }
     }
 
@@ -363,7 +363,7 @@ impl SessionMachine {
     #[must_use]
     pub fn turn_id(&self) -> Option<&str> {
         let prompted = self.running.as_ref().map(|r| r.turn_id.as_str());
-        prompted.or_else(|| self.unprompted.as_ref().map(|u| u.turn_id.as_str()))
+        prompted.or_else(|| self.background_turn.as_ref().map(|u| u.turn_id.as_str()))
     }
 
     /// The agent session id, if the session is live.
@@ -380,12 +380,12 @@ impl SessionMachine {
         &'a mut self,
         turn_id: Option<&'a str>,
         clients: &'a mut C,
-    ) -> Numbered<'a, C> {
-        Numbered {
+    ) -> SessionSink<'a, C> {
+        SessionSink {
             session: &self.id,
             turn: turn_id,
             log: &mut self.log,
-            unsent: &mut self.unsent,
+            coalesced: &mut self.coalesced,
             broken: &mut self.broken,
             subscribers: &mut self.subscribers,
             clients,
@@ -397,18 +397,18 @@ impl SessionMachine {
     pub fn with_turn<C: ClientSinks>(
         &mut self,
         clients: &mut C,
-        act: impl FnOnce(&mut Turn, &mut ChunkView<'_, Numbered<'_, C>>),
+        act: impl FnOnce(&mut Turn, &mut ChunkView<'_, SessionSink<'_, C>>),
     ) {
-        let (turn, chunks, turn_id) = match (&mut self.running, &mut self.unprompted) {
+        let (turn, chunks, turn_id) = match (&mut self.running, &mut self.background_turn) {
             (Some(r), _) => (&mut r.turn, &mut r.chunks, &r.turn_id),
             (None, Some(u)) => (&mut u.turn, &mut u.chunks, &u.turn_id),
             (None, None) => return,
         };
-        let mut sink = Numbered {
+        let mut sink = SessionSink {
             session: &self.id,
             turn: Some(turn_id),
             log: &mut self.log,
-            unsent: &mut self.unsent,
+            coalesced: &mut self.coalesced,
             broken: &mut self.broken,
             subscribers: &mut self.subscribers,
             clients,
@@ -416,12 +416,13 @@ impl SessionMachine {
         act(turn, &mut chunks.view(&mut sink));
         drop(sink);
         let now = turn.activity();
-        let told = self.activity.as_ref();
-        if now.map(|a| (a.tool_name, a.description)) != told.map(|(n, d)| (n.as_str(), d.as_str()))
+        let reported = self.activity.as_ref();
+        if now.map(|a| (a.tool_name, a.description))
+            != reported.map(|(n, d)| (n.as_str(), d.as_str()))
         {
             self.activity = now.map(|a| (a.tool_name.to_owned(), a.description.to_owned()));
             self.number_unsent(clients);
-            self.tell_activity(None, clients);
+            self.notify_activity(None, clients);
         }
     }
 
@@ -429,9 +430,10 @@ impl SessionMachine {
     /// turn.
     #[must_use]
     pub fn is_late(&self, update: &Update<'_>) -> bool {
-        let earlier = |last: &Last| last.names.are_meant(update);
+        let earlier = |last: &EndedMessage| last.names.concerns_call(update);
         self.running.as_ref().is_some_and(|r| {
-            r.waits || (self.last.as_ref().is_some_and(earlier) && !r.turn.knows(update))
+            r.waits_for_background
+                || (self.last.as_ref().is_some_and(earlier) && !r.turn.knows(update))
         })
     }
 
@@ -442,9 +444,9 @@ impl SessionMachine {
         if let Some(context) = over.context_figures() {
             self.state.insert("context".to_owned(), context);
         }
-        self.last = Some(Last {
+        self.last = Some(EndedMessage {
             message_id: over.message_id().to_owned(),
-            names: Arc::new(over.take_names()),
+            names: Arc::new(over.take_agent_ids()),
             cancelled,
         });
     }
@@ -454,8 +456,8 @@ impl SessionMachine {
     #[must_use]
     pub fn may_act(&self, call: &str) -> bool {
         let now = self.running.as_ref().is_some_and(Running::is_cancelled);
-        let unasked = self.unprompted.as_ref().is_some_and(|u| u.cancelled);
-        let earlier = |last: &Last| last.cancelled && last.names.tool(call).is_some();
+        let unasked = self.background_turn.as_ref().is_some_and(|u| u.cancelled);
+        let earlier = |last: &EndedMessage| last.cancelled && last.names.tool(call).is_some();
         let live = self.agent_session().is_some();
         live && !now
             && !unasked

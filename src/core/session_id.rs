@@ -17,7 +17,7 @@ const UNNAMED_DIGITS: usize = 12;
 
 /// Use of an id in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Holder {
+pub enum IdHolder {
     /// No session has the id.
     Free,
     /// A session has the id. Its directory is unknown until it is opened.
@@ -28,7 +28,7 @@ pub enum Holder {
 
 /// Id of the session with a given name in a given directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Resolved {
+pub struct ResolvedSession {
     /// Id of the session.
     pub id: String,
     /// `true` if the session exists; `false` if the id is free.
@@ -43,23 +43,23 @@ pub struct Resolved {
 pub fn resolve<E>(
     name: &str,
     dir: &str,
-    mut holder: impl FnMut(&str) -> Result<Holder, E>,
-) -> Result<Resolved, E> {
+    mut holder: impl FnMut(&str) -> Result<IdHolder, E>,
+) -> Result<ResolvedSession, E> {
     let mut free = None;
     let candidates = candidates(name, dir);
     for id in &candidates {
         match holder(id)? {
-            Holder::Directory(holder) if holder != dir => {}
-            Holder::Directory(_) | Holder::Unknown => {
+            IdHolder::Directory(holder) if holder != dir => {}
+            IdHolder::Directory(_) | IdHolder::Unknown => {
                 let id = id.clone();
-                return Ok(Resolved { id, exists: true });
+                return Ok(ResolvedSession { id, exists: true });
             }
-            Holder::Free => free = free.or(Some(id)),
+            IdHolder::Free => free = free.or(Some(id)),
         }
     }
     // If even the longer hash is taken, the client's call fails later because the directories differ.
     let [.., last] = &candidates;
-    Ok(Resolved {
+    Ok(ResolvedSession {
         id: free.unwrap_or(last).clone(),
         exists: false,
     })
@@ -148,9 +148,9 @@ mod tests {
         let holder = |id: &str| {
             let dir = stored.iter().find(|(known, _)| *known == id);
             let holder = match dir {
-                None => Holder::Free,
-                Some((_, "?")) => Holder::Unknown,
-                Some((_, dir)) => Holder::Directory((*dir).to_owned()),
+                None => IdHolder::Free,
+                Some((_, "?")) => IdHolder::Unknown,
+                Some((_, dir)) => IdHolder::Directory((*dir).to_owned()),
             };
             Ok::<_, Infallible>(holder)
         };

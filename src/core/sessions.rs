@@ -116,10 +116,10 @@ impl Sessions {
 mod tests {
     use super::*;
     use crate::core::log::Log;
-    use crate::core::store::{Store as _, Volatile};
+    use crate::core::store::{MemoryStore, Store as _};
 
     fn session(id: &str) -> SessionMachine {
-        let log = Log::open(Volatile.open(id).unwrap()).unwrap();
+        let log = Log::open(MemoryStore.open(id).unwrap()).unwrap();
         SessionMachine::new(id.to_owned(), AgentRef(0), "/".to_owned(), log)
     }
 

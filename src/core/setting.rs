@@ -2,18 +2,20 @@
 //! session's state, in which agents list what they offer under their own ids and names.
 
 mod choice;
+mod chosen;
 mod view;
-mod wanted;
 
 use super::error::{Error, ErrorKind};
 use crate::proto::json::Members;
 use crate::proto::wire::SettingValue;
-use choice::{Choice, choices, find, not_offered, pick, wrong};
+use choice::{Choice, choices, find, invalid_setting, not_offered, pick};
+pub use chosen::ChosenSettings;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use view::{MODELS, MODES, Place, Source, State, agree, offered, options, options_of, put};
+use view::{
+    ListFields, MODELS, MODES, Source, State, offered, options, options_of, set_member, synchronize,
+};
 pub use view::{merge_state, mode, model};
-pub use wanted::Wanted;
 
 /// Request to an agent to change a setting.
 #[derive(Debug, Clone)]
@@ -72,7 +74,7 @@ impl Setting {
 
     /// Like [`Setting::resolve`] for a setting that was made before; it is left as it is if the agent lists
     /// nothing.
-    pub fn resolve_again(&self, state: &State) -> Result<Self, Error> {
+    pub fn resolve_restored(&self, state: &State) -> Result<Self, Error> {
         let lists = [MODES.group, MODELS.group, "configOptions"];
         if lists.iter().any(|list| state.contains_key(*list)) {
             self.resolve(state)
@@ -135,7 +137,7 @@ impl Setting {
     }
 
     /// Returns the current value of this setting in the session's state.
-    fn shown(&self, state: &State) -> Option<SettingValue> {
+    fn current_value(&self, state: &State) -> Option<SettingValue> {
         match self {
             Self::Mode(_) => mode(state).map(SettingValue::Id),
             Self::Model(_) => model(state).map(SettingValue::Id),
@@ -155,30 +157,30 @@ impl Setting {
     /// Returns `true` if the session's state already has this value.
     #[must_use]
     pub fn is_shown(&self, state: &State) -> bool {
-        self.shown(state) == Some(self.value())
+        self.current_value(state) == Some(self.value())
     }
 
     /// Updates the session's state after the agent accepted the setting: merges the members of its answer,
     /// and sets the value.
-    pub fn take_over(&self, news: &Members<'_>, state: &mut State) {
+    pub fn apply_accepted(&self, news: &Members<'_>, state: &mut State) {
         merge_state(state, news);
         // The agent sent its whole list of options, which has precedence.
         let told = news.get("configOptions").is_some();
         match self {
             Self::Mode(id) if !told || options_of(state, &MODES).is_empty() => {
                 state.insert(MODES.current.to_owned(), json!(id));
-                agree(state, &MODES, Source::List);
+                synchronize(state, &MODES, Source::List);
             }
             Self::Model(id) if !told || options_of(state, &MODELS).is_empty() => {
-                put(state.get_mut(MODELS.group), MODELS.current, json!(id));
-                agree(state, &MODELS, Source::List);
+                set_member(state.get_mut(MODELS.group), MODELS.current, json!(id));
+                synchronize(state, &MODELS, Source::List);
             }
             Self::Option { id, value } if !told => {
                 let all = state.get_mut("configOptions").and_then(Value::as_array_mut);
                 let option = all.and_then(|all| all.iter_mut().find(|o| o["id"] == **id));
-                put(option, "currentValue", json!(value));
-                agree(state, &MODES, Source::Options);
-                agree(state, &MODELS, Source::Options);
+                set_member(option, "currentValue", json!(value));
+                synchronize(state, &MODES, Source::Options);
+                synchronize(state, &MODELS, Source::Options);
             }
             _ => {}
         }
@@ -219,7 +221,7 @@ impl Setting {
 /// precedence over names.
 fn resolve_in(
     state: &State,
-    place: &Place,
+    place: &ListFields,
     word: &str,
     make: fn(String) -> Setting,
 ) -> Result<Setting, Error> {
@@ -272,7 +274,7 @@ fn with_value(field: &str, option: &Value, value: &SettingValue) -> Result<Setti
         SettingValue::Switch(_) if switch => value.clone(),
         _ if switch => {
             let why = format!("{field}: option {} must be true or false", option["id"]);
-            return Err(wrong(field, why, json!([true, false])));
+            return Err(invalid_setting(field, why, json!([true, false])));
         }
         // The option lists no values: the agent validates the value.
         SettingValue::Id(_) if choices.is_empty() => value.clone(),

@@ -1,11 +1,11 @@
 //! State that all machines use: configuration, declarations of the clients, ids, open client requests.
 
-use super::ask::AskId;
 use super::client::{ClientId, Notice, Token};
+use super::client_request::ClientRequestId;
 use super::client_sink::{ClientSink as _, ClientSinks};
 use super::clients::Clients;
 use super::config::Settings;
-use super::host::Offer;
+use super::host::HostServices;
 use super::ids::{AgentRef, Ids};
 use super::profile::Profile;
 use crate::proto::wire::{ListSessionsParams, TurnSummary};
@@ -22,13 +22,13 @@ pub struct Shared {
     /// Counters for ids.
     pub ids: Ids,
     /// Files and terminals that acpipe serves if no client does.
-    pub served: Offer,
+    pub served: HostServices,
     /// Replies that wait for the store, by the ticket of the call to the store.
-    pub store_waits: BTreeMap<u64, StoreWait>,
+    pub pending_store_replies: BTreeMap<u64, PendingStoreReply>,
     /// Open client requests, each with the machine that sent it.
-    pub client_requests: BTreeMap<AskId, RequestOwner>,
+    pub client_requests: BTreeMap<ClientRequestId, RequestOwner>,
     /// Clock of the time in which the core waits for input.
-    pub waited: WaitClock,
+    pub waited: InputWaitClock,
 }
 
 /// Machine that sent a client request.
@@ -42,7 +42,7 @@ pub enum RequestOwner {
 
 /// Reply that waits for the store.
 #[derive(Debug)]
-pub struct StoreWait {
+pub struct PendingStoreReply {
     /// Deadline after which the call is answered without the store.
     pub until: Option<Instant>,
     /// The call to answer.
@@ -66,10 +66,10 @@ impl Shared {
             clients: Clients::default(),
             settings,
             ids: Ids::default(),
-            served: Offer::default(),
-            store_waits: BTreeMap::new(),
+            served: HostServices::default(),
+            pending_store_replies: BTreeMap::new(),
             client_requests: BTreeMap::new(),
-            waited: WaitClock::default(),
+            waited: InputWaitClock::default(),
         }
     }
 
@@ -89,7 +89,7 @@ impl Shared {
     }
 
     /// Opens a client request.
-    pub fn next_ask(&mut self, owner: RequestOwner) -> AskId {
+    pub fn next_ask(&mut self, owner: RequestOwner) -> ClientRequestId {
         let ask = self.ids.ask();
         self.client_requests.insert(ask, owner);
         ask
@@ -97,7 +97,7 @@ impl Shared {
 
     /// Returns the files and terminals that agents may use.
     #[must_use]
-    pub fn offer(&self) -> Offer {
+    pub fn offer(&self) -> HostServices {
         self.clients.offer().or(self.served)
     }
 
@@ -120,12 +120,12 @@ impl Shared {
 
 /// Measures the time in which the core waited for input.
 #[derive(Debug, Default)]
-pub struct WaitClock {
+pub struct InputWaitClock {
     total: Duration,
     since: Option<Instant>,
 }
 
-impl WaitClock {
+impl InputWaitClock {
     /// Starts to count: the core has nothing to do until the next input.
     pub fn begin(&mut self, now: Instant) {
         self.since = Some(now);

@@ -1,10 +1,10 @@
 //! Ordered stop of an agent process: close its stdin, then send SIGTERM, then SIGKILL to its process group.
 
-use super::limits::{Limits, Wait};
+use super::limits::{Limits, Timeout};
 use std::time::{Duration, Instant};
 
 /// Time between SIGTERM and SIGKILL in an expedited stop.
-pub const HURRY_GRACE: Duration = Duration::from_millis(300);
+pub const EXPEDITED_GRACE: Duration = Duration::from_millis(300);
 
 /// Step of a stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Stop {
     next: Option<Instant>,
     /// Time that the process gets after SIGTERM.
     terminate: Duration,
-    hurried: bool,
+    expedited: bool,
 }
 
 impl Stop {
@@ -35,9 +35,9 @@ impl Stop {
         let last = Step::CloseInput;
         let stop = Self {
             last,
-            next: limits.until(Wait::Close, now),
-            terminate: limits.of(Wait::Terminate).unwrap_or_default(),
-            hurried: false,
+            next: limits.until(Timeout::Close, now),
+            terminate: limits.of(Timeout::Terminate).unwrap_or_default(),
+            expedited: false,
         };
         (stop, last)
     }
@@ -62,14 +62,14 @@ impl Stop {
 
     /// Expedites the stop. Returns SIGTERM at first, so that the agent can still end its tools, with SIGKILL
     /// shortly after; a second call, or a call after SIGKILL, returns SIGKILL.
-    pub fn hurry(&mut self, now: Instant) -> Step {
-        if self.hurried || self.last == Step::Kill {
+    pub fn expedite(&mut self, now: Instant) -> Step {
+        if self.expedited || self.last == Step::Kill {
             (self.last, self.next) = (Step::Kill, None);
             return Step::Kill;
         }
-        self.hurried = true;
+        self.expedited = true;
         self.last = Step::Terminate;
-        self.next = Some(now + HURRY_GRACE);
+        self.next = Some(now + EXPEDITED_GRACE);
         Step::Terminate
     }
 }
@@ -96,12 +96,12 @@ mod tests {
     fn expedited_stop_has_a_short_grace() {
         let t0 = Instant::now();
         let (mut stop, _) = Stop::begin(t0, &Limits::default());
-        assert_eq!(stop.hurry(t0), Step::Terminate);
+        assert_eq!(stop.expedite(t0), Step::Terminate);
         assert_eq!(stop.tick(t0), None);
-        assert_eq!(stop.tick(t0 + HURRY_GRACE), Some(Step::Kill));
+        assert_eq!(stop.tick(t0 + EXPEDITED_GRACE), Some(Step::Kill));
         let (mut stop, _) = Stop::begin(t0, &Limits::default());
         assert_eq!(
-            (stop.hurry(t0), stop.hurry(t0)),
+            (stop.expedite(t0), stop.expedite(t0)),
             (Step::Terminate, Step::Kill)
         );
     }

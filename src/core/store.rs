@@ -1,20 +1,20 @@
 //! Storage interface: what the core needs to store sessions.
 //!
 //! The calls return at once, as on a local disk. Operations that may take long (a sync, listing all sessions,
-//! an append to a disk that does not answer) are answered later, as a [`StoreEvent`]. [`Volatile`] stores
+//! an append to a disk that does not answer) are answered later, as a [`StoreEvent`]. [`MemoryStore`] stores
 //! sessions in memory.
 
 mod volatile;
 
 use super::agent_command::AgentCommand;
 use super::error::Error;
-use super::session_id::{Holder, lexical};
+use super::session_id::{IdHolder, lexical};
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::io;
 use std::ops::Range;
 use std::time::Duration;
-pub use volatile::Volatile;
+pub use volatile::MemoryStore;
 
 /// Storage of session logs.
 pub trait Store: Debug {
@@ -29,11 +29,11 @@ pub trait Store: Debug {
     ///
     /// # Errors
     /// The id cannot be the name of a file.
-    fn holder(&self, id: &str) -> Result<Holder, Error> {
+    fn holder(&self, id: &str) -> Result<IdHolder, Error> {
         Ok(if self.has(id)? {
-            Holder::Unknown
+            IdHolder::Unknown
         } else {
-            Holder::Free
+            IdHolder::Free
         })
     }
 
@@ -57,7 +57,7 @@ pub trait Store: Debug {
 
 /// Progress of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum AppendProgress {
     /// All lines are in the file.
     Written,
     /// The disk has not answered yet; a [`StoreEvent::Appended`] follows when it has.
@@ -99,23 +99,23 @@ pub trait LogFile: Debug {
     fn append(&mut self, lines: &[u8]) -> io::Result<()>;
 
     /// Appends all lines or none, and waits at most `patience` for a disk that does not answer. After
-    /// [`Progress::Waiting`] the lines are still being written: nothing may be appended until
+    /// [`AppendProgress::Waiting`] the lines are still being written: nothing may be appended until
     /// [`LogFile::appended`] returns something else.
     ///
     /// # Errors
     /// As [`LogFile::append`].
-    fn append_within(&mut self, lines: &[u8], patience: Duration) -> io::Result<Progress> {
+    fn append_within(&mut self, lines: &[u8], patience: Duration) -> io::Result<AppendProgress> {
         let _ = patience;
-        self.append(lines).map(|()| Progress::Written)
+        self.append(lines).map(|()| AppendProgress::Written)
     }
 
     /// Returns the progress of the last [`LogFile::append_within`], after waiting at most `patience`.
     ///
     /// # Errors
     /// As [`LogFile::append`]; reported once.
-    fn appended(&mut self, patience: Duration) -> io::Result<Progress> {
+    fn appended(&mut self, patience: Duration) -> io::Result<AppendProgress> {
         let _ = patience;
-        Ok(Progress::Written)
+        Ok(AppendProgress::Written)
     }
 
     /// Returns `true` if the disk may take long: then [`LogFile::append_from`] must not be called.
@@ -181,7 +181,7 @@ pub enum StoreEvent {
         /// Result of the sync.
         outcome: Result<(), Error>,
     },
-    /// The disk has answered an append that returned [`Progress::Waiting`], for any session.
+    /// The disk has answered an append that returned [`AppendProgress::Waiting`], for any session.
     Appended,
     /// The cards of all sessions, in no particular order.
     Listed {

@@ -4,11 +4,11 @@
 //! given, it is sent the missed chunks from the log. Notifications, requests and replies that follow chunks
 //! it has not received are deferred.
 
-use super::ask::{AskId, ClientRequest};
 use super::client::{ClientId, Notice, Reply, Token};
+use super::client_request::{ClientRequest, ClientRequestId};
 use super::client_sink::{ClientSink, ClientSinks};
+use super::decision::DecisionSource;
 use super::error::Error;
-use super::permit::By;
 use super::profile::Profile;
 use std::collections::VecDeque;
 use std::mem::discriminant;
@@ -48,7 +48,7 @@ struct Lag {
 #[derive(Debug)]
 enum Deferred {
     Notice(Notice),
-    Request(AskId, Arc<ClientRequest>),
+    Request(ClientRequestId, Arc<ClientRequest>),
     Reply(Token, Box<Result<Reply, Error>>),
 }
 
@@ -161,7 +161,7 @@ impl Lag {
     }
 
     /// Drops a deferred request. Returns `false` if it was already sent.
-    fn drop_request(&mut self, ask: AskId) -> bool {
+    fn drop_request(&mut self, ask: ClientRequestId) -> bool {
         let before = self.deferred.len();
         self.deferred
             .retain(|(_, message)| !matches!(message, Deferred::Request(id, _) if *id == ask));
@@ -272,8 +272,8 @@ impl Subscribers {
         match live.next() {
             None => false,
             Some(first) => {
-                clients.is_client_behind(first.client)
-                    && live.all(|other| clients.is_client_behind(other.client))
+                clients.is_client_lagging(first.client)
+                    && live.all(|other| clients.is_client_lagging(other.client))
             }
         }
     }
@@ -297,7 +297,7 @@ impl Subscribers {
         &mut self,
         client: ClientId,
         seq: u64,
-        (ask, request): (AskId, &Arc<ClientRequest>),
+        (ask, request): (ClientRequestId, &Arc<ClientRequest>),
         clients: &mut impl ClientSinks,
     ) {
         if let Some(subscriber) = self.get_mut(client) {
@@ -310,8 +310,8 @@ impl Subscribers {
     pub fn withdraw(
         &mut self,
         client: ClientId,
-        ask: AskId,
-        by: &By,
+        ask: ClientRequestId,
+        by: &DecisionSource,
         clients: &mut impl ClientSinks,
     ) {
         let lag = self.get_mut(client).and_then(|s| s.lag.as_mut());

@@ -2,10 +2,10 @@
 
 use super::cause::cause_or_last;
 use super::error::{Error, ErrorKind, clip};
-use super::limits::Wait;
+use super::idle_timer::format_duration;
+use super::limits::Timeout;
 use super::printable::printable;
 use super::process_health::last_line;
-use super::silence::in_words;
 use crate::proto::wire::{Party, Waiting};
 use serde_json::json;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Wait that reached its time limit.
 pub struct TimedOut<'a> {
     /// Kind of the wait.
-    pub wait: Wait,
+    pub wait: Timeout,
     /// Limit that was reached.
     pub limit: Duration,
     /// What did not happen, as subject and verb.
@@ -21,7 +21,7 @@ pub struct TimedOut<'a> {
     /// Advice on what to do next.
     pub advice: &'a str,
     /// Last activity of the agent, and how long ago it was.
-    pub heard: Option<(&'static str, Duration)>,
+    pub last_activity: Option<(&'static str, Duration)>,
     /// End of the process's stderr.
     pub stderr: &'a str,
 }
@@ -30,30 +30,31 @@ impl TimedOut<'_> {
     /// Creates the error that clients get.
     #[must_use]
     pub fn error(&self) -> Error {
-        let words = match self.heard {
-            Some((what, ago)) => format!("last activity: {what}, {} ago", in_words(ago)),
+        let words = match self.last_activity {
+            Some((what, ago)) => format!("last activity: {what}, {} ago", format_duration(ago)),
             None => "no activity".to_owned(),
         };
         // If a start failed without a message, stderr may hold the cause. Later, the last line of stderr
         // describes what the agent does.
         let last = match self.wait {
-            Wait::Initialize | Wait::Spawn => cause_or_last(self.stderr),
+            Timeout::Initialize | Timeout::Spawn => cause_or_last(self.stderr),
             _ => last_line(self.stderr).map(|last| clip(&printable(last))),
         };
         let last = last.map_or_else(String::new, |last| format!("; stderr: {last}"));
-        let time = in_words(self.limit);
+        let time = format_duration(self.limit);
         let time = match self.wait {
-            Wait::Open | Wait::Prompt => format!("for {time}"),
+            Timeout::Open | Timeout::Prompt => format!("for {time}"),
             _ => format!("within {time}"),
         };
         let (what, advice) = (self.what, self.advice);
         let message = format!("{what} {time} ({words}); {advice}{last}");
-        let heard = self.heard;
-        let heard = heard.map(|(what, ago)| json!({ "what": what, "agoMs": millis(ago) }));
+        let last_activity = self.last_activity;
+        let last_activity =
+            last_activity.map(|(what, ago)| json!({ "what": what, "agoMs": millis(ago) }));
         let error = Error::new(ErrorKind::Timeout, message)
             .with("stage", self.wait.name())
             .with("waitedMs", millis(self.limit))
-            .with("lastHeard", heard);
+            .with("lastHeard", last_activity);
         if self.stderr.is_empty() {
             return error;
         }

@@ -6,24 +6,24 @@
 //! one message of the AI SDK for each turn (`core/view/chunks.rs`), or the agent's updates unchanged
 //! (`core/view/raw.rs`).
 
+mod agent_ids;
 mod ending;
 mod hosting;
 mod messages;
-mod names;
 mod questions;
 mod subagents;
 mod terminals;
 mod tools;
 mod updates;
 
+use super::decision::Decision;
 use super::error::Error;
-use super::event::{Failing, MessagePiece, Original, Permission, TurnEnd, Update};
-use super::permit::Decision;
+use super::event::{FailureReport, MessagePiece, Original, Permission, TurnEnd, Update};
 use crate::proto::json::{JsonStr, Members, value};
 use crate::proto::wire::{TokenUsage, ToolCall, ToolResult};
-use ending::Spent;
+pub use agent_ids::AgentIds;
+use ending::TurnTotals;
 use messages::Messages;
-pub use names::Names;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use subagents::Subagents;
 pub use terminals::Terminal;
 use terminals::Terminals;
 use tools::Tools;
-pub use tools::{Activity, Call, Change, Question, RanUnasked, Settle, written};
+pub use tools::{Activity, Call, CallChange, Question, SettleReason, UnapprovedRun, written};
 
 /// Observer of a turn that presents it to a client. It receives each event once, in order.
 ///
@@ -105,7 +105,7 @@ pub enum TurnEvent<'a> {
         /// The tool call after the change.
         call: &'a Call,
         /// Extent of the change.
-        change: Change,
+        change: CallChange,
         /// The next piece of the call's input, while the model writes it.
         input_delta: Option<JsonStr<'a>>,
     },
@@ -116,7 +116,7 @@ pub enum TurnEvent<'a> {
         /// The tool call, with what the permission request adds.
         call: &'a Call,
         /// Extent of the change of the call by the permission request.
-        change: Change,
+        change: CallChange,
         /// The question.
         question: &'a Question,
         /// The permission request.
@@ -152,7 +152,7 @@ pub enum TurnEvent<'a> {
         reason: &'a str,
     },
     /// The agent reported that the user has completed a URL elicitation.
-    Visited {
+    UrlCompleted {
         /// Id of the question.
         question: &'a str,
     },
@@ -205,7 +205,7 @@ pub enum TurnEvent<'a> {
         original: Original<'a>,
     },
     /// A message between the session and a subagent, or a piece of one.
-    Letter {
+    SubagentMessage {
         /// Id of the message.
         id: &'a str,
         /// The update as the agent wrote it.
@@ -216,7 +216,7 @@ pub enum TurnEvent<'a> {
     /// A notice to the user.
     Notice(Original<'a>),
     /// A transient update, worth showing only at the moment.
-    Passing(Original<'a>),
+    TransientUpdate(Original<'a>),
     /// An update that no other event describes.
     Other(Original<'a>),
     /// The model is called again, after a step that was not empty.
@@ -225,7 +225,7 @@ pub enum TurnEvent<'a> {
         calls: &'a [Call],
     },
     /// An event of a subagent's turn.
-    OfSubagent {
+    FromSubagent {
         /// Number of the subagent.
         at: usize,
         /// Event of the subagent.
@@ -241,7 +241,7 @@ pub enum TurnEvent<'a> {
         reported: Option<usize>,
     },
     /// A new agent session replaced the one that the turn began in.
-    Moved {
+    AgentSessionReplaced {
         /// The new agent session id.
         agent_session: &'a str,
     },
@@ -258,7 +258,7 @@ pub enum TurnEvent<'a> {
     /// The open tool calls were settled.
     Settled {
         /// Reason of the end.
-        why: Settle,
+        why: SettleReason,
         /// All calls of the turn.
         calls: &'a [Call],
     },
@@ -276,7 +276,7 @@ pub enum TurnEvent<'a> {
         num_turns: Option<u64>,
     },
     /// The turn is over, without a report of its outcome.
-    FinishedUnasked,
+    FinishedUnreported,
     /// The turn failed.
     Failed(&'a Error),
     /// The turn failed, and nothing that was open may be shown.
@@ -285,7 +285,7 @@ pub enum TurnEvent<'a> {
 
 /// Maximum size of a turn's text, of its tool arguments and of its tool results in the summary, in bytes
 /// each.
-const SUMMED_UP: usize = 4 << 20;
+const SUMMARY_LIMIT: usize = 4 << 20;
 
 /// State of one turn.
 #[derive(Debug)]
@@ -296,30 +296,30 @@ pub struct Turn {
     terminals: Terminals,
     subagents: Subagents,
     /// Ids of the previous message that this turn may continue.
-    earlier: Arc<Names>,
+    earlier: Arc<AgentIds>,
     /// `true` for the turn of a subagent, which has no subagents itself.
     is_subagent: bool,
     /// Last context figures.
     context: Option<Box<RawValue>>,
     cost: Option<f64>,
     /// Totals over all attempts that have ended.
-    spent: Spent,
+    totals: TurnTotals,
     structured_output: Option<Box<RawValue>>,
     /// `true` once the agent has reported anything but figures and notices.
     begun: bool,
-    attempt: Attempt,
+    attempt: AttemptState,
     /// `true` if anything was reported in this step.
     in_step: bool,
 }
 
 /// Effects of one attempt at the prompt.
 #[derive(Debug, Default)]
-struct Attempt {
+struct AttemptState {
     /// `true` once anything except messages reached the user: tool calls, plans, notices, questions.
     shown: bool,
     /// The agent's report that the turn failed, with the length of the text at that time: later text is the
     /// reason.
-    failed_at: Option<(Failing, usize)>,
+    failed_at: Option<(FailureReport, usize)>,
 }
 
 impl Turn {
@@ -328,7 +328,7 @@ impl Turn {
     pub fn start(
         message_id: String,
         about: &Value,
-        names: &Arc<Names>,
+        names: &Arc<AgentIds>,
         view: &mut impl TurnView,
     ) -> Self {
         view.event(&TurnEvent::Started {
@@ -345,10 +345,10 @@ impl Turn {
             is_subagent: false,
             context: None,
             cost: None,
-            spent: Spent::default(),
+            totals: TurnTotals::default(),
             structured_output: None,
             begun: false,
-            attempt: Attempt::default(),
+            attempt: AttemptState::default(),
             in_step: false,
         }
     }
@@ -366,8 +366,8 @@ impl Turn {
     }
 
     /// Reports that a new agent session replaced the one that the turn began in.
-    pub fn moved(&self, agent_session: &str, view: &mut impl TurnView) {
-        view.event(&TurnEvent::Moved { agent_session });
+    pub fn agent_session_replaced(&self, agent_session: &str, view: &mut impl TurnView) {
+        view.event(&TurnEvent::AgentSessionReplaced { agent_session });
     }
 
     /// Returns `true` once the agent has reported anything but figures and notices.
@@ -386,13 +386,14 @@ impl Turn {
     /// Forgets the output of earlier attempts at the prompt, so that [`Self::has_output`] covers the next
     /// attempt only.
     pub fn begin_attempt(&mut self) {
-        self.attempt = Attempt::default();
+        self.attempt = AttemptState::default();
         self.messages.begin_attempt();
     }
 
     /// Records the agent's report of a failure of the turn.
-    pub fn note_failure(&mut self, failing: Failing) {
-        self.attempt.failed_at = (failing != Failing::No).then_some((failing, self.text().len()));
+    pub fn note_failure(&mut self, failing: FailureReport) {
+        self.attempt.failed_at =
+            (failing != FailureReport::No).then_some((failing, self.text().len()));
     }
 
     /// Returns the text that the agent wrote after it reported a failure. `None` if it reported none, or if
@@ -400,7 +401,7 @@ impl Turn {
     #[must_use]
     pub fn failure_text(&self, end: &TurnEnd) -> Option<&str> {
         let (failing, at) = self.attempt.failed_at?;
-        let failed = failing == Failing::Yes || end.usage.is_none();
+        let failed = failing == FailureReport::Yes || end.usage.is_none();
         failed.then(|| self.text().get(at..).unwrap_or_default().trim())
     }
 
@@ -448,13 +449,13 @@ impl Turn {
     /// Token usage of all attempts.
     #[must_use]
     pub fn usage(&self) -> Option<TokenUsage> {
-        self.spent.usage
+        self.totals.usage
     }
 
     /// Turns of the agent's own loop in all attempts.
     #[must_use]
     pub fn num_turns(&self) -> Option<u64> {
-        self.spent.num_turns
+        self.totals.num_turns
     }
 
     /// The structured answer that the client requested.
@@ -470,10 +471,10 @@ impl Turn {
     }
 
     /// Takes out the agent's ids of messages, tool calls and subagents.
-    pub fn take_names(&mut self) -> Names {
+    pub fn take_agent_ids(&mut self) -> AgentIds {
         let messages = self.messages.take_ids();
         let infos = self.subagents.take_infos();
-        let names = self.tools.take_names().with_messages(messages);
+        let names = self.tools.take_agent_ids().with_messages(messages);
         names.with_subagents(&self.earlier, infos)
     }
 
@@ -486,13 +487,13 @@ impl Turn {
     /// Returns the tool calls of the turn, in order, and the size of the omitted arguments in bytes.
     #[must_use]
     pub fn tool_calls(&self) -> (Vec<ToolCall>, u64) {
-        self.tools.calls(SUMMED_UP)
+        self.tools.calls(SUMMARY_LIMIT)
     }
 
     /// Returns the results of the turn's tools, in the order of the calls, and their omitted size in bytes.
     #[must_use]
     pub fn tool_results(&self) -> (Vec<ToolResult>, u64) {
-        self.tools.results(SUMMED_UP)
+        self.tools.results(SUMMARY_LIMIT)
     }
 
     /// Returns the name of the tool whose failure was the last event of the turn, if it was.

@@ -19,12 +19,12 @@ pub fn failure(code: i32, message: &str, data: Value) -> Failure {
 pub struct Client {
     /// A short queue, so that turns wait if the client reads slowly.
     out: mpsc::Sender<String>,
-    asked: Arc<Mutex<Asked>>,
+    asked: Arc<Mutex<OpenRequests>>,
 }
 
 /// Requests of the agent to the client.
 #[derive(Default)]
-struct Asked {
+struct OpenRequests {
     count: u64,
     unanswered: BTreeMap<u64, oneshot::Sender<Value>>,
 }
@@ -83,7 +83,7 @@ impl Client {
         }
     }
 
-    fn asked(&self) -> MutexGuard<'_, Asked> {
+    fn asked(&self) -> MutexGuard<'_, OpenRequests> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

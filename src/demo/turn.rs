@@ -1,7 +1,7 @@
 //! One turn: a thought, a plan and a tool call if the prompt asks for them, and the text of the answer.
 
 use super::client::Client;
-use super::words::{self, Asked};
+use super::words::{self, PromptIntent};
 use super::{Session, fresh};
 use serde_json::{Value, json};
 use std::io;
@@ -81,7 +81,7 @@ impl Turn {
 
     /// Plays the turn and returns its stop reason.
     async fn script(&self) -> &'static str {
-        let asked = Asked::of(&self.prompt);
+        let asked = PromptIntent::of(&self.prompt);
         self.stream("agent_thought_chunk", words::deltas(words::THOUGHT), PACE)
             .await;
         if asked.plan {

@@ -25,14 +25,14 @@ const ECHO: usize = 60;
 
 /// Features that a prompt requests; several are possible.
 #[derive(Debug, Default, PartialEq)]
-pub struct Asked {
+pub struct PromptIntent {
     pub tool: bool,
     pub plan: bool,
     /// A stream slow enough to be interrupted.
     pub slow: bool,
 }
 
-impl Asked {
+impl PromptIntent {
     /// Finds keywords in a prompt. Only whole words count: "listen" and "planet" request nothing.
     pub fn of(prompt: &str) -> Self {
         let mut asked = Self::default();
@@ -148,16 +148,16 @@ mod tests {
 
     #[test]
     fn demo_intent_matches_whole_words() {
-        let asked = |tool, plan, slow| Asked { tool, plan, slow };
-        assert_eq!(Asked::of("hello"), asked(false, false, false));
+        let asked = |tool, plan, slow| PromptIntent { tool, plan, slow };
+        assert_eq!(PromptIntent::of("hello"), asked(false, false, false));
         let others = "Listen: explain the planet's profile, slower";
-        assert_eq!(Asked::of(others), asked(false, false, false));
+        assert_eq!(PromptIntent::of(others), asked(false, false, false));
         assert_eq!(
-            Asked::of("LIST the files, please"),
+            PromptIntent::of("LIST the files, please"),
             asked(true, false, false)
         );
         let all = "make a plan, then use a tool. slowly!";
-        assert_eq!(Asked::of(all), asked(true, true, true));
+        assert_eq!(PromptIntent::of(all), asked(true, true, true));
     }
 
     #[test]

@@ -91,7 +91,7 @@ impl<'a> Frame<'a> {
         if let Ok(frame) = serde_json::from_str(line) {
             return Some(frame);
         }
-        let odd: Odd<'a> = serde_json::from_str(line).ok()?;
+        let odd: FrameHead<'a> = serde_json::from_str(line).ok()?;
         Some(Self {
             kind: odd.kind,
             subtype: odd.subtype,
@@ -137,7 +137,7 @@ pub fn is_true(raw: Option<&RawValue>) -> bool {
 
 raw_object! {
     /// The head of a frame that cannot be parsed as a whole.
-    struct Odd {
+    struct FrameHead {
         kind = "type",
         subtype = "subtype",
         session_id = "session_id",

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// Maximum number of unknown members reported for one text.
-const MOST: usize = 8;
+const MAX_UNKNOWN: usize = 8;
 
 /// Maximum depth of nested schemas; objects below may have any member.
 const DEPTH: u32 = 16;
@@ -140,7 +140,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        if self.fields.any || self.found.len() >= MOST {
+        if self.fields.any || self.found.len() >= MAX_UNKNOWN {
             return from.deserialize_ignored_any(IgnoredAny).map(|_| ());
         }
         from.deserialize_any(self)
@@ -167,7 +167,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
                 })?;
                 continue;
             }
-            if self.fields.object && name != META && self.found.len() < MOST {
+            if self.fields.object && name != META && self.found.len() < MAX_UNKNOWN {
                 self.found.push(Unknown {
                     object: self.path.clone(),
                     name,
@@ -288,6 +288,6 @@ mod tests {
         assert!(unknown::<wire::CancelParams>(&json!({"sessionId": {"a": 1}})).is_empty());
         let many: serde_json::Map<String, Value> =
             (0..100).map(|n| (format!("x{n}"), json!(n))).collect();
-        assert_eq!(unknown::<wire::Done>(&json!(many)).len(), MOST);
+        assert_eq!(unknown::<wire::Done>(&json!(many)).len(), MAX_UNKNOWN);
     }
 }

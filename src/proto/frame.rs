@@ -24,12 +24,12 @@ const SNIFF_TAIL: usize = 256;
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Capacity in bytes above which a buffer is considered to have grown for a long line.
-const GROWN: usize = 1 << 20;
+const LARGE_CAPACITY: usize = 1 << 20;
 
 /// Frees the memory of an empty buffer that held `before` bytes, if it has grown for a long line; otherwise
 /// the buffer would keep it.
-pub fn give_back(buffer: &mut BytesMut, before: usize) {
-    if buffer.is_empty() && before.max(buffer.capacity()) > GROWN {
+pub fn release_memory(buffer: &mut BytesMut, before: usize) {
+    if buffer.is_empty() && before.max(buffer.capacity()) > LARGE_CAPACITY {
         *buffer = BytesMut::new();
     }
 }
@@ -76,7 +76,7 @@ struct Discard {
 }
 
 impl Discard {
-    fn swallow(&mut self, part: &[u8]) {
+    fn record(&mut self, part: &[u8]) {
         self.len += part.len() as u64;
         let room = SNIFF_HEAD - self.head.len();
         self.head.extend_from_slice(&part[..part.len().min(room)]);
@@ -110,12 +110,12 @@ impl LineBatches {
     fn discard(&mut self, buf: &mut BytesMut) -> Option<Batch> {
         let discard = self.discarding.as_mut()?;
         if let Some(end) = memchr(b'\n', buf) {
-            discard.swallow(&buf[..end]);
+            discard.record(&buf[..end]);
             buf.advance(end + 1);
             let line = self.discarding.take().map(Discard::finish);
             return line.map(Batch::TooLong);
         }
-        discard.swallow(buf);
+        discard.record(buf);
         buf.clear();
         None
     }

@@ -349,9 +349,9 @@ impl serde::Serialize for Members<'_> {
 pub fn value(raw: &RawValue) -> Value {
     let whole = read(raw.get());
     whole.unwrap_or_else(|| match shallow(raw.get()) {
-        Cow::Borrowed(_) => held(raw, AROUND),
+        Cow::Borrowed(_) => held(raw, MAX_OPENED_LEVELS),
         Cow::Owned(flat) => {
-            RawValue::from_string(flat).map_or(Value::Null, |flat| held(&flat, AROUND))
+            RawValue::from_string(flat).map_or(Value::Null, |flat| held(&flat, MAX_OPENED_LEVELS))
         }
     })
 }
@@ -367,7 +367,7 @@ fn read(json: &str) -> Option<Value> {
 }
 
 /// Number of levels of objects that [`held`] opens; each level is parsed once more.
-const AROUND: u32 = 8;
+const MAX_OPENED_LEVELS: u32 = 8;
 
 fn held(raw: &RawValue, around: u32) -> Value {
     let json = raw.get();

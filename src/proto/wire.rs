@@ -5,8 +5,8 @@
 //! opts out ([`UnknownFields`]); clients must ignore unknown fields in what they receive. In results an
 //! unknown value is `null`, never `0`.
 
-mod asking;
 mod auth;
+mod client_requests;
 mod environment;
 mod history;
 mod hosting;
@@ -17,15 +17,15 @@ mod prompt;
 mod session;
 mod setting;
 mod turn;
-mod waiting;
+mod wait;
 
-pub use asking::{
+pub use auth::{
+    AuthMethod, AuthVariable, AuthenticateParams, AuthenticateResult, CommandLine, SignIn,
+};
+pub use client_requests::{
     AskedTool, CancelRequestParams, FeedbackDelivery, LedgerEntry, OfferedKind, OfferedOption,
     PermissionAnswer, PermissionOutcome, PermissionParams, QuestionAction, QuestionAnswer,
     QuestionKind, QuestionParams,
-};
-pub use auth::{
-    AuthMethod, AuthVariable, AuthenticateParams, AuthenticateResult, CommandLine, SignIn,
 };
 pub use environment::{
     BroughtBack, EnvironmentResult, UpdateEnvironmentParams, UpdateEnvironmentResult, Variables,
@@ -53,7 +53,7 @@ pub use setting::{
     NotRestored, SetModeParams, SetModelParams, SetOptionParams, SettingResult, SettingValue,
 };
 pub use turn::{ChunkParams, Omitted, TokenUsage, ToolCall, ToolResult, TurnError, TurnSummary};
-pub use waiting::{Party, Waiting};
+pub use wait::{Party, Waiting};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

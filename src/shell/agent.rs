@@ -1,23 +1,23 @@
 //! Task of an agent process, which owns the process, its stdout and stderr; a second task writes its stdin.
 
 use super::clock::running_now;
-use super::discover::{self, Found, LoginShell};
+use super::discover::{self, FoundProgram, LoginShell};
 use super::frames::log_frames;
 use super::health::LiveHealth;
 use super::inbox::EventSender;
-use super::keeper::orders::{self, OrderReceiver, OrderSender};
-use super::keeper::words::{News, Order};
-use super::keeper::{KILL_LIMIT, tree};
-use super::kept::Kept;
 use super::path::explain;
+pub use super::process_settings::ProcessSettings;
 use super::stderr::Stderr;
 use super::stdin_queue::{self, Full, StdinReceiver, StdinSender};
-pub use super::terms::Terms;
+use super::supervised::Supervised;
+use super::supervisor::codec::{SupervisorEvent, SupervisorOrder};
+use super::supervisor::orders::{self, OrderReceiver, OrderSender};
+use super::supervisor::{KILL_LIMIT, tree};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentId, AgentInput, Exit, Measure};
 use crate::core::process_health::HealthChange;
 use crate::core::transport::ProcessSpec;
-use crate::proto::frame::{Batch, LineBatches, give_back};
+use crate::proto::frame::{Batch, LineBatches, release_memory};
 use crate::proto::wire::Program;
 use bytes::BytesMut;
 use rustix::process::Pid;
@@ -42,7 +42,7 @@ const READ_SIZE: usize = 64 * 1024;
 const GRACE: Duration = Duration::from_millis(250);
 
 /// Maximum time that a supervisor takes in addition to its own limit for killing.
-const KEEPERS_GRACE: Duration = Duration::from_secs(1);
+const SUPERVISOR_EXIT_GRACE: Duration = Duration::from_secs(1);
 
 /// The loop's handle of an agent process.
 pub struct Agent {
@@ -57,7 +57,7 @@ pub struct Agent {
 /// Request to the task that owns a process.
 #[derive(Debug, Clone, Copy)]
 enum Request {
-    Order(Order),
+    Order(SupervisorOrder),
     Measure,
 }
 
@@ -83,7 +83,7 @@ impl Requests {
 pub fn start(
     id: AgentId,
     spec: ProcessSpec,
-    terms: Terms,
+    terms: ProcessSettings,
     login: Arc<LoginShell>,
     mut events: EventSender,
 ) -> Agent {
@@ -151,7 +151,7 @@ impl Agent {
     }
 
     /// Orders the supervisor to end the agent process. The order is never dropped while the process runs.
-    pub fn order(&self, order: Order) {
+    pub fn order(&self, order: SupervisorOrder) {
         self.orders.send(order);
     }
 
@@ -175,8 +175,8 @@ async fn until_unneeded(unneeded: oneshot::Receiver<()>, requests: &mut Requests
 async fn live(
     id: AgentId,
     mut spec: ProcessSpec,
-    found: Found,
-    terms: Terms,
+    found: FoundProgram,
+    terms: ProcessSettings,
     mut events: EventSender,
     (lines, health): (StdinReceiver, LiveHealth),
     mut requests: Requests,
@@ -185,7 +185,7 @@ async fn live(
         spec.env.0.insert("PATH".to_owned(), Some(path));
     }
     let max_line = terms.max_line;
-    let (kept, pipes) = match Kept::start(found.file.as_os_str(), &spec, terms).await {
+    let (supervised, pipes) = match Supervised::start(found.file.as_os_str(), &spec, terms).await {
         Ok(started) => started,
         Err(error) => {
             let error = explain(&found.file, &error);
@@ -195,7 +195,7 @@ async fn live(
     };
     let mut process = Process {
         id,
-        kept,
+        supervised,
         stdout: Some(pipes.stdout),
         stderr: Stderr::new(pipes.stderr, health.clone()),
         buffer: BytesMut::with_capacity(READ_SIZE),
@@ -239,7 +239,7 @@ async fn write(
 /// Running process with its buffered output.
 struct Process {
     id: AgentId,
-    kept: Kept,
+    supervised: Supervised,
     stdout: Option<Receiver>,
     stderr: Stderr,
     buffer: BytesMut,
@@ -256,18 +256,18 @@ impl Process {
         let failed = loop {
             let hangs = self.hangs;
             tokio::select! {
-                news = self.kept.news() => match news {
-                    Some(News::Running(pid)) => {
+                news = self.supervised.news() => match news {
+                    Some(SupervisorEvent::Running(pid)) => {
                         let pid = pid.unsigned_abs();
                         info!(pid, file = program.file, found_by = ?program.found_by, "process of the agent started");
                         let program = Box::new(program);
-                        self.tell(AgentInput::Started { pid, program }).await;
+                        self.send_event(AgentInput::Started { pid, program }).await;
                         return true;
                     }
-                    Some(News::Failed(errno)) => {
+                    Some(SupervisorEvent::Failed(errno)) => {
                         break explain(file, &io::Error::from_raw_os_error(errno));
                     }
-                    Some(News::Ended(_)) => {}
+                    Some(SupervisorEvent::Ended(_)) => {}
                     None => {
                         let message = "the agent's supervisor exited before it started the agent";
                         break Error::new(ErrorKind::AgentStart, message);
@@ -276,11 +276,11 @@ impl Process {
                 Some(request) = requests.next() => self.perform(request),
                 () = tokio::time::sleep_until(hangs.unwrap_or_else(Instant::now)), if hangs.is_some() => {
                     self.hangs = None;
-                    self.kept.give_up();
+                    self.supervised.give_up();
                 }
             }
         };
-        self.tell(AgentInput::StartFailed(failed)).await;
+        self.send_event(AgentInput::StartFailed(failed)).await;
         false
     }
 
@@ -325,13 +325,13 @@ impl Process {
                     }
                 }
                 () = self.stderr.read(), if self.stderr.is_open() => {}
-                news = self.kept.news(), if !gone => match news {
-                    Some(News::Ended(status)) => ended = Some(ExitStatus::from_raw(status)),
-                    Some(News::Running(_) | News::Failed(_)) => {}
+                news = self.supervised.news(), if !gone => match news {
+                    Some(SupervisorEvent::Ended(status)) => ended = Some(ExitStatus::from_raw(status)),
+                    Some(SupervisorEvent::Running(_) | SupervisorEvent::Failed(_)) => {}
                     None => {
                         if ended.is_none() {
                             warn!("the agent's supervisor was killed, and the agent with it");
-                            self.kept.bereft();
+                            self.supervised.kill_orphaned();
                         }
                         gone = true;
                         grace.as_mut().reset(Instant::now() + GRACE);
@@ -340,7 +340,7 @@ impl Process {
                 },
                 () = tokio::time::sleep_until(hangs.unwrap_or_else(Instant::now)), if hangs.is_some() => {
                     self.hangs = None;
-                    self.kept.give_up();
+                    self.supervised.give_up();
                 }
                 () = &mut grace, if in_grace && queue.is_none() => {
                     in_grace = false;
@@ -360,24 +360,24 @@ impl Process {
             signal = exit.signal,
             "process of the agent exited"
         );
-        self.tell(AgentInput::Exited(exit)).await;
+        self.send_event(AgentInput::Exited(exit)).await;
     }
 
     fn perform(&mut self, request: Request) {
         match request {
             Request::Order(order) => {
-                self.kept.order(order);
-                if order == Order::Kill {
-                    let limit = KILL_LIMIT + KEEPERS_GRACE;
+                self.supervised.order(order);
+                if order == SupervisorOrder::Kill {
+                    let limit = KILL_LIMIT + SUPERVISOR_EXIT_GRACE;
                     self.hangs.get_or_insert_with(|| Instant::now() + limit);
                 }
             }
             Request::Measure => {
-                let keeper = self.kept.pid();
+                let supervisor = self.supervised.pid();
                 let (id, mut events) = (self.id, self.events.clone());
                 // Runs as its own task because it takes time if there are many processes.
                 tokio::spawn(async move {
-                    let measure = tokio::task::spawn_blocking(move || measure(keeper));
+                    let measure = tokio::task::spawn_blocking(move || measure(supervisor));
                     let measure = measure.await.unwrap_or_default();
                     let _ = events.send(id, AgentInput::Measured(measure)).await;
                 });
@@ -385,7 +385,7 @@ impl Process {
         }
     }
 
-    async fn tell(&mut self, input: AgentInput) {
+    async fn send_event(&mut self, input: AgentInput) {
         // Fails only if the loop has ended; the event is not needed then.
         let _ = self.events.send(self.id, input).await;
     }
@@ -393,7 +393,7 @@ impl Process {
     fn next_batch(&mut self) -> Option<AgentInput> {
         let before = self.buffer.len();
         let batch = self.frames.decode(&mut self.buffer).ok().flatten();
-        give_back(&mut self.buffer, before);
+        release_memory(&mut self.buffer, before);
         batch.map(logged)
     }
 
@@ -411,8 +411,8 @@ fn logged(batch: Batch) -> AgentInput {
     AgentInput::Batch(batch)
 }
 
-fn measure(keeper: Option<Pid>) -> Measure {
-    let below = keeper.map(tree::below).unwrap_or_default();
+fn measure(supervisor: Option<Pid>) -> Measure {
+    let below = supervisor.map(tree::below).unwrap_or_default();
     let pages: u64 = below.iter().map(|member| member.pages).sum();
     Measure {
         processes: u32::try_from(below.len()).unwrap_or(u32::MAX),

@@ -3,8 +3,8 @@
 use super::input::ClientInput;
 use super::output::Pressure;
 use super::signals::Interrupt;
-use crate::core::ask::{AskId, ClientAnswer};
 use crate::core::client::{Command, Token};
+use crate::core::client_request::{ClientAnswer, ClientRequestId};
 use crate::core::client_sink::ClientSink;
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ pub trait ClientConnection: ClientSink {
     fn left(&mut self, failure: Option<std::io::Error>);
     /// Returns the maximum time that the shutdown waits for a client which does not read; `None` for no
     /// limit.
-    fn patience(&self) -> Option<Duration>;
+    fn max_read_delay(&self) -> Option<Duration>;
     /// Takes the next action that the client requests.
     fn next_action(&mut self) -> Option<ClientAction>;
     /// Sets the backpressure of the output.
-    fn press(&mut self, _pressure: Pressure) {}
+    fn set_backpressure(&mut self, _pressure: Pressure) {}
     /// Called when an event is handled completely; `written` if stdout has all output.
-    fn settled(&mut self, _written: bool) {}
+    fn on_settled(&mut self, _written: bool) {}
     /// Appends pending output to the buffer for stdout.
     fn take_output(&mut self, buffer: &mut Vec<u8>);
 }
@@ -35,7 +35,7 @@ pub enum ClientAction {
     /// Command for the hub.
     Command(Token, Command),
     /// Response to a request of acpipe.
-    Answer(AskId, ClientAnswer),
+    Answer(ClientRequestId, ClientAnswer),
     /// Orderly shutdown.
     End,
     /// Shutdown without delay.

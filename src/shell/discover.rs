@@ -8,7 +8,7 @@ mod login;
 mod script;
 mod windows;
 
-use super::terms::Terms;
+use super::process_settings::ProcessSettings;
 use crate::core::claude::CLAUDE;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::transport::ProcessSpec;
@@ -19,7 +19,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Maximum number of places that an error or a status names.
-const TOLD: usize = 40;
+const MAX_LISTED_PLACES: usize = 40;
 
 /// Variable with the search path, and its default if it is not set.
 const PATH: &str = "PATH";
@@ -27,7 +27,7 @@ const DEFAULT_PATH: &str = "/usr/bin:/bin";
 
 /// Program that was found.
 #[derive(Debug)]
-pub struct Found {
+pub struct FoundProgram {
     /// Absolute path of its file.
     pub file: PathBuf,
     /// `PATH` for the agent, if it needs more directories than it has.
@@ -40,14 +40,18 @@ pub struct Found {
 ///
 /// # Errors
 /// The program is not found, or cannot be run.
-pub async fn program(spec: &ProcessSpec, login: &LoginShell, terms: Terms) -> Result<Found, Error> {
+pub async fn program(
+    spec: &ProcessSpec,
+    login: &LoginShell,
+    terms: ProcessSettings,
+) -> Result<FoundProgram, Error> {
     if !Path::new(&spec.cwd).is_dir() {
         let message = format!("cwd: {} is not a directory", spec.cwd);
         return Err(Error::new(ErrorKind::InvalidParams, message).with("field", "cwd"));
     }
     let search = |more: &[PathBuf]| Search::new(spec, &|name| variable(spec, name), more);
     let first = search(&[]);
-    let missing = match first.go() {
+    let missing = match first.first_runnable() {
         Ok(found) => return Ok(found),
         Err(missing) => missing,
     };
@@ -58,7 +62,7 @@ pub async fn program(spec: &ProcessSpec, login: &LoginShell, terms: Terms) -> Re
     match login.dirs(terms).await {
         Ok(more) => {
             let second = search(more);
-            let found = second.go();
+            let found = second.first_runnable();
             found
                 .map_err(|missing| second.explain(&missing, ", nor in the PATH of the login shell"))
         }
@@ -86,11 +90,11 @@ struct Search<'a> {
 }
 
 /// Candidates that exist but cannot be run, best first.
-struct Missing(Vec<(PathBuf, Fault)>);
+struct Missing(Vec<(PathBuf, RunFault)>);
 
 /// Reason why a file cannot be run.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-enum Fault {
+enum RunFault {
     #[error("it is not a file")]
     NoFile,
     #[error("it is not executable; try chmod +x")]
@@ -131,11 +135,11 @@ impl<'a> Search<'a> {
             files: Vec::new(),
             given: None,
         };
-        search.look_around(lookup);
+        search.collect_candidates(lookup);
         search
     }
 
-    fn look_around(&mut self, lookup: &dyn Fn(&str) -> Option<OsString>) {
+    fn collect_candidates(&mut self, lookup: &dyn Fn(&str) -> Option<OsString>) {
         let cwd = Path::new(&self.spec.cwd);
         let command = &self.spec.command;
         let alone = if self.is_claude {
@@ -170,7 +174,7 @@ impl<'a> Search<'a> {
     }
 
     /// Returns the first candidate that can be run.
-    fn go(&self) -> Result<Found, Missing> {
+    fn first_runnable(&self) -> Result<FoundProgram, Missing> {
         let mut unfit = Vec::new();
         for (file, found_by) in &self.files {
             match self.check(file) {
@@ -183,23 +187,23 @@ impl<'a> Search<'a> {
     }
 
     /// Checks that a file can be run; `None` if it does not exist.
-    fn check(&self, file: &Path) -> Option<Result<(), Fault>> {
+    fn check(&self, file: &Path) -> Option<Result<(), RunFault>> {
         // In a search by name, a directory of that name is not a candidate.
         if !file.exists() || (file.is_dir() && self.given.is_none()) {
             return None;
         }
         if !file.is_file() {
-            return Some(Err(Fault::NoFile));
+            return Some(Err(RunFault::NoFile));
         }
         if !may_run(file) {
-            return Some(Err(Fault::NotExecutable));
+            return Some(Err(RunFault::NotExecutable));
         }
         let Some(interpreter) = script::interpreter(file) else {
             return Some(Ok(()));
         };
         let cwd = Path::new(&self.spec.cwd);
         if !cwd.join(&interpreter.file).exists() {
-            return Some(Err(Fault::NoInterpreter(interpreter.file)));
+            return Some(Err(RunFault::NoInterpreter(interpreter.file)));
         }
         let Some(name) = interpreter.by_name else {
             return Some(Ok(()));
@@ -209,17 +213,20 @@ impl<'a> Search<'a> {
         Some(if there {
             Ok(())
         } else {
-            Err(Fault::NotInPath(name))
+            Err(RunFault::NotInPath(name))
         })
     }
 
-    fn found(&self, file: &Path, found_by: FoundBy, unfit: &[(PathBuf, Fault)]) -> Found {
-        let passed_over = unfit.iter().take(TOLD).map(|(file, fault)| PassedOver {
-            file: shown(file),
-            reason: fault.to_string(),
-        });
+    fn found(&self, file: &Path, found_by: FoundBy, unfit: &[(PathBuf, RunFault)]) -> FoundProgram {
+        let passed_over = unfit
+            .iter()
+            .take(MAX_LISTED_PLACES)
+            .map(|(file, fault)| PassedOver {
+                file: shown(file),
+                reason: fault.to_string(),
+            });
         let real = std::fs::canonicalize(file);
-        Found {
+        FoundProgram {
             program: Program {
                 file: shown(file),
                 real_file: shown(real.as_deref().unwrap_or(file)),
@@ -257,7 +264,7 @@ impl<'a> Search<'a> {
         };
         let (kind, message) = match (missing.0.first(), &self.given) {
             (Some((file, fault)), _) => {
-                let for_want_of_path = matches!(fault, Fault::NotInPath(_));
+                let for_want_of_path = matches!(fault, RunFault::NotInPath(_));
                 let login = if for_want_of_path { login } else { "" };
                 let file = file.display();
                 let message = format!("cannot start agent {file}: {fault}{login}{by_variable}");
@@ -293,7 +300,11 @@ impl<'a> Search<'a> {
         if self.given.is_some() {
             return error;
         }
-        let tried = self.files.iter().take(TOLD).map(|(file, _)| shown(file));
+        let tried = self
+            .files
+            .iter()
+            .take(MAX_LISTED_PLACES)
+            .map(|(file, _)| shown(file));
         error.with("tried", tried.collect::<Vec<_>>())
     }
 }
@@ -301,7 +312,7 @@ impl<'a> Search<'a> {
 impl Missing {
     /// Returns `true` if a longer `PATH` might help; `given` if the search had a single candidate.
     fn may_be_elsewhere(&self, given: bool) -> bool {
-        let for_want_of_path = |(_, fault): &(_, Fault)| matches!(fault, Fault::NotInPath(_));
+        let for_want_of_path = |(_, fault): &(_, RunFault)| matches!(fault, RunFault::NotInPath(_));
         !given || self.0.iter().any(for_want_of_path)
     }
 }

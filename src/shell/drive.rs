@@ -3,7 +3,7 @@
 mod agent_events;
 mod transports;
 
-use super::agent::{Agent, Terms};
+use super::agent::{Agent, ProcessSettings};
 use super::client::{ClientAction, ClientConnection};
 use super::client_process::{self, ClientProcess};
 use super::clock;
@@ -12,18 +12,18 @@ use super::discover::LoginShell;
 use super::host::{HOST_QUEUE, Host};
 use super::inbox::{self, EventSender};
 use super::input::ClientInput;
-use super::keeper::words::Order;
 use super::launches::Launch;
 use super::output::{Closed, Output, Pressure};
 use super::signals::{Interrupt, Signals};
 use super::starter::Starter;
 use super::store::Events;
+use super::supervisor::codec::SupervisorOrder;
 use crate::core::client::ClientId;
 use crate::core::host::HostEvent;
 use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
-use crate::core::limits::Wait;
+use crate::core::idle_timer::{IdleTimer, format_duration};
+use crate::core::limits::Timeout;
 use crate::core::running_clock::RunningClock;
-use crate::core::silence::{Silence, in_words};
 use crate::core::store::StoreEvent;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub async fn drive(
     (login, launch): (LoginShell, Arc<Launch>),
 ) -> std::io::Result<()> {
     let (events, mut inbox) = inbox::channel();
-    let (host_events, mut hosted) = mpsc::channel(HOST_QUEUE);
+    let (host_events, mut handle_host_event) = mpsc::channel(HOST_QUEUE);
     let mut stdin = stdin;
     let host = |terms| Host::new(host_events, terms);
     let mut shell = Shell::new(hub, events, host, max_line, (login, launch))?;
@@ -64,84 +64,85 @@ pub async fn drive(
     let mut unread = 0;
     shell.settle(client, shell.clock.now());
     while !shell.finished || shell.output.is_pending() {
-        let paused = shell.clock.worked(Instant::now());
+        let paused = shell.clock.note_step(Instant::now());
         shell.note_pause(paused);
         let room = !shell.output.is_full();
         // A client that does not read can still cancel; only one that floods acpipe meanwhile is not read.
         unread = if room { 0 } else { unread };
         let heard = unread < UNREAD_REQUESTS;
-        shell.note_deafness(room);
+        shell.track_paused_reads(room);
         let (ticks, due) = shell.due(room);
         let stalled = shell.stalled_at(client);
-        let untold = shell.unread_at();
+        let unread_notice_at = shell.unread_at();
         let backlog = shell.backlog.is_some() || !inbox.is_empty();
         let awaited = due.map(|(at, _)| at).into_iter().chain(stalled).min();
         let wake = shell.clock.sleep(awaited);
-        let [stalled_at, untold] = [stalled, untold].map(|at| at.map(|at| shell.clock.real(at)));
+        let [stalled_at, unread_notice_at] =
+            [stalled, unread_notice_at].map(|at| at.map(|at| shell.clock.real(at)));
         shell.hub.rest(shell.clock.now());
         let happened = tokio::select! {
-            () = inbox.arrival(), if room && !backlog => Happened::Agent,
-            () = std::future::ready(()), if room && backlog => Happened::Room,
-            () = std::future::ready(()), if room && shell.hub.is_reading() => Happened::Reading,
-            input = next_input(&mut stdin), if heard => Happened::Client(input),
-            event = stored.next() => Happened::Stored(event),
+            () = inbox.arrival(), if room && !backlog => Wakeup::Agent,
+            () = std::future::ready(()), if room && backlog => Wakeup::Room,
+            () = std::future::ready(()), if room && shell.hub.is_reading() => Wakeup::Reading,
+            input = next_input(&mut stdin), if heard => Wakeup::Client(input),
+            event = stored.next() => Wakeup::Stored(event),
             // Enabled even if the client does not read, so that commands in terminals can continue.
-            Some(event) = hosted.recv() => Happened::Hosted(event),
-            () = shell.output.progress() => Happened::Written,
-            () = until(wake) => Happened::Due,
-            () = until(stalled_at) => Happened::Stalled,
-            () = until(untold) => Happened::Unread,
-            signal = signals.next() => Happened::Signal(signal),
-            () = client_process::ended(shell.client_process.as_mut()) => Happened::ClientEnded,
+            Some(event) = handle_host_event.recv() => Wakeup::Hosted(event),
+            () = shell.output.progress() => Wakeup::Written,
+            () = until(wake) => Wakeup::Due,
+            () = until(stalled_at) => Wakeup::Stalled,
+            () = until(unread_notice_at) => Wakeup::Unread,
+            signal = signals.next() => Wakeup::Signal(signal),
+            () = client_process::ended(shell.client_process.as_mut()) => Wakeup::ClientEnded,
         };
         let real = Instant::now();
-        let paused = shell.clock.woke(real);
+        let paused = shell.clock.note_wakeup(real);
         shell.note_pause(paused);
         let now = shell.clock.now();
         shell.hub.wake(now);
         shell.report_health(client, now);
         match happened {
-            Happened::Agent => shell.hear_waiting(&mut inbox, client, now),
-            Happened::Room => {
+            Wakeup::Agent => shell.handle_queued_events(&mut inbox, client, now),
+            Wakeup::Room => {
                 if let Some((id, input)) = shell.backlog.take() {
-                    shell.hear(id, input, client, now);
+                    shell.handle_agent_event(id, input, client, now);
                 }
-                shell.hear_waiting(&mut inbox, client, now);
+                shell.handle_queued_events(&mut inbox, client, now);
             }
-            Happened::Reading => shell.hub.read_on(now, client),
-            Happened::Client(input) => {
+            Wakeup::Reading => shell.hub.read_on(now, client),
+            Wakeup::Client(input) => {
                 unread += 1;
                 if matches!(input, ClientInput::End) {
                     stdin = None;
                 }
                 client.input(input);
             }
-            Happened::ClientEnded => {
+            Wakeup::ClientEnded => {
                 warn!("the client's process exited");
                 shell.client_process = None;
                 stdin = None;
                 client.input(ClientInput::End);
             }
-            Happened::Stored(event) => shell.hub.stored(event, now, client),
-            Happened::Hosted(event) => shell.hosted(Some(event), client, now),
-            Happened::Written => {}
+            Wakeup::Stored(event) => shell.hub.stored(event, now, client),
+            Wakeup::Hosted(event) => shell.handle_host_event(Some(event), client, now),
+            Wakeup::Written => {}
             // The wake-up only checked the clock, or acpipe was suspended: pending input is read first.
-            Happened::Due if !due.is_some_and(|(at, _)| shell.clock.is_due(at, real)) => {}
-            Happened::Due if !ticks => shell.hub.tick_turn_limits(now, client),
-            Happened::Due => {
+            Wakeup::Due if !due.is_some_and(|(at, _)| shell.clock.is_due(at, real)) => {}
+            Wakeup::Due if !ticks => shell.hub.tick_turn_limits(now, client),
+            Wakeup::Due => {
                 // Pending responses are handled first, so that none of them is timed out.
-                shell.hear_all(&mut inbox, client, now);
+                shell.handle_all_events(&mut inbox, client, now);
                 debug!(what = due.map(|(_, what)| what), "timer fired");
                 shell.hub.tick(now, client);
             }
-            Happened::Stalled => {
+            Wakeup::Stalled => {
                 if shell.stalled_at(client).is_some_and(|at| at <= now) {
                     warn!("the client does not read its output; unread output is dropped");
                     shell.output.give_up();
                 }
             }
-            Happened::Unread => shell.tell_deafness(now),
-            Happened::Signal(signal) => {
+            Wakeup::Unread => shell.log_paused_reads(now),
+            Wakeup::Signal(signal) => {
                 interrupts += 1;
                 client.interrupted(interrupts == 1, signal);
             }
@@ -156,7 +157,7 @@ pub async fn drive(
     Ok(())
 }
 
-enum Happened {
+enum Wakeup {
     Agent,
     Room,
     Reading,
@@ -179,29 +180,29 @@ struct Shell {
     /// Input of an agent that the hub cannot accept until the client reads.
     backlog: Option<(AgentId, AgentInput)>,
     host: Host,
-    terms: Terms,
+    terms: ProcessSettings,
     login: Arc<LoginShell>,
     finished: bool,
     /// Since when agents are not read because the client does not read.
-    deaf: Option<Silence>,
+    paused_reads: Option<IdleTimer>,
     client_process: Option<ClientProcess>,
     /// Clock whose time the core receives.
     clock: RunningClock,
     /// When the core last received the time of day.
-    told_time: Option<Instant>,
+    time_of_day_sent: Option<Instant>,
 }
 
 impl Shell {
     fn new(
         hub: Hub,
         events: EventSender,
-        host: impl FnOnce(Terms) -> Host,
+        host: impl FnOnce(ProcessSettings) -> Host,
         max_line: usize,
         (login, launch): (LoginShell, Arc<Launch>),
     ) -> std::io::Result<Self> {
-        let terms = Terms {
+        let terms = ProcessSettings {
             max_line,
-            grace: hub.limits().of(Wait::Terminate).unwrap_or_default(),
+            grace: hub.limits().of(Timeout::Terminate).unwrap_or_default(),
             descriptors: descriptors::raise(),
             launch,
             starter: Starter::new()?,
@@ -216,10 +217,10 @@ impl Shell {
             terms,
             login: Arc::new(login),
             finished: false,
-            deaf: None,
+            paused_reads: None,
             client_process: None,
             clock: RunningClock::new(Instant::now()),
-            told_time: None,
+            time_of_day_sent: None,
         })
     }
 
@@ -236,7 +237,7 @@ impl Shell {
 
     /// Passes the result of a file or terminal operation to the hub, and starts queued operations that it
     /// makes room for.
-    fn hosted(
+    fn handle_host_event(
         &mut self,
         event: Option<HostEvent>,
         client: &mut impl ClientConnection,
@@ -245,7 +246,7 @@ impl Shell {
         let mut next = event;
         while let Some(event) = next {
             next = self.host.heard(&event);
-            self.hub.hosted(event, now, client);
+            self.hub.handle_host_event(event, now, client);
         }
     }
 
@@ -258,12 +259,12 @@ impl Shell {
     /// Performs everything that follows from an event, then writes the output.
     fn settle(&mut self, client: &mut impl ClientConnection, now: Instant) {
         loop {
-            client.press(self.output.pressure());
+            client.set_backpressure(self.output.pressure());
             while let Some(action) = client.next_action() {
                 self.handle(action, client, now);
             }
             self.perform(client, now);
-            client.press(self.output.pressure());
+            client.set_backpressure(self.output.pressure());
             if self.output.pressure() != Pressure::Full {
                 self.hub.catch_up(now, client);
                 self.hub.replay_turns(client);
@@ -281,7 +282,7 @@ impl Shell {
                 continue;
             }
             let Some(action) = client.next_action() else {
-                client.settled(!self.output.is_pending());
+                client.on_settled(!self.output.is_pending());
                 return;
             };
             self.handle(action, client, now);
@@ -304,8 +305,8 @@ impl Shell {
     }
 
     fn stalled_at(&mut self, client: &impl ClientConnection) -> Option<Instant> {
-        let patience = client.patience().filter(|_| self.hub.is_ending())?;
-        self.output.stalled_at(patience)
+        let max_read_delay = client.max_read_delay().filter(|_| self.hub.is_ending())?;
+        self.output.stalled_at(max_read_delay)
     }
 
     /// Returns the next deadline, and whether all timers run: while the client does not read, only the limit
@@ -324,44 +325,46 @@ impl Shell {
             clock::note_paused(self.clock.paused());
             info!(
                 "acpipe did not run for {}; timeouts are extended",
-                in_words(paused)
+                format_duration(paused)
             );
         }
         let now = self.clock.now();
         let is_new = |told: Instant| now.saturating_duration_since(told) < TIME_OF_DAY_EVERY;
-        if paused.is_some() || !self.told_time.is_some_and(is_new) {
-            self.told_time = Some(now);
+        if paused.is_some() || !self.time_of_day_sent.is_some_and(is_new) {
+            self.time_of_day_sent = Some(now);
             self.hub.set_time_of_day(now, clock::unix_ms());
         }
     }
 
     /// Postpones agents' timeouts by the time in which agents were not read.
-    fn note_deafness(&mut self, room: bool) {
+    fn track_paused_reads(&mut self, room: bool) {
         let now = self.clock.now();
-        match (room, self.deaf.take()) {
-            (false, deaf) => self.deaf = deaf.or(Some(Silence::begin(now, None))),
-            (true, Some(deaf)) => self.hub.postpone(deaf.lasted(now)),
+        match (room, self.paused_reads.take()) {
+            (false, paused_reads) => {
+                self.paused_reads = paused_reads.or(Some(IdleTimer::begin(now, None)))
+            }
+            (true, Some(paused_reads)) => self.hub.postpone(paused_reads.elapsed(now)),
             (true, None) => {}
         }
     }
 
     /// Returns when the log notes that the client does not read.
     fn unread_at(&self) -> Option<Instant> {
-        self.deaf.as_ref()?.tell_at(UNREAD_FOR)
+        self.paused_reads.as_ref()?.notice_at(UNREAD_FOR)
     }
 
     /// Logs that the client does not read; a message to the client would not arrive.
-    fn tell_deafness(&mut self, now: Instant) {
-        if let Some(deaf) = &mut self.deaf {
-            deaf.note_told(UNREAD_FOR, now);
-            let lasted = in_words(deaf.lasted(now));
-            info!("the client has not read its output for {lasted}; agents are paused");
+    fn log_paused_reads(&mut self, now: Instant) {
+        if let Some(paused_reads) = &mut self.paused_reads {
+            paused_reads.note_notice(UNREAD_FOR, now);
+            let elapsed = format_duration(paused_reads.elapsed(now));
+            info!("the client has not read its output for {elapsed}; agents are paused");
         }
     }
 
     fn end(&mut self, client: &mut impl ClientConnection, now: Instant) {
         if !self.hub.is_ending() {
-            self.hub.client_gone(now, client);
+            self.hub.client_disconnected(now, client);
         }
     }
 
@@ -383,12 +386,14 @@ impl Shell {
             Effect::Send(id, lines) => self.send(id, lines, client, now),
             Effect::FinishInput(id) => self.with_agent(id, Agent::finish_input),
             Effect::CloseInput(id) => self.with_agent(id, Agent::close_input),
-            Effect::Terminate(id) => self.with_agent(id, |agent| agent.order(Order::Terminate)),
-            Effect::Kill(id) => self.with_agent(id, |agent| agent.order(Order::Kill)),
+            Effect::Terminate(id) => {
+                self.with_agent(id, |agent| agent.order(SupervisorOrder::Terminate))
+            }
+            Effect::Kill(id) => self.with_agent(id, |agent| agent.order(SupervisorOrder::Kill)),
             Effect::Measure(id) => self.with_agent(id, |agent| agent.measure()),
             Effect::Host(effect) => {
                 let event = self.host.perform(effect);
-                self.hosted(event, client, now);
+                self.handle_host_event(event, client, now);
             }
             Effect::Watch(process) => self.client_process = ClientProcess::watch(process),
             Effect::Finished => self.finished = true,

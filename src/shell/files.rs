@@ -26,13 +26,13 @@ const PIECE: usize = 64 * 1024;
 const LISTED: usize = 1000;
 
 /// Sends the events of a transport; `Break` if the loop has ended.
-struct Speaker {
+struct LineSender {
     id: AgentId,
     events: EventSender,
 }
 
-impl Speaker {
-    fn say(&mut self, input: AgentInput) -> ControlFlow<()> {
+impl LineSender {
+    fn send(&mut self, input: AgentInput) -> ControlFlow<()> {
         match self.events.blocking_send(self.id, input) {
             Ok(()) => Continue(()),
             Err(_) => Break(()),
@@ -43,18 +43,18 @@ impl Speaker {
         // Fails only if the loop has ended; the event is not needed then.
         let _ = match read {
             Ok(Break(())) => return,
-            Ok(Continue(())) => self.say(AgentInput::Exited(Exit {
+            Ok(Continue(())) => self.send(AgentInput::Exited(Exit {
                 code: Some(0),
                 ..Exit::default()
             })),
-            Err(error) => self.say(AgentInput::StartFailed(error)),
+            Err(error) => self.send(AgentInput::StartFailed(error)),
         };
     }
 }
 
 /// Sends the lines of a file; an unreadable file is reported as a failed start.
 pub fn read(id: AgentId, path: PathBuf, max_line: usize, events: EventSender) {
-    in_thread(Speaker { id, events }, move |to| {
+    in_thread(LineSender { id, events }, move |to| {
         lines(&path, max_line, to).map_err(|error| unreadable(&path, &error))
     });
 }
@@ -62,11 +62,11 @@ pub fn read(id: AgentId, path: PathBuf, max_line: usize, events: EventSender) {
 /// Sends a line of JSON (a [`Listed`]) for each `*.jsonl` file of a directory, newest first. A missing
 /// directory counts as empty.
 pub fn list(id: AgentId, dir: PathBuf, events: EventSender) {
-    in_thread(Speaker { id, events }, move |to| {
+    in_thread(LineSender { id, events }, move |to| {
         let files = newest(&dir).map_err(|error| unreadable(&dir, &error))?;
         for file in files {
             let Some(line) = file.line() else { continue };
-            if to.say(AgentInput::Batch(Batch::Lines(line))).is_break() {
+            if to.send(AgentInput::Batch(Batch::Lines(line))).is_break() {
                 return Ok(Break(()));
             }
         }
@@ -76,17 +76,17 @@ pub fn list(id: AgentId, dir: PathBuf, events: EventSender) {
 
 /// Sends the real path of a directory as a JSON string, or the given path if it cannot be resolved.
 pub fn resolve(id: AgentId, dir: PathBuf, events: EventSender) {
-    in_thread(Speaker { id, events }, move |to| {
+    in_thread(LineSender { id, events }, move |to| {
         let real = fs::canonicalize(&dir).unwrap_or(dir);
         let mut line = json!(real.to_string_lossy()).to_string();
         line.push('\n');
-        Ok(to.say(AgentInput::Batch(Batch::Lines(line.into()))))
+        Ok(to.send(AgentInput::Batch(Batch::Lines(line.into()))))
     });
 }
 
 fn in_thread(
-    mut to: Speaker,
-    read: impl FnOnce(&mut Speaker) -> Result<ControlFlow<()>, Error> + Send + 'static,
+    mut to: LineSender,
+    read: impl FnOnce(&mut LineSender) -> Result<ControlFlow<()>, Error> + Send + 'static,
 ) {
     let (id, mut events) = (to.id, to.events.clone());
     let thread = std::thread::Builder::new().name("file".into());
@@ -124,7 +124,7 @@ fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-fn lines(path: &Path, max_line: usize, to: &mut Speaker) -> io::Result<ControlFlow<()>> {
+fn lines(path: &Path, max_line: usize, to: &mut LineSender) -> io::Result<ControlFlow<()>> {
     let mut file = open(path)?;
     let mut frames = LineBatches::new(max_line);
     let mut buffer = BytesMut::new();
@@ -139,7 +139,7 @@ fn lines(path: &Path, max_line: usize, to: &mut Speaker) -> io::Result<ControlFl
             0 => frames.decode_eof(&mut buffer)?,
             _ => frames.decode(&mut buffer)?,
         } {
-            if to.say(AgentInput::Batch(batch)).is_break() {
+            if to.send(AgentInput::Batch(batch)).is_break() {
                 return Ok(Break(()));
             }
         }
@@ -149,7 +149,7 @@ fn lines(path: &Path, max_line: usize, to: &mut Speaker) -> io::Result<ControlFl
     }
 }
 
-struct Found {
+struct ListedFile {
     path: PathBuf,
     name: String,
     modified_ms: i64,
@@ -157,7 +157,7 @@ struct Found {
 }
 
 /// Returns the files to list, newest first.
-fn newest(dir: &Path) -> io::Result<Vec<Found>> {
+fn newest(dir: &Path) -> io::Result<Vec<ListedFile>> {
     let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
@@ -172,7 +172,7 @@ fn newest(dir: &Path) -> io::Result<Vec<Found>> {
     Ok(files)
 }
 
-fn found(entry: &fs::DirEntry) -> Option<Found> {
+fn found(entry: &fs::DirEntry) -> Option<ListedFile> {
     let path = entry.path();
     // A file of a session has a name in UTF-8.
     let name = entry.file_name().into_string().ok()?;
@@ -182,7 +182,7 @@ fn found(entry: &fs::DirEntry) -> Option<Found> {
     }
     let modified = about.modified().ok()?;
     let since = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
-    Some(Found {
+    Some(ListedFile {
         path,
         name,
         modified_ms: i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
@@ -190,7 +190,7 @@ fn found(entry: &fs::DirEntry) -> Option<Found> {
     })
 }
 
-impl Found {
+impl ListedFile {
     /// Formats the file's line of the listing; `None` if the file cannot be read.
     fn line(self) -> Option<Bytes> {
         let (head, tail) = ends(&self.path)
@@ -240,9 +240,9 @@ mod tests {
     const ID: AgentId = AgentId(7);
 
     /// Temporary directory, removed on drop.
-    struct Place(PathBuf);
+    struct QueueSlot(PathBuf);
 
-    impl Place {
+    impl QueueSlot {
         fn new(name: &str) -> Self {
             let name = format!("acpipe-files-{name}-{}", std::process::id());
             let dir = std::env::temp_dir().join(name);
@@ -265,14 +265,14 @@ mod tests {
         }
     }
 
-    impl Drop for Place {
+    impl Drop for QueueSlot {
         fn drop(&mut self) {
             let _ = fs::remove_dir_all(&self.0);
         }
     }
 
     /// Returns all events as text.
-    fn hear(speak: impl FnOnce(EventSender)) -> Vec<String> {
+    fn events_as_text(speak: impl FnOnce(EventSender)) -> Vec<String> {
         let (events, mut heard) = inbox::channel();
         speak(events);
         let mut said = Vec::new();
@@ -293,14 +293,14 @@ mod tests {
 
     #[test]
     fn file_transport_sends_lines_then_an_end() {
-        let place = Place::new("lines");
+        let place = QueueSlot::new("lines");
         let long = "x".repeat(3 * PIECE);
         let file = place.file("a.jsonl", format!("one\ntwo\n{long}\nlast").as_bytes(), 0);
-        let said = hear(|events| read(ID, file.clone(), 1000, events));
+        let said = events_as_text(|events| read(ID, file.clone(), 1000, events));
         assert_eq!(said.last().unwrap(), "exit Some(0)");
         let lines = said[..said.len() - 1].concat();
         assert_eq!(lines, format!("one\ntwo\ntoo long: {}last", long.len()));
-        let whole = hear(|events| read(ID, file, usize::MAX, events));
+        let whole = events_as_text(|events| read(ID, file, usize::MAX, events));
         assert_eq!(
             whole.concat(),
             format!("one\ntwo\n{long}\nlastexit Some(0)")
@@ -309,24 +309,24 @@ mod tests {
 
     #[test]
     fn unreadable_file_is_reported() {
-        let place = Place::new("none");
+        let place = QueueSlot::new("none");
         let missing = place.0.join("none.jsonl");
         for path in [missing, place.0.clone()] {
-            let said = hear(|events| read(ID, path.clone(), 10, events));
+            let said = events_as_text(|events| read(ID, path.clone(), 10, events));
             assert_eq!(said.len(), 1, "{said:?}");
             assert!(said[0].starts_with("failed: "), "{said:?}");
             assert!(said[0].contains(path.to_str().unwrap()), "{said:?}");
         }
-        let none = hear(|events| list(ID, place.0.join("none"), events));
+        let none = events_as_text(|events| list(ID, place.0.join("none"), events));
         assert_eq!(none, ["exit Some(0)"]);
         let file = place.file("x", b"", 0);
-        let wrong = hear(|events| list(ID, file, events));
+        let wrong = events_as_text(|events| list(ID, file, events));
         assert!(wrong[0].starts_with("failed: "), "{wrong:?}");
     }
 
     #[test]
     fn file_transport_stops_without_a_receiver() {
-        let place = Place::new("deaf");
+        let place = QueueSlot::new("deaf");
         let file = place.file("a.jsonl", &b"x\n".repeat(PIECE * 8), 0);
         let (events, mut heard) = inbox::channel();
         let watch = events.clone();
@@ -341,14 +341,14 @@ mod tests {
 
     #[test]
     fn directory_transport_lists_files_newest_first() {
-        let place = Place::new("list");
+        let place = QueueSlot::new("list");
         let line = |n: usize| format!("{{\"line\":{n}}}\n");
         let long: String = (0..20_000).map(line).collect();
         place.file("old.jsonl", long.as_bytes(), 100);
         place.file("new.jsonl", b"one\n\xfftwo", 10);
         place.file("other.json", b"no", 0);
         fs::create_dir(place.0.join("dir.jsonl")).unwrap();
-        let said = hear(|events| list(ID, place.0.clone(), events));
+        let said = events_as_text(|events| list(ID, place.0.clone(), events));
         assert_eq!(said.len(), 3, "{said:?}");
         let listed = |n: usize| -> Listed { serde_json::from_str(&said[n]).unwrap() };
         let (new, old) = (listed(0), listed(1));
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn the_ends_of_a_file_meet_without_a_line_twice_or_lost() {
-        let place = Place::new("ends");
+        let place = QueueSlot::new("ends");
         for lines in [8191, 8192, 8193, 9000, 16_383, 16_384] {
             let all: Vec<String> = (0..lines).map(|n| format!("{n:07}\n")).collect();
             let all = all.concat();

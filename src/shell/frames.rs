@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use tracing::{Level, enabled, trace};
 
 /// Maximum length of a logged frame in bytes.
-const LONGEST: usize = 64 * 1024;
+const MAX_FRAME_BYTES: usize = 64 * 1024;
 
 /// Marker of a response to an elicitation, which is not logged: text typed by the user may be a secret that
 /// no pattern detects.
@@ -35,10 +35,10 @@ fn shown(line: &[u8]) -> Cow<'_, str> {
     if memmem::find(line, TYPED).is_some() {
         return format!("(response to a question, {} bytes)", line.len()).into();
     }
-    if line.len() <= LONGEST {
+    if line.len() <= MAX_FRAME_BYTES {
         return String::from_utf8_lossy(line);
     }
-    let head = &line[..LONGEST];
+    let head = &line[..MAX_FRAME_BYTES];
     let end = memchr::memrchr3(b'"', b',', b' ', head).unwrap_or(0);
     let head = String::from_utf8_lossy(&head[..end]);
     format!("{head}… ({} bytes in all)", line.len()).into()
@@ -55,7 +55,10 @@ mod tests {
             shown(br#"{"id":1,"result":{"action":"accept","content":{"pin":"1234"}}}"#),
             "(response to a question, 62 bytes)"
         );
-        let line = format!("{{\"a\":\"b\",\"secret\":\"{}\"}}", "s".repeat(LONGEST));
+        let line = format!(
+            "{{\"a\":\"b\",\"secret\":\"{}\"}}",
+            "s".repeat(MAX_FRAME_BYTES)
+        );
         let cut = shown(line.as_bytes());
         assert_eq!(
             cut,

@@ -3,7 +3,7 @@
 mod files;
 mod terminals;
 
-use super::terms::Terms;
+use super::process_settings::ProcessSettings;
 use crate::core::host::{HostEffect, HostEvent, TerminalId};
 use files::Files;
 use std::collections::HashMap;
@@ -18,12 +18,12 @@ pub struct Host {
     events: Sender<HostEvent>,
     files: Files,
     terminals: HashMap<TerminalId, Terminal>,
-    terms: Terms,
+    terms: ProcessSettings,
 }
 
 impl Host {
     /// Creates a host that reports through `events`.
-    pub fn new(events: Sender<HostEvent>, terms: Terms) -> Self {
+    pub fn new(events: Sender<HostEvent>, terms: ProcessSettings) -> Self {
         Self {
             files: Files::new(events.clone()),
             events,

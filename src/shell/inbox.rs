@@ -67,14 +67,14 @@ impl EventSender {
     ///
     /// # Errors
     /// The loop has ended.
-    pub async fn ready(&mut self) -> Result<Place<'_>, Closed> {
+    pub async fn ready(&mut self) -> Result<QueueSlot<'_>, Closed> {
         if let Some(unhandled) = &mut self.unhandled {
             let _ = unhandled.await;
             self.unhandled = None;
         }
         let permit = self.events.reserve().await.map_err(|_| Closed)?;
         let unhandled = &mut self.unhandled;
-        Ok(Place { permit, unhandled })
+        Ok(QueueSlot { permit, unhandled })
     }
 
     /// Sends an event.
@@ -114,12 +114,12 @@ impl EventSender {
 }
 
 /// Reserved place in the queue for one event.
-pub struct Place<'a> {
+pub struct QueueSlot<'a> {
     permit: mpsc::Permit<'a, Event>,
     unhandled: &'a mut Option<oneshot::Receiver<Infallible>>,
 }
 
-impl Place<'_> {
+impl QueueSlot<'_> {
     pub fn send(self, id: AgentId, input: AgentInput) {
         let (handled, unhandled) = oneshot::channel();
         *self.unhandled = Some(unhandled);

@@ -1,6 +1,6 @@
 //! The client's stdin, read on its own thread so that the descriptor's flags stay unchanged.
 
-use crate::proto::frame::{ClientFrame, ClientFrames, Framing, give_back};
+use crate::proto::frame::{ClientFrame, ClientFrames, Framing, release_memory};
 use bytes::BytesMut;
 use std::io::Read;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ const QUEUE_BYTES: usize = 64 << 20;
 #[derive(Debug)]
 pub enum ClientInput {
     /// Message and its framing. The message counts as queued until the last field is dropped.
-    Frame(Framing, ClientFrame, Waiting),
+    Frame(Framing, ClientFrame, ReservedBytes),
     /// Line typed at the terminal for the question of this number; `None` for end of input (Ctrl-D).
     Typed(u64, Option<Vec<u8>>),
     /// End of the input.
@@ -37,7 +37,7 @@ struct Budget {
 
 /// A message's share of the queued bytes, released on drop.
 #[derive(Debug, Default)]
-pub struct Waiting(Option<(Arc<Budget>, usize)>);
+pub struct ReservedBytes(Option<(Arc<Budget>, usize)>);
 
 impl Budget {
     fn used(&self) -> MutexGuard<'_, usize> {
@@ -45,7 +45,7 @@ impl Budget {
     }
 
     /// Blocks until `bytes` more can be queued.
-    fn reserve(self: &Arc<Self>, bytes: usize) -> Waiting {
+    fn reserve(self: &Arc<Self>, bytes: usize) -> ReservedBytes {
         let mut used = self.used();
         while *used > 0 && used.saturating_add(bytes) > QUEUE_BYTES {
             used = self
@@ -54,11 +54,11 @@ impl Budget {
                 .unwrap_or_else(PoisonError::into_inner);
         }
         *used += bytes;
-        Waiting(Some((Arc::clone(self), bytes)))
+        ReservedBytes(Some((Arc::clone(self), bytes)))
     }
 }
 
-impl Drop for Waiting {
+impl Drop for ReservedBytes {
     fn drop(&mut self) {
         if let Some((budget, bytes)) = self.0.take() {
             *budget.used() -= bytes;
@@ -112,7 +112,7 @@ fn pump(mut stdin: impl Read, max_message: usize, sender: &mpsc::Sender<ClientIn
             } else {
                 frames.decode(&mut buffer)
             };
-            give_back(&mut buffer, before);
+            release_memory(&mut buffer, before);
             let Ok(Some(frame)) = frame else { break };
             let waiting = budget.reserve(size(&frame));
             let input = ClientInput::Frame(frames.framing(), frame, waiting);

@@ -13,8 +13,8 @@
 
 mod ending;
 
-use super::keeper::tree;
 use super::regular;
+use super::supervisor::tree;
 pub use ending::{Ended, LaunchedProcess, end_left, kill_marked, launched};
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,7 @@ const ATTEMPTS: u32 = 3;
 const MAX_RECORDS: usize = 1024;
 
 /// Maximum size of a record in bytes; the rest is not read.
-const LONGEST: u64 = 64 << 10;
+const MAX_RECORD_BYTES: u64 = 64 << 10;
 
 /// Age after which an incomplete record is removed as a leftover.
 const ABANDONED: Duration = Duration::from_secs(3600);
@@ -143,7 +143,8 @@ impl Drop for Launch {
         if let Some(cleaner) = cleaner {
             let _ = cleaner.join();
         }
-        let left = self.keep_record.load(Ordering::Relaxed) && !of_launch(&self.id).is_empty();
+        let left =
+            self.keep_record.load(Ordering::Relaxed) && !launch_processes(&self.id).is_empty();
         if let Some(record) = self.record.as_ref().filter(|_| !left) {
             // A later acpipe removes a record that cannot be removed now.
             let _ = fs::remove_file(&record.path);
@@ -213,7 +214,7 @@ impl OwnRecord {
 
 /// Record found in the state directory.
 #[derive(Debug)]
-struct Found {
+struct FoundRecord {
     id: String,
     path: PathBuf,
     record: Record,
@@ -223,7 +224,7 @@ struct Found {
 }
 
 /// Returns the records in a state directory, sorted by name.
-fn records(state: &Path) -> Vec<Found> {
+fn records(state: &Path) -> Vec<FoundRecord> {
     let entries = fs::read_dir(state.join(DIRECTORY))
         .into_iter()
         .flatten()
@@ -244,11 +245,11 @@ fn records(state: &Path) -> Vec<Found> {
         .collect()
 }
 
-fn find(path: PathBuf) -> Option<Found> {
+fn find(path: PathBuf) -> Option<FoundRecord> {
     let id = path.file_stem()?.to_str()?.to_owned();
     let mut json = Vec::new();
     let file = regular::open_to_read(&path).ok()?;
-    (&file).take(LONGEST).read_to_end(&mut json).ok()?;
+    (&file).take(MAX_RECORD_BYTES).read_to_end(&mut json).ok()?;
     let record: Record = serde_json::from_slice(&json).unwrap_or_default();
     let locked = file.try_lock().is_ok();
     // Its acpipe, or another one that ended its leftovers, may have removed the record before the lock was
@@ -257,7 +258,7 @@ fn find(path: PathBuf) -> Option<Found> {
         return None;
     }
     let left = (locked && !record.lives()).then_some(file);
-    Some(Found {
+    Some(FoundRecord {
         id,
         path,
         record,
@@ -290,7 +291,7 @@ impl Record {
 }
 
 /// Returns all processes of a launch.
-fn of_launch(id: &str) -> Vec<tree::Member> {
+fn launch_processes(id: &str) -> Vec<tree::Member> {
     let is_of_launch = |mark: &str| mark.split_once('/').is_some_and(|(launch, _)| launch == id);
     tree::marked(MARK, is_of_launch)
 }

@@ -21,12 +21,12 @@ mod writer;
 
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
-use crate::core::session_id::{Holder, lexical};
+use crate::core::session_id::{IdHolder, lexical};
 use crate::core::store::{Card, LogFile, Store};
 use crate::shell::regular;
 use anyhow::Context as _;
 pub use file::ReadOnly;
-use file::{File, Means};
+use file::{File, LogResources};
 pub use leftovers::{archived, sweep};
 pub use memory::Memory;
 use pool::Pool;
@@ -56,7 +56,7 @@ pub enum Durability {
 #[derive(Debug)]
 pub struct Files {
     sessions: PathBuf,
-    means: Means,
+    means: LogResources,
 }
 
 /// Returns the default state directory: `acpipe` in the platform's directory for program state.
@@ -89,7 +89,7 @@ impl Files {
     /// The store's thread could not be started.
     pub fn begin(state: &Path, durability: Durability) -> io::Result<(Self, Events)> {
         let (worker, events) = Worker::start()?;
-        let means = Means {
+        let means = LogResources {
             archive: state.join(ARCHIVE),
             durability,
             worker,
@@ -147,13 +147,13 @@ impl Store for Files {
         Ok(names::log(&self.sessions, id)?.exists())
     }
 
-    fn holder(&self, id: &str) -> Result<Holder, Error> {
+    fn holder(&self, id: &str) -> Result<IdHolder, Error> {
         let log = names::log(&self.sessions, id)?;
         Ok(match directory(&log) {
-            Ok(Some(cwd)) => Holder::Directory(cwd),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Holder::Free,
+            Ok(Some(cwd)) => IdHolder::Directory(cwd),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => IdHolder::Free,
             // Opening the session reports the actual error.
-            Ok(None) | Err(_) => Holder::Unknown,
+            Ok(None) | Err(_) => IdHolder::Unknown,
         })
     }
 

@@ -44,22 +44,22 @@ pub fn stdout_width() -> Option<usize> {
 /// Handle of the terminal's thread.
 #[derive(Debug)]
 pub struct Terminal {
-    orders: thread::SyncSender<Order>,
+    orders: thread::SyncSender<TerminalOrder>,
     /// Gets one byte for each order, because the thread waits in `poll`.
     wake: PipeWriter,
     window: File,
 }
 
 #[derive(Debug)]
-struct Order {
+struct TerminalOrder {
     /// Text to write first.
     text: String,
-    ask: Option<Asking>,
+    ask: Option<TerminalQuestion>,
 }
 
 /// Question, open until the answer or the next order.
 #[derive(Debug)]
-struct Asking {
+struct TerminalQuestion {
     /// Number that is returned with the answer.
     number: u64,
     /// Prompt before the answer. Earlier input is discarded.
@@ -117,21 +117,21 @@ impl Terminal {
     /// Writes a question; the next typed line is returned with its number. Input for a `secret` is not
     /// echoed.
     pub fn ask(&mut self, number: u64, text: String, prompt: String, secret: bool) {
-        let ask = Some(Asking {
+        let ask = Some(TerminalQuestion {
             number,
             prompt,
             secret,
         });
-        self.order(Order { text, ask });
+        self.order(TerminalOrder { text, ask });
     }
 
     /// Writes a text; an open question is dropped.
     pub fn say(&mut self, text: String) {
-        self.order(Order { text, ask: None });
+        self.order(TerminalOrder { text, ask: None });
     }
 
     /// Sends an order. A stopped terminal (Ctrl-S) may block the loop here, as with every write to stderr.
-    fn order(&mut self, order: Order) {
+    fn order(&mut self, order: TerminalOrder) {
         if self.orders.send(order).is_ok() {
             // If this fails the thread has ended.
             let _ = self.wake.write_all(&[0]);
@@ -163,10 +163,10 @@ fn path() -> PathBuf {
 fn serve(
     tty: &File,
     woken: &PipeReader,
-    orders: &thread::Receiver<Order>,
+    orders: &thread::Receiver<TerminalOrder>,
     typed: &mpsc::Sender<ClientInput>,
 ) {
-    let mut asked: Option<(u64, Option<Hidden<'_>>)> = None;
+    let mut asked: Option<(u64, Option<EchoOff<'_>>)> = None;
     let mut line = Vec::new();
     // Sending fails only if the loop has ended.
     let end = |number, line| {
@@ -174,7 +174,7 @@ fn serve(
     };
     loop {
         match next(tty, woken, asked.is_some()) {
-            Ok(Next::Order) => {
+            Ok(TerminalEvent::Order) => {
                 let Ok(order) = orders.recv() else { return };
                 line.clear();
                 asked = None;
@@ -185,7 +185,7 @@ fn serve(
                     (Err(_), Some(ask)) => end(ask.number, None),
                 }
             }
-            Ok(Next::Typed) => {
+            Ok(TerminalEvent::Typed) => {
                 let Some((number, _)) = asked else { continue };
                 let line = match read(tty, &mut line) {
                     Ok(false) => continue,
@@ -195,19 +195,19 @@ fn serve(
                 asked = None;
                 end(number, line);
             }
-            Ok(Next::Gone) | Err(_) => return,
+            Ok(TerminalEvent::Gone) | Err(_) => return,
         }
     }
 }
 
-enum Next {
+enum TerminalEvent {
     Order,
     Typed,
     Gone,
 }
 
 /// Waits for an order or, if a question is open, for input. Orders take precedence.
-fn next(tty: &File, mut woken: &PipeReader, asked: bool) -> io::Result<Next> {
+fn next(tty: &File, mut woken: &PipeReader, asked: bool) -> io::Result<TerminalEvent> {
     loop {
         let mut fds = [
             PollFd::new(woken, PollFlags::IN),
@@ -219,34 +219,34 @@ fn next(tty: &File, mut woken: &PipeReader, asked: bool) -> io::Result<Next> {
         };
         if !fds[0].revents().is_empty() {
             return Ok(match woken.read(&mut [0])? {
-                0 => Next::Gone,
-                _ => Next::Order,
+                0 => TerminalEvent::Gone,
+                _ => TerminalEvent::Order,
             });
         }
         if asked && !fds[1].revents().is_empty() {
-            return Ok(Next::Typed);
+            return Ok(TerminalEvent::Typed);
         }
     }
 }
 
-fn write<'a>(mut tty: &'a File, order: &Order) -> io::Result<Option<Hidden<'a>>> {
+fn write<'a>(mut tty: &'a File, order: &TerminalOrder) -> io::Result<Option<EchoOff<'a>>> {
     tty.write_all(order.text.as_bytes())?;
     let Some(ask) = &order.ask else {
         return Ok(None);
     };
-    let hidden = ask.secret.then(|| Hidden::begin(tty)).transpose()?;
+    let hidden = ask.secret.then(|| EchoOff::begin(tty)).transpose()?;
     tcflush(tty, QueueSelector::IFlush)?;
     tty.write_all(ask.prompt.as_bytes())?;
     Ok(hidden)
 }
 
 /// Guard that disables echo, except for the end of the line.
-struct Hidden<'a> {
+struct EchoOff<'a> {
     tty: &'a File,
     before: Termios,
 }
 
-impl<'a> Hidden<'a> {
+impl<'a> EchoOff<'a> {
     fn begin(tty: &'a File) -> io::Result<Self> {
         let before = tcgetattr(tty)?;
         let mut hidden = before.clone();
@@ -257,7 +257,7 @@ impl<'a> Hidden<'a> {
     }
 }
 
-impl Drop for Hidden<'_> {
+impl Drop for EchoOff<'_> {
     fn drop(&mut self) {
         // Fails only if the terminal is gone.
         let _ = tcsetattr(self.tty, OptionalActions::Now, &self.before);

@@ -35,7 +35,7 @@ fn start(scenario: &str, major: u32, args: &[&str], script: &Value) -> (Server, 
 /// Plays a scenario of `chats.mjs` with clients of each major. Without Node it prints a warning and returns
 /// an empty list.
 fn play(scenario: &str, args: &[&str], script: &Value) -> Vec<Played> {
-    if !judge::is_here(|| MAJORS.len()) {
+    if !judge::is_sdk_available(|| MAJORS.len()) {
         return Vec::new();
     }
     let servers = MAJORS.map(|major| start(scenario, major, args, script));

@@ -52,7 +52,7 @@ impl Dice {
 }
 
 /// Builds the messages of a client and an agent, line by line.
-struct Maker {
+struct RecordingBuilder {
     dice: Dice,
     lines: Vec<Value>,
     last_id: u64,
@@ -82,7 +82,7 @@ const ODD_IDS: &[&str] = &["", "__proto__", "toString", "a.b c/ü"];
 
 /// Returns the session of a seed.
 pub fn session(seed: u64) -> Session {
-    let mut maker = Maker {
+    let mut maker = RecordingBuilder {
         dice: Dice(seed),
         lines: Vec::new(),
         last_id: 0,
@@ -109,7 +109,7 @@ pub fn session(seed: u64) -> Session {
     }
 }
 
-impl Maker {
+impl RecordingBuilder {
     fn client(&mut self, frame: &Value) {
         self.lines.push(json!({ "dir": "out", "frame": frame }));
     }
@@ -148,7 +148,7 @@ impl Maker {
             if cancel == Some(n) {
                 self.cancel();
             }
-            self.thing();
+            self.random_message();
         }
         if cancel == Some(things) {
             self.cancel();
@@ -163,7 +163,7 @@ impl Maker {
             }
         }
         if self.dice.percent(15) {
-            self.thing();
+            self.random_message();
         }
         true
     }
@@ -225,7 +225,7 @@ impl Maker {
     }
 
     /// Generates anything an agent may send within a turn.
-    fn thing(&mut self) {
+    fn random_message(&mut self) {
         match self.dice.below(100) {
             0..10 => self.question(),
             10..12 => self.foreign(),

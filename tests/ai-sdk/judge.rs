@@ -64,7 +64,7 @@ fn set_up() -> Result<(), String> {
 
 /// Returns `true` if the SDK is available. Otherwise prints a warning, and panics in CI; `count` is only used
 /// in that warning.
-pub fn is_here(count: impl FnOnce() -> usize) -> bool {
+pub fn is_sdk_available(count: impl FnOnce() -> usize) -> bool {
     let Err(why) = &*SET_UP else {
         return true;
     };
@@ -107,7 +107,7 @@ pub fn ask<T: Send>(
 /// Returns the verdicts in the order of the streams; `None` without Node.
 pub fn judge(streams: impl Iterator<Item = Stream> + Send) -> Option<Vec<Verdict>> {
     let mut streams = streams;
-    if !is_here(|| streams.by_ref().count()) {
+    if !is_sdk_available(|| streams.by_ref().count()) {
         return None;
     }
     let (streams, mut said, status) = ask("judge.mjs", |input| feed(streams, input));

@@ -20,7 +20,7 @@ use acpipe::core::policy::Mode;
 use acpipe::core::profile::Profile;
 use generate::{ALLOW, REFUSE};
 use judge::Stream;
-use replay::{Replayed, Seen};
+use replay::{ReplayClient, Replayed};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -74,7 +74,7 @@ fn recorded() -> Vec<Stream> {
                 // Clients that answer late, while the recorded agent continues.
                 let ways = [(0, ALLOW), (1, REFUSE), (3, ALLOW), (usize::MAX, ALLOW)];
                 for (n, (after, kinds)) in ways.into_iter().enumerate() {
-                    let seen = Seen::answering(profile, after, kinds);
+                    let seen = ReplayClient::answering(profile, after, kinds);
                     let got = replay::replay_to(seen, &recording, Mode::Ask);
                     let name = format!("{name} (asked, way {n})");
                     all.extend(streams(&name, got, profile));
@@ -111,7 +111,7 @@ fn generated(seed: u64) -> Vec<Stream> {
     let got = match session.answers {
         None => replay::replay(&session.recording, session.policy, session.profile),
         Some((after, kinds)) => {
-            let client = Seen::answering(session.profile, after, kinds);
+            let client = ReplayClient::answering(session.profile, after, kinds);
             replay::replay_to(client, &session.recording, Mode::Ask)
         }
     };

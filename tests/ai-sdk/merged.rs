@@ -1,7 +1,7 @@
 //! Chunks that are coalesced for a slow client: the SDK's readers build the same message from them.
 
 use super::judge::{self, Stream};
-use super::replay::{Seen, replay_to};
+use super::replay::{ReplayClient, replay_to};
 use super::{PROFILES, generate, streams};
 use acpipe::core::policy::Mode;
 use std::path::Path;
@@ -11,8 +11,8 @@ const GENERATED: u64 = 1_500;
 
 /// Returns the streams of a session for two clients: one that keeps up, and one that is always behind.
 fn both(name: &str, recording: &str, policy: Mode, profile: super::Profile) -> Vec<Stream> {
-    let seen = replay_to(Seen::new(profile), recording, policy);
-    let slow = replay_to(Seen::slow(profile), recording, policy);
+    let seen = replay_to(ReplayClient::new(profile), recording, policy);
+    let slow = replay_to(ReplayClient::slow(profile), recording, policy);
     let (seen, slow) = (streams(name, seen, profile), streams(name, slow, profile));
     assert_eq!(seen.len(), slow.len(), "{name}");
     let pairs = seen.into_iter().zip(slow);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// Connects an agent that begins its first turn and never ends it. It resumes sessions, and closes them if
 /// `closes`. After a restart it answers prompts.
-fn stuck(closes: bool) -> Server {
+fn stuck_agent(closes: bool) -> Server {
     let mut s = Server::initialized(&[]);
     let mut offers = json!({"resume": {}});
     if closes {
@@ -27,7 +27,7 @@ fn stuck(closes: bool) -> Server {
 
 /// Prompts until the agent is stuck, cancels, and waits until the turn is abandoned. Returns the id of a
 /// queued prompt.
-fn given_up(s: &mut Server) -> Id {
+fn abandon_turn(s: &mut Server) -> Id {
     let id = s.send_prompt("default", "go");
     s.await_chunk("default", |c| c["delta"] == "x");
     s.call("session/cancel", &json!({}));
@@ -52,10 +52,10 @@ fn texts(log: &[Value]) -> Vec<&Value> {
 
 #[test]
 fn abandoned_turn_restarts_an_agent_without_other_turns() {
-    let mut s = stuck(true);
+    let mut s = stuck_agent(true);
     s.ensure("default");
     s.ensure("other");
-    let next = given_up(&mut s);
+    let next = abandon_turn(&mut s);
     let turn = s.turn(&next);
     assert_eq!(turn.one("data-recovery")["data"]["rung"], "resume");
     s.agent_states(&["stopping", "disconnected", "starting", "ready"]);
@@ -68,8 +68,8 @@ fn abandoned_turn_restarts_an_agent_without_other_turns() {
 }
 
 /// Starts a turn that does not end when it is cancelled, and a turn of another session that continues.
-fn stuck_beside_another(closes: bool) -> (Server, Id, Id) {
-    let mut s = stuck(closes);
+fn stuck_with_other_turn(closes: bool) -> (Server, Id, Id) {
+    let mut s = stuck_agent(closes);
     s.ensure("default");
     s.ensure("other");
     let first = s.send_prompt("default", "go");
@@ -82,7 +82,7 @@ fn stuck_beside_another(closes: bool) -> (Server, Id, Id) {
 
 #[test]
 fn abandoned_session_is_closed_and_restored_while_another_turn_runs() {
-    let (mut s, first, other) = stuck_beside_another(true);
+    let (mut s, first, other) = stuck_with_other_turn(true);
     let next = s.send_prompt("default", "next");
     assert_eq!(s.turn(&first).summary["errors"][0]["kind"], "timeout");
     assert_eq!(s.turn(&next).summary["text"], "next");
@@ -98,7 +98,7 @@ fn abandoned_session_is_closed_and_restored_while_another_turn_runs() {
 
 #[test]
 fn agent_without_session_close_restarts_after_its_other_turn() {
-    let (mut s, first, other) = stuck_beside_another(false);
+    let (mut s, first, other) = stuck_with_other_turn(false);
     assert_eq!(s.turn(&first).summary["errors"][0]["kind"], "timeout");
     let next = s.send_prompt("default", "next");
     // A new session does not wait for the restart.
@@ -116,9 +116,9 @@ fn agent_without_session_close_restarts_after_its_other_turn() {
 
 #[test]
 fn strategy_new_replaces_a_stuck_session() {
-    let mut s = stuck(true);
+    let mut s = stuck_agent(true);
     s.ensure("default");
-    let next = given_up(&mut s);
+    let next = abandon_turn(&mut s);
     let new = s.call("session/ensure", &json!({"strategy": "new"}));
     assert_eq!(new["recovery"]["rung"], "new");
     s.await_chunk("default", |c| c["delta"] == "y");

@@ -222,10 +222,10 @@ fn changed_environment_restarts_the_claude_processes() {
 #[test]
 fn slow_client_receives_every_chunk() {
     let mut s = with_sessions(&json!({}), &["a"]);
-    s.read_on(false);
+    s.set_reading(false);
     let id = s.send_steps("a", &json!([{"repeat": [10_000, [{"delta": "{i},"}]]}]));
     s.await_log(1, |line| line["got"]["type"] == "user");
-    s.read_on(true);
+    s.set_reading(true);
     let turn = s.turn(&id);
     assert_eq!(turn.summary["text"], crate::harness::counted(10_000));
 }

@@ -50,7 +50,7 @@ fn question(turn: &Turn) -> &Value {
 }
 
 /// Returns the only answer that the CLI received.
-fn heard(server: Server) -> Value {
+fn claude_answer(server: Server) -> Value {
     let answers = answers(&server.finish().log);
     assert_eq!(answers.len(), 1);
     answers[0]["response"].clone()
@@ -76,7 +76,7 @@ fn answers_of_the_user_become_the_tool_input() {
         let input = json!({"questions": questions(),
             "answers": {"Which colour?": "green", "Which sizes?": "s, m"}});
         assert_eq!(
-            heard(s),
+            claude_answer(s),
             json!({"behavior": "allow", "updatedInput": input})
         );
     }
@@ -111,11 +111,11 @@ fn declined_or_invalid_answer_is_sent_to_claude_as_a_denial() {
         let (id, _) = s.asked("question/ask");
         s.reply(&id, &answer);
         s.turn(&prompt);
-        let heard = heard(s);
-        assert_eq!(heard["behavior"], "deny", "{answer}");
-        let told = heard["message"].as_str().unwrap();
+        let claude_answer = claude_answer(s);
+        assert_eq!(claude_answer["behavior"], "deny", "{answer}");
+        let told = claude_answer["message"].as_str().unwrap();
         assert!(told.starts_with(message), "{told}");
-        assert_eq!(heard["interrupt"] == true, interrupts, "{answer}");
+        assert_eq!(claude_answer["interrupt"] == true, interrupts, "{answer}");
     }
 }
 
@@ -131,8 +131,8 @@ fn policy_denies_questions_that_the_user_is_not_asked() {
         assert_eq!(turn.of("data-question").len(), 0);
         assert_eq!(turn.one("tool-approval-request")["isAutomatic"], true);
         assert_eq!(turn.one("tool-approval-response")["approved"], false);
-        let heard = heard(s);
-        let told = heard["message"].as_str().unwrap();
+        let claude_answer = claude_answer(s);
+        let told = claude_answer["message"].as_str().unwrap();
         assert!(
             told.starts_with("No user is available to answer."),
             "{told}"
@@ -155,7 +155,7 @@ fn approved_plan_applies_the_mode_that_claude_reports() {
     assert_eq!(question(&turn)["content"], json!({"optionId": "allow"}));
     let info = s.call("session/get", &json!({}));
     assert_eq!(info["mode"], "default", "{info}");
-    assert_eq!(heard(s)["behavior"], "allow");
+    assert_eq!(claude_answer(s)["behavior"], "allow");
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn rejected_plan_sends_the_users_feedback() {
         json!({"optionId": "reject", "feedback": "smaller steps"})
     );
     assert_eq!(
-        heard(s),
+        claude_answer(s),
         json!({"behavior": "deny", "message": "The user does not approve this plan: smaller steps"})
     );
 }
@@ -185,7 +185,10 @@ fn refused_tool_sends_its_reason_to_the_model() {
     let chosen = json!({"outcome": "selected", "optionId": "reject", "message": "use eza"});
     s.reply(&id, &json!({ "outcome": chosen }));
     s.turn(&prompt);
-    assert_eq!(heard(s)["message"], "The user does not allow this: use eza");
+    assert_eq!(
+        claude_answer(s)["message"],
+        "The user does not allow this: use eza"
+    );
 }
 
 #[test]

@@ -134,7 +134,7 @@ fn claude_gets_the_given_directory_model_and_environment() {
 
 /// Returns the records of one CLI process in order: `argv` for its start, `eof`, the subtype of a control
 /// request, or the type of a frame.
-fn life(log: &[Value], process: &Value) -> Vec<String> {
+fn process_records(log: &[Value], process: &Value) -> Vec<String> {
     let own = log.iter().filter(|line| line["pid"] == process["pid"]);
     let what = own.map(|line| match line {
         line if line["argv"].is_array() => "argv".to_owned(),
@@ -162,7 +162,10 @@ fn options_and_the_stored_id_come_before_the_prompt() {
     };
     assert_eq!(args(second, "--model="), ["haiku"]);
     assert_eq!(args(second, "--resume="), args(first, "--session-id="));
-    assert_eq!(life(&s.world.log(), second), ["argv", "initialize", "user"]);
+    assert_eq!(
+        process_records(&s.world.log(), second),
+        ["argv", "initialize", "user"]
+    );
 }
 
 #[test]
@@ -181,7 +184,7 @@ fn all_prompts_of_a_session_use_one_open_stdin() {
         "user",
         "eof",
     ];
-    assert_eq!(life(&log, process), want);
+    assert_eq!(process_records(&log, process), want);
 }
 
 #[test]

@@ -85,14 +85,14 @@ fn marks_of_the_claude_code_cli_reach_no_agent() {
 const RESTART: [&str; 4] = ["stopping", "disconnected", "starting", "ready"];
 
 /// Script whose first turn runs until it is cancelled; later turns end at once.
-fn waits_once(s: &Server) -> Value {
+fn first_turn_waits(s: &Server) -> Value {
     let once =
         json!({"once": {"mark": s.world.dir.join("mark"), "steps": [{"wait": "session/cancel"}]}});
     json!({"session/prompt": [[say("x"), once, end("end_turn")]]})
 }
 
 /// Waits until the agent has created this file.
-fn hangs(s: &Server, mark: &str) {
+fn await_mark(s: &Server, mark: &str) {
     let since = Instant::now();
     while !s.world.dir.join(mark).exists() {
         assert!(since.elapsed() < LIMIT, "the agent never left {mark}");
@@ -217,7 +217,7 @@ fn changed_environment_restarts_the_agent_and_restores_sessions() {
 #[test]
 fn environment_change_waits_for_the_running_turn() {
     let s = Server::initialized(&[]);
-    let script = waits_once(&s);
+    let script = first_turn_waits(&s);
     let mut s = ready(s, &script, &["a", "b"]);
     let running = s.send_prompt("a", "long");
     s.await_chunk("a", |c| c["type"] == "text-delta");
@@ -272,7 +272,7 @@ fn prompt_before_an_environment_change_goes_to_the_old_process() {
     let script = json!({"session/new": [[opening, {"default": true}]]});
     let mut s = ready(s, &script, &[]);
     let ensured = s.send("session/ensure", &json!({}));
-    hangs(&s, "mark");
+    await_mark(&s, "mark");
     let prompted = s.send_prompt("default", "early");
     let update = s.send("agent/updateEnvironment", &json!({"set": {"TOKEN": "t"}}));
     // Unblocks the first opening. Either process may open this session, and it may fail, since the new
@@ -305,17 +305,17 @@ fn calls_in_flight_continue_with_the_new_process() {
     let agent = agent(&s, &script);
     // While the agent starts, and again while its replacement starts.
     let connected = s.send("agent/connect", &agent);
-    hangs(&s, "1");
+    await_mark(&s, "1");
     let first = s.send("agent/updateEnvironment", &json!({"set": {"TOKEN": "1"}}));
     s.agent_states(&["starting", "stopping", "disconnected", "starting"]);
-    hangs(&s, "2");
+    await_mark(&s, "2");
     let second = s.send("agent/updateEnvironment", &json!({"set": {"MORE": "2"}}));
     assert_eq!(s.result(&first)["restarted"], true);
     assert_eq!(s.result(&second)["restarted"], true);
     assert_eq!(s.result(&connected)["state"], "ready");
     // While the agent opens a session.
     let ensured = s.send("session/ensure", &json!({}));
-    hangs(&s, "3");
+    await_mark(&s, "3");
     let third = s.send("agent/updateEnvironment", &json!({"set": {"TOKEN": "3"}}));
     let prompted = s.send_prompt("default", "hello");
     assert_eq!(s.result(&ensured)["recovery"]["rung"], "new");
@@ -358,7 +358,7 @@ fn calls_during_a_restart_wait_for_the_new_process() {
 fn disconnect_or_shutdown_cancels_a_pending_environment_change() {
     for how in ["agent/disconnect", "shutdown"] {
         let s = Server::initialized(&[]);
-        let script = waits_once(&s);
+        let script = first_turn_waits(&s);
         let mut s = ready(s, &script, &["a", "b"]);
         let running = s.send_prompt("a", "long");
         s.await_chunk("a", |c| c["type"] == "text-delta");

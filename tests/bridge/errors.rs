@@ -16,7 +16,7 @@ const RESERVED: &[(ErrorKind, &str)] = &[(
 )];
 
 /// Evidence of an error kind.
-enum Seen {
+enum Evidence {
     /// Error of an answer.
     Answer(Value),
     /// Error in a turn's summary.
@@ -27,45 +27,45 @@ enum Seen {
     Never,
 }
 
-fn connect_error(params: &Value) -> Seen {
+fn connect_error(params: &Value) -> Evidence {
     let mut s = Server::initialized(&[]);
     s.waive("agent/state");
-    Seen::Answer(s.call_error("agent/connect", params))
+    Evidence::Answer(s.call_error("agent/connect", params))
 }
 
-fn connect_error_of(script: &Value) -> Seen {
+fn connect_error_of(script: &Value) -> Evidence {
     let mut s = Server::initialized(&[]);
     s.waive("agent/state");
     let script = s.world.script(script);
     let agent = json!({"command": FAKE_AGENT, "args": [script]});
-    Seen::Answer(s.call_error("agent/connect", &agent))
+    Evidence::Answer(s.call_error("agent/connect", &agent))
 }
 
-fn open_error(steps: &[Value]) -> Seen {
+fn open_error(steps: &[Value]) -> Evidence {
     let mut s = Server::initialized(&[]);
     s.connect(&json!({"session/new": [steps]}));
     s.waive("agent/state");
-    Seen::Answer(s.call_error("session/ensure", &json!({})))
+    Evidence::Answer(s.call_error("session/ensure", &json!({})))
 }
 
-fn call_error(method: &str, params: &Value) -> Seen {
+fn call_error(method: &str, params: &Value) -> Evidence {
     let mut s = Server::ready(&json!({}));
-    Seen::Answer(s.call_error(method, params))
+    Evidence::Answer(s.call_error(method, params))
 }
 
-fn raw_error(text: &str) -> Seen {
+fn raw_error(text: &str) -> Evidence {
     let mut s = Server::start(&[]);
     s.raw(text);
-    Seen::Answer(s.null_answer()["error"].clone())
+    Evidence::Answer(s.null_answer()["error"].clone())
 }
 
-fn turn_error(steps: &[Value]) -> Seen {
+fn turn_error(steps: &[Value]) -> Evidence {
     let mut s = Server::ready(&json!({"session/prompt": [steps]}));
     s.waive("agent/state");
-    Seen::Turn(s.prompt("x").summary["errors"][0].clone())
+    Evidence::Turn(s.prompt("x").summary["errors"][0].clone())
 }
 
-fn provoke(kind: ErrorKind) -> Seen {
+fn provoke(kind: ErrorKind) -> Evidence {
     let failure = |message: &str| json!({"error": {"code": -32603, "message": message}});
     match kind {
         ErrorKind::AgentNotFound => connect_error(&json!({"command": "no-such-agent-anywhere"})),
@@ -95,13 +95,13 @@ fn provoke(kind: ErrorKind) -> Seen {
             let connect = s.send("agent/connect", &agent);
             s.agent_states(&["starting"]);
             s.call("agent/disconnect", &json!({}));
-            Seen::Answer(s.error(&connect))
+            Evidence::Answer(s.error(&connect))
         }
         ErrorKind::InvalidTool => {
             let mut s = claude::server(&[], &json!({}));
             s.connect_claude(&json!({}));
             let options = json!({"allowedTools": ["Reed"]});
-            Seen::Answer(s.call_error("session/ensure", &json!({ "options": options })))
+            Evidence::Answer(s.call_error("session/ensure", &json!({ "options": options })))
         }
         ErrorKind::Busy => {
             let [wait, stop] = until_cancelled();
@@ -111,11 +111,11 @@ fn provoke(kind: ErrorKind) -> Seen {
             let error = s.call_error("session/prompt", &second);
             s.call("session/cancel", &json!({}));
             s.turn(&id);
-            Seen::Answer(error)
+            Evidence::Answer(error)
         }
         ErrorKind::OutOfOrder => {
             let mut s = Server::start(&[]);
-            Seen::Answer(s.call_error("agent/status", &json!({})))
+            Evidence::Answer(s.call_error("agent/status", &json!({})))
         }
         ErrorKind::SessionNotFound => call_error(
             "session/prompt",
@@ -138,16 +138,16 @@ fn provoke(kind: ErrorKind) -> Seen {
         ErrorKind::InvalidRequest => raw_error("{}"),
         ErrorKind::Parse => raw_error("{"),
         // Only a bug in acpipe provokes it, so a test within the library simulates one.
-        ErrorKind::Internal => Seen::Elsewhere(
+        ErrorKind::Internal => Evidence::Elsewhere(
             "src/core/hub/tests/panics.rs",
             "panic_in_a_command_is_answered",
         ),
-        ErrorKind::DuplicateAgent => Seen::Never,
+        ErrorKind::DuplicateAgent => Evidence::Never,
     }
 }
 
 /// Evidence in another test of this program.
-fn hub(file: &str, test: &'static str) -> Seen {
+fn hub(file: &str, test: &'static str) -> Evidence {
     let file = match file {
         "cancel" => "tests/bridge/cancel.rs",
         "faults" => "tests/bridge/faults.rs",
@@ -156,7 +156,7 @@ fn hub(file: &str, test: &'static str) -> Seen {
         "store" => "tests/bridge/store.rs",
         other => panic!("tests/bridge/{other}.rs"),
     };
-    Seen::Elsewhere(file, test)
+    Evidence::Elsewhere(file, test)
 }
 
 fn reserved(kind: ErrorKind) -> Option<&'static str> {
@@ -169,28 +169,28 @@ fn every_kind_of_error_is_provoked_or_reserved() {
     for &kind in ErrorKind::ALL {
         let name = kind.name();
         let seen = provoke(kind);
-        let never = matches!(seen, Seen::Never);
+        let never = matches!(seen, Evidence::Never);
         assert_eq!(reserved(kind).is_some(), never, "{name}");
         match seen {
-            Seen::Answer(error) => {
+            Evidence::Answer(error) => {
                 assert_eq!(error["code"], kind.rpc_code(), "{name}: {error}");
                 assert_eq!(error["data"]["kind"], name, "{error}");
                 let message = error["message"].as_str().unwrap();
                 assert!(!message.is_empty() && !message.contains('\n'), "{message}");
             }
-            Seen::Turn(error) => {
+            Evidence::Turn(error) => {
                 assert_eq!(error["kind"], name, "{error}");
                 let message = error["message"].as_str().unwrap();
                 assert!(!message.is_empty() && !message.contains('\n'), "{message}");
                 assert!(error["data"].is_object(), "{error}");
             }
-            Seen::Elsewhere(path, test) => {
+            Evidence::Elsewhere(path, test) => {
                 let body = evidence::body(path, test).unwrap_or_else(|why| panic!("{name}: {why}"));
                 let spellings = [format!("\"{name}\""), format!(".{name}(")];
                 let is_named = spellings.iter().any(|word| body.contains(word));
                 assert!(is_named, "{path}: {test} does not name {name}");
             }
-            Seen::Never => {}
+            Evidence::Never => {}
         }
     }
 }

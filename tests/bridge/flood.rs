@@ -29,11 +29,11 @@ fn agent_pid(s: &mut Server) -> i32 {
 fn late_reader_receives_every_chunk() {
     let mut s = flooding(50_000, "text");
     let agent = agent_pid(&mut s);
-    s.read_on(false);
+    s.set_reading(false);
     let id = s.send_prompt("default", "go");
     // The updates exceed the capacity of all pipes and buffers, so acpipe and the agent wait for the client.
     await_blocked_writer(agent);
-    s.read_on(true);
+    s.set_reading(true);
     let turn = s.turn(&id);
     // Each text holds its number. All are there, in order, in any number of chunks.
     assert_eq!(numbers(&turn), (0..50_000).collect::<Vec<u32>>());
@@ -84,12 +84,12 @@ fn a_cancel_reaches_the_agent_while_the_client_does_not_read() {
         {"repeat": {"times": 300, "steps": [say(&big)]}},
         end("cancelled"),
     ]]}));
-    s.read_on(false);
+    s.set_reading(false);
     let id = s.send_prompt("default", "go");
     s.await_agent_call("session/prompt");
     let cancel = s.send("session/cancel", &json!({}));
     s.await_agent_call("session/cancel");
-    s.read_on(true);
+    s.set_reading(true);
     assert_eq!(s.result(&cancel)["cancelled"], true);
     let turn = s.turn(&id);
     assert_eq!(turn.summary["stopReason"], "cancelled");
@@ -106,14 +106,14 @@ fn a_cancel_reaches_an_agent_that_is_blocked_itself() {
         end("cancelled"),
     ]]}));
     let agent = agent_pid(&mut s);
-    s.read_on(false);
+    s.set_reading(false);
     let id = s.send_prompt("default", "go");
     await_blocked_writer(agent);
     let cancel = s.send("session/cancel", &json!({}));
     s.await_agent_call("session/cancel");
     // The agent received the cancel while it could not write.
     await_blocked_writer(agent);
-    s.read_on(true);
+    s.set_reading(true);
     assert_eq!(s.result(&cancel)["cancelled"], true);
     let turn = s.turn(&id);
     assert_eq!(turn.summary["stopReason"], "cancelled");
@@ -131,13 +131,13 @@ fn a_client_that_does_not_read_after_its_cancel_still_gets_the_agents_answer() {
     let agent = agent_pid(&mut s);
     let id = s.send_prompt("default", "go");
     s.await_chunk("default", |c| c["delta"] == "first");
-    s.read_on(false);
+    s.set_reading(false);
     let cancel = s.send("session/cancel", &json!({}));
     s.await_agent_call("session/cancel");
     await_blocked_writer(agent);
     // Longer than the timeout of a cancel, since no event reports that the timeout did not apply.
     std::thread::sleep(Duration::from_millis(5600));
-    s.read_on(true);
+    s.set_reading(true);
     assert_eq!(s.result(&cancel)["cancelled"], true);
     let turn = s.turn(&id);
     assert_eq!(
@@ -173,13 +173,13 @@ fn full_pipes_both_ways_do_not_deadlock() {
     for session in sessions {
         s.ensure(session);
     }
-    s.read_on(false);
+    s.set_reading(false);
     let mut ids = vec![s.send_prompt("default", "go")];
     // The agent floods before it reads again, so only a small part of these prompts fits into its stdin pipe.
     let big = "x".repeat(1_000_000);
     ids.extend(sessions.map(|session| s.send_prompt(session, &big)));
     let status = s.send("agent/status", &json!({}));
-    s.read_on(true);
+    s.set_reading(true);
     for id in &ids {
         let turn = s.turn(id);
         assert_eq!(numbers(&turn), (0..10_000).collect::<Vec<u32>>());

@@ -48,7 +48,7 @@ fn content_length_framing_is_answered_in_kind() {
     assert_error(&s.0.null_answer(), -32700, "parse", "bad header");
     s.0.write(b"Nonsense: 5\r\n\r\n");
     assert_error(&s.0.null_answer(), -32700, "parse", "no length");
-    s.lives();
+    s.assert_alive();
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn lines_may_end_in_crlf() {
     s.0.expect(&id);
     s.0.write(b"{\"jsonrpc\":\"2.0\",\"id\":\"crlf\",\"method\":\"agent/status\"}\r\n");
     s.0.result(&id);
-    s.lives();
+    s.assert_alive();
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn requests_over_the_cap_are_refused_by_their_id_and_skipped() {
         // A message just below the limit is accepted.
         let text = "y".repeat(60_000);
         assert_eq!(s.0.prompt(&text).summary["text"], text);
-        s.lives();
+        s.assert_alive();
     }
 }
 
@@ -162,7 +162,7 @@ fn wrong_content_length_does_not_swallow_the_next_message() {
         s.0.write(format!("Content-Length: {}{ends}{body}", body.len()).as_bytes());
         s.0.result(&id);
     }
-    s.lives();
+    s.assert_alive();
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn half_a_surrogate_pair_in_a_key_does_not_lose_the_id() {
         s.0.raw(text);
         assert_eq!(s.0.result(&id)["state"], "ready", "{text}");
     }
-    s.lives();
+    s.assert_alive();
     // Responses and requests of an agent also keep their ids.
     let line = |line: &str| json!({ "line": line });
     let update = r#"{"jsonrpc":"2.0","\udfff":1,"method":"session/update","params":{"sessionId":"{session}","update":{"sessionUpdate":"odd","\ud800":1}}}"#;
@@ -207,14 +207,14 @@ fn big_messages_pass_under_the_default_cap() {
     let mut s = Survivor::lines();
     let text = "\u{e9}\"\\\n".repeat(200_000);
     assert_eq!(s.0.prompt(&text).summary["text"], text);
-    s.lives();
+    s.assert_alive();
 }
 
 #[test]
 fn blank_lines_are_ignored() {
     let mut s = Survivor::lines();
     s.0.write(b"\n\n  \n\r\n\t\n");
-    s.lives();
+    s.assert_alive();
 }
 
 #[test]

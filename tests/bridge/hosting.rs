@@ -14,12 +14,12 @@ use std::fs;
 use std::path::PathBuf;
 
 /// Directory of the session, and a file beside it.
-struct Place {
+struct TestProject {
     world: World,
     project: PathBuf,
 }
 
-impl Place {
+impl TestProject {
     fn new() -> Self {
         let world = World::new();
         let project = world.dir.join("project");
@@ -106,7 +106,7 @@ fn only_served_capabilities_are_offered() {
             true,
         ),
     ] {
-        let place = Place::new();
+        let place = TestProject::new();
         let path = place.path("x");
         let steps = [
             want("fs/write_text_file", &json!({"path": path, "content": "x"})),

@@ -5,7 +5,7 @@ use crate::harness::run::Run;
 use crate::harness::server::Server;
 use crate::harness::steps::say;
 use crate::harness::{FAKE_AGENT, LIMIT, World, signal};
-use crate::keeper::{await_family, family, supervisors};
+use crate::supervisor::{await_leftover_processes, family, supervisors};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -21,7 +21,7 @@ fn busy() -> Server {
     let mut s = Server::ready(&json!({"session/prompt": [turn]}));
     s.send_prompt("default", "go");
     s.await_chunk("default", |c| c["delta"] == "x");
-    await_family(&s);
+    await_leftover_processes(&s);
     s
 }
 

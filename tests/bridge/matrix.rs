@@ -14,16 +14,16 @@
 //! | stdout closed | `exit.rs` | `claude_faults.rs` | `signals.rs` |
 //! | stdin closed, or not read | `processes`, `flood.rs` | | `framing.rs`, `flood.rs` |
 //! | floods on stderr | `processes`, `exit.rs` | | |
-//! | exits at every stage | `processes`, `exit.rs` | `claude`, `claude_processes.rs` | `kills.rs`, `keeper.rs`, `exit.rs` |
-//! | leaves processes behind that hold the pipes and write | `processes`, `exit.rs`, `keeper.rs` | | |
-//! | ignores SIGTERM | `exit.rs`, `keeper.rs` | `claude_processes.rs` | |
+//! | exits at every stage | `processes`, `exit.rs` | `claude`, `claude_processes.rs` | `kills.rs`, `supervisor.rs`, `exit.rs` |
+//! | leaves processes behind that hold the pipes and write | `processes`, `exit.rs`, `supervisor.rs` | | |
+//! | ignores SIGTERM | `exit.rs`, `supervisor.rs` | `claude_processes.rs` | |
 //! | missing, not executable, no `#!` line, a directory, no interpreter | `handshake.rs`, `launch.rs`, `processes` | `claude.rs` | |
 //! | a full disk | `faults.rs` | | |
 
+mod acp_messages;
 mod claude;
 mod clients;
 mod processes;
-mod words;
 
 use crate::harness::server::Server;
 

@@ -27,7 +27,7 @@ fn resuming() -> Value {
 }
 
 /// Returns method and directory of the last call that opened a session.
-fn opened(log: &[Value]) -> (&str, &str) {
+fn last_opening(log: &[Value]) -> (&str, &str) {
     let asked = log
         .iter()
         .rev()
@@ -44,10 +44,10 @@ fn run_finds_a_session_by_name_in_its_directory() {
         run.go().expect(0)
     };
     let first = run(&a, "in a");
-    assert_eq!(opened(&first.log), ("session/new", a.as_str()));
+    assert_eq!(last_opening(&first.log), ("session/new", a.as_str()));
     assert_eq!(first.stderr, "");
     let second = run(&b, "in b");
-    assert_eq!(opened(&second.log), ("session/new", b.as_str()));
+    assert_eq!(last_opening(&second.log), ("session/new", b.as_str()));
     assert!(second.stderr.contains(&a), "{}", second.stderr);
     // The same directory under other paths.
     let link = home.world.dir.join("link");
@@ -58,7 +58,7 @@ fn run_finds_a_session_by_name_in_its_directory() {
         link.to_str().unwrap().to_owned(),
     ] {
         let again = run(&dir, "again");
-        assert_eq!(opened(&again.log).0, "session/resume", "{dir}");
+        assert_eq!(last_opening(&again.log).0, "session/resume", "{dir}");
     }
     let ids = home.ids();
     assert_eq!((ids.len(), ids[1].as_str()), (2, "work"), "{ids:?}");
@@ -78,7 +78,7 @@ fn run_finds_a_session_by_name_in_its_directory() {
         .run(&["--session", full, "from elsewhere"])
         .go()
         .expect(0);
-    assert_eq!(opened(&there.log), ("session/resume", b.as_str()));
+    assert_eq!(last_opening(&there.log), ("session/resume", b.as_str()));
     assert!(there.stderr.contains(&b), "{}", there.stderr);
     // If the directories differ, the error names both.
     let wrong = home
@@ -111,7 +111,7 @@ fn a_run_without_a_name_is_continued_in_its_own_directory() {
         .json();
     let id = first["sessionId"].as_str().unwrap();
     let second = home.run(&["--session", id, "two"]).go().expect(0);
-    assert_eq!(opened(&second.log), ("session/resume", dir.as_str()));
+    assert_eq!(last_opening(&second.log), ("session/resume", dir.as_str()));
     assert!(second.stderr.contains(&dir), "{}", second.stderr);
 }
 
@@ -253,7 +253,7 @@ fn session_continues_with_its_own_agent_by_default() {
             let run = home.acpipe(args).env("ACPIPE_AGENT", variable);
             let outcome = run.go().expect(0);
             assert_eq!(outcome.text(), "answer\n", "{args:?}");
-            assert_eq!(opened(&outcome.log).0, "session/resume", "{args:?}");
+            assert_eq!(last_opening(&outcome.log).0, "session/resume", "{args:?}");
             assert!(!outcome.stderr.contains("demo"), "{}", outcome.stderr);
         }
     }

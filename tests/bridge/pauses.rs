@@ -23,7 +23,7 @@ fn pause(pids: &[i32]) {
 }
 
 /// Runs a turn across a pause. The agent continues to write while acpipe is stopped, or both are stopped.
-fn a_turn_goes_on(args: &[&str], with_agent: bool) {
+fn check_turn_across_pause(args: &[&str], with_agent: bool) {
     let steps = [say("a"), json!({"sleep": 300}), say("b"), end("end_turn")];
     let mut server = Server::ready_with(args, &json!({"session/prompt": [steps]}));
     let mut pids = vec![server.pid()];
@@ -43,17 +43,17 @@ fn a_turn_goes_on(args: &[&str], with_agent: bool) {
 
 #[test]
 fn system_pause_does_not_end_a_silent_turn() {
-    a_turn_goes_on(&["--timeout", "prompt=1s"], false);
+    check_turn_across_pause(&["--timeout", "prompt=1s"], false);
 }
 
 #[test]
 fn system_pause_does_not_count_towards_the_turn_timeout() {
-    a_turn_goes_on(&["--timeout", "turn=1500ms"], false);
+    check_turn_across_pause(&["--timeout", "turn=1500ms"], false);
 }
 
 #[test]
 fn system_pause_of_acpipe_and_agent_does_not_end_the_turn() {
-    a_turn_goes_on(&["--timeout", "prompt=1s", "--timeout", "turn=2s"], true);
+    check_turn_across_pause(&["--timeout", "prompt=1s", "--timeout", "turn=2s"], true);
 }
 
 #[test]

@@ -129,7 +129,7 @@ fn mib(bytes: u64) -> String {
     format!("{}.{} MiB", bytes / MIB, bytes % MIB * 10 / MIB)
 }
 
-fn tell(line: &str) {
+fn print_line(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
@@ -138,7 +138,7 @@ fn tell(line: &str) {
 ///
 /// The agent must write all of it before it answers the cancel. It has 5 s for that, counted while acpipe
 /// reads its output: a debug build is too slow.
-fn a_stopped_reader(bytes: u64, cancelled: bool, args: &[&str]) {
+fn check_stopped_reader(bytes: u64, cancelled: bool, args: &[&str]) {
     let piece = 8 * 1024;
     let times = bytes / piece;
     let words = "x".repeat(usize::try_from(piece).unwrap() - 9);
@@ -192,7 +192,7 @@ fn a_stopped_reader(bytes: u64, cancelled: bool, args: &[&str]) {
     let left_out = summary["omitted"]["text"].as_u64().unwrap();
     assert!(told <= 4 * MIB && told + left_out >= said);
     let peak = client.peak();
-    tell(&format!(
+    print_line(&format!(
         "{} at a stopped reader {args:?}: {} idle, {} stopped, {} at most; read in {:.1?}",
         mib(bytes),
         mib(idle),
@@ -207,41 +207,41 @@ fn a_stopped_reader(bytes: u64, cancelled: bool, args: &[&str]) {
 
 #[test]
 fn stopped_reader_costs_bounded_memory_and_loses_no_text() {
-    a_stopped_reader(64 * MIB, false, &[]);
+    check_stopped_reader(64 * MIB, false, &[]);
 }
 
 #[test]
 fn stopped_reader_costs_bounded_memory_without_a_store() {
-    a_stopped_reader(64 * MIB, false, &["--persist", "never"]);
+    check_stopped_reader(64 * MIB, false, &["--persist", "never"]);
 }
 
 #[test]
 #[ignore = "by hand: it takes a gigabyte of disk"]
 fn gigabyte_waits_for_a_stopped_reader() {
-    a_stopped_reader(1024 * MIB, true, &[]);
+    check_stopped_reader(1024 * MIB, true, &[]);
 }
 
 #[test]
 #[ignore = "by hand"]
 fn gigabyte_waits_for_a_stopped_reader_without_a_store() {
-    a_stopped_reader(1024 * MIB, true, &["--persist", "never"]);
+    check_stopped_reader(1024 * MIB, true, &["--persist", "never"]);
 }
 
 /// Size of a huge message: smaller in debug builds, where the test itself is slow, but larger than the part
 /// of a session that acpipe keeps in memory.
-const FRAME: u64 = if cfg!(debug_assertions) { 34 } else { 60 } * MIB;
+const MESSAGE_SIZE: u64 = if cfg!(debug_assertions) { 34 } else { 60 } * MIB;
 
 /// Asserts that a huge message took at most three times its size in memory.
 fn assert_ratio(client: &Client, idle: u64, what: &str) {
     let took = client.peak().saturating_sub(idle);
-    let percent = took * 100 / FRAME;
-    tell(&format!(
+    let percent = took * 100 / MESSAGE_SIZE;
+    print_line(&format!(
         "{what} of {}: {} above idle, {percent} % of its size",
-        mib(FRAME),
+        mib(MESSAGE_SIZE),
         mib(took),
     ));
     // In addition to the message there are a few buffers, and the part of the text that a summary holds.
-    assert!(took <= 3 * FRAME + MIB, "{percent} %");
+    assert!(took <= 3 * MESSAGE_SIZE + MIB, "{percent} %");
 }
 
 /// Step that writes an update in one line, with `HUGE` replaced by `bytes` characters.
@@ -257,8 +257,8 @@ const WORDS: &str =
     r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"HUGE"}}"#;
 
 /// Lets the agent send one huge update; a client that reads receives it complete.
-fn a_frame_of_the_agent(what: &str, update: &str, args: &[&str]) {
-    let script = json!({"session/prompt": [[say("a"), huge_update(FRAME, update), say("z"), end("end_turn")]]});
+fn check_agent_message(what: &str, update: &str, args: &[&str]) {
+    let script = json!({"session/prompt": [[say("a"), huge_update(MESSAGE_SIZE, update), say("z"), end("end_turn")]]});
     let mut client = Client::new(args, &script);
     let idle = client.memory("VmRSS");
     client.send(3, "session/prompt", &json!({"message": "go"}));
@@ -275,25 +275,25 @@ fn a_frame_of_the_agent(what: &str, update: &str, args: &[&str]) {
         }
         seen += usize::from(line.contains(r#""delta":"z""#));
     }
-    assert!(seen == 1 && huge >= FRAME, "{seen} {huge}");
+    assert!(seen == 1 && huge >= MESSAGE_SIZE, "{seen} {huge}");
     assert_ratio(&client, idle, what);
     client.finish();
 }
 
 #[test]
 fn huge_text_passes_within_three_times_its_size() {
-    a_frame_of_the_agent("a message", WORDS, &[]);
+    check_agent_message("a message", WORDS, &[]);
 }
 
 #[test]
 fn huge_text_passes_within_three_times_its_size_without_a_store() {
-    a_frame_of_the_agent("a message, not stored,", WORDS, &["--persist", "never"]);
+    check_agent_message("a message, not stored,", WORDS, &["--persist", "never"]);
 }
 
 #[test]
 fn a_huge_output_of_a_tool_passes_in_three_times_its_size() {
     let tool = r#"{"sessionUpdate":"tool_call","toolCallId":"t","title":"t","status":"completed","rawInput":{"a":1},"content":[{"type":"content","content":{"type":"text","text":"HUGE"}}]}"#;
-    a_frame_of_the_agent("a tool's output", tool, &[]);
+    check_agent_message("a tool's output", tool, &[]);
 }
 
 #[test]
@@ -301,14 +301,14 @@ fn a_huge_prompt_passes_in_three_times_its_size() {
     let script = json!({"session/prompt": [[say("done"), end("end_turn")]]});
     let mut client = Client::new(&[], &script);
     let idle = client.memory("VmRSS");
-    let words = "x".repeat(usize::try_from(FRAME).unwrap());
+    let words = "x".repeat(usize::try_from(MESSAGE_SIZE).unwrap());
     client.send(3, "session/prompt", &json!({"message": words}));
     let answer = client.read_to(3, |_| {});
     assert_eq!(answer["result"]["text"], "done");
     assert_ratio(&client, idle, "a prompt");
     let got = fs::read_to_string(client.world.dir.join("agent.log")).unwrap();
     let xs = got.bytes().filter(|b| *b == b'x').count() as u64;
-    assert!(xs >= FRAME, "{xs}");
+    assert!(xs >= MESSAGE_SIZE, "{xs}");
     client.finish();
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// Script of an agent whose first turn sends "x" and ends when it is cancelled; later turns repeat their
 /// prompt.
-fn first_waits() -> Value {
+fn first_turn_waits() -> Value {
     let [wait, stop] = until_cancelled();
     json!({"session/prompt": [[say("x"), wait, stop], [{"default": true}]]})
 }
@@ -40,7 +40,7 @@ fn prompted(s: &Server) -> Vec<Value> {
 
 #[test]
 fn queued_prompts_run_in_order_one_at_a_time() {
-    let (mut s, first, waiting) = waiting(&first_waits(), &["a", "b", "c"]);
+    let (mut s, first, waiting) = waiting(&first_turn_waits(), &["a", "b", "c"]);
     assert_eq!(prompted(&s), ["first"]);
     assert!(cancel(&mut s, &json!({})));
     assert_eq!(s.turn(&first).summary["stopReason"], "cancelled");
@@ -56,7 +56,7 @@ fn queued_prompts_run_in_order_one_at_a_time() {
 
 #[test]
 fn queued_prompt_can_be_cancelled_alone() {
-    let (mut s, first, ids) = waiting(&first_waits(), &["a", "b", "c"]);
+    let (mut s, first, ids) = waiting(&first_turn_waits(), &["a", "b", "c"]);
     assert!(cancel(&mut s, &json!({"turnId": "b"})));
     s.await_queue("default", &["a", "c"]);
     assert_eq!(s.error(&ids[1])["data"]["kind"], "cancelled");
@@ -97,7 +97,7 @@ fn cancel_without_a_turn_removes_the_first_queued_prompt() {
 fn prompts_over_the_queue_limit_are_refused() {
     let names: Vec<String> = (0..32).map(|n| format!("t{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let (mut s, first, waiting) = waiting(&first_waits(), &names);
+    let (mut s, first, waiting) = waiting(&first_turn_waits(), &names);
     let error = s.call_error("session/prompt", &json!({"message": "too many"}));
     assert_eq!(error["code"], -32001);
     assert_eq!(error["data"]["kind"], "overloaded");
@@ -132,7 +132,7 @@ fn large_prompts_are_refused_while_others_wait() {
 
 #[test]
 fn turn_id_in_use_is_not_run_twice() {
-    let (mut s, first, ids) = waiting(&first_waits(), &["a"]);
+    let (mut s, first, ids) = waiting(&first_turn_waits(), &["a"]);
     for (turn, when_busy) in [("first", "queue"), ("a", "queue"), ("a", "reject")] {
         let again =
             json!({"message": "again", "turnId": turn, "whenBusy": when_busy, "rerun": true});
@@ -184,7 +184,7 @@ fn crash_fails_the_running_turn_and_keeps_the_queue() {
 
 #[test]
 fn disconnect_fails_every_queued_prompt() {
-    let (mut s, first, ids) = waiting(&first_waits(), &["a", "b"]);
+    let (mut s, first, ids) = waiting(&first_turn_waits(), &["a", "b"]);
     s.call("agent/disconnect", &json!({}));
     assert_eq!(s.turn(&first).summary["stopReason"], "cancelled");
     for id in &ids {
@@ -197,7 +197,7 @@ fn disconnect_fails_every_queued_prompt() {
 
 #[test]
 fn new_environment_applies_to_later_prompts() {
-    let (mut s, first, ids) = waiting(&first_waits(), &["a"]);
+    let (mut s, first, ids) = waiting(&first_turn_waits(), &["a"]);
     let update = s.send("agent/updateEnvironment", &json!({"set": {"TOKEN": "t"}}));
     let late = prompt(&mut s, "late");
     s.await_queue("default", &["a", "late"]);
@@ -252,7 +252,7 @@ fn claude_gets_one_prompt_at_a_time() {
 
 #[test]
 fn refused_prompt_lets_the_next_run() {
-    let (mut s, first, _) = waiting(&first_waits(), &[]);
+    let (mut s, first, _) = waiting(&first_turn_waits(), &[]);
     let image = json!({"message": {"parts": [{"type": "file", "mediaType": "image/png",
         "url": "data:image/png;base64,AAAA"}]}, "turnId": "image"});
     let image = s.send("session/prompt", &image);

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 /// Reaction of the agent to `session/resume` or `session/load` with an id that it issued.
 #[derive(Clone, Copy)]
-enum Does {
+enum Reaction {
     /// The agent does not offer the method.
-    Lacks,
-    Holds,
+    NotOffered,
+    Resumes,
     Refuses,
     /// The agent creates a new session, which it mentions only in `_meta`.
     Replaces,
@@ -33,21 +33,21 @@ fn history() -> [Value; 2] {
     ]
 }
 
-fn run(does: Does) -> Value {
+fn run(does: Reaction) -> Value {
     let [user, agent] = history();
     match does {
-        Does::Lacks | Does::Refuses => {
+        Reaction::NotOffered | Reaction::Refuses => {
             json!([[{"error": {"code": -32002, "message": "no such session"}}]])
         }
-        Does::Holds | Does::Empty => json!([[{"reply": {}}]]),
-        Does::Replaces => json!([[{"reply": {"_meta": {"fake": {"sessionId": "another"}}}}]]),
-        Does::Late => json!([[user, {"reply": {}}, agent]]),
-        Does::Repeats => json!([[user, agent, {"reply": null}]]),
+        Reaction::Resumes | Reaction::Empty => json!([[{"reply": {}}]]),
+        Reaction::Replaces => json!([[{"reply": {"_meta": {"fake": {"sessionId": "another"}}}}]]),
+        Reaction::Late => json!([[user, {"reply": {}}, agent]]),
+        Reaction::Repeats => json!([[user, agent, {"reply": null}]]),
     }
 }
 
-fn offers(does: Does) -> Value {
-    if matches!(does, Does::Lacks) {
+fn offers(does: Reaction) -> Value {
+    if matches!(does, Reaction::NotOffered) {
         Value::Null
     } else {
         json!({})
@@ -55,10 +55,10 @@ fn offers(does: Does) -> Value {
 }
 
 /// Starts an agent with one session, and reconnects it by the client.
-fn restarted(resume: Does, load: Does, list: Option<Value>) -> Server {
+fn restarted(resume: Reaction, load: Reaction, list: Option<Value>) -> Server {
     let script = json!({
         "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
-            "loadSession": !matches!(load, Does::Lacks),
+            "loadSession": !matches!(load, Reaction::NotOffered),
             "sessionCapabilities": {"resume": offers(resume), "list": list.as_ref().map(|_| json!({}))},
         }}}]],
         "session/resume": run(resume),
@@ -83,12 +83,12 @@ fn kinds(recovery: &Value) -> Vec<String> {
 
 #[test]
 fn restore_tries_the_strategies_the_agent_offers() {
-    use Does::{Empty, Holds, Lacks, Late, Refuses, Repeats, Replaces};
+    use Reaction::{Empty, Late, NotOffered, Refuses, Repeats, Replaces, Resumes};
     // (reaction to resume, reaction to load, strategy of the call, strategy of the receipt, memory, failed
     // strategies)
-    type Case<'a> = (Does, Does, Value, &'a str, &'a str, &'a [&'a str]);
+    type Case<'a> = (Reaction, Reaction, Value, &'a str, &'a str, &'a [&'a str]);
     let cases: Vec<Case<'_>> = vec![
-        (Holds, Repeats, json!("auto"), "resume", "kept", &[]),
+        (Resumes, Repeats, json!("auto"), "resume", "kept", &[]),
         (Repeats, Repeats, json!("auto"), "resume", "kept", &[]),
         (
             Refuses,
@@ -99,7 +99,7 @@ fn restore_tries_the_strategies_the_agent_offers() {
             &["resume session"],
         ),
         (
-            Lacks,
+            NotOffered,
             Repeats,
             json!("auto"),
             "load",
@@ -107,7 +107,7 @@ fn restore_tries_the_strategies_the_agent_offers() {
             &["resume sessionNotFound"],
         ),
         (
-            Lacks,
+            NotOffered,
             Late,
             json!("auto"),
             "load",
@@ -115,7 +115,7 @@ fn restore_tries_the_strategies_the_agent_offers() {
             &["resume sessionNotFound"],
         ),
         (
-            Lacks,
+            NotOffered,
             Empty,
             json!("auto"),
             "new",
@@ -139,17 +139,17 @@ fn restore_tries_the_strategies_the_agent_offers() {
             &["resume sessionNotFound"],
         ),
         (
-            Lacks,
-            Lacks,
+            NotOffered,
+            NotOffered,
             json!("auto"),
             "new",
             "lost",
             &["resume sessionNotFound", "load sessionNotFound"],
         ),
-        (Holds, Repeats, json!("load"), "load", "replayed", &[]),
-        (Holds, Repeats, json!("new"), "new", "lost", &[]),
+        (Resumes, Repeats, json!("load"), "load", "replayed", &[]),
+        (Resumes, Repeats, json!("new"), "new", "lost", &[]),
         (
-            Holds,
+            Resumes,
             Refuses,
             json!(["load", "resume"]),
             "resume",
@@ -203,7 +203,7 @@ fn only_a_refusal_of_a_resume_leads_to_a_load() {
                 "loadSession": true, "sessionCapabilities": {"resume": {}},
             }}}]],
             "session/resume": [[resume]],
-            "session/load": run(Does::Repeats),
+            "session/load": run(Reaction::Repeats),
             "session/prompt": [[say("answer"), end("end_turn")]],
         });
         let mut s = Server::reconnected(&[], &script, &script);
@@ -235,7 +235,7 @@ fn only_a_refusal_of_a_resume_leads_to_a_load() {
 
 #[test]
 fn requested_strategy_that_fails_is_an_error() {
-    let mut s = restarted(Does::Refuses, Does::Lacks, None);
+    let mut s = restarted(Reaction::Refuses, Reaction::NotOffered, None);
     let error = s.call_error("session/ensure", &json!({"strategy": "resume"}));
     assert_eq!(error["data"]["kind"], "session");
     let error = s.call_error("session/ensure", &json!({"strategy": ["load"]}));
@@ -262,7 +262,7 @@ fn requested_strategy_that_fails_is_an_error() {
 #[test]
 fn session_in_the_agents_list_is_not_replaced() {
     let listed = json!([{"sessionId": "fake-1", "cwd": "/"}]);
-    let mut s = restarted(Does::Refuses, Does::Refuses, Some(listed));
+    let mut s = restarted(Reaction::Refuses, Reaction::Refuses, Some(listed));
     let error = s.call_error("session/ensure", &json!({}));
     assert_eq!(error["data"]["kind"], "session");
     assert!(
@@ -275,8 +275,8 @@ fn session_in_the_agents_list_is_not_replaced() {
     );
 
     let mut s = restarted(
-        Does::Refuses,
-        Does::Refuses,
+        Reaction::Refuses,
+        Reaction::Refuses,
         Some(json!([{"sessionId": "other"}])),
     );
     assert_eq!(s.ensure("default")["recovery"]["rung"], "new");

@@ -240,7 +240,7 @@ fn run_retries_unless_disabled() {
 
 /// Starts an agent whose session is restored after a reconnection. It then has these runs of
 /// `session/prompt`, and `more` replaces parts of its script.
-fn revived(prompts: &Value, list: Option<Value>, more: &Value) -> Server {
+fn restored_session(prompts: &Value, list: Option<Value>, more: &Value) -> Server {
     let mut script = json!({
         "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
             "sessionCapabilities": {"resume": {}, "list": list.as_ref().map(|_| json!({}))},
@@ -296,7 +296,7 @@ fn missing_session_is_replaced_within_the_turn() {
         ),
     ];
     for (answer, list, why) in cases {
-        let mut s = revived(&json!([answer, hello(), hello()]), list, &json!({}));
+        let mut s = restored_session(&json!([answer, hello(), hello()]), list, &json!({}));
         assert_eq!(s.ensure("default")["recovery"]["rung"], "resume");
         let turn = s.prompt("two");
         let summary = &turn.summary;
@@ -348,7 +348,7 @@ fn refusal_without_evidence_ends_the_turn() {
         (&refuses, Some(silent)),
         (&talks, Some(absent)),
     ] {
-        let mut s = revived(&json!([answer, hello()]), list, &json!({}));
+        let mut s = restored_session(&json!([answer, hello()]), list, &json!({}));
         s.ensure("default");
         let turn = s.prompt("two");
         assert_eq!(turn.summary["stopReason"], "refusal");
@@ -361,7 +361,7 @@ fn refusal_without_evidence_ends_the_turn() {
 #[test]
 fn missing_session_is_replaced_only_if_allowed() {
     // A requested strategy permits no other.
-    let mut s = revived(&json!([gone(), hello()]), None, &json!({}));
+    let mut s = restored_session(&json!([gone(), hello()]), None, &json!({}));
     s.call("session/ensure", &json!({"strategy": "resume"}));
     let turn = s.prompt("two");
     assert_eq!(turn.summary["errors"][0]["kind"], "sessionNotFound");
@@ -374,7 +374,7 @@ fn missing_session_is_replaced_only_if_allowed() {
 
     // The agent began an answer, so the session existed.
     let began = json!([think("hm"), gone()[0]]);
-    let mut s = revived(&json!([began, hello()]), None, &json!({}));
+    let mut s = restored_session(&json!([began, hello()]), None, &json!({}));
     s.ensure("default");
     assert_eq!(s.prompt("two").summary["attempts"], 1);
 }
@@ -382,7 +382,7 @@ fn missing_session_is_replaced_only_if_allowed() {
 #[test]
 fn failed_replacement_ends_the_turn() {
     let none = json!({"session/new": [[{"error": {"code": -32603, "message": "no more"}}]]});
-    let mut s = revived(&json!([gone(), hello()]), None, &none);
+    let mut s = restored_session(&json!([gone(), hello()]), None, &none);
     s.ensure("default");
     let error = &s.prompt("two").summary["errors"][0];
     assert!(
@@ -395,7 +395,7 @@ fn failed_replacement_ends_the_turn() {
     // A cancel does not wait for the new session.
     let slow =
         json!({"session/new": [[{"wait": "session/list"}, {"reply": {"sessionId": "fresh"}}]]});
-    let mut s = revived(&json!([gone(), hello()]), None, &slow);
+    let mut s = restored_session(&json!([gone(), hello()]), None, &slow);
     s.ensure("default");
     let id = s.send_prompt("default", "two");
     s.await_chunk("default", |c| c["type"] == "data-recovery");
@@ -413,7 +413,7 @@ fn failed_replacement_ends_the_turn() {
 #[test]
 fn a_prompt_is_sent_three_times_at_most() {
     let busy = json!([fails("Overloaded")]);
-    let mut s = revived(&json!([gone(), busy, busy, hello()]), None, &json!({}));
+    let mut s = restored_session(&json!([gone(), busy, busy, hello()]), None, &json!({}));
     s.ensure("default");
     let turn = send(&mut s, &json!({"retry": true}));
     assert_eq!(turn.summary["attempts"], 3);

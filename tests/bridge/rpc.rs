@@ -7,7 +7,7 @@ use crate::harness::World;
 use crate::harness::server::{Framing, Id, Server};
 use serde_json::{Value, json};
 
-/// Server with a session; [`Survivor::lives`] checks that both still work.
+/// Server with a session; [`Survivor::assert_alive`] checks that both still work.
 pub struct Survivor(pub Server);
 
 impl Survivor {
@@ -23,7 +23,7 @@ impl Survivor {
         Self::new(Framing::Lines, &[])
     }
 
-    pub fn lives(mut self) {
+    pub fn assert_alive(mut self) {
         assert_eq!(self.0.prompt("alive?").summary["text"], "alive?");
         self.0.finish();
     }
@@ -72,7 +72,7 @@ fn invalid_json_is_a_parse_error_with_id_null() {
         "parse",
         "invalid UTF-8 in the id",
     );
-    s.lives();
+    s.assert_alive();
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn message_that_is_not_a_request_is_invalid() {
         s.0.raw(text);
         assert_error(&s.0.answer(&id), -32600, "invalidRequest", text);
     }
-    s.lives();
+    s.assert_alive();
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn unexpected_responses_are_ignored() {
     ] {
         s.0.raw(text);
     }
-    s.lives();
+    s.assert_alive();
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn unknown_methods_are_not_found() {
         let answer = s.0.answer(&id);
         assert_error(&answer, -32601, "methodNotFound", method);
     }
-    s.lives();
+    s.assert_alive();
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn request_ids_of_all_types_are_returned_verbatim() {
         s.0.send_as(&id, "session/prompt", &json!({"message": "x"}));
         s.0.turn(&id);
     }
-    s.lives();
+    s.assert_alive();
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn notifications_are_never_answered() {
     ] {
         s.0.notify(method, &params);
     }
-    s.lives();
+    s.assert_alive();
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn notification_is_performed_without_an_answer() {
     s.0.notify("session/create", &json!({"sessionId": "quiet"}));
     let live = s.0.ensure("quiet");
     assert_eq!(live["agentSessionId"], "fake-2");
-    s.lives();
+    s.assert_alive();
 }
 
 #[test]

@@ -143,11 +143,11 @@ fn command_cannot_hide_in_its_question() {
     for command in hide {
         let call = json!({"toolCallId": "t", "title": command, "kind": "execute", "rawInput": {"command": command}});
         let mut screen = asking(&[ask(&call, OPTIONS), say("done"), end("end_turn")]);
-        let question = screen.sees(PROMPT);
+        let question = screen.await_text(PROMPT);
         assert!(question.contains("rm -rf hidden"), "{question:?}");
         assert_harmless(&question);
         screen.keys("n\n");
-        screen.sees("done");
+        screen.await_text("done");
         assert_eq!(screen.end().0, 0);
     }
 }
@@ -159,7 +159,7 @@ fn run_of_two_turns_prints_one_json_object() {
     let world = World::new();
     let out = world.dir.join("out");
     let mut screen = screen_in(world, &refused, &["-o", "json", "go"], "> out");
-    screen.sees(PROMPT);
+    screen.await_text(PROMPT);
     screen.keys("n only the unit tests\n");
     until(|| fs::read_to_string(&out).is_ok_and(|text| text.ends_with('\n')));
     let summary: Value = serde_json::from_slice(&fs::read(&out).unwrap()).unwrap();

@@ -266,7 +266,7 @@ fn restarted(mut s: Server, resume: &Value, load: &Value, more: &[(&str, Value)]
 }
 
 /// Returns the settings that were set after the reconnection, and asserts that the prompt came last.
-fn set_again(s: Server) -> Vec<(String, Value)> {
+fn settings_after_reconnect(s: Server) -> Vec<(String, Value)> {
     let log = s.finish().log;
     let last = log.iter().rfind(|call| call["method"].is_string());
     assert_eq!(last.unwrap()["method"], "session/prompt");
@@ -312,7 +312,7 @@ fn settings_are_restored_before_the_prompt() {
         let state = s.ensure("default")["state"].clone();
         assert_eq!(state["configOptions"], options("plan", "high"), "{rung}");
         assert_eq!(state["models"]["currentModelId"], "m2", "{rung}");
-        assert_eq!(set_again(s), want, "{rung}");
+        assert_eq!(settings_after_reconnect(s), want, "{rung}");
     }
 }
 
@@ -357,7 +357,7 @@ fn setting_that_cannot_be_restored_is_reported_in_the_receipt() {
     assert_eq!(s.prompt("two").one("data-recovery")["data"], recovery);
     let state = s.ensure("default")["state"].clone();
     assert_eq!(state["configOptions"][0]["currentValue"], "plan");
-    assert_eq!(set_again(s).len(), 2);
+    assert_eq!(settings_after_reconnect(s).len(), 2);
 }
 
 #[test]
@@ -373,7 +373,10 @@ fn setting_changed_by_the_agent_is_kept() {
         )],
     );
     s.prompt("two");
-    assert_eq!(set_again(s), [call("set_model", json!({"modelId": "m2"}))]);
+    assert_eq!(
+        settings_after_reconnect(s),
+        [call("set_model", json!({"modelId": "m2"}))]
+    );
 }
 
 #[test]
@@ -389,7 +392,7 @@ fn setting_restores_an_unloaded_session() {
     assert_eq!(state["configOptions"][1]["currentValue"], "build");
     assert_eq!(s.error(&wrong)["data"]["kind"], "invalidParams");
     assert_eq!(s.turn(&turn).one("data-recovery")["data"]["rung"], "resume");
-    let modes: Vec<Value> = set_again(s)
+    let modes: Vec<Value> = settings_after_reconnect(s)
         .into_iter()
         .map(|(_, params)| params["value"].clone())
         .collect();

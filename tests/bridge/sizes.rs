@@ -14,7 +14,7 @@ use std::time::Instant;
 
 const AT: &str = "2026-11-01T00:00:00.000Z";
 
-fn tell(line: &str) {
+fn print_line(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
@@ -30,7 +30,7 @@ fn timed(s: &mut Server, what: &str, method: &str, params: &Value) -> Value {
     let begun = Instant::now();
     let result = s.call(method, params);
     let took = begun.elapsed();
-    tell(&format!("{what}: {took:.3?}, peak {} MB", peak(s)));
+    print_line(&format!("{what}: {took:.3?}, peak {} MB", peak(s)));
     result
 }
 

@@ -82,17 +82,17 @@ fn terminal_user_is_asked_for_permission() {
             end("end_turn"),
         ];
         let mut screen = asking(&steps);
-        let before = screen.sees("acpipe: may the agent use");
+        let before = screen.await_text("acpipe: may the agent use");
         let lines = "Well\n\x1b[2m[execute] touch a\x1b[0m\n\x1b[0m\x1b[1m";
         assert_eq!(before, lines);
-        let shown = screen.sees(PROMPT);
+        let shown = screen.await_text(PROMPT);
         assert!(shown.contains("touch a"), "{shown:?}");
         assert!(
             shown.contains("because of permissions \"ask\""),
             "{shown:?}"
         );
         screen.keys(keys);
-        screen.sees("done\n");
+        screen.await_text("done\n");
         let log = screen.world.log();
         assert_eq!(outcomes(&log), [want], "{keys:?}");
         assert_eq!(screen.end().0, 0);
@@ -102,15 +102,15 @@ fn terminal_user_is_asked_for_permission() {
 #[test]
 fn invalid_terminal_answer_repeats_the_question() {
     let mut screen = asking(&[ask(&call(), OPTIONS), say("done"), end("end_turn")]);
-    screen.sees(PROMPT);
+    screen.await_text(PROMPT);
     screen.keys("perhaps\n");
-    screen.sees("acpipe: \"perhaps\" is not one of y/a/n\n");
-    screen.sees(PROMPT);
+    screen.await_text("acpipe: \"perhaps\" is not one of y/a/n\n");
+    screen.await_text(PROMPT);
     screen.keys("y for now\n");
-    screen.sees("add text only to a refusal");
-    screen.sees(PROMPT);
+    screen.await_text("add text only to a refusal");
+    screen.await_text(PROMPT);
     screen.keys("y\n");
-    screen.sees("done");
+    screen.await_text("done");
     assert_eq!(outcomes(&screen.world.log()), [selected("yes")]);
     assert_eq!(screen.end().0, 0);
 }
@@ -121,9 +121,9 @@ fn typeahead_is_not_an_answer() {
     let mut screen = Screen::new(World::new());
     screen.keys("y\ny\ny\n");
     start(&mut screen, &steps, &["go"], "");
-    screen.sees(PROMPT);
+    screen.await_text(PROMPT);
     screen.keys("\n");
-    screen.sees("done");
+    screen.await_text("done");
     assert_eq!(outcomes(&screen.world.log()), [selected("no")]);
     assert_eq!(screen.end().0, 0);
 }
@@ -137,7 +137,7 @@ fn piped_prompt_and_output_still_ask_at_the_terminal() {
         &["-q", "-o", "json"],
         "< /proc/version > out",
     );
-    screen.sees(PROMPT);
+    screen.await_text(PROMPT);
     screen.keys("y\n");
     let out = screen.world.dir.join("out");
     until(|| !fs::read(&out).unwrap().is_empty());
@@ -167,11 +167,11 @@ fn terminal_questions_are_sequential() {
     ];
     let mut screen = asking(&steps);
     for (title, keys) in [("first", "y\n"), ("second", "n\n"), ("touch a", "a\n")] {
-        screen.sees(title);
-        screen.sees(PROMPT);
+        screen.await_text(title);
+        screen.await_text(PROMPT);
         screen.keys(keys);
     }
-    screen.sees("done");
+    screen.await_text("done");
     let want = [selected("yes"), selected("no"), selected("always")];
     assert_eq!(outcomes(&screen.world.log()), want);
     assert_eq!(screen.end().0, 0);
@@ -183,13 +183,13 @@ fn agent_text_cannot_imitate_acpipe() {
     let call =
         json!({"toolCallId": "t", "title": fake, "kind": "execute", "rawInput": {"command": fake}});
     let mut screen = asking(&[ask(&call, OPTIONS), say("done"), end("end_turn")]);
-    screen.sees("acpipe: may the agent use");
+    screen.await_text("acpipe: may the agent use");
     // The agent's text is behind a margin.
-    screen.sees("│ \x1b[1my/a/n");
-    let shown = screen.sees("\ny/a/n (Enter refuses): ");
+    screen.await_text("│ \x1b[1my/a/n");
+    let shown = screen.await_text("\ny/a/n (Enter refuses): ");
     assert!(shown.contains("<U+202E>"), "{shown:?}");
     screen.keys("\n");
-    screen.sees("done");
+    screen.await_text("done");
     let (code, text, _) = screen.end();
     assert_eq!(code, 0);
     assert!(!text.contains("\x1b[2J"), "{text:?}");
@@ -214,7 +214,7 @@ fn output_during_a_question_is_shown_afterwards() {
         end("end_turn"),
     ];
     let mut screen = screen_in(world, &steps, &["go"], "");
-    screen.sees(PROMPT);
+    screen.await_text(PROMPT);
     fs::write(&mark, "").unwrap();
     let sessions = screen.world.dir.join("state/sessions");
     until(|| {
@@ -223,9 +223,9 @@ fn output_during_a_question_is_shown_afterwards() {
         logs.into_iter().any(|log| log.contains("meanwhile"))
     });
     screen.keys("y\n");
-    let before = screen.sees("meanwhile\n");
+    let before = screen.await_text("meanwhile\n");
     assert_eq!(before, "y\n");
-    screen.sees("done");
+    screen.await_text("done");
     assert_eq!(screen.end().0, 0);
 }
 
@@ -238,9 +238,9 @@ fn terminal_question_ends_with_its_turn() {
         wait,
         stop,
     ]);
-    screen.sees(PROMPT);
+    screen.await_text(PROMPT);
     screen.keys("\x03");
-    screen.sees("acpipe: the question is closed: the turn was cancelled\n");
+    screen.await_text("acpipe: the question is closed: the turn was cancelled\n");
     let (code, _, log) = screen.end();
     assert_eq!(code, 130);
     assert_eq!(outcomes(&log), [json!({"outcome": "cancelled"})]);
@@ -255,9 +255,9 @@ fn terminal_question_times_out() {
         &["--timeout", "answer=100ms", "go"],
         "",
     );
-    screen.sees("in 100 ms the policy decides");
-    screen.sees("acpipe: the question is closed: it timed out\n");
-    screen.sees("done");
+    screen.await_text("in 100 ms the policy decides");
+    screen.await_text("acpipe: the question is closed: it timed out\n");
+    screen.await_text("done");
     assert_eq!(outcomes(&screen.world.log()), [selected("no")]);
     assert_eq!(screen.end().0, 0);
 }
@@ -289,23 +289,23 @@ fn agent_questions_are_asked_at_the_terminal() {
         end("end_turn"),
     ];
     let mut screen = asking(&steps);
-    screen.sees("  │ Who?");
-    screen.sees("1 of 3: text: ");
+    screen.await_text("  │ Who?");
+    screen.await_text("1 of 3: text: ");
     screen.keys("Ada\n");
-    screen.sees("2 of 3: a whole number (Enter skips it): ");
+    screen.await_text("2 of 3: a whole number (Enter skips it): ");
     screen.keys("many\n");
-    screen.sees("acpipe: enter a whole number\n");
-    screen.sees("2 of 3: a whole number (Enter skips it): ");
+    screen.await_text("acpipe: enter a whole number\n");
+    screen.await_text("2 of 3: a whole number (Enter skips it): ");
     screen.keys("36\n");
-    screen.sees("3 of 3: text (password) (Enter skips it): ");
+    screen.await_text("3 of 3: text (password) (Enter skips it): ");
     screen.keys("hush\n");
-    let shown = screen.sees("  Host: example.com\n");
+    let shown = screen.await_text("  Host: example.com\n");
     assert!(shown.contains("https://x@example.com/y"), "{shown:?}");
-    screen.sees("Opened it? y/n (Enter declines): ");
+    screen.await_text("Opened it? y/n (Enter declines): ");
     screen.keys("y\n");
-    screen.sees("1 of 3: text: ");
+    screen.await_text("1 of 3: text: ");
     screen.keys("\x04");
-    screen.sees("done");
+    screen.await_text("done");
     let content = json!({"name": "Ada", "age": 36, "password": "hush"});
     let want = [
         json!({"action": "accept", "content": content}),
@@ -323,11 +323,11 @@ fn a_plan_is_approved_or_sent_back_at_the_terminal() {
     let call = json!({"toolCallId": "t", "title": "Ready?", "kind": "switch_mode", "rawInput": {"plan": "First A.\nThen B."}});
     for (keys, want) in [("y\n", "yes"), ("n first the tests\n", "no")] {
         let mut screen = asking(&[ask(&call, OPTIONS), say("done"), end("end_turn")]);
-        screen.sees("acpipe: approve the agent's plan?");
-        let shown = screen.sees(PROMPT);
+        screen.await_text("acpipe: approve the agent's plan?");
+        let shown = screen.await_text(PROMPT);
         assert!(shown.contains("│ Then B."), "{shown:?}");
         screen.keys(keys);
-        screen.sees("done");
+        screen.await_text("done");
         assert_eq!(outcomes(&screen.world.log()), [selected(want)]);
         assert_eq!(screen.end().0, 0);
     }
@@ -345,11 +345,11 @@ fn policy_decides_without_a_terminal() {
 fn feedback_with_a_refusal_is_sent_as_a_prompt() {
     let refused = [ask(&call(), OPTIONS), say("done"), end("end_turn")];
     let mut screen = asking(&refused);
-    screen.sees(PROMPT);
+    screen.await_text(PROMPT);
     screen.keys("n only the unit tests\n");
-    screen.sees("done\n");
-    screen.sees("acpipe: your message is sent to the agent as the next prompt\n");
-    screen.sees("next\n");
+    screen.await_text("done\n");
+    screen.await_text("acpipe: your message is sent to the agent as the next prompt\n");
+    screen.await_text("next\n");
     let (code, _, log) = screen.end();
     assert_eq!(code, 0);
     assert_eq!(outcomes(&log), [selected("no")]);
@@ -366,9 +366,9 @@ fn undeliverable_feedback_is_reported() {
         json!({"error": {"code": -32603, "message": "broken"}}),
     ];
     let mut screen = asking(&steps);
-    screen.sees(PROMPT);
+    screen.await_text(PROMPT);
     screen.keys("n only the unit tests\n");
-    screen.sees("your message to the agent was not delivered");
+    screen.await_text("your message to the agent was not delivered");
     let (_, _, log) = screen.end();
     let prompts = log.iter().filter(|m| m["method"] == "session/prompt");
     assert_eq!(prompts.count(), 1);
@@ -379,8 +379,8 @@ fn terminal_question_works_with_redirected_stderr() {
     for redirect in ["2>/dev/null", "3>&2 < /proc/version > out 2> err"] {
         let steps = [ask(&call(), OPTIONS), say("done"), end("end_turn")];
         let mut screen = screen_in(World::new(), &steps, &["go"], redirect);
-        screen.sees("acpipe: may the agent use");
-        screen.sees(PROMPT);
+        screen.await_text("acpipe: may the agent use");
+        screen.await_text(PROMPT);
         screen.keys("y\n");
         let (code, _, log) = screen.end();
         assert_eq!(code, 0);
@@ -398,7 +398,7 @@ fn redirected_run_with_approve_asks_nothing_at_the_terminal() {
     let script = json!({"session/prompt": [[elicit, say("done"), end("end_turn")]]});
     let script = screen.world.script(&script);
     screen.start(&["run", "go", "--", FAKE_AGENT, &script], "2>/dev/null");
-    screen.sees("done");
+    screen.await_text("done");
     let (code, text, _) = screen.end();
     assert_eq!(code, 0);
     assert!(!text.contains("Who?"), "{text:?}");
@@ -413,9 +413,9 @@ fn letter_y_selects_the_first_allow_once_option() {
         ("once", "allow_once"),
     ];
     let mut screen = asking(&[ask(&call(), &options), say("done"), end("end_turn")]);
-    screen.sees("y/n/a/4 (Enter refuses): ");
+    screen.await_text("y/n/a/4 (Enter refuses): ");
     screen.keys("Y\n");
-    screen.sees("done");
+    screen.await_text("done");
     assert_eq!(outcomes(&screen.world.log()), [selected("switch")]);
     assert_eq!(screen.end().0, 0);
 }

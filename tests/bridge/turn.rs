@@ -1,7 +1,7 @@
 //! Turns as chunks and as a summary; the tests of tool calls are in `tools`.
 
+mod background;
 mod endings;
-mod unprompted;
 mod usage;
 
 use crate::harness::server::{Server, Turn};

@@ -162,7 +162,7 @@ impl Run {
             params["sessionId"] = json!(self.session);
         }
         send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
-        let mut answer = self.agent.await_news(|inbox| {
+        let mut answer = self.agent.await_inbox(|inbox| {
             let at = inbox
                 .answers
                 .iter()
@@ -176,7 +176,7 @@ impl Run {
     }
 
     fn wait(&mut self, method: &str) {
-        let at = self.agent.await_news(|inbox| self.position(inbox, method));
+        let at = self.agent.await_inbox(|inbox| self.position(inbox, method));
         self.taken.push(at);
     }
 

@@ -59,7 +59,7 @@ dimension! {
 
 dimension! {
     /// The strategy that the client requests.
-    Wish {
+    RequestedStrategy {
         Auto = "auto",
         Resume = "resume",
         Load = "load",
@@ -80,7 +80,7 @@ dimension! {
 #[derive(Debug, Clone, Copy)]
 pub struct Cell {
     pub stored: Stored,
-    pub wish: Wish,
+    pub wish: RequestedStrategy,
     pub resume: Resume,
     pub load: Load,
     pub list: List,

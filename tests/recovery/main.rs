@@ -13,8 +13,8 @@ mod store;
 mod table;
 
 use agent::{Agent, KNOWN};
-use cell::{Cell, HISTORY, List, Load, Resume, Stored, Wish};
-use outcome::{Outcome, Receipt, Then};
+use cell::{Cell, HISTORY, List, Load, RequestedStrategy, Resume, Stored};
+use outcome::{NextPrompt, Outcome, Receipt};
 use play::Play;
 use serde_json::{Value, json};
 use store::{Disk, Shared};
@@ -41,7 +41,7 @@ fn outcome(cell: Cell, (disk, seq): &(Disk, u64)) -> Outcome {
     let disk = Shared(std::rc::Rc::new(disk.clone().into()));
     let mut play = Play::new(disk.clone(), Agent::new(Some(cell)), *seq, cell.clear);
     let strategy = match cell.wish {
-        Wish::LoadOrNew => json!(["load", "new"]),
+        RequestedStrategy::LoadOrNew => json!(["load", "new"]),
         wish => json!(wish.words()),
     };
     let mut wish = json!({ "strategy": strategy });
@@ -61,7 +61,10 @@ fn outcome(cell: Cell, (disk, seq): &(Disk, u64)) -> Outcome {
             Outcome::Failed(kind, auth)
         }
     };
-    if !matches!(outcome, Outcome::Held(_, Then::Answered | Then::Moved(_))) {
+    if !matches!(
+        outcome,
+        Outcome::Held(_, NextPrompt::Answered | NextPrompt::Moved(_))
+    ) {
         get_out(cell, &mut play);
     }
     assert!(
@@ -109,21 +112,21 @@ fn held(cell: Cell, play: &mut Play, opened: &Value) -> Outcome {
     assert_eq!(play.agent.prompted[0].0, opened["agentSessionId"]);
     messages.push(NEXT.to_owned());
     let then = match (summary["errors"][0]["kind"].as_str(), told.next()) {
-        (Some(kind), None) => Then::Fails(kind.to_owned()),
+        (Some(kind), None) => NextPrompt::Fails(kind.to_owned()),
         (Some(kind), Some(_)) => panic!("moved, and failed: {kind}"),
-        (None, None) => Then::Answered,
+        (None, None) => NextPrompt::Answered,
         (None, Some(moved)) => {
             assert_eq!(summary["metadata"]["recovery"], moved["data"]);
             assert_eq!(play.agent.prompted.len(), 2);
-            Then::Moved(Receipt::of(&moved["data"]))
+            NextPrompt::Moved(Receipt::of(&moved["data"]))
         }
     };
     let last = match &then {
-        Then::Moved(receipt) => receipt,
+        NextPrompt::Moved(receipt) => receipt,
         _ => &receipt,
     };
     check_sent(cell, play, NEXT, last);
-    let fails = matches!(then, Then::Fails(_));
+    let fails = matches!(then, NextPrompt::Fails(_));
     messages.push(if fails { "" } else { "answer" }.to_owned());
     assert_eq!(play.messages(), messages);
     Outcome::Held(receipt, then)
@@ -155,7 +158,7 @@ fn check_sent(cell: Cell, play: &Play, asked: &str, receipt: &Receipt) {
     assert_eq!(text.matches(asked).count(), 1, "{text}");
 }
 
-fn cells(stored: Stored, wish: Wish) -> impl Iterator<Item = Cell> {
+fn cells(stored: Stored, wish: RequestedStrategy) -> impl Iterator<Item = Cell> {
     let loads = Load::ALL.iter();
     let agents = loads.flat_map(|&load| Resume::ALL.iter().map(move |&resume| (resume, load)));
     let agents = agents.flat_map(|agent| List::ALL.iter().map(move |&list| (agent, list)));
@@ -175,7 +178,7 @@ fn every_restore_matches_the_rules() {
     let mut table = table::Table::default();
     for &stored in Stored::ALL {
         let left = left(stored);
-        for &wish in Wish::ALL {
+        for &wish in RequestedStrategy::ALL {
             let mut all = Vec::new();
             for cell in cells(stored, wish) {
                 let got = outcome(cell, &left);

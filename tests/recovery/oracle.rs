@@ -7,17 +7,17 @@
 //! replays nothing of a stored history, means that the session no longer exists. A prompt that discovers this
 //! is sent once more, to a new session.
 
-use super::cell::{Cell, List, Load, Resume, Stored, Wish};
-use super::outcome::{Outcome, Receipt, Then};
+use super::cell::{Cell, List, Load, RequestedStrategy, Resume, Stored};
+use super::outcome::{NextPrompt, Outcome, Receipt};
 
 #[derive(Clone, Copy, PartialEq)]
-enum Way {
+enum RestoreStrategy {
     Resume,
     Load,
     New,
 }
 
-impl Way {
+impl RestoreStrategy {
     fn name(self) -> &'static str {
         match self {
             Self::Resume => "resume",
@@ -43,34 +43,46 @@ enum Answer {
 
 pub fn expected(cell: Cell) -> Outcome {
     let history = !cell.history().is_empty();
-    let ways: &[Way] = match cell.wish {
+    let ways: &[RestoreStrategy] = match cell.wish {
         // Adopting a session never falls back to a new one.
-        Wish::Auto if cell.stored == Stored::Nothing => &[Way::Load, Way::Resume],
-        Wish::Auto if history => &[Way::Resume, Way::Load, Way::New],
-        Wish::Auto => &[Way::Load, Way::Resume, Way::New],
-        Wish::Resume => &[Way::Resume],
-        Wish::Load => &[Way::Load],
-        Wish::New => &[Way::New],
-        Wish::LoadOrNew => &[Way::Load, Way::New],
+        RequestedStrategy::Auto if cell.stored == Stored::Nothing => {
+            &[RestoreStrategy::Load, RestoreStrategy::Resume]
+        }
+        RequestedStrategy::Auto if history => &[
+            RestoreStrategy::Resume,
+            RestoreStrategy::Load,
+            RestoreStrategy::New,
+        ],
+        RequestedStrategy::Auto => &[
+            RestoreStrategy::Load,
+            RestoreStrategy::Resume,
+            RestoreStrategy::New,
+        ],
+        RequestedStrategy::Resume => &[RestoreStrategy::Resume],
+        RequestedStrategy::Load => &[RestoreStrategy::Load],
+        RequestedStrategy::New => &[RestoreStrategy::New],
+        RequestedStrategy::LoadOrNew => &[RestoreStrategy::Load, RestoreStrategy::New],
     };
     let mut failed = Vec::new();
     let mut refused = false;
     for way in ways {
         let why = match answer(cell, *way) {
-            Answer::Holds if *way == Way::New && refused && cell.list == List::Has => break,
+            Answer::Holds if *way == RestoreStrategy::New && refused && cell.list == List::Has => {
+                break;
+            }
             Answer::Holds => return held(cell, *way, failed),
             Answer::Fails(kind) => {
                 return Outcome::Failed(kind.to_owned(), kind == "authRequired");
             }
-            Answer::Replaces if ways.contains(&Way::New) => {
+            Answer::Replaces if ways.contains(&RestoreStrategy::New) => {
                 failed.push(format!("{} sessionNotFound", way.name()));
-                return held(cell, Way::New, failed);
+                return held(cell, RestoreStrategy::New, failed);
             }
             Answer::Refuses => {
                 refused = true;
                 "session"
             }
-            Answer::Lacks if !ways.contains(&Way::New) => {
+            Answer::Lacks if !ways.contains(&RestoreStrategy::New) => {
                 return Outcome::Failed("sessionNotFound".to_owned(), false);
             }
             Answer::Forgot | Answer::Lacks | Answer::Replaces => {
@@ -89,10 +101,10 @@ pub fn expected(cell: Cell) -> Outcome {
     Outcome::Failed(kind.to_owned(), false)
 }
 
-fn answer(cell: Cell, way: Way) -> Answer {
+fn answer(cell: Cell, way: RestoreStrategy) -> Answer {
     match way {
-        Way::New => Answer::Holds,
-        Way::Resume => match cell.resume {
+        RestoreStrategy::New => Answer::Holds,
+        RestoreStrategy::Resume => match cell.resume {
             Resume::NotOffered => Answer::NotOffered,
             Resume::Ok | Resume::Replays | Resume::Lies => Answer::Holds,
             Resume::Refused | Resume::Fails => Answer::Refuses,
@@ -100,7 +112,7 @@ fn answer(cell: Cell, way: Way) -> Answer {
             Resume::Hangs => Answer::Fails("timeout"),
             Resume::Auth => Answer::Fails("authRequired"),
         },
-        Way::Load => match cell.load {
+        RestoreStrategy::Load => match cell.load {
             Load::NotOffered => Answer::NotOffered,
             Load::Empty if !cell.history().is_empty() => Answer::Forgot,
             // An adopted session: only the list shows whether the agent has it.
@@ -116,23 +128,23 @@ fn answer(cell: Cell, way: Way) -> Answer {
     }
 }
 
-fn held(cell: Cell, way: Way, failed: Vec<String>) -> Outcome {
+fn held(cell: Cell, way: RestoreStrategy, failed: Vec<String>) -> Outcome {
     let stored = cell.history().len() as u64;
-    let replayed = (way == Way::Load).then_some(cell.replayed().len() as u64);
+    let replayed = (way == RestoreStrategy::Load).then_some(cell.replayed().len() as u64);
     // Only messages that certainly follow the stored ones are adopted.
     let adopted = match (replayed, cell.load) {
         (None, _) => 0,
         (Some(_), Load::Differs) if stored > 0 => 0,
         (Some(replayed), _) => replayed - stored,
     };
-    let lost = way == Way::New && stored > 0;
+    let lost = way == RestoreStrategy::New && stored > 0;
     let receipt = Receipt {
         rung: way.name().to_owned(),
         memory: match way {
-            Way::Resume => "kept",
-            Way::Load => "replayed",
-            Way::New if lost => "lost",
-            Way::New => "none",
+            RestoreStrategy::Resume => "kept",
+            RestoreStrategy::Load => "replayed",
+            RestoreStrategy::New if lost => "lost",
+            RestoreStrategy::New => "none",
         }
         .to_owned(),
         failed,
@@ -145,8 +157,10 @@ fn held(cell: Cell, way: Way, failed: Vec<String>) -> Outcome {
         },
     };
     let then = match (way, cell.resume, cell.wish) {
-        (Way::Resume, Resume::Lies, Wish::Auto) if cell.stored != Stored::Nothing => {
-            Then::Moved(Receipt {
+        (RestoreStrategy::Resume, Resume::Lies, RequestedStrategy::Auto)
+            if cell.stored != Stored::Nothing =>
+        {
+            NextPrompt::Moved(Receipt {
                 rung: "new".to_owned(),
                 memory: if stored > 0 { "lost" } else { "none" }.to_owned(),
                 failed: vec!["resume sessionNotFound".to_owned()],
@@ -156,8 +170,10 @@ fn held(cell: Cell, way: Way, failed: Vec<String>) -> Outcome {
                 messages: stored + 2,
             })
         }
-        (Way::Resume, Resume::Lies, _) => Then::Fails("sessionNotFound".to_owned()),
-        _ => Then::Answered,
+        (RestoreStrategy::Resume, Resume::Lies, _) => {
+            NextPrompt::Fails("sessionNotFound".to_owned())
+        }
+        _ => NextPrompt::Answered,
     };
     Outcome::Held(receipt, then)
 }

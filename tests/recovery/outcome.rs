@@ -4,7 +4,7 @@ use serde_json::Value;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    Held(Receipt, Then),
+    Held(Receipt, NextPrompt),
     /// Kind of the error, and whether it contains the sign-in methods.
     Failed(String, bool),
 }
@@ -22,7 +22,7 @@ pub struct Receipt {
 
 /// Result of the next prompt.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Then {
+pub enum NextPrompt {
     Answered,
     /// Answered in a new session, with this receipt.
     Moved(Receipt),
@@ -66,16 +66,16 @@ impl Outcome {
                 let ways = if *auth { ", with authMethods" } else { "" };
                 let mut cells = [const { String::new() }; 5];
                 cells[0] = format!("error {kind}{ways}");
-                (cells, &Then::Answered)
+                (cells, &NextPrompt::Answered)
             }
         };
         let then = match then {
-            Then::Answered => String::new(),
-            Then::Moved(receipt) => {
+            NextPrompt::Answered => String::new(),
+            NextPrompt::Moved(receipt) => {
                 let [held, failed, ..] = receipt.words();
                 format!("{held}; failed: {failed}; messages: {}", receipt.messages)
             }
-            Then::Fails(kind) => format!("error {kind}"),
+            NextPrompt::Fails(kind) => format!("error {kind}"),
         };
         let [held, failed, replayed, adopted, messages] = cells;
         [held, failed, replayed, adopted, messages, then]

@@ -26,13 +26,13 @@ impl Failure {
 }
 
 #[derive(Debug, Default)]
-pub struct Heard {
+pub struct Received {
     pub chunks: Vec<Value>,
     /// Number of the last chunk.
     pub seq: u64,
 }
 
-impl Heard {
+impl Received {
     fn collect(&mut self, client: &mut RecordingClient) {
         let retracted = &client.retracted;
         assert!(retracted.is_empty(), "the store takes everything");
@@ -49,7 +49,7 @@ impl Heard {
 pub struct Play {
     hub: Hub,
     client: RecordingClient,
-    pub heard: Heard,
+    pub heard: Received,
     pub agent: Agent,
     process: AgentId,
     tokens: u64,
@@ -72,9 +72,9 @@ impl Play {
         let mut play = Self {
             hub: Hub::new(settings, Box::new(store)),
             client: RecordingClient::default(),
-            heard: Heard {
+            heard: Received {
                 seq,
-                ..Heard::default()
+                ..Received::default()
             },
             agent,
             process: AgentId(0),

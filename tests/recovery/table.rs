@@ -1,6 +1,6 @@
 //! Table of all outcomes; rows that differ only in irrelevant columns are merged.
 
-use super::cell::{Cell, List, Load, Resume, Stored, Wish};
+use super::cell::{Cell, List, Load, RequestedStrategy, Resume, Stored};
 use super::outcome::Outcome;
 use std::fmt::Write as _;
 
@@ -29,14 +29,14 @@ impl Default for Table {
 type Row = ([&'static str; 3], Outcome);
 
 impl Table {
-    pub fn section(&mut self, stored: Stored, wish: Wish, all: &[(Cell, Outcome)]) {
+    pub fn section(&mut self, stored: Stored, wish: RequestedStrategy, all: &[(Cell, Outcome)]) {
         let row = |(cell, outcome): &(Cell, Outcome)| {
             let agent = [cell.resume.words(), cell.load.words(), cell.list.words()];
             (agent, outcome.clone())
         };
         let rows: Vec<Row> = all.iter().map(row).collect();
         // The strategy that is tried first comes first.
-        let order = if stored == Stored::History && wish == Wish::Auto {
+        let order = if stored == Stored::History && wish == RequestedStrategy::Auto {
             [0, 1, 2]
         } else {
             [1, 0, 2]

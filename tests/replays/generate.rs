@@ -3,7 +3,7 @@
 //!
 //! A seed always gives the same history, on every machine.
 
-use crate::tell;
+use crate::history_lines;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
@@ -94,7 +94,7 @@ const THOUGHT: &str = "agent_thought_chunk";
 
 /// Returns the history of a seed.
 pub fn history(seed: u64) -> History {
-    let mut maker = Maker {
+    let mut maker = HistoryBuilder {
         dice: Dice(seed),
         with_ids: false,
         last_id: 0,
@@ -105,14 +105,14 @@ pub fn history(seed: u64) -> History {
     History { turns, dice }
 }
 
-struct Maker {
+struct HistoryBuilder {
     dice: Dice,
     /// Whether the agent sends message ids.
     with_ids: bool,
     last_id: u64,
 }
 
-impl Maker {
+impl HistoryBuilder {
     fn id(&mut self, kind: &str) -> String {
         self.last_id += 1;
         format!("{kind}{}", self.last_id)
@@ -137,7 +137,7 @@ impl Maker {
             let item = self.item(&items);
             items.push(item);
         }
-        let lines = tell::live(&mut self.dice, &items);
+        let lines = history_lines::live(&mut self.dice, &items);
         let ends = [
             json!({ "result": { "stopReason": "end_turn" } }),
             json!({ "result": { "stopReason": "end_turn", "usage": { "inputTokens": 1 } } }),

@@ -1,10 +1,10 @@
 //! Plays an agent's lines as a live session, and as the replay of one.
 
 use acpipe::core::acp::Acp;
+use acpipe::core::decision::{Decision, DecisionSource};
 use acpipe::core::dialect::{Child, Dialect as _, Outgoing, PromptPart};
 use acpipe::core::event::{AgentEvent, CallId};
 use acpipe::core::fold::Fold;
-use acpipe::core::permit::{By, Decision};
 use acpipe::core::replay::Replay;
 use acpipe::core::turn::Turn;
 use acpipe::core::view::chunks::{ChunkSink, ChunkState};
@@ -16,9 +16,9 @@ use std::sync::Arc;
 pub const SESSION: &str = "the-session";
 
 /// Folds chunks, and fails on a chunk that is not JSON.
-struct Folding(Fold);
+struct FoldSink(Fold);
 
-impl ChunkSink for Folding {
+impl ChunkSink for FoldSink {
     fn chunk(&mut self, chunk: &Chunk<'_>) {
         let mut json = Vec::new();
         chunk.write(&mut json);
@@ -30,7 +30,7 @@ impl ChunkSink for Folding {
 pub struct Live {
     acp: Acp,
     last_call: u64,
-    running: Option<(Turn, ChunkState, Folding)>,
+    running: Option<(Turn, ChunkState, FoldSink)>,
     /// The request id of the prompt.
     prompt: Value,
     pub messages: Vec<Value>,
@@ -85,7 +85,7 @@ impl Live {
             .unwrap();
         let request = request(out.lines(Child::MAIN));
         self.prompt = request["id"].clone();
-        let mut folding = Folding(Fold::default());
+        let mut folding = FoldSink(Fold::default());
         let about = json!({ "sessionId": SESSION });
         let mut chunks = ChunkState::new(self.acp.name());
         let turn = Turn::start(
@@ -120,8 +120,12 @@ impl Live {
                     original,
                 } if session == SESSION => turn.update(&update, original, view),
                 AgentEvent::Permission(question) => {
-                    let decision =
-                        Decision::of(true, false, &question.options, By::Policy("r".into()));
+                    let decision = Decision::of(
+                        true,
+                        false,
+                        &question.options,
+                        DecisionSource::Policy("r".into()),
+                    );
                     let asked = turn.ask(None, &question, &[], true, view);
                     turn.decide(&asked, &decision, view);
                 }

@@ -8,10 +8,10 @@
 mod allowed;
 mod difference;
 mod generate;
+mod history_lines;
 mod live;
 mod normal;
 mod recorded;
-mod tell;
 
 use acpipe::core::replay::Replay;
 use difference::differences;
@@ -62,7 +62,7 @@ fn both(seed: u64) -> (Vec<Value>, Vec<Value>) {
         live.end(&turn.end);
     }
     let mut replayed = live::Replayed::new();
-    for line in tell::replay(&mut history) {
+    for line in history_lines::replay(&mut history) {
         replayed.line(&line);
     }
     (live.messages, replayed.finish())

@@ -3,7 +3,7 @@
 
 use crate::cli::{ended, prompted};
 use crate::{documented, evidence};
-use acpipe::core::retry::{UNAVAILABLE, WAIT};
+use acpipe::core::retry::{RETRY_PAUSE, UNAVAILABLE};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -79,7 +79,7 @@ fn transient_cli_failure_is_retried_and_reported_in_the_seeds_text() {
     let (mut driver, first) = prompted(&json!({ "message": "go", "retry": true }));
     driver.says(&ended(&first, &failed));
     assert!(driver.played.summary.is_null(), "it is not over");
-    let second = driver.wait(WAIT);
+    let second = driver.wait(RETRY_PAUSE);
     assert_eq!(second["message"], first["message"]);
     assert_ne!(second["uuid"], first["uuid"]);
     driver.says(&ended(&second, &failed));
@@ -91,7 +91,7 @@ fn transient_cli_failure_is_retried_and_reported_in_the_seeds_text() {
         cause.as_str().is_some_and(|cause| cause.contains("529")),
         "{summary}"
     );
-    assert_eq!(driver.wait(WAIT), Value::Null, "no third time");
+    assert_eq!(driver.wait(RETRY_PAUSE), Value::Null, "no third time");
 }
 
 #[test]

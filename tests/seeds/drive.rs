@@ -2,7 +2,7 @@
 
 use acpipe::core::client::{Command, Reply, Token};
 use acpipe::core::hub::{AgentId, AgentInput, Effect, Hub};
-use acpipe::core::store::Volatile;
+use acpipe::core::store::MemoryStore;
 use acpipe::proto::wire::Protocol;
 pub use acpipe::testing::params;
 use acpipe::testing::{self, RecordingClient, SettingsBuilder};
@@ -73,7 +73,7 @@ impl Driver {
             .protocol(protocol)
             .build();
         Self {
-            hub: Hub::new(settings, Box::new(Volatile)),
+            hub: Hub::new(settings, Box::new(MemoryStore)),
             client: RecordingClient::default(),
             played: Played::default(),
             agent: AgentId(1),

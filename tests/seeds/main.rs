@@ -9,7 +9,7 @@ mod demands;
 mod drive;
 mod evidence;
 mod expect;
-mod pains;
+mod failure_modes;
 #[path = "../transcripts/stream.rs"]
 mod stream;
 mod table;

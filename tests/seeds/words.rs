@@ -99,11 +99,11 @@ pub fn reasoning(id: &str, delta: &str) -> [Value; 3] {
     block("reasoning", id, delta)
 }
 
-fn block(voice: &str, id: &str, delta: &str) -> [Value; 3] {
+fn block(role: &str, id: &str, delta: &str) -> [Value; 3] {
     [
-        json!({ "type": format!("{voice}-start"), "id": id }),
-        json!({ "type": format!("{voice}-delta"), "id": id, "delta": delta }),
-        json!({ "type": format!("{voice}-end"), "id": id }),
+        json!({ "type": format!("{role}-start"), "id": id }),
+        json!({ "type": format!("{role}-delta"), "id": id, "delta": delta }),
+        json!({ "type": format!("{role}-end"), "id": id }),
     ]
 }
 

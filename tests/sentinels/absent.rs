@@ -8,13 +8,13 @@ use std::fmt::Write as _;
 pub struct Absent {
     pub field: &'static str,
     pub when: &'static str,
-    pub from: Lack,
+    pub from: MissingFrom,
     pub why: &'static str,
 }
 
 /// Output in which a field is absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lack {
+pub enum MissingFrom {
     /// Absent from the message; the chunks have it.
     Message,
     /// Absent from the chunks as well.
@@ -24,7 +24,7 @@ pub enum Lack {
 pub const fn absent(
     field: &'static str,
     when: &'static str,
-    from: Lack,
+    from: MissingFrom,
     why: &'static str,
 ) -> Absent {
     Absent {
@@ -35,7 +35,7 @@ pub const fn absent(
     }
 }
 
-use Lack::{Everything, Message};
+use MissingFrom::{Everything, Message};
 
 const STATE: &str = "session state: `data-session` is transient, not part of the message";
 const ROUTED: &str = "the agent's id of the session; clients use their own";
@@ -85,7 +85,7 @@ pub const OMISSIONS: &[Absent] = &[
 ];
 
 impl Absent {
-    fn covers(&self, field: &str, when: &str, from: Lack) -> bool {
+    fn covers(&self, field: &str, when: &str, from: MissingFrom) -> bool {
         let enough = from == Message || self.from == Everything;
         enough && matches(self.field, field) && matches(self.when, when)
     }
@@ -107,7 +107,7 @@ pub fn reason<'a>(
     lists: &[&'a [Absent]],
     field: &str,
     when: &str,
-    from: Lack,
+    from: MissingFrom,
 ) -> Option<&'a Absent> {
     let mut all = lists.iter().copied().flatten();
     all.find(|absent| absent.covers(field, when, from))

@@ -7,13 +7,13 @@
 
 mod absent;
 
-use crate::feed::{Seen, params, settings};
-use crate::places::{Index, Place};
-use crate::plant::{ANYTHING, OTHER_FIELD, UNKNOWN, What, number, sentinel};
+use crate::feed::{ClientOutput, params, settings};
+use crate::places::{Index, SessionSetup};
+use crate::plant::{ANYTHING, OTHER_FIELD, PlantedValue, UNKNOWN, number, sentinel};
 use crate::survey::{Field, Found, Group};
 use acpipe::core::client::{Command, Token};
 use acpipe::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
-use acpipe::core::store::Volatile;
+use acpipe::core::store::MemoryStore;
 use acpipe::core::transport::Transport;
 use acpipe::proto::wire::Protocol;
 use acpipe::testing::{self, RecordingClient};
@@ -64,11 +64,11 @@ fn group(mut scene: Scene) -> Group {
     let (chunks, message, summary) = play(&scene);
     let fields = planter.planted.into_iter().map(|(path, what)| {
         let key = path.rsplit('.').next().unwrap_or_default();
-        let of = |index: &Index| -> BTreeSet<Place> {
+        let of = |index: &Index| -> BTreeSet<SessionSetup> {
             let mut places = index.places(&what);
             // Other members are `true` as well.
-            let own = |place: &Place| place.1.rsplit('.').next() == Some(key);
-            places.retain(|place| !matches!(what, What::Choice(_)) || own(place));
+            let own = |place: &SessionSetup| place.1.rsplit('.').next() == Some(key);
+            places.retain(|place| !matches!(what, PlantedValue::Choice(_)) || own(place));
             places
         };
         let (mut chunks, message) = (of(&chunks), of(&message));
@@ -91,7 +91,7 @@ fn group(mut scene: Scene) -> Group {
 
 #[derive(Default)]
 struct Planter {
-    planted: Vec<(String, What)>,
+    planted: Vec<(String, PlantedValue)>,
 }
 
 impl Planter {
@@ -118,21 +118,24 @@ impl Planter {
                 let path = format!("{path}[]");
                 return items.iter().map(|item| self.value(item, &path)).collect();
             }
-            Value::Bool(_) => (from.clone(), What::Choice(from.clone())),
+            Value::Bool(_) => (from.clone(), PlantedValue::Choice(from.clone())),
             Value::Number(n) if n.is_f64() => {
                 let n = f64::from(number()) + 1_000_000.25;
-                (json!(n), What::Number(n))
+                (json!(n), PlantedValue::Number(n))
             }
             Value::Number(_) => {
                 let n = 1_000_000_000 + number();
-                (json!(n), What::Number(f64::from(n)))
+                (json!(n), PlantedValue::Number(f64::from(n)))
             }
             Value::String(text) => {
                 if let Some(literal) = text.strip_prefix('=') {
                     return literal.into();
                 }
                 let planted = sentinel();
-                (format!("{text}{planted}").into(), What::Text(planted))
+                (
+                    format!("{text}{planted}").into(),
+                    PlantedValue::Text(planted),
+                )
             }
         };
         self.planted.push((path.to_owned(), what));
@@ -154,7 +157,7 @@ struct Cli {
 /// Plays a scene in a new session. Returns the places in the chunks, in the message and in the summary.
 fn play(scene: &Scene) -> (Index, Index, Index) {
     let mut cli = Cli {
-        hub: Hub::new(settings(true, Protocol::Claude), Box::new(Volatile)),
+        hub: Hub::new(settings(true, Protocol::Claude), Box::new(MemoryStore)),
         client: RecordingClient::default(),
         process: AgentId(1),
         session: String::new(),
@@ -180,7 +183,7 @@ fn play(scene: &Scene) -> (Index, Index, Index) {
     }
     let plain = json!({ "type": "result", "subtype": "success", "user_message_uuids": ["PROMPT"] });
     cli.line(scene.ends.as_ref().unwrap_or(&plain));
-    let mut seen = Seen::of(&mut cli.client);
+    let mut seen = ClientOutput::of(&mut cli.client);
     assert!(seen.summary.is_object(), "{}: no end", scene.frame);
     seen.chunks.append(&mut seen.notices);
     seen.session["type"] = "session/ensure".into();

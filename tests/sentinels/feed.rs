@@ -4,7 +4,7 @@ use acpipe::core::client::{Command, Notice, Reply, Token};
 use acpipe::core::fold::Fold;
 use acpipe::core::hub::{AgentId, Effect, Hub, Settings};
 use acpipe::core::policy::Mode;
-use acpipe::core::store::Volatile;
+use acpipe::core::store::MemoryStore;
 use acpipe::proto::wire::Protocol;
 pub use acpipe::testing::params;
 use acpipe::testing::{RecordingClient, SettingsBuilder, messages};
@@ -28,7 +28,7 @@ pub struct Scene {
 }
 
 #[derive(Debug, Default)]
-pub struct Got {
+pub struct PlayedScene {
     pub chunks: Vec<Value>,
     /// The chunks of the turn, folded.
     pub message: Value,
@@ -36,7 +36,7 @@ pub struct Got {
 
 /// The client's output, in the parts that are searched for sentinels.
 #[derive(Default)]
-pub struct Seen {
+pub struct ClientOutput {
     pub chunks: Vec<Value>,
     pub notices: Vec<Value>,
     pub fold: Fold,
@@ -46,7 +46,7 @@ pub struct Seen {
     pub summary: Value,
 }
 
-impl Seen {
+impl ClientOutput {
     /// Takes everything that the client received.
     pub fn of(client: &mut RecordingClient) -> Self {
         let mut seen = Self::default();
@@ -81,7 +81,7 @@ impl Seen {
 }
 
 /// Plays a scene in a new session.
-pub fn play(scene: &Scene) -> Got {
+pub fn play(scene: &Scene) -> PlayedScene {
     let mut feeder = Feeder::new(scene.approve);
     feeder.command(Command::Initialize(params(json!({ "protocolVersion": 1 }))));
     let call = feeder.command(Command::Connect(params(json!({}))));
@@ -91,7 +91,7 @@ pub fn play(scene: &Scene) -> Got {
     let call = feeder.command(Command::Prompt(params(json!({ "message": "go" }))));
     if scene.late {
         feeder.answer(&call, &scene.answer);
-        Seen::of(&mut feeder.client);
+        ClientOutput::of(&mut feeder.client);
     }
     for line in &scene.lines {
         feeder.line(line.clone());
@@ -99,12 +99,12 @@ pub fn play(scene: &Scene) -> Got {
     if !scene.late {
         feeder.answer(&call, &scene.answer);
     }
-    let mut seen = Seen::of(&mut feeder.client);
+    let mut seen = ClientOutput::of(&mut feeder.client);
     if scene.late {
         // Outside of turns only a notice reports the session's state.
         seen.chunks.append(&mut seen.notices);
     }
-    Got {
+    PlayedScene {
         chunks: seen.chunks,
         message: seen.fold.message(),
     }
@@ -131,7 +131,7 @@ struct Feeder {
 impl Feeder {
     fn new(approve: bool) -> Self {
         Self {
-            hub: Hub::new(settings(approve, Protocol::Acp), Box::new(Volatile)),
+            hub: Hub::new(settings(approve, Protocol::Acp), Box::new(MemoryStore)),
             client: RecordingClient::default(),
             agent: AgentId(1),
             tokens: 0,

@@ -120,7 +120,7 @@ fn absent_field_without_a_reason_is_a_fault() {
     let idle = [absent::Absent {
         field: "plan.entries[].content",
         when: "*",
-        from: absent::Lack::Everything,
+        from: absent::MissingFrom::Everything,
         why: "a test",
     }];
     let faults = faults(&SURVEY, &[OMISSIONS, &idle]);

@@ -1,15 +1,15 @@
 //! Finds the places of sentinels in chunks and messages.
 
-use crate::plant::{ANYTHING, UNKNOWN, What};
+use crate::plant::{ANYTHING, PlantedValue, UNKNOWN};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// `<type of the chunk or part>`, and the path of keys below it.
-pub type Place = (String, String);
+pub type SessionSetup = (String, String);
 
 /// Places of every planted value.
 #[derive(Debug, Default)]
-pub struct Index(BTreeMap<String, BTreeSet<Place>>);
+pub struct Index(BTreeMap<String, BTreeSet<SessionSetup>>);
 
 impl Index {
     /// Indexes the chunks of a turn.
@@ -30,11 +30,11 @@ impl Index {
         index
     }
 
-    pub fn places(&self, what: &What) -> BTreeSet<Place> {
+    pub fn places(&self, what: &PlantedValue) -> BTreeSet<SessionSetup> {
         let key = match what {
-            What::Text(text) => text.clone(),
-            What::Number(number) => number.to_string(),
-            What::Choice(word) => word.to_string(),
+            PlantedValue::Text(text) => text.clone(),
+            PlantedValue::Number(number) => number.to_string(),
+            PlantedValue::Choice(word) => word.to_string(),
         };
         self.0.get(&key).cloned().unwrap_or_default()
     }
@@ -100,13 +100,16 @@ mod tests {
             "metadata": { "acp": { "n": 8.0, "word": "pending" } },
         }));
         let cases = [
-            (What::Text("sentinel00000002".into()), "file.url"),
-            (What::Text("sentinel00000003".into()), ""),
-            (What::Number(7.0), "data-x.data.list.n"),
-            (What::Number(8.0), "data-x.data.list.n metadata.acp.n"),
-            (What::Choice(true.into()), "data-x.data.yes"),
-            (What::Choice("pending".into()), "metadata.acp.word"),
-            (What::Choice("pend".into()), ""),
+            (PlantedValue::Text("sentinel00000002".into()), "file.url"),
+            (PlantedValue::Text("sentinel00000003".into()), ""),
+            (PlantedValue::Number(7.0), "data-x.data.list.n"),
+            (
+                PlantedValue::Number(8.0),
+                "data-x.data.list.n metadata.acp.n",
+            ),
+            (PlantedValue::Choice(true.into()), "data-x.data.yes"),
+            (PlantedValue::Choice("pending".into()), "metadata.acp.word"),
+            (PlantedValue::Choice("pend".into()), ""),
         ];
         for (what, want) in cases {
             let places = index.places(&what).into_iter();

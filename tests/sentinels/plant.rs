@@ -10,7 +10,7 @@ thread_local! {
 
 /// Variation in which a tree is planted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum Variation {
     /// A value that the schema allows.
     Plain,
     /// Every object gets an additional field.
@@ -22,7 +22,7 @@ pub enum Way {
 #[derive(Debug, Clone)]
 pub struct Planted {
     pub path: String,
-    pub what: What,
+    pub what: PlantedValue,
     pub foreign: bool,
 }
 
@@ -40,7 +40,7 @@ pub const UNKNOWN: &str = "sentinelUnknown";
 
 /// How a planted value is found again.
 #[derive(Debug, Clone, PartialEq)]
-pub enum What {
+pub enum PlantedValue {
     /// Anywhere in a string.
     Text(String),
     Number(f64),
@@ -65,8 +65,8 @@ pub fn sentinel() -> String {
     format!("sentinel{:08}", number())
 }
 
-/// Plants sentinels in a tree; `None` if the tree has no field with the number of [`Way::OtherType`].
-pub fn plant(tree: &Tree, way: Way) -> Option<Instance> {
+/// Plants sentinels in a tree; `None` if the tree has no field with the number of [`Variation::OtherType`].
+pub fn plant(tree: &Tree, way: Variation) -> Option<Instance> {
     let mut planter = Planter {
         way,
         seen: 0,
@@ -74,7 +74,7 @@ pub fn plant(tree: &Tree, way: Way) -> Option<Instance> {
         planted: Vec::new(),
     };
     let json = planter.value(tree);
-    let missed = matches!(way, Way::OtherType(_)) && !planter.hit;
+    let missed = matches!(way, Variation::OtherType(_)) && !planter.hit;
     (!missed).then_some(Instance {
         json,
         planted: planter.planted,
@@ -82,7 +82,7 @@ pub fn plant(tree: &Tree, way: Way) -> Option<Instance> {
 }
 
 struct Planter {
-    way: Way,
+    way: Variation,
     seen: usize,
     hit: bool,
     planted: Vec<Planted>,
@@ -91,7 +91,7 @@ struct Planter {
 impl Planter {
     fn text(&mut self, path: String, foreign: bool) -> String {
         let text = sentinel();
-        let what = What::Text(text.clone());
+        let what = PlantedValue::Text(text.clone());
         self.planted.push(Planted {
             path,
             what,
@@ -107,7 +107,7 @@ impl Planter {
             Tree::Kind(_) => return self.value(tree),
         };
         self.seen += 1;
-        if self.way != Way::OtherType(self.seen - 1) {
+        if self.way != Variation::OtherType(self.seen - 1) {
             return self.value(tree);
         }
         self.hit = true;
@@ -132,7 +132,7 @@ impl Planter {
                     .iter()
                     .map(|(name, tree)| (name.clone(), self.field(tree)))
                     .collect();
-                if self.way == Way::UnknownFields {
+                if self.way == Variation::UnknownFields {
                     let foreign = path.ends_with("[unknown kind]");
                     let text = self.text(format!("{path}.{OTHER_FIELD}"), foreign);
                     object.insert(UNKNOWN.to_owned(), text.into());
@@ -157,13 +157,13 @@ impl Planter {
             Holds::Anything => return json!({ ANYTHING: self.text(path.clone(), *foreign) }),
             Holds::Integer => {
                 let n = 1_000_000_000 + number();
-                (json!(n), What::Number(f64::from(n)))
+                (json!(n), PlantedValue::Number(f64::from(n)))
             }
             Holds::Float => {
                 let n = f64::from(number()) + 1_000_000.25;
-                (json!(n), What::Number(n))
+                (json!(n), PlantedValue::Number(n))
             }
-            Holds::Choice(word) => (word.clone(), What::Choice(word.clone())),
+            Holds::Choice(word) => (word.clone(), PlantedValue::Choice(word.clone())),
         };
         let (path, foreign) = (path.clone(), *foreign);
         self.planted.push(Planted {

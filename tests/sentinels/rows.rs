@@ -1,17 +1,17 @@
 //! Builds the rows of the table: content blocks that pass unchanged take one row.
 
-use crate::places::Place;
+use crate::places::SessionSetup;
 use crate::plant::{OTHER_FIELD, OTHER_TYPE, OTHER_WORD};
 use crate::survey::{Field, Found, When};
 use std::collections::BTreeSet;
 
 /// Findings by situation.
-type Sights = Vec<(When, Found)>;
+type Findings = Vec<(When, Found)>;
 
 /// A row of the table.
 pub struct Row<'a> {
     pub field: String,
-    pub found: Sights,
+    pub found: Findings,
     /// The same field with a value of another type.
     pub other_type: Option<&'a Field>,
 }
@@ -19,7 +19,7 @@ pub struct Row<'a> {
 /// Returns the rows of a group.
 pub fn rows(fields: &[Field]) -> Vec<Row<'_>> {
     let mut rows: Vec<Row<'_>> = Vec::new();
-    let mut whole: Vec<(String, Option<Sights>)> = Vec::new();
+    let mut whole: Vec<(String, Option<Findings>)> = Vec::new();
     for field in fields {
         let root = root(&field.path, fields);
         let block = root.and_then(|root| {
@@ -83,15 +83,15 @@ fn keys(path: &str, root: &str) -> String {
 }
 
 /// Returns the places where content blocks are found unchanged; `None` unless that holds in every situation.
-fn block(root: &str, fields: &[Field]) -> Option<Sights> {
+fn block(root: &str, fields: &[Field]) -> Option<Findings> {
     let inside = format!("{root}[");
     let plain = |f: &&Field| f.path.starts_with(&inside) && !f.path.ends_with(OTHER_TYPE);
-    let mut block: Sights = Vec::new();
+    let mut block: Findings = Vec::new();
     for field in fields.iter().filter(plain) {
         let keys = keys(&field.path, root);
         for (when, found) in &field.found {
-            let cut = |places: &BTreeSet<Place>| -> BTreeSet<Place> {
-                let cut = |(kind, path): &Place| {
+            let cut = |places: &BTreeSet<SessionSetup>| -> BTreeSet<SessionSetup> {
+                let cut = |(kind, path): &SessionSetup| {
                     Some((kind.clone(), path.strip_suffix(&keys)?.to_owned()))
                 };
                 places.iter().filter_map(cut).collect()
@@ -126,13 +126,13 @@ fn says_no_more(field: &Field, root: &str, block: &[(When, Found)]) -> bool {
         return field.found.iter().all(|(_, f)| !f.lost_in_chunks);
     }
     // In other situations parts may be repeated as the text of an error.
-    let elsewhere = |(_, path): &Place| !path.ends_with(&keys);
+    let elsewhere = |(_, path): &SessionSetup| !path.ends_with(&keys);
     if field.found[0].1.chunks.iter().any(elsewhere) {
         return false;
     }
     field.found.iter().all(|(when, found)| {
         let whole = block.iter().find(|(w, _)| w == when);
-        let place = |(kind, path): &Place| (kind.clone(), format!("{path}{keys}"));
+        let place = |(kind, path): &SessionSetup| (kind.clone(), format!("{path}{keys}"));
         whole.is_some_and(|(_, whole)| {
             whole
                 .chunks

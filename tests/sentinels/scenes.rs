@@ -1,7 +1,7 @@
 //! Situations in which an agent can send a message.
 
 use crate::feed::{SESSION, Scene};
-use crate::plant::{Instance, OTHER_WORD, Planted, What, sentinel};
+use crate::plant::{Instance, OTHER_WORD, Planted, PlantedValue, sentinel};
 use crate::survey::BETWEEN_TURNS;
 use serde_json::{Value, json};
 
@@ -186,8 +186,8 @@ fn with_status(instance: &Instance, kind: &str, status: Option<&str>) -> Option<
     let word = status.map_or_else(sentinel, str::to_owned);
     instance.json["update"]["status"] = word.as_str().into();
     (planted.path, planted.what) = match status {
-        Some(_) => (path, What::Choice(word.into())),
-        None => (format!("{path}{OTHER_WORD}"), What::Text(word)),
+        Some(_) => (path, PlantedValue::Choice(word.into())),
+        None => (format!("{path}{OTHER_WORD}"), PlantedValue::Text(word)),
     };
     Some(instance)
 }

@@ -2,8 +2,8 @@
 
 use crate::drafts;
 use crate::feed::play;
-use crate::places::{Index, Place};
-use crate::plant::{Instance, OTHER_TYPE, Planted, Way, What, plant};
+use crate::places::{Index, SessionSetup};
+use crate::plant::{Instance, OTHER_TYPE, Planted, PlantedValue, Variation, plant};
 use crate::scenes::{Situation, of_answer, of_question, of_update};
 use crate::schema::{Schema, Tree, foreign};
 use agent_client_protocol_schema::v1;
@@ -21,8 +21,8 @@ pub const BETWEEN_TURNS: &str = "between turns";
 /// Places where one field was found in one situation.
 #[derive(Debug, Clone, Default)]
 pub struct Found {
-    pub chunks: BTreeSet<Place>,
-    pub message: BTreeSet<Place>,
+    pub chunks: BTreeSet<SessionSetup>,
+    pub message: BTreeSet<SessionSetup>,
     pub lost_in_chunks: bool,
     pub lost_in_message: bool,
 }
@@ -33,7 +33,7 @@ pub struct Field {
     pub path: String,
     pub found: Vec<(When, Found)>,
     /// Findings of closed lists, whose words are in separate instances.
-    words: Vec<(When, Vec<(Value, Sight)>)>,
+    words: Vec<(When, Vec<(Value, Finding)>)>,
 }
 
 /// The fields of one kind of update.
@@ -44,9 +44,9 @@ pub struct Group {
 }
 
 #[derive(Debug, Clone)]
-struct Sight {
-    chunks: BTreeSet<Place>,
-    message: BTreeSet<Place>,
+struct Finding {
+    chunks: BTreeSet<SessionSetup>,
+    message: BTreeSet<SessionSetup>,
     in_turn: bool,
     /// Whether `data-acp` counts as a place.
     passes: bool,
@@ -115,7 +115,7 @@ fn group(name: &str, prefix: &str, trees: &[Tree], situations: Situations) -> Gr
         kind: name.to_owned(),
         fields: Vec::new(),
     };
-    for way in [Way::Plain, Way::UnknownFields] {
+    for way in [Variation::Plain, Variation::UnknownFields] {
         for instance in trees.iter().filter_map(|tree| plant(tree, way)) {
             for situation in situations(named(instance, prefix), true) {
                 group.look(&situation);
@@ -123,7 +123,7 @@ fn group(name: &str, prefix: &str, trees: &[Tree], situations: Situations) -> Gr
         }
     }
     for tree in trees {
-        for odd in (0..).map_while(|n| plant(tree, Way::OtherType(n))) {
+        for odd in (0..).map_while(|n| plant(tree, Variation::OtherType(n))) {
             let odd = named(odd, prefix);
             let is_odd = |p: &Planted| p.path.ends_with(OTHER_TYPE);
             let Some(path) = odd
@@ -184,7 +184,7 @@ impl Group {
             foreign,
         } in planted
         {
-            let sight = Sight {
+            let sight = Finding {
                 chunks: chunks.places(what),
                 message: message.places(what),
                 in_turn,
@@ -196,11 +196,13 @@ impl Group {
             let when = (situation.when, situation.status);
             match what {
                 // Situations differ by status, but the words of the status are compared with each other.
-                What::Choice(word) if path.ends_with(".status") && !when.1.is_empty() => {
+                PlantedValue::Choice(word) if path.ends_with(".status") && !when.1.is_empty() => {
                     entry(&mut field.words, (when.0, "")).push((word.clone(), sight));
                 }
-                What::Choice(word) => entry(&mut field.words, when).push((word.clone(), sight)),
-                What::Text(_) | What::Number(_) => field.note(when, sight),
+                PlantedValue::Choice(word) => {
+                    entry(&mut field.words, when).push((word.clone(), sight))
+                }
+                PlantedValue::Text(_) | PlantedValue::Number(_) => field.note(when, sight),
             }
         }
     }
@@ -239,7 +241,7 @@ impl Field {
         }
     }
 
-    fn note(&mut self, when: When, mut sight: Sight) {
+    fn note(&mut self, when: When, mut sight: Finding) {
         let found = entry(&mut self.found, when);
         if !sight.passes {
             let passed_on = sight.beside && sight.chunks.iter().all(|(kind, _)| kind == "data-acp");
@@ -260,7 +262,7 @@ impl Field {
         for (when, sights) in std::mem::take(&mut self.words) {
             let words: BTreeSet<String> = sights.iter().map(|(word, _)| word.to_string()).collect();
             assert!(words.len() > 1, "{}: only {words:?} {when:?}", self.path);
-            let sight = Sight {
+            let sight = Finding {
                 chunks: common(sights.iter().map(|(_, s)| &s.chunks)),
                 message: common(sights.iter().map(|(_, s)| &s.message)),
                 ..sights[0].1
@@ -279,8 +281,8 @@ fn entry<K: PartialEq, V: Default>(all: &mut Vec<(K, V)>, key: K) -> &mut V {
 }
 
 /// Returns the places whose paths are in every set.
-fn common<'a>(sets: impl Iterator<Item = &'a BTreeSet<Place>>) -> BTreeSet<Place> {
-    let mut places: BTreeMap<&String, (usize, BTreeSet<Place>)> = BTreeMap::new();
+fn common<'a>(sets: impl Iterator<Item = &'a BTreeSet<SessionSetup>>) -> BTreeSet<SessionSetup> {
+    let mut places: BTreeMap<&String, (usize, BTreeSet<SessionSetup>)> = BTreeMap::new();
     let mut count = 0;
     for set in sets {
         count += 1;

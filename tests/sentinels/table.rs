@@ -1,8 +1,8 @@
 //! Writes the table of fields, `docs/reference/fields.md`.
 
-use crate::absent::{Lack, OMISSIONS, reason};
+use crate::absent::{MissingFrom, OMISSIONS, reason};
 use crate::claude;
-use crate::places::Place;
+use crate::places::SessionSetup;
 use crate::plant::OTHER_FIELD;
 use crate::rows::{Row, rows};
 use crate::survey::{BETWEEN_TURNS, Found, Group, When};
@@ -84,7 +84,7 @@ fn name(field: &str) -> String {
 }
 
 /// Formats places; those with the same path are combined.
-fn show(places: &BTreeSet<Place>) -> String {
+fn show(places: &BTreeSet<SessionSetup>) -> String {
     let mut by_path: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (kind, path) in places {
         by_path.entry(path).or_default().push(kind);
@@ -135,8 +135,8 @@ fn notes(row: &Row<'_>) -> Vec<String> {
 /// Returns the reason why a field is absent.
 fn why(field: &str, (when, status): When, found: &Found) -> Option<String> {
     let lack = match (found.lost_in_chunks, found.lost_in_message) {
-        (true, _) => Lack::Everything,
-        (_, true) => Lack::Message,
+        (true, _) => MissingFrom::Everything,
+        (_, true) => MissingFrom::Message,
         _ => return None,
     };
     let when = format!("{when}, {status}");

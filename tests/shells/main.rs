@@ -16,7 +16,7 @@ mod shell;
 use acpipe::core::policy::{Effect, Mode, Policy, Subject, Tool};
 use generate::{Dice, line, mutated};
 use serde_json::json;
-use shell::{Ran, Sandbox, Shell};
+use shell::{Sandbox, Shell, ShellRun};
 use std::env;
 use std::time::Instant;
 
@@ -64,13 +64,13 @@ fn given(name: &str) -> Option<usize> {
 }
 
 /// Runs lines in all shells. Returns the failing lines with the reasons.
-fn fallen(shells: &[Shell], lines: &[String]) -> Vec<(String, String)> {
-    let all: Vec<Ran> = std::thread::scope(|scope| {
+fn failing_lines(shells: &[Shell], lines: &[String]) -> Vec<(String, String)> {
+    let all: Vec<ShellRun> = std::thread::scope(|scope| {
         let runs = shells.iter().map(|shell| scope.spawn(|| shell.run(lines)));
         let runs: Vec<_> = runs.collect();
         runs.into_iter().map(|run| run.join().unwrap()).collect()
     });
-    let mut fallen = Vec::new();
+    let mut failing_lines = Vec::new();
     for (at, line) in lines.iter().enumerate() {
         let mut wrong = Vec::new();
         let mut calls: Option<(&str, &Vec<Vec<String>>)> = None;
@@ -96,7 +96,7 @@ fn fallen(shells: &[Shell], lines: &[String]) -> Vec<(String, String)> {
             }
         }
         if !wrong.is_empty() {
-            fallen.push((line.clone(), wrong.join("; ")));
+            failing_lines.push((line.clone(), wrong.join("; ")));
         }
     }
     for (shell, ran) in shells.iter().zip(&all) {
@@ -108,11 +108,11 @@ fn fallen(shells: &[Shell], lines: &[String]) -> Vec<(String, String)> {
         for line in lines {
             let files = shell.run(std::slice::from_ref(line)).files;
             if !files.is_empty() {
-                fallen.push((line.clone(), format!("{} makes {files:?}", shell.name)));
+                failing_lines.push((line.clone(), format!("{} makes {files:?}", shell.name)));
             }
         }
     }
-    fallen
+    failing_lines
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn an_allowed_line_runs_the_allowed_command_and_nothing_else_in_all_shells() {
         }
         if batch.len() == BATCH || next.is_none() {
             ran += batch.len();
-            for (line, why) in fallen(&shells, &batch) {
+            for (line, why) in failing_lines(&shells, &batch) {
                 eprintln!("FELL {line:?}: {why}");
                 fell.push(line);
             }
@@ -210,13 +210,13 @@ fn a_denied_command_is_found_in_every_line_that_runs_it() {
             .filter(|line| is_harmless(line) && !is_named_by_variable(line))
             .collect();
         tried += lines.len();
-        let runs: Vec<Ran> = std::thread::scope(|scope| {
+        let runs: Vec<ShellRun> = std::thread::scope(|scope| {
             let runs = shells.iter().map(|shell| scope.spawn(|| shell.run(&lines)));
             let runs: Vec<_> = runs.collect();
             runs.into_iter().map(|run| run.join().unwrap()).collect()
         });
         for (at, line) in lines.iter().enumerate() {
-            let runs_it = |ran: &&Ran| ran.lines[at].foreign().any(|name| name == "evil");
+            let runs_it = |ran: &&ShellRun| ran.lines[at].foreign().any(|name| name == "evil");
             let by = shells.iter().zip(&runs).find(|(_, ran)| runs_it(ran));
             let Some((shell, _)) = by else { continue };
             ran += 1;
@@ -255,7 +255,7 @@ fn shell_check_finds_lines_that_run_another_command() {
         "ok $$",
     ];
     let lines = lines.map(str::to_owned);
-    let found: Vec<_> = fallen(&shells, &lines)
+    let found: Vec<_> = failing_lines(&shells, &lines)
         .into_iter()
         .map(|(line, _)| line)
         .collect();

@@ -50,8 +50,8 @@ pub struct Shell {
 }
 
 /// Result of several lines.
-pub struct Ran {
-    pub lines: Vec<One>,
+pub struct ShellRun {
+    pub lines: Vec<LineRun>,
     /// Files that appeared.
     pub files: Vec<String>,
     /// Whether the last line was reached.
@@ -60,14 +60,14 @@ pub struct Ran {
 
 /// Result of one line.
 #[derive(Default, Clone)]
-pub struct One {
+pub struct LineRun {
     /// The arguments of each call of `ok`, sorted.
     pub calls: Vec<Vec<String>>,
     foreign: Vec<String>,
     pub errors: String,
 }
 
-impl One {
+impl LineRun {
     pub fn foreign(&self) -> impl Iterator<Item = &String> {
         self.foreign.iter()
     }
@@ -138,7 +138,7 @@ impl Shell {
 
     /// Runs each line in a subshell of one process.
     #[expect(clippy::disallowed_methods, reason = "the shells are what is tested")]
-    pub fn run(&self, lines: &[String]) -> Ran {
+    pub fn run(&self, lines: &[String]) -> ShellRun {
         let own = self.root.join(self.name.replace(' ', "-"));
         let (cwd, log) = (own.join("cwd"), own.join("log"));
         fs::create_dir_all(&cwd).unwrap();
@@ -193,7 +193,7 @@ impl Shell {
             .stdin(Stdio::null())
             .output()
             .unwrap();
-        let mut ran = vec![One::default(); lines.len()];
+        let mut ran = vec![LineRun::default(); lines.len()];
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         for part in errors.split(RECORD).skip(1) {
             let (at, errors) = part.split_once(FIELD).unwrap_or((part, ""));
@@ -226,7 +226,7 @@ impl Shell {
             files.push(entry.file_name().to_string_lossy().into_owned());
             fs::remove_file(entry.path()).unwrap();
         }
-        Ran {
+        ShellRun {
             lines: ran,
             files,
             is_whole,

@@ -30,12 +30,12 @@ fn given(name: &str) -> Option<u64> {
 
 /// Counts of one world.
 #[derive(Default)]
-struct Saw {
+struct RunCounts {
     replies: u64,
     spawned: u64,
 }
 
-fn run(seed: u64, steps: u64) -> Saw {
+fn run(seed: u64, steps: u64) -> RunCounts {
     let mut world = None;
     let life = catch_unwind(AssertUnwindSafe(|| {
         let world = world.insert(World::any(Dice::Seeded(seed)));
@@ -43,7 +43,7 @@ fn run(seed: u64, steps: u64) -> Saw {
             world.step();
         }
         if seed.is_multiple_of(2) {
-            world.calm_down();
+            world.end_faults();
         }
         world.finish();
     }));
@@ -52,7 +52,7 @@ fn run(seed: u64, steps: u64) -> Saw {
         eprintln!("SEED={seed} STEPS={made} cargo test --test simulation");
         resume_unwind(why);
     }
-    world.map_or_else(Saw::default, |world| Saw {
+    world.map_or_else(RunCounts::default, |world| RunCounts {
         replies: world.clients.replies(),
         spawned: world.spawned,
     })

@@ -1,7 +1,7 @@
 //! Logs that are damaged at any byte: the session keeps its agent session, and all other lines remain
 //! readable.
 
-use super::disk::{Dice, Disk, Kept};
+use super::disk::{Dice, Disk, StoredLog};
 use super::drive::World;
 use acpipe::core::log::{Identity, Log};
 use acpipe::core::store::{Card, Store as _};
@@ -35,7 +35,7 @@ fn stored(turns: usize) -> (Vec<u8>, Card) {
     for turn in 0..turns {
         world.prompt(SESSION, &format!("turn{turn}"));
         world.settle();
-        world.agent_speaks(&mut dice);
+        world.agent_sends_random_updates(&mut dice);
         world.agent_ends_all();
         while world.sync() {}
     }
@@ -45,7 +45,7 @@ fn stored(turns: usize) -> (Vec<u8>, Card) {
 
 fn disk(bytes: Vec<u8>, card: Option<Card>) -> Disk {
     let synced = bytes.len();
-    let logs = BTreeMap::from([(SESSION.to_owned(), Kept { bytes, synced })]);
+    let logs = BTreeMap::from([(SESSION.to_owned(), StoredLog { bytes, synced })]);
     let cards = card.map(|card| (SESSION.to_owned(), card));
     Disk::new(1, logs).with_cards(cards.into_iter().collect())
 }

@@ -1,7 +1,7 @@
 //! A simulated disk that fails on purpose, and its content after a crash.
 
 use acpipe::core::error::{Error, ErrorKind};
-use acpipe::core::store::{Card, LogFile, Progress, Store, StoreEvent};
+use acpipe::core::store::{AppendProgress, Card, LogFile, Store, StoreEvent};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 /// With at least this patience a caller waits for a slow disk, so the write is done when the call returns.
-const PATIENT: Duration = Duration::from_secs(1);
+const PATIENCE_FOR_SLOW_DISK: Duration = Duration::from_secs(1);
 
 /// A pseudorandom generator with a seed, so that a run can be repeated.
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ impl Dice {
 
 /// Content of one log on the disk.
 #[derive(Debug, Clone, Default)]
-pub struct Kept {
+pub struct StoredLog {
     pub bytes: Vec<u8>,
     /// Number of bytes that certainly survive a crash of the machine.
     pub synced: usize,
@@ -45,7 +45,7 @@ pub struct Kept {
 
 #[derive(Debug)]
 struct State {
-    logs: BTreeMap<String, Kept>,
+    logs: BTreeMap<String, StoredLog>,
     dice: Dice,
     /// Percentage of writes and syncs that fail.
     failing: usize,
@@ -56,13 +56,13 @@ struct State {
     /// Cards of the sessions, by session.
     cards: BTreeMap<String, Card>,
     /// Operations that are completed later, in order.
-    asked: VecDeque<Asked>,
+    asked: VecDeque<PendingOperation>,
     failures: u32,
 }
 
 /// A pending operation, with its ticket.
 #[derive(Debug)]
-enum Asked {
+enum PendingOperation {
     /// Sync of a log, with the log's length at the time of the request.
     Sync(u64, String, usize),
     /// Write of the lines that a log handed to the disk.
@@ -75,7 +75,7 @@ enum Asked {
 pub struct Disk(Rc<RefCell<State>>);
 
 impl Disk {
-    pub fn new(seed: u64, logs: BTreeMap<String, Kept>) -> Self {
+    pub fn new(seed: u64, logs: BTreeMap<String, StoredLog>) -> Self {
         Self(Rc::new(RefCell::new(State {
             logs,
             dice: Dice(seed),
@@ -107,7 +107,9 @@ impl Disk {
     #[allow(dead_code, reason = "the simulation does so")]
     pub fn is_awaited(&self) -> bool {
         let asked = &self.0.borrow().asked;
-        asked.iter().any(|asked| matches!(asked, Asked::Append(_)))
+        asked
+            .iter()
+            .any(|asked| matches!(asked, PendingOperation::Append(_)))
     }
 
     /// Returns the number of failures so far.
@@ -115,7 +117,7 @@ impl Disk {
         self.0.borrow().failures
     }
 
-    pub fn logs(&self) -> BTreeMap<String, Kept> {
+    pub fn logs(&self) -> BTreeMap<String, StoredLog> {
         self.0.borrow().logs.clone()
     }
 
@@ -133,16 +135,16 @@ impl Disk {
     pub fn sync_next(&self) -> Option<StoreEvent> {
         let mut state = self.0.borrow_mut();
         let asked = state.asked.pop_front()?;
-        if let Asked::Append(id) = asked {
+        if let PendingOperation::Append(id) = asked {
             state.answered.insert(id);
             return Some(StoreEvent::Appended);
         }
         let failed = |what| Error::new(ErrorKind::Storage, what);
         let fails = state.fails();
         let (ticket, id, len) = match asked {
-            Asked::Sync(ticket, id, len) => (ticket, id, len),
-            Asked::Append(_) => unreachable!("answered above"),
-            Asked::List(ticket) => {
+            PendingOperation::Sync(ticket, id, len) => (ticket, id, len),
+            PendingOperation::Append(_) => unreachable!("answered above"),
+            PendingOperation::List(ticket) => {
                 let cards = state.cards.values().cloned().collect();
                 let outcome = if fails {
                     Err(failed("the list failed"))
@@ -190,7 +192,10 @@ impl Store for Disk {
     }
 
     fn list(&mut self, ticket: u64) -> bool {
-        self.0.borrow_mut().asked.push_back(Asked::List(ticket));
+        self.0
+            .borrow_mut()
+            .asked
+            .push_back(PendingOperation::List(ticket));
         true
     }
 }
@@ -202,13 +207,13 @@ struct File {
     id: String,
     end: usize,
     /// Content after the removal: only this handle still has it.
-    removed: Option<Kept>,
+    removed: Option<StoredLog>,
     /// Lines of a pending write, and the tickets of the syncs after it.
     waiting: Option<(Vec<u8>, Vec<u64>)>,
 }
 
 impl File {
-    fn kept<T>(&mut self, act: impl FnOnce(&mut Kept) -> T) -> T {
+    fn kept<T>(&mut self, act: impl FnOnce(&mut StoredLog) -> T) -> T {
         if let Some(kept) = &mut self.removed {
             return act(kept);
         }
@@ -220,7 +225,7 @@ impl File {
 /// A pending write is completed even if the log is closed.
 impl Drop for File {
     fn drop(&mut self) {
-        let _ = self.appended(PATIENT);
+        let _ = self.appended(PATIENCE_FOR_SLOW_DISK);
     }
 }
 
@@ -229,35 +234,37 @@ impl LogFile for File {
         self.end as u64
     }
 
-    fn append_within(&mut self, lines: &[u8], patience: Duration) -> io::Result<Progress> {
+    fn append_within(&mut self, lines: &[u8], patience: Duration) -> io::Result<AppendProgress> {
         assert!(self.waiting.is_none(), "the last lines are not written yet");
         let mut state = self.disk.0.borrow_mut();
         let slow = state.slow;
-        if slow == 0 || patience >= PATIENT || !state.dice.percent(slow) {
+        if slow == 0 || patience >= PATIENCE_FOR_SLOW_DISK || !state.dice.percent(slow) {
             drop(state);
-            return self.append(lines).map(|()| Progress::Written);
+            return self.append(lines).map(|()| AppendProgress::Written);
         }
-        state.asked.push_back(Asked::Append(self.id.clone()));
+        state
+            .asked
+            .push_back(PendingOperation::Append(self.id.clone()));
         self.waiting = Some((lines.to_vec(), Vec::new()));
-        Ok(Progress::Waiting)
+        Ok(AppendProgress::Waiting)
     }
 
-    fn appended(&mut self, patience: Duration) -> io::Result<Progress> {
+    fn appended(&mut self, patience: Duration) -> io::Result<AppendProgress> {
         let answered = self.disk.0.borrow_mut().answered.remove(&self.id);
-        if !answered && patience < PATIENT {
+        if !answered && patience < PATIENCE_FOR_SLOW_DISK {
             return Ok(match self.waiting {
-                Some(_) => Progress::Waiting,
-                None => Progress::Written,
+                Some(_) => AppendProgress::Waiting,
+                None => AppendProgress::Written,
             });
         }
         let Some((lines, tickets)) = self.waiting.take() else {
-            return Ok(Progress::Written);
+            return Ok(AppendProgress::Written);
         };
         let written = self.append(&lines);
         for ticket in tickets {
             self.sync(ticket);
         }
-        written.map(|()| Progress::Written)
+        written.map(|()| AppendProgress::Written)
     }
 
     fn is_slow(&self) -> bool {
@@ -295,7 +302,7 @@ impl LogFile for File {
             tickets.push(ticket);
             return true;
         }
-        let asked = Asked::Sync(ticket, self.id.clone(), self.end);
+        let asked = PendingOperation::Sync(ticket, self.id.clone(), self.end);
         self.disk.0.borrow_mut().asked.push_back(asked);
         true
     }
@@ -318,7 +325,7 @@ impl LogFile for File {
         }
         let bytes = lines.to_vec();
         self.end = bytes.len();
-        self.kept(|kept| *kept = Kept { bytes, synced: 0 });
+        self.kept(|kept| *kept = StoredLog { bytes, synced: 0 });
         Ok(())
     }
 

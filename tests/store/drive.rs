@@ -228,7 +228,7 @@ impl World {
     }
 
     /// The agent sends random updates, within a turn or outside of one; sometimes it ends a turn with them.
-    pub fn agent_speaks(&mut self, dice: &mut Dice) {
+    pub fn agent_sends_random_updates(&mut self, dice: &mut Dice) {
         let sessions: Vec<String> = self.sessions.iter().cloned().collect();
         if sessions.is_empty() {
             return;
@@ -273,7 +273,7 @@ impl World {
     }
 
     /// The agent sends these updates, one a line. Returns the number of bytes.
-    pub fn agent_says(&mut self, session: &str, updates: &[Value]) -> usize {
+    pub fn agent_sends(&mut self, session: &str, updates: &[Value]) -> usize {
         let line = |update: &Value| {
             json!({
                 "method": "session/update",

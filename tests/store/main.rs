@@ -12,7 +12,7 @@ mod proportion;
 
 use acpipe::core::error::{Error, ErrorKind};
 use acpipe::testing::RecordedChunk;
-use disk::{Dice, Disk, Kept};
+use disk::{Dice, Disk, StoredLog};
 use drive::World;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ struct Contents {
     ends: BTreeMap<String, Value>,
 }
 
-fn contents(kept: &Kept) -> Contents {
+fn contents(kept: &StoredLog) -> Contents {
     let text = String::from_utf8(kept.bytes.clone()).unwrap();
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
     let mut contents = Contents {
@@ -57,7 +57,7 @@ fn contents(kept: &Kept) -> Contents {
 }
 
 /// Returns the logs after a crash of the machine: each is cut at random behind its synced part.
-fn after_lost_tail(disk: &Disk, dice: &mut Dice) -> BTreeMap<String, Kept> {
+fn after_lost_tail(disk: &Disk, dice: &mut Dice) -> BTreeMap<String, StoredLog> {
     let mut logs = disk.logs();
     for kept in logs.values_mut() {
         let unsure = kept.bytes.len().saturating_sub(kept.synced);
@@ -71,7 +71,7 @@ fn is_last(chunk: &Value) -> bool {
 }
 
 /// Returns `true` if the chunk reports a storage failure.
-fn tells_failure(chunk: &Value) -> bool {
+fn reports_storage_failure(chunk: &Value) -> bool {
     let text = chunk["errorText"].as_str().unwrap_or_default();
     chunk["type"] == "error" && text.contains("the session's log")
 }
@@ -79,11 +79,11 @@ fn tells_failure(chunk: &Value) -> bool {
 /// Returns `true` if a stored chunk matches the sent one. The report of a storage failure may be lost in a
 /// crash: then another error ends the message in its place.
 fn is_same(given: &RecordedChunk, chunk: &Value) -> bool {
-    given.chunk == *chunk || (tells_failure(&given.chunk) && chunk["type"] == "error")
+    given.chunk == *chunk || (reports_storage_failure(&given.chunk) && chunk["type"] == "error")
 }
 
 /// Returns `true` if a summary reports a storage failure.
-fn of_storage(summary: &Value) -> bool {
+fn has_storage_error(summary: &Value) -> bool {
     let errors = summary["errors"].as_array().unwrap();
     errors.iter().any(|e| e["kind"] == "storage")
 }
@@ -114,13 +114,16 @@ fn check_given(world: &World) {
             .collect();
         let last = own.last().unwrap();
         assert!(is_last(&last.chunk), "{last:?}");
-        let failures = own.iter().filter(|g| tells_failure(&g.chunk)).count();
-        assert_eq!(failures, usize::from(of_storage(summary)), "{own:?}");
+        let failures = own
+            .iter()
+            .filter(|g| reports_storage_failure(&g.chunk))
+            .count();
+        assert_eq!(failures, usize::from(has_storage_error(summary)), "{own:?}");
     }
 }
 
 /// Checks that every chunk that the client received is in the log, except a report of a storage failure.
-fn check_process_crash(world: &World, logs: &BTreeMap<String, Kept>) {
+fn check_process_crash(world: &World, logs: &BTreeMap<String, StoredLog>) {
     for session in SESSIONS {
         let contents = contents(&logs.get(session).cloned().unwrap_or_default());
         for given in of(&world.client.given, session) {
@@ -129,19 +132,22 @@ fn check_process_crash(world: &World, logs: &BTreeMap<String, Kept>) {
                     assert_eq!(turn, &given.turn);
                     assert!(is_same(given, chunk), "{given:?} {chunk}");
                 }
-                None => assert!(tells_failure(&given.chunk), "{given:?} is not in the log"),
+                None => assert!(
+                    reports_storage_failure(&given.chunk),
+                    "{given:?} is not in the log"
+                ),
             }
         }
     }
 }
 
 /// Checks that every acknowledged turn is in the log as a whole.
-fn check_lost_tail(world: &World, logs: &BTreeMap<String, Kept>) {
+fn check_lost_tail(world: &World, logs: &BTreeMap<String, StoredLog>) {
     for prompt in &world.prompts {
         let Some(Ok(summary)) = world.client.replies.get(&prompt.token) else {
             continue;
         };
-        if of_storage(summary) {
+        if has_storage_error(summary) {
             continue;
         }
         let contents = contents(&logs[&prompt.session]);
@@ -155,7 +161,7 @@ fn check_lost_tail(world: &World, logs: &BTreeMap<String, Kept>) {
 }
 
 /// Checks that a new hub knows the result of each turn, ends open turns, and runs none twice.
-fn check_reopened(before: &World, logs: BTreeMap<String, Kept>, machine: bool, seed: u64) {
+fn check_reopened(before: &World, logs: BTreeMap<String, StoredLog>, machine: bool, seed: u64) {
     let disk = Disk::new(seed, logs);
     let mut world = World::new(disk, "later");
     // Stored sessions can be read while nothing can be written.
@@ -194,7 +200,7 @@ fn check_reopened(before: &World, logs: BTreeMap<String, Kept>, machine: bool, s
                 })),
             ) => {
                 let told = before.client.replies.get(&prompt.token);
-                let acknowledged = matches!(told, Some(Ok(s)) if !of_storage(s));
+                let acknowledged = matches!(told, Some(Ok(s)) if !has_storage_error(s));
                 assert!(machine || !acknowledged, "{prompt:?}");
             }
             other => panic!("{prompt:?}: {other:?}"),
@@ -265,7 +271,7 @@ fn run(seed: u64) -> u32 {
             5 => _ = world.close(session),
             6 => _ = world.sync(),
             7 => world.later(),
-            _ => world.agent_speaks(&mut dice),
+            _ => world.agent_sends_random_updates(&mut dice),
         }
         if dice.percent(80) {
             world.settle();

@@ -33,7 +33,7 @@ fn play(batches: &[Vec<Value>]) -> (usize, usize) {
     world.settle();
     let said = batches
         .iter()
-        .map(|batch| world.agent_says("first-1", batch))
+        .map(|batch| world.agent_sends("first-1", batch))
         .sum();
     world.agent_ends_all();
     let bytes = &disk.logs()[SESSION].bytes;

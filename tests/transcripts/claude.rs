@@ -4,12 +4,12 @@
 //! the CLI's version, and the handshakes of other processes. Lines for the hub have the recording's ids of
 //! the session, of prompts and of requests replaced by the hub's ids; the collected output has them restored.
 
-use crate::replay::{Entry, Replayed, Seen, settings};
+use crate::replay::{Entry, ReplayClient, Replayed, settings};
 use acpipe::core::client::{Command, Token};
 use acpipe::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use acpipe::core::policy::{Mode, Policy};
 use acpipe::core::profile::Profile;
-use acpipe::core::store::Volatile;
+use acpipe::core::store::MemoryStore;
 use acpipe::core::transport::Transport;
 use acpipe::proto::json::to_raw;
 use acpipe::proto::wire::Protocol;
@@ -24,7 +24,7 @@ const VERSION: &str = "2.1.330 (Claude Code)";
 
 struct Cli {
     hub: Hub,
-    seen: Seen,
+    seen: ReplayClient,
     /// The recorded process.
     process: Option<AgentId>,
     /// All processes that run.
@@ -48,12 +48,12 @@ pub fn resumes(name: &str) -> bool {
 
 /// Replays a recording to a client with this profile; `resumed` if its client started with `--resume`.
 pub fn replay(recording: &str, resumed: bool, policy: Mode, profile: Profile) -> Replayed {
-    replay_to(Seen::new(profile), recording, resumed, policy)
+    replay_to(ReplayClient::new(profile), recording, resumed, policy)
 }
 
 /// Replays a recording to this client.
 pub fn replay_to(
-    seen: Seen,
+    seen: ReplayClient,
     recording: &str,
     resumed: bool,
     policy: impl Into<Policy>,
@@ -71,7 +71,7 @@ pub fn replay_to(
     let answers = seen.is_answering();
     settings.default_agent.protocol = Protocol::Claude;
     let mut cli = Cli {
-        hub: Hub::new(settings, Box::new(Volatile)),
+        hub: Hub::new(settings, Box::new(MemoryStore)),
         seen,
         process: None,
         running: Vec::new(),

@@ -18,11 +18,11 @@ mod twins;
 mod verdicts;
 
 use acpipe::core::fold::Fold;
-use acpipe::core::hub::RAN_UNASKED;
+use acpipe::core::hub::RAN_UNAPPROVED;
 use acpipe::core::policy::Mode;
 use acpipe::core::profile::Profile;
 use permissions::{ALLOW, REFUSE};
-use replay::{Replayed, Seen};
+use replay::{ReplayClient, Replayed};
 use serde_json::Value;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -157,8 +157,8 @@ fn coalesced_chunks_fold_to_the_same_message() {
         let path = folder().join("recordings").join(format!("{name}.ndjson"));
         let recording = std::fs::read_to_string(path).unwrap();
         let play = |seen| replay::replay_to(seen, &recording, policy(&name)).turns;
-        let seen = play(Seen::new(Profile::V7));
-        let slow = play(Seen::slow(Profile::V7));
+        let seen = play(ReplayClient::new(Profile::V7));
+        let slow = play(ReplayClient::slow(Profile::V7));
         assert_eq!(seen.len(), slow.len(), "{name}");
         for (seen, slow) in seen.iter().zip(slow) {
             let [one, other] = [&seen.chunks, &slow.chunks].map(|chunks| {
@@ -190,8 +190,8 @@ fn client_answers_equal_to_the_policy_give_the_same_stream() {
         let recording = std::fs::read_to_string(path).unwrap();
         for (mode, kinds) in [(Mode::Approve, ALLOW), (Mode::Deny, REFUSE)] {
             let play = |seen, mode| replay::replay_to(seen, &recording, mode).turns;
-            let decided = play(Seen::new(Profile::V7), mode);
-            let seen = Seen::answering(Profile::V7, 0, kinds);
+            let decided = play(ReplayClient::new(Profile::V7), mode);
+            let seen = ReplayClient::answering(Profile::V7, 0, kinds);
             let asked_for = play(seen, Mode::Ask);
             assert_eq!(decided.len(), asked_for.len(), "{name}, {mode:?}");
             for (decided, asked_for) in decided.iter().zip(asked_for) {
@@ -201,7 +201,7 @@ fn client_answers_equal_to_the_policy_give_the_same_stream() {
                     .filter(|c| c["isAutomatic"] == false)
                     .count();
                 // The asking policy also reports each tool that runs without a request.
-                let is_same = |chunk: &&Value| chunk["data"]["title"] != RAN_UNASKED;
+                let is_same = |chunk: &&Value| chunk["data"]["title"] != RAN_UNAPPROVED;
                 let of = |chunks: &[Value]| -> Vec<Value> {
                     chunks.iter().filter(is_same).map(without_who).collect()
                 };
@@ -259,7 +259,7 @@ fn adapter_and_cli_messages_differ_only_as_listed() {
         play(name, &std::fs::read_to_string(path).unwrap(), Profile::V7)
     };
     let table = std::fs::read_to_string(folder().join("twins.md")).unwrap();
-    let wanted = twins::Wanted::read(&table);
+    let wanted = twins::AcceptedDifference::read(&table);
     let mut used = vec![false; wanted.len()];
     let mut wrong = String::new();
     for (adapter, cli, names) in twins::TWINS {

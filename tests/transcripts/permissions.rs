@@ -3,7 +3,7 @@
 //! A recording shows the agent's reaction to one answer. A policy that gives this answer must lead to the
 //! recorded chunks; under other policies only the rules of chunk streams are checked.
 
-use super::replay::{Replayed, Seen};
+use super::replay::{ReplayClient, Replayed};
 use super::{claude, folder, names, replay, stream};
 use acpipe::core::policy::{Mode, Policy};
 use acpipe::core::profile::Profile;
@@ -17,21 +17,21 @@ pub const ALLOW: &[OfferedKind] = &[OfferedKind::AllowOnce, OfferedKind::AllowAl
 pub const REFUSE: &[OfferedKind] = &[OfferedKind::RejectOnce, OfferedKind::RejectAlways];
 
 /// A column of the table: its name, and who decides.
-struct Way {
+struct Column {
     name: &'static str,
     policy: Policy,
     client: Option<&'static [OfferedKind]>,
 }
 
-fn ways() -> Vec<Way> {
+fn ways() -> Vec<Column> {
     let mut always = Policy::from(Mode::Approve);
     always.set_always(true);
-    let by_policy = |name, policy| Way {
+    let by_policy = |name, policy| Column {
         name,
         policy,
         client: None,
     };
-    let by_client = |name, kinds| Way {
+    let by_client = |name, kinds| Column {
         name,
         policy: Mode::Ask.into(),
         client: Some(kinds),
@@ -48,10 +48,10 @@ fn ways() -> Vec<Way> {
     ]
 }
 
-fn play(name: &str, recording: &str, way: &Way) -> Replayed {
+fn play(name: &str, recording: &str, way: &Column) -> Replayed {
     let seen = match way.client {
-        None => Seen::new(Profile::V7),
-        Some(kinds) => Seen::answering(Profile::V7, 0, kinds),
+        None => ReplayClient::new(Profile::V7),
+        Some(kinds) => ReplayClient::answering(Profile::V7, 0, kinds),
     };
     if name.starts_with("claude-cli-") {
         claude::replay_to(seen, recording, claude::resumes(name), way.policy.clone())

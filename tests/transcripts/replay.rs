@@ -1,12 +1,12 @@
 //! Replays a recording to a hub and collects what its client receives.
 
-use acpipe::core::ask::{AskId, ClientRequest};
 use acpipe::core::client::{Command, Reply, Token};
+use acpipe::core::client_request::{ClientRequest, ClientRequestId};
 use acpipe::core::error::Error;
 use acpipe::core::hub::{AgentId, AgentInput, Effect, Exit, Hub, Settings};
 use acpipe::core::policy::{Mode, Policy};
 use acpipe::core::profile::Profile;
-use acpipe::core::store::Volatile;
+use acpipe::core::store::MemoryStore;
 use acpipe::proto::json::to_raw;
 use acpipe::proto::wire::{self, OfferedKind};
 use acpipe::testing::{self, RecordedChunk, RecordingClient, SettingsBuilder};
@@ -47,9 +47,9 @@ pub struct Entry<'a> {
 
 /// Client of a recording.
 #[derive(Default)]
-pub struct Seen {
+pub struct ReplayClient {
     profile: Profile,
-    /// The client's output since the last [`Seen::collect`], and its open requests.
+    /// The client's output since the last [`ReplayClient::collect`], and its open requests.
     pub client: RecordingClient,
     got: Replayed,
     last_seq: HashMap<String, u64>,
@@ -59,10 +59,10 @@ pub struct Seen {
     /// preference; `None` if it does not declare that it answers.
     answers: Option<(usize, &'static [OfferedKind])>,
     /// Agent lines since each open request.
-    waited: BTreeMap<AskId, usize>,
+    waited: BTreeMap<ClientRequestId, usize>,
 }
 
-impl Seen {
+impl ReplayClient {
     /// Returns a client with this profile.
     pub fn new(profile: Profile) -> Self {
         Self {
@@ -97,10 +97,10 @@ impl Seen {
     }
 
     /// Returns the answers that are due, one agent line later.
-    pub fn answers(&mut self) -> Vec<(AskId, Value)> {
-        let asks = &mut self.client.asks;
-        self.waited.retain(|id, _| asks.contains_key(id));
-        for (id, request) in asks.iter() {
+    pub fn answers(&mut self) -> Vec<(ClientRequestId, Value)> {
+        let open_requests = &mut self.client.open_requests;
+        self.waited.retain(|id, _| open_requests.contains_key(id));
+        for (id, request) in open_requests.iter() {
             assert!(
                 matches!(request, ClientRequest::Permission(_)),
                 "{request:?} was never declared"
@@ -108,7 +108,10 @@ impl Seen {
             self.waited.entry(*id).or_default();
         }
         let Some((after, kinds)) = self.answers else {
-            assert!(asks.is_empty(), "{asks:?} were never declared");
+            assert!(
+                open_requests.is_empty(),
+                "{open_requests:?} were never declared"
+            );
             return Vec::new();
         };
         let mut answers = Vec::new();
@@ -117,7 +120,7 @@ impl Seen {
             if *lines <= after {
                 return true;
             }
-            let Some(ClientRequest::Permission(asked)) = asks.remove(id) else {
+            let Some(ClientRequest::Permission(asked)) = open_requests.remove(id) else {
                 return false;
             };
             let of = |kind: &OfferedKind| asked.options.iter().find(|o| o.kind == *kind);
@@ -210,7 +213,7 @@ impl Seen {
 
 struct Replay {
     hub: Hub,
-    seen: Seen,
+    seen: ReplayClient,
     /// Set once the recording's client has begun its handshake.
     agent: Option<AgentId>,
     tokens: u64,
@@ -242,16 +245,16 @@ pub fn settings(policy: impl Into<Policy>, profile: Profile, now: Instant) -> Se
 
 /// Replays a recording to a client with this profile.
 pub fn replay(recording: &str, policy: Mode, profile: Profile) -> Replayed {
-    replay_to(Seen::new(profile), recording, policy)
+    replay_to(ReplayClient::new(profile), recording, policy)
 }
 
 /// Replays a recording to this client.
-pub fn replay_to(seen: Seen, recording: &str, policy: impl Into<Policy>) -> Replayed {
+pub fn replay_to(seen: ReplayClient, recording: &str, policy: impl Into<Policy>) -> Replayed {
     let profile = seen.profile;
     let now = Instant::now();
     let settings = settings(policy, profile, now);
     let mut replay = Replay {
-        hub: Hub::new(settings, Box::new(Volatile)),
+        hub: Hub::new(settings, Box::new(MemoryStore)),
         seen,
         agent: None,
         tokens: 0,

@@ -30,8 +30,8 @@ pub fn check(chunks: &[Value]) -> Result<(), String> {
             }
             "text-delta" | "reasoning-delta" | "text-end" | "reasoning-end" => {
                 let id = chunk["id"].as_str().unwrap_or_default();
-                let voice = kind.split('-').next();
-                if open.get(id).and_then(|k| k.split('-').next()) != voice {
+                let role = kind.split('-').next();
+                if open.get(id).and_then(|k| k.split('-').next()) != role {
                     return fault("no such block is open");
                 }
                 if kind.ends_with("-end") {

@@ -164,12 +164,12 @@ fn compare(
 }
 
 /// An accepted difference: its scenario and its place; in both `*` stands for anything.
-pub struct Wanted<'a> {
+pub struct AcceptedDifference<'a> {
     scenario: &'a str,
     place: &'a str,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> AcceptedDifference<'a> {
     /// Parses the rows of `twins.md`.
     pub fn read(table: &'a str) -> Vec<Self> {
         let rows = table.lines().filter(|line| line.starts_with('|')).skip(2);

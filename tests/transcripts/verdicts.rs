@@ -1,7 +1,7 @@
 //! Decisions of rules on all requests of the recorded agents: `verdicts.md`, one row a request. Decisions of
 //! modes are in `permissions.md`.
 
-use super::replay::{self, Seen};
+use super::replay::{self, ReplayClient};
 use super::{claude, folder, names};
 use acpipe::cli::policy_of;
 use acpipe::core::profile::Profile;
@@ -49,7 +49,7 @@ disallowed_tools = ["Bash(touch:*)", "Edit(ed.txt)"]
 /// Returns the title and the decision of each request.
 fn decided(name: &str, recording: &str, config: &str) -> Vec<(String, String)> {
     let policy = policy_of(config, None).unwrap();
-    let seen = Seen::new(Profile::V7);
+    let seen = ReplayClient::new(Profile::V7);
     let got = if name.starts_with("claude-cli-") {
         claude::replay_to(seen, recording, claude::resumes(name), policy)
     } else {

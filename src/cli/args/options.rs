@@ -1,6 +1,6 @@
 //! Session options on the command line.
 
-use crate::cli::Mistake;
+use crate::cli::UsageError;
 use crate::proto::wire::SessionOptions;
 use clap::Args;
 use std::path::PathBuf;
@@ -50,16 +50,17 @@ impl OptionArgs {
         let schema = self.output_schema.as_deref();
         let schema = schema.map(serde_json::from_str).transpose();
         let schema = schema.map_err(|error| {
-            Mistake(format!(
+            UsageError(format!(
                 "--output-schema: not valid JSON: {error}; to use a file, write --output-schema \"$(cat FILE)\""
             ))
         })?;
         let absolute = |dir: &PathBuf| {
-            let dir = std::path::absolute(dir)
-                .map_err(|error| Mistake(format!("--add-dir: not a valid directory: {error}")))?;
+            let dir = std::path::absolute(dir).map_err(|error| {
+                UsageError(format!("--add-dir: not a valid directory: {error}"))
+            })?;
             if !dir.is_dir() {
                 let message = format!("--add-dir: {} is not a directory", dir.display());
-                return Err(Mistake(message).into());
+                return Err(UsageError(message).into());
             }
             Ok(dir.to_string_lossy().into_owned())
         };

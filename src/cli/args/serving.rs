@@ -1,6 +1,6 @@
 //! Options for the files and terminals that acpipe serves to agents itself.
 
-use crate::core::host::Offer;
+use crate::core::host::HostServices;
 use clap::{Args, ValueEnum};
 
 /// What agents get where their client does not serve it.
@@ -22,9 +22,9 @@ pub enum Served {
 
 impl ServingArgs {
     /// Converts the options to the core's type.
-    pub fn offer(&self) -> Offer {
+    pub fn offer(&self) -> HostServices {
         let files = self.serve.contains(&Served::Fs);
-        Offer {
+        HostServices {
             read_files: files,
             write_files: files,
             terminals: self.serve.contains(&Served::Terminal),

@@ -1,7 +1,7 @@
 //! Timeout options on the command line.
 
 use super::duration::duration;
-use crate::core::limits::{Limits, Wait};
+use crate::core::limits::{Limits, Timeout};
 use clap::Args;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub struct TimeoutArgs {
     /// prompt and open limit the time without any output of the agent, in a turn and while it opens a session. turn and
     /// restore limit the whole turn and the whole opening. Units are ms, s, m and h.
     #[arg(long = "timeout", value_name = "STAGE=DURATION", value_parser = timeout)]
-    timeouts: Vec<(Wait, Option<Duration>)>,
+    timeouts: Vec<(Timeout, Option<Duration>)>,
 }
 
 impl TimeoutArgs {
@@ -30,17 +30,17 @@ impl TimeoutArgs {
     }
 }
 
-fn timeout(text: &str) -> Result<(Wait, Option<Duration>), String> {
+fn timeout(text: &str) -> Result<(Timeout, Option<Duration>), String> {
     let (name, limit) = text
         .split_once('=')
         .ok_or("a timeout must have the form STAGE=DURATION, for example initialize=90s")?;
-    let wait = Wait::ALL.into_iter().find(|wait| wait.name() == name);
+    let wait = Timeout::ALL.into_iter().find(|wait| wait.name() == name);
     let wait = wait.ok_or_else(|| {
-        let names = Wait::ALL.map(Wait::name).join(", ");
+        let names = Timeout::ALL.map(Timeout::name).join(", ");
         format!("{name:?} is not a stage; use one of {names}")
     })?;
     match duration(limit)? {
-        None if !wait.may_last() => Err(format!(
+        None if !wait.may_be_unlimited() => Err(format!(
             "{name} must have a limit; give a duration, for example {name}=10s"
         )),
         limit => Ok((wait, limit)),
@@ -54,11 +54,11 @@ mod tests {
     #[test]
     fn durations_have_units() {
         let cases = [
-            ("initialize=90s", Wait::Initialize, Some(90_000)),
-            ("open=2m", Wait::Open, Some(120_000)),
-            ("cancel=500ms", Wait::Cancel, Some(500)),
-            ("prompt=1h", Wait::Prompt, Some(3_600_000)),
-            ("prompt=none", Wait::Prompt, None),
+            ("initialize=90s", Timeout::Initialize, Some(90_000)),
+            ("open=2m", Timeout::Open, Some(120_000)),
+            ("cancel=500ms", Timeout::Cancel, Some(500)),
+            ("prompt=1h", Timeout::Prompt, Some(3_600_000)),
+            ("prompt=none", Timeout::Prompt, None),
         ];
         for (text, wait, ms) in cases {
             let want = (wait, ms.map(Duration::from_millis));
@@ -88,7 +88,7 @@ mod tests {
         let command = TimeoutArgs::augment_args(clap::Command::new("x"));
         let help = command.clone().render_long_help().to_string();
         let words: Vec<&str> = help.split(|c: char| !c.is_ascii_alphabetic()).collect();
-        for wait in Wait::ALL {
+        for wait in Timeout::ALL {
             assert!(words.contains(&wait.name()), "{wait:?}: {help}");
         }
     }

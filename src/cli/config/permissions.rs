@@ -1,6 +1,6 @@
 //! The table `[permissions]` of the configuration.
 
-use super::table::{Fault, Table};
+use super::table::{ConfigError, Table};
 use crate::core::policy::{Effect, Mode, PRESETS, Policy, Preset, Rule, unknown};
 
 pub const KEYS: &[&str] = &[
@@ -18,7 +18,7 @@ const RULE_KEYS: &[&str] = &[
     "name", "effect", "without", "kind", "tool", "title", "path", "command",
 ];
 
-pub fn read(table: &Table<'_, '_>, policy: &mut Policy) -> Result<(), Fault> {
+pub fn read(table: &Table<'_, '_>, policy: &mut Policy) -> Result<(), ConfigError> {
     table.not_both("default", "preset")?;
     if let Some(mode) = table.text("default", |name| {
         one_of("mode", name, &Mode::ALL, Mode::name)
@@ -63,7 +63,12 @@ pub fn read(table: &Table<'_, '_>, policy: &mut Policy) -> Result<(), Fault> {
     Ok(())
 }
 
-fn rule(table: &Table<'_, '_>, number: usize, at: usize, policy: &Policy) -> Result<Rule, Fault> {
+fn rule(
+    table: &Table<'_, '_>,
+    number: usize,
+    at: usize,
+    policy: &Policy,
+) -> Result<Rule, ConfigError> {
     let name = |name: &str| match name {
         "" => Err("the name of a rule must not be empty".to_owned()),
         name => Ok(format!("rule {name:?}")),

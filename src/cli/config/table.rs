@@ -6,16 +6,16 @@ use toml::de::{DeTable, DeValue};
 
 /// Error in the configuration.
 #[derive(Debug)]
-pub struct Fault {
+pub struct ConfigError {
     /// Position in bytes from the start of the file.
     pub at: usize,
     pub why: String,
 }
 
 /// Parses a TOML document.
-pub fn parse(text: &str) -> Result<DeTable<'_>, Fault> {
+pub fn parse(text: &str) -> Result<DeTable<'_>, ConfigError> {
     let parsed = DeTable::parse(text).map(Spanned::into_inner);
-    parsed.map_err(|error| Fault {
+    parsed.map_err(|error| ConfigError {
         at: error.span().map_or(0, |span| span.start.min(text.len())),
         why: error.message().to_owned(),
     })
@@ -31,13 +31,13 @@ pub struct Table<'t, 'i> {
 type Value<'t, 'i> = &'t Spanned<DeValue<'i>>;
 
 impl<'t, 'i> Table<'t, 'i> {
-    pub fn new(path: &str, entries: &'t DeTable<'i>, keys: &[&str]) -> Result<Self, Fault> {
+    pub fn new(path: &str, entries: &'t DeTable<'i>, keys: &[&str]) -> Result<Self, ConfigError> {
         // `entries` is sorted by name; the unknown key that comes first in the file is reported.
         let strange = entries
             .keys()
             .filter(|key| !keys.contains(&key.as_ref().as_ref()));
         if let Some(key) = strange.min_by_key(|key| key.span().start) {
-            return Err(Fault {
+            return Err(ConfigError {
                 at: key.span().start,
                 why: format!(
                     "{path}{key}: {}",
@@ -57,14 +57,14 @@ impl<'t, 'i> Table<'t, 'i> {
             .map(|(_, value)| value)
     }
 
-    fn fault(&self, key: &str, value: Value<'_, '_>, why: &str) -> Fault {
-        Fault {
+    fn fault(&self, key: &str, value: Value<'_, '_>, why: &str) -> ConfigError {
+        ConfigError {
             at: value.span().start,
             why: format!("{}{key}: {why}", self.path),
         }
     }
 
-    pub fn table(&self, key: &str, keys: &[&str]) -> Result<Option<Table<'t, 'i>>, Fault> {
+    pub fn table(&self, key: &str, keys: &[&str]) -> Result<Option<Table<'t, 'i>>, ConfigError> {
         let Some(value) = self.get(key) else {
             return Ok(None);
         };
@@ -79,7 +79,11 @@ impl<'t, 'i> Table<'t, 'i> {
     }
 
     /// Returns the tables of an array, each with its position in the file.
-    pub fn tables(&self, key: &str, keys: &[&str]) -> Result<Vec<(usize, Table<'t, 'i>)>, Fault> {
+    pub fn tables(
+        &self,
+        key: &str,
+        keys: &[&str],
+    ) -> Result<Vec<(usize, Table<'t, 'i>)>, ConfigError> {
         let Some(value) = self.get(key) else {
             return Ok(Vec::new());
         };
@@ -103,7 +107,7 @@ impl<'t, 'i> Table<'t, 'i> {
         list.iter().enumerate().map(table).collect()
     }
 
-    pub fn bool(&self, key: &str) -> Result<Option<bool>, Fault> {
+    pub fn bool(&self, key: &str) -> Result<Option<bool>, ConfigError> {
         let Some(value) = self.get(key) else {
             return Ok(None);
         };
@@ -118,7 +122,7 @@ impl<'t, 'i> Table<'t, 'i> {
         &self,
         key: &str,
         make: impl FnOnce(&str) -> Result<T, String>,
-    ) -> Result<Option<T>, Fault> {
+    ) -> Result<Option<T>, ConfigError> {
         let Some(value) = self.get(key) else {
             return Ok(None);
         };
@@ -134,7 +138,7 @@ impl<'t, 'i> Table<'t, 'i> {
         &self,
         key: &str,
         mut take: impl FnMut(&str) -> Result<(), String>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ConfigError> {
         let Some(value) = self.get(key) else {
             return Ok(());
         };
@@ -153,7 +157,7 @@ impl<'t, 'i> Table<'t, 'i> {
     }
 
     /// Rejects an empty array.
-    pub fn not_empty(&self, key: &str) -> Result<(), Fault> {
+    pub fn not_empty(&self, key: &str) -> Result<(), ConfigError> {
         match self.get(key) {
             Some(value) if matches!(value.get_ref(), DeValue::Array(list) if list.is_empty()) => {
                 Err(self.fault(
@@ -167,7 +171,7 @@ impl<'t, 'i> Table<'t, 'i> {
     }
 
     /// Rejects two keys that exclude each other.
-    pub fn not_both(&self, one: &str, other: &str) -> Result<(), Fault> {
+    pub fn not_both(&self, one: &str, other: &str) -> Result<(), ConfigError> {
         match (self.get(one), self.get(other)) {
             (Some(_), Some(value)) => Err(self.fault(
                 other,
@@ -179,9 +183,9 @@ impl<'t, 'i> Table<'t, 'i> {
     }
 
     /// Creates an error about the table as a whole.
-    pub fn wrong(&self, at: usize, why: &str) -> Fault {
+    pub fn wrong(&self, at: usize, why: &str) -> ConfigError {
         let path = self.path.trim_end_matches('.');
-        Fault {
+        ConfigError {
             at,
             why: format!("{path}: {why}"),
         }

@@ -19,10 +19,10 @@ const ROOM: usize = 1 << 20;
 
 /// Known secrets, shared by all clones.
 #[derive(Debug, Clone, Default)]
-pub struct Secrets(Arc<RwLock<Known>>);
+pub struct Secrets(Arc<RwLock<SecretValues>>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct SecretValues {
     /// Age (a running number) and value, longest first because one value may be part of another.
     values: Vec<(u64, String)>,
     /// New values that `settle` has not merged into `values` yet.
@@ -33,58 +33,58 @@ struct Known {
 
 impl Secrets {
     /// Adds the values of environment variables.
-    pub fn learn(&self, variables: &Variables) {
+    pub fn add_variables(&self, variables: &Variables) {
         for value in variables.0.values().flatten() {
-            self.learn_value(value);
+            self.add_value(value);
         }
         self.settle();
     }
 
     /// Adds the values of acpipe's own environment variables whose names suggest a secret, because agents
     /// inherit them.
-    pub fn learn_inherited(&self) {
+    pub fn add_inherited(&self) {
         for (name, value) in std::env::vars_os() {
             if secret::names_secret(&name.to_string_lossy()) {
-                self.learn_value(&value.to_string_lossy());
+                self.add_value(&value.to_string_lossy());
             }
         }
         self.settle();
     }
 
     /// Adds the secrets that a command passes to agents and MCP servers.
-    pub fn learn_from(&self, command: &Command) {
+    pub fn add_from_command(&self, command: &Command) {
         for secret in command.secrets() {
             match secret {
-                Secret::Variables(variables) => self.learn(variables),
-                Secret::McpServers(servers) => self.learn_servers(servers),
+                Secret::Variables(variables) => self.add_variables(variables),
+                Secret::McpServers(servers) => self.add_servers(servers),
             }
         }
     }
 
     /// Adds the values of MCP servers' variables and headers, credentials and query values in their URLs, and
     /// the values of variables referenced in any of these or in arguments.
-    pub fn learn_servers(&self, servers: &[McpServer]) {
+    pub fn add_servers(&self, servers: &[McpServer]) {
         for server in servers {
             let pairs = match &server.transport {
                 McpTransport::Stdio { args, env, .. } => {
                     for arg in args {
-                        self.learn_filled(arg);
+                        self.add_referenced(arg);
                     }
                     env
                 }
                 McpTransport::Http { url, headers } | McpTransport::Sse { url, headers } => {
-                    self.learn_address(url);
-                    self.learn_filled(url);
+                    self.add_url_secrets(url);
+                    self.add_referenced(url);
                     headers
                 }
             };
             for McpPair { value, .. } in pairs {
-                self.learn_value(value);
-                self.learn_filled(value);
+                self.add_value(value);
+                self.add_referenced(value);
             }
             let others = ["env", "headers"].map(|name| server.other.get(name));
             for value in others.into_iter().flatten() {
-                self.learn_all(value);
+                self.add_strings(value);
             }
         }
         self.settle();
@@ -100,17 +100,17 @@ impl Secrets {
 
     /// Adds the defaults of the variables in a text and their values in acpipe's own environment. Values that
     /// the client sets are known already.
-    fn learn_filled(&self, text: &str) {
+    fn add_referenced(&self, text: &str) {
         for (name, default) in mcp::variables(text) {
-            self.learn_value(default.unwrap_or_default());
+            self.add_value(default.unwrap_or_default());
             if let Ok(value) = std::env::var(name) {
-                self.learn_value(&value);
+                self.add_value(&value);
             }
         }
     }
 
     /// Adds the user information and the query values of a URL.
-    fn learn_address(&self, url: &str) {
+    fn add_url_secrets(&self, url: &str) {
         let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         let host = place.split('/').next().unwrap_or_default();
@@ -118,18 +118,18 @@ impl Secrets {
         let values = query.split('&').filter_map(|pair| pair.split_once('='));
         let values = values.map(|(_, value)| value);
         for value in caller.split(':').chain(values) {
-            self.learn_value(value);
+            self.add_value(value);
         }
     }
 
     /// Adds all strings in a value except those of `name` members.
-    fn learn_all(&self, value: &Value) {
+    fn add_strings(&self, value: &Value) {
         match value {
-            Value::String(value) => self.learn_value(value),
-            Value::Array(values) => values.iter().for_each(|value| self.learn_all(value)),
+            Value::String(value) => self.add_value(value),
+            Value::Array(values) => values.iter().for_each(|value| self.add_strings(value)),
             Value::Object(fields) => {
                 for (_, value) in fields.iter().filter(|(name, _)| *name != "name") {
-                    self.learn_all(value);
+                    self.add_strings(value);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -137,7 +137,7 @@ impl Secrets {
     }
 
     /// Adds each line of a value in the forms that logs contain: plain, and quoted as JSON once or twice.
-    fn learn_value(&self, value: &str) {
+    fn add_value(&self, value: &str) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         for line in value.lines().filter(|line| line.len() >= SHORTEST) {
             let once = quoted(line);
@@ -164,7 +164,7 @@ impl Secrets {
     }
 }
 
-impl Known {
+impl SecretValues {
     /// Merges new values into the sorted list, all at once because a single call may have very many.
     fn settle(&mut self) {
         let mut ages: HashMap<String, u64> = std::mem::take(&mut self.values)
@@ -229,7 +229,7 @@ mod tests {
         ];
         for (method, params) in cases {
             let secrets = Secrets::default();
-            secrets.learn_from(&command(method, params));
+            secrets.add_from_command(&command(method, params));
             let text = "THE_NAME hunter-1, the-server the-host the-command X-Header hunter-2";
             let want = "THE_NAME [hidden], the-server the-host the-command X-Header [hidden]";
             assert_eq!(secrets.hide(text), want, "{method}");
@@ -246,7 +246,7 @@ mod tests {
             ("C", "line one and more"),
         ];
         let set = set.map(|(name, value)| (name.to_owned(), Some(value.to_owned())));
-        secrets.learn(&set.into_iter().collect());
+        secrets.add_variables(&set.into_iter().collect());
         let once = json!(value).to_string();
         let twice = json!(once).to_string();
         for text in [value.to_owned(), once, twice, format!("{value:?}")] {
@@ -265,7 +265,7 @@ mod tests {
         let secrets = Secrets::default();
         let of = |n: usize| format!("{n}-{}", "x".repeat(ROOM / 8));
         for n in 0..100 {
-            secrets.learn_value(&of(n));
+            secrets.add_value(&of(n));
             secrets.settle();
             assert_eq!(secrets.hide(&of(n)), HIDDEN);
         }

@@ -6,15 +6,15 @@ use std::collections::HashMap;
 use std::fmt;
 
 /// Maximum number of messages in a batch. The response to the smallest message is a hundred times its size.
-const MOST: usize = 1024;
+const MAX_MESSAGES: usize = 1024;
 
-/// Maximum number of open batches. With [`MOST`] messages each, that is as many calls as one client may have
+/// Maximum number of open batches. With [`MAX_MESSAGES`] messages each, that is as many calls as one client may have
 /// open ([`super::calls`]).
-const MOST_OPEN: usize = 16;
+const MAX_OPEN: usize = 16;
 
 /// Maximum total size of the responses collected for all open batches, in bytes: several pages of messages,
 /// which are the largest responses. Responses outside of batches are not collected.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 /// Splits a batch into its messages, or returns why the whole batch is rejected; then none of its messages
 /// takes effect.
@@ -22,7 +22,7 @@ const MOST_BYTES: usize = 64 << 20;
 /// # Errors
 /// The text is not JSON.
 pub fn messages(text: &str) -> serde_json::Result<Result<Vec<&RawValue>, &'static str>> {
-    let batch: Few<'_> = serde_json::from_str(text)?;
+    let batch: CappedArray<'_> = serde_json::from_str(text)?;
     Ok(match batch.0 {
         Some(messages) if messages.is_empty() => Err("a batch must not be empty"),
         Some(messages) => Ok(messages),
@@ -30,31 +30,31 @@ pub fn messages(text: &str) -> serde_json::Result<Result<Vec<&RawValue>, &'stati
     })
 }
 
-/// Elements of an array with at most [`MOST`] elements; `None` if it has more.
-struct Few<'a>(Option<Vec<&'a RawValue>>);
+/// Elements of an array with at most [`MAX_MESSAGES`] elements; `None` if it has more.
+struct CappedArray<'a>(Option<Vec<&'a RawValue>>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Few<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for CappedArray<'a> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct FewVisitor;
-        impl<'de> Visitor<'de> for FewVisitor {
-            type Value = Few<'de>;
+        struct CappedArrayVisitor;
+        impl<'de> Visitor<'de> for CappedArrayVisitor {
+            type Value = CappedArray<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a batch")
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
                 let mut messages = Vec::new();
                 while let Some(message) = seq.next_element()? {
-                    if messages.len() == MOST {
+                    if messages.len() == MAX_MESSAGES {
                         // The rest of the batch is still read: a syntax error takes precedence over this one.
                         while seq.next_element::<IgnoredAny>()?.is_some() {}
-                        return Ok(Few(None));
+                        return Ok(CappedArray(None));
                     }
                     messages.push(message);
                 }
-                Ok(Few(Some(messages)))
+                Ok(CappedArray(Some(messages)))
             }
         }
-        d.deserialize_seq(FewVisitor)
+        d.deserialize_seq(CappedArrayVisitor)
     }
 }
 
@@ -77,14 +77,14 @@ struct Batch {
     answers: Vec<u8>,
 }
 
-/// Error: the response would exceed [`MOST_BYTES`].
+/// Error: the response would exceed [`MAX_BYTES`].
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooLarge;
 
 impl Batches {
     /// Opens a batch; `None` if too many are open.
     pub fn begin(&mut self) -> Option<BatchId> {
-        if self.open.len() >= MOST_OPEN {
+        if self.open.len() >= MAX_OPEN {
             return None;
         }
         self.last += 1;
@@ -112,7 +112,7 @@ impl Batches {
     /// # Errors
     /// The response is too large. Nothing was added; the caller adds a short error instead.
     pub fn add(&mut self, id: BatchId, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), TooLarge> {
-        self.append(id, MOST_BYTES, write)
+        self.append(id, MAX_BYTES, write)
     }
 
     /// Adds the error that replaces a response which is too large.
@@ -170,7 +170,7 @@ mod tests {
         let [a, b] = [(); 2].map(|()| batches.begin().unwrap());
         let fill = |bytes: usize| move |out: &mut Vec<u8>| out.extend(vec![b'1'; bytes]);
         batches.answer_to_come(a);
-        batches.add(a, fill(MOST_BYTES - 10)).unwrap();
+        batches.add(a, fill(MAX_BYTES - 10)).unwrap();
         assert_eq!(batches.add(b, fill(100)), Err(TooLarge));
         assert_eq!(batches.add(a, fill(100)), Err(TooLarge));
         batches.add(b, fill(1)).unwrap();
@@ -180,17 +180,17 @@ mod tests {
         assert_eq!(answers, format!("[{},{}]", ones(1), ones(100)).as_bytes());
         assert_eq!(batches.take_complete(a), None);
         batches.answer_came(a);
-        assert_eq!(batches.take_complete(a).unwrap().len(), MOST_BYTES - 8);
+        assert_eq!(batches.take_complete(a).unwrap().len(), MAX_BYTES - 8);
         // Both batches are closed, and their bytes are released.
         let c = batches.begin().unwrap();
-        batches.add(c, fill(MOST_BYTES - 10)).unwrap();
+        batches.add(c, fill(MAX_BYTES - 10)).unwrap();
     }
 
     #[test]
     fn open_batches_are_bounded_in_number() {
         let mut batches = Batches::default();
         let open: Vec<BatchId> = std::iter::from_fn(|| batches.begin()).collect();
-        assert_eq!(open.len(), MOST_OPEN);
+        assert_eq!(open.len(), MAX_OPEN);
         assert_eq!(batches.take_complete(open[3]), None);
         assert!(batches.begin().is_some());
         assert!(batches.begin().is_none());

@@ -1,7 +1,7 @@
 //! Errors detected before the hub: unreadable messages, answered with their id if it can be recovered, and
 //! calls over a limit.
 
-use super::{RpcClient, asks, usable_id};
+use super::{RpcClient, client_requests, usable_id};
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::frame::{Overlong, sniff};
 use crate::proto::json::to_raw;
@@ -41,7 +41,7 @@ impl RpcClient {
                 data: None,
                 raw: id,
             };
-            let answer = asks::answer(Some(id), Err(error));
+            let answer = client_requests::answer(Some(id), Err(error));
             if answer.is_some() {
                 self.actions.extend(answer);
                 return;
@@ -94,7 +94,7 @@ pub(super) fn too_large_batch() -> Error {
 }
 
 /// Error: the client does not read, and too much output is queued.
-pub(super) fn unread() -> Error {
+pub(super) fn client_not_reading() -> Error {
     let message = "too many responses are waiting to be read; read stdout, then try again";
     Error::new(ErrorKind::Overloaded, message)
 }

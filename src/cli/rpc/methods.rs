@@ -26,10 +26,10 @@ const INITIALIZE: &str = "initialize";
 /// State shared by the handlers and the table. The mutex is there because jsonrpsee requires a `Sync`
 /// context.
 #[derive(Default)]
-struct Slot(Mutex<Handled>);
+struct Slot(Mutex<HandlerState>);
 
 #[derive(Default)]
-struct Handled {
+struct HandlerState {
     /// Command that the handler made of the parameters, or an error.
     outcome: Option<Result<Command, Error>>,
     /// Handling of unknown fields that the client requested in `initialize`.
@@ -37,7 +37,7 @@ struct Handled {
 }
 
 impl Slot {
-    fn lock(&self) -> MutexGuard<'_, Handled> {
+    fn lock(&self) -> MutexGuard<'_, HandlerState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -49,7 +49,7 @@ pub struct Methods {
 }
 
 /// Result of a call.
-pub enum Called {
+pub enum CallOutcome {
     /// Command for the loop.
     Command(Command),
     /// Immediate response.
@@ -89,7 +89,7 @@ impl Methods {
             let fields = fields.get_or_init(Fields::of::<P>);
             let read = object(&params).and_then(|text| {
                 if method.name == INITIALIZE {
-                    handled.unknown_fields = asked_for(text);
+                    handled.unknown_fields = requested_unknown_fields(text);
                 }
                 check_size(method, text)?;
                 known(fields, text, &handled)?;
@@ -102,19 +102,19 @@ impl Methods {
     }
 
     /// Calls a method by name.
-    pub fn call(&self, name: &str, params: Option<&RawValue>) -> Called {
+    pub fn call(&self, name: &str, params: Option<&RawValue>) -> CallOutcome {
         let Some(MethodCallback::Sync(handler)) = self.module.method(name) else {
             let message = format!("method {name:?} not found; rpc.discover lists all methods");
-            return Called::Answer(Err(Error::new(ErrorKind::MethodNotFound, message)));
+            return CallOutcome::Answer(Err(Error::new(ErrorKind::MethodNotFound, message)));
         };
         let params = Params::new(params.map(RawValue::get));
         let response = handler(Id::Null, params, usize::MAX, Extensions::new());
         match self.slot.lock().outcome.take() {
-            Some(Ok(command)) => return Called::Command(command),
-            Some(Err(error)) => return Called::Answer(Err(error)),
+            Some(Ok(command)) => return CallOutcome::Command(command),
+            Some(Err(error)) => return CallOutcome::Answer(Err(error)),
             None => {}
         }
-        Called::Answer(match rpc::parse(response.as_json().get()) {
+        CallOutcome::Answer(match rpc::parse(response.as_json().get()) {
             Ok(Message::Response { outcome, .. }) => match outcome {
                 Ok(result) => Ok(result.to_owned()),
                 Err(e) => Err(Error::new(ErrorKind::InvalidParams, e.message)),
@@ -178,19 +178,19 @@ fn object<'a>(params: &'a Params<'_>) -> Result<&'a str, Error> {
 
 /// Reads from the parameters of `initialize` how unknown fields are handled; the default if the parameters
 /// are not valid.
-fn asked_for(text: &str) -> UnknownFields {
+fn requested_unknown_fields(text: &str) -> UnknownFields {
     #[derive(Default, serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Asked {
+    struct UnknownFieldsParam {
         #[serde(default)]
         unknown_fields: UnknownFields,
     }
-    let asked: Asked = serde_json::from_str(text).unwrap_or_default();
+    let asked: UnknownFieldsParam = serde_json::from_str(text).unwrap_or_default();
     asked.unknown_fields
 }
 
 /// Rejects unknown fields unless the client requested to ignore them.
-fn known(fields: &Fields, text: &str, handled: &Handled) -> Result<(), Error> {
+fn known(fields: &Fields, text: &str, handled: &HandlerState) -> Result<(), Error> {
     match handled.unknown_fields {
         UnknownFields::Refuse => unknown_fields::check(fields, text),
         UnknownFields::Ignore => Ok(()),

@@ -5,19 +5,19 @@ use crate::shell::ClientAction;
 use std::collections::VecDeque;
 
 /// Maximum number of queued calls.
-const MOST: usize = 256;
+const MAX_CALLS: usize = 256;
 
 /// Maximum size in bytes of the parameters of a queued call; larger calls are rejected instead.
-const LARGEST: usize = 64 * 1024;
+const MAX_CALL_BYTES: usize = 64 * 1024;
 
 /// Queued calls.
 #[derive(Debug, Default)]
-pub struct Reads(VecDeque<ClientAction>);
+pub struct QueuedReads(VecDeque<ClientAction>);
 
-impl Reads {
+impl QueuedReads {
     /// Returns `true` if one more call of this size can be queued.
     pub fn have_room(&self, size: usize) -> bool {
-        self.0.len() < MOST && size <= LARGEST
+        self.0.len() < MAX_CALLS && size <= MAX_CALL_BYTES
     }
 
     pub fn push(&mut self, action: ClientAction) {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::proto::wire::Done;
-use crate::shell::Waiting;
+use crate::shell::ReservedBytes;
 use serde_json::Value;
 
 #[test]
@@ -52,7 +52,7 @@ fn send(client: &mut RpcClient, text: &str) {
     client.input(ClientInput::Frame(
         Framing::Lines,
         frame,
-        Waiting::default(),
+        ReservedBytes::default(),
     ));
 }
 

@@ -150,11 +150,11 @@ fn only_reading_calls_wait_while_the_client_does_not_read() {
     for row in rows() {
         let name = row.method.name;
         let mut client = RpcClient::new(Secrets::default());
-        client.press(Pressure::Full);
+        client.set_backpressure(Pressure::Full);
         call(&mut client, name, &row.required());
         let done = client.next_action().is_some();
         assert_eq!(done, !row.method.only_reads, "{name}");
-        client.press(Pressure::None);
+        client.set_backpressure(Pressure::None);
         assert_eq!(
             client.next_action().is_some(),
             row.method.only_reads,

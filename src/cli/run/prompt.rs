@@ -1,6 +1,6 @@
 //! Prompt of a run: arguments, files, stdin and attachments.
 
-use crate::cli::Mistake;
+use crate::cli::UsageError;
 use crate::cli::args::RunArgs;
 use crate::proto::wire::{AgentCapabilities, UserMessage};
 use anyhow::Context as _;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 const STDIN: &str = "-";
 
 /// Maximum size of an attached file in bytes.
-const LARGEST: u64 = 32 << 20;
+const MAX_ATTACHMENT_BYTES: u64 = 32 << 20;
 
 /// Text and attachments to send.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl Prompt {
         let attached = args.attach.iter().map(|file| attachment(file));
         let attached: Vec<Attachment> = attached.collect::<anyhow::Result<_>>()?;
         if given.is_empty() && attached.is_empty() {
-            return Err(Mistake(no_prompt(args)).into());
+            return Err(UsageError(no_prompt(args)).into());
         }
         Ok(Self {
             text: given.join("\n\n"),
@@ -96,7 +96,7 @@ impl Prompt {
 
     /// Returns the names of images and sounds that are sent as links because the agent does not accept their
     /// content.
-    pub fn not_taken(&self, can: AgentCapabilities) -> impl Iterator<Item = &str> {
+    pub fn sent_as_links(&self, can: AgentCapabilities) -> impl Iterator<Item = &str> {
         let is_media = move |file: &&Attachment| {
             let kind = file.media_type.split('/').next();
             matches!(kind, Some("image" | "audio")) && !file.is_taken(can)
@@ -160,7 +160,7 @@ fn no_prompt(args: &RunArgs) -> String {
     }
 }
 
-fn unreadable(option: &str, file: &Path, error: &std::io::Error) -> Mistake {
+fn unreadable(option: &str, file: &Path, error: &std::io::Error) -> UsageError {
     let text = file.display().to_string();
     // `-fix it` is parsed as `-f` with the file `ix it`.
     let hint = if text.contains(' ') {
@@ -168,7 +168,7 @@ fn unreadable(option: &str, file: &Path, error: &std::io::Error) -> Mistake {
     } else {
         ""
     };
-    Mistake(format!("{option}: cannot read {text}: {error}{hint}"))
+    UsageError(format!("{option}: cannot read {text}: {error}{hint}"))
 }
 
 /// Converts bytes to text. Invalid UTF-8 is replaced, and a note gives the number of replaced bytes.
@@ -189,13 +189,13 @@ fn lossy(bytes: Vec<u8>, what: &str, notes: &mut Vec<String>) -> String {
 fn attachment(file: &Path) -> anyhow::Result<Attachment> {
     let failed = |error: &std::io::Error| unreadable("--attach", file, error);
     let about = std::fs::metadata(file).map_err(|error| failed(&error))?;
-    if about.is_file() && about.len() > LARGEST {
+    if about.is_file() && about.len() > MAX_ATTACHMENT_BYTES {
         let message = format!(
-            "--attach: {} has {} bytes, more than the limit of {LARGEST}; name its path in the prompt instead",
+            "--attach: {} has {} bytes, more than the limit of {MAX_ATTACHMENT_BYTES}; name its path in the prompt instead",
             file.display(),
             about.len()
         );
-        return Err(Mistake(message).into());
+        return Err(UsageError(message).into());
     }
     let path = std::path::absolute(file).map_err(|error| failed(&error))?;
     let content = std::fs::read(file).map_err(|error| failed(&error))?;

@@ -1,14 +1,14 @@
 //! Output of a run: the answer on stdout in the chosen format, everything else on stderr.
 
-use super::asks::words::short;
+use super::questions::prompt_view::short;
 use crate::cli::args::Format;
-use crate::cli::screen::{Content, push_harmless};
+use crate::cli::screen::{Content, push_escaped};
 use crate::core::cause::last_lines;
+use crate::core::decision;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::hub::{NOBODY, RAN_UNASKED};
-use crate::core::ladder::in_words;
-use crate::core::permit;
+use crate::core::hub::{NO_CLIENT, RAN_UNAPPROVED};
 use crate::core::printable::printable;
+use crate::core::restore_plan::describe_attempts;
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{JsonStr, value};
 use crate::proto::wire::{Activity, Memory, SessionResult, TurnSummary};
@@ -35,8 +35,8 @@ pub struct View {
     /// Number of text blocks so far; a blank line separates them.
     blocks: u32,
     ends_with_newline: bool,
-    held: Held,
-    refused: Refused,
+    held: HeldOutput,
+    refused: PolicyRefusals,
     /// Last receipt that was shown.
     receipt: Option<Value>,
     /// Summaries of the turns so far, printed at the end with `-o json`.
@@ -71,7 +71,7 @@ impl Streams {
 /// Tools that the policy refused without asking the user. They are reported at the end, because the run may
 /// otherwise succeed without a visible reason for missing results.
 #[derive(Default)]
-struct Refused {
+struct PolicyRefusals {
     questions: HashSet<String>,
     /// Rules that refused, without duplicates.
     rules: Vec<String>,
@@ -81,7 +81,7 @@ struct Refused {
 
 /// Output held back while the user is asked at the terminal, up to [`FULL`] bytes.
 #[derive(Default)]
-struct Held {
+struct HeldOutput {
     asking: bool,
     out: Vec<u8>,
     notes: String,
@@ -98,8 +98,8 @@ impl View {
             text: String::new(),
             blocks: 0,
             ends_with_newline: true,
-            held: Held::default(),
-            refused: Refused::default(),
+            held: HeldOutput::default(),
+            refused: PolicyRefusals::default(),
             receipt: None,
             summaries: Vec::new(),
         }
@@ -108,16 +108,16 @@ impl View {
     /// Writes a note for the user to stderr, unless `--quiet` is set.
     pub fn note(&mut self, text: &str) {
         if !self.quiet {
-            self.complain(text);
+            self.print_note(text);
         }
     }
 
     /// Writes a message even with `--quiet`, on its own line and without control sequences.
-    fn complain(&mut self, text: &str) {
-        self.tell(&format!("acpipe: {}\n", printable(text)));
+    fn print_note(&mut self, text: &str) {
+        self.write_note(&format!("acpipe: {}\n", printable(text)));
     }
 
-    fn tell(&mut self, line: &str) {
+    fn write_note(&mut self, line: &str) {
         if self.streams != Streams::Apart {
             if !self.ends_with_newline {
                 self.out.push(b'\n');
@@ -175,7 +175,7 @@ impl View {
                 ));
             }
             Memory::Lost => {
-                let why = in_words(&recovery.failed);
+                let why = describe_attempts(&recovery.failed);
                 self.lost(&format!("session {id:?}"), &why, recovery.reinjected);
             }
         }
@@ -240,11 +240,11 @@ impl View {
         if lines.len() < 2 {
             return;
         }
-        self.complain(
+        self.print_note(
             "last lines of the agent's stderr (show all of it with --log-level warn,acpipe::agent_stderr=debug):",
         );
         for line in lines {
-            self.tell(&format!("  | {}\n", short(&line, ACTIVITY)));
+            self.write_note(&format!("  | {}\n", short(&line, ACTIVITY)));
         }
     }
 
@@ -262,7 +262,7 @@ impl View {
             }
         }
         self.keep(summary);
-        self.complain(&error.message);
+        self.print_note(&error.message);
         self.stderr_of(error.kind.name(), &error.data());
     }
 
@@ -291,14 +291,14 @@ impl View {
 
     /// Shows in every format that a tool ran without permission. Text output shows all notices anyway.
     fn warn(&mut self, notice: &Value) {
-        if self.format != Format::Text && notice["title"] == RAN_UNASKED {
+        if self.format != Format::Text && notice["title"] == RAN_UNAPPROVED {
             self.notice(notice);
         }
     }
 
     fn decided(&mut self, question: &str, data: &Value) {
         let rule = data["rule"].as_str().unwrap_or_default();
-        if data["by"] == "policy" && rule.ends_with(NOBODY) && !self.refused.unasked {
+        if data["by"] == "policy" && rule.ends_with(NO_CLIENT) && !self.refused.unasked {
             self.refused.unasked = true;
             let decides =
                 "cannot ask for permission without a terminal; the policy decides instead";
@@ -362,7 +362,7 @@ impl View {
             let name = short(&tool.tool_name, ACTIVITY);
             let what = tool.description.lines().next().unwrap_or_default();
             let what = short(what, ACTIVITY);
-            self.tell(&format!("\x1b[2m[{name}] {what}\x1b[0m\n"));
+            self.write_note(&format!("\x1b[2m[{name}] {what}\x1b[0m\n"));
         }
     }
 
@@ -382,7 +382,7 @@ impl View {
             n => self.note(&format!("the policy refused {n} tool calls: {rules}")),
         }
         for error in &summary.errors {
-            self.complain(&error.message);
+            self.print_note(&error.message);
             self.stderr_of(&error.kind, &error.data);
             if let Some(cause) = error.data["cause"]["message"].as_str() {
                 self.note(cause);
@@ -420,7 +420,7 @@ impl View {
     /// Appends the agent's output, escaped if stdout is a terminal.
     fn push(&mut self, bytes: &[u8], content: Content) {
         if self.is_terminal {
-            push_harmless(&mut self.out, bytes, content);
+            push_escaped(&mut self.out, bytes, content);
         } else {
             self.out.extend_from_slice(bytes);
         }
@@ -475,11 +475,11 @@ pub fn exit_code(summary: &TurnSummary) -> u8 {
 
 /// Builds a prompt of the feedback that the user gave in this turn and that did not reach the agent; `None`
 /// without such feedback.
-pub fn late_words(summary: &TurnSummary) -> Option<String> {
+pub fn late_feedback(summary: &TurnSummary) -> Option<String> {
     let kept = summary.metadata.get("undeliveredFeedback")?.as_array()?;
     let words = kept.iter().filter_map(|words| {
         let approved = words["approved"] == true;
-        Some(permit::late_words(
+        Some(decision::late_feedback(
             words["title"].as_str(),
             approved,
             words["feedback"].as_str()?,

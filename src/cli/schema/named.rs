@@ -28,7 +28,7 @@ pub fn name_all(definitions: &mut Definitions, references: &str) {
 
 /// Wraps references that have siblings, such as a description, in `allOf`; generators would otherwise create
 /// a new type of the two.
-pub fn part_references(value: &mut Value) {
+pub fn wrap_references(value: &mut Value) {
     match value {
         Value::Object(object) => {
             if object.len() > 1
@@ -36,9 +36,9 @@ pub fn part_references(value: &mut Value) {
             {
                 object.insert("allOf".to_owned(), json!([{ "$ref": reference }]));
             }
-            object.values_mut().for_each(part_references);
+            object.values_mut().for_each(wrap_references);
         }
-        Value::Array(all) => all.iter_mut().for_each(part_references),
+        Value::Array(all) => all.iter_mut().for_each(wrap_references),
         _ => {}
     }
 }

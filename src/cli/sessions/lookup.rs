@@ -1,7 +1,7 @@
 //! Lookup of a session by name and directory, and of the session that `run --continue` continues.
 
 use crate::core::error::{Error, ErrorKind};
-use crate::core::session_id::{Holder, Resolved, resolve};
+use crate::core::session_id::{IdHolder, ResolvedSession, resolve};
 use crate::core::store::Card;
 use crate::shell::{real_path, stored};
 use anyhow::Context as _;
@@ -31,12 +31,12 @@ pub fn newest(cards: Vec<Card>, cwd: &str) -> Result<Card, Error> {
 }
 
 /// Resolves a name in a directory to an existing session or to the id for a new one.
-pub fn in_directory(state: &Path, name: &str, cwd: &str) -> Result<Resolved, Error> {
+pub fn in_directory(state: &Path, name: &str, cwd: &str) -> Result<ResolvedSession, Error> {
     resolve(name, &real_path(cwd), |id| {
         Ok(match stored(state, id)? {
-            None => Holder::Free,
-            Some(card) if card.cwd.is_empty() => Holder::Unknown,
-            Some(card) => Holder::Directory(real_path(&card.cwd)),
+            None => IdHolder::Free,
+            Some(card) if card.cwd.is_empty() => IdHolder::Unknown,
+            Some(card) => IdHolder::Directory(real_path(&card.cwd)),
         })
     })
 }

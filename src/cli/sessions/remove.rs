@@ -4,7 +4,7 @@ use super::age::{ago, is_before, now, short};
 use super::args::{DeleteArgs, GcArgs};
 use super::table::visible;
 use super::{cards, directory, find};
-use crate::cli::complain;
+use crate::cli::print_note;
 use crate::cli::screen::shown;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
@@ -22,10 +22,10 @@ pub fn delete(state: &Path, args: &DeleteArgs) -> anyhow::Result<u8> {
     for name in &args.ids {
         let id = &find(state, name, &cwd)?;
         match remove(&mut files, state, id, args.archive) {
-            Ok(()) if args.archive => say(&format!("archived {}", visible(id))),
-            Ok(()) => say(&format!("deleted {}", visible(id))),
+            Ok(()) if args.archive => print_line(&format!("archived {}", visible(id))),
+            Ok(()) => print_line(&format!("deleted {}", visible(id))),
             Err(error) => {
-                complain(&error.message);
+                print_note(&error.message);
                 if code == 0 {
                     code = error.kind.exit_code();
                 }
@@ -66,7 +66,7 @@ pub fn gc(state: &Path, args: &GcArgs) -> anyhow::Result<u8> {
         gc.leftovers(state)?;
     }
     if gc.done == 0 {
-        complain("nothing to remove");
+        print_note("nothing to remove");
     }
     Ok(gc.code)
 }
@@ -85,10 +85,10 @@ impl Gc {
         for card in old {
             let (id, changed) = (&card.session_id, short(&card.updated_at));
             match self.session(&mut files, id, limit) {
-                Ok(true) => self.tell(&format!("{}, last changed {changed}", visible(id))),
+                Ok(true) => self.report(&format!("{}, last changed {changed}", visible(id))),
                 Ok(false) => {}
                 Err(error) if error.kind == ErrorKind::SessionLocked => {
-                    complain(&format!(
+                    print_note(&format!(
                         "session {id:?} is old but in use by another process; it is not removed"
                     ));
                 }
@@ -126,7 +126,7 @@ impl Gc {
                 self.fail(&failed("remove", &log, &e));
                 continue;
             }
-            self.tell(&format!("{}, archived", name(&log)));
+            self.report(&format!("{}, archived", name(&log)));
         }
         Ok(())
     }
@@ -134,20 +134,20 @@ impl Gc {
     fn leftovers(&mut self, state: &Path) -> Result<(), Error> {
         let swept = sweep(state, self.dry).map_err(|e| failed("read", state, &e))?;
         for file in swept {
-            self.tell(&format!("{}, left behind by a crash", name(&file)));
+            self.report(&format!("{}, left behind by a crash", name(&file)));
         }
         Ok(())
     }
 
-    fn tell(&mut self, what: &str) {
+    fn report(&mut self, what: &str) {
         self.done += 1;
         let verb = if self.dry { "would remove" } else { "removed" };
-        say(&format!("{verb} {what}"));
+        print_line(&format!("{verb} {what}"));
     }
 
     /// Reports a failure and continues with the next item.
     fn fail(&mut self, error: &Error) {
-        complain(&error.message);
+        print_note(&error.message);
         self.code = error.kind.exit_code();
     }
 }
@@ -162,7 +162,7 @@ fn name(path: &Path) -> String {
 }
 
 /// Writes a line to stdout. A closed stdout does not stop the removal.
-fn say(text: &str) {
+fn print_line(text: &str) {
     let stdout = std::io::stdout();
     let text = shown(&stdout, text);
     let _ = writeln!(stdout.lock(), "{text}");

@@ -38,7 +38,9 @@ fn head(card: &Card, out: &mut dyn Write) -> io::Result<()> {
 fn write_message(message: &Value, out: &mut dyn Write) -> io::Result<()> {
     let role = message["role"].as_str().unwrap_or_default();
     for part in message["parts"].as_array().into_iter().flatten() {
-        let Some(text) = told(part) else { continue };
+        let Some(text) = part_text(part) else {
+            continue;
+        };
         writeln!(out)?;
         for line in text.trim_end().lines() {
             match role {
@@ -52,7 +54,7 @@ fn write_message(message: &Value, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Formats a message part as text; `None` for parts that are not shown.
-fn told(part: &Value) -> Option<String> {
+fn part_text(part: &Value) -> Option<String> {
     let text = |field: &str| part[field].as_str().unwrap_or_default();
     match text("type") {
         "text" => Some(text("text").to_owned()).filter(|text| !text.trim().is_empty()),
@@ -133,7 +135,7 @@ mod tests {
             (json!(7), None),
         ];
         for (part, want) in cases {
-            assert_eq!(told(&part).as_deref(), want, "{part}");
+            assert_eq!(part_text(&part).as_deref(), want, "{part}");
         }
     }
 }

@@ -32,12 +32,12 @@ const CUTS: [Cut; 4] = [
 
 /// Layout of a table.
 #[derive(Debug, Clone, Copy)]
-pub struct Look {
+pub struct TableStyle {
     /// Width of the terminal in columns; `None` if nothing is cut.
     pub width: Option<usize>,
 }
 
-impl Look {
+impl TableStyle {
     /// Returns the layout for stdout: cut to the width of a terminal, else complete.
     pub fn of_stdout() -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Cut {
 
 /// Formats the table of sessions. Unless `all` is set, unnamed runs that were not continued are counted on
 /// one line.
-pub fn table(cards: &[Card], all: bool, look: &Look) -> String {
+pub fn table(cards: &[Card], all: bool, look: &TableStyle) -> String {
     let folded = |card: &&Card| !all && is_unnamed(&card.session_id) && card.messages <= ONE_RUN;
     let (runs, rest): (Vec<&Card>, Vec<&Card>) = cards.iter().partition(folded);
     let rows: Vec<[String; COLUMNS]> = rest.into_iter().map(|card| row(card, look)).collect();
@@ -97,7 +97,7 @@ pub fn aligned<const N: usize>(
     rows: &[[String; N]],
     numbers: Option<usize>,
     cuts: &[Cut],
-    look: &Look,
+    look: &TableStyle,
 ) -> String {
     if rows.is_empty() {
         return String::new();
@@ -145,7 +145,7 @@ pub fn aligned<const N: usize>(
 /// Gap between columns.
 const GAP: &str = "  ";
 
-fn row(card: &Card, look: &Look) -> [String; COLUMNS] {
+fn row(card: &Card, look: &TableStyle) -> [String; COLUMNS] {
     let (id, name) = (&card.session_id, name_of(&card.session_id));
     [
         visible(name),
@@ -165,7 +165,7 @@ fn row(card: &Card, look: &Look) -> [String; COLUMNS] {
 }
 
 /// Shortens an agent's command line: the program is shown without its directory.
-fn agent(line: &str, look: &Look) -> String {
+fn agent(line: &str, look: &TableStyle) -> String {
     let (program, args) = line.split_once(' ').unwrap_or((line, ""));
     let program = program.rsplit('/').next().unwrap_or(program);
     let line = one_line(&format!("{program} {args}"));
@@ -255,7 +255,7 @@ mod tests {
         }
     }
 
-    const WHOLE: Look = Look { width: None };
+    const WHOLE: TableStyle = TableStyle { width: None };
 
     #[test]
     fn columns_fit_their_content() {
@@ -316,14 +316,14 @@ mod tests {
         wide.agent = Some(format!("agent {}", "x".repeat(100)));
         let cards = [wide, card("run-19a3c5d7e9f11", 2, None)];
         for limit in [1, 20, 60, 80, 100, 132, 250, 1000] {
-            let text = table(&cards, false, &Look { width: Some(limit) });
+            let text = table(&cards, false, &TableStyle { width: Some(limit) });
             assert_eq!(text.lines().count(), 3);
             assert!(
                 text.lines().all(|line| width(line) <= limit),
                 "{limit}: {text}"
             );
         }
-        let text = table(&cards, false, &Look { width: Some(132) });
+        let text = table(&cards, false, &TableStyle { width: Some(132) });
         assert!(text.contains("…") && text.contains("/project"), "{text}");
         let whole = table(&cards, false, &WHOLE);
         assert!(
@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn long_command_lines_are_cut_at_a_terminal() {
         let line = format!("/a/b/agent {}", "x".repeat(100));
-        let shown = agent(&line, &Look { width: Some(200) });
+        let shown = agent(&line, &TableStyle { width: Some(200) });
         assert_eq!(shown.chars().count(), AGENT);
         assert!(shown.starts_with("agent xxx") && shown.ends_with('…'));
         assert_eq!(agent("agent", &WHOLE), "agent");

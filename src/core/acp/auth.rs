@@ -75,7 +75,7 @@ fn variable(raw: &RawValue) -> Option<AuthVariable> {
 }
 
 /// Texts of errors about a missing, expired or rejected sign-in that do not use ACP's code for it.
-const SIGNS: &[&str] = &[
+const ERROR_TEXTS: &[&str] = &[
     // Texts of Claude Code, sent by its adapter with code -32603 (vellum-assistant#40585).
     "failed to authenticate.",
     "please run /login",
@@ -90,14 +90,14 @@ const SIGNS: &[&str] = &[
 
 /// Names of such errors in `data`: those of Codex (codex-acp#495), and those of Claude Code, which are also
 /// in its own frames.
-const WORDS: &[&str] = &[
+const ERROR_NAMES: &[&str] = &[
     "unauthorized",
     "authentication_failed",
     "oauth_org_not_allowed",
 ];
 
 /// Texts of errors that use ACP's code for a required sign-in but mean something else (connectonion#962).
-const OTHERS: &[&str] = &[
+const OTHER_ERRORS: &[&str] = &[
     "not initialized",
     "already initialized",
     "already open",
@@ -105,7 +105,7 @@ const OTHERS: &[&str] = &[
 ];
 
 /// Texts which show that an error with that code does mean a required sign-in.
-const MEANT: &[&str] = &[
+const SIGN_IN_TEXTS: &[&str] = &[
     "auth",
     "log in",
     "login",
@@ -123,13 +123,13 @@ pub fn wants_sign_in(e: &RpcError<'_>) -> bool {
     let text = error_text(e).to_lowercase();
     let says = |signs: &[&str]| signs.iter().any(|sign| text.contains(sign));
     match e.code {
-        AUTH_REQUIRED => says(MEANT) || !says(OTHERS),
+        AUTH_REQUIRED => says(SIGN_IN_TEXTS) || !says(OTHER_ERRORS),
         UNAUTHORIZED => true,
-        _ => says(SIGNS) || names_it(e.data),
+        _ => says(ERROR_TEXTS) || has_error_name(e.data),
     }
 }
 
-fn names_it(data: Option<&RawValue>) -> bool {
+fn has_error_name(data: Option<&RawValue>) -> bool {
     crate::proto::json::raw_object! {
         struct Data { codex = "codexErrorInfo", zedcodex = "codex_error_info", claude = "errorKind" }
     }
@@ -138,7 +138,7 @@ fn names_it(data: Option<&RawValue>) -> bool {
     words
         .iter()
         .flatten()
-        .any(|word| WORDS.contains(&word.as_str()))
+        .any(|word| ERROR_NAMES.contains(&word.as_str()))
 }
 
 #[cfg(test)]

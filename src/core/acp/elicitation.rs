@@ -1,10 +1,10 @@
 //! Elicitations (`elicitation/create`): questions of an agent to its user, and the responses.
 
 use super::{Acp, our_id};
+use crate::core::decision::Decision;
 use crate::core::dialect::Child;
+use crate::core::elicitation::ElicitationDetails;
 use crate::core::event::Elicitation;
-use crate::core::inquiry::Inquiry;
-use crate::core::permit::Decision;
 use crate::core::request_key::RequestKey;
 use crate::proto::acp::ElicitationParams;
 use crate::proto::json::{text, value};
@@ -45,21 +45,21 @@ impl Acp {
         let message = text(p.message).ok_or("elicitation/create must have message")?;
         let message = message.into_owned();
         let owned = |raw| text(raw).map(Cow::into_owned);
-        let mut inquiry = match text(p.mode).as_deref() {
+        let mut elicitation = match text(p.mode).as_deref() {
             Some("form") => {
                 let schema = p.requested_schema.map(value);
                 let schema = schema.filter(serde_json::Value::is_object);
                 let schema = schema.ok_or("elicitation/create must have requestedSchema")?;
-                Inquiry::form(message, schema)
+                ElicitationDetails::form(message, schema)
             }
             Some("url") => {
                 let url = owned(p.url).ok_or("elicitation/create must have url")?;
-                Inquiry::url(message, url, owned(p.elicitation_id))
+                ElicitationDetails::url(message, url, owned(p.elicitation_id))
             }
             _ => return Err("elicitation/create must have mode \"form\" or \"url\""),
         };
         let rest = p.rest.without_null();
-        inquiry.other = rest
+        elicitation.other = rest
             .iter()
             .map(|(name, said)| (name.to_owned(), value(said)))
             .collect();
@@ -70,7 +70,7 @@ impl Acp {
             call: request.and_then(super::Pending::call),
             key: RequestKey::json(Child::MAIN, id),
             tool: text(p.tool_call_id),
-            inquiry,
+            elicitation,
         })
     }
 }

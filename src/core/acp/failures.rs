@@ -4,8 +4,8 @@ use super::Acp;
 use super::auth;
 use super::decode::is_network;
 use crate::core::error::{Error, ErrorKind, clip};
-use crate::core::event::{AgentEvent, Failing, Update, Voice};
-use crate::core::known;
+use crate::core::event::{AgentEvent, FailureReport, MessageRole, Update};
+use crate::core::well_known_agents;
 use crate::proto::json::{Members, text, to_raw};
 use crate::proto::rpc::RpcError;
 use serde_json::json;
@@ -46,7 +46,7 @@ pub fn signs_of(agent: Option<&str>) -> Vec<FailureSign> {
 }
 
 /// Returns the failure that an update reports by one of the signs, with its session.
-fn reported(signs: &[FailureSign], event: &AgentEvent<'_>) -> Option<(String, Failing)> {
+fn reported(signs: &[FailureSign], event: &AgentEvent<'_>) -> Option<(String, FailureReport)> {
     let AgentEvent::Update {
         session, update, ..
     } = event
@@ -57,14 +57,14 @@ fn reported(signs: &[FailureSign], event: &AgentEvent<'_>) -> Option<(String, Fa
         (Meta { path, fails, runs }, Update::Session(news)) => {
             let said = at(news.get("_meta")?, path)?;
             match said {
-                said if said == *fails => Some(Failing::Yes),
-                said if said == *runs => Some(Failing::No),
+                said if said == *fails => Some(FailureReport::Yes),
+                said if said == *runs => Some(FailureReport::No),
                 _ => None,
             }
         }
-        (Text(begin), Update::Message(piece)) if piece.voice == Voice::Answer => {
+        (Text(begin), Update::Message(piece)) if piece.role == MessageRole::Answer => {
             let begins = piece.content.text()?.decode().starts_with(begin);
-            begins.then_some(Failing::UnlessUsage)
+            begins.then_some(FailureReport::UnlessUsage)
         }
         _ => None,
     })?;
@@ -73,7 +73,7 @@ fn reported(signs: &[FailureSign], event: &AgentEvent<'_>) -> Option<(String, Fa
 
 impl Acp {
     /// Inserts the failure that the last event reports, before that event, since its text may be the reason.
-    pub(super) fn add_failing(&self, events: &mut Vec<AgentEvent<'_>>) {
+    pub(super) fn insert_turn_failing(&self, events: &mut Vec<AgentEvent<'_>>) {
         if self.failure_signs.is_empty() {
             return;
         }
@@ -87,7 +87,7 @@ impl Acp {
     }
 
     /// Converts a text that the agent wrote instead of an error to that error.
-    pub(super) fn printed_error(&self, said: &str) -> Error {
+    pub(super) fn error_from_text(&self, said: &str) -> Error {
         let raw = to_raw(&json!({ "message": said }));
         let e = RpcError {
             code: 0,
@@ -96,7 +96,7 @@ impl Acp {
             raw: &raw,
         };
         if auth::wants_sign_in(&e) {
-            let login = known::login(&self.launch.command, &self.launch.args);
+            let login = well_known_agents::login(&self.launch.command, &self.launch.args);
             return Error::auth_required(said, &self.info.auth_methods, login);
         }
         let kind = if is_network(&e) {
@@ -146,7 +146,7 @@ mod tests {
                 ErrorKind::Network,
             ),
         ] {
-            let error = acp.printed_error(said);
+            let error = acp.error_from_text(said);
             assert_eq!(error.kind, kind, "{said}");
             assert!(error.message.contains(said), "{error}");
         }

@@ -1,12 +1,12 @@
 //! Capabilities that acpipe declares to agents.
 
 use super::elicitation;
-use crate::core::dialect::Offer;
+use crate::core::dialect::AgentServices;
 use crate::proto::acp::VERSION;
 use agent_client_protocol_schema::v1 as schema;
 
 /// Builds the parameters of `initialize` for a client that serves `offer`.
-pub fn initialize(offer: Offer) -> schema::InitializeRequest {
+pub fn initialize(offer: AgentServices) -> schema::InitializeRequest {
     let files = schema::FileSystemCapabilities::new()
         .read_text_file(offer.host.read_files)
         .write_text_file(offer.host.write_files);

@@ -2,8 +2,8 @@
 
 use crate::core::dialect::Child;
 use crate::core::error::{Error, ErrorKind, clip};
-use crate::core::event::RequestedOfHost;
-use crate::core::host::{HostAnswer, HostRequest, Offer, TerminalExit, Window};
+use crate::core::event::HostRequestReceived;
+use crate::core::host::{HostAnswer, HostRequest, HostServices, LineRange, TerminalExit};
 use crate::core::request_key::RequestKey;
 use crate::proto::acp;
 use crate::proto::json::to_raw;
@@ -17,11 +17,11 @@ use std::path::PathBuf;
 /// Parses a request for files or terminals; `None` if acpipe did not offer the method, an error if parameters
 /// are missing.
 pub fn wanted(
-    offer: Offer,
+    offer: HostServices,
     id: &RawValue,
     method: &str,
     params: Option<&RawValue>,
-) -> Option<Result<RequestedOfHost<'static>, String>> {
+) -> Option<Result<HostRequestReceived<'static>, String>> {
     let offered = match method {
         "fs/read_text_file" => offer.read_files,
         "fs/write_text_file" => offer.write_files,
@@ -33,7 +33,7 @@ pub fn wanted(
     let raw = params.map_or("{}", RawValue::get);
     let read = match method {
         "fs/read_text_file" => parse(raw).map(|p: schema::ReadTextFileRequest| {
-            let window = Window {
+            let window = LineRange {
                 line: p.line.map(u64::from),
                 limit: p.limit.map(u64::from),
             };
@@ -55,17 +55,21 @@ pub fn wanted(
             };
             (p.session_id, create)
         }),
-        "terminal/output" => of_terminal(raw, |terminal| HostRequest::TerminalOutput { terminal }),
-        "terminal/wait_for_exit" => {
-            of_terminal(raw, |terminal| HostRequest::WaitForExit { terminal })
+        "terminal/output" => {
+            parse_terminal_request(raw, |terminal| HostRequest::TerminalOutput { terminal })
         }
-        "terminal/kill" => of_terminal(raw, |terminal| HostRequest::KillTerminal { terminal }),
+        "terminal/wait_for_exit" => {
+            parse_terminal_request(raw, |terminal| HostRequest::WaitForExit { terminal })
+        }
+        "terminal/kill" => {
+            parse_terminal_request(raw, |terminal| HostRequest::KillTerminal { terminal })
+        }
         "terminal/release" => {
-            of_terminal(raw, |terminal| HostRequest::ReleaseTerminal { terminal })
+            parse_terminal_request(raw, |terminal| HostRequest::ReleaseTerminal { terminal })
         }
         _ => return None,
     };
-    let named = read.map(|(session, request)| RequestedOfHost {
+    let named = read.map(|(session, request)| HostRequestReceived {
         session: session.to_string().into(),
         key: RequestKey::json(Child::MAIN, id),
         request,
@@ -78,7 +82,7 @@ fn parse<T: DeserializeOwned>(params: &str) -> Result<T, String> {
 }
 
 /// Parses the parameters that all requests about a terminal have in common.
-fn of_terminal(
+fn parse_terminal_request(
     params: &str,
     request: impl FnOnce(String) -> HostRequest,
 ) -> Result<(schema::SessionId, HostRequest), String> {
@@ -144,7 +148,7 @@ mod tests {
     use super::*;
     use crate::core::host::TerminalOutput;
 
-    const ALL: Offer = Offer {
+    const ALL: HostServices = HostServices {
         read_files: true,
         write_files: true,
         terminals: true,
@@ -166,7 +170,7 @@ mod tests {
     fn requests_are_read() {
         let file = |params: &str| read("fs/read_text_file", params).unwrap();
         let window = |line, limit| {
-            let window = Window { line, limit };
+            let window = LineRange { line, limit };
             let path = "/w/a".to_owned();
             Ok(HostRequest::ReadFile { path, window })
         };
@@ -195,7 +199,7 @@ mod tests {
             assert!(read(&format!("terminal/{method}"), params).unwrap().is_ok());
         }
         assert!(read("terminal/other", "{}").is_none());
-        let none = Offer::default();
+        let none = HostServices::default();
         assert!(wanted(none, RawValue::NULL, "terminal/kill", None).is_none());
     }
 

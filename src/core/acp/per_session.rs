@@ -4,34 +4,35 @@
 //! process, whose own handshake precedes the opening of the session. The end of a process affects only its
 //! session.
 
-mod wish;
+mod queued_call;
 
 use super::{Acp, Pending};
+use crate::core::decision::Decision;
 use crate::core::dialect::{
-    Child, Dialect, Offer, Opening, Order, Outgoing, Place, ProcessSpec, PromptPart,
+    AgentServices, Child, Dialect, Opening, Outgoing, ProcessSpec, PromptPart, SessionSetup,
+    TransportOrder,
 };
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, CallId, Exit};
 use crate::core::host::HostAnswer;
-use crate::core::permit::Decision;
 use crate::core::request_key::RequestKey;
 use crate::core::setting::Setting;
 use crate::proto::frame::Overlong;
 use crate::proto::wire::LineFaults;
+use queued_call::{OpenAs, QueuedCall};
 use std::collections::{BTreeMap, HashMap};
-use wish::{Way, Wish};
 
 /// An ACP agent with one process per session.
 #[derive(Debug)]
 pub struct PerSession {
     launch: ProcessSpec,
-    offer: Offer,
+    offer: AgentServices,
     children: BTreeMap<Child, Process>,
     /// Process of each session, by the agent's session ids.
     sessions: HashMap<String, Child>,
     last_child: u64,
     /// Whether the first process became ready. From then on the agent stays connected whichever process ends.
-    serves: bool,
+    is_established: bool,
     /// Line faults of processes that have ended.
     faults: LineFaults,
 }
@@ -41,7 +42,7 @@ struct Process {
     acp: Acp,
     ready: bool,
     /// Requests to send once the process is ready.
-    waiting: Vec<Wish>,
+    waiting: Vec<QueuedCall>,
     /// Call that opened the session of the process; `None` while the process has no session.
     opened_by: Option<CallId>,
 }
@@ -49,14 +50,14 @@ struct Process {
 impl PerSession {
     /// Creates the dialect for an agent whose processes `launch` starts.
     #[must_use]
-    pub fn new(launch: ProcessSpec, offer: Offer) -> Self {
+    pub fn new(launch: ProcessSpec, offer: AgentServices) -> Self {
         Self {
             launch,
             offer,
             children: BTreeMap::new(),
             sessions: HashMap::new(),
             last_child: 0,
-            serves: false,
+            is_established: false,
             faults: LineFaults::default(),
         }
     }
@@ -66,7 +67,7 @@ impl PerSession {
         self.last_child += 1;
         let child = Child(self.last_child);
         let mut acp = Acp::new(self.launch.clone(), self.offer);
-        acting(child, out, |out| acp.start(out));
+        with_child(child, out, |out| acp.start(out));
         let process = Process {
             acp,
             ready: false,
@@ -78,17 +79,17 @@ impl PerSession {
     }
 
     /// Returns a process without a session, and starts one if there is none.
-    fn spare(&mut self, out: &mut Outgoing) -> Child {
-        let spare = self.children.iter().find(|(_, p)| p.opened_by.is_none());
-        let spare = spare.map(|(child, _)| *child);
-        spare.unwrap_or_else(|| self.add(out))
+    fn idle_process(&mut self, out: &mut Outgoing) -> Child {
+        let idle_process = self.children.iter().find(|(_, p)| p.opened_by.is_none());
+        let idle_process = idle_process.map(|(child, _)| *child);
+        idle_process.unwrap_or_else(|| self.add(out))
     }
 
     /// Signs in or out through the process that the next session gets.
-    fn sign(&mut self, wish: Wish, out: &mut Outgoing) {
-        let child = self.spare(out);
+    fn queue_sign_in(&mut self, queued: QueuedCall, out: &mut Outgoing) {
+        let child = self.idle_process(out);
         if let Some(process) = self.children.get_mut(&child) {
-            process.wish(child, wish, out);
+            process.wish(child, queued, out);
         }
     }
 
@@ -113,26 +114,26 @@ impl PerSession {
         act: impl FnOnce(&mut Acp, &mut Outgoing),
     ) {
         if let Some((child, acp)) = self.of(session) {
-            acting(child, out, |out| act(acp, out));
+            with_child(child, out, |out| act(acp, out));
         }
     }
 
     /// Applies `act` to the process that sent a request, if it still runs.
-    fn act_for(
+    fn for_request(
         &mut self,
         key: &RequestKey,
         out: &mut Outgoing,
         act: impl FnOnce(&mut Acp, &mut Outgoing),
     ) {
         if let Some(process) = self.children.get_mut(&key.child) {
-            acting(key.child, out, |out| act(&mut process.acp, out));
+            with_child(key.child, out, |out| act(&mut process.acp, out));
         }
     }
 
     /// Stops a process that is no longer needed.
     fn stop(&mut self, child: Child, out: &mut Outgoing) {
         self.remove(child);
-        out.order(child, Order::Stop);
+        out.order(child, TransportOrder::Stop);
     }
 
     /// Stops the process of a session, if it has one.
@@ -150,7 +151,12 @@ impl PerSession {
     }
 
     /// Processes an event of a process; returns `false` if the event is not to be passed on.
-    fn note(&mut self, child: Child, event: &mut AgentEvent<'_>, out: &mut Outgoing) -> bool {
+    fn process_event(
+        &mut self,
+        child: Child,
+        event: &mut AgentEvent<'_>,
+        out: &mut Outgoing,
+    ) -> bool {
         let Some(process) = self.children.get_mut(&child) else {
             return true;
         };
@@ -159,10 +165,10 @@ impl PerSession {
                 // Closing a session ends its process, so it always works.
                 info.capabilities.close = true;
                 process.ready = true;
-                for wish in std::mem::take(&mut process.waiting) {
-                    acting(child, out, |out| wish.ask(&mut process.acp, out));
+                for queued in std::mem::take(&mut process.waiting) {
+                    with_child(child, out, |out| queued.ask(&mut process.acp, out));
                 }
-                !std::mem::replace(&mut self.serves, true)
+                !std::mem::replace(&mut self.is_established, true)
             }
             AgentEvent::SessionOpened {
                 call,
@@ -197,7 +203,7 @@ impl PerSession {
     }
 
     /// Processes all events of a process beyond the first `before`.
-    fn note_all(
+    fn process_events(
         &mut self,
         child: Child,
         before: usize,
@@ -207,30 +213,30 @@ impl PerSession {
         let mut at = before;
         while let Some(event) = events.get_mut(at) {
             let broken = match event {
-                AgentEvent::NotReady(error) if self.serves => Some(error.clone()),
+                AgentEvent::NotReady(error) if self.is_established => Some(error.clone()),
                 _ => None,
             };
-            if broken.is_none() && self.note(child, event, out) {
+            if broken.is_none() && self.process_event(child, event, out) {
                 at += 1;
                 continue;
             }
             events.remove(at);
             if let Some(error) = broken {
-                self.lost(child, &error, events);
-                out.order(child, Order::Stop);
+                self.fail_process(child, &error, events);
+                out.order(child, TransportOrder::Stop);
             }
         }
     }
 
     /// Removes a process that has failed: its pending calls fail, and its session is lost.
-    fn lost(&mut self, child: Child, error: &Error, events: &mut Vec<AgentEvent<'_>>) {
+    fn fail_process(&mut self, child: Child, error: &Error, events: &mut Vec<AgentEvent<'_>>) {
         let session = self.sessions.iter().find(|(_, of)| **of == child);
         let session = session.map(|(session, _)| session.clone());
         let Some(mut process) = self.remove(child) else {
             return;
         };
-        let waiting = process.waiting.iter().map(|wish| AgentEvent::Failed {
-            call: wish.call(),
+        let waiting = process.waiting.iter().map(|queued| AgentEvent::Failed {
+            call: queued.call(),
             error: error.clone(),
         });
         events.extend(waiting);
@@ -253,21 +259,27 @@ impl Dialect for PerSession {
         self.add(out);
     }
 
-    fn open(&mut self, call: CallId, way: Opening<'_>, place: &Place<'_>, out: &mut Outgoing) {
-        let child = self.spare(out);
-        let wish = Wish::Open {
+    fn open(
+        &mut self,
+        call: CallId,
+        way: Opening<'_>,
+        place: &SessionSetup<'_>,
+        out: &mut Outgoing,
+    ) {
+        let child = self.idle_process(out);
+        let queued = QueuedCall::Open {
             call,
             way: match way {
-                Opening::New => Way::New,
-                Opening::Resume(id) => Way::Resume(id.to_owned()),
-                Opening::Load(id) => Way::Load(id.to_owned()),
+                Opening::New => OpenAs::New,
+                Opening::Resume(id) => OpenAs::Resume(id.to_owned()),
+                Opening::Load(id) => OpenAs::Load(id.to_owned()),
             },
             cwd: place.cwd.to_owned(),
             mcp_servers: place.mcp_servers.to_vec(),
         };
         if let Some(process) = self.children.get_mut(&child) {
             process.opened_by = Some(call);
-            process.wish(child, wish, out);
+            process.wish(child, queued, out);
         }
     }
 
@@ -285,14 +297,14 @@ impl Dialect for PerSession {
     fn list(&mut self, call: CallId, cwd: Option<&str>, cursor: Option<&str>, out: &mut Outgoing) {
         let ready = self.children.iter().find(|(_, process)| process.ready);
         let child = ready.map(|(child, _)| *child);
-        let child = child.unwrap_or_else(|| self.spare(out));
-        let wish = Wish::List {
+        let child = child.unwrap_or_else(|| self.idle_process(out));
+        let queued = QueuedCall::List {
             call,
             cwd: cwd.map(str::to_owned),
             cursor: cursor.map(str::to_owned),
         };
         if let Some(process) = self.children.get_mut(&child) {
-            process.wish(child, wish, out);
+            process.wish(child, queued, out);
         }
     }
 
@@ -303,12 +315,12 @@ impl Dialect for PerSession {
 
     fn authenticate(&mut self, call: CallId, method: &str, out: &mut Outgoing) -> bool {
         let method = Some(method.to_owned());
-        self.sign(Wish::Sign { call, method }, out);
+        self.queue_sign_in(QueuedCall::Sign { call, method }, out);
         true
     }
 
     fn logout(&mut self, call: CallId, out: &mut Outgoing) {
-        self.sign(Wish::Sign { call, method: None }, out);
+        self.queue_sign_in(QueuedCall::Sign { call, method: None }, out);
     }
 
     fn prompt(
@@ -323,14 +335,14 @@ impl Dialect for PerSession {
             let message = format!("session {session:?} has no agent process");
             return Err(Error::new(ErrorKind::Session, message));
         };
-        acting(child, out, |out| {
+        with_child(child, out, |out| {
             acp.prompt(call, session, parts, degrade, out)
         })
     }
 
-    fn unsend(&mut self, call: CallId, session: &str) {
+    fn withdraw_prompt(&mut self, call: CallId, session: &str) {
         if let Some((_, acp)) = self.of(session) {
-            acp.unsend(call, session);
+            acp.withdraw_prompt(call, session);
         }
     }
 
@@ -350,19 +362,21 @@ impl Dialect for PerSession {
     }
 
     fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
-        self.act_for(key, out, |acp, out| acp.answer(key, decision, out));
+        self.for_request(key, out, |acp, out| acp.answer(key, decision, out));
     }
 
     fn takes_answer(&self, key: &RequestKey) -> bool {
         self.children.contains_key(&key.child)
     }
 
-    fn elicited(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
-        self.act_for(key, out, |acp, out| acp.elicited(key, decision, out));
+    fn answer_elicitation(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
+        self.for_request(key, out, |acp, out| {
+            acp.answer_elicitation(key, decision, out)
+        });
     }
 
     fn give(&mut self, key: &RequestKey, answer: Result<&HostAnswer, &Error>, out: &mut Outgoing) {
-        self.act_for(key, out, |acp, out| acp.give(key, answer, out));
+        self.for_request(key, out, |acp, out| acp.give(key, answer, out));
     }
 
     fn read<'a>(
@@ -375,8 +389,8 @@ impl Dialect for PerSession {
         let before = events.len();
         // Output of a process that is being stopped is ignored, since nothing waits for it.
         if let Some(process) = self.children.get_mut(&child) {
-            acting(child, out, |out| process.acp.read(child, line, events, out));
-            self.note_all(child, before, events, out);
+            with_child(child, out, |out| process.acp.read(child, line, events, out));
+            self.process_events(child, before, events, out);
         }
     }
 
@@ -389,10 +403,10 @@ impl Dialect for PerSession {
     ) {
         let before = events.len();
         if let Some(process) = self.children.get_mut(&child) {
-            acting(child, out, |out| {
+            with_child(child, out, |out| {
                 process.acp.read_overlong(child, line, events, out);
             });
-            self.note_all(child, before, events, out);
+            self.process_events(child, before, events, out);
         }
     }
 
@@ -407,8 +421,8 @@ impl Dialect for PerSession {
             Ok(exit) => exit.error(ErrorKind::AgentExited, "the agent exited unexpectedly"),
             Err(error) => error.clone(),
         };
-        self.lost(child, &error, events);
-        self.serves
+        self.fail_process(child, &error, events);
+        self.is_established
     }
 
     fn failure(&self, said: &str) -> Error {
@@ -427,22 +441,22 @@ impl Dialect for PerSession {
 
 impl Process {
     /// Sends the request now, or once the process is ready.
-    fn wish(&mut self, child: Child, wish: Wish, out: &mut Outgoing) {
+    fn wish(&mut self, child: Child, queued: QueuedCall, out: &mut Outgoing) {
         if self.ready {
-            acting(child, out, |out| wish.ask(&mut self.acp, out));
+            with_child(child, out, |out| queued.ask(&mut self.acp, out));
         } else {
-            self.waiting.push(wish);
+            self.waiting.push(queued);
         }
     }
 }
 
 /// Runs `act` with a separate queue and forwards the orders for its single process to `child`.
-fn acting<T>(child: Child, out: &mut Outgoing, act: impl FnOnce(&mut Outgoing) -> T) -> T {
+fn with_child<T>(child: Child, out: &mut Outgoing, act: impl FnOnce(&mut Outgoing) -> T) -> T {
     let mut single = Outgoing::default();
     let done = act(&mut single);
     for (_, order) in single.take() {
         match order {
-            Order::Lines(lines) => out.lines(child).extend_from_slice(&lines),
+            TransportOrder::Lines(lines) => out.lines(child).extend_from_slice(&lines),
             other => out.order(child, other),
         }
     }

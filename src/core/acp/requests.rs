@@ -2,7 +2,7 @@
 
 use super::pending::Pending;
 use super::user_question::UserQuestion;
-use super::{Acp, answers, hosting, updates};
+use super::{Acp, hosting, results, updates};
 use crate::core::dialect::{Child, Outgoing};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, Permission};
@@ -125,7 +125,7 @@ fn permission<'a>(id: &'a RawValue, params: Option<&'a RawValue>) -> Option<Perm
         session: json::text(p.session_id)?,
         key: RequestKey::json(Child::MAIN, id),
         tool,
-        options: options.into_iter().filter_map(answers::option).collect(),
+        options: options.into_iter().filter_map(results::option).collect(),
         raw_options,
         form: None,
         other: p.rest,
@@ -135,8 +135,8 @@ fn permission<'a>(id: &'a RawValue, params: Option<&'a RawValue>) -> Option<Perm
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::dialect::{Dialect, Order};
-    use crate::core::permit::{By, Decision};
+    use crate::core::decision::{Decision, DecisionSource};
+    use crate::core::dialect::{Dialect, TransportOrder};
 
     /// Response to a permission request with this id.
     fn answer(id: &str) -> String {
@@ -148,9 +148,13 @@ mod tests {
         let Some(AgentEvent::Permission(permission)) = events.pop() else {
             panic!("not a permission request: {line}");
         };
-        acp.answer(&permission.key, &Decision::cancelled(By::Cancel), &mut out);
+        acp.answer(
+            &permission.key,
+            &Decision::cancelled(DecisionSource::Cancel),
+            &mut out,
+        );
         match out.take().pop() {
-            Some((_, Order::Lines(lines))) => String::from_utf8(lines).unwrap(),
+            Some((_, TransportOrder::Lines(lines))) => String::from_utf8(lines).unwrap(),
             other => panic!("not lines: {other:?}"),
         }
     }

@@ -1,7 +1,7 @@
 //! Conversion of `session/update` notifications to neutral updates.
 
 use crate::core::event::{
-    AgentEvent, Content, MessagePiece, Original, TerminalUpdate, ToolUpdate, Update, Voice,
+    AgentEvent, Content, MessagePiece, MessageRole, Original, TerminalUpdate, ToolUpdate, Update,
 };
 use crate::proto::acp::{
     Block, Cost, Resource, TerminalMeta, TerminalPart, UpdateFields, UpdateLine, WholeLine,
@@ -23,13 +23,13 @@ pub fn read_line<'a>(line: &'a str, events: &mut Vec<AgentEvent<'a>>) -> Option<
         let session = session.clone();
         push(session, Update::Terminal(terminal), line, events);
     }
-    beside(&l.params.rest, &mut fields.rest);
+    add_notification(&l.params.rest, &mut fields.rest);
     push(session, of_kind(&fields), line, events);
     Some(())
 }
 
 /// Parses a `session/update` of an unexpected form, which is passed on unchanged.
-pub fn read_odd<'a>(line: &'a str, events: &mut Vec<AgentEvent<'a>>) -> Option<()> {
+pub fn read_unexpected<'a>(line: &'a str, events: &mut Vec<AgentEvent<'a>>) -> Option<()> {
     let p = whole(line)?;
     p.update?;
     push(text(p.session_id)?, Update::Other, line, events);
@@ -50,7 +50,7 @@ fn push<'a>(
 }
 
 /// Adds the members next to the update in its notification to the update, as its `notification`.
-fn beside(notification: &Members<'_>, update: &mut Members<'_>) {
+fn add_notification(notification: &Members<'_>, update: &mut Members<'_>) {
     if !notification.is_empty() {
         update.set_owned("notification", notification);
     }
@@ -67,7 +67,7 @@ pub fn original(line: &str) -> Original<'_> {
             };
             let update = params.update.map(Members::of).unwrap_or_default();
             let mut fields = update.without(&["sessionUpdate"]);
-            beside(&params.rest, &mut fields);
+            add_notification(&params.rest, &mut fields);
             fields
         },
     }
@@ -104,9 +104,9 @@ fn of_kind<'a>(f: &UpdateFields<'a>) -> Update<'a> {
         Some(Update::Session(news))
     };
     let known = match kind {
-        "agent_message_chunk" => message(Voice::Answer, f),
-        "agent_thought_chunk" => message(Voice::Thought, f),
-        "user_message_chunk" => message(Voice::User, f),
+        "agent_message_chunk" => message(MessageRole::Answer, f),
+        "agent_thought_chunk" => message(MessageRole::Thought, f),
+        "user_message_chunk" => message(MessageRole::User, f),
         "tool_call" | "tool_call_update" => tool(f).map(|t| Update::Tool(Box::new(t))),
         "plan" => f.entries.map(|entries| {
             let mut data = f.others(&[("sessionUpdate", f.session_update), ("entries", f.entries)]);
@@ -134,7 +134,7 @@ fn of_kind<'a>(f: &UpdateFields<'a>) -> Update<'a> {
         }
         "subagent_update" => text(f.subagent).map(|id| Update::Subagent { id }),
         "session_message" | "session_message_chunk" => {
-            text(f.message_id).map(|id| Update::Letter { id })
+            text(f.message_id).map(|id| Update::SubagentMessage { id })
         }
         _ => None,
     };
@@ -158,7 +158,7 @@ fn plan_update<'a>(f: &UpdateFields<'a>) -> Option<Update<'a>> {
     })
 }
 
-fn message<'a>(voice: Voice, f: &UpdateFields<'a>) -> Option<Update<'a>> {
+fn message<'a>(role: MessageRole, f: &UpdateFields<'a>) -> Option<Update<'a>> {
     let block = f.content?;
     let b: Block<'a> = serde_json::from_str(block.get()).ok()?;
     let content = match text(b.kind)?.as_ref() {
@@ -212,7 +212,7 @@ fn message<'a>(voice: Voice, f: &UpdateFields<'a>) -> Option<Update<'a>> {
         }
     }
     Some(Update::Message(MessagePiece {
-        voice,
+        role,
         message_id,
         content,
         subagent: claude(f.meta).and_then(|claude| text(claude.parent)),

@@ -4,10 +4,10 @@
 //! [`READERS`] lists how agents mark such a question, where its questions are, and which field of the
 //! response has the answers.
 
+use crate::core::decision::{Decision, choose};
+use crate::core::elicitation::ElicitationDetails;
+use crate::core::elicitation::choices::{self, Answer};
 use crate::core::event::{PermissionOption, ToolUpdate};
-use crate::core::inquiry::Inquiry;
-use crate::core::inquiry::choices::{self, Answer};
-use crate::core::permit::{Decision, choose};
 use crate::proto::json::value;
 use serde_json::{Map, Value, json};
 
@@ -39,13 +39,16 @@ pub struct UserQuestion {
     /// Questions that could be parsed, each with its index among all.
     asked: Vec<(usize, Value)>,
     /// Option to choose if nothing was answered.
-    declined: Option<PermissionOption>,
+    decline_option: Option<PermissionOption>,
 }
 
 impl UserQuestion {
     /// Parses such a question and builds its form; `None` if the call is an ordinary permission request.
     #[must_use]
-    pub fn of(tool: &ToolUpdate<'_>, options: &[PermissionOption]) -> Option<(Self, Inquiry)> {
+    pub fn of(
+        tool: &ToolUpdate<'_>,
+        options: &[PermissionOption],
+    ) -> Option<(Self, ElicitationDetails)> {
         let meta = value(tool.meta?);
         let marked = |reader: &&Reader| {
             let (at, mark) = reader.mark;
@@ -67,7 +70,7 @@ impl UserQuestion {
         // A call without any question that can be parsed is still a question to the user.
         let unread = || {
             let title = tool.title.as_deref().unwrap_or("The agent has a question");
-            Inquiry::form(
+            ElicitationDetails::form(
                 title.to_owned(),
                 json!({ "type": "object", "properties": {} }),
             )
@@ -76,7 +79,7 @@ impl UserQuestion {
         let question = Self {
             reader,
             asked,
-            declined: choose(false, false, options).cloned(),
+            decline_option: choose(false, false, options).cloned(),
         };
         Some((question, form))
     }
@@ -86,7 +89,9 @@ impl UserQuestion {
     pub fn response(&self, decision: &Decision) -> Value {
         let answers = self.answers(decision);
         let choice = match &decision.choice {
-            Some(option) if answers.is_none() && !option.kind.refuses() => self.declined.as_ref(),
+            Some(option) if answers.is_none() && !option.kind.refuses() => {
+                self.decline_option.as_ref()
+            }
             choice => choice.as_ref(),
         };
         let outcome = match choice {
@@ -125,8 +130,8 @@ impl UserQuestion {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::decision::DecisionSource;
     use crate::core::event::OptionKind;
-    use crate::core::permit::By;
     use crate::proto::json::to_raw;
     use serde_json::value::RawValue;
 
@@ -142,7 +147,7 @@ mod tests {
         ]
     }
 
-    fn question(meta: &RawValue) -> Option<(UserQuestion, Inquiry)> {
+    fn question(meta: &RawValue) -> Option<(UserQuestion, ElicitationDetails)> {
         let tool = ToolUpdate {
             title: Some("Ask user 2 questions".into()),
             meta: Some(meta),
@@ -176,7 +181,7 @@ mod tests {
             "question_1": ["small", "large"]});
         let decision = Decision {
             content: Some(to_raw(&content)),
-            ..Decision::of(true, false, &options(), By::Client)
+            ..Decision::of(true, false, &options(), DecisionSource::Client)
         };
         let want = json!({"outcome": {"outcome": "selected", "optionId": "proceed_once"},
             "answers": {"0": "blue (dark)", "2": "small, large"}});
@@ -189,16 +194,16 @@ mod tests {
         let (question, _) = question(&meta).unwrap();
         let refused = json!({"outcome": {"outcome": "selected", "optionId": "cancel"}});
         for decision in [
-            Decision::of(true, false, &options(), By::Policy("r".into())),
-            Decision::of(false, false, &options(), By::Client),
+            Decision::of(true, false, &options(), DecisionSource::Policy("r".into())),
+            Decision::of(false, false, &options(), DecisionSource::Client),
             Decision {
                 content: Some(to_raw(&json!({}))),
-                ..Decision::of(true, false, &options(), By::Client)
+                ..Decision::of(true, false, &options(), DecisionSource::Client)
             },
         ] {
             assert_eq!(question.response(&decision), refused);
         }
-        let cancelled = question.response(&Decision::cancelled(By::Cancel));
+        let cancelled = question.response(&Decision::cancelled(DecisionSource::Cancel));
         assert_eq!(cancelled, json!({"outcome": {"outcome": "cancelled"}}));
     }
 

@@ -8,15 +8,15 @@ use crate::core::agent_spec::AgentSpec;
 use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::client::{Reply, Token};
 use crate::core::client_sink::ClientSinks;
-use crate::core::dialect::{Dialect, Offer, Outgoing, ProcessSpec};
+use crate::core::dialect::{AgentServices, Dialect, Outgoing, ProcessSpec};
 use crate::core::dialects::{self, DialectSetup};
 use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
 use crate::core::event::AgentInfo;
-use crate::core::limits::Wait;
+use crate::core::idle_timer::IdleTimer;
+use crate::core::limits::Timeout;
 use crate::core::nested;
 use crate::core::options;
 use crate::core::shared::Shared;
-use crate::core::silence::Silence;
 use crate::proto::wire::{AgentSource, AgentState, ConnectParams, Done, Protocol};
 use std::collections::HashMap;
 use std::path::Path;
@@ -45,15 +45,17 @@ impl AgentMachine {
             return Ok(());
         };
         match &mut connection.phase {
-            Phase::Stopping { then, .. } => match then {
+            Phase::Stopping { next, .. } => match next {
                 Some((wanted, _)) if **wanted != spec => {
-                    return Err(taken(&wanted.command, "is waiting to start"));
+                    return Err(already_connected(&wanted.command, "is waiting to start"));
                 }
                 Some((_, waiters)) => waiters.push(token),
-                None => *then = Some((Box::new(spec), vec![token])),
+                None => *next = Some((Box::new(spec), vec![token])),
             },
-            Phase::Starting { .. } if !same => return Err(taken(&command, "is starting")),
-            Phase::Ready(_) if !same => return Err(taken(&command, "is connected")),
+            Phase::Starting { .. } if !same => {
+                return Err(already_connected(&command, "is starting"));
+            }
+            Phase::Ready(_) if !same => return Err(already_connected(&command, "is connected")),
             Phase::Starting { waiters, .. } => waiters.push(token),
             Phase::Ready(_) => {
                 let status = self.status(cx.now);
@@ -129,14 +131,14 @@ impl AgentMachine {
         let mut out = Outgoing::default();
         dialect.start(&mut out);
         self.spec = spec;
-        let limit = cx.shared.settings.limits.of(Wait::Initialize);
+        let limit = cx.shared.settings.limits.of(Timeout::Initialize);
         self.state = State::Connected(Box::new(Connection {
             number: cx.shared.ids.connection(),
             dialect,
             out,
             phase: Phase::Starting {
                 waiters,
-                idle: Silence::begin(cx.now, limit),
+                idle: IdleTimer::begin(cx.now, limit),
             },
             processes: Vec::new(),
             calls: HashMap::new(),
@@ -172,7 +174,7 @@ impl AgentMachine {
     /// Answers `agent/disconnect` when the agent has ended. The agent must already be stopping, with the
     /// turns of its sessions being cancelled.
     pub fn disconnect<C: ClientSinks>(&mut self, token: Token, cx: &mut AgentCx<'_, C>) {
-        let Some(Phase::Stopping { waiters, then, .. }) = self
+        let Some(Phase::Stopping { waiters, next, .. }) = self
             .connection_mut()
             .map(|connection| &mut connection.phase)
         else {
@@ -180,7 +182,7 @@ impl AgentMachine {
             return;
         };
         waiters.push(token);
-        if let Some((_, waiting)) = then.take() {
+        if let Some((_, waiting)) = next.take() {
             let message = "agent/disconnect was called before the agent started";
             cx.fail(waiting, &Error::new(ErrorKind::Cancelled, message));
         }
@@ -188,9 +190,9 @@ impl AgentMachine {
 
     /// Prevents restarts after the client has disconnected the agent: no call starts it again, and a pending
     /// restart is dropped.
-    pub fn forget_crash(&mut self) {
+    pub fn forbid_restart(&mut self) {
         (self.crash, self.disconnected) = (None, true);
-        self.settle_spec();
+        self.reset_spec();
     }
 }
 
@@ -206,10 +208,10 @@ fn dialect(spec: &AgentSpec, shared: &Shared) -> Box<dyn Dialect> {
             env: nested::environment(),
             protocol: spec.protocol,
         },
-        offer: Offer {
+        offer: AgentServices {
             questions: shared
                 .clients
-                .that_can(|can| can.questions)
+                .with_capability(|can| can.questions)
                 .next()
                 .is_some(),
             host: shared.offer(),
@@ -222,7 +224,7 @@ fn dialect(spec: &AgentSpec, shared: &Shared) -> Box<dyn Dialect> {
     dialects::dialect(spec.protocol, setup)
 }
 
-fn taken(command: &str, how: &str) -> Error {
+fn already_connected(command: &str, how: &str) -> Error {
     out_of_order(&format!(
         "the agent {command:?} {how}; call agent/disconnect first"
     ))

@@ -5,12 +5,12 @@ use super::directory::Directory;
 use super::process::Process;
 use crate::core::agent_spec::AgentSpec;
 use crate::core::client::Token;
-use crate::core::dialect::{Child, Dialect, Order, Outgoing};
+use crate::core::dialect::{Child, Dialect, Outgoing, TransportOrder};
 use crate::core::effect::{AgentId, Effect};
 use crate::core::event::{AgentInfo, CallId};
+use crate::core::idle_timer::IdleTimer;
 use crate::core::ids::Ids;
 use crate::core::setting::SetCall;
-use crate::core::silence::Silence;
 use crate::core::transport::Transport;
 use crate::proto::wire::{ProcessStatus, Program};
 use std::collections::HashMap;
@@ -46,7 +46,7 @@ pub enum Phase {
         /// `agent/connect` calls to answer when the agent is ready.
         waiters: Vec<Token>,
         /// Measures how long the handshake takes.
-        idle: Silence,
+        idle: IdleTimer,
     },
     /// The handshake is complete, with the agent's properties.
     Ready(Box<AgentInfo>),
@@ -57,7 +57,7 @@ pub enum Phase {
         /// Reason for the stop, unless the client requested it.
         why: Option<String>,
         /// Agent to start when this one has ended, with the calls that wait for it.
-        then: Option<(Box<AgentSpec>, Vec<Token>)>,
+        next: Option<(Box<AgentSpec>, Vec<Token>)>,
     },
 }
 
@@ -75,7 +75,7 @@ pub enum Call {
         session: String,
     },
     /// Like `List`, for a session that refused a prompt.
-    Look {
+    LookUp {
         /// Session that refused the prompt.
         session: String,
     },
@@ -109,7 +109,7 @@ impl Connection {
 
     /// Timer of the handshake; `None` unless the agent is starting.
     #[must_use]
-    pub fn start_silence(&self) -> Option<&Silence> {
+    pub fn start_silence(&self) -> Option<&IdleTimer> {
         match &self.phase {
             Phase::Starting { idle, .. } => Some(idle),
             Phase::Ready(_) | Phase::Stopping { .. } => None,
@@ -117,7 +117,7 @@ impl Connection {
     }
 
     /// Like `start_silence`, but mutable.
-    pub fn start_silence_mut(&mut self) -> Option<&mut Silence> {
+    pub fn start_silence_mut(&mut self) -> Option<&mut IdleTimer> {
         match &mut self.phase {
             Phase::Starting { idle, .. } => Some(idle),
             Phase::Ready(_) | Phase::Stopping { .. } => None,
@@ -219,7 +219,7 @@ impl Connection {
     /// Notes output of a process; returns `false` if its output is ignored.
     pub fn note_output(&mut self, child: Child, now: Instant) -> bool {
         self.process_mut(child).is_some_and(|process| {
-            process.heard = Some(now);
+            process.last_activity = Some(now);
             !process.is_ignored
         })
     }
@@ -248,19 +248,19 @@ impl Connection {
         for (child, order) in self.out.take() {
             let process = self.processes.iter_mut().find(|p| p.child == child);
             match (order, process) {
-                (Order::Lines(lines), Some(process))
+                (TransportOrder::Lines(lines), Some(process))
                     if !lines.is_empty() && !process.input_closed =>
                 {
                     effects.push(Effect::Send(process.id, lines));
                 }
-                (Order::FinishInput, Some(process)) if process.has_open_input() => {
+                (TransportOrder::FinishInput, Some(process)) if process.has_open_input() => {
                     process.input_closed = true;
                     effects.push(Effect::FinishInput(process.id));
                 }
-                (Order::Stop, Some(process)) if process.stop.is_none() => {
+                (TransportOrder::Stop, Some(process)) if process.stop.is_none() => {
                     effects.push(process.begin_stop(now, limits));
                 }
-                (Order::Open(mut transport), _) if !stopping => {
+                (TransportOrder::Open(mut transport), _) if !stopping => {
                     if let Transport::Process(process) = &mut transport {
                         // The client's variables override the dialect's.
                         process.env.0.extend(spec.env.0.clone());
@@ -270,7 +270,13 @@ impl Connection {
                     self.processes.push(process);
                     effects.push(Effect::Open(id, transport));
                 }
-                (Order::Open(_) | Order::Lines(_) | Order::FinishInput | Order::Stop, _) => {}
+                (
+                    TransportOrder::Open(_)
+                    | TransportOrder::Lines(_)
+                    | TransportOrder::FinishInput
+                    | TransportOrder::Stop,
+                    _,
+                ) => {}
             }
         }
     }

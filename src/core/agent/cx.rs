@@ -4,7 +4,7 @@ use crate::core::client::{Notice, Reply, Token};
 use crate::core::client_sink::ClientSinks;
 use crate::core::effect::Effect;
 use crate::core::error::Error;
-use crate::core::limits::Wait;
+use crate::core::limits::Timeout;
 use crate::core::shared::Shared;
 use crate::proto::wire::{AgentState, AgentStateParams};
 use std::time::Instant;
@@ -24,7 +24,7 @@ pub struct AgentCx<'a, C> {
 impl<C> AgentCx<'_, C> {
     /// Returns the deadline of a wait that begins now; `None` if it has no limit.
     #[must_use]
-    pub fn until(&self, wait: Wait) -> Option<Instant> {
+    pub fn until(&self, wait: Timeout) -> Option<Instant> {
         self.shared.settings.limits.until(wait, self.now)
     }
 }

@@ -33,7 +33,7 @@ pub struct Directory {
     /// Agent session id of a subagent → client's id of the session that it works for.
     subagents: HashMap<String, String>,
     /// State of sessions that arrived before the agent answered the calls that open them.
-    early: HashMap<String, Early>,
+    early: HashMap<String, EarlyState>,
     /// Time of the last update of an unknown session.
     early_at: Option<Instant>,
     /// Number of updates of sessions that no client opened and the agent did not announce.
@@ -46,7 +46,7 @@ pub struct Directory {
 
 /// State of a session that is not open yet.
 #[derive(Debug, Clone, Default)]
-pub struct Early {
+pub struct EarlyState {
     /// Modes, models, options, commands and title, as the agent sent them.
     pub state: Map<String, Value>,
     /// Cost of the session so far.
@@ -175,7 +175,7 @@ impl Directory {
     }
 
     /// Takes the state that arrived before the session was open.
-    pub fn take_early(&mut self, agent_session: &str) -> Early {
+    pub fn take_early(&mut self, agent_session: &str) -> EarlyState {
         self.early.remove(agent_session).unwrap_or_default()
     }
 

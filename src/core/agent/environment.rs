@@ -18,8 +18,8 @@ impl AgentMachine {
     #[must_use]
     pub fn environment(&self) -> EnvironmentResult {
         let spec = match self.connection().map(|connection| &connection.phase) {
-            Some(Phase::Stopping { then, .. }) => {
-                then.as_ref().map_or(&self.configured, |(spec, _)| spec)
+            Some(Phase::Stopping { next, .. }) => {
+                next.as_ref().map_or(&self.configured, |(spec, _)| spec)
             }
             _ => &self.spec,
         };
@@ -84,14 +84,14 @@ impl AgentMachine {
 
     /// Returns `true` if the connected agent lacks one of these variables.
     pub(super) fn is_stale(&self, update: &Variables) -> bool {
-        self.is_connected() && !self.is_stopping() && !self.spec.env.include(update)
+        self.is_connected() && !self.is_stopping() && !self.spec.env.contains_all(update)
     }
 
     /// Sets variables for the agent and all its later restarts; returns `true` if any value changes.
     pub(super) fn set_variables(&mut self, update: &Variables) -> bool {
         let mut changed = false;
         for spec in self.specs() {
-            changed |= !spec.env.include(update);
+            changed |= !spec.env.contains_all(update);
             spec.env.0.extend(update.0.clone());
         }
         changed
@@ -106,15 +106,15 @@ impl AgentMachine {
 
     /// Returns all specifications by which the agent was or may be started.
     fn specs(&mut self) -> impl Iterator<Item = &mut AgentSpec> {
-        let then = match &mut self.state {
+        let next = match &mut self.state {
             State::Connected(connection) => match &mut connection.phase {
-                Phase::Stopping { then, .. } => then.as_mut().map(|(spec, _)| spec.as_mut()),
+                Phase::Stopping { next, .. } => next.as_mut().map(|(spec, _)| spec.as_mut()),
                 Phase::Starting { .. } | Phase::Ready(_) => None,
             },
             State::Absent { .. } | State::Backoff { .. } => None,
         };
         let own = [&mut self.configured, &mut self.spec];
-        own.into_iter().chain(then)
+        own.into_iter().chain(next)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::AgentMachine;
 use super::connection::Call;
 use super::cx::AgentCx;
-use crate::core::dialect::{Child, Order};
+use crate::core::dialect::{Child, TransportOrder};
 use crate::core::effect::AgentId;
 use crate::core::event::CallId;
 use crate::proto::wire::Program;
@@ -47,7 +47,7 @@ impl AgentMachine {
     /// Orders the stop of a process.
     pub fn stop_process(&mut self, child: Child) {
         if let Some(connection) = self.connection_mut() {
-            connection.out.order(child, Order::Stop);
+            connection.out.order(child, TransportOrder::Stop);
         }
     }
 

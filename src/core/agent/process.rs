@@ -2,7 +2,7 @@
 
 use crate::core::dialect::Child;
 use crate::core::effect::{AgentId, Effect, Measure};
-use crate::core::limits::{Limits, Wait};
+use crate::core::limits::{Limits, Timeout};
 use crate::core::process_health::ProcessHealth;
 use crate::core::stop::{Step, Stop};
 use crate::proto::wire::ProcessStatus;
@@ -25,7 +25,7 @@ pub struct Process {
     /// Time at which its start was ordered.
     pub since: Instant,
     /// Time of its last output on stdout.
-    pub heard: Option<Instant>,
+    pub last_activity: Option<Instant>,
     /// End of its stderr, and pending writes to its stdin.
     pub health: ProcessHealth,
     /// Whether its output is ignored because reading it panicked.
@@ -48,7 +48,7 @@ impl Process {
             measure: None,
             is_read_only,
             since: now,
-            heard: None,
+            last_activity: None,
             health: ProcessHealth::default(),
             is_ignored: false,
             input_closed: false,
@@ -71,8 +71,11 @@ impl Process {
     /// Returns a description of its last output for a timeout's message, and how long ago it was.
     #[must_use]
     pub fn last_output(&self, now: Instant) -> Option<(&'static str, Duration)> {
-        let heard = self.heard?;
-        Some(("unrelated output", now.saturating_duration_since(heard)))
+        let last_activity = self.last_activity?;
+        Some((
+            "unrelated output",
+            now.saturating_duration_since(last_activity),
+        ))
     }
 
     /// Returns its status for `agent/status`; `None` before it runs.
@@ -91,10 +94,14 @@ impl Process {
     /// Returns the deadline of its start; `None` once it has started or is being stopped.
     #[must_use]
     pub fn start_limit(&self, limits: &Limits) -> Option<Instant> {
-        if self.pid.is_some() || self.heard.is_some() || self.is_read_only || self.stop.is_some() {
+        if self.pid.is_some()
+            || self.last_activity.is_some()
+            || self.is_read_only
+            || self.stop.is_some()
+        {
             return None;
         }
-        limits.until(Wait::Spawn, self.since)
+        limits.until(Timeout::Spawn, self.since)
     }
 
     /// Begins its stop; returns the first step.

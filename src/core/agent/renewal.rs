@@ -115,8 +115,8 @@ impl AgentMachine {
             Phase::Starting { waiters, .. } => std::mem::take(waiters),
             Phase::Ready(_) => Vec::new(),
         };
-        let then = Some((Box::new(self.spec.clone()), waiters));
-        self.begin_stopping(then, None, cx)
+        let next = Some((Box::new(self.spec.clone()), waiters));
+        self.begin_stopping(next, None, cx)
     }
 
     /// Records that the session was live at the old process, so that its outcome is part of the answer.

@@ -89,7 +89,7 @@ impl AgentMachine {
         let waits = matches!(self.state, State::Backoff { .. });
         if waits {
             self.state = State::Absent { why: None };
-            self.settle_spec();
+            self.reset_spec();
         }
         waits
     }
@@ -122,7 +122,7 @@ impl AgentMachine {
     }
 
     /// Resets the specification to the configured one if no agent is in use.
-    pub(super) fn settle_spec(&mut self) {
+    pub(super) fn reset_spec(&mut self) {
         if self.connected_spec().is_none() {
             self.spec = self.configured.clone();
         }

@@ -22,7 +22,7 @@ pub fn servers(
 ) -> Result<Vec<McpServer>, Error> {
     let all = mcp::joined(own, &settings.mcp_servers);
     if let Some(info) = ready {
-        mcp::reached(&all, &spec.command, info.capabilities)?;
+        mcp::check_reachable(&all, &spec.command, info.capabilities)?;
     }
     let variable = |name: &str| {
         let value = spec.env.0.get(name);

@@ -11,7 +11,7 @@ use crate::core::client_sink::ClientSinks;
 use crate::core::dialects;
 use crate::core::error::{Error, invalid, out_of_order};
 use crate::core::event::{AgentInfo, CallId};
-use crate::core::limits::Wait;
+use crate::core::limits::Timeout;
 use crate::proto::wire::{
     self, AuthVariable, AuthenticateParams, AuthenticateResult, Done, Variables,
 };
@@ -19,11 +19,11 @@ use std::time::{Duration, Instant};
 
 /// Open `agent/authenticate` and `agent/logout` calls.
 #[derive(Debug, Default)]
-pub(super) struct SignIn(Vec<Signing>);
+pub(super) struct SignIn(Vec<SignInCall>);
 
 /// An open `agent/authenticate` or `agent/logout` call.
 #[derive(Debug)]
-struct Signing {
+struct SignInCall {
     token: Token,
     /// Id of the sign-in method; `None` for a sign-out.
     method: Option<String>,
@@ -48,7 +48,7 @@ impl SignIn {
         }
     }
 
-    fn take(&mut self, is: impl Fn(&Signing) -> bool) -> Vec<Signing> {
+    fn take(&mut self, is: impl Fn(&SignInCall) -> bool) -> Vec<SignInCall> {
         self.0.extract_if(.., |signing| is(signing)).collect()
     }
 }
@@ -85,7 +85,7 @@ impl AgentMachine {
                 let given = secret.into_iter().filter(|name| p.env.0.contains_key(name));
                 self.secret_variables.extend(given);
                 if self.set_keys(&p.env, ahead) {
-                    self.sign_in.0.push(Signing {
+                    self.sign_in.0.push(SignInCall {
                         token,
                         method: Some(p.method_id),
                         call: None,
@@ -106,7 +106,7 @@ impl AgentMachine {
             }
             wire::SignIn::Agent => {}
         }
-        self.call_sign(token, Some(p.method_id), cx);
+        self.send_sign_in(token, Some(p.method_id), cx);
         Ok(())
     }
 
@@ -124,7 +124,7 @@ impl AgentMachine {
             let message = format!("the agent does not support logout; {how}");
             return Err(out_of_order(&message));
         }
-        self.call_sign(token, None, cx);
+        self.send_sign_in(token, None, cx);
         Ok(())
     }
 
@@ -179,14 +179,14 @@ impl AgentMachine {
         renews
     }
 
-    fn call_sign<C: ClientSinks>(
+    fn send_sign_in<C: ClientSinks>(
         &mut self,
         token: Token,
         method: Option<String>,
         cx: &mut AgentCx<'_, C>,
     ) {
         let call = cx.shared.ids.call();
-        let until = cx.until(Wait::Authenticate);
+        let until = cx.until(Timeout::Authenticate);
         let Some(connection) = self.connection_mut() else {
             return;
         };
@@ -200,26 +200,26 @@ impl AgentMachine {
         if is_asked {
             connection.calls.insert(call, Call::Sign);
         }
-        self.sign_in.0.push(Signing {
+        self.sign_in.0.push(SignInCall {
             token,
             method,
             call: Some(call),
             until,
         });
         if !is_asked {
-            self.signed(call, &Ok(()), cx);
+            self.sign_in_answered(call, &Ok(()), cx);
         }
     }
 
     /// Sends the waiting calls to the agent process that has the keys, before its sessions are restored.
     pub(super) fn sign_in_pending<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
         for signing in self.sign_in.take(|signing| signing.call.is_none()) {
-            self.call_sign(signing.token, signing.method, cx);
+            self.send_sign_in(signing.token, signing.method, cx);
         }
     }
 
     /// Handles the agent's response to a sign-in or sign-out.
-    pub fn signed<C: ClientSinks>(
+    pub fn sign_in_answered<C: ClientSinks>(
         &mut self,
         call: CallId,
         answer: &Result<(), Error>,
@@ -262,7 +262,7 @@ impl AgentMachine {
     /// Fails the calls that the agent has not answered in time.
     pub(super) fn time_out_sign_ins<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
         let now = cx.now;
-        let due = |signing: &Signing| signing.until.is_some_and(|at| at <= now);
+        let due = |signing: &SignInCall| signing.until.is_some_and(|at| at <= now);
         for signing in self.sign_in.take(due) {
             if let (Some(call), Some(connection)) = (signing.call, self.connection_mut()) {
                 connection.calls.remove(&call);

@@ -13,7 +13,7 @@ use crate::core::event::{AgentEvent, Exit};
 use crate::proto::wire::{AgentState, Done};
 
 /// Consequence of a process's end.
-pub enum Gone {
+pub enum ProcessEnd {
     /// Nothing: the agent continues, or its other processes are still ending.
     Nothing,
     /// A stopped process has exited: the session with this agent session id is closed.
@@ -46,7 +46,7 @@ impl AgentMachine {
     /// reason to report, unless the client requested the stop. Returns `true` if no process has to end.
     pub fn begin_stopping<C: ClientSinks>(
         &mut self,
-        then: Option<(Box<AgentSpec>, Vec<Token>)>,
+        next: Option<(Box<AgentSpec>, Vec<Token>)>,
         why: Option<String>,
         cx: &mut AgentCx<'_, C>,
     ) -> bool {
@@ -57,7 +57,7 @@ impl AgentMachine {
         connection.phase = Phase::Stopping {
             waiters: Vec::new(),
             why: why.clone(),
-            then,
+            next,
         };
         let is_over = connection.processes.is_empty();
         cx.notify_state(&self.name, AgentState::Stopping, why);
@@ -70,7 +70,7 @@ impl AgentMachine {
         child: Child,
         how: Result<&Exit, &Error>,
         cx: &mut AgentCx<'_, C>,
-    ) -> Gone {
+    ) -> ProcessEnd {
         let gone = self.end_process(child, how, cx);
         self.end_questions_of_ended(cx);
         gone
@@ -81,32 +81,36 @@ impl AgentMachine {
         child: Child,
         how: Result<&Exit, &Error>,
         cx: &mut AgentCx<'_, C>,
-    ) -> Gone {
+    ) -> ProcessEnd {
         let Some(connection) = self.connection_mut() else {
-            return Gone::Nothing;
+            return ProcessEnd::Nothing;
         };
         let at = connection.processes.iter().position(|p| p.child == child);
         let Some(process) = at.map(|at| connection.processes.remove(at)) else {
-            return Gone::All;
+            return ProcessEnd::All;
         };
         self.settle_status(process.id, cx);
         let Some(connection) = self.connection_mut() else {
-            return Gone::Nothing;
+            return ProcessEnd::Nothing;
         };
         if connection.is_stopping() {
             let is_over = connection.processes.is_empty();
-            return if is_over { Gone::All } else { Gone::Nothing };
+            return if is_over {
+                ProcessEnd::All
+            } else {
+                ProcessEnd::Nothing
+            };
         }
         if process.stop.is_some() {
             let closed = connection.directory.closed_by(child);
-            return closed.map_or(Gone::Nothing, Gone::Closed);
+            return closed.map_or(ProcessEnd::Nothing, ProcessEnd::Closed);
         }
         self.dialect_ended(child, how)
     }
 
     /// Handles a process that can no longer be used, though it may still run; returns `None` if it is already
     /// being stopped.
-    pub fn process_failed(&mut self, child: Child, error: &Error) -> Option<Gone> {
+    pub fn process_failed(&mut self, child: Child, error: &Error) -> Option<ProcessEnd> {
         let process = self.connection_mut()?.process_mut(child);
         if process.is_some_and(|process| process.stop.is_some()) {
             return None;
@@ -114,14 +118,14 @@ impl AgentMachine {
         Some(self.dialect_ended(child, Err(error)))
     }
 
-    fn dialect_ended(&mut self, child: Child, how: Result<&Exit, &Error>) -> Gone {
+    fn dialect_ended(&mut self, child: Child, how: Result<&Exit, &Error>) -> ProcessEnd {
         let Some(connection) = self.connection_mut() else {
-            return Gone::Nothing;
+            return ProcessEnd::Nothing;
         };
         let mut events = Vec::new();
         let out = &mut connection.out;
         let goes_on = connection.dialect.ended(child, how, &mut events, out);
-        Gone::Events(events, goes_on)
+        ProcessEnd::Events(events, goes_on)
     }
 
     /// Returns the error for everything that waits for an agent that has exited.
@@ -198,12 +202,12 @@ impl AgentMachine {
         else {
             return;
         };
-        let (why, then) = match connection.phase {
-            Phase::Stopping { waiters, then, why } => {
+        let (why, next) = match connection.phase {
+            Phase::Stopping { waiters, next, why } => {
                 for token in waiters {
                     cx.reply(token, Reply::Done(Done {}));
                 }
-                (why, then)
+                (why, next)
             }
             Phase::Starting { .. } | Phase::Ready(_) => (Some(error.message.clone()), None),
         };
@@ -211,7 +215,7 @@ impl AgentMachine {
         cx.notify_state(&self.name, AgentState::Disconnected, why);
         let is_renewing = self.is_renewing();
         let spec = Box::new(self.spec.clone());
-        match then.or_else(|| is_renewing.then_some((spec, Vec::new()))) {
+        match next.or_else(|| is_renewing.then_some((spec, Vec::new()))) {
             Some((spec, waiters)) if may_start => {
                 self.start(*spec, waiters, cx);
                 self.renewal_started(cx.now);
@@ -219,6 +223,6 @@ impl AgentMachine {
             Some((_, waiters)) => cx.fail(waiters, error),
             None => {}
         }
-        self.settle_spec();
+        self.reset_spec();
     }
 }

@@ -10,11 +10,11 @@ use crate::core::client_sink::ClientSinks;
 use crate::core::dialect::Child;
 use crate::core::dialects::traits;
 use crate::core::error::Error;
-use crate::core::known::acp_command;
-use crate::core::launcher::launcher;
-use crate::core::limits::Wait;
-use crate::core::silence::in_words;
+use crate::core::idle_timer::format_duration;
+use crate::core::limits::Timeout;
+use crate::core::package_runner::package_runner;
 use crate::core::timeout_error::{TimedOut, last_of_stderr, waiting};
+use crate::core::well_known_agents::acp_command;
 use crate::proto::wire::{AgentState, AgentStateParams, Party, Waiting};
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 pub(super) const SLOW_START: Duration = Duration::from_secs(2);
 
 /// A process or agent that reached its time limit.
-pub struct Overdue {
+pub struct TimeoutFailure {
     /// Error of the timeout.
     pub error: Error,
     /// Process that timed out, if the agent may continue without it.
@@ -43,7 +43,7 @@ impl AgentMachine {
     }
 
     /// Returns the processes that did not start in time.
-    pub(super) fn overdue_processes<C>(&self, cx: &AgentCx<'_, C>) -> Vec<Overdue> {
+    pub(super) fn overdue_processes<C>(&self, cx: &AgentCx<'_, C>) -> Vec<TimeoutFailure> {
         let limits = &cx.shared.settings.limits;
         let command = &self.spec.command;
         let Some(connection) = self.connection() else {
@@ -51,13 +51,13 @@ impl AgentMachine {
         };
         let is_late = |p: &&Process| p.start_limit(limits).is_some_and(|at| at <= cx.now);
         let late = connection.processes.iter().filter(is_late);
-        let overdue = |process: &Process| Overdue {
+        let overdue = |process: &Process| TimeoutFailure {
             error: TimedOut {
-                wait: Wait::Spawn,
-                limit: limits.of(Wait::Spawn).unwrap_or_default(),
+                wait: Timeout::Spawn,
+                limit: limits.of(Timeout::Spawn).unwrap_or_default(),
                 what: &format!("{command} did not start"),
                 advice: "the disk may not respond, or the system may be overloaded",
-                heard: None,
+                last_activity: None,
                 stderr: "",
             }
             .error(),
@@ -67,23 +67,23 @@ impl AgentMachine {
     }
 
     /// Returns the agent if it did not answer the handshake in time.
-    pub(super) fn overdue_handshake<C>(&self, cx: &AgentCx<'_, C>) -> Option<Overdue> {
+    pub(super) fn overdue_handshake<C>(&self, cx: &AgentCx<'_, C>) -> Option<TimeoutFailure> {
         let connection = self.connection()?;
         let process = connection.first_process();
         let error = TimedOut {
-            wait: Wait::Initialize,
-            limit: cx.shared.settings.limits.of(Wait::Initialize)?,
+            wait: Timeout::Initialize,
+            limit: cx.shared.settings.limits.of(Timeout::Initialize)?,
             what: &format!("{} did not answer initialize", self.spec.command),
             advice: &format!(
                 "check that the command starts an agent that speaks {}{}",
                 connection.dialect.name(),
                 self.acp_hint()
             ),
-            heard: process.and_then(|p| p.last_output(cx.now)),
+            last_activity: process.and_then(|p| p.last_output(cx.now)),
             stderr: &stderr(process),
         }
         .error();
-        Some(Overdue {
+        Some(TimeoutFailure {
             error,
             process: None,
         })
@@ -93,8 +93,8 @@ impl AgentMachine {
     pub(super) fn notify_slow_start<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
         let now = cx.now;
         let connection = self.connection_mut();
-        if let Some(silence) = connection.and_then(Connection::start_silence_mut) {
-            silence.note_told(SLOW_START, now);
+        if let Some(idle_timer) = connection.and_then(Connection::start_silence_mut) {
+            idle_timer.note_notice(SLOW_START, now);
         }
         let notice = Notice::AgentState(AgentStateParams {
             agent: self.name.clone(),
@@ -109,23 +109,23 @@ impl AgentMachine {
     #[must_use]
     pub fn start_wait(&self, now: Instant) -> Option<Waiting> {
         let connection = self.connection()?;
-        let lasted = connection.start_silence()?.lasted(now);
+        let elapsed = connection.start_silence()?.elapsed(now);
         let process = connection.first_process();
         let (stage, what) = match process {
             Some(process) if process.pid.is_some() => {
-                (Wait::Initialize, "the agent's response to initialize")
+                (Timeout::Initialize, "the agent's response to initialize")
             }
-            _ => (Wait::Spawn, "the agent's process to start"),
+            _ => (Timeout::Spawn, "the agent's process to start"),
         };
-        let launcher = launcher(&self.spec.command, &self.spec.args);
+        let package_runner = package_runner(&self.spec.command, &self.spec.args);
         let note = format!(
             "waiting for {what}, {}{}{}{}",
-            in_words(lasted),
+            format_duration(elapsed),
             self.acp_hint(),
-            launcher.map_or_else(String::new, |launcher| format!("; {launcher}")),
+            package_runner.map_or_else(String::new, |package_runner| format!("; {package_runner}")),
             last_of_stderr(&stderr(process))
         );
-        Some(waiting(stage.name(), Party::Agent, lasted, note))
+        Some(waiting(stage.name(), Party::Agent, elapsed, note))
     }
 
     /// Suggests the command line that starts the agent's program as an ACP agent; empty if the agent's own
@@ -141,16 +141,16 @@ impl AgentMachine {
         let method = if signs_in { "authenticate" } else { "logout" };
         let process = self.connection().and_then(Connection::first_process);
         TimedOut {
-            wait: Wait::Authenticate,
+            wait: Timeout::Authenticate,
             limit: cx
                 .shared
                 .settings
                 .limits
-                .of(Wait::Authenticate)
+                .of(Timeout::Authenticate)
                 .unwrap_or_default(),
             what: &format!("the agent did not answer {method}"),
             advice: "call again; to allow more time, use --timeout authenticate=…",
-            heard: process.and_then(|p| p.last_output(cx.now)),
+            last_activity: process.and_then(|p| p.last_output(cx.now)),
             stderr: &stderr(process),
         }
         .error()
@@ -195,7 +195,7 @@ impl AgentMachine {
         };
         for process in &mut connection.processes {
             if let Some(stop) = &mut process.stop {
-                let step = stop.hurry(cx.now);
+                let step = stop.expedite(cx.now);
                 cx.effects.push(process.effect(step));
             }
         }

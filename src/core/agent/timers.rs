@@ -6,7 +6,7 @@
 use super::connection::Connection;
 use super::cx::AgentCx;
 use super::timeouts::SLOW_START;
-use super::{AgentMachine, Overdue, State};
+use super::{AgentMachine, State, TimeoutFailure};
 use crate::core::client_sink::ClientSinks;
 use crate::core::limits::Limits;
 use std::time::{Duration, Instant};
@@ -72,7 +72,7 @@ impl AgentMachine {
         &mut self,
         timer: AgentTimer,
         cx: &mut AgentCx<'_, C>,
-    ) -> Vec<Overdue> {
+    ) -> Vec<TimeoutFailure> {
         let due = self.due(timer, &cx.shared.settings.limits);
         if due.is_none_or(|at| at > cx.now) {
             return Vec::new();
@@ -93,7 +93,7 @@ impl AgentMachine {
                 processes.filter_map(|p| p.start_limit(limits)).min()
             }
             AgentTimer::Handshake => start()?.until(),
-            AgentTimer::SlowStart => start()?.tell_at(SLOW_START),
+            AgentTimer::SlowStart => start()?.notice_at(SLOW_START),
             AgentTimer::Restart => match self.state {
                 State::Backoff { until, .. } => Some(until),
                 State::Absent { .. } | State::Connected(_) => None,
@@ -121,8 +121,8 @@ impl AgentMachine {
                 }
                 AgentTimer::Handshake => {
                     let connection = self.connection_mut();
-                    if let Some(silence) = connection.and_then(Connection::start_silence_mut) {
-                        silence.postpone(by);
+                    if let Some(idle_timer) = connection.and_then(Connection::start_silence_mut) {
+                        idle_timer.postpone(by);
                     }
                 }
                 // Derived from the timer of the start, which is extended with `Handshake`.
@@ -145,7 +145,7 @@ impl AgentMachine {
         &mut self,
         timer: AgentTimer,
         cx: &mut AgentCx<'_, C>,
-    ) -> Vec<Overdue> {
+    ) -> Vec<TimeoutFailure> {
         match timer {
             AgentTimer::ProcessStop => self.continue_stops(cx),
             AgentTimer::ProcessStart => return self.overdue_processes(cx),

@@ -1,7 +1,7 @@
 //! `AskUserQuestion`: conversion of its questions to a form, and of the filled form to the CLI's input.
 
-use crate::core::inquiry::Inquiry;
-use crate::core::inquiry::choices::{self, Answer};
+use crate::core::elicitation::ElicitationDetails;
+use crate::core::elicitation::choices::{self, Answer};
 use crate::proto::json::{Members, to_raw, value};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -19,7 +19,7 @@ fn questions(input: &RawValue) -> Vec<Value> {
 }
 
 /// Returns the form with the questions; `None` if there are none.
-pub fn form(input: &RawValue) -> Option<Inquiry> {
+pub fn form(input: &RawValue) -> Option<ElicitationDetails> {
     choices::form(&questions(input))
 }
 

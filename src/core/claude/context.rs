@@ -15,7 +15,7 @@ pub struct Context {
 
 raw_object! {
     /// Model and token fields of a message.
-    struct Told { model = "model", usage = "usage" }
+    struct MessageFacts { model = "model", usage = "usage" }
 }
 
 raw_object! {
@@ -33,15 +33,15 @@ impl Context {
         if !tells || frame.parent().is_some() {
             return;
         }
-        let told: Told<'_> = begun
+        let facts: MessageFacts<'_> = begun
             .and_then(|message| serde_json::from_str(message.get()).ok())
             .unwrap_or_default();
-        if let Some(model) = text(told.model).filter(|model| model != "<synthetic>") {
+        if let Some(model) = text(facts.model).filter(|model| model != "<synthetic>") {
             self.model = Some(model.into_owned());
-        } else if told.model.is_some() {
+        } else if facts.model.is_some() {
             return;
         }
-        let usage = told.usage.or(event.and_then(|event| event.usage));
+        let usage = facts.usage.or(event.and_then(|event| event.usage));
         let usage: Option<Usage<'_>> =
             usage.and_then(|usage| serde_json::from_str(usage.get()).ok());
         if let Some(usage) = usage {

@@ -1,17 +1,17 @@
 //! Conversion of the frames of a CLI process to neutral updates.
 
+mod block_updates;
 mod blocks;
-mod say;
 mod stream;
 mod system;
 mod user;
-mod whole;
+mod whole_blocks;
 
 use crate::core::claude::state::Facts;
 use crate::core::event::{AgentEvent, Original, Update};
 use crate::proto::claude::Frame;
 use crate::proto::json::{Members, text};
-use blocks::Speaker;
+use blocks::MessageSource;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ pub struct Frames {
     /// Facts about the session that the CLI reported.
     pub facts: Facts,
     /// The agent and its subagents that have sent output in this turn.
-    speakers: Vec<Speaker>,
+    speakers: Vec<MessageSource>,
     /// Tool calls of the turn, with the names of their tools.
     tools: HashMap<String, String>,
     /// Tool calls of background tasks.
@@ -62,7 +62,7 @@ impl Frames {
             Some(Cow::Borrowed(id)) if id == session => Cow::Borrowed(id),
             _ => Cow::Owned(session.to_owned()),
         };
-        let mut out = Out {
+        let mut out = LineSink {
             line,
             session,
             parent: frame.parent(),
@@ -74,9 +74,9 @@ impl Frames {
             "user" => self.user(frame, &mut out),
             "system" => self.system(frame, &mut out),
             "rate_limit_event" | "tool_progress" | "auth_status" | "prompt_suggestion" => {
-                out.say(Update::Passing);
+                out.push(Update::TransientUpdate);
             }
-            _ => out.say(Update::Other),
+            _ => out.push(Update::Other),
         }
     }
 
@@ -94,10 +94,10 @@ impl Frames {
         self.failure.as_ref()
     }
 
-    fn speaker(&mut self, parent: Option<&str>) -> &mut Speaker {
-        let known = |s: &Speaker| s.parent.as_deref() == parent;
+    fn speaker(&mut self, parent: Option<&str>) -> &mut MessageSource {
+        let known = |s: &MessageSource| s.parent.as_deref() == parent;
         let at = self.speakers.iter().position(known).unwrap_or_else(|| {
-            self.speakers.push(Speaker::new(parent));
+            self.speakers.push(MessageSource::new(parent));
             self.speakers.len() - 1
         });
         &mut self.speakers[at]
@@ -105,7 +105,7 @@ impl Frames {
 }
 
 /// Output for the updates of a line.
-struct Out<'a, 'e> {
+struct LineSink<'a, 'e> {
     line: &'a str,
     session: Cow<'a, str>,
     /// Tool call whose subagent sent the line.
@@ -113,10 +113,10 @@ struct Out<'a, 'e> {
     events: &'e mut Vec<AgentEvent<'a>>,
 }
 
-impl<'a> Out<'a, '_> {
-    fn say(&mut self, update: Update<'a>) {
+impl<'a> LineSink<'a, '_> {
+    fn push(&mut self, update: Update<'a>) {
         let update = match &self.parent {
-            Some(id) => Update::OfSubagent {
+            Some(id) => Update::FromSubagent {
                 id: id.clone(),
                 update: Box::new(update),
             },

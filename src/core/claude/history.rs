@@ -4,10 +4,10 @@
 //! any text. Records of the model and of tools are converted like the same frames of a running CLI.
 
 mod chain;
-mod words;
+mod user_text;
 
 use super::frames::Frames;
-use crate::core::event::{AgentEvent, Content, MessagePiece, Original, Update, Voice};
+use crate::core::event::{AgentEvent, Content, MessagePiece, MessageRole, Original, Update};
 use crate::proto::claude::{Block, Frame, Message, Source, is_true, word};
 use crate::proto::json::{JsonStr, Members, non_null, raw_object, text, to_raw};
 use crate::proto::wire::LineFaults;
@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
-pub use words::{Words, words};
+pub use user_text::{UserText, user_text};
 
 /// Hash of the id of a record or message, short because files have many.
 type Id = u64;
@@ -121,7 +121,7 @@ impl History {
         if !self.live.remove(&id(&uuid)) {
             return;
         }
-        let mut out = Out {
+        let mut out = LineSink {
             line,
             session,
             uuid,
@@ -136,16 +136,16 @@ impl History {
         }
     }
 
-    fn answer<'a>(&mut self, record: &Record<'a>, out: &mut Out<'a, '_>) {
+    fn answer<'a>(&mut self, record: &Record<'a>, out: &mut LineSink<'a, '_>) {
         if is_true(record.api_error) {
             // Not output of the model, but not to be hidden either.
-            return out.say(Update::Other);
+            return out.push(Update::Other);
         }
         let message: Message<'a> = object(record.message).unwrap_or_default();
         if word(message.model) == "<synthetic>" {
             let said = message.content.is_some_and(|c| c.get().contains(NO_ANSWER));
             if !said {
-                out.say(Update::Other);
+                out.push(Update::Other);
             }
             return;
         }
@@ -172,7 +172,7 @@ impl History {
     }
 
     /// Converts a record like the frame from which it was written.
-    fn frame<'a>(&mut self, record: &Record<'a>, out: &mut Out<'a, '_>) {
+    fn frame<'a>(&mut self, record: &Record<'a>, out: &mut LineSink<'a, '_>) {
         let frame = Frame {
             kind: record.kind,
             message: record.message,
@@ -184,15 +184,15 @@ impl History {
         self.frames.read(&frame, out.line, out.session, out.events);
     }
 
-    fn user<'a>(&mut self, record: &Record<'a>, out: &mut Out<'a, '_>) {
+    fn user<'a>(&mut self, record: &Record<'a>, out: &mut LineSink<'a, '_>) {
         let message: Message<'a> = object(record.message).unwrap_or_default();
         let Some(content) = message.content else {
-            return out.say(Update::Other);
+            return out.push(Update::Other);
         };
         if is_true(record.compact_summary) {
             let id = self.compaction.take();
             let id = id.map_or_else(|| out.uuid.clone(), Cow::Owned);
-            return out.say(Update::Compaction { id });
+            return out.push(Update::Compaction { id });
         }
         if is_true(record.meta) || is_true(record.transcript_only) {
             return;
@@ -207,19 +207,19 @@ impl History {
         }
     }
 
-    fn system<'a>(&mut self, record: &Record<'a>, out: &mut Out<'a, '_>) {
+    fn system<'a>(&mut self, record: &Record<'a>, out: &mut LineSink<'a, '_>) {
         match word(record.subtype) {
             "compact_boundary" => {
                 let id = out.uuid.clone();
                 self.compaction = Some(id.clone().into_owned());
-                out.say(Update::Compaction { id });
+                out.push(Update::Compaction { id });
             }
             "local_command" => {
                 if let Some(content) = record.content {
                     said(content, out);
                 }
             }
-            "informational" => out.say(Update::Notice),
+            "informational" => out.push(Update::Notice),
             // Transient records: attempts, figures, hooks.
             _ => {}
         }
@@ -227,7 +227,7 @@ impl History {
 }
 
 /// Output for the updates of a line.
-struct Out<'a, 'e> {
+struct LineSink<'a, 'e> {
     line: &'a str,
     session: &'e str,
     /// Id of the record.
@@ -235,8 +235,8 @@ struct Out<'a, 'e> {
     events: &'e mut Vec<AgentEvent<'a>>,
 }
 
-impl<'a> Out<'a, '_> {
-    fn say(&mut self, update: Update<'a>) {
+impl<'a> LineSink<'a, '_> {
+    fn push(&mut self, update: Update<'a>) {
         self.events.push(AgentEvent::Update {
             session: Cow::Owned(self.session.to_owned()),
             update,
@@ -244,9 +244,9 @@ impl<'a> Out<'a, '_> {
         });
     }
 
-    fn piece(&mut self, voice: Voice, content: Content<'a>, about: Members<'a>) {
-        self.say(Update::Message(MessagePiece {
-            voice,
+    fn piece(&mut self, role: MessageRole, content: Content<'a>, about: Members<'a>) {
+        self.push(Update::Message(MessagePiece {
+            role,
             message_id: Some(self.uuid.clone()),
             content,
             subagent: None,
@@ -256,22 +256,22 @@ impl<'a> Out<'a, '_> {
 
     fn text(&mut self, text: JsonStr<'a>) {
         let whole = text.decode();
-        let (voice, shown) = match words(&whole) {
-            Words::None => return,
-            Words::Users(shown) => (Voice::User, shown),
-            Words::Printed(shown) => (Voice::Answer, Cow::Borrowed(shown)),
+        let (role, shown) = match user_text(&whole) {
+            UserText::None => return,
+            UserText::Typed(shown) => (MessageRole::User, shown),
+            UserText::Printed(shown) => (MessageRole::Answer, Cow::Borrowed(shown)),
         };
         let content = if shown == whole {
             Content::Text(text)
         } else {
             Content::Rest(to_raw(&shown))
         };
-        self.piece(voice, content, Members::default());
+        self.piece(role, content, Members::default());
     }
 }
 
 /// Converts a prompt that was sent while the agent worked.
-fn attached<'a>(record: &Record<'a>, out: &mut Out<'a, '_>) {
+fn attached<'a>(record: &Record<'a>, out: &mut LineSink<'a, '_>) {
     let attachment: Attachment<'a> = object(record.attachment).unwrap_or_default();
     let is_prompt = word(attachment.kind) == "queued_command"
         && matches!(word(attachment.mode), "" | "prompt")
@@ -289,7 +289,7 @@ fn is_human(origin: Option<&RawValue>) -> bool {
 }
 
 /// Converts content that was sent in the user's name: a text, or blocks.
-fn said<'a>(content: &'a RawValue, out: &mut Out<'a, '_>) {
+fn said<'a>(content: &'a RawValue, out: &mut LineSink<'a, '_>) {
     if let Some(text) = JsonStr::new(content) {
         return out.text(text);
     }
@@ -303,7 +303,7 @@ fn said<'a>(content: &'a RawValue, out: &mut Out<'a, '_>) {
                 let mut about = Members::default();
                 about.set_some("title", non_null(block.title));
                 let content = data(&block).unwrap_or(Content::Other);
-                out.piece(Voice::User, content, about);
+                out.piece(MessageRole::User, content, about);
             }
         }
     }

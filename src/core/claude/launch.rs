@@ -1,6 +1,6 @@
 //! Command line of a session's process.
 
-use crate::core::dialect::{Opening, Place};
+use crate::core::dialect::{Opening, SessionSetup};
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::wire::SessionOptions;
 
@@ -24,7 +24,7 @@ const PLAN: &str = "You are planning. Read whatever you need, but change nothing
     was approved.";
 
 /// Returns the arguments for a session of this id.
-pub fn args(way: Opening<'_>, id: &str, place: &Place<'_>, more: &[String]) -> Vec<String> {
+pub fn args(way: Opening<'_>, id: &str, place: &SessionSetup<'_>, more: &[String]) -> Vec<String> {
     let mut args: Vec<String> = FIXED.map(str::to_owned).to_vec();
     if let Opening::Resume(source) | Opening::Load(source) = way {
         args.push(format!("--resume={source}"));
@@ -89,7 +89,7 @@ const LONGEST: usize = 128 * 1024 - 1;
 /// # Errors
 /// An option is too long for a command line.
 pub fn check_length(options: &SessionOptions) -> Result<(), Error> {
-    let place = Place {
+    let place = SessionSetup {
         cwd: "",
         mcp_servers: &[],
         options,
@@ -117,7 +117,7 @@ pub fn may_bypass(options: &SessionOptions) -> bool {
 mod tests {
     use super::*;
     use crate::core::claude::Claude;
-    use crate::core::dialect::{Dialect as _, Order, Outgoing, ProcessSpec, Transport};
+    use crate::core::dialect::{Dialect as _, Outgoing, ProcessSpec, Transport, TransportOrder};
     use crate::core::event::CallId;
     use crate::core::nested;
     use crate::proto::wire::{Protocol, Variables};
@@ -133,7 +133,7 @@ mod tests {
             env: nested::environment(),
             protocol: Protocol::Claude,
         };
-        let place = Place {
+        let place = SessionSetup {
             cwd: "/session",
             mcp_servers: &[],
             options: &options,
@@ -148,7 +148,7 @@ mod tests {
         );
         let launches = out.take().into_iter();
         let mut launches = launches.filter_map(|(_, order)| match order {
-            Order::Open(Transport::Process(launch)) => Some(launch),
+            TransportOrder::Open(Transport::Process(launch)) => Some(launch),
             _ => None,
         });
         let launch = launches.next().unwrap();

@@ -1,7 +1,7 @@
 //! Assignment of processes to sessions.
 
-use super::{Claude, Role};
-use crate::core::dialect::{Child, Order, Outgoing};
+use super::{ChildRole, Claude};
+use crate::core::dialect::{Child, Outgoing, TransportOrder};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::AgentEvent;
 
@@ -10,7 +10,7 @@ impl Claude {
     pub(super) fn stop(&mut self, child: Child, out: &mut Outgoing) {
         self.sessions.retain(|_, of| *of != child);
         self.children.remove(&child);
-        out.order(child, Order::Stop);
+        out.order(child, TransportOrder::Stop);
     }
 
     /// Stops the process of a session, if it has one.
@@ -27,14 +27,14 @@ impl Claude {
     }
 
     /// Ends a session that turned out to be the same as the session of another process.
-    pub(super) fn displaced(
+    pub(super) fn end_duplicate(
         &mut self,
         child: Child,
         known_as: String,
         events: &mut Vec<AgentEvent<'_>>,
         out: &mut Outgoing,
     ) {
-        if let Some(Role::Session(mut session)) = self.children.remove(&child) {
+        if let Some(ChildRole::Session(mut session)) = self.children.remove(&child) {
             let message = format!(
                 "the agent's session {:?} is already open; use the session that has it, or call session/close for \
                      that one first",

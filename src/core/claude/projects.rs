@@ -3,7 +3,7 @@
 //! The layout was determined with version 2.1.330: `<root>/projects/<encoded directory>/<session>.jsonl`, for
 //! the directory with links resolved.
 
-use super::history::{Words, words};
+use super::history::{UserText, user_text};
 use crate::core::event::ListedSession;
 use crate::proto::json::{non_null, raw_object, text};
 use serde::{Deserialize, Serialize};
@@ -128,7 +128,7 @@ impl Listed {
     #[must_use]
     pub fn session(&self) -> Option<ListedSession> {
         let id = self.file.strip_suffix(".jsonl").filter(|id| is_name(id))?;
-        let mut about = About::default();
+        let mut about = SessionFacts::default();
         for line in self.head.lines().chain(self.tail.lines()) {
             // A line that cannot be read is counted when the history is loaded.
             if let Ok(record) = serde_json::from_str(line) {
@@ -150,7 +150,7 @@ impl Listed {
 
 /// Description of a session collected from the records of its file.
 #[derive(Default)]
-struct About<'a> {
+struct SessionFacts<'a> {
     /// `true` if the first record is of a subagent.
     is_subagent: Option<bool>,
     cwd: Option<Cow<'a, str>>,
@@ -162,7 +162,7 @@ struct About<'a> {
     last_prompt: Option<Cow<'a, str>>,
 }
 
-impl<'a> About<'a> {
+impl<'a> SessionFacts<'a> {
     fn add(&mut self, record: &Record<'a>) {
         if let Some(sidechain) = record.sidechain {
             self.is_subagent.get_or_insert(sidechain.get() == "true");
@@ -221,9 +221,9 @@ fn prompt(record: &Record<'_>) -> Option<String> {
     }
     let message: Message<'_> = serde_json::from_str(record.message?.get()).ok()?;
     let content = message.content?;
-    let users = |text: Cow<'_, str>| match words(&text) {
-        Words::Users(said) => Some(said.into_owned()),
-        Words::Printed(_) | Words::None => None,
+    let users = |text: Cow<'_, str>| match user_text(&text) {
+        UserText::Typed(said) => Some(said.into_owned()),
+        UserText::Printed(_) | UserText::None => None,
     };
     if let Some(plain) = text(Some(content)) {
         return users(plain);
@@ -237,8 +237,8 @@ fn prompt(record: &Record<'_>) -> Option<String> {
 
 /// Converts a title to a single line of limited length.
 fn clip(title: &str) -> String {
-    let words: Vec<_> = title.split_whitespace().collect();
-    let line = words.join(" ");
+    let user_text: Vec<_> = title.split_whitespace().collect();
+    let line = user_text.join(" ");
     match line.char_indices().nth(TITLE_LIMIT) {
         Some((end, _)) => format!("{}…", line[..end].trim_end()),
         None => line,

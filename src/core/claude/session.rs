@@ -1,22 +1,22 @@
 //! One session of the CLI: requests to its process, and requests of the process that need a response.
 
-mod begin;
 mod cancel;
-mod end;
+mod process_end;
 #[cfg(test)]
 mod tests;
 mod turn;
+mod turn_start;
 
 use super::context::Context;
 use super::frames::Frames;
 use super::launch;
-use super::questions::{self, Asked};
-use super::servers;
-use super::watch;
-use crate::core::dialect::{Child, Opening, Outgoing, Place};
+use super::mcp_servers;
+use super::permission_requests::{self, PendingPermission};
+use super::pre_tool_hook;
+use crate::core::decision::Decision;
+use crate::core::dialect::{Child, Opening, Outgoing, SessionSetup};
 use crate::core::error::{Error, ErrorKind, clip};
 use crate::core::event::{AgentEvent, CallId};
-use crate::core::permit::Decision;
 use crate::core::policy::Effect;
 use crate::core::request_key::RequestKey;
 use crate::core::setting::Setting;
@@ -46,21 +46,21 @@ pub struct Session {
     /// `true` if the session continues one of another process.
     resumed: bool,
     /// `true` if the model, or the CLI in its place, sent output in this turn.
-    spoke: bool,
+    had_output: bool,
     /// Control requests without a response, by our ids.
     pending: HashMap<u64, Pending>,
     last_request: u64,
     prompt: Option<Prompt>,
     /// `true` while a background turn runs, which no prompt started.
-    unasked: bool,
+    background_turn: bool,
     /// `true` if the CLI reports which prompt it starts with; older versions do not.
-    names_prompts: bool,
+    reports_prompt_starts: bool,
     /// Permission requests of the CLI without a response, by its ids.
-    questions: HashMap<String, Asked>,
+    questions: HashMap<String, PendingPermission>,
     /// Tool calls that the CLI reported and that wait for a decision, by its ids.
     calls: HashSet<String>,
     /// Error that the CLI reported before it ends.
-    last_words: Option<Error>,
+    exit_error: Option<Error>,
     /// `true` if opening was refused: the process is of no use.
     pub refused: bool,
 }
@@ -116,9 +116,9 @@ struct Prompt {
 impl Session {
     /// Creates a session whose process is about to be started.
     #[must_use]
-    pub fn opening(id: String, call: CallId, way: Opening<'_>, place: &Place<'_>) -> Self {
+    pub fn opening(id: String, call: CallId, way: Opening<'_>, place: &SessionSetup<'_>) -> Self {
         let options = place.options;
-        let servers = servers::by_name(place.mcp_servers);
+        let servers = mcp_servers::by_name(place.mcp_servers);
         let source = match way {
             Opening::Resume(source) | Opening::Load(source) => source.to_owned(),
             Opening::New => id.clone(),
@@ -144,22 +144,22 @@ impl Session {
                 state: None,
             }),
             resumed: way != Opening::New,
-            spoke: false,
+            had_output: false,
             pending: HashMap::new(),
             last_request: 0,
             prompt: None,
-            unasked: false,
-            names_prompts: false,
+            background_turn: false,
+            reports_prompt_starts: false,
             questions: HashMap::new(),
             calls: HashSet::new(),
-            last_words: None,
+            exit_error: None,
             refused: false,
         }
     }
 
     /// Sends the handshake, followed by the MCP servers. Text of subagents is only reported on request.
     pub fn initialize(&mut self, watch: bool, out: &mut Vec<u8>) {
-        let hooks = watch::hooks(watch);
+        let hooks = pre_tool_hook::hooks(watch);
         let request =
             json!({ "subtype": "initialize", "hooks": hooks, "forwardSubagentText": true });
         self.request(Pending::Initialize, &request, out);
@@ -184,7 +184,7 @@ impl Session {
     /// Returns `true` while a background turn runs.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        self.unasked
+        self.background_turn
     }
 
     /// Sends a prompt.
@@ -202,14 +202,14 @@ impl Session {
         self.prompt = Some(Prompt {
             call,
             uuid,
-            waits: self.unasked,
+            waits: self.background_turn,
             begun: false,
             cancelled: false,
         });
     }
 
     /// Forgets the prompt of this call, which was not sent after all.
-    pub fn unsend(&mut self, call: CallId) {
+    pub fn withdraw_prompt(&mut self, call: CallId) {
         self.prompt.take_if(|prompt| prompt.call == call);
     }
 
@@ -227,14 +227,14 @@ impl Session {
     /// Responds to a permission request, unless it was withdrawn.
     pub fn answer(&mut self, id: &str, decision: &Decision, out: &mut Vec<u8>) {
         if let Some(asked) = self.questions.remove(id) {
-            respond(id, &questions::answer(&asked, decision), out);
+            respond(id, &permission_requests::answer(&asked, decision), out);
         }
     }
 
     /// Responds whether a reported tool call may run.
-    pub fn watched(&mut self, id: &str, effect: Effect, out: &mut Vec<u8>) {
+    pub fn answer_hook(&mut self, id: &str, effect: Effect, out: &mut Vec<u8>) {
         if self.calls.remove(id) {
-            respond(id, &watch::answer(effect), out);
+            respond(id, &pre_tool_hook::answer(effect), out);
         }
     }
 
@@ -298,9 +298,9 @@ impl Session {
             return;
         };
         match frame.kind() {
-            "result" => self.ended_turn(&frame, line, events),
+            "result" => self.handle_result(&frame, line, events),
             "control_request" => self.asked(child, &frame, events, out.lines(child)),
-            "control_response" => self.responded(&frame, events, out.lines(child)),
+            "control_response" => self.handle_response(&frame, events, out.lines(child)),
             "control_cancel_request" => {
                 let id = text(frame.request_id).unwrap_or_default();
                 self.calls.remove(id.as_ref());
@@ -325,7 +325,7 @@ impl Session {
                 }
                 // This frame has the reason, too, if the CLI does not call the model, such as a hook that
                 // blocked the prompt.
-                self.spoke |= says || frame.subtype() == "informational";
+                self.had_output |= says || frame.subtype() == "informational";
                 self.frames.read(&frame, line, &self.id, events);
             }
         }
@@ -357,7 +357,7 @@ impl Session {
         if subtype.as_deref() == Some("can_use_tool")
             && let Some((question, asked)) = frame
                 .request
-                .and_then(|request| questions::read(&self.id, child, &id, request))
+                .and_then(|request| permission_requests::read(&self.id, child, &id, request))
         {
             self.questions.insert(id.into_owned(), asked);
             events.push(AgentEvent::Permission(Box::new(question)));
@@ -366,10 +366,10 @@ impl Session {
         if subtype.as_deref() == Some("hook_callback")
             && let Some(call) = frame
                 .request
-                .and_then(|request| watch::read(&self.id, child, &id, request))
+                .and_then(|request| pre_tool_hook::read(&self.id, child, &id, request))
         {
             self.calls.insert(id.into_owned());
-            events.push(AgentEvent::Calls(Box::new(call)));
+            events.push(AgentEvent::ToolHook(Box::new(call)));
             return;
         }
         let subtype = subtype.unwrap_or_default();
@@ -383,7 +383,7 @@ impl Session {
     }
 
     /// Handles a response of the CLI.
-    fn responded<'a>(
+    fn handle_response<'a>(
         &mut self,
         frame: &Frame<'a>,
         events: &mut Vec<AgentEvent<'a>>,
@@ -400,7 +400,7 @@ impl Session {
         let failed = word(answer.subtype) == "error";
         let said = text(answer.error).unwrap_or_default();
         if failed {
-            events.extend(self.is_refused(&pending, &clip(&said)));
+            events.extend(self.handle_error(&pending, &clip(&said)));
             return;
         }
         match pending {
@@ -422,7 +422,7 @@ impl Session {
             Pending::Servers => {
                 if let Some(opening) = &mut self.opening {
                     opening.servers = None;
-                    opening.failures = answer.response.and_then(servers::failures);
+                    opening.failures = answer.response.and_then(mcp_servers::failures);
                     events.extend(self.opened());
                 }
             }
@@ -436,7 +436,7 @@ impl Session {
     }
 
     /// Handles an error response of the CLI.
-    fn is_refused(&mut self, pending: &Pending, why: &str) -> Option<AgentEvent<'static>> {
+    fn handle_error(&mut self, pending: &Pending, why: &str) -> Option<AgentEvent<'static>> {
         let (call, what) = match pending {
             Pending::Initialize => {
                 self.refused = true;

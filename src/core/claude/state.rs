@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 /// Facts that the CLI reported, under its own names.
 #[derive(Debug, Default)]
 pub struct Facts {
-    told: Map<String, Value>,
+    members: Map<String, Value>,
 }
 
 /// Permission modes: id, name, description.
@@ -35,7 +35,7 @@ pub fn modes() -> Vec<&'static str> {
 }
 
 /// Members that are reported elsewhere, or do not belong to a session.
-const ELSEWHERE: &[&str] = &[
+const NOT_FACTS: &[&str] = &[
     "commands",
     "models",
     "slash_commands",
@@ -82,7 +82,7 @@ impl Facts {
             let commands = array(&commands).map(command_of).collect::<Vec<_>>();
             news.set_owned("availableCommands", &commands);
         }
-        self.tell(&answer, &mut news);
+        self.add_facts(&answer, &mut news);
         news
     }
 
@@ -92,16 +92,16 @@ impl Facts {
         if let Some(mode) = text(said.get("permissionMode")) {
             news.set_owned("currentModeId", &mode);
         }
-        self.tell(said, &mut news);
+        self.add_facts(said, &mut news);
         news
     }
 
     /// Adds all collected facts under the CLI's name: readers replace that member as a whole.
-    fn tell(&mut self, said: &Members<'_>, news: &mut Members<'static>) {
-        for (name, said) in said.iter().filter(|(name, _)| !ELSEWHERE.contains(name)) {
-            self.told.insert(name.to_owned(), value(said));
+    fn add_facts(&mut self, said: &Members<'_>, news: &mut Members<'static>) {
+        for (name, said) in said.iter().filter(|(name, _)| !NOT_FACTS.contains(name)) {
+            self.members.insert(name.to_owned(), value(said));
         }
-        news.set_owned("claude", &self.told);
+        news.set_owned("claude", &self.members);
     }
 }
 
@@ -156,8 +156,8 @@ mod tests {
             "account":{"apiProvider":"firstParty"},"pid":132,"claude_code_version":"2.1.330","current_permission_mode":"default"}"#;
         let mut facts = Facts::default();
         let mut state = Map::new();
-        let told = facts.initialized(serde_json::from_str(answer).unwrap(), None, None, false);
-        merge_state(&mut state, &told);
+        let members = facts.initialized(serde_json::from_str(answer).unwrap(), None, None, false);
+        merge_state(&mut state, &members);
         assert_eq!(
             state["availableCommands"],
             json!([

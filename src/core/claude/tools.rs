@@ -189,7 +189,7 @@ fn file_result(result: Option<&RawValue>) -> Option<(FileResult<'_>, String)> {
 
 /// Returns the changes that a call is about to make in a file, in ACP's form.
 #[must_use]
-pub fn wished(name: &str, input: &RawValue) -> Vec<Value> {
+pub fn planned_diffs(name: &str, input: &RawValue) -> Vec<Value> {
     let input = Input::of(input);
     let Some(path) = text(input.file_path) else {
         return Vec::new();
@@ -424,7 +424,7 @@ mod tests {
             ("Write", r#"{"content":"b"}"#, json!([])),
             ("Read", r#"{"file_path":"/a","content":"b"}"#, json!([])),
         ] {
-            let diffs = wished(name, raw(input));
+            let diffs = planned_diffs(name, raw(input));
             let sides = diffs.iter().map(|diff| {
                 assert_eq!(
                     (&diff["type"], &diff["path"]),

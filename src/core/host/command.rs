@@ -1,6 +1,6 @@
 //! Commands of terminals: check, the line that a policy judges, and the program to start.
 
-use super::{Place, TerminalSpec};
+use super::{HostScope, TerminalSpec};
 use crate::core::error::{Error, ErrorKind, clip};
 use crate::core::shell_words::{is_variable, join, push_quoted};
 
@@ -50,7 +50,7 @@ pub fn spec(
     args: Vec<String>,
     env: Vec<(String, String)>,
     cwd: Option<String>,
-    place: &Place,
+    place: &HostScope,
 ) -> Result<TerminalSpec, Error> {
     check(&command, &args, &env, cwd.as_deref())?;
     let mut all = place.env.clone();
@@ -142,7 +142,7 @@ mod tests {
                 .collect();
             check(&command, &args, &env, None).unwrap();
             let line = judged_line(&command, &args, &env);
-            let spec = spec(command, args, env.clone(), None, &Place::default()).unwrap();
+            let spec = spec(command, args, env.clone(), None, &HostScope::default()).unwrap();
             let shell = spec.command == "/bin/sh" && env.is_empty();
             if shell && spec.args.first().is_some_and(|arg| arg == "-c") {
                 assert_eq!(line, spec.args[1]);

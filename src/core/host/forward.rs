@@ -2,7 +2,7 @@
 //! answers.
 
 use super::{HostAnswer, HostRequest, TerminalExit, TerminalOutput};
-use crate::core::client_answer::Refusal;
+use crate::core::client_answer::ErrorResponse;
 use crate::core::error::{Error, ErrorKind, clip};
 use crate::core::unknown_fields;
 use crate::proto::acp;
@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 /// Request to a client.
 #[derive(Debug, Clone)]
-pub enum Forwarded {
+pub enum ClientHostRequest {
     /// Read a text file.
     ReadFile(wire::ReadTextFileParams),
     /// Write a text file.
@@ -25,7 +25,7 @@ pub enum Forwarded {
     Terminal(&'static str, wire::TerminalParams),
 }
 
-impl Forwarded {
+impl ClientHostRequest {
     /// Converts a request of a session; `session_id` is the client's id of the session.
     #[must_use]
     pub fn of(request: HostRequest, session_id: String) -> Self {
@@ -105,9 +105,9 @@ impl Forwarded {
 ///
 /// # Errors
 /// The client refused, or its answer is not valid.
-pub fn answered(
+pub fn parse_answer(
     method: &'static str,
-    answer: &Result<Box<RawValue>, Refusal>,
+    answer: &Result<Box<RawValue>, ErrorResponse>,
     unknown_fields: UnknownFields,
 ) -> Result<HostAnswer, Error> {
     let answer = answer.as_ref().map_err(|refusal| {

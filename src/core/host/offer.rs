@@ -4,7 +4,7 @@ use super::HostRequest;
 
 /// Kinds of host requests that an agent may send.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Offer {
+pub struct HostServices {
     /// `true` if the agent may read text files.
     pub read_files: bool,
     /// `true` if the agent may write text files.
@@ -13,7 +13,7 @@ pub struct Offer {
     pub terminals: bool,
 }
 
-impl Offer {
+impl HostServices {
     /// Returns `true` if the offer includes this request.
     #[must_use]
     pub fn covers(self, request: &HostRequest) -> bool {

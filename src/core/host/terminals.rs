@@ -9,7 +9,7 @@ use crate::core::error::{Error, ErrorKind};
 use std::collections::BTreeMap;
 
 /// Bytes of output that a terminal keeps if the agent sets no limit.
-pub const USUAL_OUTPUT: usize = 1024 * 1024;
+pub const DEFAULT_OUTPUT: usize = 1024 * 1024;
 
 /// Maximum bytes of output that a terminal keeps, whatever limit the agent sets.
 pub const MAX_OUTPUT: usize = 10 * 1024 * 1024;
@@ -22,7 +22,7 @@ const MAX_WAITERS: usize = 64;
 
 /// Owner of a new terminal: its session and the request that creates it.
 #[derive(Debug, Clone, Copy)]
-pub struct Owned<'a> {
+pub struct TerminalOwner<'a> {
     pub session: &'a str,
     pub ticket: Ticket,
 }
@@ -38,23 +38,23 @@ pub struct Terminals {
 pub struct Terminal {
     session: String,
     /// Request that created the terminal, until its command runs.
-    asked: Option<Ticket>,
+    creation_ticket: Option<Ticket>,
     output: Output,
     exit: Option<TerminalExit>,
     waiters: Vec<Ticket>,
-    life: Life,
+    life: TerminalState,
     /// `true` once the agent has released the terminal.
     released: bool,
     /// `true` if output or the exit has not been reported.
-    news: bool,
+    unreported: bool,
 }
 
 /// State of a terminal's processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Life {
+enum TerminalState {
     /// The command runs or is being started, or processes that it left behind have not ended.
     Runs,
-    /// As [`Life::Runs`], but the terminal was killed.
+    /// As [`TerminalState::Runs`], but the terminal was killed.
     Killed,
     /// No process is left.
     Gone,
@@ -64,7 +64,7 @@ impl Terminals {
     /// Adds a terminal whose command is about to be started.
     pub fn create(
         &mut self,
-        owned: Owned<'_>,
+        owned: TerminalOwner<'_>,
         spec: &TerminalSpec,
         output_limit: Option<u64>,
     ) -> Result<TerminalId, Error> {
@@ -75,20 +75,20 @@ impl Terminals {
             );
             return Err(Error::new(ErrorKind::Overloaded, message));
         }
-        let limit = output_limit.map_or(USUAL_OUTPUT, |limit| {
+        let limit = output_limit.map_or(DEFAULT_OUTPUT, |limit| {
             usize::try_from(limit).map_or(MAX_OUTPUT, |limit| limit.min(MAX_OUTPUT))
         });
         self.last += 1;
         let id = TerminalId(self.last);
         let terminal = Terminal {
             session: owned.session.to_owned(),
-            asked: Some(owned.ticket),
+            creation_ticket: Some(owned.ticket),
             output: Output::new(limit),
             exit: None,
             waiters: Vec::new(),
-            life: Life::Runs,
+            life: TerminalState::Runs,
             released: false,
-            news: false,
+            unreported: false,
         };
         self.all.insert(id, terminal);
         Ok(id)
@@ -102,8 +102,8 @@ impl Terminals {
     ) -> Result<(TerminalId, &mut Terminal), Error> {
         let id = TerminalId::of(name);
         let terminal = id.and_then(|id| Some((id, self.all.get_mut(&id)?)));
-        let own =
-            terminal.filter(|(_, t)| t.session == session && !t.released && t.asked.is_none());
+        let own = terminal
+            .filter(|(_, t)| t.session == session && !t.released && t.creation_ticket.is_none());
         own.ok_or_else(|| {
             let message = format!("terminal {name:?} not found: it was released or never created");
             Error::new(ErrorKind::ResourceNotFound, message)
@@ -124,23 +124,23 @@ impl Terminals {
 
     /// Records that the command runs, and answers the request that created the terminal.
     pub fn started(&mut self, id: TerminalId) -> Option<Answered> {
-        let ticket = self.all.get_mut(&id)?.asked.take()?;
+        let ticket = self.all.get_mut(&id)?.creation_ticket.take()?;
         Some((ticket, Ok(HostAnswer::Created(id.to_string()))))
     }
 
     /// Removes a terminal whose command could not be started, and answers the request.
     pub fn failed(&mut self, id: TerminalId, error: Error) -> Option<Answered> {
-        let ticket = self.all.remove(&id)?.asked?;
+        let ticket = self.all.remove(&id)?.creation_ticket?;
         Some((ticket, Err(error)))
     }
 
     /// Appends output; returns `true` if the terminal can still be shown.
-    pub fn said(&mut self, id: TerminalId, bytes: &[u8]) -> bool {
+    pub fn append_output(&mut self, id: TerminalId, bytes: &[u8]) -> bool {
         let Some(terminal) = self.all.get_mut(&id).filter(|t| !t.released) else {
             return false;
         };
         terminal.output.push(bytes);
-        terminal.news = true;
+        terminal.unreported = true;
         true
     }
 
@@ -151,18 +151,18 @@ impl Terminals {
         };
         terminal.exit = Some(exit.clone());
         terminal.output.finish();
-        terminal.news = true;
+        terminal.unreported = true;
         let waiters = std::mem::take(&mut terminal.waiters);
         let answer = |ticket| (ticket, Ok(HostAnswer::Exit(exit.clone())));
         waiters.into_iter().map(answer).collect()
     }
 
     /// Records that no process is left; a released terminal is removed.
-    pub fn gone(&mut self, id: TerminalId) {
+    pub fn processes_ended(&mut self, id: TerminalId) {
         if self.all.get(&id).is_some_and(|t| t.released) {
             self.all.remove(&id);
         } else if let Some(terminal) = self.all.get_mut(&id) {
-            terminal.life = Life::Gone;
+            terminal.life = TerminalState::Gone;
         }
     }
 
@@ -172,7 +172,7 @@ impl Terminals {
         terminal.released = true;
         // The output has no reader any more; only requests that wait for the exit remain.
         terminal.output = Output::new(0);
-        if terminal.life == Life::Gone {
+        if terminal.life == TerminalState::Gone {
             self.all.remove(&id);
             return None;
         }
@@ -190,15 +190,15 @@ impl Terminals {
     }
 
     /// Returns the terminals with unreported output or exit.
-    pub fn news(&self) -> Vec<(String, TerminalId)> {
-        let fresh = self.all.iter().filter(|(_, t)| t.news && !t.released);
+    pub fn unreported(&self) -> Vec<(String, TerminalId)> {
+        let fresh = self.all.iter().filter(|(_, t)| t.unreported && !t.released);
         fresh.map(|(id, t)| (t.session.clone(), *id)).collect()
     }
 
     /// Returns the output and exit of a terminal, and marks them as reported.
-    pub fn show(&mut self, id: TerminalId) -> Option<TerminalView<'_>> {
+    pub fn take_view(&mut self, id: TerminalId) -> Option<TerminalView<'_>> {
         let terminal = self.all.get_mut(&id)?;
-        terminal.news = false;
+        terminal.unreported = false;
         Some(TerminalView {
             text: terminal.output.text(),
             total: terminal.output.total(),
@@ -231,9 +231,9 @@ impl Terminal {
 
     /// Marks the terminal as killed; returns `true` if it has processes and was not killed before.
     pub fn kill(&mut self) -> bool {
-        let runs = self.life == Life::Runs;
+        let runs = self.life == TerminalState::Runs;
         if runs {
-            self.life = Life::Killed;
+            self.life = TerminalState::Killed;
         }
         runs
     }

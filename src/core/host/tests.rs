@@ -8,7 +8,7 @@ use HostRequest::{
 struct World {
     host: Host,
     now: Instant,
-    place: Place,
+    place: HostScope,
     tickets: u64,
 }
 
@@ -17,7 +17,7 @@ impl World {
         Self {
             host: Host::default(),
             now: Instant::now(),
-            place: Place {
+            place: HostScope {
                 roots: vec!["/w/project".into(), "/w/more".into()],
                 env: Variables::default(),
             },
@@ -30,15 +30,15 @@ impl World {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
         self.host.ask(ticket, session, &self.place, request);
-        self.news()
+        self.unreported()
     }
 
-    fn hear(&mut self, event: HostEvent) -> Vec<String> {
-        self.host.heard(event, self.now);
-        self.news()
+    fn handle_event(&mut self, event: HostEvent) -> Vec<String> {
+        self.host.handle_event(event, self.now);
+        self.unreported()
     }
 
-    fn news(&mut self) -> Vec<String> {
+    fn unreported(&mut self) -> Vec<String> {
         let effects = self.host.take_effects().into_iter().map(|e| match e {
             HostEffect::File { access, .. } => format!("{access:?}"),
             HostEffect::Start(id, spec) => format!("start {id} {} {:?}", spec.command, spec.args),
@@ -65,7 +65,7 @@ impl World {
     fn running(&mut self, session: &str) -> (TerminalId, String) {
         self.ask(session, run("cat"));
         let id = TerminalId(self.host.terminals.last);
-        let answer = self.hear(HostEvent::Started(id));
+        let answer = self.handle_event(HostEvent::Started(id));
         let name = id.to_string();
         let n = self.tickets;
         assert_eq!(answer, [format!("{n}: Created({name:?})")]);
@@ -107,7 +107,7 @@ fn terminal_runs_and_exits() {
     // The agent does not know its name yet.
     assert_eq!(w.output("s", "terminal-1"), ["resourceNotFound"]);
     assert_eq!(
-        w.hear(HostEvent::Started(id)),
+        w.handle_event(HostEvent::Started(id)),
         ["1: Created(\"terminal-1\")"]
     );
     assert_eq!(w.output("s", "terminal-1"), [" None"]);
@@ -116,14 +116,17 @@ fn terminal_runs_and_exits() {
         terminal: terminal(),
     };
     assert_eq!(w.ask("s", wait.clone()), NONE);
-    w.hear(HostEvent::Output(id, Bytes::from_static(b"a\xc3")));
+    w.handle_event(HostEvent::Output(id, Bytes::from_static(b"a\xc3")));
     assert_eq!(w.output("s", "terminal-1"), ["a None"]);
-    w.hear(HostEvent::Output(id, Bytes::from_static(b"\xa4b")));
+    w.handle_event(HostEvent::Output(id, Bytes::from_static(b"\xa4b")));
     assert_eq!(w.output("s", "terminal-1"), ["aäb None"]);
-    assert_eq!(w.hear(HostEvent::Ended(id, exit(3))), ["4: exit Some(3)"]);
+    assert_eq!(
+        w.handle_event(HostEvent::Ended(id, exit(3))),
+        ["4: exit Some(3)"]
+    );
     assert_eq!(w.ask("s", wait), ["7: exit Some(3)"]);
     // Readable until it is released.
-    assert_eq!(w.hear(HostEvent::Gone(id)), NONE);
+    assert_eq!(w.handle_event(HostEvent::Gone(id)), NONE);
     assert_eq!(w.output("s", "terminal-1"), ["aäb Some(3)"]);
     assert_eq!(
         w.ask(
@@ -198,8 +201,11 @@ fn a_killed_terminal_stays_and_a_released_one_does_not() {
         assert!(answer[0].ends_with("resourceNotFound"), "{answer:?}");
     }
     // A request that was waiting is still answered.
-    assert_eq!(w.hear(HostEvent::Ended(id, exit(0))), ["5: exit Some(0)"]);
-    w.hear(HostEvent::Gone(id));
+    assert_eq!(
+        w.handle_event(HostEvent::Ended(id, exit(0))),
+        ["5: exit Some(0)"]
+    );
+    w.handle_event(HostEvent::Gone(id));
     assert!(w.host.terminals.of("s").is_empty());
     let (_, name) = w.running("s");
     let killed = w.ask("s", ReleaseTerminal { terminal: name });
@@ -225,9 +231,9 @@ fn a_session_has_its_own_terminals_and_ends_with_them() {
     w.ask("s", run("cat"));
     w.running("other");
     w.host.release_session("s");
-    assert_eq!(w.news(), ["kill terminal-1", "kill terminal-2"]);
+    assert_eq!(w.unreported(), ["kill terminal-1", "kill terminal-2"]);
     assert_eq!(
-        w.hear(HostEvent::Output(TerminalId(1), "late".into())),
+        w.handle_event(HostEvent::Output(TerminalId(1), "late".into())),
         NONE
     );
     assert_eq!(w.output("s", &name), ["resourceNotFound"]);
@@ -248,11 +254,11 @@ fn terminals_and_waiters_are_bounded() {
     // A terminal that is ending still counts.
     w.ask("s", ReleaseTerminal { terminal: first });
     assert!(w.ask("s", run("cat"))[0].ends_with("overloaded"));
-    w.hear(HostEvent::Ended(TerminalId(1), exit(0)));
-    w.hear(HostEvent::Gone(TerminalId(1)));
+    w.handle_event(HostEvent::Ended(TerminalId(1), exit(0)));
+    w.handle_event(HostEvent::Gone(TerminalId(1)));
     let (_, name) = w.running("s");
     // A terminal that fails to start does not count.
-    w.hear(HostEvent::Gone(TerminalId(2)));
+    w.handle_event(HostEvent::Gone(TerminalId(2)));
     w.ask(
         "s",
         ReleaseTerminal {
@@ -262,7 +268,7 @@ fn terminals_and_waiters_are_bounded() {
     let started = w.ask("s", run("cat"));
     assert!(started[0].starts_with("start"), "{started:?}");
     let last = TerminalId(w.host.terminals.last);
-    let failed = w.hear(HostEvent::StartFailed(
+    let failed = w.handle_event(HostEvent::StartFailed(
         last,
         Error::new(ErrorKind::Resource, "no"),
     ));
@@ -290,7 +296,7 @@ fn terminal_output_limit_is_the_agents_up_to_a_maximum() {
     for (asked, kept) in [
         (Some(0), 0),
         (Some(5), 5),
-        (None, USUAL_OUTPUT),
+        (None, DEFAULT_OUTPUT),
         (Some(u64::MAX), MAX_OUTPUT),
     ] {
         let mut w = World::new();
@@ -315,9 +321,9 @@ fn terminal_output_limit_is_the_agents_up_to_a_maximum() {
                 output_limit,
             },
         );
-        w.hear(HostEvent::Started(TerminalId(1)));
+        w.handle_event(HostEvent::Started(TerminalId(1)));
         let said = Bytes::from(vec![b'y'; MAX_OUTPUT + 1]);
-        w.hear(HostEvent::Output(TerminalId(1), said));
+        w.handle_event(HostEvent::Output(TerminalId(1), said));
         let want = format!("…{} None", "y".repeat(kept));
         assert!(w.output("s", "terminal-1") == [want], "{asked:?}");
     }
@@ -387,10 +393,10 @@ fn file_requests_are_passed_on_except_oversized_text() {
     let mut w = World::new();
     let read = HostRequest::ReadFile {
         path: "/w/x".into(),
-        window: Window::default(),
+        window: LineRange::default(),
     };
     assert!(w.ask("s", read)[0].starts_with("Read { path: \"/w/x\""));
-    let written = w.hear(HostEvent::File(
+    let written = w.handle_event(HostEvent::File(
         Ticket(1),
         Ok(HostAnswer::Content("c".into())),
     ));
@@ -410,33 +416,33 @@ fn terminal_output_is_shown_at_intervals() {
     assert_eq!(w.host.deadline(), None);
     let began = w.now;
     for _ in 0..10 {
-        w.hear(HostEvent::Output(id, "x".into()));
-        w.now += SHOWN_EVERY / 20;
+        w.handle_event(HostEvent::Output(id, "x".into()));
+        w.now += REPORT_INTERVAL / 20;
     }
     let due = w.host.deadline().unwrap();
-    assert_eq!(due, began + SHOWN_EVERY);
-    assert_eq!(w.host.news(began), []);
-    let news = w.host.news(due);
-    assert_eq!(news, [("s".to_owned(), id)]);
+    assert_eq!(due, began + REPORT_INTERVAL);
+    assert_eq!(w.host.unreported(began), []);
+    let unreported = w.host.unreported(due);
+    assert_eq!(unreported, [("s".to_owned(), id)]);
     assert_eq!(w.host.deadline(), None);
     // Unreported output stays available for the next report.
-    w.host.show_soon(due);
-    assert_eq!(w.host.news(due), news);
-    assert_eq!(w.host.news_of("other"), []);
-    assert_eq!(w.host.show(id).unwrap().text, "xxxxxxxxxx");
-    assert_eq!(w.host.news_of("s"), []);
+    w.host.report_now(due);
+    assert_eq!(w.host.unreported(due), unreported);
+    assert_eq!(w.host.unreported_of("other"), []);
+    assert_eq!(w.host.take_view(id).unwrap().text, "xxxxxxxxxx");
+    assert_eq!(w.host.unreported_of("s"), []);
     // The exit is reported at once.
-    w.hear(HostEvent::Ended(id, exit(0)));
+    w.handle_event(HostEvent::Ended(id, exit(0)));
     assert_eq!(w.host.deadline(), Some(w.now));
-    assert_eq!(w.host.news(w.now), [("s".to_owned(), id)]);
-    assert_eq!(w.host.show(id).unwrap().exit, Some(&exit(0)));
+    assert_eq!(w.host.unreported(w.now), [("s".to_owned(), id)]);
+    assert_eq!(w.host.take_view(id).unwrap().exit, Some(&exit(0)));
     // Unreported output of a released terminal does not make output of the next terminal due.
-    w.hear(HostEvent::Gone(id));
-    w.host.show_soon(w.now);
+    w.handle_event(HostEvent::Gone(id));
+    w.host.report_now(w.now);
     w.ask("s", ReleaseTerminal { terminal: name });
     assert!(w.host.sessions().is_empty());
     assert_eq!(w.host.deadline(), None);
     let (id, _) = w.running("s");
-    w.hear(HostEvent::Output(id, "x".into()));
-    assert_eq!(w.host.deadline(), Some(w.now + SHOWN_EVERY));
+    w.handle_event(HostEvent::Output(id, "x".into()));
+    assert_eq!(w.host.deadline(), Some(w.now + REPORT_INTERVAL));
 }

@@ -54,7 +54,7 @@ impl Hub {
                     session.listed(page, cx);
                 });
             }
-            Some(Call::Look { session }) => {
+            Some(Call::LookUp { session }) => {
                 self.with(&session, now, clients, |session, cx| {
                     session.looked_up(page, cx);
                 });
@@ -74,7 +74,7 @@ impl Hub {
         match self.agents.get_mut(agent).take_call(call) {
             Some(Call::Sign) => {
                 self.with_agent(agent, now, clients, |agent, cx| {
-                    agent.signed(call, &Ok(()), cx);
+                    agent.sign_in_answered(call, &Ok(()), cx);
                 });
             }
             Some(Call::Close { agent_session }) => {
@@ -113,14 +113,14 @@ impl Hub {
                     session.listed(None, cx);
                 });
             }
-            Call::Look { session } => {
+            Call::LookUp { session } => {
                 self.with(&session, now, clients, |session, cx| {
                     session.looked_up(None, cx);
                 });
             }
             Call::ListAll => self.agent_listed(call, None, now, clients),
             Call::Sign => self.with_agent(agent, now, clients, |agent, cx| {
-                agent.signed(call, &Err(error), cx);
+                agent.sign_in_answered(call, &Err(error), cx);
             }),
             // The session may be opened again after a refusal, too.
             Call::Close { agent_session } => self.closed(agent, &agent_session, now, clients),
@@ -145,9 +145,9 @@ impl Hub {
             connection.directory.closed(agent_session);
         }
         let own = self.sessions.of(agent);
-        let held = own.filter(|session| session.held() == Some(agent_session));
-        let held: Vec<String> = held.map(|session| session.id.clone()).collect();
-        for id in held {
+        let awaited_close = own.filter(|session| session.awaited_close() == Some(agent_session));
+        let awaited_close: Vec<String> = awaited_close.map(|session| session.id.clone()).collect();
+        for id in awaited_close {
             self.with(
                 &id,
                 now,

@@ -3,11 +3,13 @@
 use super::Hub;
 use crate::core::agent::Call;
 use crate::core::client_sink::ClientSinks;
+use crate::core::decision::{Decision, DecisionSource};
 use crate::core::error::{Error, ErrorKind};
-use crate::core::event::{AgentEvent, Elicitation, Original, Permission, RequestedOfHost, Update};
+use crate::core::event::{
+    AgentEvent, Elicitation, HostRequestReceived, Original, Permission, Update,
+};
 use crate::core::ids::AgentRef;
-use crate::core::limits::Wait;
-use crate::core::permit::{By, Decision};
+use crate::core::limits::Timeout;
 use crate::core::request_key::RequestKey;
 use crate::core::session::SessionMachine;
 use crate::core::turn_ending::Ending;
@@ -35,12 +37,12 @@ impl Hub {
             AgentEvent::Permission(permission) => {
                 self.permission(agent, &permission, now, clients);
             }
-            AgentEvent::Calls(call) => self.judge_call(agent, &call, now, clients),
+            AgentEvent::ToolHook(call) => self.judge_call(agent, &call, now, clients),
             AgentEvent::Elicitation(asked) => self.elicitation(agent, *asked, now, clients),
-            AgentEvent::Visited { id } => {
+            AgentEvent::UrlCompleted { id } => {
                 let mut known = false;
                 self.sessions
-                    .for_each_awake(|session| known |= session.visited(&id, clients));
+                    .for_each_awake(|session| known |= session.url_completed(&id, clients));
                 if !known {
                     debug!(id, "URL of an unknown turn was opened");
                 }
@@ -93,7 +95,7 @@ impl Hub {
             AgentEvent::NotReady(error) => self.agent_failed(agent, &error, now, clients),
             AgentEvent::SessionLost { session, error } => {
                 self.with_routed(agent, &session, now, clients, |session, cx| {
-                    session.lost(&error, cx);
+                    session.session_lost(&error, cx);
                 });
             }
             AgentEvent::SessionRenamed { session, to } => {
@@ -103,19 +105,19 @@ impl Hub {
                     self.with(&id, now, clients, |session, cx| session.renamed(to, cx));
                 }
             }
-            AgentEvent::PromptBegun { call } => {
+            AgentEvent::QueuedPromptBegan { call } => {
                 if let Some(Call::Prompt { session }) = self.agents.get(agent).call(call)
                     && let Some(session) = self.sessions.get_mut(session)
                 {
                     session.begin_prompt(clients);
                 }
             }
-            AgentEvent::UnpromptedBegun { session } => {
+            AgentEvent::BackgroundTurnBegan { session } => {
                 self.with_routed(agent, &session, now, clients, |session, cx| {
                     session.background_begins(cx);
                 });
             }
-            AgentEvent::UnpromptedEnded { session, end } => {
+            AgentEvent::BackgroundTurnEnded { session, end } => {
                 if let Some(session) = self.routed(agent, &session) {
                     session.finish_unprompted(&end, clients);
                 }
@@ -151,7 +153,7 @@ impl Hub {
             && tool.content.is_some()
         {
             // The tool call may show a terminal from now on.
-            self.hosting.host.show_soon(now);
+            self.hosting.host.report_now(now);
         }
         if may_have_run {
             let connection = self.agents.get(agent).connection();
@@ -161,7 +163,7 @@ impl Hub {
                     &id,
                     now,
                     clients,
-                    super::super::session::SessionMachine::note_ran_unasked,
+                    super::super::session::SessionMachine::report_unapproved_runs,
                 );
             }
         }
@@ -237,7 +239,7 @@ impl Hub {
         if asked.is_none() {
             let session = &permission.session;
             warn!(%session, "refused a question of a session that is not open");
-            let cancelled = Decision::cancelled(By::End);
+            let cancelled = Decision::cancelled(DecisionSource::End);
             let machine = self.agents.get_mut(agent);
             machine.refuse(&permission.key, &cancelled);
         }
@@ -284,7 +286,7 @@ impl Hub {
             return;
         }
         let is_asked = self.with_agent(agent, now, clients, |agent, cx| {
-            agent.ask_outside(asked, cx)
+            agent.ask_without_session(asked, cx)
         });
         if is_asked {
             self.wait_for_user(agent);
@@ -294,7 +296,7 @@ impl Hub {
     /// Extends the timeouts of calls to the agent by the time that the user has to answer an elicitation
     /// outside of an open session.
     fn wait_for_user(&mut self, agent: AgentRef) {
-        let Some(by) = self.shared.settings.limits.of(Wait::Answer) else {
+        let Some(by) = self.shared.settings.limits.of(Timeout::Answer) else {
             return;
         };
         self.agents.get_mut(agent).wait_for_user(by);
@@ -308,11 +310,11 @@ impl Hub {
     fn host_request(
         &mut self,
         agent: AgentRef,
-        wanted: RequestedOfHost<'_>,
+        wanted: HostRequestReceived<'_>,
         now: Instant,
         clients: &mut impl ClientSinks,
     ) {
-        let RequestedOfHost {
+        let HostRequestReceived {
             session,
             key,
             request,

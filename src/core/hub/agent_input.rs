@@ -1,13 +1,13 @@
 //! Input from agent processes: process events and output.
 
 use super::Hub;
-use crate::core::clean::clean;
 use crate::core::client_sink::ClientSinks;
 use crate::core::dialect::Child;
 use crate::core::effect::{AgentId, AgentInput};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::AgentEvent;
 use crate::core::ids::AgentRef;
+use crate::core::sanitize::sanitize;
 use crate::proto::frame::{Batch, lines};
 use crate::proto::json::shallow_line;
 use bytes::Bytes;
@@ -109,7 +109,7 @@ impl Hub {
         match batch {
             Batch::Lines(batch) => self.lines(agent, child, batch, now, clients),
             Batch::TooLong(line) => {
-                self.reading(agent, child, now, clients, |hub, clients| {
+                self.catch_in_output(agent, child, now, clients, |hub, clients| {
                     let mut events = Vec::new();
                     if let Some(connection) = hub.agents.get_mut(agent).connection_mut() {
                         let out = &mut connection.out;
@@ -134,7 +134,7 @@ impl Hub {
         now: Instant,
         clients: &mut impl ClientSinks,
     ) -> Option<Bytes> {
-        let batch = clean(batch);
+        let batch = sanitize(batch);
         let mut events = Vec::new();
         let mut read = 0;
         for line in lines(&batch) {
@@ -171,7 +171,7 @@ impl Hub {
         now: Instant,
         clients: &mut impl ClientSinks,
     ) -> bool {
-        self.reading(agent, child, now, clients, |hub, clients| {
+        self.catch_in_output(agent, child, now, clients, |hub, clients| {
             let Some(connection) = hub.agents.get_mut(agent).connection_mut() else {
                 return;
             };

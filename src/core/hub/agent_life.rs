@@ -1,7 +1,7 @@
 //! End of an agent, ordered or unexpected, and its effect on the agent's sessions.
 
 use super::Hub;
-use crate::core::agent::{AgentMachine, Gone};
+use crate::core::agent::{AgentMachine, ProcessEnd};
 use crate::core::client_sink::ClientSinks;
 use crate::core::dialect::Child;
 use crate::core::error::{Error, ErrorKind};
@@ -150,7 +150,7 @@ impl Hub {
 
     /// Continues a renewal: stops the current agent process once it has no work left, or answers the waiting
     /// calls once the new process has the sessions.
-    pub(super) fn go_on_renewal(
+    pub(super) fn continue_renewal(
         &mut self,
         agent: AgentRef,
         now: Instant,
@@ -255,18 +255,18 @@ impl Hub {
     fn is_over(
         &mut self,
         agent: AgentRef,
-        gone: Gone,
+        gone: ProcessEnd,
         now: Instant,
         clients: &mut impl ClientSinks,
     ) -> bool {
         match gone {
-            Gone::Nothing => false,
-            Gone::All => true,
-            Gone::Closed(agent_session) => {
+            ProcessEnd::Nothing => false,
+            ProcessEnd::All => true,
+            ProcessEnd::Closed(agent_session) => {
                 self.closed(agent, &agent_session, now, clients);
                 false
             }
-            Gone::Events(events, goes_on) => {
+            ProcessEnd::Events(events, goes_on) => {
                 for event in events {
                     self.event(agent, event, now, clients);
                 }

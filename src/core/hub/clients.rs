@@ -2,8 +2,8 @@
 //! leaves.
 
 use super::Hub;
-use crate::core::ask::{AskId, ClientAnswer};
 use crate::core::client::ClientId;
+use crate::core::client_request::{ClientAnswer, ClientRequestId};
 use crate::core::client_sink::ClientSinks;
 use crate::core::error::Error;
 use crate::core::ids::AgentRef;
@@ -47,12 +47,12 @@ impl Hub {
     pub fn client_answered(
         &mut self,
         client: ClientId,
-        id: AskId,
+        id: ClientRequestId,
         answer: &ClientAnswer,
         now: Instant,
         clients: &mut impl ClientSinks,
     ) {
-        self.mending(now, clients, |hub, clients| {
+        self.catch_and_repair(now, clients, |hub, clients| {
             hub.number_unsent(clients);
             match hub.shared.client_requests.get(&id).cloned() {
                 Some(RequestOwner::Session(session)) => {
@@ -67,14 +67,14 @@ impl Hub {
                 }
                 None => debug!(id = id.0, "response to a request that is already answered"),
             }
-            hub.go_on(now, clients);
+            hub.run_deferred(now, clients);
         });
     }
 
     /// Handles a client that has left, with only its own requests: its calls are not answered, its turns are
     /// cancelled, and requests sent to it are left to the other clients.
     pub fn client_left(&mut self, client: ClientId, now: Instant, clients: &mut impl ClientSinks) {
-        self.mending(now, clients, |hub, clients| {
+        self.catch_and_repair(now, clients, |hub, clients| {
             hub.number_unsent(clients);
             hub.shared.clients.remove(client);
             hub.forget_reads(client);
@@ -90,7 +90,7 @@ impl Hub {
                     session.client_left(client, cx);
                 });
             }
-            hub.go_on(now, clients);
+            hub.run_deferred(now, clients);
         });
     }
 
@@ -102,7 +102,7 @@ impl Hub {
         }
         // Only chunks that are written to the log are sent.
         self.commit(now, clients);
-        self.mending(now, clients, |hub, clients| {
+        self.catch_and_repair(now, clients, |hub, clients| {
             hub.sessions
                 .for_each_awake(|session| session.catch_up(clients));
         });

@@ -29,14 +29,14 @@ impl Hub {
         clients: &mut impl ClientSinks,
     ) {
         // Everything reported before the command must precede what the command reads or adds.
-        self.mending(now, clients, super::Hub::number_unsent);
+        self.catch_and_repair(now, clients, super::Hub::number_unsent);
         self.commit(now, clients);
-        self.answering(token, now, clients, |hub, clients| {
+        self.catch_in_call(token, now, clients, |hub, clients| {
             hub.try_command(token, command, now, clients)
         });
-        self.mending(now, clients, |hub, clients| {
+        self.catch_and_repair(now, clients, |hub, clients| {
             hub.replay_turns(clients);
-            hub.go_on(now, clients);
+            hub.run_deferred(now, clients);
         });
     }
 
@@ -247,7 +247,7 @@ impl Hub {
         now: Instant,
         clients: &mut impl ClientSinks,
     ) {
-        self.agents.get_mut(agent).forget_crash();
+        self.agents.get_mut(agent).forbid_restart();
         self.stop_agent(agent, now, clients);
         self.with_agent(agent, now, clients, |agent, cx| agent.disconnect(token, cx));
     }

@@ -9,7 +9,7 @@ use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
 use crate::core::ids::AgentRef;
 use crate::core::mcp;
 use crate::core::options;
-use crate::core::session::{Known, SessionMachine, Stage};
+use crate::core::session::{SessionAgents, SessionMachine, Stage};
 use crate::proto::wire::{
     EnsureParams, McpServer, Memory, Recovery, Rung, SessionOptions, Strategy,
 };
@@ -52,7 +52,7 @@ impl Hub {
                 "requires agentSessionId, the session to fork",
             ));
         }
-        self.must_be_in(id, cwd.as_deref())?;
+        self.check_directory(id, cwd.as_deref())?;
         self.note_default(
             token.client,
             p.session_id.as_deref(),
@@ -74,7 +74,7 @@ impl Hub {
         if moves {
             self.with_agent(agent, now, clients, |agent, cx| agent.need(None, cx))?;
         } else {
-            self.need_agent(id, agent, now, clients)?;
+            self.ensure_agent(id, agent, now, clients)?;
         }
         let spec = self.agents.get(agent).spec();
         let (base, protocol) = (spec.cwd.clone(), spec.protocol);
@@ -87,7 +87,9 @@ impl Hub {
             let cwd = cwd.unwrap_or(base);
             let mut session = SessionMachine::new(id.clone(), agent, cwd, log);
             let identity = self.agents.get(agent).identity();
-            let known = p.agent_session_id.map(|id| Known::told(identity, id));
+            let known = p
+                .agent_session_id
+                .map(|id| SessionAgents::from_client(identity, id));
             session.known = known.unwrap_or_default();
             session.forks = p.fork;
             self.sessions.insert(id.clone(), session);
@@ -105,7 +107,7 @@ impl Hub {
         };
         self.with(id, now, clients, |session, cx| {
             if strategy == Strategy::Only(Rung::New) {
-                session.let_go(cx);
+                session.release_at_agent(cx);
             }
             session.forget_abandoned(cx);
             session.end_background(cx);

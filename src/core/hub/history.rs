@@ -1,7 +1,7 @@
 //! Calls on stored data: session lists, chunks and messages.
 
 use super::Hub;
-use super::reads::{Read, WantedMessages};
+use super::reads::{MessageRead, WantedMessages};
 use crate::core::client::{History, Reply, Token};
 use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, invalid};
@@ -80,7 +80,7 @@ impl Hub {
     /// Returns a session whose log can be read: waits for a pending write to the disk.
     pub(super) fn readable(&mut self, id: &str) -> Result<&mut SessionMachine, Error> {
         let session = self.session(id)?;
-        session.log.must_be_answered()?;
+        session.log.wait_for_append()?;
         Ok(session)
     }
 
@@ -99,7 +99,7 @@ impl Hub {
         let backwards = p.before.is_some() && p.after.is_none();
         let wanted = WantedMessages::Page(limit);
         self.begin_read(
-            Read::new(token, id, places, backwards, wanted),
+            MessageRead::new(token, id, places, backwards, wanted),
             now,
             clients,
         );
@@ -116,7 +116,11 @@ impl Hub {
         let id = self.session_id(token.client, p.session_id.as_deref())?;
         let places = self.readable(&id)?.places(None, None)?;
         let wanted = WantedMessages::Last;
-        self.begin_read(Read::new(token, id, places, true, wanted), now, clients);
+        self.begin_read(
+            MessageRead::new(token, id, places, true, wanted),
+            now,
+            clients,
+        );
         Ok(())
     }
 }

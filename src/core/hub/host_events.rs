@@ -8,9 +8,14 @@ use std::time::Instant;
 
 impl Hub {
     /// Handles the result of an operation that was performed for an agent.
-    pub fn hosted(&mut self, event: HostEvent, now: Instant, clients: &mut impl ClientSinks) {
-        self.mending(now, clients, |hub, clients| {
-            hub.hosting.host.heard(event, now);
+    pub fn handle_host_event(
+        &mut self,
+        event: HostEvent,
+        now: Instant,
+        clients: &mut impl ClientSinks,
+    ) {
+        self.catch_and_repair(now, clients, |hub, clients| {
+            hub.hosting.host.handle_event(event, now);
             hub.settle_host(now, clients);
         });
     }
@@ -30,8 +35,8 @@ impl Hub {
 
     /// Performs the host operations that were decided, and ends those of sessions that no longer belong to an
     /// agent.
-    pub(super) fn go_on_hosting(&mut self, now: Instant, clients: &mut impl ClientSinks) {
-        for id in self.hosting.take_decided() {
+    pub(super) fn continue_hosting(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+        for id in self.hosting.take_decided_sessions() {
             self.with(&id, now, clients, |session, cx| {
                 session.do_host_decisions(cx);
             });
@@ -61,7 +66,7 @@ impl Hub {
 
     /// Shows new output of terminals.
     pub(super) fn show_terminals(&mut self, now: Instant, clients: &mut impl ClientSinks) {
-        for (id, terminal) in self.hosting.host.news(now) {
+        for (id, terminal) in self.hosting.host.unreported(now) {
             self.with(&id, now, clients, |session, cx| {
                 session.show_terminal(terminal, &mut cx.hosting.host, cx.clients);
             });

@@ -23,24 +23,24 @@ const MAX_SESSIONS: usize = 1024;
 
 /// State of the idle timeout.
 #[derive(Debug, Default)]
-pub(super) struct Idle {
+pub(super) struct IdleState {
     /// Time of the next check.
     check: Option<Instant>,
     /// Sessions that were unloaded from memory.
-    released: BTreeMap<String, Released>,
+    released: BTreeMap<String, UnloadedSession>,
 }
 
 /// State of an unloaded session that is not in its log.
 #[derive(Debug)]
-pub(super) struct Released {
+pub(super) struct UnloadedSession {
     mcp_servers: Vec<McpServer>,
     subscribers: Subscribers,
     reinject: Option<String>,
 }
 
-impl Idle {
+impl IdleState {
     /// Takes the state of a session that is loaded again.
-    pub(super) fn take(&mut self, id: &str) -> Option<Released> {
+    pub(super) fn take(&mut self, id: &str) -> Option<UnloadedSession> {
         self.released.remove(id)
     }
 
@@ -65,7 +65,7 @@ impl Idle {
     }
 }
 
-impl Released {
+impl UnloadedSession {
     /// Takes the state out of a session.
     fn of(session: &mut SessionMachine) -> Self {
         Self {
@@ -243,7 +243,7 @@ impl Hub {
             let unloads = !is_kept && session.is_written() && !session.subscribers.are_lagging();
             unloads.then(|| {
                 session.release_roots(cx);
-                Released::of(session)
+                UnloadedSession::of(session)
             })
         });
         if let Some(released) = released.flatten() {

@@ -10,9 +10,9 @@ use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, invalid};
 use crate::core::event::{CallId, ListedSession};
 use crate::core::ids::AgentRef;
-use crate::core::limits::Wait;
+use crate::core::limits::Timeout;
 use crate::core::session::stored_info;
-use crate::core::shared::{StoreCall, StoreWait};
+use crate::core::shared::{PendingStoreReply, StoreCall};
 use crate::core::store::Card;
 use crate::proto::wire::{ListSessionsParams, ListSessionsResult, SessionInfo, SessionStage};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -36,7 +36,7 @@ pub(super) struct Listing {
     /// Sessions so far: stored sessions, open sessions, and those of the agents that have answered.
     own: Vec<SessionInfo>,
     /// Sessions in the current agent's list so far.
-    told: Vec<ListedSession>,
+    listed: Vec<ListedSession>,
     pages: u32,
     call: CallId,
     /// Deadline after which the current agent's list is left incomplete.
@@ -64,11 +64,11 @@ impl Hub {
         let ticket = self.shared.ids.ticket();
         if self.store.list(ticket) {
             // On a slow disk, a list of many sessions takes long.
-            let wait = StoreWait {
+            let wait = PendingStoreReply {
                 until: None,
                 call: StoreCall::List(token, p),
             };
-            self.shared.store_waits.insert(ticket, wait);
+            self.shared.pending_store_replies.insert(ticket, wait);
         } else {
             self.list_with(token, p, Vec::new(), now, clients);
         }
@@ -98,7 +98,7 @@ impl Hub {
             next: self.agents.all().filter(is_asked).collect(),
             params,
             own: own.into_values().collect(),
-            told: Vec::new(),
+            listed: Vec::new(),
             pages: 0,
             call: CallId(0),
             until: None,
@@ -122,7 +122,7 @@ impl Hub {
         while let Some(agent) = listing.next.pop_front() {
             if self.can_list(agent) {
                 (listing.agent, listing.pages) = (agent, 0);
-                listing.until = self.shared.settings.limits.until(Wait::List, now);
+                listing.until = self.shared.settings.limits.until(Timeout::List, now);
                 self.ask_agent_to_list(listing, None);
                 return;
             }
@@ -161,11 +161,11 @@ impl Hub {
         };
         let mut listing = self.listings.swap_remove(at);
         let (sessions, next) = page.unwrap_or_default();
-        listing.told.extend(sessions);
+        listing.listed.extend(sessions);
         listing.pages += 1;
         match next {
             Some(cursor) if listing.pages < PAGES => {
-                listing.until = self.shared.settings.limits.until(Wait::List, now);
+                listing.until = self.shared.settings.limits.until(Timeout::List, now);
                 self.ask_agent_to_list(listing, Some(&cursor));
             }
             _ => self.end_agent_list(listing, now, clients),
@@ -213,7 +213,7 @@ impl Hub {
         clients: &mut impl ClientSinks,
     ) {
         let machine = self.agents.get(listing.agent);
-        let told = std::mem::take(&mut listing.told);
+        let listed = std::mem::take(&mut listing.listed);
         let command = machine.spec().stored();
         let line = command.line();
         let (name, identity) = (machine.name(), machine.identity());
@@ -222,7 +222,7 @@ impl Hub {
                 && (name != DEFAULT_AGENT
                     || info.agent.as_deref().map(key_of_line).as_ref() == Some(&identity))
         };
-        add_foreign(&mut listing.own, told, is_own, (name, &line));
+        add_foreign(&mut listing.own, listed, is_own, (name, &line));
         self.ask_next_agent(listing, now, clients);
     }
 
@@ -245,13 +245,13 @@ impl Hub {
 /// Adds the sessions that only the agent has, with its name and command line.
 fn add_foreign(
     own: &mut Vec<SessionInfo>,
-    told: Vec<ListedSession>,
+    listed: Vec<ListedSession>,
     is_own: impl Fn(&SessionInfo) -> bool,
     (name, line): (&str, &str),
 ) {
     let ids = own.iter().filter(|info| is_own(info));
     let known: BTreeSet<String> = ids.filter_map(|i| i.agent_session_id.clone()).collect();
-    let foreign = told.into_iter().filter(|s| !known.contains(&s.id));
+    let foreign = listed.into_iter().filter(|s| !known.contains(&s.id));
     own.extend(foreign.map(|session| SessionInfo {
         agent_session_id: Some(session.id),
         agent: Some(line.to_owned()),

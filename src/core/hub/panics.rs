@@ -1,6 +1,6 @@
 //! Isolation of panics: a bug in acpipe ends the turn in which it panics, and nothing else.
 //!
-//! A session that was being written to during the panic is marked (see `Numbered`): its turn ends with an
+//! A session that was being written to during the panic is marked (see `SessionSink`): its turn ends with an
 //! error, and its prompt is cancelled. If no session is marked, and
 //!
 //! - output of an agent was being read: the process is ended as failed;
@@ -47,7 +47,7 @@ impl Hub {
     /// The state is sound afterwards: the turn of such a session is dropped and its log is cut to complete
     /// lines, no line for an agent stays incomplete, and all other state changes in steps that each leave it
     /// valid.
-    pub(super) fn caught<T, C: ClientSinks>(
+    pub(super) fn catch_panic<T, C: ClientSinks>(
         &mut self,
         now: Instant,
         clients: &mut C,
@@ -73,14 +73,14 @@ impl Hub {
     }
 
     /// Handles a call. If it fails or panics, it is answered with the error.
-    pub(super) fn answering<C: ClientSinks>(
+    pub(super) fn catch_in_call<C: ClientSinks>(
         &mut self,
         token: Token,
         now: Instant,
         clients: &mut C,
         act: impl FnOnce(&mut Self, &mut C) -> Result<(), Error>,
     ) {
-        let error = match self.caught(now, clients, act) {
+        let error = match self.catch_panic(now, clients, act) {
             Ok(Ok(())) => return,
             Ok(Err(error)) => error,
             Err(panic) if panic.answered.contains(&token) => return,
@@ -96,15 +96,15 @@ impl Hub {
         clients.reply(token, Err(error));
     }
 
-    /// Like `caught`, but repairs the session that was handling the event, and re-raises a panic that belongs
+    /// Like `catch_panic`, but repairs the session that was handling the event, and re-raises a panic that belongs
     /// to no turn.
-    pub(super) fn mending<C: ClientSinks>(
+    pub(super) fn catch_and_repair<C: ClientSinks>(
         &mut self,
         now: Instant,
         clients: &mut C,
         act: impl FnOnce(&mut Self, &mut C),
     ) {
-        if let Err(panic) = self.caught(now, clients, act)
+        if let Err(panic) = self.catch_panic(now, clients, act)
             && !panic.mended
         {
             if panic.handling.is_empty() {
@@ -114,9 +114,9 @@ impl Hub {
         }
     }
 
-    /// Like `caught`, for output of a process. If the session is not known, the process has failed: returns
+    /// Like `catch_panic`, for output of a process. If the session is not known, the process has failed: returns
     /// `false`, and no more of its output is to be read.
-    pub(super) fn reading<C: ClientSinks>(
+    pub(super) fn catch_in_output<C: ClientSinks>(
         &mut self,
         agent: AgentRef,
         child: Child,
@@ -124,25 +124,25 @@ impl Hub {
         clients: &mut C,
         act: impl FnOnce(&mut Self, &mut C),
     ) -> bool {
-        let Err(panic) = self.caught(now, clients, act) else {
+        let Err(panic) = self.catch_panic(now, clients, act) else {
             return true;
         };
         if panic.mended {
             return true;
         }
         self.agents.get_mut(agent).ignore_output(child);
-        let ended = self.caught(now, clients, |hub, clients| {
+        let ended = self.catch_panic(now, clients, |hub, clients| {
             hub.process_failed(agent, child, &panic.error, now, clients);
         });
         if ended.is_err() {
-            self.mending(now, clients, |hub, clients| {
+            self.catch_and_repair(now, clients, |hub, clients| {
                 hub.agent_failed(agent, &panic.error, now, clients);
             });
         }
         false
     }
 
-    /// Like `caught`, for another process event. The agent has failed if the session is not known, or if the
+    /// Like `catch_panic`, for another process event. The agent has failed if the session is not known, or if the
     /// process `ends`, since other sessions may have missed the event.
     pub(super) fn ending<C: ClientSinks>(
         &mut self,
@@ -152,10 +152,10 @@ impl Hub {
         clients: &mut C,
         act: impl FnOnce(&mut Self, &mut C),
     ) {
-        if let Err(panic) = self.caught(now, clients, act)
+        if let Err(panic) = self.catch_panic(now, clients, act)
             && (ends || !panic.mended)
         {
-            self.mending(now, clients, |hub, clients| {
+            self.catch_and_repair(now, clients, |hub, clients| {
                 hub.agent_failed(agent, &panic.error, now, clients);
             });
         }
@@ -192,9 +192,9 @@ impl Hub {
         for client in self.shared.clients.ids() {
             let own = self.sessions.values();
             let own = own.filter(|session| session.subscribers.leader() == Some(client));
-            let unsent = own.map(SessionMachine::unsent_bytes).sum();
+            let coalesced = own.map(SessionMachine::unsent_bytes).sum();
             if let Some(sink) = clients.sink(client) {
-                sink.set_unsent(unsent);
+                sink.set_unsent(coalesced);
             }
         }
     }

@@ -68,7 +68,7 @@ impl Hub {
         }
         if rests {
             self.make_room(id, agent, now, clients)?;
-            self.need_agent(id, agent, now, clients)?;
+            self.ensure_agent(id, agent, now, clients)?;
         }
         self.with(id, now, clients, |session, cx| {
             session.enqueue(queued, rests, cx);
@@ -85,7 +85,7 @@ impl Hub {
         let agent = session.agent;
         if session.waits_for_agent() && !self.agents.get(agent).is_stopping() {
             let room = self.make_room(id, agent, now, clients);
-            let needed = room.and_then(|()| self.need_agent(id, agent, now, clients));
+            let needed = room.and_then(|()| self.ensure_agent(id, agent, now, clients));
             self.with(id, now, clients, |session, cx| match needed {
                 Ok(()) => session.open(Strategy::Auto, cx),
                 Err(error) => session.fail_queue(&error, cx.clients),
@@ -102,7 +102,7 @@ impl Hub {
             )
             .flatten()
         {
-            self.answering(queued.token, now, clients, |hub, clients| {
+            self.catch_in_call(queued.token, now, clients, |hub, clients| {
                 hub.with_session(id, now, clients, |session, cx| {
                     session.begin_queued(queued, cx)
                 })
@@ -130,7 +130,7 @@ impl Hub {
         }
         if rests {
             self.make_room(id, agent, now, clients)?;
-            self.need_agent(id, agent, now, clients)?;
+            self.ensure_agent(id, agent, now, clients)?;
         }
         self.with_session(id, now, clients, |session, cx| {
             session.join(token.client, cx);
@@ -140,14 +140,14 @@ impl Hub {
 
     /// Makes sure that the session's agent is running or being started. The demo agent never takes over a
     /// session of another agent.
-    pub(super) fn need_agent(
+    pub(super) fn ensure_agent(
         &mut self,
         id: &str,
         agent: AgentRef,
         now: Instant,
         clients: &mut impl ClientSinks,
     ) -> Result<(), Error> {
-        self.must_not_be_taken_by_demo(id, agent)?;
+        self.check_not_taken_by_demo(id, agent)?;
         let configured = self.agents.get(agent).configured();
         let stored = self.sessions.get(id).and_then(|s| s.known.command.clone());
         let own = stored.and_then(|stored| AgentSpec::of_stored(stored, configured));
@@ -156,7 +156,7 @@ impl Hub {
 
     /// Returns an error if the demo agent is connected, since no agent was named, and another agent has the
     /// session.
-    fn must_not_be_taken_by_demo(&self, id: &str, agent: AgentRef) -> Result<(), Error> {
+    fn check_not_taken_by_demo(&self, id: &str, agent: AgentRef) -> Result<(), Error> {
         let demo = self.agents.get(agent).connected_spec();
         let demo = demo.filter(|spec| spec.source == AgentSource::Demo);
         let session = self.sessions.get(id);

@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::time::Instant;
 
 /// Maximum size of a piece of a log that is read in one step, in bytes.
-pub const PIECE: u64 = 512 << 10;
+pub const PIECE_BYTES: u64 = 512 << 10;
 
 /// Maximum size of a page of messages, in bytes of JSON, not counting its first message.
 const PAGE_BYTES: usize = 4 << 20;
@@ -25,7 +25,7 @@ const PAGE_BYTES: usize = 4 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Reads {
     /// Calls for messages.
-    messages: VecDeque<Read>,
+    messages: VecDeque<MessageRead>,
     /// Finished turns that are replayed to clients.
     pub(super) turns: VecDeque<TurnReplay>,
 }
@@ -38,14 +38,14 @@ impl Reads {
 
 /// Call that is answered with messages.
 #[derive(Debug)]
-pub(super) struct Read {
+pub(super) struct MessageRead {
     token: Token,
     session: String,
     /// Positions of the messages that are not read yet.
     places: Range<usize>,
     /// Whether to read from the last message to the first.
     backwards: bool,
-    wanted: WantedMessages,
+    requested: WantedMessages,
     /// Id of the next message, with the part of it that was read.
     begun: Option<(String, Reader)>,
     messages: Vec<Value>,
@@ -62,25 +62,25 @@ pub(super) enum WantedMessages {
 }
 
 /// Result of reading a piece.
-enum Piece {
-    More(Box<Read>),
+enum ReadStep {
+    More(Box<MessageRead>),
     Last(Box<Reply>),
 }
 
-impl Read {
+impl MessageRead {
     pub(super) fn new(
         token: Token,
         session: String,
         places: Range<usize>,
         backwards: bool,
-        wanted: WantedMessages,
+        requested: WantedMessages,
     ) -> Self {
         Self {
             token,
             session,
             places,
             backwards,
-            wanted,
+            requested,
             begun: None,
             messages: Vec::new(),
             size: 0,
@@ -126,12 +126,12 @@ impl Read {
         } else {
             self.places.start += 1;
         }
-        let is_wanted = |message: &Value| match self.wanted {
+        let is_wanted = |message: &Value| match self.requested {
             WantedMessages::Last => message["role"] == "assistant",
             WantedMessages::Page(_) => true,
         };
         if let Some(message) = message.filter(is_wanted) {
-            if matches!(self.wanted, WantedMessages::Page(_)) {
+            if matches!(self.requested, WantedMessages::Page(_)) {
                 self.size += message.to_string().len();
             }
             self.messages.push(message);
@@ -139,7 +139,7 @@ impl Read {
     }
 
     fn is_full(&self) -> bool {
-        match self.wanted {
+        match self.requested {
             WantedMessages::Last => !self.messages.is_empty(),
             WantedMessages::Page(limit) => self.messages.len() == limit || self.size > PAGE_BYTES,
         }
@@ -150,7 +150,7 @@ impl Read {
     }
 
     fn reply(mut self, total: u64) -> Reply {
-        match self.wanted {
+        match self.requested {
             WantedMessages::Last => Reply::Message(wire::MessageResult {
                 message: self.messages.pop(),
             }),
@@ -170,7 +170,12 @@ impl Read {
 
 impl Hub {
     /// Begins to read messages for a call. If that takes more than one piece, the call is answered later.
-    pub(super) fn begin_read(&mut self, read: Read, now: Instant, clients: &mut impl ClientSinks) {
+    pub(super) fn begin_read(
+        &mut self,
+        read: MessageRead,
+        now: Instant,
+        clients: &mut impl ClientSinks,
+    ) {
         self.reads.messages.push_back(read);
         if self.reads.messages.len() == 1 {
             self.read_on(now, clients);
@@ -185,15 +190,15 @@ impl Hub {
 
     /// Reads a piece of the messages that clients requested.
     pub fn read_on(&mut self, now: Instant, clients: &mut impl ClientSinks) {
-        let mut budget = PIECE;
+        let mut budget = PIECE_BYTES;
         while budget > 0
             && let Some(read) = self.reads.messages.pop_front()
         {
             let token = read.token;
-            let piece = self.caught(now, clients, |hub, _| hub.read_piece(read, &mut budget));
+            let piece = self.catch_panic(now, clients, |hub, _| hub.read_piece(read, &mut budget));
             match piece.unwrap_or_else(|panic| Err(panic.error)) {
-                Ok(Piece::Last(reply)) => clients.reply(token, Ok(*reply)),
-                Ok(Piece::More(read)) => {
+                Ok(ReadStep::Last(reply)) => clients.reply(token, Ok(*reply)),
+                Ok(ReadStep::More(read)) => {
                     // The call goes to the end of the queue, since it may have much left to read.
                     self.reads.messages.push_back(*read);
                     return;
@@ -203,7 +208,7 @@ impl Hub {
         }
     }
 
-    fn read_piece(&mut self, mut read: Read, budget: &mut u64) -> Result<Piece, Error> {
+    fn read_piece(&mut self, mut read: MessageRead, budget: &mut u64) -> Result<ReadStep, Error> {
         let profile = self.shared.profile(read.token.client);
         let session = self.readable(&read.session)?;
         let total = session.log.count();
@@ -212,9 +217,9 @@ impl Hub {
         read.places.end = read.places.end.min(end);
         read.places.start = read.places.start.min(read.places.end);
         Ok(if read.read(session, profile, budget)? {
-            Piece::Last(Box::new(read.reply(total)))
+            ReadStep::Last(Box::new(read.reply(total)))
         } else {
-            Piece::More(Box::new(read))
+            ReadStep::More(Box::new(read))
         })
     }
 

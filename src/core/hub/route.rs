@@ -12,7 +12,7 @@ use std::time::Instant;
 
 /// Actions to perform after the current event.
 #[derive(Debug, Default)]
-pub(super) struct Pending {
+pub(super) struct DeferredActions {
     /// Sessions whose turns were answered, and when. The turns end when all received output is read.
     pub(super) ended: Vec<(String, Instant)>,
     /// Sessions that can take their next prompt.
@@ -20,9 +20,9 @@ pub(super) struct Pending {
 }
 
 /// Guard that marks a session if a panic unwinds while it handles an event.
-struct Handling<'a>(&'a mut SessionMachine);
+struct PanicGuard<'a>(&'a mut SessionMachine);
 
-impl Drop for Handling<'_> {
+impl Drop for PanicGuard<'_> {
     fn drop(&mut self) {
         self.0.was_handling |= std::thread::panicking();
     }
@@ -49,7 +49,7 @@ impl Hub {
             requests: &mut requests,
             effects: &mut self.effects,
         };
-        let handling = Handling(session);
+        let handling = PanicGuard(session);
         let result = act(handling.0, &mut cx);
         let agent = handling.0.agent;
         drop(handling);
@@ -106,32 +106,32 @@ impl Hub {
     }
 
     /// Performs the actions that had to wait for the end of an event.
-    pub(super) fn go_on(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+    pub(super) fn run_deferred(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         if !self.pending.freed.is_empty() {
             self.recover_abandoned(now, clients);
             for id in std::mem::take(&mut self.pending.freed) {
                 self.next_prompt(&id, now, clients);
             }
         }
-        self.sweep_asks(now, clients);
-        self.go_on_hosting(now, clients);
+        self.cancel_stale_requests(now, clients);
+        self.continue_hosting(now, clients);
         for agent in self.agents.all() {
-            self.go_on_renewal(agent, now, clients);
+            self.continue_renewal(agent, now, clients);
         }
     }
 
     /// Closes the client requests of turns that have ended, however they ended.
-    fn sweep_asks(&mut self, now: Instant, clients: &mut impl ClientSinks) {
-        let mut stale = self.sessions.awake().filter(|s| s.has_stale_asks());
+    fn cancel_stale_requests(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+        let mut stale = self.sessions.awake().filter(|s| s.has_stale_requests());
         if let Some(id) = stale.next().map(|s| s.id.clone()) {
             drop(stale);
             self.with(
                 &id,
                 now,
                 clients,
-                super::super::session::SessionMachine::sweep_asks,
+                super::super::session::SessionMachine::cancel_stale_requests,
             );
-            self.sweep_asks(now, clients);
+            self.cancel_stale_requests(now, clients);
         }
     }
 
@@ -178,7 +178,7 @@ impl Hub {
                 self.pending.ended.push((id, at));
                 continue;
             }
-            self.mending(now, clients, |hub, clients| {
+            self.catch_and_repair(now, clients, |hub, clients| {
                 hub.with(
                     &id,
                     now,
@@ -187,7 +187,7 @@ impl Hub {
                 );
             });
         }
-        self.mending(now, clients, |hub, clients| hub.go_on(now, clients));
+        self.catch_and_repair(now, clients, |hub, clients| hub.run_deferred(now, clients));
     }
 
     pub(super) fn sessions_of(&self, agent: AgentRef) -> Vec<String> {

@@ -6,7 +6,7 @@ use crate::core::client::ClientId;
 use crate::core::clients::DefaultSession;
 use crate::core::error::{Error, ErrorKind, invalid};
 use crate::core::ids::AgentRef;
-use crate::core::session_id::{Holder, resolve};
+use crate::core::session_id::{IdHolder, resolve};
 use crate::proto::wire::DEFAULT_SESSION;
 use std::path::Path;
 
@@ -59,11 +59,11 @@ impl Hub {
         let real = |path: &str| self.store.real_path(path);
         let holder = |id: &str| {
             let stored = match self.sessions.get(id) {
-                Some(session) => Holder::Directory(session.cwd.clone()),
+                Some(session) => IdHolder::Directory(session.cwd.clone()),
                 None => self.store.holder(id)?,
             };
             Ok(match stored {
-                Holder::Directory(cwd) => Holder::Directory(real(&cwd)),
+                IdHolder::Directory(cwd) => IdHolder::Directory(real(&cwd)),
                 other => other,
             })
         };
@@ -92,7 +92,7 @@ impl Hub {
     }
 
     /// Checks that an open session has the directory that the call gives.
-    pub(super) fn must_be_in(&self, id: &str, cwd: Option<&str>) -> Result<(), Error> {
+    pub(super) fn check_directory(&self, id: &str, cwd: Option<&str>) -> Result<(), Error> {
         let (Some(session), Some(cwd)) = (self.sessions.get(id), cwd) else {
             return Ok(());
         };

@@ -8,7 +8,7 @@ use crate::core::client_sink::ClientSinks;
 use crate::core::error::Error;
 use crate::core::ids::AgentRef;
 use crate::core::log::{Identity, Log};
-use crate::core::session::{Known, SessionMachine};
+use crate::core::session::{SessionAgents, SessionMachine};
 use crate::proto::chunk::Chunk;
 use crate::proto::wire::{ClearParams, SessionInfo, SessionParams};
 use std::time::Instant;
@@ -24,7 +24,7 @@ impl Hub {
         let agent = self.agent_of(&identity);
         let cwd = identity.cwd.clone();
         let mut session = SessionMachine::new(id.to_owned(), agent, cwd, log);
-        session.known = Known::of(&identity);
+        session.known = SessionAgents::of(&identity);
         session.options = identity.options;
         session.wanted = identity.wanted;
         session.cost = identity.cost;
@@ -66,7 +66,7 @@ impl Hub {
             log.chunk(Some(&turn), &Chunk::Error { error_text });
         }
         // A full disk must not prevent reading.
-        log.owe();
+        log.release_pending();
         log.commit()?;
         Ok(log)
     }

@@ -4,8 +4,8 @@ use super::Hub;
 use crate::core::client::Reply;
 use crate::core::client_sink::{ClientSink as _, ClientSinks};
 use crate::core::error::{Error, ErrorKind};
-use crate::core::log::no_answer;
-use crate::core::shared::{StoreCall, StoreWait};
+use crate::core::log::disk_timeout;
+use crate::core::shared::{PendingStoreReply, StoreCall};
 use crate::core::store::StoreEvent;
 use crate::proto::json::{to_raw, value};
 use std::time::Instant;
@@ -16,7 +16,7 @@ impl Hub {
     /// everything that a client received must be in the log.
     pub fn commit(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         if self.has_unsent(clients) {
-            self.mending(now, clients, |hub, clients| {
+            self.catch_and_repair(now, clients, |hub, clients| {
                 hub.sessions
                     .for_each_awake(|session| session.number_unsent_if_read(clients));
             });
@@ -59,14 +59,14 @@ impl Hub {
                 if let Err(error) = &outcome {
                     warn!(%error, "cannot flush to disk; recent messages may be lost if the machine crashes");
                 }
-                let wait = self.shared.store_waits.remove(&ticket);
+                let wait = self.shared.pending_store_replies.remove(&ticket);
                 if let Some(wait) = wait {
                     self.synced(wait, outcome, clients);
                 }
             }
             StoreEvent::Appended => self.commit(now, clients),
             StoreEvent::Listed { ticket, outcome } => {
-                let wait = self.shared.store_waits.remove(&ticket);
+                let wait = self.shared.pending_store_replies.remove(&ticket);
                 if let Some(StoreCall::List(token, params)) = wait.map(|wait| wait.call) {
                     match outcome {
                         Ok(cards) => self.list_with(token, params, cards, now, clients),
@@ -81,7 +81,7 @@ impl Hub {
     /// Answers a call that waited for the disk, or whose time limit is reached.
     fn synced(
         &mut self,
-        wait: StoreWait,
+        wait: PendingStoreReply,
         outcome: Result<(), Error>,
         clients: &mut impl ClientSinks,
     ) {
@@ -105,19 +105,19 @@ impl Hub {
 
     /// Returns the deadlines of the calls that wait for the store.
     pub(super) fn store_limits(&self) -> impl Iterator<Item = Instant> {
-        let waits = self.shared.store_waits.values();
+        let waits = self.shared.pending_store_replies.values();
         waits.filter_map(|wait| wait.until)
     }
 
     /// Answers the calls that have reached their time limit for the store.
     pub(super) fn time_out_store(&mut self, now: Instant, clients: &mut impl ClientSinks) {
-        let is_due = |wait: &StoreWait| wait.until.is_some_and(|at| at <= now);
-        let waits = self.shared.store_waits.iter();
+        let is_due = |wait: &PendingStoreReply| wait.until.is_some_and(|at| at <= now);
+        let waits = self.shared.pending_store_replies.iter();
         let due = waits.filter(|(_, wait)| is_due(wait));
         let due: Vec<u64> = due.map(|(ticket, _)| *ticket).collect();
         for ticket in due {
-            if let Some(wait) = self.shared.store_waits.remove(&ticket) {
-                self.synced(wait, Err(no_answer()), clients);
+            if let Some(wait) = self.shared.pending_store_replies.remove(&ticket) {
+                self.synced(wait, Err(disk_timeout()), clients);
             }
         }
         self.finish_if_done(clients);

@@ -1,6 +1,7 @@
 //! Tests of the hub with its machines, in virtual time.
 
 mod agent_requests;
+mod background_turn;
 mod claude;
 mod clients;
 mod closing;
@@ -16,7 +17,6 @@ mod restart;
 mod set;
 mod slow_disk;
 mod timers;
-mod unprompted;
 mod waits;
 
 use super::Hub;

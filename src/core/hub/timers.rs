@@ -5,7 +5,7 @@
 //! `expire`. Agents and sessions have timer tables of their own, which the hub polls.
 
 use super::Hub;
-use crate::core::agent::Overdue;
+use crate::core::agent::TimeoutFailure;
 use crate::core::agent::timers::AgentTimer;
 use crate::core::client_sink::ClientSinks;
 use crate::core::ids::AgentRef;
@@ -63,7 +63,7 @@ impl Hub {
 
     /// Expires all timers that are due: of the agents, the sessions and the hub.
     pub fn tick(&mut self, now: Instant, clients: &mut impl ClientSinks) {
-        self.mending(now, clients, |hub, clients| {
+        self.catch_and_repair(now, clients, |hub, clients| {
             hub.number_unsent(clients);
             for agent in hub.agents.all() {
                 hub.tick_agent(agent, now, clients);
@@ -74,14 +74,14 @@ impl Hub {
                     hub.expire(timer, now, clients);
                 }
             }
-            hub.go_on(now, clients);
+            hub.run_deferred(now, clients);
         });
     }
 
     fn tick_agent(&mut self, agent: AgentRef, now: Instant, clients: &mut impl ClientSinks) {
         for timer in AgentTimer::ALL {
             let failed = self.with_agent(agent, now, clients, |agent, cx| agent.tick(timer, cx));
-            for Overdue { error, process } in failed {
+            for TimeoutFailure { error, process } in failed {
                 match process {
                     Some(child) => self.process_failed(agent, child, &error, now, clients),
                     None => self.agent_failed(agent, &error, now, clients),
@@ -110,7 +110,7 @@ impl Hub {
     /// Cancels the turns that have reached the limit on their whole length.
     pub fn tick_turn_limits(&mut self, now: Instant, clients: &mut impl ClientSinks) {
         for id in self.sessions_due(now, SessionMachine::turn_deadline) {
-            self.mending(now, clients, |hub, clients| {
+            self.catch_and_repair(now, clients, |hub, clients| {
                 hub.with(&id, now, clients, SessionMachine::cancel_overlong);
             });
         }

@@ -6,14 +6,14 @@ use super::record::{FORMAT, Identity};
 use crate::core::store::Card;
 
 /// Bytes of log after which the identity is written again.
-const SAID_EVERY: u64 = 256 << 10;
+const IDENTITY_INTERVAL: u64 = 256 << 10;
 
 impl Log {
     /// Returns `true` if the identity must be written again, so that damage to one line cannot lose it.
     #[must_use]
-    pub fn repeats_identity(&self) -> bool {
+    pub fn needs_identity_record(&self) -> bool {
         let copies = &self.index.copies;
-        copies.count < 2 || self.end().saturating_sub(copies.end) > SAID_EVERY
+        copies.count < 2 || self.end().saturating_sub(copies.end) > IDENTITY_INTERVAL
     }
 
     /// Restores from the card what damaged lines have lost.
@@ -31,23 +31,23 @@ impl Log {
             None => {
                 self.index.seq = self.index.seq.max(card.seq);
                 self.index.copies.count = 0;
-                self.index.identity = Some(of_card(card));
+                self.index.identity = Some(identity_of_card(card));
             }
-            Some(identity) => self.index.identity = Some(self.compared(identity, card)),
+            Some(identity) => self.index.identity = Some(self.merge_card(identity, card)),
         }
     }
 
     /// Merges the identity of the log with the card. A field of the card wins if the card was written after
     /// the last identity record, and either the record before the last agrees with the card or a newer record
     /// may have been damaged.
-    fn compared(&mut self, identity: Identity, card: Card) -> Identity {
+    fn merge_card(&mut self, identity: Identity, card: Card) -> Identity {
         let copies = &self.index.copies;
         if card.bytes < copies.end {
             return identity;
         }
         let before = copies.before.clone().unwrap_or_default();
         let newer = copies.may_be_newer;
-        let card = of_card(card);
+        let card = identity_of_card(card);
         let mut kept = identity.clone();
         if identity.agent_session_id != card.agent_session_id
             && (newer || before.agent_session_id == card.agent_session_id)
@@ -74,7 +74,7 @@ impl Log {
 }
 
 /// Converts a card to the identity it contains.
-fn of_card(card: Card) -> Identity {
+fn identity_of_card(card: Card) -> Identity {
     Identity {
         format: FORMAT,
         session_id: card.session_id,

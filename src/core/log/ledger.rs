@@ -1,6 +1,6 @@
 //! Reading of the ledger: the decisions stored in a log.
 
-use super::{Log, cannot};
+use super::{Log, storage_error};
 use crate::core::error::Error;
 use crate::proto::json::shallow_stored;
 use crate::proto::wire::LedgerEntry;
@@ -12,7 +12,7 @@ const BEGINNING: &[u8] = br#"{"record":"decision","#;
 /// A decision with its time and turn.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Decided {
+pub struct StoredDecision {
     /// Time of the decision, RFC 3339.
     pub at: String,
     /// Turn in which the decision was made.
@@ -26,7 +26,7 @@ impl Log {
     ///
     /// # Errors
     /// The disk fails.
-    pub fn decisions(&self, mut take: impl FnMut(Decided)) -> Result<u64, Error> {
+    pub fn decisions(&self, mut take: impl FnMut(StoredDecision)) -> Result<u64, Error> {
         let mut unread = 0;
         let read = self.lines(self.file.begin()..self.end(), |line, _| {
             if line.starts_with(BEGINNING) {
@@ -37,7 +37,7 @@ impl Log {
             }
             true
         });
-        read.map_err(|e| cannot("read", &e))?;
+        read.map_err(|e| storage_error("read", &e))?;
         Ok(unread)
     }
 }

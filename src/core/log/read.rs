@@ -1,8 +1,8 @@
 //! Reading of a log: pages of chunks, messages and turns.
 
 use super::index::Source;
-use super::record::Line;
-use super::{Log, TurnState, cannot};
+use super::record::LogLine;
+use super::{Log, TurnState, storage_error};
 use crate::core::error::Error;
 use crate::core::fold::Fold;
 use crate::core::profile::Profile;
@@ -20,7 +20,7 @@ pub const PAGE_BYTES: usize = 1 << 20;
 
 /// A stored chunk.
 #[derive(Debug, Clone)]
-pub struct Stored {
+pub struct StoredChunk {
     /// Number of the chunk.
     pub seq: u64,
     /// Turn of the chunk; `None` if it belongs to no turn.
@@ -29,7 +29,7 @@ pub struct Stored {
     pub chunk: Box<RawValue>,
 }
 
-impl Stored {
+impl StoredChunk {
     /// Returns `true` for the last chunk of a message.
     fn is_last(&self) -> bool {
         let chunk = self.chunk.get();
@@ -46,7 +46,7 @@ impl Stored {
 #[derive(Debug, Default)]
 pub struct Page {
     /// The chunks, in ascending order of their numbers.
-    pub chunks: Vec<Stored>,
+    pub chunks: Vec<StoredChunk>,
     /// `true` if more chunks follow.
     pub more: bool,
 }
@@ -71,7 +71,7 @@ impl Log {
     /// long time.
     fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         let end = self.file.end();
-        if self.waiting.is_some() && range.start < end {
+        if self.pending_append.is_some() && range.start < end {
             // The kernel may block a read of a page that it is writing.
             return Err(io::Error::new(
                 io::ErrorKind::TimedOut,
@@ -149,7 +149,7 @@ impl Log {
             page.chunks.push(stored);
             true
         });
-        read.map_err(|e| cannot("read", &e))?;
+        read.map_err(|e| storage_error("read", &e))?;
         Ok(page)
     }
 
@@ -162,7 +162,7 @@ impl Log {
         &self,
         turn: &str,
         from: Option<u64>,
-        mut take: impl FnMut(&Stored) -> bool,
+        mut take: impl FnMut(&StoredChunk) -> bool,
     ) -> Result<Option<u64>, Error> {
         let Some(known) = self.index.turn(turn) else {
             return Ok(None);
@@ -181,17 +181,17 @@ impl Log {
         &self,
         turn: &str,
         begin: u64,
-        mut take: impl FnMut(&Stored) -> bool,
+        mut take: impl FnMut(&StoredChunk) -> bool,
     ) -> Result<u64, Error> {
         let range = begin.max(self.file.begin())..self.end();
         let read = self.lines(range, |line, _| {
-            let of_turn = |stored: &Stored| stored.turn_id.as_deref() == Some(turn);
+            let of_turn = |stored: &StoredChunk| stored.turn_id.as_deref() == Some(turn);
             let Some(stored) = chunk(line).filter(of_turn) else {
                 return true;
             };
             take(&stored) && !stored.is_last()
         });
-        read.map_err(|e| cannot("read", &e))
+        read.map_err(|e| storage_error("read", &e))
     }
 
     /// Returns the state of a turn.
@@ -205,9 +205,9 @@ impl Log {
         let Some(at) = turn.summary.clone() else {
             return Ok(TurnState::Unfinished);
         };
-        let line = self.read(at).map_err(|e| cannot("read", &e))?;
+        let line = self.read(at).map_err(|e| storage_error("read", &e))?;
         let line = shallow_stored(&line);
-        let line = serde_json::from_slice::<Line<'_>>(&line).ok();
+        let line = serde_json::from_slice::<LogLine<'_>>(&line).ok();
         Ok(match line.and_then(|line| Some(line.summary?.to_owned())) {
             Some(summary) => TurnState::Finished(summary),
             None => TurnState::Unfinished,
@@ -228,11 +228,11 @@ impl Log {
         }
         let mut message = None;
         let read = self.lines(turn.begin..self.end(), |line, _| {
-            let line = serde_json::from_slice::<Line<'_>>(line).ok();
+            let line = serde_json::from_slice::<LogLine<'_>>(line).ok();
             message = line.and_then(|line| line.message.map(value));
             false
         });
-        read.map_err(|e| cannot("read", &e))?;
+        read.map_err(|e| storage_error("read", &e))?;
         Ok(match message.map(|mut message| message["parts"].take()) {
             Some(Value::Array(parts)) => Some(parts),
             _ => None,
@@ -287,10 +287,12 @@ impl Log {
         };
         match &message.source {
             Source::Line(at) => {
-                let line = self.read(at.clone()).map_err(|e| cannot("read", &e))?;
+                let line = self
+                    .read(at.clone())
+                    .map_err(|e| storage_error("read", &e))?;
                 *budget = budget.saturating_sub(line.len() as u64);
                 let line = shallow_stored(&line);
-                let line = serde_json::from_slice::<Line<'_>>(&line).ok();
+                let line = serde_json::from_slice::<LogLine<'_>>(&line).ok();
                 let message = line.and_then(|line| line.message.map(value));
                 Ok(MessagePart::Whole(message))
             }
@@ -301,7 +303,7 @@ impl Log {
                 let mut over = true;
                 let next = self.lines(begin..end.min(self.end()), |line, _| {
                     *budget = budget.saturating_sub(line.len() as u64 + 1);
-                    let of_turn = |stored: &Stored| stored.turn_id.as_deref() == Some(turn);
+                    let of_turn = |stored: &StoredChunk| stored.turn_id.as_deref() == Some(turn);
                     if let Some(stored) = chunk(line).filter(of_turn) {
                         let chunk = value(&stored.chunk);
                         profile.adapt_stored(chunk, |chunk| reader.fold.push(&chunk));
@@ -312,7 +314,7 @@ impl Log {
                     over = *budget > 0;
                     over
                 });
-                reader.next = Some(next.map_err(|e| cannot("read", &e))?);
+                reader.next = Some(next.map_err(|e| storage_error("read", &e))?);
                 if !over {
                     return Ok(MessagePart::More);
                 }
@@ -341,10 +343,10 @@ pub enum MessagePart {
 }
 
 /// Parses a line as a chunk; `None` if it is not one.
-fn chunk(line: &[u8]) -> Option<Stored> {
+fn chunk(line: &[u8]) -> Option<StoredChunk> {
     let line = shallow_stored(line);
-    let line: Line<'_> = serde_json::from_slice(&line).ok()?;
-    Some(Stored {
+    let line: LogLine<'_> = serde_json::from_slice(&line).ok()?;
+    Some(StoredChunk {
         seq: line.seq?,
         turn_id: line.turn_id.map(std::borrow::Cow::into_owned),
         chunk: line.chunk?.to_owned(),

@@ -1,7 +1,7 @@
 //! Records of a log, as they are written and read.
 
 use crate::core::agent_command::AgentCommand;
-use crate::core::setting::Wanted;
+use crate::core::setting::ChosenSettings;
 use crate::proto::wire::{LedgerEntry, Recovery, SessionOptions, TurnSummary};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -96,7 +96,7 @@ pub struct Identity {
     pub agent_command: Option<AgentCommand>,
     /// Session ids of all agents that had the session, the current one last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub agents: Vec<Given>,
+    pub agents: Vec<AgentSessionRecord>,
     /// Title of the session, as reported by the agent.
     #[serde(default)]
     pub title: Option<String>,
@@ -111,7 +111,7 @@ pub struct Identity {
     pub options: SessionOptions,
     /// Settings made by the client: modes, models and options.
     #[serde(default)]
-    pub wanted: Wanted,
+    pub wanted: ChosenSettings,
     /// Cost so far, if known.
     #[serde(default)]
     pub cost: Option<f64>,
@@ -123,7 +123,7 @@ pub struct Identity {
 /// A line as it is read: the fields of all records.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Line<'a> {
+pub struct LogLine<'a> {
     #[serde(borrow)]
     pub record: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -150,7 +150,7 @@ pub fn chunk_prefix(turn_id: Option<&str>) -> Vec<u8> {
 /// Session id that an agent gave to the session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Given {
+pub struct AgentSessionRecord {
     /// Key of the agent: its program.
     pub agent: String,
     /// Session id of the agent.

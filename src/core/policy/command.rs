@@ -2,14 +2,14 @@
 
 mod form;
 
-use super::line::{Candidate, Line, pattern};
+use super::line::{Candidate, ShellLines, pattern};
 use super::wild::wild;
 use form::{check_allowed, check_text, check_words};
 
 /// Command pattern: `git status`, `git *`, `npm run test:*`.
 #[derive(Debug, Clone)]
 pub struct CommandPattern {
-    /// For rules that allow: the words joined by [`BETWEEN`]. One of the forms must match.
+    /// For rules that allow: the words joined by [`WORD_SEPARATOR`]. One of the forms must match.
     forms: Vec<String>,
     /// For rules that deny or ask: the words joined by spaces.
     loose_forms: Vec<String>,
@@ -17,7 +17,7 @@ pub struct CommandPattern {
 
 /// Separator between two words. It occurs in no word, so that a word with a space never matches two words of
 /// a pattern.
-const BETWEEN: &str = "\0";
+const WORD_SEPARATOR: &str = "\0";
 
 impl CommandPattern {
     /// Parses a pattern.
@@ -45,7 +45,7 @@ impl CommandPattern {
         }
         check_words(text, words)?;
         Ok(Self {
-            forms: forms(words, BETWEEN),
+            forms: forms(words, WORD_SEPARATOR),
             loose_forms: forms(words, " "),
         })
     }
@@ -58,12 +58,12 @@ impl CommandPattern {
         let first = self
             .forms
             .first()
-            .and_then(|form| form.split(BETWEEN).next());
+            .and_then(|form| form.split(WORD_SEPARATOR).next());
         check_allowed(text, first.unwrap_or_default())
     }
 
-    /// Returns `true` if the pattern matches a command, given as its words joined by [`BETWEEN`].
-    fn fits(&self, command: &str) -> bool {
+    /// Returns `true` if the pattern matches a command, given as its words joined by [`WORD_SEPARATOR`].
+    fn matches(&self, command: &str) -> bool {
         self.forms.iter().any(|form| wild(form, command))
     }
 
@@ -104,8 +104,8 @@ fn forms(words: &[String], between: &str) -> Vec<String> {
 /// Returns `true` if one of these patterns matches a command as written.
 #[must_use]
 pub fn names(patterns: &[CommandPattern], words: &[String]) -> bool {
-    let command = words.join(BETWEEN);
-    !runs_file_of_git(words) && patterns.iter().any(|pattern| pattern.fits(&command))
+    let command = words.join(WORD_SEPARATOR);
+    !runs_file_of_git(words) && patterns.iter().any(|pattern| pattern.matches(&command))
 }
 
 /// Returns `true` if git would run a file that no pattern covers: for `git log:/../x` it runs
@@ -120,7 +120,7 @@ fn runs_file_of_git(words: &[String]) -> bool {
 
 /// Returns `true` if the line may run a command, in any reading, that one of these patterns matches.
 #[must_use]
-pub fn touches(patterns: &[CommandPattern], line: &Line) -> bool {
+pub fn touches(patterns: &[CommandPattern], line: &ShellLines) -> bool {
     let mut candidates = line.candidates.iter();
     candidates.any(|candidate| patterns.iter().any(|pattern| pattern.is_in(candidate)))
 }
@@ -134,7 +134,7 @@ mod tests {
         patterns.collect::<Result<_, _>>().unwrap()
     }
 
-    fn covers(patterns: &[CommandPattern], line: &Line) -> bool {
+    fn covers(patterns: &[CommandPattern], line: &ShellLines) -> bool {
         let named = |words: &Vec<String>| names(patterns, words);
         line.plain && !line.commands.is_empty() && line.commands.iter().all(named)
     }
@@ -162,12 +162,12 @@ mod tests {
         ] {
             let patterns = patterns(&[pattern]);
             assert_eq!(
-                covers(&patterns, &Line::of(command)),
+                covers(&patterns, &ShellLines::of(command)),
                 want,
                 "{pattern} {command}"
             );
             assert_eq!(
-                touches(&patterns, &Line::of(command)),
+                touches(&patterns, &ShellLines::of(command)),
                 want,
                 "{pattern} {command}"
             );
@@ -229,7 +229,7 @@ mod tests {
             ("if git log; then git log; fi", false),
             ("bash -c 'git log'", false),
         ] {
-            assert_eq!(covers(&patterns, &Line::of(line)), want, "{line}");
+            assert_eq!(covers(&patterns, &ShellLines::of(line)), want, "{line}");
         }
     }
 
@@ -258,12 +258,16 @@ mod tests {
             ("* --version", "rustc 'x --version'", false),
         ] {
             let patterns = patterns(&[pattern]);
-            assert_eq!(covers(&patterns, &Line::of(line)), want, "{pattern} {line}");
-            assert!(!want || touches(&patterns, &Line::of(line)), "{line}");
+            assert_eq!(
+                covers(&patterns, &ShellLines::of(line)),
+                want,
+                "{pattern} {line}"
+            );
+            assert!(!want || touches(&patterns, &ShellLines::of(line)), "{line}");
         }
         // A rule that denies ignores whether the space is inside a word.
         let patterns = patterns(&["git push:*"]);
-        assert!(touches(&patterns, &Line::of("git 'push x' y")));
+        assert!(touches(&patterns, &ShellLines::of("git 'push x' y")));
     }
 
     #[test]
@@ -312,7 +316,7 @@ mod tests {
             "coproc rm x",
             "function f { rm x; }",
         ] {
-            assert!(touches(&patterns, &Line::of(line)), "{line}");
+            assert!(touches(&patterns, &ShellLines::of(line)), "{line}");
         }
         for line in [
             "",
@@ -327,7 +331,7 @@ mod tests {
             "./cleanup.sh",
             "echo 'rm x' | sh",
         ] {
-            assert!(!touches(&patterns, &Line::of(line)), "{line}");
+            assert!(!touches(&patterns, &ShellLines::of(line)), "{line}");
         }
     }
 
@@ -422,11 +426,11 @@ mod tests {
             "\"$(which bash)\" -c 'rm x'",
             "X=1 \"$BASH\" -lc 'ls; rm x'",
         ] {
-            assert!(touches(&patterns, &Line::of(line)), "{line}");
+            assert!(touches(&patterns, &ShellLines::of(line)), "{line}");
         }
         for words in ["A=1 ", "a "] {
             let line = format!("env {} rm x", words.repeat(10_000));
-            assert!(touches(&patterns, &Line::of(&line)));
+            assert!(touches(&patterns, &ShellLines::of(&line)));
         }
     }
 }

@@ -6,7 +6,7 @@
 //! to deny or to ask. It is a reason to allow only if two sources agree, or if the arguments are available as
 //! JSON.
 
-use super::input::{Found, LARGEST, Part};
+use super::input::{LARGEST, ParsedInput, Part};
 use super::members::Group;
 use super::names;
 use crate::proto::json::{Members, prefix, raw_object, text};
@@ -65,7 +65,7 @@ pub struct Derived {
     /// Name of the tool in the title.
     pub name: Option<String>,
     /// Facts from arguments that are displayed as JSON.
-    pub arguments: Option<Found>,
+    pub arguments: Option<ParsedInput>,
     pub commands: Vec<String>,
     pub paths: Vec<String>,
     /// `true` if the title has a known form with an argument.
@@ -74,7 +74,7 @@ pub struct Derived {
     pub edits: bool,
     /// `true` if anything describes the action: an argument in the title, a quote after a verb, or arguments
     /// as JSON.
-    pub says: bool,
+    pub describes_action: bool,
     /// `true` if the facts are complete: the arguments could be read, or title and text agree.
     pub whole: bool,
     /// `true` if a part was truncated, so that the call may contain anything.
@@ -141,7 +141,7 @@ impl Derived {
         let agrees = is_repeated && !is_contradicted || is_trusted;
         derived.whole = arguments.map_or(agrees, |found| found.whole);
         derived.cut = is_cut && !derived.whole || is_too_long;
-        derived.says = !argument.is_empty()
+        derived.describes_action = !argument.is_empty()
             || quotes.iter().any(|quote| quote.kind.is_some())
             || texts.iter().any(|text| is_object(text));
         for Quote { text, kind: verb } in quotes {
@@ -235,8 +235,8 @@ fn is_cut_of(short: &str, whole: &str) -> bool {
     let split = short.split_once("...").or_else(|| short.split_once('…'));
     split.is_some_and(|(head, tail)| {
         let plain = whole.replace(['\r', '\n'], " ");
-        let fits = plain.len() >= head.len() + tail.len();
-        fits && !is_cut(tail) && plain.starts_with(head) && plain.ends_with(tail)
+        let matches = plain.len() >= head.len() + tail.len();
+        matches && !is_cut(tail) && plain.starts_with(head) && plain.ends_with(tail)
     })
 }
 
@@ -262,13 +262,13 @@ fn is_object(text: &str) -> bool {
 }
 
 /// Returns the facts of texts that are a tool's arguments as JSON.
-fn arguments(texts: &[String], group: Group) -> Option<Found> {
+fn arguments(texts: &[String], group: Group) -> Option<ParsedInput> {
     let objects = texts.iter().map(|text| text.trim());
     let objects = objects.filter(|text| text.starts_with('{'));
     let raw: Vec<&RawValue> = objects
         .filter_map(|text| serde_json::from_str(text).ok())
         .collect();
-    let found = Found::of(group, raw.into_iter().map(|raw| (Part::Input, raw)));
+    let found = ParsedInput::of(group, raw.into_iter().map(|raw| (Part::Input, raw)));
     let is_any = !found.commands.is_empty() || !found.paths.is_empty() || !found.strings.is_empty();
     is_any.then_some(found)
 }

@@ -11,8 +11,8 @@ use super::path::uri_path;
 use crate::core::shell_words::join;
 use crate::proto::json::without_halves;
 use serde_json::value::RawValue;
-use walk::Place;
-use walk::Place::Member;
+use walk::Position;
+use walk::Position::Member;
 
 /// Maximum size of an input, in bytes.
 pub const LARGEST: usize = 1 << 20;
@@ -41,14 +41,14 @@ const SHELLS: &[&str] = &["bash", "dash", "sh"];
     clippy::struct_excessive_bools,
     reason = "each is one fact of the input"
 )]
-pub struct Found {
+pub struct ParsedInput {
     pub paths: Vec<String>,
     /// Working directories that the call names: they are paths, too, and other paths may be relative to them.
     pub directories: Vec<String>,
     /// Paths that may be parents of other paths.
     pub bases: Vec<String>,
     /// Commands, each as a line or as a program with arguments.
-    pub commands: Vec<Words>,
+    pub commands: Vec<CommandText>,
     /// Strings that may name a path or a command; only used by rules that deny or ask.
     pub strings: Vec<String>,
     /// `true` if the whole input was understood.
@@ -71,7 +71,7 @@ pub struct Found {
 
 /// Command, as it is written.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Words {
+pub enum CommandText {
     Line(String),
     Arguments(Vec<String>),
 }
@@ -96,7 +96,7 @@ impl Part {
     }
 }
 
-impl Found {
+impl ParsedInput {
     /// Walks the known parts of a call to a tool of this group.
     #[must_use]
     pub fn of<'a>(group: Group, raws: impl IntoIterator<Item = (Part, &'a RawValue)>) -> Self {
@@ -106,7 +106,7 @@ impl Found {
         };
         for (part, raw) in raws {
             if raw.get().len() > part.largest() {
-                found.give_up();
+                found.mark_unread();
                 continue;
             }
             // Parsers do not agree about unpaired surrogates.
@@ -114,10 +114,10 @@ impl Found {
             found.whole &= said == raw.get();
             let place = match part {
                 Part::Input => Member(Role::Wrapper),
-                Part::Locations | Part::Content => Place::Shown,
+                Part::Locations | Part::Content => Position::Shown,
             };
             if !found.walk(&said, place, group, 0) {
-                found.give_up();
+                found.mark_unread();
             }
         }
         // The effect of a command on a path beside it is unknown.
@@ -127,11 +127,11 @@ impl Found {
     }
 
     /// Walks a JSON text; returns `false` if it is not valid or too deep.
-    fn walk(&mut self, json: &str, place: Place, group: Group, deep: usize) -> bool {
+    fn walk(&mut self, json: &str, place: Position, group: Group, deep: usize) -> bool {
         walk::read(self, json, place, group, deep)
     }
 
-    fn give_up(&mut self) {
+    fn mark_unread(&mut self) {
         (self.unread, self.whole) = (true, false);
     }
 
@@ -139,7 +139,7 @@ impl Found {
     fn keep(&mut self, text: &str, list: fn(&mut Self) -> &mut Vec<String>) {
         let count = self.paths.len() + self.directories.len() + self.strings.len();
         if count + self.arguments.len() >= MOST {
-            self.give_up();
+            self.mark_unread();
         } else if !text.trim().is_empty() {
             list(self).push(text.to_owned());
         }
@@ -152,7 +152,7 @@ impl Found {
     /// Keeps one argument of a command, even if it is blank.
     fn keep_argument(&mut self, text: &str) {
         if self.arguments.len() >= MOST {
-            self.give_up();
+            self.mark_unread();
         } else {
             self.arguments.push(text.to_owned());
         }
@@ -163,7 +163,7 @@ impl Found {
         self.keep(text, |found| &mut found.strings);
     }
 
-    fn not_understood(&mut self, text: &str) {
+    fn keep_unknown(&mut self, text: &str) {
         self.whole &= text.trim().is_empty();
         self.keep_string(text);
     }
@@ -206,23 +206,25 @@ impl Found {
                 let edits = matches!(group, Group::Read | Group::Edit | Group::Other);
                 if !(edits && EDITOR_WORDS.contains(&text)) {
                     self.keep_strings_of_diff(text);
-                    self.keep_command(Words::Line(text.to_owned()));
+                    self.keep_command(CommandText::Line(text.to_owned()));
                 }
             }
             Role::Script => {
                 self.runs = true;
                 self.keep(text, |found| &mut found.programs);
-                self.not_understood(text);
+                self.keep_unknown(text);
             }
             Role::Shell => {
                 let name = text.rsplit('/').next().unwrap_or_default();
                 let place = text.strip_suffix(name).unwrap_or_default();
                 let is_system = matches!(place, "" | "/bin/" | "/usr/bin/");
                 if !(is_system && SHELLS.contains(&name)) {
-                    self.not_understood(text);
+                    self.keep_unknown(text);
                 }
             }
-            Role::Arguments | Role::Wrapper | Role::Unknown => self.odd(role, group, text, deep),
+            Role::Arguments | Role::Wrapper | Role::Unknown => {
+                self.unexpected_text(role, group, text, deep)
+            }
             Role::Patch => {
                 self.edits |= !text.is_empty();
                 let files = diff_files(text);
@@ -232,7 +234,7 @@ impl Found {
                     self.keep_path(file);
                 }
                 if !is_patch || group == Group::Execute {
-                    self.not_understood(text);
+                    self.keep_unknown(text);
                 }
             }
             Role::Edited => self.edits = true,
@@ -242,7 +244,7 @@ impl Found {
                 self.keep_string(text);
             }
             Role::Parsed => self.keep_string(text),
-            Role::Changes | Role::Items => self.not_understood(text),
+            Role::Changes | Role::Items => self.keep_unknown(text),
             Role::Text | Role::Tree => {}
         }
     }
@@ -252,7 +254,7 @@ impl Found {
         self.has_path |= !text.is_empty();
         self.keep_path(text);
         if group == Group::Execute {
-            self.not_understood(text);
+            self.keep_unknown(text);
         }
     }
 
@@ -270,7 +272,7 @@ impl Found {
     }
 
     /// Handles a string where an object or a list is usual, or under an unknown name.
-    fn odd(&mut self, role: Role, group: Group, text: &str, deep: usize) {
+    fn unexpected_text(&mut self, role: Role, group: Group, text: &str, deep: usize) {
         let is_known = matches!(role, Role::Arguments | Role::Wrapper);
         if is_known && self.nested(role, group, text, deep) {
             return;
@@ -288,13 +290,13 @@ impl Found {
                 // The position at which the tool splits it is unknown.
                 self.whole &= text.is_empty() || is_plain(text);
             }
-            _ => self.not_understood(text),
+            _ => self.keep_unknown(text),
         }
     }
 
-    fn keep_command(&mut self, command: Words) {
+    fn keep_command(&mut self, command: CommandText) {
         if self.commands.len() >= MOST {
-            self.give_up();
+            self.mark_unread();
         } else {
             self.commands.push(command);
         }
@@ -315,17 +317,17 @@ impl Found {
             return;
         }
         if programs.len().max(self.commands.len() - at) > MOST_PROGRAMS {
-            self.give_up();
+            self.mark_unread();
             return;
         }
         for program in programs {
             self.keep_string(&format!("{program} {}", joined(&arguments)));
         }
         match &mut self.commands[at..] {
-            [Words::Line(program)] if is_plain(program) => {
+            [CommandText::Line(program)] if is_plain(program) => {
                 let mut words = vec![std::mem::take(program)];
                 words.extend(arguments);
-                self.commands[at] = Words::Arguments(words);
+                self.commands[at] = CommandText::Arguments(words);
             }
             [] => {
                 self.whole = false;
@@ -336,7 +338,7 @@ impl Found {
             }
             commands => {
                 self.whole = false;
-                let said = commands.iter().map(Words::line).collect::<Vec<_>>();
+                let said = commands.iter().map(CommandText::line).collect::<Vec<_>>();
                 let more = joined(&arguments);
                 for argument in &arguments {
                     self.keep_string(argument);
@@ -354,11 +356,11 @@ impl Found {
     fn keep_unquoted(&mut self) {
         let is_sign = |word: &String| matches!(word.as_str(), "&&" | "||" | ";" | "|" | "&");
         let lines = self.commands.iter().filter_map(|words| match words {
-            Words::Arguments(words) => {
+            CommandText::Arguments(words) => {
                 let is_line = words.first().is_some_and(|word| word.contains(' '));
                 (is_line || words.iter().any(is_sign)).then(|| words.join(" "))
             }
-            Words::Line(_) => None,
+            CommandText::Line(_) => None,
         });
         for line in lines.collect::<Vec<_>>() {
             self.keep_string(&line);
@@ -373,7 +375,7 @@ impl Found {
     }
 }
 
-impl Words {
+impl CommandText {
     /// Returns the command as a line.
     #[must_use]
     pub fn line(&self) -> String {

@@ -27,7 +27,7 @@ const WORK: usize = 4 << 20;
 
 /// Parsed lines of one call.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct ShellLines {
     /// Commands that the lines may run, in any reading.
     pub candidates: Vec<Candidate>,
     /// Files that the lines write or read by redirection, in any reading.
@@ -40,7 +40,7 @@ pub struct Line {
     pub unread: bool,
 }
 
-impl Line {
+impl ShellLines {
     /// Parses a line.
     #[must_use]
     pub fn of(text: &str) -> Self {
@@ -116,11 +116,11 @@ impl Search {
     fn run(&mut self) {
         while let Some(text) = self.waiting.pop_front() {
             for dialect in dialects(&text) {
-                if !self.pays(text.len()) {
+                if !self.spend(text.len()) {
                     return;
                 }
                 let reading = Reading::of(&text, dialect);
-                if !self.pays(size(&reading)) {
+                if !self.spend(size(&reading)) {
                     return;
                 }
                 // A reading that ends within quotes may have missed their start, so every part may be a
@@ -135,7 +135,7 @@ impl Search {
             }
             if may_have_documents(&text) {
                 let (reading, bytes) = Reading::of_each_line(&text, self.left);
-                if !self.pays(bytes + size(&reading)) {
+                if !self.spend(bytes + size(&reading)) {
                     return;
                 }
                 self.take(reading);
@@ -153,7 +153,7 @@ impl Search {
     }
 
     /// Subtracts `bytes` from the budget; returns `false` if it is used up.
-    fn pays(&mut self, bytes: usize) -> bool {
+    fn spend(&mut self, bytes: usize) -> bool {
         let left = self.left.checked_sub(bytes.max(1));
         self.left = left.unwrap_or(0);
         self.unread |= left.is_none();
@@ -168,12 +168,12 @@ impl Search {
             let (found, lines) = candidates(&words);
             let bytes =
                 |candidate: &Candidate| 32 + candidate.text.len() + 8 * candidate.starts.len();
-            if !self.pays(found.iter().map(bytes).sum()) {
+            if !self.spend(found.iter().map(bytes).sum()) {
                 return;
             }
             self.candidates.extend(found);
             for line in lines {
-                if !self.lines.contains(&line) && !self.pays(line.len()) {
+                if !self.lines.contains(&line) && !self.spend(line.len()) {
                     return;
                 }
                 self.add(line);

@@ -26,7 +26,7 @@ impl ForbiddenOption {
 
     /// Returns `true` if a word is this option, including abbreviations, values, and groups of letters.
     #[must_use]
-    pub fn fits(&self, word: &str) -> bool {
+    pub fn matches(&self, word: &str) -> bool {
         let said = word.split('=').next().unwrap_or_default();
         if let Some(name) = self.name.strip_prefix("--") {
             // Programs accept any prefix of a long name. npm accepts any number of dashes; after one dash, a
@@ -81,7 +81,7 @@ mod tests {
             ("-delete", "-d", false),
         ] {
             let forbidden = ForbiddenOption::new(option).unwrap();
-            assert_eq!(forbidden.fits(word), want, "{option} {word}");
+            assert_eq!(forbidden.matches(word), want, "{option} {word}");
         }
     }
 

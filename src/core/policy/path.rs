@@ -49,13 +49,13 @@ impl PathPattern {
     /// Returns `true` if the path matches; with `wide`, a pattern for the content of a directory also matches
     /// the directory.
     #[must_use]
-    pub fn fits(&self, path: &str, cwd: &str, wide: bool) -> bool {
+    pub fn matches(&self, path: &str, cwd: &str, wide: bool) -> bool {
         let expanded = match (path.strip_prefix('~'), &self.home) {
             (Some(rest), Some(home)) => normal(&format!("{home}{rest}"), "/").path,
             _ => path.to_owned(),
         };
         let mut alternatives = self.alternatives.iter();
-        alternatives.any(|anchored| anchored.fits(&expanded, cwd, wide))
+        alternatives.any(|anchored| anchored.matches(&expanded, cwd, wide))
     }
 }
 
@@ -98,7 +98,7 @@ impl Anchored {
         })
     }
 
-    fn fits(&self, path: &str, cwd: &str, wide: bool) -> bool {
+    fn matches(&self, path: &str, cwd: &str, wide: bool) -> bool {
         let found = match self.above {
             None => Some(path),
             Some(above) => {
@@ -291,14 +291,18 @@ mod tests {
             ("{a,b}/*.{rs,md}", "/w/b/x.md", true),
         ] {
             let compiled = PathPattern::new(pattern, Some("/home/me/")).unwrap();
-            assert_eq!(compiled.fits(path, "/w", false), want, "{pattern} {path}");
+            assert_eq!(
+                compiled.matches(path, "/w", false),
+                want,
+                "{pattern} {path}"
+            );
         }
         let pattern = PathPattern::new("secrets/**", None).unwrap();
-        assert!(pattern.fits("/w/secrets", "/w/", true));
-        assert!(!pattern.fits("/w/secrets2", "/w", true));
-        assert!(pattern.fits("/w/secrets/a", "/v/../w/./", false));
+        assert!(pattern.matches("/w/secrets", "/w/", true));
+        assert!(!pattern.matches("/w/secrets2", "/w", true));
+        assert!(pattern.matches("/w/secrets/a", "/v/../w/./", false));
         let pattern = PathPattern::new("*", None).unwrap();
-        assert!(pattern.fits("/a", "/", false));
+        assert!(pattern.matches("/a", "/", false));
     }
 
     #[test]

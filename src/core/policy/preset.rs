@@ -95,7 +95,7 @@ impl Preset {
     }
 
     /// Returns `true` if the preset denies anything or asks about it.
-    pub(super) fn may_object(&self) -> bool {
+    pub(super) fn may_restrict(&self) -> bool {
         self.effects().any(|effect| effect > Allow)
     }
 

@@ -9,13 +9,13 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use super::line::Line;
+use super::line::ShellLines;
 use table::{Operands, PROGRAMS, Program, REFS};
 
 /// Returns `true` if a line consists only of commands that only read.
 #[must_use]
 pub fn covers(text: &str) -> bool {
-    let line = Line::of(text);
+    let line = ShellLines::of(text);
     let are_read_only = || line.commands.iter().all(|words| is_read_only(words));
     line.plain && !line.commands.is_empty() && !expands(text) && are_read_only()
 }

@@ -1,7 +1,7 @@
 //! A rule: its conditions and its effect.
 
 use super::command::{self, CommandPattern, touches};
-use super::line::Line;
+use super::line::ShellLines;
 use super::members::Group;
 use super::names::{self, Names};
 use super::options::ForbiddenOption;
@@ -193,18 +193,18 @@ impl Rule {
     /// everything that a subject does and every kind that it may have; for a rule that denies or asks, any
     /// part is enough.
     #[must_use]
-    pub fn fits(&self, subject: &Subject, line: Option<&Line>) -> bool {
+    pub fn matches(&self, subject: &Subject, line: Option<&ShellLines>) -> bool {
         let others = subject.other_kinds.iter().map(String::as_str);
         let mut kinds = std::iter::once(subject.kind.as_str()).chain(others);
         if self.effect == Effect::Allow {
-            kinds.all(|kind| self.fits_as(kind, subject, line))
+            kinds.all(|kind| self.matches_as(kind, subject, line))
         } else {
-            kinds.any(|kind| self.fits_as(kind, subject, line))
+            kinds.any(|kind| self.matches_as(kind, subject, line))
         }
     }
 
     /// Returns `true` if the rule matches the subject as one of this kind.
-    fn fits_as(&self, kind: &str, subject: &Subject, line: Option<&Line>) -> bool {
+    fn matches_as(&self, kind: &str, subject: &Subject, line: Option<&ShellLines>) -> bool {
         let allows = self.effect == Effect::Allow;
         let by_detail = !self.paths.is_empty() || self.has_commands();
         if self.is_empty() || allows && by_detail && subject.unclear {
@@ -220,7 +220,7 @@ impl Rule {
         let has_kind = !(allows && subject.derived) || by_detail;
         // A rule that denies or asks about an action also applies to a tool of another name that performs it.
         let any_name = !allows && (by_detail || kind == "execute" && subject.command.is_some());
-        let on_tool = |tool: &ToolPattern| tool.fits(kind, subject, allows, has_kind, any_name);
+        let on_tool = |tool: &ToolPattern| tool.matches(kind, subject, allows, has_kind, any_name);
         let has = |kind: &str| self.kinds.iter().any(|known| known == kind);
         // The agent declared no kind: for a rule that denies or asks, the subject also has the kind `other`.
         let is_other = !allows && subject.derived && has("other");
@@ -231,11 +231,11 @@ impl Rule {
             && (!self.has_commands() || self.fits_command(subject, line))
     }
 
-    fn fits_paths(&self, subject: &Subject, line: Option<&Line>) -> bool {
+    fn fits_paths(&self, subject: &Subject, line: Option<&ShellLines>) -> bool {
         let allows = self.effect == Effect::Allow;
         let on_path = |path: &String| {
             let mut patterns = self.paths.iter();
-            patterns.any(|pattern| pattern.fits(path, &subject.cwd, !allows))
+            patterns.any(|pattern| pattern.matches(path, &subject.cwd, !allows))
         };
         if allows {
             return !subject.paths.is_empty() && subject.paths.iter().all(on_path);
@@ -244,7 +244,7 @@ impl Rule {
         subject.unread || line.is_some_and(|line| line.unread) || paths.any(on_path)
     }
 
-    fn fits_command(&self, subject: &Subject, line: Option<&Line>) -> bool {
+    fn fits_command(&self, subject: &Subject, line: Option<&ShellLines>) -> bool {
         if self.effect == Effect::Allow {
             let text = subject.command.as_deref().unwrap_or_default();
             return line.is_some_and(|line| self.covers(text, line));
@@ -255,11 +255,11 @@ impl Rule {
 
     /// Returns `true` if a line consists only of commands that this rule matches as written, without its
     /// forbidden options.
-    fn covers(&self, text: &str, line: &Line) -> bool {
+    fn covers(&self, text: &str, line: &ShellLines) -> bool {
         let may_expand = (self.read_only || !self.without.is_empty()) && read_only::expands(text);
         let has_forbidden = |words: &[String]| {
             let mut words = words.iter().skip(1);
-            may_expand || words.any(|word| self.without.iter().any(|option| option.fits(word)))
+            may_expand || words.any(|word| self.without.iter().any(|option| option.matches(word)))
         };
         let is_named = |words: &Vec<String>| {
             let by_pattern = command::names(&self.commands, words);
@@ -274,7 +274,7 @@ impl Rule {
 impl ToolPattern {
     /// Returns `true` if the pattern matches a subject as one of this kind; with `any_name` a name that
     /// stands for the kind is enough.
-    fn fits(
+    fn matches(
         &self,
         kind: &str,
         subject: &Subject,
@@ -291,7 +291,7 @@ impl ToolPattern {
         let pattern = self.name.to_ascii_lowercase();
         let Some(name) = subject.name.as_deref() else {
             // Many agents report only the kind, and some report the name in the title.
-            let said = subject.said_name.as_deref().filter(|_| !allows);
+            let said = subject.title_name.as_deref().filter(|_| !allows);
             let said = said.is_some_and(|said| wild(&pattern, &said.to_ascii_lowercase()));
             return by_kind && (is_kind || !is_more) || self.name == "*" || said;
         };

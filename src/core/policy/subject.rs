@@ -3,8 +3,8 @@
 mod facts;
 
 use super::derived::{Derived, is_runner, quoted};
-use super::input::{Found, LARGEST, Part, Words};
-use super::line::Line;
+use super::input::{CommandText, LARGEST, ParsedInput, Part};
+use super::line::ShellLines;
 use super::members::Group;
 use super::names;
 use super::read_only;
@@ -34,7 +34,7 @@ pub struct Subject {
     /// Paths that strings of the input may name; only used by rules that deny or ask.
     pub possible_paths: Vec<String>,
     /// Command lines that strings of the input may be; only used by rules that deny or ask.
-    pub possible_lines: Vec<Line>,
+    pub possible_lines: Vec<ShellLines>,
     /// Lines of `command`, each parsed separately, so that a quote of one cannot end in another.
     pub lines: Vec<String>,
     /// Working directory, to which path patterns are relative.
@@ -48,7 +48,7 @@ pub struct Subject {
     /// `true` if the kind was derived from prose, so that no rule can allow the subject by kind alone.
     pub derived: bool,
     /// Name of the tool in the title: rules that deny or ask use it if the agent reports no other.
-    pub said_name: Option<String>,
+    pub title_name: Option<String>,
     /// `true` if the subject cannot be read at all: no kind, name, input, path or command. Any rule that
     /// denies or asks may apply to it.
     pub opaque: bool,
@@ -77,7 +77,7 @@ pub struct Tool<'a> {
 }
 
 /// Directories of system shells; empty for a shell that is found by name.
-const PLACES: &[&str] = &[
+const SHELL_DIRECTORIES: &[&str] = &[
     "",
     "/bin",
     "/usr/bin",
@@ -123,7 +123,7 @@ impl Subject {
         }
         let has_input = tools.iter().filter_map(|tool| tool.input).any(is_filled);
         let kind = declared.or_else(|| names::kind(name?));
-        let found = Found::of(Group::of(kind.unwrap_or_default()), raws);
+        let found = ParsedInput::of(Group::of(kind.unwrap_or_default()), raws);
         let mut subject = Self {
             kind: kind.unwrap_or("other").to_owned(),
             name: name.map(str::to_owned),
@@ -135,8 +135,8 @@ impl Subject {
         };
         let mut is_told = !found.commands.is_empty();
         let mut facts = vec![found];
-        let is_known = |facts: &[Found]| {
-            let known = |found: &Found| !found.commands.is_empty() || !found.paths.is_empty();
+        let is_known = |facts: &[ParsedInput]| {
+            let known = |found: &ParsedInput| !found.commands.is_empty() || !found.paths.is_empty();
             facts.iter().any(known)
         };
         if name.is_none() && (kind.is_none() || !is_known(&facts)) {
@@ -145,10 +145,10 @@ impl Subject {
             let content: Vec<&RawValue> = tools.iter().filter_map(|tool| tool.content).collect();
             let strings = quoted(&content, kind, has_input);
             subject.unclear |= strings.iter().any(|text| !titles.contains(&text.as_str()));
-            facts.push(Found {
+            facts.push(ParsedInput {
                 strings,
                 whole: true,
-                ..Found::default()
+                ..ParsedInput::default()
             });
         }
         // Gemini sends the command only in the title; if there is an input, a title may be any text.
@@ -199,12 +199,12 @@ impl Subject {
 
     /// Parses the command; `None` if there is none.
     #[must_use]
-    pub fn line(&self) -> Option<Line> {
+    pub fn line(&self) -> Option<ShellLines> {
         let command = self.command.as_deref()?;
         if self.lines.is_empty() {
-            return Some(Line::of(command));
+            return Some(ShellLines::of(command));
         }
-        Some(Line::of_all(self.lines.iter().map(String::as_str)))
+        Some(ShellLines::of_all(self.lines.iter().map(String::as_str)))
     }
 
     /// Returns `true` if the subject changes nothing, according to its kind; the effects of a command are
@@ -225,19 +225,19 @@ impl Subject {
         titles: &[&str],
         kind: Option<&str>,
         has_input: bool,
-        facts: &mut Vec<Found>,
+        facts: &mut Vec<ParsedInput>,
     ) -> bool {
         let content: Vec<&RawValue> = tools.iter().filter_map(|tool| tool.content).collect();
         let derived = Derived::of(titles, &content, kind, has_input);
-        self.said_name = derived.name;
-        self.opaque = !derived.says;
+        self.title_name = derived.name;
+        self.opaque = !derived.describes_action;
         if kind.is_none()
             && let Some(kind) = derived.kind
         {
             kind.clone_into(&mut self.kind);
             self.derived = true;
         }
-        let is_known = |get: fn(&Found) -> bool| facts.iter().any(get);
+        let is_known = |get: fn(&ParsedInput) -> bool| facts.iter().any(get);
         let (has_command, has_path) = (
             is_known(|found| !found.commands.is_empty()),
             is_known(|found| !found.paths.is_empty()),
@@ -259,7 +259,7 @@ impl Subject {
         let mut is_told = derived.is_titled;
         match derived.arguments {
             Some(arguments) if has_command || has_path => {
-                strings.extend(arguments.commands.iter().map(Words::line));
+                strings.extend(arguments.commands.iter().map(CommandText::line));
                 strings.extend(arguments.paths);
                 strings.extend(arguments.strings);
             }
@@ -275,14 +275,14 @@ impl Subject {
         // An input that was not understood may contain more.
         self.unclear |= is_new && (!derived.whole || has_input);
         self.unread |= derived.cut && !has_command && !has_path;
-        facts.push(Found {
-            commands: commands.into_iter().map(Words::Line).collect(),
+        facts.push(ParsedInput {
+            commands: commands.into_iter().map(CommandText::Line).collect(),
             paths,
             strings,
             whole: true,
             edits: derived.edits,
             runs,
-            ..Found::default()
+            ..ParsedInput::default()
         });
         is_told
     }
@@ -366,7 +366,7 @@ struct Evidence {
 }
 
 impl Evidence {
-    fn of(facts: &[Found]) -> Self {
+    fn of(facts: &[ParsedInput]) -> Self {
         Self {
             edits: facts.iter().any(|found| found.edits),
             runs: facts.iter().any(|found| found.runs),
@@ -398,7 +398,7 @@ fn script(words: &[String]) -> Option<&str> {
         !letters.is_empty() && letters.chars().all(|c| "ceilux".contains(c))
     };
     let given = flags.last().is_some_and(|flag| flag.contains('c'));
-    let is_own = PLACES.contains(&place) && SHELLS.contains(&name);
+    let is_own = SHELL_DIRECTORIES.contains(&place) && SHELLS.contains(&name);
     (is_own && given && flags.iter().all(is_usual)).then_some(script)
 }
 

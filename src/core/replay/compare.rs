@@ -9,17 +9,17 @@ use serde_json::Value;
 ///
 /// # Errors
 /// A stored message cannot be read.
-pub fn further(
+pub fn unstored_messages(
     stored: impl IntoIterator<Item = Result<Value, Error>>,
     replayed: &[Value],
 ) -> Result<&[Value], Error> {
     let mut rest = replayed;
     for message in stored {
         let message = message?;
-        if is_silent(&message) {
+        if has_no_content(&message) {
             continue;
         }
-        let Some(at) = rest.iter().position(|other| !is_silent(other)) else {
+        let Some(at) = rest.iter().position(|other| !has_no_content(other)) else {
             return Ok(&[]);
         };
         if !is_same(&message, &rest[at]) {
@@ -42,7 +42,7 @@ fn text(message: &Value) -> String {
 }
 
 /// Returns `true` if a message has no content, as after a failed turn of which an agent may know nothing.
-fn is_silent(message: &Value) -> bool {
+fn has_no_content(message: &Value) -> bool {
     let kinds = parts(message).map(|part| part["type"].as_str().unwrap_or_default());
     let mut said = kinds.filter(|kind| *kind != "step-start" && !kind.starts_with("data-"));
     said.next().is_none()
@@ -111,7 +111,7 @@ mod tests {
         for (stored, replayed, want) in cases {
             let all: Vec<Value> = replayed.iter().map(|told| message(told)).collect();
             let known = stored.iter().map(|told| Ok(message(told)));
-            let rest = further(known, &all).unwrap();
+            let rest = unstored_messages(known, &all).unwrap();
             assert_eq!(rest.len(), *want, "{stored:?} {replayed:?}");
             assert_eq!(rest, &all[all.len() - want..], "{stored:?} {replayed:?}");
         }

@@ -228,31 +228,31 @@ fn replay_shows_steps_and_subagents_like_a_turn() {
         fields: |line| serde_json::from_str(line).unwrap(),
     };
     let text = serde_json::value::to_raw_value("hi").unwrap();
-    let says = |voice| {
+    let says = |role| {
         Update::Message(MessagePiece {
-            voice,
+            role,
             message_id: None,
             content: Content::Text(JsonStr::new(&text).unwrap()),
             subagent: None,
             about: Members::default(),
         })
     };
-    let of = |update| Update::OfSubagent {
+    let of = |update| Update::FromSubagent {
         id: "t".into(),
         update: Box::new(update),
     };
     let mut replay = Replay::new("claude", "r".into());
     let updates = [
         Update::Step,
-        Update::Passing,
-        says(Voice::User),
+        Update::TransientUpdate,
+        says(MessageRole::User),
         Update::Step,
-        says(Voice::Answer),
-        of(says(Voice::User)),
-        of(says(Voice::Answer)),
+        says(MessageRole::Answer),
+        of(says(MessageRole::User)),
+        of(says(MessageRole::Answer)),
         Update::Step,
-        says(Voice::Answer),
-        Update::WordsEnd { provider: None },
+        says(MessageRole::Answer),
+        Update::TextEnd { provider: None },
         Update::Step,
     ];
     for update in &updates {

@@ -7,7 +7,7 @@ use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::CallId;
-use crate::core::limits::Wait;
+use crate::core::limits::Timeout;
 use crate::core::turn_ending::Ending;
 use crate::proto::wire::{Rung, Strategy};
 use std::time::Instant;
@@ -15,7 +15,7 @@ use tracing::warn;
 
 /// The unanswered prompt of an abandoned turn.
 #[derive(Debug)]
-pub struct Abandoned {
+pub struct AbandonedPrompt {
     pub call: CallId,
     /// When the wait for the response ends. `None` after that, while the session waits for turns of other
     /// sessions of its agent.
@@ -29,10 +29,10 @@ impl SessionMachine {
         let Some(call) = self.running.as_ref().map(|r| r.call) else {
             return;
         };
-        self.abandoned = Some(Abandoned {
+        self.abandoned = Some(AbandonedPrompt {
             call,
             // The cancel timeout applies once more before the session is restored without the turn.
-            until: cx.until(Wait::Cancel),
+            until: cx.until(Timeout::Cancel),
         });
         self.end_turn(Ending::Failed(error), cx);
         if let Some(connection) = &mut cx.agent.connection {
@@ -111,7 +111,7 @@ impl SessionMachine {
             );
             if let Some(agent_session) = self.agent_session().map(str::to_owned) {
                 cx.close_at_agent(&agent_session);
-                self.lost(&too_late(), cx);
+                self.session_lost(&too_late(), cx);
             }
         }
     }
@@ -122,7 +122,7 @@ impl SessionMachine {
         let Some(agent_session) = self.agent_session().map(str::to_owned) else {
             return false;
         };
-        let until = cx.until(Wait::CloseSession);
+        let until = cx.until(Timeout::CloseSession);
         let Some(connection) = &mut cx.agent.connection else {
             return false;
         };
@@ -133,7 +133,7 @@ impl SessionMachine {
             session = self.id,
             "a cancelled turn does not end; stopping its process"
         );
-        self.lost(&too_late(), cx);
+        self.session_lost(&too_late(), cx);
         true
     }
 
@@ -143,8 +143,8 @@ impl SessionMachine {
     /// # Errors
     /// `busy`.
     pub fn may_be_opened_anew(&self, strategy: &Strategy) -> Result<(), Error> {
-        let lost = self.abandoned.is_some() && *strategy != Strategy::Only(Rung::New);
-        if self.running.is_none() && !lost {
+        let session_lost = self.abandoned.is_some() && *strategy != Strategy::Only(Rung::New);
+        if self.running.is_none() && !session_lost {
             return Ok(());
         }
         let id = &self.id;

@@ -1,7 +1,7 @@
 //! Clients of a session: subscribing, lagging, catching up and leaving.
 
 use super::SessionMachine;
-use super::merged::Merged;
+use super::merged::MergedChunk;
 use crate::core::client::ClientId;
 use crate::core::client_sink::{ChunkAddress, ClientSink, ClientSinks};
 use crate::core::cx::Cx;
@@ -28,7 +28,7 @@ impl SessionMachine {
         // The client receives only whole chunks created after this.
         self.number_unsent(cx.clients);
         self.subscribers.add(client, declaration.subscription);
-        self.ask_also(client, cx);
+        self.send_open_requests(client, cx);
     }
 
     /// Sets whether a client receives chunks.
@@ -46,8 +46,8 @@ impl SessionMachine {
     /// Handles a client's departure: its prompts are cancelled and its requests withdrawn.
     pub fn client_left<C: ClientSinks>(&mut self, client: ClientId, cx: &mut Cx<'_, C>) {
         self.number_unsent(cx.clients);
-        while self.queue.take_of(client) {
-            self.tell_queue(cx.clients);
+        while self.queue.take_from_client(client) {
+            self.notify_queue(cx.clients);
         }
         let running = self.running.as_ref();
         let own = running.filter(|r| r.token.client == client && r.ended.is_none());
@@ -55,7 +55,7 @@ impl SessionMachine {
             self.cancel(Some(&turn_id), cx);
         }
         self.subscribers.remove(client);
-        self.end_asks_to(client, cx);
+        self.drop_requests_to(client, cx);
         self.end_host_calls_to(client, cx);
     }
 
@@ -122,7 +122,7 @@ impl SessionMachine {
                 };
                 let profile = subscriber.subscription.profile;
                 let (mut last, mut is_all) = (sent, !page.more);
-                for merged in Merged::of(&page.chunks) {
+                for merged in MergedChunk::of(&page.chunks) {
                     if !has_room(sink) {
                         is_all = false;
                         break;

@@ -5,13 +5,13 @@ use super::restore::Adoption;
 use super::{SessionMachine, Stage};
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
-use crate::core::ladder::Ladder;
-use crate::core::silence::Silence;
+use crate::core::idle_timer::IdleTimer;
+use crate::core::restore_plan::RestorePlan;
 use crate::proto::wire::Rung;
 
 impl SessionMachine {
     /// Releases the session at the agent: sends `session/close` if the agent supports it.
-    pub fn let_go<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub fn release_at_agent<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let Some(agent_session) = self.agent_session().map(str::to_owned) else {
             return;
         };
@@ -43,15 +43,15 @@ impl SessionMachine {
         };
         restore.rung = Some(Rung::Live);
         let early = connection.directory.take_early(&left.agent_session);
-        for told in [&mut self.state, &mut restore.told] {
-            told.extend(left.state.clone());
-            told.extend(early.state.clone());
+        for reported in [&mut self.state, &mut restore.reported] {
+            reported.extend(left.state.clone());
+            reported.extend(early.state.clone());
         }
         let agent_session = left.agent_session;
         connection
             .directory
             .add(agent_session.clone(), self.id.clone());
-        self.arrived(agent_session, Adoption::Unknown, cx);
+        self.agent_has_session(agent_session, Adoption::Unknown, cx);
         true
     }
 
@@ -70,20 +70,20 @@ impl SessionMachine {
         else {
             return false;
         };
-        let next = restore.ladder.as_ref().and_then(Ladder::peek);
+        let next = restore.restore_plan.as_ref().and_then(RestorePlan::peek);
         if !matches!(next, Some(Rung::Resume | Rung::Load)) {
             return false;
         }
-        restore.held = Some(known.to_owned());
+        restore.awaited_close = Some(known.to_owned());
         *deadline = Some(until);
-        self.silence = Some(Silence::begin(cx.now, None));
+        self.idle_timer = Some(IdleTimer::begin(cx.now, None));
         true
     }
 
     /// Continues the restore after a close that was not answered in time. Returns `false` if the session did
     /// not wait for a close.
     pub(super) fn close_overdue<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) -> bool {
-        let Some(agent_session) = self.held().map(str::to_owned) else {
+        let Some(agent_session) = self.awaited_close().map(str::to_owned) else {
             return false;
         };
         if let Some(connection) = &mut cx.agent.connection {
@@ -94,7 +94,7 @@ impl SessionMachine {
         } = &mut self.stage
         {
             // If the agent is not ready now, it opens the session once it is.
-            (restore.held, *deadline) = (None, None);
+            (restore.awaited_close, *deadline) = (None, None);
         }
         self.continue_restore(cx);
         true
@@ -102,9 +102,9 @@ impl SessionMachine {
 
     /// The agent session id whose close the session waits for.
     #[must_use]
-    pub fn held(&self) -> Option<&str> {
+    pub fn awaited_close(&self) -> Option<&str> {
         match &self.stage {
-            Stage::Opening { restore, .. } => restore.held.as_deref(),
+            Stage::Opening { restore, .. } => restore.awaited_close.as_deref(),
             Stage::Live { .. } | Stage::Resting => None,
         }
     }

@@ -5,9 +5,9 @@ use super::SessionMachine;
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::Error;
-use crate::core::limits::{Limits, Wait};
-use crate::core::log::no_answer;
-use crate::core::store::Progress;
+use crate::core::limits::{Limits, Timeout};
+use crate::core::log::disk_timeout;
+use crate::core::store::AppendProgress;
 use std::time::Instant;
 
 /// A session's wait for the disk.
@@ -30,24 +30,24 @@ impl SessionMachine {
         (now, limits): (Instant, &Limits),
         clients: &mut impl ClientSinks,
     ) -> Result<(), Error> {
-        if let Some(error) = self.log.take_lost() {
+        if let Some(error) = self.log.take_drop_error() {
             return Err(error);
         }
-        let mut progress = Progress::Written;
+        let mut progress = AppendProgress::Written;
         if self.log.is_waiting() {
             progress = self.log.poll()?;
             // Before the next lines are written, while the log can be read.
             self.catch_up(clients);
         }
-        if progress == Progress::Written {
+        if progress == AppendProgress::Written {
             progress = self.log.commit()?;
         }
         match progress {
-            Progress::Written => self.disk_answered(clients),
-            Progress::Waiting => {
+            AppendProgress::Written => self.disk_answered(clients),
+            AppendProgress::Waiting => {
                 self.hold_back((now, limits), clients);
-                if self.log.is_overfull() && !self.log.is_given_up() {
-                    return Err(no_answer());
+                if self.log.is_overfull() && !self.log.is_append_abandoned() {
+                    return Err(disk_timeout());
                 }
             }
         }
@@ -60,12 +60,12 @@ impl SessionMachine {
         (now, limits): (Instant, &Limits),
         clients: &mut impl ClientSinks,
     ) {
-        let may_hold = !self.log.is_given_up();
+        let may_hold = !self.log.is_append_abandoned();
         let released = self.log.released();
         let waits_for_same = |wait: DiskWait| wait.released == released;
         if may_hold && !self.disk_wait.is_some_and(waits_for_same) {
             self.disk_wait = Some(DiskWait {
-                until: limits.until(Wait::Store, now),
+                until: limits.until(Timeout::Store, now),
                 released,
             });
         }

@@ -1,14 +1,14 @@
 //! Verification of an agent's claims about a session against its session list: a refusal of a session that it
 //! still lists, and a load of a session that it does not have.
 
-use super::restore::{Adoption, PAGES, WAY_OUT};
+use super::restore::{Adoption, PAGES, RECOVERY_ADVICE};
 use super::{SessionMachine, Stage};
 use crate::core::agent::connection::Call;
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::ladder::leads_down;
-use crate::core::limits::Wait;
+use crate::core::limits::Timeout;
+use crate::core::restore_plan::allows_next_strategy;
 use crate::proto::wire::Rung;
 
 /// Page of an agent's sessions: their ids, and the cursor of the next page. `None` if the agent has no
@@ -23,17 +23,17 @@ impl SessionMachine {
         };
         *call = None;
         let rung = restore.rung.unwrap_or(Rung::New);
-        let ladder = restore.ladder.get_or_insert_default();
-        if rung == Rung::New || !leads_down(&error) || ladder.peek().is_none() {
-            if rung != Rung::New && leads_down(&error) {
-                error.message = format!("{}; {WAY_OUT}", error.message);
+        let restore_plan = restore.restore_plan.get_or_insert_default();
+        if rung == Rung::New || !allows_next_strategy(&error) || restore_plan.peek().is_none() {
+            if rung != Rung::New && allows_next_strategy(&error) {
+                error.message = format!("{}; {RECOVERY_ADVICE}", error.message);
             }
             self.opening_failed(&error, cx);
             return;
         }
-        ladder.note(rung, &error);
+        restore_plan.note(rung, &error);
         restore.replay = None;
-        let is_last = ladder.peek() == Some(Rung::New);
+        let is_last = restore_plan.peek() == Some(Rung::New);
         if is_last && self.take_left_open(cx) {
             return;
         }
@@ -42,7 +42,7 @@ impl SessionMachine {
             && can_list(cx)
             && let Stage::Opening { restore, .. } = &mut self.stage
         {
-            restore.doubted = Some(error);
+            restore.error_before_lookup = Some(error);
             restore.pages = 0;
             self.request_list(None, cx);
             return;
@@ -52,7 +52,7 @@ impl SessionMachine {
 
     fn request_list<C>(&mut self, cursor: Option<&str>, cx: &mut Cx<'_, C>) {
         let call = cx.next_call();
-        let limit = cx.shared.settings.limits.of(Wait::Open);
+        let limit = cx.shared.settings.limits.of(Timeout::Open);
         if let Some(connection) = &mut cx.agent.connection {
             let session = self.id.clone();
             connection.calls.insert(call, Call::List { session });
@@ -76,9 +76,10 @@ impl SessionMachine {
         let there = |ids: &[String]| known.as_ref().is_some_and(|known| ids.contains(known));
         match page {
             Some((ids, _)) if there(ids) => {
-                if let Some(mut error) = restore.doubted.take() {
+                if let Some(mut error) = restore.error_before_lookup.take() {
                     let said = &error.message;
-                    error.message = format!("{said}; the agent still lists the session; {WAY_OUT}");
+                    error.message =
+                        format!("{said}; the agent still lists the session; {RECOVERY_ADVICE}");
                     self.opening_failed(&error, cx);
                 }
             }
@@ -115,7 +116,7 @@ impl SessionMachine {
         };
         match page {
             Some((ids, _)) if ids.contains(&agent_session) => {
-                self.arrived(agent_session, Adoption::Listed, cx);
+                self.agent_has_session(agent_session, Adoption::Listed, cx);
             }
             Some((_, Some(cursor))) if restore.pages < PAGES => {
                 restore.adopting = Some(agent_session);
@@ -128,21 +129,21 @@ impl SessionMachine {
                 );
                 let error = Error::new(ErrorKind::SessionNotFound, message);
                 let may_be_new = restore.strategy.allows(Rung::New);
-                let ladder = restore.ladder.get_or_insert_default();
-                ladder.note(Rung::Load, &error);
+                let restore_plan = restore.restore_plan.get_or_insert_default();
+                restore_plan.note(Rung::Load, &error);
                 cx.close_at_agent(&agent_session);
                 if may_be_new {
                     self.continue_restore(cx);
                     return;
                 }
                 let message = format!(
-                    "{}; list the agent's ids with session/list and `agent: true`, or {WAY_OUT}",
+                    "{}; list the agent's ids with session/list and `agent: true`, or {RECOVERY_ADVICE}",
                     error.message
                 );
                 let error = Error::new(ErrorKind::SessionNotFound, message);
                 self.opening_failed(&error, cx);
             }
-            _ => self.arrived(agent_session, Adoption::NotListed, cx),
+            _ => self.agent_has_session(agent_session, Adoption::NotListed, cx),
         }
     }
 }

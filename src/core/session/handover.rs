@@ -47,7 +47,7 @@ impl SessionMachine {
     }
 
     /// Returns the session to its previous agent, because it could not be opened at the new one.
-    pub(super) fn give_back(&mut self) {
+    pub(super) fn return_to_previous_agent(&mut self) {
         if let Some(handover) = self.handover.take() {
             self.agent = handover.agent;
         }

@@ -1,7 +1,7 @@
 //! History of a session: its stored chunks and messages.
 
 use super::SessionMachine;
-use crate::core::client_requests::Ask;
+use crate::core::client_requests::OpenRequest;
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind, invalid};
@@ -31,8 +31,8 @@ impl SessionMachine {
             .map(|last| last.seq);
         let mut entries = Vec::with_capacity(page.chunks.len());
         let is_open = |id: &str| {
-            let open = |ask: &Ask| ask.about.question().id == id;
-            self.asks.iter().any(open)
+            let open = |ask: &OpenRequest| ask.about.question().id == id;
+            self.open_requests.iter().any(open)
         };
         for stored in page.chunks {
             profile.adapt_replayed(value(&stored.chunk), is_open, |chunk| {
@@ -99,8 +99,8 @@ impl SessionMachine {
     ) -> Result<wire::MessageResult, Error> {
         let place = self.place(&p.message_id)?;
         let running = self.running.as_ref().map(|r| r.turn.message_id());
-        let unprompted = self.unprompted.as_ref().map(|u| u.turn.message_id());
-        if [running, unprompted].contains(&Some(p.message_id.as_str())) {
+        let background_turn = self.background_turn.as_ref().map(|u| u.turn.message_id());
+        if [running, background_turn].contains(&Some(p.message_id.as_str())) {
             let text = "the message is not complete; update it after its turn";
             return Err(Error::new(ErrorKind::Busy, text));
         }

@@ -7,8 +7,8 @@ use super::SessionMachine;
 use super::permissions::entry;
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
+use crate::core::decision::{Decision, DecisionSource};
 use crate::core::event::Permission;
-use crate::core::permit::{By, Decision};
 use crate::core::policy::Effect;
 use crate::core::turn::written;
 use tracing::warn;
@@ -25,7 +25,7 @@ impl SessionMachine {
         let effect = self.effect_of(subagent, call, cx);
         if let Some(connection) = &mut cx.agent.connection {
             let out = &mut connection.out;
-            connection.dialect.watched(&call.key, effect, out);
+            connection.dialect.answer_hook(&call.key, effect, out);
         }
     }
 
@@ -42,14 +42,21 @@ impl SessionMachine {
         let verdict = cx.shared.settings.policy.judge(&subject);
         // The tool is judged here, so that it needs no notice for running without a permission request.
         let calls = [call.tool.id.clone().into_owned()];
-        self.with_turn_of(&turn_id, cx.clients, |turn, _| turn.note_asked(&calls));
+        self.with_turn_of(&turn_id, cx.clients, |turn, _| {
+            turn.note_permission_handled(&calls)
+        });
         match verdict.effect {
             Effect::Deny => {}
             Effect::Ask if verdict.is_explicit => return Effect::Ask,
             Effect::Ask | Effect::Allow => return Effect::Allow,
         }
-        let decision = Decision::of(false, false, &call.options, By::Policy(verdict.by));
-        self.hear(cx.now, "tool", cx.clients);
+        let decision = Decision::of(
+            false,
+            false,
+            &call.options,
+            DecisionSource::Policy(verdict.by),
+        );
+        self.note_activity(cx.now, "tool", cx.clients);
         let mut shown = None;
         self.with_turn_of(&turn_id, cx.clients, |turn, sink| {
             let question = turn.ask(subagent, call, &[], true, sink);

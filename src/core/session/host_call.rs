@@ -1,7 +1,7 @@
 //! Open request of an agent for a file or a terminal.
 
-use crate::core::ask::AskId;
 use crate::core::client::ClientId;
+use crate::core::client_request::ClientRequestId;
 use crate::core::event::{OptionKind, PermissionOption, ToolUpdate};
 use crate::core::host::{HostRequest, Ticket, judged_line};
 use crate::core::request_key::RequestKey;
@@ -49,7 +49,7 @@ pub enum HostStage {
 /// Request that was forwarded to a client.
 #[derive(Debug)]
 pub struct ForwardedCall {
-    pub id: AskId,
+    pub id: ClientRequestId,
     pub client: ClientId,
     pub method: &'static str,
     /// Id of the terminal that the request concerns.

@@ -8,11 +8,11 @@ use super::SessionMachine;
 use super::host_call::HostStage;
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
+use crate::core::decision::DecisionSource;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::host::{Forwarded, HostAnswer, Ticket};
-use crate::core::limits::Wait;
-use crate::core::permit::By;
-use crate::core::silence::in_words;
+use crate::core::host::{ClientHostRequest, HostAnswer, Ticket};
+use crate::core::idle_timer::format_duration;
+use crate::core::limits::Timeout;
 use std::time::Instant;
 use tracing::warn;
 
@@ -20,7 +20,7 @@ use tracing::warn;
 const WAIT_FOR_EXIT: &str = "terminal/waitForExit";
 
 /// Returns `true` if a request has a timeout from its start.
-pub(super) fn has_deadline(request: &Forwarded) -> bool {
+pub(super) fn has_deadline(request: &ClientHostRequest) -> bool {
     request.method() != WAIT_FOR_EXIT
 }
 
@@ -54,17 +54,17 @@ impl SessionMachine {
             is_due.then_some((*ticket, forwarded.id, forwarded.client, forwarded.method))
         });
         for (ticket, ask, client, method) in overdue.collect::<Vec<_>>() {
-            let limit = cx.shared.settings.limits.of(Wait::Client);
+            let limit = cx.shared.settings.limits.of(Timeout::Client);
             let message = format!(
                 "the client did not answer {method} within {}; to allow more time, use --timeout client=…",
-                in_words(limit.unwrap_or_default())
+                format_duration(limit.unwrap_or_default())
             );
             warn!(method, "{message}");
-            let by = &By::Timeout(None);
+            let by = &DecisionSource::Timeout(None);
             self.subscribers.withdraw(client, ask, by, cx.clients);
             let error = Error::new(ErrorKind::Resource, message);
             // The agent was waiting for the client, so the idle timer restarts.
-            self.hear(now, "file or terminal", cx.clients);
+            self.note_activity(now, "file or terminal", cx.clients);
             self.answer_host_call(ticket, &Err(error), cx);
         }
     }
@@ -87,7 +87,7 @@ impl SessionMachine {
             return;
         };
         let terminal = forwarded.terminal.clone();
-        let until = cx.until(Wait::Client);
+        let until = cx.until(Timeout::Client);
         for call in self.host_calls.values_mut() {
             if let HostStage::Client(forwarded) = &mut call.stage
                 && forwarded.method == WAIT_FOR_EXIT

@@ -10,10 +10,10 @@ use crate::core::host::HostRequest;
 
 /// Maximum number of client terminals that are remembered per session. Requests for further ones go to the
 /// leader, the client that the session works for.
-const MOST_TERMINALS: usize = 1024;
+const MAX_CLIENT_TERMINALS: usize = 1024;
 
 /// Server of a request.
-pub(super) enum Server {
+pub(super) enum HostServer {
     Client(ClientId),
     Acpipe,
 }
@@ -24,10 +24,10 @@ impl SessionMachine {
     /// A terminal is served by its creator. Other requests are served by a client if one can: a new terminal
     /// by a client that already has terminals of the session, otherwise the leader, otherwise any client.
     /// acpipe comes last.
-    pub(super) fn server<C>(&self, request: &HostRequest, cx: &Cx<'_, C>) -> Option<Server> {
+    pub(super) fn server<C>(&self, request: &HostRequest, cx: &Cx<'_, C>) -> Option<HostServer> {
         let made_by = match request.terminal() {
             Some(terminal) if cx.hosting.host.has_terminal(&self.id, terminal) => {
-                return Some(Server::Acpipe);
+                return Some(HostServer::Acpipe);
             }
             Some(terminal) => self.client_terminals.get(terminal).copied(),
             None if request.creates_terminal() => self.client_terminals.values().next().copied(),
@@ -41,13 +41,18 @@ impl SessionMachine {
             let covers = declaration.is_some_and(|d| d.offer().covers(request));
             covers && self.subscribers.has(*client)
         });
-        let own = || cx.shared.served.covers(request).then_some(Server::Acpipe);
-        client.map(Server::Client).or_else(own)
+        let own = || {
+            cx.shared
+                .served
+                .covers(request)
+                .then_some(HostServer::Acpipe)
+        };
+        client.map(HostServer::Client).or_else(own)
     }
 
     /// Records which client has a terminal.
     pub(super) fn note_client_terminal(&mut self, terminal: &str, client: ClientId) {
-        if self.client_terminals.len() < MOST_TERMINALS {
+        if self.client_terminals.len() < MAX_CLIENT_TERMINALS {
             self.client_terminals.insert(terminal.to_owned(), client);
         }
     }

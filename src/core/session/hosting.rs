@@ -4,20 +4,22 @@
 use super::SessionMachine;
 use super::host_call::{ForwardedCall, HostCall, HostStage, options, tool};
 use super::host_deadlines::has_deadline;
-use super::host_servers::Server;
+use super::host_servers::HostServer;
 use super::permissions::offer;
-use crate::core::ask::{AskId, ClientAnswer, ClientRequest};
 use crate::core::client::ClientId;
+use crate::core::client_request::{ClientAnswer, ClientRequest, ClientRequestId};
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::cx::SessionRequest;
+use crate::core::decision::{Decision, DecisionSource};
 use crate::core::effect::Effect;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{Permission, ToolUpdate};
-use crate::core::host::{Forwarded, HostAnswer, HostRequest, Offer, Place, Ticket, answered};
-use crate::core::limits::Wait;
+use crate::core::host::{
+    ClientHostRequest, HostAnswer, HostRequest, HostScope, HostServices, Ticket, parse_answer,
+};
+use crate::core::limits::Timeout;
 use crate::core::nested;
-use crate::core::permit::{By, Decision};
 use crate::core::policy::{self, Subject, Tool};
 use crate::core::request_key::RequestKey;
 use crate::core::shared::RequestOwner;
@@ -29,12 +31,12 @@ use tracing::warn;
 
 /// Maximum number of unanswered requests per session: more than an agent runs tools, each of which waits for
 /// one.
-const MOST_CALLS: usize = 1024;
+const MAX_CALLS: usize = 1024;
 
 /// Maximum total size of the requests of a session that are being judged, in bytes: room for several of the
 /// largest files that are written, and as much as the shell queues for all sessions once requests are judged.
 /// A single request of any size is accepted.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 impl SessionMachine {
     /// Handles a request of the agent for a file or a terminal.
@@ -44,22 +46,22 @@ impl SessionMachine {
         request: HostRequest,
         cx: &mut Cx<'_, C>,
     ) {
-        self.hear(cx.now, request.name(), cx.clients);
+        self.note_activity(cx.now, request.name(), cx.clients);
         if self.server(&request, cx).is_none() {
             let message = "acpipe does not offer this request to the agent";
             let error = Error::new(ErrorKind::MethodNotFound, message);
-            give_agent(&key, Err(&error), cx);
+            send_answer(&key, Err(&error), cx);
             return;
         }
         if let Err(error) = request.check() {
-            give_agent(&key, Err(&error), cx);
+            send_answer(&key, Err(&error), cx);
             return;
         }
         if self.has_no_room(key.size() + request.size()) {
             let message =
                 "too many file and terminal requests are open; wait for some responses first";
             let error = Error::new(ErrorKind::Overloaded, message);
-            give_agent(&key, Err(&error), cx);
+            send_answer(&key, Err(&error), cx);
             return;
         }
         let ticket = cx.hosting.open(&self.id);
@@ -81,8 +83,8 @@ impl SessionMachine {
     /// Returns `true` if a request of this size exceeds a limit.
     fn has_no_room(&self, size: usize) -> bool {
         let waiting: usize = self.host_calls.values().map(HostCall::size).sum();
-        let is_too_large = waiting > 0 && waiting.saturating_add(size) > MOST_BYTES;
-        self.host_calls.len() >= MOST_CALLS || is_too_large
+        let is_too_large = waiting > 0 && waiting.saturating_add(size) > MAX_BYTES;
+        self.host_calls.len() >= MAX_CALLS || is_too_large
     }
 
     /// Judges a request: the policy decides at once, or a client is asked as for any tool.
@@ -109,10 +111,10 @@ impl SessionMachine {
         };
         let subject = Subject::of_tool(&facts, &self.cwd);
         let verdict = self.verdict(&subject, cx);
-        self.granted.note_served(&subject);
+        self.approvals.note_served(&subject);
         let by = match verdict.effect {
             policy::Effect::Allow => Some(verdict.by),
-            policy::Effect::Ask if self.granted.cover(&subject) => {
+            policy::Effect::Ask if self.approvals.cover(&subject) => {
                 Some("allowed with its tool call".to_owned())
             }
             policy::Effect::Ask | policy::Effect::Deny => None,
@@ -131,7 +133,7 @@ impl SessionMachine {
             command: subject.command,
             ..LedgerEntry::default()
         };
-        let decision = Decision::of(true, false, &options(), By::Policy(by));
+        let decision = Decision::of(true, false, &options(), DecisionSource::Policy(by));
         let other = self.log_decision(&turn_id, entry, &decision, cx);
         match other {
             None => self.do_host_call(ticket, cx),
@@ -223,8 +225,8 @@ impl SessionMachine {
             return;
         };
         let client = match server {
-            Some(Server::Client(client)) => client,
-            Some(Server::Acpipe) => {
+            Some(HostServer::Client(client)) => client,
+            Some(HostServer::Acpipe) => {
                 if request.terminal().is_none() && !request.creates_terminal() {
                     call.stage = HostStage::File;
                 }
@@ -239,8 +241,8 @@ impl SessionMachine {
             }
         };
         let id = cx.shared.next_ask(RequestOwner::Session(self.id.clone()));
-        let forwarded = Forwarded::of(request, self.id.clone());
-        let until = cx.until(Wait::Client);
+        let forwarded = ClientHostRequest::of(request, self.id.clone());
+        let until = cx.until(Timeout::Client);
         let stage = HostStage::Client(ForwardedCall {
             id,
             client,
@@ -268,7 +270,7 @@ impl SessionMachine {
         if cx.agent.connection.is_some() {
             env.0.extend(cx.agent.spec.env.0.clone());
         }
-        let place = Place {
+        let place = HostScope {
             roots: self.roots(),
             env,
         };
@@ -280,7 +282,7 @@ impl SessionMachine {
     pub(super) fn client_served<C: ClientSinks>(
         &mut self,
         client: ClientId,
-        id: AskId,
+        id: ClientRequestId,
         answer: &ClientAnswer,
         cx: &mut Cx<'_, C>,
     ) -> bool {
@@ -292,7 +294,7 @@ impl SessionMachine {
         let Some((ticket, method)) = found else {
             return false;
         };
-        let read = answered(method, answer, cx.shared.clients.unknown_fields(client));
+        let read = parse_answer(method, answer, cx.shared.clients.unknown_fields(client));
         if let (Ok(_), Err(error)) = (answer, &read) {
             warn!(method, %error, "the client's response is not valid; the agent receives an error");
         }
@@ -300,7 +302,7 @@ impl SessionMachine {
             self.note_client_terminal(terminal, client);
         }
         self.limit_waits_for_exit(ticket, &read, cx);
-        self.hear(cx.now, "file or terminal", cx.clients);
+        self.note_activity(cx.now, "file or terminal", cx.clients);
         self.answer_host_call(ticket, &read, cx);
         true
     }
@@ -313,7 +315,7 @@ impl SessionMachine {
         cx: &mut Cx<'_, C>,
     ) {
         // The agent was waiting for the result, so the idle timer restarts.
-        self.hear(cx.now, "file or terminal", cx.clients);
+        self.note_activity(cx.now, "file or terminal", cx.clients);
         self.answer_host_call(ticket, answer, cx);
     }
 
@@ -337,7 +339,7 @@ impl SessionMachine {
         }
         // A later connection may use the same key.
         if call.agent == cx.agent.number() {
-            give_agent(&call.key, answer.as_ref(), cx);
+            send_answer(&call.key, answer.as_ref(), cx);
         }
     }
 
@@ -361,7 +363,7 @@ impl SessionMachine {
     /// continue.
     pub fn host_call_withdrawn<C: ClientSinks>(&mut self, key: &RequestKey, cx: &mut Cx<'_, C>) {
         if let Some(ticket) = self.stoppable(cx.agent.number(), key) {
-            self.stop_host_call(ticket, &By::Agent, cx);
+            self.stop_host_call(ticket, &DecisionSource::Agent, cx);
             let error = Error::new(ErrorKind::Cancelled, "the agent withdrew its request");
             self.answer_host_call(ticket, &Err(error), cx);
         }
@@ -383,13 +385,18 @@ impl SessionMachine {
 
     fn end_calls<C: ClientSinks>(&mut self, tickets: Vec<Ticket>, cx: &mut Cx<'_, C>) {
         for ticket in tickets {
-            self.stop_host_call(ticket, &By::End, cx);
+            self.stop_host_call(ticket, &DecisionSource::End, cx);
             let error = Error::new(ErrorKind::Cancelled, "the session ended");
             self.answer_host_call(ticket, &Err(error), cx);
         }
     }
 
-    fn stop_host_call<C: ClientSinks>(&mut self, ticket: Ticket, by: &By, cx: &mut Cx<'_, C>) {
+    fn stop_host_call<C: ClientSinks>(
+        &mut self,
+        ticket: Ticket,
+        by: &DecisionSource,
+        cx: &mut Cx<'_, C>,
+    ) {
         match self.host_calls.get(&ticket).map(|call| &call.stage) {
             Some(HostStage::Client(forwarded)) => {
                 let (client, ask) = (forwarded.client, forwarded.id);
@@ -406,7 +413,7 @@ impl SessionMachine {
     /// Pins the directories of the session before it is opened, so that directories that replace them later
     /// are not served.
     pub(super) fn hold_roots<C>(&self, cx: &mut Cx<'_, C>) {
-        if cx.shared.served != Offer::default() {
+        if cx.shared.served != HostServices::default() {
             cx.hosting.host.hold_roots(&self.id, self.roots());
             take_host_effects(cx);
         }
@@ -414,7 +421,7 @@ impl SessionMachine {
 
     /// Releases the directories of a session that is closed or not in use.
     pub fn release_roots<C>(&self, cx: &mut Cx<'_, C>) {
-        if cx.shared.served != Offer::default() {
+        if cx.shared.served != HostServices::default() {
             cx.hosting.host.release_roots(&self.id);
             take_host_effects(cx);
         }
@@ -432,7 +439,7 @@ fn take_host_effects<C>(cx: &mut Cx<'_, C>) {
     cx.effects.extend(effects.map(Effect::Host));
 }
 
-fn give_agent<C>(key: &RequestKey, answer: Result<&HostAnswer, &Error>, cx: &mut Cx<'_, C>) {
+fn send_answer<C>(key: &RequestKey, answer: Result<&HostAnswer, &Error>, cx: &mut Cx<'_, C>) {
     if let Some(connection) = &mut cx.agent.connection {
         let out = &mut connection.out;
         connection.dialect.give(key, answer, out);

@@ -5,8 +5,8 @@ use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::client::Token;
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
+use crate::core::decision::DecisionSource;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::permit::By;
 use crate::core::setting;
 use crate::core::store::Card;
 use crate::core::turn_ending::Ending;
@@ -15,8 +15,8 @@ use serde_json::Value;
 
 impl SessionMachine {
     /// Handles the loss of the session at an agent that still serves others. The next prompt restores it.
-    pub fn lost<C: ClientSinks>(&mut self, error: &Error, cx: &mut Cx<'_, C>) {
-        self.end_asks(&By::End, cx);
+    pub fn session_lost<C: ClientSinks>(&mut self, error: &Error, cx: &mut Cx<'_, C>) {
+        self.cancel_requests(&DecisionSource::End, cx);
         self.end_turn(Ending::Failed(error.clone()), cx);
         self.end_unprompted(Some(error), cx.clients);
         for token in self.settings.take_waiting() {
@@ -47,7 +47,7 @@ impl SessionMachine {
         cx: &mut Cx<'_, C>,
     ) {
         // No later agent gets the answers.
-        self.end_asks(&By::End, cx);
+        self.cancel_requests(&DecisionSource::End, cx);
         self.end_turn(Ending::Failed(error.clone()), cx);
         self.end_unprompted(Some(error).filter(|_| broke_off), cx.clients);
         for token in self.settings.take_waiting() {
@@ -72,7 +72,9 @@ impl SessionMachine {
         self.known.rename(to.clone());
         // The agent may count costs from zero again.
         self.cost = None;
-        self.with_turn(cx.clients, |turn, sink| turn.moved(&to, sink));
+        self.with_turn(cx.clients, |turn, sink| {
+            turn.agent_session_replaced(&to, sink)
+        });
         if let Stage::Live { agent_session } = &mut self.stage {
             *agent_session = to;
         }
@@ -101,7 +103,7 @@ impl SessionMachine {
             let error = Error::new(ErrorKind::Cancelled, message);
             cx.clients.reply(token, Err(error));
         }
-        self.let_go(cx);
+        self.release_at_agent(cx);
         self.end_host_calls(cx);
         self.release_roots(cx);
         if let Some(connection) = &mut cx.agent.connection {
@@ -112,7 +114,7 @@ impl SessionMachine {
 
     /// Releases a live session: the agent may forget it until it is needed again.
     pub fn release<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
-        self.let_go(cx);
+        self.release_at_agent(cx);
         self.release_roots(cx);
         self.leave_directory(cx);
         self.rest();
@@ -141,8 +143,8 @@ impl SessionMachine {
     pub fn is_idle(&self) -> bool {
         self.running.is_none()
             && self.queue.is_empty()
-            && self.late_words.is_empty()
-            && self.unprompted.is_none()
+            && self.late_feedback.is_empty()
+            && self.background_turn.is_none()
             && self.abandoned.is_none()
             && self.settings.is_empty()
             && !self.is_opening()

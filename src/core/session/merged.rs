@@ -1,6 +1,6 @@
 //! Merges stored chunks of the same text for a lagging client.
 
-use crate::core::log::Stored;
+use crate::core::log::StoredChunk;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -10,7 +10,7 @@ const LARGEST: usize = 32 * 1024;
 
 /// A stored chunk, or several merged ones with the number of the last.
 #[derive(Debug)]
-pub(super) struct Merged<'a> {
+pub(super) struct MergedChunk<'a> {
     pub turn: Option<&'a str>,
     pub seq: u64,
     pub json: Cow<'a, [u8]>,
@@ -28,9 +28,9 @@ struct Delta<'a> {
     text: &'a RawValue,
 }
 
-impl<'a> Merged<'a> {
+impl<'a> MergedChunk<'a> {
     /// Merges adjacent chunks of the same text.
-    pub fn of(chunks: &'a [Stored]) -> Vec<Self> {
+    pub fn of(chunks: &'a [StoredChunk]) -> Vec<Self> {
         let mut all: Vec<(Self, Option<Delta<'a>>)> = Vec::new();
         for stored in chunks {
             let delta = Delta::of(stored);
@@ -58,7 +58,7 @@ impl<'a> Merged<'a> {
 
 impl<'a> Delta<'a> {
     /// Parses a chunk as a delta whose text is its last member.
-    fn of(stored: &'a Stored) -> Option<Self> {
+    fn of(stored: &'a StoredChunk) -> Option<Self> {
         let json = stored.chunk.get();
         let delta: Self = serde_json::from_str(json).ok()?;
         let text = delta.text.get();
@@ -78,8 +78,8 @@ impl<'a> Delta<'a> {
 mod tests {
     use super::*;
 
-    fn stored(seq: u64, turn: &str, chunk: &str) -> Stored {
-        Stored {
+    fn stored(seq: u64, turn: &str, chunk: &str) -> StoredChunk {
+        StoredChunk {
             seq,
             turn_id: Some(turn.to_owned()),
             chunk: RawValue::from_string(chunk.to_owned()).unwrap(),
@@ -88,10 +88,10 @@ mod tests {
 
     fn merged(chunks: &[(&str, &str)]) -> Vec<(u64, String)> {
         let numbered = chunks.iter().zip(1..);
-        let stored: Vec<Stored> = numbered
+        let stored: Vec<StoredChunk> = numbered
             .map(|((turn, chunk), seq)| stored(seq, turn, chunk))
             .collect();
-        let merged = Merged::of(&stored).into_iter();
+        let merged = MergedChunk::of(&stored).into_iter();
         merged
             .map(|merged| {
                 (

@@ -1,6 +1,6 @@
 //! Open turns of a session: the prompted one, and the background turn.
 
-use super::{Numbered, SessionMachine};
+use super::{SessionMachine, SessionSink};
 use crate::core::client_sink::ClientSinks;
 use crate::core::turn::Turn;
 use crate::core::view::chunks::ChunkView;
@@ -10,10 +10,10 @@ impl SessionMachine {
     #[must_use]
     pub fn knows_call(&self, id: &str) -> bool {
         let running = self.running.as_ref().map(|r| &r.turn);
-        let unprompted = self.unprompted.as_ref().map(|u| &u.turn);
+        let background_turn = self.background_turn.as_ref().map(|u| &u.turn);
         running
             .into_iter()
-            .chain(unprompted)
+            .chain(background_turn)
             .any(|turn| turn.has_call(id))
     }
 
@@ -21,18 +21,18 @@ impl SessionMachine {
     #[must_use]
     pub fn is_over(&self, turn_id: &str) -> bool {
         let running = self.running.as_ref().map(|r| r.turn_id.as_str());
-        let unprompted = self.unprompted.as_ref().map(|u| u.turn_id.as_str());
-        running != Some(turn_id) && unprompted != Some(turn_id)
+        let background_turn = self.background_turn.as_ref().map(|u| u.turn_id.as_str());
+        running != Some(turn_id) && background_turn != Some(turn_id)
     }
 
     /// Returns the turn with this id, if it is open.
     #[must_use]
     pub fn turn_of(&self, turn_id: &str) -> Option<&Turn> {
         let running = self.running.as_ref().filter(|r| r.turn_id == turn_id);
-        let unprompted = self.unprompted.as_ref();
-        let unprompted = unprompted.filter(|u| u.turn_id == turn_id);
+        let background_turn = self.background_turn.as_ref();
+        let background_turn = background_turn.filter(|u| u.turn_id == turn_id);
         let running = running.map(|r| &r.turn);
-        running.or_else(|| unprompted.map(|u| &u.turn))
+        running.or_else(|| background_turn.map(|u| &u.turn))
     }
 
     /// Calls `act` on the turn with this id, if it is open.
@@ -40,7 +40,7 @@ impl SessionMachine {
         &mut self,
         turn_id: &str,
         clients: &mut C,
-        act: impl FnOnce(&mut Turn, &mut ChunkView<'_, Numbered<'_, C>>),
+        act: impl FnOnce(&mut Turn, &mut ChunkView<'_, SessionSink<'_, C>>),
     ) {
         if self.running.as_ref().is_some_and(|r| r.turn_id == turn_id) {
             self.with_turn(clients, act);

@@ -1,6 +1,6 @@
 //! Options that a session is opened with.
 
-use super::{Required, SessionMachine};
+use super::{RequiredSettings, SessionMachine};
 use crate::core::dialects::traits;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::setting::{self, Setting};
@@ -32,7 +32,7 @@ impl SessionMachine {
                 _ => None,
             };
             let now = now.or_else(|| self.wanted.value_of(&setting, &self.state))?;
-            let resolved = setting.resolve_again(&self.state);
+            let resolved = setting.resolve_restored(&self.state);
             let same = resolved.is_ok_and(|resolved| resolved.value() == now);
             (!same && setting.value() != now).then(|| NotRestored {
                 setting: setting.name().to_owned(),
@@ -49,9 +49,9 @@ impl SessionMachine {
 
     /// Returns the settings that the session must have to be opened with these options.
     #[must_use]
-    pub fn required(&self, wish: &SessionOptions) -> Required {
+    pub fn required(&self, wish: &SessionOptions) -> RequiredSettings {
         let fresh = self.log.identity().is_none();
-        Required {
+        RequiredSettings {
             mode: fresh || wish.mode.is_some(),
             model: fresh || wish.model.is_some(),
         }

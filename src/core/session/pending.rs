@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// A setting call to the agent, with the client call that waits for it.
 #[derive(Debug)]
-struct Waiting {
+struct PendingSetting {
     call: CallId,
     token: Token,
     deadline: Option<Instant>,
@@ -22,7 +22,7 @@ pub struct PendingSettings {
     /// Settings to send once the session is live.
     queued: Vec<(Token, Setting)>,
     /// Settings that the agent has not answered yet.
-    waiting: Vec<Waiting>,
+    waiting: Vec<PendingSetting>,
 }
 
 impl PendingSettings {
@@ -64,7 +64,7 @@ impl PendingSettings {
 
     /// Records a setting that was sent to the agent.
     pub fn wait(&mut self, call: CallId, token: Token, deadline: Option<Instant>) {
-        self.waiting.push(Waiting {
+        self.waiting.push(PendingSetting {
             call,
             token,
             deadline,
@@ -78,7 +78,7 @@ impl PendingSettings {
 
     /// Takes the client calls that timed out. A late response of the agent still takes effect.
     pub fn take_overdue(&mut self, now: Instant) -> Vec<Token> {
-        let is_due = |w: &mut Waiting| w.deadline.is_some_and(|at| at <= now);
+        let is_due = |w: &mut PendingSetting| w.deadline.is_some_and(|at| at <= now);
         let due = self.waiting.extract_if(.., is_due);
         due.map(|w| w.token).collect()
     }
@@ -88,14 +88,14 @@ impl PendingSettings {
 /// session, and for a session that was never open all of its options. Other settings are restored as far as
 /// the agent allows.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Required {
+pub struct RequiredSettings {
     /// `true` if the mode is required.
     pub mode: bool,
     /// `true` if the model is required.
     pub model: bool,
 }
 
-impl Required {
+impl RequiredSettings {
     /// Returns `true` if a setting is required.
     #[must_use]
     pub fn includes(self, setting: &Setting) -> bool {
@@ -109,7 +109,7 @@ impl Required {
 
 /// A session that the agent has, but whose settings are not restored yet.
 #[derive(Debug)]
-pub struct Restoring {
+pub struct SettingsRestore {
     /// The agent session id.
     pub agent_session: String,
     /// Receipt of the restore.
@@ -118,7 +118,7 @@ pub struct Restoring {
     pub left: VecDeque<Setting>,
 }
 
-impl Restoring {
+impl SettingsRestore {
     /// Drops the first of the remaining settings and reports it as not restored.
     pub fn give_up(&mut self, error: Error) {
         if let Some(setting) = self.left.pop_front() {

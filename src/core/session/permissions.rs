@@ -1,17 +1,17 @@
 //! Permission requests of agents: the policy decides them, or has a client asked.
 
 use super::SessionMachine;
-use super::client_requests::Asking;
-use crate::core::ask::ClientRequest;
-use crate::core::client_requests::{AskKind, FULL, NOBODY, are_full};
+use super::client_requests::RequestDraft;
+use crate::core::client_request::ClientRequest;
+use crate::core::client_requests::{NO_CLIENT, OpenRequestKind, TOO_MANY_OPEN, are_full};
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
+use crate::core::decision::{Decision, DecisionSource};
 use crate::core::dialects::traits;
+use crate::core::elicitation::ElicitationDetails;
 use crate::core::event::{OptionKind, Permission, PermissionOption};
 use crate::core::host::Ticket;
-use crate::core::inquiry::Inquiry;
-use crate::core::limits::Wait;
-use crate::core::permit::{By, Decision};
+use crate::core::limits::Timeout;
 use crate::core::policy::{Effect, Subject, Verdict};
 use crate::core::timeout_error::millis;
 use crate::core::turn::written;
@@ -19,7 +19,7 @@ use crate::proto::wire::{AskedTool, LedgerEntry, OfferedKind, OfferedOption, Per
 use tracing::warn;
 
 /// How a permission request is handled.
-enum Course {
+enum PermissionRoute {
     Decided(Decision),
     /// A client is asked, because of this rule.
     Ask(String),
@@ -40,32 +40,32 @@ impl SessionMachine {
         let Some((turn_id, subject)) = self.subject_of(subagent, permission, cx) else {
             let session = &permission.session;
             warn!(%session, "refused a question of a session that is not open");
-            let cancelled = Decision::cancelled(By::End);
+            let cancelled = Decision::cancelled(DecisionSource::End);
             self.answer_agent(&permission.key, ticket, &cancelled, cx);
             return;
         };
         let course = if self.may_act(&permission.tool.id) && cx.agent.is_serving() {
             self.course(&subject, permission, cx)
         } else {
-            Course::Decided(Decision::cancelled(By::Cancel))
+            PermissionRoute::Decided(Decision::cancelled(DecisionSource::Cancel))
         };
-        let automatic = matches!(course, Course::Decided(_));
-        self.hear(cx.now, "permission question", cx.clients);
+        let automatic = matches!(course, PermissionRoute::Decided(_));
+        self.note_activity(cx.now, "permission question", cx.clients);
         let mut shown = None;
         self.with_turn_of(&turn_id, cx.clients, |turn, sink| {
             let calls = &subject.calls;
             let mut question = turn.ask(subagent, permission, calls, automatic, sink);
             let tool = turn.asked(&question).unwrap_or_default();
             match &course {
-                Course::Decided(decision) => turn.decide(&question, decision, sink),
-                Course::Ask(_) => {}
-                Course::Inquire => {
+                PermissionRoute::Decided(decision) => turn.decide(&question, decision, sink),
+                PermissionRoute::Ask(_) => {}
+                PermissionRoute::Inquire => {
                     let form = permission.form.clone();
-                    let (inquiry, options) = match form {
+                    let (elicitation, options) = match form {
                         Some(form) => (form, Vec::new()),
-                        None => (Inquiry::plan(&tool), offer(&permission.options)),
+                        None => (ElicitationDetails::plan(&tool), offer(&permission.options)),
                     };
-                    turn.inquire(&mut question, inquiry, options, sink);
+                    turn.attach_elicitation(&mut question, elicitation, options, sink);
                 }
             }
             shown = Some((question, tool));
@@ -79,14 +79,14 @@ impl SessionMachine {
         entry.tool_call = written(&permission.tool);
         let options = permission.options.clone();
         let about = match &course {
-            Course::Ask(rule) => AskKind::Permission {
+            PermissionRoute::Ask(rule) => OpenRequestKind::Permission {
                 question,
                 options,
                 rule: rule.clone(),
             },
-            _ => AskKind::Question { question, options },
+            _ => OpenRequestKind::Question { question, options },
         };
-        let asking = Asking {
+        let asking = RequestDraft {
             turn_id,
             key: &permission.key,
             ticket,
@@ -94,21 +94,21 @@ impl SessionMachine {
             entry,
         };
         match course {
-            Course::Decided(decision) => {
-                let Asking { turn_id, entry, .. } = asking;
+            PermissionRoute::Decided(decision) => {
+                let RequestDraft { turn_id, entry, .. } = asking;
                 let other = self.log_decision(&turn_id, entry, &decision, cx);
                 let decision = other.as_ref().unwrap_or(&decision);
                 self.answer_agent(&permission.key, ticket, decision, cx);
             }
-            Course::Ask(rule) => self.ask_permission(asking, rule, tool_call, cx),
-            Course::Inquire => self.ask_user(asking, Some(tool_call), cx),
+            PermissionRoute::Ask(rule) => self.ask_permission(asking, rule, tool_call, cx),
+            PermissionRoute::Inquire => self.ask_user(asking, Some(tool_call), cx),
         }
     }
 
     /// Asks the clients whether a tool may run.
     fn ask_permission<C: ClientSinks>(
         &mut self,
-        mut asking: Asking<'_>,
+        mut asking: RequestDraft<'_>,
         rule: String,
         tool_call: AskedTool,
         cx: &mut Cx<'_, C>,
@@ -124,7 +124,7 @@ impl SessionMachine {
             paths: asking.entry.paths.clone(),
             stands_for: asking.entry.stands_for.clone(),
             rule,
-            deadline_ms: cx.shared.settings.limits.of(Wait::Answer).map(millis),
+            deadline_ms: cx.shared.settings.limits.of(Timeout::Answer).map(millis),
         }));
         self.ask_client(asking, request, cx);
     }
@@ -149,12 +149,12 @@ impl SessionMachine {
         tool: Option<&str>,
         cx: &mut Cx<'_, C>,
     ) -> Option<String> {
-        if let Some(running) = self.running.as_ref().filter(|r| !r.waits) {
+        if let Some(running) = self.running.as_ref().filter(|r| !r.waits_for_background) {
             return Some(running.turn_id.clone());
         }
         self.begin_unprompted(tool, cx);
-        let unprompted = self.unprompted.as_ref()?;
-        Some(unprompted.turn_id.clone())
+        let background_turn = self.background_turn.as_ref()?;
+        Some(background_turn.turn_id.clone())
     }
 
     /// Returns the policy's verdict on a subject, with the tool lists of the session.
@@ -168,27 +168,32 @@ impl SessionMachine {
     }
 
     /// Derives the handling of a permission request from the policy's verdict.
-    fn course<C>(&self, subject: &Subject, permission: &Permission<'_>, cx: &Cx<'_, C>) -> Course {
+    fn course<C>(
+        &self,
+        subject: &Subject,
+        permission: &Permission<'_>,
+        cx: &Cx<'_, C>,
+    ) -> PermissionRoute {
         let policy = &cx.shared.settings.policy;
         let verdict = self.verdict(subject, cx);
         let is_form = permission.form.is_some();
-        let asks_users = !self.able(|can| can.questions, cx).is_empty();
-        let asks_clients = !self.able(|can| can.permissions, cx).is_empty();
-        let full = are_full(&self.asks);
-        let unless_full = |why| if full { FULL } else { why };
+        let asks_users = !self.clients_with(|can| can.questions, cx).is_empty();
+        let asks_clients = !self.clients_with(|can| can.permissions, cx).is_empty();
+        let full = are_full(&self.open_requests);
+        let unless_full = |why| if full { TOO_MANY_OPEN } else { why };
         let (allow, by) = match verdict.effect {
             Effect::Deny => (false, verdict.by),
             Effect::Allow if verdict.is_explicit && !is_form => (true, verdict.by),
             _ if is_gate(subject, permission) && asks_users && !full => {
-                return Course::Inquire;
+                return PermissionRoute::Inquire;
             }
             _ if is_form => {
                 let why = unless_full("no client answers questions");
                 (false, format!("{}, but {why}", verdict.by))
             }
-            Effect::Ask if asks_clients && !full => return Course::Ask(verdict.by),
+            Effect::Ask if asks_clients && !full => return PermissionRoute::Ask(verdict.by),
             Effect::Ask => {
-                let why = unless_full(NOBODY);
+                let why = unless_full(NO_CLIENT);
                 let by = format!("{}, but {why}", verdict.by);
                 (policy.unanswered() == Effect::Allow, by)
             }
@@ -196,7 +201,12 @@ impl SessionMachine {
         };
         let always = policy.prefers_always();
         let options = &permission.options;
-        Course::Decided(Decision::of(allow, always, options, By::Policy(by)))
+        PermissionRoute::Decided(Decision::of(
+            allow,
+            always,
+            options,
+            DecisionSource::Policy(by),
+        ))
     }
 }
 

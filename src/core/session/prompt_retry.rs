@@ -11,11 +11,11 @@ use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind, out_of_order};
 use crate::core::event::{StopReason, TurnEnd};
-use crate::core::ladder::{Knowledge, Ladder};
-use crate::core::limits::Wait;
+use crate::core::idle_timer::IdleTimer;
+use crate::core::limits::Timeout;
 use crate::core::prompt_parts::prompt_parts;
-use crate::core::retry::{ATTEMPTS, Pause, Prompt, Verdict, WAIT};
-use crate::core::silence::Silence;
+use crate::core::restore_plan::{RestoreFacts, RestorePlan};
+use crate::core::retry::{MAX_ATTEMPTS, Pause, Prompt, RETRY_PAUSE, RetryDecision};
 use crate::core::turn_ending::Ending;
 use crate::core::view::chunks::ChunkSink as _;
 use crate::proto::chunk::Chunk;
@@ -41,14 +41,14 @@ impl SessionMachine {
             return Some(ending);
         };
         let attempts = &mut running.attempts;
-        let doubtful = self.revived.is_some() && !running.turn.has_begun();
+        let doubtful = self.restored_by.is_some() && !running.turn.has_begun();
         let ending = match ending {
             Ending::Failed(error)
             | Ending::Answered(TurnEnd {
                 error: Some(error), ..
             }) if doubtful
                 && error.kind == ErrorKind::SessionNotFound
-                && attempts.sent < ATTEMPTS =>
+                && attempts.sent < MAX_ATTEMPTS =>
             {
                 self.replace_stale(error, cx);
                 return None;
@@ -57,7 +57,7 @@ impl SessionMachine {
                 if doubtful
                     && can_list
                     && end.stop_reason == StopReason::Refusal
-                    && attempts.sent < ATTEMPTS =>
+                    && attempts.sent < MAX_ATTEMPTS =>
             {
                 self.look_up(end, (0, None), cx);
                 return None;
@@ -65,13 +65,13 @@ impl SessionMachine {
             other => other,
         };
         let (class, error, ending) = match attempts.judge(&running.turn, ending, cx.now) {
-            Verdict::Ends(ending) => return Some(ending),
-            Verdict::Again(class, error, ending) => (class, error, ending),
+            RetryDecision::Ends(ending) => return Some(ending),
+            RetryDecision::Retry(class, error, ending) => (class, error, ending),
         };
         let id = &self.id;
         info!(session = id, class, "retrying the prompt");
         debug!(session = id, %error, "reason for the retry");
-        let seconds = WAIT.as_secs();
+        let seconds = RETRY_PAUSE.as_secs();
         let notice = to_raw(&json!({
             "severity": "warning",
             "title": format!("The AI service failed ({class}); retrying in {seconds} s"),
@@ -81,7 +81,7 @@ impl SessionMachine {
             if let Ending::Answered(end) = &ending {
                 turn.account(end);
             }
-            turn.break_off(sink);
+            turn.end_attempt(sink);
             sink.chunk(&Chunk::DataNotice {
                 data: Raw(&notice),
                 transient: true,
@@ -105,7 +105,7 @@ impl SessionMachine {
         let (parts, _) = prompt_parts(message["parts"].as_array()).unwrap_or_default();
         let parts = with_history(self.reinject.take(), &parts);
         let dialect = &mut connection.dialect;
-        running.waits = dialect.is_busy(&agent_session);
+        running.waits_for_background = dialect.is_busy(&agent_session);
         let out = &mut connection.out;
         if let Err(error) = dialect.prompt(call, &agent_session, &parts, *degrade, out) {
             self.end_turn(Ending::Failed(error), cx);
@@ -114,8 +114,8 @@ impl SessionMachine {
         running.call = call;
         running.attempts.next(&running.turn);
         running.turn.begin_attempt();
-        let limit = cx.shared.settings.limits.of(Wait::Prompt);
-        self.silence = Some(Silence::begin(cx.now, limit));
+        let limit = cx.shared.settings.limits.of(Timeout::Prompt);
+        self.idle_timer = Some(IdleTimer::begin(cx.now, limit));
         let session = self.id.clone();
         connection.calls.insert(call, Call::Prompt { session });
     }
@@ -124,7 +124,7 @@ impl SessionMachine {
     pub(super) fn end_pause<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let running = self.running.as_mut();
         match running.and_then(|running| running.attempts.pause.take()) {
-            Some(Pause::Doubt { refusal, .. }) => self.end_turn(Ending::Answered(refusal), cx),
+            Some(Pause::Lookup { refusal, .. }) => self.end_turn(Ending::Answered(refusal), cx),
             Some(Pause::Transient { .. } | Pause::Stale(_)) => self.send_again(cx),
             None => {}
         }
@@ -162,17 +162,17 @@ impl SessionMachine {
         cx: &mut Cx<'_, C>,
     ) {
         let call = cx.next_call();
-        let limit = cx.shared.settings.limits.of(Wait::List);
+        let limit = cx.shared.settings.limits.of(Timeout::List);
         let Some(connection) = &mut cx.agent.connection else {
             return;
         };
         let session = self.id.clone();
-        connection.calls.insert(call, Call::Look { session });
+        connection.calls.insert(call, Call::LookUp { session });
         let (cwd, out) = (Some(self.cwd.as_str()), &mut connection.out);
         connection.dialect.list(call, cwd, cursor, out);
         if let Some(running) = &mut self.running {
             running.call = call;
-            running.attempts.pause = Some(Pause::Doubt {
+            running.attempts.pause = Some(Pause::Lookup {
                 refusal,
                 pages,
                 until: cx.now + limit.unwrap_or_default(),
@@ -187,7 +187,7 @@ impl SessionMachine {
         let Some(running) = &mut self.running else {
             return;
         };
-        let Some(Pause::Doubt { refusal, pages, .. }) = running.attempts.pause.take() else {
+        let Some(Pause::Lookup { refusal, pages, .. }) = running.attempts.pause.take() else {
             return;
         };
         let pages = pages + 1;
@@ -218,14 +218,14 @@ impl SessionMachine {
         );
         debug!(session = id, %error, "error of the agent");
         let new = Strategy::Only(Rung::New);
-        let mut ladder = Ladder::plan(&new, can, Knowledge::default());
-        if let Some(rung) = self.revived.take() {
-            ladder.note(rung, &error);
+        let mut restore_plan = RestorePlan::plan(&new, can, RestoreFacts::default());
+        if let Some(rung) = self.restored_by.take() {
+            restore_plan.note(rung, &error);
         }
         self.known.forget(&cx.agent.identity());
         self.begin_opening(new, Vec::new());
         if let Stage::Opening { restore, .. } = &mut self.stage {
-            restore.ladder = Some(ladder);
+            restore.restore_plan = Some(restore_plan);
         }
         if let Some(running) = &mut self.running {
             running.attempts.pause = Some(Pause::Stale(error));
@@ -247,7 +247,7 @@ impl SessionMachine {
         let receipt = self.receipt.take();
         attempts.recovery.clone_from(&receipt);
         self.with_turn(cx.clients, |turn, sink| {
-            turn.moved(&agent_session, sink);
+            turn.agent_session_replaced(&agent_session, sink);
             if let Some(receipt) = receipt {
                 let data = to_raw(&receipt);
                 sink.chunk(&Chunk::DataRecovery { data: Raw(&data) });

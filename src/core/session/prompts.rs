@@ -66,11 +66,11 @@ impl SessionMachine {
     }
 
     /// Notifies the clients of the queued prompts.
-    pub fn tell_queue(&mut self, clients: &mut impl ClientSinks) {
+    pub fn notify_queue(&mut self, clients: &mut impl ClientSinks) {
         let notice = Notice::SessionState(wire::StateParams {
             session_id: self.id.clone(),
             state: Value::Object(self.state.clone()),
-            queue: self.queue.told(),
+            queue: self.queue.waiting_prompts(),
         });
         self.subscribers.notify(self.log.seq(), &notice, clients);
     }
@@ -78,7 +78,7 @@ impl SessionMachine {
     /// Queues a prompt. With `restores` it also starts the restore of the session.
     pub fn enqueue<C: ClientSinks>(&mut self, queued: Queued, restores: bool, cx: &mut Cx<'_, C>) {
         self.queue.push(queued);
-        self.tell_queue(cx.clients);
+        self.notify_queue(cx.clients);
         if restores {
             self.open(Strategy::Auto, cx);
         }
@@ -108,7 +108,7 @@ impl SessionMachine {
         queued: Queued,
         cx: &mut Cx<'_, C>,
     ) -> Result<(), Error> {
-        self.tell_queue(cx.clients);
+        self.notify_queue(cx.clients);
         self.begin_turn(queued, cx)
     }
 
@@ -125,7 +125,7 @@ impl SessionMachine {
         let Some(queued) = self.queue.take(turn_id) else {
             return false;
         };
-        self.tell_queue(clients);
+        self.notify_queue(clients);
         let message = "the prompt was cancelled before its turn began";
         clients.reply(queued.token, Err(Error::new(ErrorKind::Cancelled, message)));
         true
@@ -137,7 +137,7 @@ impl SessionMachine {
         if tokens.is_empty() {
             return;
         }
-        self.tell_queue(clients);
+        self.notify_queue(clients);
         for token in tokens {
             clients.reply(token, Err(error.clone()));
         }

@@ -1,14 +1,14 @@
 //! Elicitations: questions of the agent to the user that request no permission.
 
 use super::SessionMachine;
-use super::client_requests::Asking;
-use crate::core::ask::ClientRequest;
-use crate::core::client_requests::{AskKind, FULL, are_full};
+use super::client_requests::RequestDraft;
+use crate::core::client_request::ClientRequest;
+use crate::core::client_requests::{OpenRequestKind, TOO_MANY_OPEN, are_full};
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
+use crate::core::decision::{Decision, DecisionSource, elicitation_options};
 use crate::core::event::Elicitation;
-use crate::core::limits::Wait;
-use crate::core::permit::{By, Decision, elicitation};
+use crate::core::limits::Timeout;
 use crate::core::request_key::RequestKey;
 use crate::core::timeout_error::millis;
 use crate::proto::wire::{AskedTool, LedgerEntry, QuestionParams};
@@ -27,20 +27,20 @@ impl SessionMachine {
         let allowed = self.may_act(tool.unwrap_or_default()) && cx.agent.is_serving();
         let Some(turn_id) = turn_id.filter(|_| allowed) else {
             debug!("a question to the user after a cancel");
-            answer(&asked.key, &Decision::cancelled(By::Cancel), cx);
+            answer(&asked.key, &Decision::cancelled(DecisionSource::Cancel), cx);
             return;
         };
-        if are_full(&self.asks) {
-            let by = By::Policy(FULL.to_owned());
-            let declined = Decision::of(false, false, &elicitation(), by);
+        if are_full(&self.open_requests) {
+            let by = DecisionSource::Policy(TOO_MANY_OPEN.to_owned());
+            let declined = Decision::of(false, false, &elicitation_options(), by);
             answer(&asked.key, &declined, cx);
             return;
         }
-        let title = asked.inquiry.message.clone();
-        self.hear(cx.now, "question", cx.clients);
+        let title = asked.elicitation.message.clone();
+        self.note_activity(cx.now, "question", cx.clients);
         let mut shown = None;
         self.with_turn_of(&turn_id, cx.clients, |turn, sink| {
-            let question = turn.pose(subagent, tool, asked.inquiry, sink);
+            let question = turn.elicit(subagent, tool, asked.elicitation, sink);
             let call = turn.asked(&question);
             shown = Some((question, call));
         });
@@ -57,13 +57,13 @@ impl SessionMachine {
             title: Some(title),
             ..LedgerEntry::default()
         };
-        let asking = Asking {
+        let asking = RequestDraft {
             turn_id,
             key: &asked.key,
             ticket: None,
-            about: AskKind::Question {
+            about: OpenRequestKind::Question {
                 question,
-                options: elicitation(),
+                options: elicitation_options(),
             },
             entry,
         };
@@ -73,37 +73,37 @@ impl SessionMachine {
     /// Sends a question for the user to the clients.
     pub(super) fn ask_user<C: ClientSinks>(
         &mut self,
-        asking: Asking<'_>,
+        asking: RequestDraft<'_>,
         tool_call: Option<AskedTool>,
         cx: &mut Cx<'_, C>,
     ) {
         let question = asking.about.question();
-        let Some(inquiry) = &question.inquiry else {
+        let Some(elicitation) = &question.elicitation else {
             return;
         };
         let request = ClientRequest::Question(Box::new(QuestionParams {
             session_id: Some(self.id.clone()),
             turn_id: Some(asking.turn_id.clone()).filter(|id| !id.is_empty()),
             question_id: question.id.clone(),
-            kind: inquiry.kind,
-            message: inquiry.message.clone(),
-            schema: inquiry.schema.clone(),
-            url: inquiry.url.clone(),
+            kind: elicitation.kind,
+            message: elicitation.message.clone(),
+            schema: elicitation.schema.clone(),
+            url: elicitation.url.clone(),
             options: question.options().to_vec(),
             tool_call,
-            deadline_ms: cx.shared.settings.limits.of(Wait::Answer).map(millis),
+            deadline_ms: cx.shared.settings.limits.of(Timeout::Answer).map(millis),
         }));
         self.ask_client(asking, request, cx);
     }
 
     /// Records that a URL elicitation was completed. Returns `true` if an open turn knows the id.
-    pub fn visited(&mut self, id: &str, client: &mut impl ClientSinks) -> bool {
+    pub fn url_completed(&mut self, id: &str, client: &mut impl ClientSinks) -> bool {
         let running = self.running.as_ref().map(|r| r.turn_id.clone());
-        let unprompted = self.unprompted.as_ref().map(|u| u.turn_id.clone());
+        let background_turn = self.background_turn.as_ref().map(|u| u.turn_id.clone());
         let mut known = false;
-        for turn_id in running.into_iter().chain(unprompted) {
+        for turn_id in running.into_iter().chain(background_turn) {
             self.with_turn_of(&turn_id, client, |turn, sink| {
-                known |= turn.visited(id, sink);
+                known |= turn.url_completed(id, sink);
             });
         }
         known
@@ -114,6 +114,6 @@ impl SessionMachine {
 fn answer<C>(key: &RequestKey, decision: &Decision, cx: &mut Cx<'_, C>) {
     if let Some(connection) = &mut cx.agent.connection {
         let out = &mut connection.out;
-        connection.dialect.elicited(key, decision, out);
+        connection.dialect.answer_elicitation(key, decision, out);
     }
 }

@@ -8,11 +8,11 @@ use std::fmt;
 
 /// Maximum number of queued prompts per session: more than a person types ahead, and few enough to be listed
 /// in each `session/state`.
-pub const MOST_PROMPTS: usize = 32;
+pub const MAX_PROMPTS: usize = 32;
 
 /// Maximum memory for the queued prompts of a session, in bytes: room for several prompts with photos, or for
 /// the largest text that an agent can use. A larger prompt is accepted only by an empty queue.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 /// A queued prompt.
 #[derive(Debug)]
@@ -28,14 +28,14 @@ pub struct Queued {
 /// Queued prompts of a session.
 #[derive(Debug, Default)]
 pub struct Queue {
-    prompts: VecDeque<Waiting>,
+    prompts: VecDeque<QueuedPrompt>,
     /// Memory of the queued prompts, in bytes.
     bytes: usize,
 }
 
 /// A queued prompt and its memory in bytes.
 #[derive(Debug)]
-struct Waiting {
+struct QueuedPrompt {
     queued: Queued,
     bytes: usize,
 }
@@ -50,11 +50,11 @@ pub enum QueueFull {
 impl fmt::Display for QueueFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooMany => write!(f, "{MOST_PROMPTS} prompts are queued"),
+            Self::TooMany => write!(f, "{MAX_PROMPTS} prompts are queued"),
             Self::TooLarge => write!(
                 f,
                 "this prompt and the queued prompts have more than {} MiB",
-                MOST_BYTES >> 20
+                MAX_BYTES >> 20
             ),
         }
     }
@@ -81,10 +81,10 @@ impl Queue {
         if self.prompts.is_empty() {
             return Ok(());
         }
-        if self.prompts.len() >= MOST_PROMPTS {
+        if self.prompts.len() >= MAX_PROMPTS {
             return Err(QueueFull::TooMany);
         }
-        if self.bytes.saturating_add(prompt_size(prompt)) > MOST_BYTES {
+        if self.bytes.saturating_add(prompt_size(prompt)) > MAX_BYTES {
             return Err(QueueFull::TooLarge);
         }
         Ok(())
@@ -94,7 +94,7 @@ impl Queue {
     pub fn push(&mut self, queued: Queued) {
         let bytes = prompt_size(&queued.prompt);
         self.bytes = self.bytes.saturating_add(bytes);
-        self.prompts.push_back(Waiting { queued, bytes });
+        self.prompts.push_back(QueuedPrompt { queued, bytes });
     }
 
     /// Takes the first prompt if `goes` returns `true` for its call.
@@ -105,14 +105,14 @@ impl Queue {
 
     /// Takes the prompt of turn `turn_id`, or without an id the first one.
     pub fn take(&mut self, turn_id: Option<&str>) -> Option<Queued> {
-        let meant = |w: &Waiting| turn_id.is_none_or(|turn_id| w.queued.turn_id == turn_id);
+        let meant = |w: &QueuedPrompt| turn_id.is_none_or(|turn_id| w.queued.turn_id == turn_id);
         let at = self.prompts.iter().position(meant)?;
         self.remove(at)
     }
 
     /// Removes one prompt of a client. Returns `false` if there is none.
-    pub fn take_of(&mut self, client: ClientId) -> bool {
-        let own = |waiting: &Waiting| waiting.queued.token.client == client;
+    pub fn take_from_client(&mut self, client: ClientId) -> bool {
+        let own = |waiting: &QueuedPrompt| waiting.queued.token.client == client;
         let at = self.prompts.iter().position(own);
         at.and_then(|at| self.remove(at)).is_some()
     }
@@ -124,7 +124,7 @@ impl Queue {
     }
 
     fn remove(&mut self, at: usize) -> Option<Queued> {
-        let Waiting { queued, bytes } = self.prompts.remove(at)?;
+        let QueuedPrompt { queued, bytes } = self.prompts.remove(at)?;
         self.bytes = self.bytes.saturating_sub(bytes);
         Some(queued)
     }
@@ -142,7 +142,7 @@ impl Queue {
 
     /// Returns the queue in the form that clients receive.
     #[must_use]
-    pub fn told(&self) -> Vec<WaitingPrompt> {
+    pub fn waiting_prompts(&self) -> Vec<WaitingPrompt> {
         let prompts = self.prompts.iter();
         let turn_ids = prompts.map(|waiting| waiting.queued.turn_id.clone());
         turn_ids.map(|turn_id| WaitingPrompt { turn_id }).collect()
@@ -218,25 +218,25 @@ mod tests {
         ];
         for leave in leave {
             let mut queue = Queue::default();
-            queue.push(queued(1, MOST_BYTES / 2));
-            assert_eq!(queue.check_room(&prompt(MOST_BYTES / 4)), Ok(()));
-            let large = prompt(MOST_BYTES / 2);
+            queue.push(queued(1, MAX_BYTES / 2));
+            assert_eq!(queue.check_room(&prompt(MAX_BYTES / 4)), Ok(()));
+            let large = prompt(MAX_BYTES / 2);
             assert_eq!(queue.check_room(&large), Err(QueueFull::TooLarge));
             assert!(queue.next_if(|_| false).is_none());
             leave(&mut queue);
             queue.push(queued(2, 1));
-            assert_eq!(queue.check_room(&prompt(MOST_BYTES / 2)), Ok(()));
+            assert_eq!(queue.check_room(&prompt(MAX_BYTES / 2)), Ok(()));
         }
     }
 
     #[test]
     fn large_prompt_waits_where_no_other_does() {
         let mut queue = Queue::default();
-        assert_eq!(queue.check_room(&prompt(2 * MOST_BYTES)), Ok(()));
-        queue.push(queued(1, 2 * MOST_BYTES));
+        assert_eq!(queue.check_room(&prompt(2 * MAX_BYTES)), Ok(()));
+        queue.push(queued(1, 2 * MAX_BYTES));
         assert!(queue.check_room(&prompt(1)).is_err());
         assert!(queue.next_if(|_| true).is_some());
-        assert_eq!(queue.check_room(&prompt(2 * MOST_BYTES)), Ok(()));
+        assert_eq!(queue.check_room(&prompt(2 * MAX_BYTES)), Ok(()));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::core::config::OnLost;
 use crate::core::error::Error;
 use crate::core::log::Record;
 use crate::core::profile::Profile;
-use crate::core::replay::further;
+use crate::core::replay::unstored_messages;
 use crate::proto::wire::{Attempt, Memory, Recovery, Rung};
 use serde_json::Value;
 
@@ -34,7 +34,7 @@ impl SessionMachine {
                 let message = self.log.message(usize::try_from(place).ok()?, Profile::V7);
                 message.transpose()
             });
-            for message in further(stored, replayed)? {
+            for message in unstored_messages(stored, replayed)? {
                 self.log.append(&Record::Message { at, message });
                 adopted += 1;
             }

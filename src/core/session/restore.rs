@@ -1,26 +1,26 @@
 //! Restore of a session at its agent: one call after the other, in the order of the strategies allowed.
 
-use super::{Known, Restoring, SessionMachine, SessionRequest, Stage};
+use super::{SessionAgents, SessionMachine, SessionRequest, SettingsRestore, Stage};
 use crate::core::agent::connection::Call;
 use crate::core::agent::directory::state_news;
 use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::client::{Reply, Token};
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
-use crate::core::dialect::{Opening, Place};
+use crate::core::dialect::{Opening, SessionSetup};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{CallId, Original, Update};
-use crate::core::ladder::{Knowledge, Ladder, in_words};
-use crate::core::limits::Wait;
+use crate::core::limits::Timeout;
 use crate::core::log::Record;
 use crate::core::replay::Replay;
+use crate::core::restore_plan::{RestoreFacts, RestorePlan, describe_attempts};
 use crate::core::setting::merge_state;
 use crate::proto::json::Members;
 use crate::proto::wire::{Memory, Rung, Strategy};
 use std::time::Duration;
 
 /// Advice that helps whatever the failure of a session is.
-pub(super) const WAY_OUT: &str =
+pub(super) const RECOVERY_ADVICE: &str =
     "call session/ensure with strategy \"new\" to continue without its memory";
 
 /// Time an agent must be quiet after it loaded a session. Some agents replay the history after their
@@ -71,29 +71,29 @@ impl SessionMachine {
         let Stage::Opening { restore, .. } = &mut self.stage else {
             return;
         };
-        let knowledge = Knowledge {
+        let knowledge = RestoreFacts {
             id: known.is_some(),
             history: stored > 0,
             other,
         };
-        restore.until = restore.until.or_else(|| cx.until(Wait::Restore));
-        let plan = || Ladder::plan(&restore.strategy, can, knowledge);
-        restore.ladder.get_or_insert_with(plan);
-        restore.held = None;
+        restore.until = restore.until.or_else(|| cx.until(Timeout::Restore));
+        let plan = || RestorePlan::plan(&restore.strategy, can, knowledge);
+        restore.restore_plan.get_or_insert_with(plan);
+        restore.awaited_close = None;
         if self.wait_for_close(known.as_deref(), cx) {
             return;
         }
         let Stage::Opening { restore, .. } = &mut self.stage else {
             return;
         };
-        let ladder = restore.ladder.get_or_insert_default();
-        let Some(rung) = ladder.next_rung() else {
-            let tried = match ladder.failed() {
+        let restore_plan = restore.restore_plan.get_or_insert_default();
+        let Some(rung) = restore_plan.next_strategy() else {
+            let tried = match restore_plan.failed() {
                 [] => "no strategy is left to try".to_owned(),
-                failed => in_words(failed),
+                failed => describe_attempts(failed),
             };
             let id = &self.id;
-            let message = format!("cannot restore session {id:?}: {tried}; {WAY_OUT}");
+            let message = format!("cannot restore session {id:?}: {tried}; {RECOVERY_ADVICE}");
             let error = Error::new(ErrorKind::SessionNotFound, message);
             self.opening_failed(&error, cx);
             return;
@@ -119,7 +119,7 @@ impl SessionMachine {
         restore.rung = Some(rung);
         (restore.opened, restore.replay) = (None, None);
         let before = restore.asked.take();
-        restore.told.clear();
+        restore.reported.clear();
         let call = cx.next_call();
         self.hold_roots(cx);
         let Some(connection) = &mut cx.agent.connection else {
@@ -143,14 +143,14 @@ impl SessionMachine {
         if let Some(before) = before {
             connection.dialect.forget(before, out);
         }
-        let place = Place {
+        let place = SessionSetup {
             cwd: &self.cwd,
             mcp_servers: &servers,
             options: &self.options,
             fork: self.forks,
         };
         connection.dialect.open(call, way, &place, out);
-        let limit = cx.shared.settings.limits.of(Wait::Open);
+        let limit = cx.shared.settings.limits.of(Timeout::Open);
         self.opening(call, cx.now, limit);
     }
 
@@ -177,7 +177,7 @@ impl SessionMachine {
         let news = state_news(update, original);
         if let Some((news, cost)) = &news {
             merge_state(&mut self.state, news);
-            merge_state(&mut restore.told, news);
+            merge_state(&mut restore.reported, news);
             restore.cost = cost.or(restore.cost);
         }
         // Updates received while settings are set again are not history.
@@ -193,7 +193,7 @@ impl SessionMachine {
         // The agent is working, so its timeout restarts.
         *deadline = match restore.opened {
             Some(_) => Some(cx.now + LOAD_QUIET),
-            None => cx.until(Wait::Open),
+            None => cx.until(Timeout::Open),
         };
         if let Some(replay) = &mut restore.replay
             && !matches!(update, Update::Session(_))
@@ -237,9 +237,9 @@ impl SessionMachine {
         if restore.rung == Some(Rung::New) {
             self.state.clear();
         }
-        for told in [&mut self.state, &mut restore.told] {
-            told.extend(early.state.clone());
-            merge_state(told, state);
+        for reported in [&mut self.state, &mut restore.reported] {
+            reported.extend(early.state.clone());
+            merge_state(reported, state);
         }
         restore.cost = early.cost.or(restore.cost);
         if restore.rung == Some(Rung::Load) {
@@ -247,7 +247,7 @@ impl SessionMachine {
             *deadline = Some(cx.now + LOAD_QUIET);
             return;
         }
-        self.arrived(agent_session, Adoption::Unknown, cx);
+        self.agent_has_session(agent_session, Adoption::Unknown, cx);
     }
 
     /// Completes a load after the quiet time: everything replayed so far is the history.
@@ -258,14 +258,14 @@ impl SessionMachine {
         {
             *deadline = None;
             if let Some(agent_session) = restore.opened.take() {
-                self.arrived(agent_session, Adoption::Unknown, cx);
+                self.agent_has_session(agent_session, Adoption::Unknown, cx);
             }
         }
     }
 
     /// Handles a session that the agent has or claims to have. The receipt derives from how the agent
     /// restored it.
-    pub(super) fn arrived<C: ClientSinks>(
+    pub(super) fn agent_has_session<C: ClientSinks>(
         &mut self,
         agent_session: String,
         adoption: Adoption,
@@ -291,11 +291,11 @@ impl SessionMachine {
         let may_be_new = restore.strategy.allows(Rung::New);
         let mut replayed = restore.replay.take().map(Replay::finish);
         let history = self.log.count() > 0;
-        let ladder = restore.ladder.get_or_insert_default();
+        let restore_plan = restore.restore_plan.get_or_insert_default();
         let forked = std::mem::take(&mut self.forks);
         if rung != Rung::New && !forked && !has_same_id {
             let message = "the agent created a new session instead";
-            ladder.note(rung, &Error::new(ErrorKind::SessionNotFound, message));
+            restore_plan.note(rung, &Error::new(ErrorKind::SessionNotFound, message));
             if !may_be_new {
                 self.continue_restore(cx);
                 return;
@@ -304,13 +304,13 @@ impl SessionMachine {
         }
         if rung == Rung::Load && history && repeats_nothing {
             let message = "the agent loaded the session but replayed no history";
-            ladder.note(rung, &Error::new(ErrorKind::SessionNotFound, message));
+            restore_plan.note(rung, &Error::new(ErrorKind::SessionNotFound, message));
             self.continue_restore(cx);
             return;
         }
-        let failed = ladder.failed().to_vec();
+        let failed = restore_plan.failed().to_vec();
         let cost = restore.cost;
-        self.revived = Some(rung).filter(|rung| *rung != Rung::New && may_be_new);
+        self.restored_by = Some(rung).filter(|rung| *rung != Rung::New && may_be_new);
         self.cost = match rung {
             Rung::New => Some(0.0),
             // Only acpipe knows the earlier cost of the session.
@@ -362,7 +362,7 @@ impl SessionMachine {
         let Stage::Opening { restore, .. } = &mut self.stage else {
             return;
         };
-        let Some(Restoring {
+        let Some(SettingsRestore {
             agent_session,
             recovery,
             ..
@@ -370,7 +370,7 @@ impl SessionMachine {
         else {
             return;
         };
-        let told = !restore.told.is_empty();
+        let reported = !restore.reported.is_empty();
         // A turn that is running began before the restore.
         let tells = recovery.memory != Memory::None || self.running.is_some();
         if tells {
@@ -381,7 +381,11 @@ impl SessionMachine {
         }
         if let Err(error) = self.identify(cx) {
             // Otherwise the next attempt would mistake the agent's new session for the old one.
-            self.known = self.log.identity().map(Known::of).unwrap_or_default();
+            self.known = self
+                .log
+                .identity()
+                .map(SessionAgents::of)
+                .unwrap_or_default();
             cx.close_at_agent(&agent_session);
             self.opening_failed(&error, cx);
             return;
@@ -389,7 +393,7 @@ impl SessionMachine {
         self.used = Some(cx.now);
         self.handover = None;
         let live = Stage::Live { agent_session };
-        self.silence = None;
+        self.idle_timer = None;
         let waiters = match std::mem::replace(&mut self.stage, live) {
             Stage::Opening { waiters, .. } => waiters,
             Stage::Live { .. } | Stage::Resting => Vec::new(),
@@ -397,9 +401,9 @@ impl SessionMachine {
         if tells {
             self.receipt = Some(recovery.clone());
         }
-        if told && waiters.is_empty() {
+        if reported && waiters.is_empty() {
             // A prompt restored the session, so no response carries the state.
-            self.tell_state(cx.clients);
+            self.notify_state(cx.clients);
         }
         for token in waiters {
             let result = self.result(recovery.clone());
@@ -453,8 +457,8 @@ impl SessionMachine {
             connection.calls.remove(call);
         }
         self.stage = Stage::Resting;
-        self.silence = None;
-        self.give_back();
+        self.idle_timer = None;
+        self.return_to_previous_agent();
         let settings = self.settings.take_queued().into_iter();
         let settings: Vec<Token> = settings.map(|(token, _)| token).collect();
         for token in waiters.into_iter().chain(settings) {

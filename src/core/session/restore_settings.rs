@@ -1,7 +1,7 @@
 //! Settings that a restore sets again.
 
-use super::pending::Restoring;
-use super::{Known, SessionMachine, Stage};
+use super::pending::SettingsRestore;
+use super::{SessionAgents, SessionMachine, Stage};
 use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::CallId;
@@ -15,7 +15,7 @@ impl SessionMachine {
     pub fn begin_restoring(&mut self, agent_session: String, recovery: Recovery) {
         let left = self.wanted.in_order(&self.state);
         if let Stage::Opening { restore, .. } = &mut self.stage {
-            restore.restoring = Some(Restoring {
+            restore.restoring = Some(SettingsRestore {
                 agent_session,
                 recovery,
                 left,
@@ -24,7 +24,7 @@ impl SessionMachine {
     }
 
     /// Returns the session whose settings are being restored.
-    pub fn restoring(&mut self) -> Option<&mut Restoring> {
+    pub fn restoring(&mut self) -> Option<&mut SettingsRestore> {
         match &mut self.stage {
             Stage::Opening { restore, .. } => restore.restoring.as_mut(),
             Stage::Live { .. } | Stage::Resting => None,
@@ -35,7 +35,11 @@ impl SessionMachine {
     /// attempt is for the stored one.
     pub fn give_up_restoring(&mut self) {
         if self.restoring().is_some() {
-            self.known = self.log.identity().map(Known::of).unwrap_or_default();
+            self.known = self
+                .log
+                .identity()
+                .map(SessionAgents::of)
+                .unwrap_or_default();
         }
     }
 
@@ -67,9 +71,9 @@ impl SessionMachine {
             return Ok(None);
         };
         while let Some(wanted) = restoring.left.front() {
-            match wanted.resolve_again(&self.state) {
+            match wanted.resolve_restored(&self.state) {
                 // Only state that the agent reported since the last call counts.
-                Ok(setting) if setting.is_shown(&restore.told) => {
+                Ok(setting) if setting.is_shown(&restore.reported) => {
                     restoring.left.pop_front();
                 }
                 Ok(setting) => return Ok(Some((restoring.agent_session.clone(), setting))),
@@ -112,11 +116,11 @@ impl SessionMachine {
             return Ok(());
         };
         let wanted = Setting::Mode(id);
-        let told = setting::mode(&restore.told);
-        let Some(told) = told.filter(|_| !wanted.is_shown(&restore.told)) else {
+        let reported = setting::mode(&restore.reported);
+        let Some(reported) = reported.filter(|_| !wanted.is_shown(&restore.reported)) else {
             return Ok(());
         };
-        let (mode, reported) = (wanted.value(), json!(told));
+        let (mode, reported) = (wanted.value(), json!(reported));
         let why = format!(
             "the agent was started with mode {} but reports {reported}",
             json!(mode)
@@ -147,9 +151,9 @@ impl SessionMachine {
 
     /// Records that the agent has set a setting again.
     pub fn was_restored(&mut self, setting: &Setting, news: &Members<'_>) {
-        setting.take_over(news, &mut self.state);
+        setting.apply_accepted(news, &mut self.state);
         if let Stage::Opening { restore, .. } = &mut self.stage {
-            setting.take_over(news, &mut restore.told);
+            setting.apply_accepted(news, &mut restore.reported);
             if let Some(restoring) = &mut restore.restoring {
                 restoring.left.pop_front();
             }
@@ -157,18 +161,18 @@ impl SessionMachine {
     }
 
     /// Records that the agent has set what a client requested, and notifies the clients of the state.
-    pub fn take_over(
+    pub fn apply_accepted(
         &mut self,
         setting: Setting,
         news: &Members<'_>,
         clients: &mut impl ClientSinks,
     ) {
         let before = self.state.clone();
-        setting.take_over(news, &mut self.state);
+        setting.apply_accepted(news, &mut self.state);
         self.wanted.set(setting, &self.state);
-        self.wanted.follow(&self.state);
+        self.wanted.adopt_changes(&self.state);
         if self.state != before {
-            self.tell_state(clients);
+            self.notify_state(clients);
         }
     }
 }

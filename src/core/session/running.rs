@@ -1,6 +1,6 @@
 //! Running turn of a session.
 
-use super::Undelivered;
+use super::UndeliveredFeedback;
 use crate::core::client::Token;
 use crate::core::error::Error;
 use crate::core::event::CallId;
@@ -25,7 +25,7 @@ pub struct Running {
     pub call: CallId,
     /// `true` while the agent does background work before it begins with the prompt. Updates belong to the
     /// background turn until then.
-    pub waits: bool,
+    pub waits_for_background: bool,
     /// Attempts to send the prompt.
     pub attempts: Attempts,
     /// When the turn began.
@@ -45,7 +45,7 @@ pub struct Running {
     /// Types of the prompt parts that acpipe did not send.
     pub skipped_parts: Vec<String>,
     /// Feedback that the user gave with answers and that the agent did not receive.
-    pub undelivered: Vec<Undelivered>,
+    pub undelivered: Vec<UndeliveredFeedback>,
     /// Outcome of the turn, while output received with the agent's answer is still being processed.
     pub ended: Option<Ending>,
 }
@@ -68,7 +68,7 @@ impl Running {
             turn_id,
             token,
             call,
-            waits: false,
+            waits_for_background: false,
             attempts,
             started,
             messages_before: 0,

@@ -8,7 +8,7 @@ use crate::core::cx::Cx;
 use crate::core::dialects::traits;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::CallId;
-use crate::core::limits::Wait;
+use crate::core::limits::Timeout;
 use crate::core::setting::{SetCall, Setting};
 use crate::proto::json::Members;
 use crate::proto::wire::{SettingResult, Strategy};
@@ -29,7 +29,7 @@ impl SessionMachine {
         if let Some(agent_session) = self.agent_session().map(str::to_owned) {
             let setting = setting.resolve(&self.state)?;
             let call = self.call_set(&agent_session, &setting, cx);
-            self.settings.wait(call, token, cx.until(Wait::Set));
+            self.settings.wait(call, token, cx.until(Timeout::Set));
             return Ok(());
         }
         let is_resting = matches!(self.stage, Stage::Resting);
@@ -90,7 +90,7 @@ impl SessionMachine {
                 Err(Error::new(ErrorKind::Cancelled, message))
             }
             Ok(news) => {
-                self.take_over(set.setting, news, cx.clients);
+                self.apply_accepted(set.setting, news, cx.clients);
                 let state = Value::Object(self.state.clone());
                 let stored = self.identify(cx);
                 stored.map(|()| Reply::Setting(SettingResult { state }))
@@ -131,7 +131,7 @@ impl SessionMachine {
             }
         };
         let call = self.call_set(&agent_session, &setting, cx);
-        let limit = cx.shared.settings.limits.of(Wait::Set);
+        let limit = cx.shared.settings.limits.of(Timeout::Set);
         self.opening(call, cx.now, limit);
     }
 

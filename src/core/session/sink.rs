@@ -1,7 +1,7 @@
 //! Sink for the chunks of a session: its log first, then the subscribed clients.
 
 use super::SessionMachine;
-use super::unsent::Unsent;
+use super::coalesce::CoalescedChunks;
 use crate::core::client_sink::{ChunkAddress, ClientSink, ClientSinks};
 use crate::core::log::{LARGE, Log};
 use crate::core::profile::Profile;
@@ -14,18 +14,18 @@ use crate::proto::chunk::Chunk;
 ///
 /// All profiles share the numbers. Every chunk that a profile makes of a numbered one has that number; a
 /// profile that omits a chunk skips its number.
-pub struct Numbered<'a, C> {
+pub struct SessionSink<'a, C> {
     pub(super) session: &'a str,
     pub(super) turn: Option<&'a str>,
     pub(super) log: &'a mut Log,
-    pub(super) unsent: &'a mut Unsent,
+    pub(super) coalesced: &'a mut CoalescedChunks,
     pub(super) broken: &'a mut bool,
     pub(super) subscribers: &'a mut Subscribers,
     pub(super) clients: &'a mut C,
 }
 
 /// Marks the session as broken if a panic occurs while it is written to, like a poisoned mutex.
-impl<C> Drop for Numbered<'_, C> {
+impl<C> Drop for SessionSink<'_, C> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             *self.broken = true;
@@ -33,9 +33,9 @@ impl<C> Drop for Numbered<'_, C> {
     }
 }
 
-impl<C: ClientSinks> ChunkSink for Numbered<'_, C> {
+impl<C: ClientSinks> ChunkSink for SessionSink<'_, C> {
     fn chunk(&mut self, chunk: &Chunk<'_>) {
-        if self.unsent.bytes() > 0 || self.subscribers.are_behind(self.clients) {
+        if self.coalesced.bytes() > 0 || self.subscribers.are_behind(self.clients) {
             self.merge_or_number(chunk);
         } else {
             self.number(chunk);
@@ -43,7 +43,7 @@ impl<C: ClientSinks> ChunkSink for Numbered<'_, C> {
     }
 }
 
-impl<C: ClientSinks> Numbered<'_, C> {
+impl<C: ClientSinks> SessionSink<'_, C> {
     #[cold]
     fn merge_or_number(&mut self, chunk: &Chunk<'_>) {
         let behind = self.subscribers.are_behind(self.clients);
@@ -114,8 +114,8 @@ impl<C: ClientSinks> Numbered<'_, C> {
 
     /// Holds a chunk back for coalescing. Returns `false` if it cannot be held.
     fn wait(&mut self, chunk: &Chunk<'_>) -> bool {
-        let before = self.unsent.bytes();
-        let waits = self.unsent.take(self.turn, chunk);
+        let before = self.coalesced.bytes();
+        let waits = self.coalesced.take(self.turn, chunk);
         self.note_unsent(before);
         waits
     }
@@ -123,20 +123,20 @@ impl<C: ClientSinks> Numbered<'_, C> {
     /// Numbers all chunks that are held back.
     #[cold]
     fn number_unsent(&mut self) {
-        let before = self.unsent.bytes();
-        let (turn, waiting) = self.unsent.take_all();
+        let before = self.coalesced.bytes();
+        let (turn, waiting) = self.coalesced.take_all();
         self.note_unsent(before);
-        let mut sink = Numbered {
+        let mut sink = SessionSink {
             session: self.session,
             turn: turn.as_deref(),
             log: &mut *self.log,
-            unsent: &mut *self.unsent,
+            coalesced: &mut *self.coalesced,
             broken: &mut *self.broken,
             subscribers: &mut *self.subscribers,
             clients: &mut *self.clients,
         };
         for waiting in waiting {
-            waiting.show(&mut sink, Numbered::number, Numbered::number_json);
+            waiting.show(&mut sink, SessionSink::number, SessionSink::number_json);
         }
     }
 
@@ -145,7 +145,7 @@ impl<C: ClientSinks> Numbered<'_, C> {
     fn note_unsent(&mut self, before: usize) {
         let leader = self.subscribers.leader();
         if let Some(sink) = leader.and_then(|leader| self.clients.sink(leader)) {
-            sink.set_unsent(sink.unsent() + self.unsent.bytes() - before);
+            sink.set_unsent(sink.unsent() + self.coalesced.bytes() - before);
         }
     }
 }
@@ -169,7 +169,7 @@ impl SessionMachine {
     /// Returns `true` if chunks are held back for clients that are behind.
     #[must_use]
     pub fn has_unsent(&self) -> bool {
-        self.unsent.bytes() > 0
+        self.coalesced.bytes() > 0
     }
 
     /// Numbers the chunks that are held back for clients that are behind.
@@ -191,15 +191,15 @@ impl SessionMachine {
     /// Size of the chunks that are held back, in bytes.
     #[must_use]
     pub fn unsent_bytes(&self) -> usize {
-        self.unsent.bytes()
+        self.coalesced.bytes()
     }
 
     /// Drops the chunks that are held back, because the disk did not take the ones before them.
     pub fn forget_unsent(&mut self, clients: &mut impl ClientSinks) {
         if self.has_unsent() {
             let mut sink = self.sink(None, clients);
-            let before = sink.unsent.bytes();
-            sink.unsent.take_all();
+            let before = sink.coalesced.bytes();
+            sink.coalesced.take_all();
             sink.note_unsent(before);
         }
     }

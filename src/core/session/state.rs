@@ -3,7 +3,7 @@
 use super::SessionMachine;
 use crate::core::client::Notice;
 use crate::core::client_sink::ClientSinks;
-use crate::core::proportion::{FRAME, size};
+use crate::core::output_budget::{FRAME, size};
 use crate::core::setting::merge_state;
 use crate::core::view::chunks::ChunkSink as _;
 use crate::proto::chunk::Chunk;
@@ -27,16 +27,16 @@ impl SessionMachine {
 
     /// Merges changed modes, options, commands or title, and notifies the clients.
     pub fn set_state(&mut self, news: &Members<'_>, clients: &mut impl ClientSinks) {
-        self.state_shown.hear(size(news) + FRAME);
+        self.state_shown.grow(size(news) + FRAME);
         merge_state(&mut self.state, news);
         if self.agent_session().is_some() {
-            self.wanted.follow(&self.state);
+            self.wanted.adopt_changes(&self.state);
         }
-        self.tell_state(clients);
+        self.notify_state(clients);
     }
 
     /// Notifies the clients of the whole state.
-    pub fn tell_state(&mut self, clients: &mut impl ClientSinks) {
+    pub fn notify_state(&mut self, clients: &mut impl ClientSinks) {
         let state = Value::Object(self.state.clone());
         let data = to_raw(&state);
         // The chunk is not part of the message. If it would fill the log, `session/state` alone reports the
@@ -55,7 +55,7 @@ impl SessionMachine {
         let notice = Notice::SessionState(wire::StateParams {
             session_id: self.id.clone(),
             state,
-            queue: self.queue.told(),
+            queue: self.queue.waiting_prompts(),
         });
         self.subscribers.notify(self.log.seq(), &notice, clients);
     }

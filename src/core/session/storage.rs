@@ -1,7 +1,7 @@
 //! Durable data of a session: its identity, the ends of its turns, and the handling of a log that cannot be
 //! written.
 
-use super::abandoned::Abandoned;
+use super::abandoned::AbandonedPrompt;
 use super::{SessionMachine, SessionRequest};
 use crate::core::agent::connection::Call;
 use crate::core::client::{Reply, Token};
@@ -9,10 +9,10 @@ use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::CallId;
-use crate::core::limits::Wait;
+use crate::core::limits::Timeout;
 use crate::core::log::{FORMAT, Identity, Record};
 use crate::core::setting;
-use crate::core::shared::{StoreCall, StoreWait};
+use crate::core::shared::{PendingStoreReply, StoreCall};
 use crate::core::turn_ending::Ending;
 use crate::core::view::chunks::ChunkSink as _;
 use crate::proto::chunk::Chunk;
@@ -39,7 +39,7 @@ impl SessionMachine {
 
     /// Stores mode and model of a live session if the agent changed them.
     pub(super) fn store_settings<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
-        if self.agent_session().is_some() && self.is_set_otherwise() {
+        if self.agent_session().is_some() && self.has_changed_settings() {
             // A storage error is reported by the turn that hits it.
             let _ = self.identify(cx);
         }
@@ -53,7 +53,7 @@ impl SessionMachine {
             created_at,
             ..self.identity(last)
         };
-        if last != Some(&identity) || self.log.repeats_identity() {
+        if last != Some(&identity) || self.log.needs_identity_record() {
             let identity = Identity {
                 seq: self.log.seq(),
                 ..identity
@@ -82,7 +82,7 @@ impl SessionMachine {
     /// ends.
     pub fn not_stored<C: ClientSinks>(&mut self, error: Error, cx: &mut Cx<'_, C>) {
         warn!(session = self.id, %error, "cannot store a session");
-        self.log.take_lost();
+        self.log.take_drop_error();
         if self.log.is_waiting() {
             self.give_up_disk(cx);
         } else {
@@ -90,7 +90,7 @@ impl SessionMachine {
             self.subscribers.retract(&self.id, seq, cx.clients);
         }
         self.forget_unsent(cx.clients);
-        self.unprompted = None;
+        self.background_turn = None;
         let agent_session = self.agent_session().map(str::to_owned);
         let call = self.running.as_ref().map(|running| running.call);
         self.with_turn(cx.clients, |turn, sink| turn.cut_off(&error, sink));
@@ -100,27 +100,27 @@ impl SessionMachine {
             let mut sink = self.sink(Some(&turn), cx.clients);
             sink.chunk(&Chunk::Error { error_text });
         }
-        self.log.owe();
+        self.log.release_pending();
         if let Some(call) = call {
-            self.break_off(call, agent_session, cx);
+            self.cancel_lost_prompt(call, agent_session, cx);
             self.close_turn(&Ending::Failed(error), cx);
         }
     }
 
     /// Cancels the prompt of a turn that acpipe ended, and stops waiting for its answer.
-    pub(super) fn break_off<C>(
+    pub(super) fn cancel_lost_prompt<C>(
         &mut self,
         call: CallId,
         agent_session: Option<String>,
         cx: &mut Cx<'_, C>,
     ) {
-        let cancel = cx.shared.settings.limits.of(Wait::Cancel);
+        let cancel = cx.shared.settings.limits.of(Timeout::Cancel);
         let Some(connection) = &mut cx.agent.connection else {
             return;
         };
         if let Some(Call::Prompt { .. }) = connection.calls.get(&call) {
             let until = Some(cx.now + 2 * cancel.unwrap_or_default());
-            self.abandoned = Some(Abandoned { call, until });
+            self.abandoned = Some(AbandonedPrompt { call, until });
             if let Some(agent_session) = agent_session {
                 let out = &mut connection.out;
                 connection.dialect.cancel(&agent_session, out);
@@ -146,13 +146,13 @@ impl SessionMachine {
         let kind = ErrorKind::Storage.name();
         let is_reported = summary.errors.iter().any(|e| e.kind == kind);
         if is_reported {
-            self.log.owe();
+            self.log.release_pending();
         }
         let limits = &cx.shared.settings.limits;
         if let Err(error) = self.commit((cx.now, limits), cx.clients)
             && !is_reported
         {
-            if self.log.take_lost().is_some() {
+            if self.log.take_drop_error().is_some() {
                 // The turn is answered here.
                 self.running = None;
                 self.not_stored(error.clone(), cx);
@@ -161,17 +161,17 @@ impl SessionMachine {
             self.reply(token, Err(error), cx.clients);
             return;
         }
-        if self.log.is_given_up() {
+        if self.log.is_append_abandoned() {
             self.reply(token, Ok(Reply::Turn(summary)), cx.clients);
             return;
         }
         self.log.describe();
         if self.log.sync(ticket) {
-            let wait = StoreWait {
-                until: cx.until(Wait::Store),
+            let wait = PendingStoreReply {
+                until: cx.until(Timeout::Store),
                 call: StoreCall::Turn(self.id.clone(), token, summary),
             };
-            cx.shared.store_waits.insert(ticket, wait);
+            cx.shared.pending_store_replies.insert(ticket, wait);
         } else {
             self.reply(token, Ok(Reply::Turn(summary)), cx.clients);
         }
@@ -184,7 +184,7 @@ impl SessionMachine {
         answer: Result<Reply, Error>,
         clients: &mut impl ClientSinks,
     ) {
-        if self.log.is_given_up() {
+        if self.log.is_append_abandoned() {
             clients.reply(token, answer);
             return;
         }
@@ -220,7 +220,7 @@ impl SessionMachine {
     }
 
     /// Returns `true` if mode or model differ from the stored ones.
-    fn is_set_otherwise(&self) -> bool {
+    fn has_changed_settings(&self) -> bool {
         let other = |now: Option<String>, stored: &Option<String>| now.is_some() && now != *stored;
         self.log.identity().is_some_and(|stored| {
             other(setting::mode(&self.state), &stored.mode)

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// Durations of a turn.
 #[derive(Debug, Clone, Copy)]
-pub struct Timing {
+pub struct TurnTiming {
     /// From the client's call to the end of the turn.
     pub total: Duration,
     /// The part of `total` in which acpipe waited for agents.
@@ -26,7 +26,7 @@ pub fn summarize(
     session: &str,
     running: &mut Running,
     ending: &Ending,
-    timing: Timing,
+    timing: TurnTiming,
     cost_before: Option<f64>,
 ) -> TurnSummary {
     let text = running.attempts.answer(running.turn.take_text());
@@ -76,7 +76,12 @@ pub fn summarize(
 
 /// Returns the summary of a turn that never began, because the agent or the session was not available.
 #[must_use]
-pub fn not_begun(session: &str, turn: &str, error: &Error, lasted: Duration) -> TurnSummary {
+pub fn unstarted_summary(
+    session: &str,
+    turn: &str,
+    error: &Error,
+    elapsed: Duration,
+) -> TurnSummary {
     TurnSummary {
         session_id: session.to_owned(),
         turn_id: turn.to_owned(),
@@ -94,7 +99,7 @@ pub fn not_begun(session: &str, turn: &str, error: &Error, lasted: Duration) -> 
         cost: None,
         num_turns: None,
         structured_output: None,
-        duration_ms: u64::try_from(lasted.as_millis()).unwrap_or(u64::MAX),
+        duration_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
         overhead_ms: 0.0,
         attempts: 0,
         omitted: None,

@@ -8,7 +8,7 @@ use crate::core::host::{Host, TerminalId};
 impl SessionMachine {
     /// Shows new output of the session's terminals.
     pub fn show_terminals<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
-        for (_, terminal) in cx.hosting.host.news_of(&self.id) {
+        for (_, terminal) in cx.hosting.host.unreported_of(&self.id) {
             self.show_terminal(terminal, &mut cx.hosting.host, cx.clients);
         }
     }
@@ -23,7 +23,7 @@ impl SessionMachine {
         self.with_turn(client, |turn, sink| {
             let name = terminal.to_string();
             if let Some(tool) = turn.showing(&name)
-                && let Some(output) = host.show(terminal)
+                && let Some(output) = host.take_view(terminal)
             {
                 turn.terminal(&name, tool, &output, sink);
             }

@@ -3,6 +3,7 @@
 //! Most tests are transcripts: rows of events, each with all output of the machine.
 
 mod agent;
+mod background_turn;
 mod cancels;
 mod disk;
 mod event;
@@ -17,7 +18,6 @@ mod stages;
 mod storage;
 mod timers;
 mod turns;
-mod unprompted;
 
 use super::SessionMachine;
 

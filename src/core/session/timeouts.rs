@@ -1,11 +1,11 @@
 //! Handlers of a session's timeouts.
 
-use super::restore::{REPEATED_LIMIT, WAY_OUT};
+use super::restore::{RECOVERY_ADVICE, REPEATED_LIMIT};
 use super::{SessionMachine, Stage};
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::limits::Wait;
+use crate::core::limits::Timeout;
 use crate::core::timeout_error::TimedOut;
 use crate::core::turn_ending::Ending;
 use std::time::{Duration, Instant};
@@ -18,20 +18,22 @@ impl SessionMachine {
             return;
         };
         let process = connection.process_of(self.agent_session(), self.asked());
-        let own = process.filter(|p| p.is_for_one()).and_then(|p| p.heard);
+        let own = process
+            .filter(|p| p.is_for_one())
+            .and_then(|p| p.last_activity);
         let early = connection.directory.early_at();
         let early = early.filter(|_| self.asked().is_some());
-        let limit = cx.shared.settings.limits.of(Wait::Open);
+        let limit = cx.shared.settings.limits.of(Timeout::Open);
         if let Some(at) = own.max(early)
-            && self.silence.is_some_and(|s| s.is_news(at))
+            && self.idle_timer.is_some_and(|s| s.is_latest(at))
         {
-            self.hear(at, "update", cx.clients);
+            self.note_activity(at, "update", cx.clients);
             self.restart_opening_step(at, limit);
         }
     }
 
     /// Restarts the timeout of the agent's opening of the session after output of its process.
-    fn restart_opening_step(&mut self, heard: Instant, limit: Option<Duration>) {
+    fn restart_opening_step(&mut self, last_activity: Instant, limit: Option<Duration>) {
         if let Stage::Opening {
             call: Some(_),
             deadline,
@@ -40,7 +42,7 @@ impl SessionMachine {
         } = &mut self.stage
             && restore.restoring.is_none()
         {
-            *deadline = limit.and_then(|limit| heard.checked_add(limit));
+            *deadline = limit.and_then(|limit| last_activity.checked_add(limit));
         }
     }
 
@@ -67,7 +69,7 @@ impl SessionMachine {
         } else {
             let what = "cannot open the session: no output from the agent";
             let advice = "call session/ensure again, with strategy \"new\" for a new session";
-            let error = self.timeout(Wait::Open, what, advice, cx);
+            let error = self.timeout(Timeout::Open, what, advice, cx);
             self.opening_failed(&error, cx);
         }
     }
@@ -82,7 +84,7 @@ impl SessionMachine {
         };
         if restore.repeated > REPEATED_LIMIT {
             let message = format!(
-                "cannot open the session: the agent replayed more than {} MiB of history; {WAY_OUT}",
+                "cannot open the session: the agent replayed more than {} MiB of history; {RECOVERY_ADVICE}",
                 REPEATED_LIMIT >> 20
             );
             return Error::new(ErrorKind::Overloaded, message);
@@ -96,8 +98,8 @@ impl SessionMachine {
             }
             _ => "cannot open the session: the agent did not finish",
         };
-        let advice = format!("{WAY_OUT}, or allow more time with --timeout restore=…");
-        self.timeout(Wait::Restore, what, &advice, cx)
+        let advice = format!("{RECOVERY_ADVICE}, or allow more time with --timeout restore=…");
+        self.timeout(Timeout::Restore, what, &advice, cx)
     }
 
     /// Abandons a turn whose cancel the agent does not answer.
@@ -105,7 +107,7 @@ impl SessionMachine {
         let advice =
             "the next prompt waits until the agent ends the turn or the session is restored";
         let what = "the agent did not answer session/cancel";
-        let error = self.timeout(Wait::Cancel, what, advice, cx);
+        let error = self.timeout(Timeout::Cancel, what, advice, cx);
         let running = self.running.as_mut();
         if let Some(silent) = running.and_then(|r| r.timed_out.as_mut()) {
             silent.message = format!("{}; {}", silent.message, error.message);
@@ -127,7 +129,7 @@ impl SessionMachine {
             None => "the turn was cancelled".to_owned(),
         };
         let error = self.timeout(
-            Wait::Prompt,
+            Timeout::Prompt,
             "the turn timed out: no output from the agent",
             &advice,
             cx,
@@ -150,7 +152,7 @@ impl SessionMachine {
             None => "the turn was cancelled; prompt again to continue".to_owned(),
         };
         let error = self.timeout_after(
-            Wait::Turn,
+            Timeout::Turn,
             limit,
             "the turn timed out: it did not end",
             &advice,
@@ -174,18 +176,18 @@ impl SessionMachine {
     pub(super) fn set_timeout<C>(&self, cx: &Cx<'_, C>) -> Error {
         let what = "the agent did not answer the settings request";
         let advice = "session/state reports the setting if the agent applies it later";
-        self.timeout(Wait::Set, what, advice, cx)
+        self.timeout(Timeout::Set, what, advice, cx)
     }
 
     /// Creates the error of a wait that timed out.
-    fn timeout<C>(&self, wait: Wait, what: &str, advice: &str, cx: &Cx<'_, C>) -> Error {
+    fn timeout<C>(&self, wait: Timeout, what: &str, advice: &str, cx: &Cx<'_, C>) -> Error {
         let limit = cx.shared.settings.limits.of(wait).unwrap_or_default();
         self.timeout_after(wait, limit, what, advice, cx)
     }
 
     fn timeout_after<C>(
         &self,
-        wait: Wait,
+        wait: Timeout,
         limit: Duration,
         what: &str,
         advice: &str,
@@ -199,7 +201,9 @@ impl SessionMachine {
             limit,
             what,
             advice,
-            heard: self.silence.and_then(|silence| silence.heard(cx.now)),
+            last_activity: self
+                .idle_timer
+                .and_then(|idle_timer| idle_timer.last_activity(cx.now)),
             stderr: &stderr,
         }
         .error()

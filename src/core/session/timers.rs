@@ -6,7 +6,7 @@
 use super::{SessionMachine, Stage};
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
-use crate::core::log::no_answer;
+use crate::core::log::disk_timeout;
 use std::time::{Duration, Instant};
 
 /// A timed wait of a session.
@@ -115,9 +115,9 @@ impl SessionMachine {
     pub(super) fn due(&self, timer: SessionTimer) -> Option<Instant> {
         let turn = self.running.as_ref().filter(|turn| turn.ended.is_none());
         match timer {
-            SessionTimer::Answer => self.asks.iter().filter_map(|ask| ask.until).min(),
+            SessionTimer::Answer => self.open_requests.iter().filter_map(|ask| ask.until).min(),
             SessionTimer::ClientRequest => self.client_request_limits().min(),
-            SessionTimer::Quiet => self.unprompted.as_ref()?.quiet_at,
+            SessionTimer::Quiet => self.background_turn.as_ref()?.quiet_at,
             SessionTimer::RetryPause => self.running.as_ref()?.attempts.paused_until(),
             SessionTimer::Setting => self.settings.deadline(),
             SessionTimer::AbandonedTurn => self.abandoned.as_ref()?.until,
@@ -139,12 +139,12 @@ impl SessionMachine {
                 let turn = turn.filter(|turn| !turn.is_cancelled())?;
                 // An agent that waits for an answer is not idle.
                 let waits_for_agent = turn.attempts.pause.is_none()
-                    && self.asks.is_empty()
+                    && self.open_requests.is_empty()
                     && self.host_calls.is_empty();
-                self.silence.filter(|_| waits_for_agent)?.until()
+                self.idle_timer.filter(|_| waits_for_agent)?.until()
             }
             SessionTimer::DiskAnswer => self.disk_wait?.until,
-            SessionTimer::WaitNotice => self.silence?.tell_at(self.first_notice()?),
+            SessionTimer::WaitNotice => self.idle_timer?.notice_at(self.first_notice()?),
         }
     }
 
@@ -158,12 +158,12 @@ impl SessionMachine {
         for timer in SessionTimer::ALL {
             match timer {
                 SessionTimer::Answer => {
-                    let limits = self.asks.iter_mut();
+                    let limits = self.open_requests.iter_mut();
                     extend(limits.filter_map(|ask| ask.until.as_mut()), by);
                 }
                 SessionTimer::ClientRequest => extend(self.client_request_limits_mut(), by),
                 SessionTimer::Quiet => {
-                    let turn = self.unprompted.as_mut();
+                    let turn = self.background_turn.as_mut();
                     extend(turn.and_then(|turn| turn.quiet_at.as_mut()), by);
                 }
                 SessionTimer::RetryPause => {
@@ -193,8 +193,8 @@ impl SessionMachine {
                 // The limit of a turn is the client's own and also runs while the client does not read.
                 SessionTimer::TurnLimit => {}
                 SessionTimer::TurnSilence => {
-                    if let Some(silence) = &mut self.silence {
-                        silence.postpone(by);
+                    if let Some(idle_timer) = &mut self.idle_timer {
+                        idle_timer.postpone(by);
                     }
                 }
                 // The disk answers whether or not a client reads.
@@ -213,7 +213,7 @@ impl SessionMachine {
         cx: &mut Cx<'_, C>,
     ) {
         match timer {
-            SessionTimer::Answer => self.time_out_asks(cx),
+            SessionTimer::Answer => self.time_out_requests(cx),
             SessionTimer::ClientRequest => self.time_out_client_requests(cx),
             SessionTimer::Quiet => self.end_quiet_turn(cx.clients),
             SessionTimer::RetryPause => self.end_pause(cx),
@@ -224,7 +224,7 @@ impl SessionMachine {
             SessionTimer::CancelLimit => self.time_out_cancel(cx),
             SessionTimer::TurnLimit => self.cancel_overlong(cx),
             SessionTimer::TurnSilence => self.cancel_silent(cx),
-            SessionTimer::DiskAnswer => self.not_stored(no_answer(), cx),
+            SessionTimer::DiskAnswer => self.not_stored(disk_timeout(), cx),
             SessionTimer::WaitNotice => self.notify_wait(cx),
         }
     }

@@ -1,19 +1,19 @@
 //! Turns: sending a prompt, cancelling it, and ending its turn.
 
-use super::summary::{Timing, summarize};
-use super::{Granted, Queued, Running, SessionMachine, SessionRequest};
+use super::summary::{TurnTiming, summarize};
+use super::{Approvals, Queued, Running, SessionMachine, SessionRequest};
 use crate::core::agent::connection::Call;
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
+use crate::core::decision::DecisionSource;
 use crate::core::dialect::{Outgoing, PromptPart};
 use crate::core::error::{Error, ErrorKind, out_of_order};
 use crate::core::event::{CallId, StopReason, TurnEnd};
-use crate::core::limits::Wait;
+use crate::core::idle_timer::IdleTimer;
+use crate::core::limits::Timeout;
 use crate::core::log::Record;
-use crate::core::permit::By;
 use crate::core::prompt_parts::prompt_parts;
-use crate::core::retry::{Attempts, Prompt, Wish};
-use crate::core::silence::Silence;
+use crate::core::retry::{Attempts, Prompt, RetryConsent};
 use crate::core::turn::Turn;
 use crate::core::turn_ending::Ending;
 use crate::core::view::chunks::{ChunkSink as _, ChunkState};
@@ -47,7 +47,7 @@ impl SessionMachine {
             self.write(cx)?;
         }
         let (_, skipped) = prompt_parts(Some(&p.message.parts))?;
-        let late = self.late_words.clone();
+        let late = self.late_feedback.clone();
         let late_parts = late
             .iter()
             .map(|words| json!({ "type": "text", "text": words }));
@@ -69,11 +69,11 @@ impl SessionMachine {
         let stderr_at = process.map_or(0, |process| process.health.stderr.end());
         let dialect = &mut connection.dialect;
         let mut lines = Outgoing::default();
-        let waits = dialect.is_busy(&agent_session);
+        let waits_for_background = dialect.is_busy(&agent_session);
         let sent = with_history(self.reinject.clone(), &parts);
         dialect.prompt(call, &agent_session, &sent, p.degrade, &mut lines)?;
         // Open client requests of a background turn keep it open beside the prompt's turn.
-        if !waits && self.asks.is_empty() {
+        if !waits_for_background && self.open_requests.is_empty() {
             self.end_unprompted(None, cx.clients);
         }
         let messages_before = self.log.count();
@@ -85,14 +85,14 @@ impl SessionMachine {
         });
         if let Err(error) = self.write(cx) {
             if let Some(connection) = &mut cx.agent.connection {
-                connection.dialect.unsend(call, &agent_session);
+                connection.dialect.withdraw_prompt(call, &agent_session);
             }
             return Err(error);
         }
         self.log.sync(0);
         self.reinject = None;
-        self.late_words.clear();
-        self.granted = Granted::default();
+        self.late_feedback.clear();
+        self.approvals = Approvals::default();
         let about = json!({ "sessionId": agent_session });
         let earlier = self.last.as_ref();
         let earlier = earlier.map(|last| Arc::new(last.names.of_subagents()));
@@ -106,7 +106,7 @@ impl SessionMachine {
             &earlier.unwrap_or_default(),
             &mut chunks.view(&mut self.sink(Some(&turn_id), cx.clients)),
         );
-        let wish = Wish {
+        let wish = RetryConsent {
             transient: p.retry,
             after_output: p.retry_after_output,
         };
@@ -114,17 +114,17 @@ impl SessionMachine {
         let attempts = Attempts::first(Prompt { message, degrade }, wish);
         let mut running =
             Running::new(turn, chunks, turn_id.clone(), token, call, attempts, cx.now);
-        running.waits = waits;
+        running.waits_for_background = waits_for_background;
         running.skipped_parts.clone_from(&skipped);
         running.waited_before = cx.shared.waited.total();
         running.messages_before = messages_before;
         running.stderr_at = stderr_at;
         let limits = &cx.shared.settings.limits;
         let own = p.timeout_ms.map(Duration::from_millis);
-        let limit = own.or_else(|| limits.of(Wait::Turn));
+        let limit = own.or_else(|| limits.of(Timeout::Turn));
         running.limit = limit.and_then(|limit| Some((cx.now.checked_add(limit)?, limit)));
         self.running = Some(running);
-        self.silence = Some(Silence::begin(cx.now, limits.of(Wait::Prompt)));
+        self.idle_timer = Some(IdleTimer::begin(cx.now, limits.of(Timeout::Prompt)));
         if let Some(connection) = &mut cx.agent.connection {
             let session = self.id.clone();
             connection.calls.insert(call, Call::Prompt { session });
@@ -193,14 +193,14 @@ impl SessionMachine {
         // An abandoned turn was cancelled already.
         if self.running.is_none()
             && self.abandoned.is_none()
-            && let Some(unprompted) = &mut self.unprompted
+            && let Some(background_turn) = &mut self.background_turn
         {
-            let meant = turn_id.is_none_or(|t| t == unprompted.turn_id);
-            if meant && !unprompted.cancelled {
-                unprompted.cancelled = true;
+            let meant = turn_id.is_none_or(|t| t == background_turn.turn_id);
+            if meant && !background_turn.cancelled {
+                background_turn.cancelled = true;
                 let out = &mut connection.out;
                 connection.dialect.cancel(&agent_session, out);
-                self.end_asks(&By::Cancel, cx);
+                self.cancel_requests(&DecisionSource::Cancel, cx);
             }
             return meant;
         }
@@ -212,11 +212,11 @@ impl SessionMachine {
             return false;
         }
         if running.cancel_deadline.is_none() {
-            let limit = cx.shared.settings.limits.of(Wait::Cancel);
+            let limit = cx.shared.settings.limits.of(Timeout::Cancel);
             running.cancel_deadline = Some(cx.now + limit.unwrap_or_default());
             let out = &mut connection.out;
             connection.dialect.cancel(&agent_session, out);
-            self.end_asks(&By::Cancel, cx);
+            self.cancel_requests(&DecisionSource::Cancel, cx);
         }
         true
     }
@@ -254,7 +254,7 @@ impl SessionMachine {
         let Some(turn_id) = running.map(|running| running.turn_id.clone()) else {
             return;
         };
-        self.end_asks_of(&turn_id, cx);
+        self.cancel_requests_of(&turn_id, cx);
         self.show_terminals(cx);
         let Some(running) = &mut self.running else {
             return;
@@ -299,11 +299,11 @@ impl SessionMachine {
         let Some(mut running) = self.running.take() else {
             return;
         };
-        self.silence = None;
+        self.idle_timer = None;
         self.used = Some(cx.now);
         let cancelled = running.is_cancelled();
         let waited = cx.shared.waited.total();
-        let timing = Timing {
+        let timing = TurnTiming {
             total: cx.now.saturating_duration_since(running.started),
             waited: waited.saturating_sub(running.waited_before),
         };

@@ -4,7 +4,7 @@ use super::SessionMachine;
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::event::{Original, Update};
-use crate::core::silence::word;
+use crate::core::idle_timer::update_name;
 use std::time::Instant;
 
 impl SessionMachine {
@@ -17,7 +17,7 @@ impl SessionMachine {
         now: Instant,
         client: &mut impl ClientSinks,
     ) -> Option<bool> {
-        self.hear(now, word(update), client);
+        self.note_activity(now, update_name(update), client);
         if self.running.is_none()
             || matches!(update, Update::Session(_) | Update::Subagent { .. })
             || self.is_late(update)
@@ -26,8 +26,8 @@ impl SessionMachine {
         }
         self.with_turn(client, |turn, sink| turn.update(update, original, sink));
         Some(match update {
-            Update::Tool(_) => self.has_ran_unasked(),
-            Update::OfSubagent { .. } => true,
+            Update::Tool(_) => self.has_unapproved_runs(),
+            Update::FromSubagent { .. } => true,
             _ => false,
         })
     }
@@ -48,7 +48,7 @@ impl SessionMachine {
             connection.directory.note_subagent(&self.id, update);
         }
         if subagent.is_some() {
-            self.hear(cx.now, "subagent", cx.clients);
+            self.note_activity(cx.now, "subagent", cx.clients);
         }
         match (subagent, update) {
             (None, Update::Session(news)) => {
@@ -56,7 +56,7 @@ impl SessionMachine {
                 self.store_settings(cx);
             }
             _ if self.running.is_none() || self.is_late(update) => {
-                self.unasked(subagent, update, original, cx);
+                self.background_update(subagent, update, original, cx);
             }
             (None, _) => {
                 self.with_turn(cx.clients, |turn, sink| turn.update(update, original, sink));
@@ -65,6 +65,6 @@ impl SessionMachine {
                 turn.subagent(id, update, original, sink);
             }),
         }
-        matches!(update, Update::Tool(_) | Update::OfSubagent { .. })
+        matches!(update, Update::Tool(_) | Update::FromSubagent { .. })
     }
 }

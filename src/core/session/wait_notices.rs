@@ -4,9 +4,9 @@ use super::{SessionMachine, Stage};
 use crate::core::agent::connection::Connection;
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
-use crate::core::limits::Wait;
+use crate::core::idle_timer::format_duration;
+use crate::core::limits::Timeout;
 use crate::core::retry::Pause;
-use crate::core::silence::in_words;
 use crate::core::timeout_error::{last_of_stderr, waiting};
 use crate::proto::wire::{Party, Waiting};
 use std::time::{Duration, Instant};
@@ -25,17 +25,19 @@ impl SessionMachine {
     pub(super) fn notify_wait<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let connection = cx.agent.connection.as_deref();
         let waiting = self.waiting_for(connection, cx.now);
-        if let (Some(first), Some(silence)) = (self.first_notice(), &mut self.silence) {
-            silence.note_told(first, cx.now);
+        if let (Some(first), Some(idle_timer)) = (self.first_notice(), &mut self.idle_timer) {
+            idle_timer.note_notice(first, cx.now);
         }
-        self.tell_activity(waiting, cx.clients);
+        self.notify_activity(waiting, cx.clients);
     }
 
     /// Idle time before the first notice; `None` if the session waits for nothing that is reported.
     pub(super) fn first_notice(&self) -> Option<Duration> {
         match (&self.stage, &self.running) {
             (Stage::Opening { call: Some(_), .. }, _) => Some(SLOW_OPENING),
-            (Stage::Opening { restore, .. }, _) if restore.held.is_some() => Some(SLOW_OPENING),
+            (Stage::Opening { restore, .. }, _) if restore.awaited_close.is_some() => {
+                Some(SLOW_OPENING)
+            }
             (Stage::Live { .. }, Some(running)) if running.ended.is_none() => Some(SILENT_TURN),
             _ => None,
         }
@@ -45,77 +47,77 @@ impl SessionMachine {
     /// start of the agent or for nothing.
     #[must_use]
     pub fn waiting_for(&self, connection: Option<&Connection>, now: Instant) -> Option<Waiting> {
-        let silence = self.silence.as_ref()?;
+        let idle_timer = self.idle_timer.as_ref()?;
         let process = connection.and_then(|c| c.process_of(self.agent_session(), self.asked()));
-        let lasted = silence.lasted(now);
+        let elapsed = idle_timer.elapsed(now);
         let stuck = process.and_then(|p| p.health.stuck(now));
         let (party, stage, what) = self.waits_for(stuck)?;
-        let last = match silence.heard(now) {
-            Some((heard, _)) => format!("last activity: {heard}"),
+        let last = match idle_timer.last_activity(now) {
+            Some((last_activity, _)) => format!("last activity: {last_activity}"),
             None => "no activity so far".to_owned(),
         };
         let stderr = process.map(|p| p.health.stderr.text()).unwrap_or_default();
         let note = format!(
             "waiting for {what}, {} ({last}){}",
-            in_words(lasted),
+            format_duration(elapsed),
             last_of_stderr(&stderr)
         );
-        Some(waiting(stage, party, lasted, note))
+        Some(waiting(stage, party, elapsed, note))
     }
 
     /// Returns `true` if the session waits for the start of its agent.
     #[must_use]
     pub fn waits_for_start(&self) -> bool {
-        self.silence.is_none() && self.is_opening()
+        self.idle_timer.is_none() && self.is_opening()
     }
 
     /// Returns who has to act, the name of the wait, and its description. `stuck` is how long the agent has
     /// not read its stdin.
     fn waits_for(&self, stuck: Option<Duration>) -> Option<(Party, &'static str, String)> {
         let running = self.running.as_ref().filter(|r| r.ended.is_none());
-        let agent = |wait: Wait, what: &str| (Party::Agent, wait.name(), what.to_owned());
+        let agent = |wait: Timeout, what: &str| (Party::Agent, wait.name(), what.to_owned());
         let (party, stage, what) = match (&self.stage, running) {
-            (Stage::Opening { restore, .. }, _) if restore.held.is_some() => {
-                agent(Wait::CloseSession, "the agent to answer session/close")
+            (Stage::Opening { restore, .. }, _) if restore.awaited_close.is_some() => {
+                agent(Timeout::CloseSession, "the agent to answer session/close")
             }
             (Stage::Opening { call: None, .. } | Stage::Resting, _)
             | (Stage::Live { .. }, None) => {
                 return None;
             }
             (Stage::Opening { restore, .. }, _) if restore.restoring.is_some() => agent(
-                Wait::Set,
+                Timeout::Set,
                 "the agent to restore the settings of the session",
             ),
             (Stage::Opening { restore, .. }, _)
-                if restore.doubted.is_some() || restore.adopting.is_some() =>
+                if restore.error_before_lookup.is_some() || restore.adopting.is_some() =>
             {
-                agent(Wait::List, "the agent's list of sessions")
+                agent(Timeout::List, "the agent's list of sessions")
             }
-            (Stage::Opening { .. }, _) => agent(Wait::Open, "the agent to open the session"),
+            (Stage::Opening { .. }, _) => agent(Timeout::Open, "the agent to open the session"),
             (_, Some(running)) => match &running.attempts.pause {
                 Some(Pause::Transient { .. }) => {
                     let what = "the next attempt at the prompt".to_owned();
                     return Some((Party::Acpipe, "retry", what));
                 }
-                Some(Pause::Doubt { .. }) => agent(Wait::List, "the agent's list of sessions"),
-                Some(Pause::Stale(_)) => agent(Wait::Open, "the agent to open the session"),
-                None if !self.asks.is_empty() => {
+                Some(Pause::Lookup { .. }) => agent(Timeout::List, "the agent's list of sessions"),
+                Some(Pause::Stale(_)) => agent(Timeout::Open, "the agent to open the session"),
+                None if !self.open_requests.is_empty() => {
                     let what = "the client's answer to a question of the agent".to_owned();
-                    return Some((Party::Client, Wait::Answer.name(), what));
+                    return Some((Party::Client, Timeout::Answer.name(), what));
                 }
                 None if running.is_cancelled() => {
-                    agent(Wait::Cancel, "the agent to end the cancelled turn")
+                    agent(Timeout::Cancel, "the agent to end the cancelled turn")
                 }
                 None if !self.host_calls.is_empty() => {
                     let what = "a file or command request of the agent".to_owned();
-                    return Some((Party::Tool, Wait::Prompt.name(), what));
+                    return Some((Party::Tool, Timeout::Prompt.name(), what));
                 }
                 None => match running.turn.activity() {
                     Some(tool) => {
-                        let (name, stage) = (tool.tool_name, Wait::Prompt.name());
+                        let (name, stage) = (tool.tool_name, Timeout::Prompt.name());
                         (Party::Tool, stage, format!("the agent's tool {name}"))
                     }
-                    None => agent(Wait::Prompt, "the agent"),
+                    None => agent(Timeout::Prompt, "the agent"),
                 },
             },
         };

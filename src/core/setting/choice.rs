@@ -50,8 +50,8 @@ pub fn find<'a>(
     let by_id = |c: &Choice<'_>| c.id == word;
     let by_name = |c: &Choice<'_>| c.name == Some(word);
     let in_any_case = |c: &Choice<'_>| c.name.is_some_and(|name| name.to_lowercase() == lower);
-    let ways: [&dyn Fn(&Choice<'_>) -> bool; 3] = [&by_id, &by_name, &in_any_case];
-    for fits in ways {
+    let lookups: [&dyn Fn(&Choice<'_>) -> bool; 3] = [&by_id, &by_name, &in_any_case];
+    for fits in lookups {
         let mut found = choices.iter().filter(|c| fits(c));
         let Some(first) = found.next() else { continue };
         if found.all(|other| other.id == first.id) {
@@ -61,7 +61,7 @@ pub fn find<'a>(
             "{field}: {word:?} is the name of several choices; use one of the ids: {}",
             list(choices)
         );
-        return Err(wrong(field, why, data(choices)));
+        return Err(invalid_setting(field, why, data(choices)));
     }
     Ok(None)
 }
@@ -76,11 +76,11 @@ pub fn not_offered(field: &str, word: &str, choices: &[Choice<'_>]) -> Error {
             list(choices)
         )
     };
-    wrong(field, why, data(choices))
+    invalid_setting(field, why, data(choices))
 }
 
 /// Returns the error for an invalid value, with the available choices as data.
-pub fn wrong(field: &str, message: String, choices: Value) -> Error {
+pub fn invalid_setting(field: &str, message: String, choices: Value) -> Error {
     let error = Error::new(ErrorKind::InvalidParams, message);
     error.with("field", field).with("choices", choices)
 }

@@ -162,11 +162,11 @@ fn accepted_setting_is_in_the_state() {
     ] {
         let mut state = with_options();
         assert!(!setting.is_shown(&state));
-        setting.take_over(&nothing, &mut state);
+        setting.apply_accepted(&nothing, &mut state);
         assert!(setting.is_shown(&state), "{setting:?} {state:?}");
     }
     let mut state = lists();
-    Setting::Mode("plan".into()).take_over(&nothing, &mut state);
+    Setting::Mode("plan".into()).apply_accepted(&nothing, &mut state);
     assert_eq!(state["modes"]["currentModeId"], "plan");
     // The options in the agent's answer have precedence.
     let mut news = Members::default();
@@ -174,13 +174,13 @@ fn accepted_setting_is_in_the_state() {
         "configOptions",
         &json!([{"id": "mode", "currentValue": "other"}]),
     );
-    option("mode", "plan").take_over(&news, &mut state);
+    option("mode", "plan").apply_accepted(&news, &mut state);
     assert_eq!(state["configOptions"][0]["currentValue"], "other");
 }
 
 #[test]
 fn chosen_settings_stay_current_and_ordered() {
-    let mut wanted = Wanted::default();
+    let mut wanted = ChosenSettings::default();
     for setting in [
         option("b", "1"),
         option("a", "1"),
@@ -200,11 +200,14 @@ fn chosen_settings_stay_current_and_ordered() {
     ];
     assert_eq!(order, want);
     let written = serde_json::to_string(&wanted).unwrap();
-    assert_eq!(serde_json::from_str::<Wanted>(&written).unwrap(), wanted);
+    assert_eq!(
+        serde_json::from_str::<ChosenSettings>(&written).unwrap(),
+        wanted
+    );
 
     let shows =
         json!({"currentModeId": "default", "configOptions": [{"id": "a", "currentValue": true}]});
-    wanted.follow(&state(&shows));
+    wanted.adopt_changes(&state(&shows));
     let order: Vec<_> = wanted.in_order(&with_options()).into();
     assert_eq!(order[0], Setting::Mode("default".into()));
     let on = SettingValue::Switch(true);
@@ -275,7 +278,7 @@ fn mode_lists_and_options_agree() {
         ),
     ] {
         let mut state = composed();
-        setting.take_over(&nothing, &mut state);
+        setting.apply_accepted(&nothing, &mut state);
         assert_eq!(shown(&state), want, "{setting:?}");
         assert!(setting.is_shown(&state));
         assert_eq!(mode(&state).unwrap(), want[0]);
@@ -286,8 +289,8 @@ fn mode_lists_and_options_agree() {
 #[test]
 fn update_of_a_mode_list_updates_the_option() {
     let mut told = composed();
-    Setting::Mode("agent".into()).take_over(&Members::default(), &mut told);
-    Setting::Model("g-6[high]".into()).take_over(&Members::default(), &mut told);
+    Setting::Mode("agent".into()).apply_accepted(&Members::default(), &mut told);
+    Setting::Model("g-6[high]".into()).apply_accepted(&Members::default(), &mut told);
     let want = ["agent", "agent", "g-6[high]", "g-6", "high"];
     for (name, news) in [
         ("configOptions", &told["configOptions"]),
@@ -341,13 +344,13 @@ fn the_option_that_offers_a_value_is_set() {
         assert_eq!(setting, want, "{word}");
     }
     let mut state = state(&json!({"configOptions": named, "models": models}));
-    option("provider", "q").take_over(&Members::default(), &mut state);
+    option("provider", "q").apply_accepted(&Members::default(), &mut state);
     assert_eq!(super::model(&state).unwrap(), "m");
 }
 
 #[test]
 fn setting_replaces_an_equivalent_one_with_another_name() {
-    let mut wanted = Wanted::default();
+    let mut wanted = ChosenSettings::default();
     for setting in [
         Setting::Mode("agent".into()),
         Setting::Model("g-6[low]".into()),

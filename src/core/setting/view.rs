@@ -20,7 +20,7 @@ const MOST_MEMBERS: usize = 256;
 const OMITTED: &str = "omitted";
 
 /// Names of the members that list modes or models.
-pub struct Place {
+pub struct ListFields {
     /// Category of the options, and parameter of the client's request.
     pub category: &'static str,
     pub group: &'static str,
@@ -29,7 +29,7 @@ pub struct Place {
     pub id: &'static str,
 }
 
-pub const MODES: Place = Place {
+pub const MODES: ListFields = ListFields {
     category: "mode",
     group: "modes",
     current: "currentModeId",
@@ -37,7 +37,7 @@ pub const MODES: Place = Place {
     id: "id",
 };
 
-pub const MODELS: Place = Place {
+pub const MODELS: ListFields = ListFields {
     category: "model",
     group: "models",
     current: "currentModelId",
@@ -102,29 +102,29 @@ pub fn merge_state(state: &mut State, news: &Members<'_>) {
     }
     // A mode that was reported separately is the current mode of the list, too.
     if let Some(current) = state.get(MODES.current).cloned() {
-        put(state.get_mut(MODES.group), MODES.current, current);
+        set_member(state.get_mut(MODES.group), MODES.current, current);
     }
     let has_options = news.get("configOptions").is_some();
     for place in [&MODES, &MODELS] {
         let is_mode = place.group == MODES.group && news.get(MODES.current).is_some();
         if has_options && !options_of(state, place).is_empty() {
-            agree(state, place, Source::Options);
+            synchronize(state, place, Source::Options);
         } else if is_mode || news.get(place.group).is_some() {
-            agree(state, place, Source::List);
+            synchronize(state, place, Source::List);
         }
     }
 }
 
 /// Makes the list and the options for a mode or model consistent with `source`. A representation that does
 /// not offer the value is left unchanged.
-pub fn agree(state: &mut State, place: &Place, source: Source) {
+pub fn synchronize(state: &mut State, place: &ListFields, source: Source) {
     match source {
         Source::Options => {
             let Some(id) = option_value(state, place).and_then(|v| entry_for(state, place, &v))
             else {
                 return;
             };
-            put(state.get_mut(place.group), place.current, json!(id));
+            set_member(state.get_mut(place.group), place.current, json!(id));
             if let Some(alone) = state.get_mut(place.current) {
                 *alone = json!(id);
             }
@@ -134,10 +134,10 @@ pub fn agree(state: &mut State, place: &Place, source: Source) {
             let Some(id) = alone.or_else(|| current(state, place)) else {
                 return;
             };
-            put(state.get_mut(place.group), place.current, json!(id));
+            set_member(state.get_mut(place.group), place.current, json!(id));
             for (option, value) in values_for(state, place, &id) {
                 let all = state.get_mut("configOptions").and_then(Value::as_array_mut);
-                put(
+                set_member(
                     all.and_then(|all| all.get_mut(option)),
                     "currentValue",
                     json!(value),
@@ -147,7 +147,7 @@ pub fn agree(state: &mut State, place: &Place, source: Source) {
     }
 }
 
-pub fn put(object: Option<&mut Value>, name: &str, value: Value) {
+pub fn set_member(object: Option<&mut Value>, name: &str, value: Value) {
     if let Some(object) = object.and_then(Value::as_object_mut) {
         object.insert(name.to_owned(), value);
     }
@@ -161,7 +161,7 @@ pub fn options(state: &State) -> impl Iterator<Item = &Value> {
 /// Returns the options of a category. The first one represents the session's mode or model: the option with
 /// the category's name, or else one that offers everything in the list, because an agent may have the
 /// provider of the model before the model.
-pub fn options_of<'a>(state: &'a State, place: &Place) -> Vec<&'a Value> {
+pub fn options_of<'a>(state: &'a State, place: &ListFields) -> Vec<&'a Value> {
     let is_of = |o: &&Value| o["category"] == place.category && o["type"] != "boolean";
     let mut found: Vec<&Value> = options(state).filter(is_of).collect();
     if found.len() > 1 {
@@ -181,7 +181,7 @@ pub fn options_of<'a>(state: &'a State, place: &Place) -> Vec<&'a Value> {
 }
 
 /// Returns all modes or models that can be chosen, those of options first.
-pub fn offered<'a>(state: &'a State, place: &Place) -> Vec<Choice<'a>> {
+pub fn offered<'a>(state: &'a State, place: &ListFields) -> Vec<Choice<'a>> {
     let options = options_of(state, place).into_iter();
     let values = options.flat_map(|option| choices(&option["options"], "value"));
     let mut all: Vec<Choice<'a>> = Vec::new();
@@ -193,7 +193,7 @@ pub fn offered<'a>(state: &'a State, place: &Place) -> Vec<Choice<'a>> {
     all
 }
 
-fn listed<'a>(state: &'a State, place: &Place) -> Vec<Choice<'a>> {
+fn listed<'a>(state: &'a State, place: &ListFields) -> Vec<Choice<'a>> {
     let list = state.get(place.group).map(|group| &group[place.available]);
     list.map(|list| choices(list, place.id)).unwrap_or_default()
 }
@@ -202,18 +202,18 @@ fn text(value: Option<&Value>) -> Option<String> {
     value.and_then(Value::as_str).map(str::to_owned)
 }
 
-fn current(state: &State, place: &Place) -> Option<String> {
+fn current(state: &State, place: &ListFields) -> Option<String> {
     text(state.get(place.group)?.get(place.current))
 }
 
-fn option_value(state: &State, place: &Place) -> Option<String> {
+fn option_value(state: &State, place: &ListFields) -> Option<String> {
     let first = options_of(state, place).into_iter().next()?;
     text(first.get("currentValue"))
 }
 
 /// Returns the entry of the list for an option's value: the entry with the same id, or one composed of this
 /// value and that of another option, as in `gpt-5[high]`.
-fn entry_for(state: &State, place: &Place, value: &str) -> Option<String> {
+fn entry_for(state: &State, place: &ListFields, value: &str) -> Option<String> {
     let listed = listed(state, place);
     if listed.is_empty() || listed.iter().any(|entry| entry.id == value) {
         return Some(value.to_owned());
@@ -224,7 +224,7 @@ fn entry_for(state: &State, place: &Place, value: &str) -> Option<String> {
 }
 
 /// Returns the options (by index) that an entry of the list sets, with their values.
-fn values_for(state: &State, place: &Place, id: &str) -> Vec<(usize, String)> {
+fn values_for(state: &State, place: &ListFields, id: &str) -> Vec<(usize, String)> {
     let all = state.get("configOptions").and_then(Value::as_array);
     let all = all.map(Vec::as_slice).unwrap_or_default();
     let at = |option: &Value| all.iter().position(|o| std::ptr::eq(o, option));

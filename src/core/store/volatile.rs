@@ -6,19 +6,19 @@ use std::io;
 use std::ops::Range;
 
 /// Maximum bytes stored per session; above it the oldest half is dropped.
-const KEPT: usize = 32 << 20;
+const MAX_BYTES: usize = 32 << 20;
 
 /// Store that keeps sessions in memory only.
 #[derive(Debug, Default)]
-pub struct Volatile;
+pub struct MemoryStore;
 
-impl Store for Volatile {
+impl Store for MemoryStore {
     fn has(&self, _: &str) -> Result<bool, Error> {
         Ok(false)
     }
 
     fn open(&mut self, _: &str) -> Result<Box<dyn LogFile>, Error> {
-        Ok(Box::<Memory>::default())
+        Ok(Box::<MemoryLog>::default())
     }
 
     /// Returns `false`: all sessions are open, so that the hub knows them itself.
@@ -29,15 +29,15 @@ impl Store for Volatile {
 
 /// Log in memory.
 #[derive(Debug, Default)]
-struct Memory {
+struct MemoryLog {
     given_up: u64,
     bytes: Vec<u8>,
 }
 
-impl Memory {
+impl MemoryLog {
     /// Drops the oldest half if the log is too large.
     fn give_up(&mut self) {
-        if self.bytes.len() > KEPT {
+        if self.bytes.len() > MAX_BYTES {
             let half = self.bytes.len() / 2;
             let line = memchr::memchr(b'\n', &self.bytes[half..]).map_or(half, |at| half + at + 1);
             self.bytes.drain(..line);
@@ -46,7 +46,7 @@ impl Memory {
     }
 }
 
-impl LogFile for Memory {
+impl LogFile for MemoryLog {
     fn end(&self) -> u64 {
         self.given_up + self.bytes.len() as u64
     }
@@ -64,7 +64,7 @@ impl LogFile for Memory {
     fn append_from(&mut self, write: &Write<'_>) -> io::Result<()> {
         let mut size = Count::default();
         write(&mut size)?;
-        if size.0 > KEPT as u64 {
+        if size.0 > MAX_BYTES as u64 {
             // It would be dropped at once.
             self.given_up = self.end() + size.0;
             self.bytes = Vec::new();
@@ -113,12 +113,12 @@ mod tests {
 
     #[test]
     fn volatile_log_drops_its_oldest_lines() {
-        let mut log = Memory::default();
+        let mut log = MemoryLog::default();
         let line = [vec![b'x'; 1 << 20], vec![b'\n']].concat();
         for _ in 0..100 {
             log.append(&line).unwrap();
         }
-        assert!(log.bytes.len() <= KEPT, "{}", log.bytes.len());
+        assert!(log.bytes.len() <= MAX_BYTES, "{}", log.bytes.len());
         assert_eq!(log.end(), 100 * line.len() as u64);
         assert_eq!(log.begin() % line.len() as u64, 0);
         assert_eq!(

@@ -1,18 +1,18 @@
 //! End of a turn and of its attempts.
 
-use super::{Settle, Turn, TurnEvent, TurnView};
+use super::{SettleReason, Turn, TurnEvent, TurnView};
 use crate::core::error::Error;
 use crate::core::event::{StopReason, TurnEnd};
 use crate::proto::wire::TokenUsage;
 
 /// Totals of a turn over all attempts.
 #[derive(Debug, Default)]
-pub struct Spent {
+pub struct TurnTotals {
     pub usage: Option<TokenUsage>,
     pub num_turns: Option<u64>,
 }
 
-impl Spent {
+impl TurnTotals {
     fn add(&mut self, end: &TurnEnd) {
         self.num_turns = sum(self.num_turns, end.num_turns);
         let (Some(known), Some(more)) = (self.usage, end.usage) else {
@@ -41,10 +41,10 @@ impl Turn {
     /// Ends the turn with the agent's answer; `cancelled` is `true` if the client requested a cancel.
     pub fn finish(&mut self, end: &TurnEnd, cancelled: bool, view: &mut impl TurnView) {
         let settle = match end.stop_reason {
-            StopReason::Cancelled => Settle::Cancelled,
-            _ if cancelled => Settle::Cancelled,
-            _ if end.error.is_some() => Settle::Failed,
-            _ => Settle::TurnEnded,
+            StopReason::Cancelled => SettleReason::Cancelled,
+            _ if cancelled => SettleReason::Cancelled,
+            _ if end.error.is_some() => SettleReason::Failed,
+            _ => SettleReason::TurnEnded,
         };
         self.account(end);
         if let Some(answer) = end.structured_output.as_deref()
@@ -56,20 +56,20 @@ impl Turn {
         view.event(&TurnEvent::Finished {
             end,
             cancelled,
-            usage: self.spent.usage,
-            num_turns: self.spent.num_turns,
+            usage: self.totals.usage,
+            num_turns: self.totals.num_turns,
         });
     }
 
     /// Ends a turn for which the agent reports no outcome.
-    pub fn finish_unasked(&mut self, view: &mut impl TurnView) {
-        self.close(Settle::TurnEnded, view);
-        view.event(&TurnEvent::FinishedUnasked);
+    pub fn finish_unreported(&mut self, view: &mut impl TurnView) {
+        self.close(SettleReason::TurnEnded, view);
+        view.event(&TurnEvent::FinishedUnreported);
     }
 
     /// Ends the turn with an error, after everything that was received.
     pub fn fail(&mut self, error: &Error, view: &mut impl TurnView) {
-        self.close(Settle::Failed, view);
+        self.close(SettleReason::Failed, view);
         view.event(&TurnEvent::Failed(error));
     }
 
@@ -79,11 +79,11 @@ impl Turn {
         impl TurnView for Nowhere {
             fn event(&mut self, _: &TurnEvent<'_>) {}
         }
-        self.close(Settle::Failed, &mut Nowhere);
+        self.close(SettleReason::Failed, &mut Nowhere);
         view.event(&TurnEvent::CutOff(error));
     }
 
-    pub(super) fn close(&mut self, settle: Settle, view: &mut impl TurnView) {
+    pub(super) fn close(&mut self, settle: SettleReason, view: &mut impl TurnView) {
         self.messages.end_text();
         let terminals = self.terminals.all();
         view.event(&TurnEvent::Ending { terminals });
@@ -99,16 +99,16 @@ impl Turn {
     }
 
     /// Closes what is open because the prompt is sent again; the turn continues.
-    pub fn break_off(&mut self, view: &mut impl TurnView) {
+    pub fn end_attempt(&mut self, view: &mut impl TurnView) {
         self.messages.end_text();
         let terminals = self.terminals.all();
         view.event(&TurnEvent::AttemptEnded { terminals });
-        self.tools.settle(Settle::Failed, view);
+        self.tools.settle(SettleReason::Failed, view);
     }
 
     /// Adds cost, usage and agent turns of an attempt to the totals.
     pub fn account(&mut self, end: &TurnEnd) {
         self.cost = end.cost.or(self.cost);
-        self.spent.add(end);
+        self.totals.add(end);
     }
 }

@@ -1,7 +1,7 @@
 //! Messages of a turn: the text of the answer, and whether there is output for the user.
 
-use super::SUMMED_UP;
-use crate::core::event::{MessagePiece, Voice};
+use super::SUMMARY_LIMIT;
+use crate::core::event::{MessagePiece, MessageRole};
 use crate::proto::json::{JsonStr, Surrogates};
 
 /// Messages of a turn.
@@ -10,7 +10,7 @@ pub struct Messages {
     /// `true` once the agent sent output that a user can see.
     has_output: bool,
     /// Kind and message id of the last piece of text.
-    last: Option<(Voice, Option<String>)>,
+    last: Option<(MessageRole, Option<String>)>,
     text: String,
     /// Bytes of text that are not kept.
     omitted: u64,
@@ -36,37 +36,37 @@ impl Messages {
         let continues = self
             .last
             .as_ref()
-            .is_some_and(|(voice, last)| *voice == piece.voice && last.as_deref() == message);
+            .is_some_and(|(role, last)| *role == piece.role && last.as_deref() == message);
         if !continues {
             if text.is_empty() && piece.about.is_empty() {
                 return None;
             }
-            self.begin(piece.voice, message);
+            self.begin(piece.role, message);
         }
-        if piece.voice == Voice::Answer {
+        if piece.role == MessageRole::Answer {
             let mended = self.surrogates.mend_known(text, may_have_halves);
             let text = mended.as_deref().and_then(JsonStr::new).unwrap_or(text);
-            let room = SUMMED_UP.saturating_sub(self.text.len());
+            let room = SUMMARY_LIMIT.saturating_sub(self.text.len());
             self.omitted += text.decode_up_to(room, &mut self.text) as u64;
         }
         Some(continues)
     }
 
     #[cold]
-    fn begin(&mut self, voice: Voice, message: Option<&str>) {
+    fn begin(&mut self, role: MessageRole, message: Option<&str>) {
         self.end_text();
         if let Some(id) = message
             && self.ids.last().is_none_or(|last| last != id)
         {
             self.ids.push(id.to_owned());
         }
-        self.last = Some((voice, message.map(str::to_owned)));
+        self.last = Some((role, message.map(str::to_owned)));
     }
 
     /// Takes a piece that is not text.
     pub fn content(&mut self, piece: &MessagePiece<'_>) {
         self.end_text();
-        self.has_output |= piece.voice != Voice::User;
+        self.has_output |= piece.role != MessageRole::User;
     }
 
     /// Ends the text: half of a surrogate pair at its end is replaced.

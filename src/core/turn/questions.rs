@@ -1,9 +1,9 @@
 //! Questions of a turn and of its subagents.
 
-use super::{Question, RanUnasked, Turn, TurnView};
+use super::{Question, Turn, TurnView, UnapprovedRun};
+use crate::core::decision::Decision;
+use crate::core::elicitation::ElicitationDetails;
 use crate::core::event::Permission;
-use crate::core::inquiry::Inquiry;
-use crate::core::permit::Decision;
 use crate::core::policy::Subject;
 use crate::proto::wire::{AskedTool, OfferedOption};
 
@@ -35,7 +35,7 @@ impl Turn {
         if tools.announced(&tool.id) || !(subject.opaque || subject.derived) {
             return subject;
         }
-        let calls: Vec<_> = self.unasked(cwd);
+        let calls: Vec<_> = self.open_without_request(cwd);
         if calls.is_empty() {
             return subject;
         }
@@ -43,41 +43,44 @@ impl Turn {
     }
 
     /// Returns the open calls without a permission request, including those of subagents.
-    fn unasked(&self, cwd: &str) -> Vec<(String, Subject)> {
+    fn open_without_request(&self, cwd: &str) -> Vec<(String, Subject)> {
         let subagents = self.subagents.turns();
-        let of_subagents = subagents.flat_map(|turn| turn.tools.unasked(cwd));
-        self.tools.unasked(cwd).chain(of_subagents).collect()
+        let of_subagents = subagents.flat_map(|turn| turn.tools.open_without_request(cwd));
+        self.tools
+            .open_without_request(cwd)
+            .chain(of_subagents)
+            .collect()
     }
 
     /// Marks calls that need no permission request of their own: another one stood for them, or they were
     /// judged otherwise.
-    pub fn note_asked(&mut self, calls: &[String]) {
-        self.tools.note_asked(calls);
+    pub fn note_permission_handled(&mut self, calls: &[String]) {
+        self.tools.note_permission_handled(calls);
         for turn in self.subagents.turns_mut() {
-            turn.tools.note_asked(calls);
+            turn.tools.note_permission_handled(calls);
         }
     }
 
     /// Returns `true` if calls of the turn itself ran without a permission request and have not been taken
     /// yet.
     #[must_use]
-    pub fn has_ran_unasked(&self) -> bool {
-        self.tools.has_ran_unasked()
+    pub fn has_unapproved_runs(&self) -> bool {
+        self.tools.has_unapproved_runs()
     }
 
     /// Forgets the calls that ran without a permission request, because no policy objects to them.
-    pub fn forget_ran_unasked(&mut self) {
-        self.tools.forget_ran_unasked();
+    pub fn forget_unapproved_runs(&mut self) {
+        self.tools.forget_unapproved_runs();
         for turn in self.subagents.turns_mut() {
-            turn.tools.forget_ran_unasked();
+            turn.tools.forget_unapproved_runs();
         }
     }
 
     /// Takes the calls that ran without a permission request, each once, including those of subagents.
-    pub fn take_ran_unasked(&mut self, cwd: &str) -> Vec<RanUnasked> {
-        let mut ran = self.tools.take_ran_unasked(cwd);
+    pub fn take_unapproved_runs(&mut self, cwd: &str) -> Vec<UnapprovedRun> {
+        let mut ran = self.tools.take_unapproved_runs(cwd);
         for turn in self.subagents.turns_mut() {
-            ran.extend(turn.tools.take_ran_unasked(cwd));
+            ran.extend(turn.tools.take_unapproved_runs(cwd));
         }
         ran
     }
@@ -95,7 +98,7 @@ impl Turn {
         self.begun = true;
         self.attempt.shown = true;
         self.in_step = true;
-        self.note_asked(calls);
+        self.note_permission_handled(calls);
         if let Some(id) = self.asking(subagent, &permission.tool.id) {
             let of = self.message_id.as_str();
             return self
@@ -117,45 +120,47 @@ impl Turn {
     }
 
     /// Adds an elicitation to a permission request.
-    pub fn inquire(
+    pub fn attach_elicitation(
         &mut self,
         question: &mut Question,
-        inquiry: Inquiry,
+        elicitation: ElicitationDetails,
         options: Vec<OfferedOption>,
         view: &mut impl TurnView,
     ) {
         if question.subagent.is_some() {
-            self.subagents.inquire(question, inquiry, options, view);
+            self.subagents
+                .attach_elicitation(question, elicitation, options, view);
             return;
         }
-        self.tools.inquire(question, inquiry, options, view);
+        self.tools
+            .attach_elicitation(question, elicitation, options, view);
     }
 
     /// Applies an elicitation without a permission request; `tool` is the call that asks, if known.
-    pub fn pose(
+    pub fn elicit(
         &mut self,
         subagent: Option<&str>,
         tool: Option<&str>,
-        inquiry: Inquiry,
+        elicitation: ElicitationDetails,
         view: &mut impl TurnView,
     ) -> Question {
         self.begun = true;
         self.attempt.shown = true;
         self.in_step = true;
         if let Some(tool) = tool {
-            self.note_asked(&[tool.to_owned()]);
+            self.note_permission_handled(&[tool.to_owned()]);
         }
         if let Some(id) = self.asking(subagent, tool.unwrap_or_default()) {
             let of = self.message_id.as_str();
-            return self.subagents.pose(&id, of, tool, inquiry, view);
+            return self.subagents.elicit(&id, of, tool, elicitation, view);
         }
         self.end_text(view);
-        self.tools.pose(tool, inquiry, view)
+        self.tools.elicit(tool, elicitation, view)
     }
 
     /// Records that a URL elicitation was completed. Returns `false` if this turn does not know the id.
-    pub fn visited(&mut self, id: &str, view: &mut impl TurnView) -> bool {
-        self.tools.visited(id, view) || self.subagents.visited(id, view)
+    pub fn url_completed(&mut self, id: &str, view: &mut impl TurnView) -> bool {
+        self.tools.url_completed(id, view) || self.subagents.url_completed(id, view)
     }
 
     /// Returns the call that a question concerns, in the form that clients receive.

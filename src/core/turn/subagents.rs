@@ -1,9 +1,9 @@
 //! Subagents of a turn. Each has a turn of its own, kept out of the main text.
 
-use super::{Names, Question, Settle, Turn, TurnEvent, TurnView};
+use super::{AgentIds, Question, SettleReason, Turn, TurnEvent, TurnView};
+use crate::core::decision::Decision;
+use crate::core::elicitation::ElicitationDetails;
 use crate::core::event::{Original, Permission, Update};
-use crate::core::inquiry::Inquiry;
-use crate::core::permit::Decision;
 use crate::proto::json::value;
 use crate::proto::wire::OfferedOption;
 use serde_json::{Map, Value, json};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub struct Subagents {
     all: Vec<Subagent>,
     /// Information that was reported on subagents in earlier turns.
-    earlier: Arc<Names>,
+    earlier: Arc<AgentIds>,
 }
 
 /// A subagent: its id, the information on it, the state of its session, and its turn.
@@ -27,7 +27,7 @@ pub struct Subagent {
 }
 
 impl Subagents {
-    pub fn new(earlier: Arc<Names>) -> Self {
+    pub fn new(earlier: Arc<AgentIds>) -> Self {
         Self {
             all: Vec::new(),
             earlier,
@@ -143,41 +143,44 @@ impl Subagents {
     }
 
     /// Adds an elicitation to a subagent's permission request.
-    pub fn inquire(
+    pub fn attach_elicitation(
         &mut self,
         question: &mut Question,
-        inquiry: Inquiry,
+        elicitation: ElicitationDetails,
         options: Vec<OfferedOption>,
         view: &mut impl TurnView,
     ) {
         if let Some(at) = self.place(question.subagent.as_deref()) {
             self.change(at, view, |turn, view| {
-                turn.tools.inquire(question, inquiry, options, view);
+                turn.tools
+                    .attach_elicitation(question, elicitation, options, view);
             });
         }
     }
 
     /// Applies an elicitation of a subagent.
-    pub fn pose(
+    pub fn elicit(
         &mut self,
         id: &str,
         message_id: &str,
         tool: Option<&str>,
-        inquiry: Inquiry,
+        elicitation: ElicitationDetails,
         view: &mut impl TurnView,
     ) -> Question {
         let at = self.at(id, message_id, view);
-        let mut question = self.change(at, view, |turn, view| turn.pose(None, tool, inquiry, view));
+        let mut question = self.change(at, view, |turn, view| {
+            turn.elicit(None, tool, elicitation, view)
+        });
         question.subagent = Some(id.to_owned());
         question
     }
 
     /// Records that a URL elicitation was completed. Returns `false` if no subagent knows the id.
-    pub fn visited(&mut self, id: &str, view: &mut impl TurnView) -> bool {
+    pub fn url_completed(&mut self, id: &str, view: &mut impl TurnView) -> bool {
         for at in 0..self.all.len() {
             let subagent = &mut self.all[at];
             let of_subagent = &mut ViewOfSubagent { at, view };
-            if subagent.turn.tools.visited(id, of_subagent) {
+            if subagent.turn.tools.url_completed(id, of_subagent) {
                 view.event(&TurnEvent::Subagent {
                     at,
                     subagent,
@@ -220,7 +223,7 @@ impl Subagents {
     }
 
     /// Closes the turns of all subagents.
-    pub fn close(&mut self, settle: Settle, view: &mut impl TurnView) {
+    pub fn close(&mut self, settle: SettleReason, view: &mut impl TurnView) {
         for at in 0..self.all.len() {
             self.change(at, view, |turn, view| turn.close(settle, view));
         }
@@ -239,6 +242,6 @@ struct ViewOfSubagent<'a> {
 impl TurnView for ViewOfSubagent<'_> {
     fn event(&mut self, event: &TurnEvent<'_>) {
         let at = self.at;
-        self.view.event(&TurnEvent::OfSubagent { at, event });
+        self.view.event(&TurnEvent::FromSubagent { at, event });
     }
 }

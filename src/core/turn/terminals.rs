@@ -3,7 +3,7 @@
 use super::{TurnEvent, TurnView};
 use crate::core::event::TerminalUpdate;
 use crate::core::host::TerminalView;
-use crate::core::proportion::FRAME;
+use crate::core::output_budget::FRAME;
 use crate::core::tail::{Tail, end};
 use crate::proto::json::{Members, value};
 use serde_json::{Map, Value};
@@ -22,7 +22,7 @@ pub struct Terminal {
 }
 
 /// Maximum size of kept output per terminal, in bytes.
-const KEPT: usize = 1024 * 1024;
+const KEPT_OUTPUT: usize = 1024 * 1024;
 
 /// Maximum size of terminal output in a call's result, in bytes. The end of the output is kept.
 const RESULT_LIMIT: usize = 64 * 1024;
@@ -91,7 +91,7 @@ impl Terminals {
             self.0.push(Terminal {
                 id: id.to_owned(),
                 tool: tool(),
-                output: Tail::new(KEPT),
+                output: Tail::new(KEPT_OUTPUT),
                 details: Map::new(),
             });
             self.0.len() - 1

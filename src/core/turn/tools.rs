@@ -4,19 +4,19 @@
 
 mod call;
 mod question;
-mod unasked;
+mod unapproved_runs;
 
-use super::{Names, TurnEvent, TurnView};
+use super::{AgentIds, TurnEvent, TurnView};
 use crate::core::event::{ToolStatus, ToolUpdate};
 use crate::proto::json::JsonStr;
 use crate::proto::wire::{ToolCall, ToolResult};
-use call::Progress;
-pub use call::{Call, Change};
-use question::Visit;
+use call::ReportProgress;
+pub use call::{Call, CallChange};
+use question::UrlElicitation;
 pub use question::{Question, written};
 use std::collections::HashMap;
 use std::sync::Arc;
-pub use unasked::RanUnasked;
+pub use unapproved_runs::UnapprovedRun;
 
 /// The running tool, for display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct Activity<'a> {
 
 /// Reason why open calls are settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Settle {
+pub enum SettleReason {
     /// The agent ended the turn without a result of the call.
     TurnEnded,
     /// The client cancelled the turn.
@@ -37,10 +37,10 @@ pub enum Settle {
     /// The turn or the attempt failed.
     Failed,
     /// The model is called again without having finished the call.
-    BegunAnew,
+    ModelCalledAgain,
 }
 
-impl Settle {
+impl SettleReason {
     /// Returns the reason as text for the user.
     #[must_use]
     pub fn text(self) -> &'static str {
@@ -50,7 +50,7 @@ impl Settle {
             }
             Self::Cancelled => "Cancelled before it finished",
             Self::Failed => "The turn failed before this tool reported a result",
-            Self::BegunAnew => "The agent restarted its message before it called this tool",
+            Self::ModelCalledAgain => "The agent restarted its message before it called this tool",
         }
     }
 }
@@ -60,21 +60,21 @@ impl Settle {
 pub struct Tools {
     message_id: String,
     /// Ids of the message that this one may continue.
-    earlier: Arc<Names>,
+    earlier: Arc<AgentIds>,
     calls: Vec<Call>,
     by_id: HashMap<Box<str>, usize>,
     /// Indices of the unsettled calls, in the order of their first appearance.
     open: Vec<usize>,
     asked: u32,
     /// URL elicitations of the turn.
-    visits: Vec<Visit>,
+    url_elicitations: Vec<UrlElicitation>,
     failed_last: Option<usize>,
     /// Indices of the calls that ran without a permission request, until they are judged.
-    ran_unasked: Vec<usize>,
+    unapproved_runs: Vec<usize>,
 }
 
 impl Tools {
-    pub fn new(message_id: String, earlier: Arc<Names>) -> Self {
+    pub fn new(message_id: String, earlier: Arc<AgentIds>) -> Self {
         Self {
             message_id,
             earlier,
@@ -82,9 +82,9 @@ impl Tools {
             by_id: HashMap::new(),
             open: Vec::new(),
             asked: 0,
-            visits: Vec::new(),
+            url_elicitations: Vec::new(),
             failed_last: None,
-            ran_unasked: Vec::new(),
+            unapproved_runs: Vec::new(),
         }
     }
 
@@ -95,7 +95,7 @@ impl Tools {
         let earlier = self.earlier.tool(&update.id).filter(|_| !update.begins);
         let mut call = Call::new(update, earlier);
         // A call of the previous message needs no further permission request.
-        call.consent.asked = earlier.is_some();
+        call.permission_state.asked = earlier.is_some();
         self.calls.push(call);
         let at = self.calls.len() - 1;
         self.by_id.insert(update.id.as_ref().into(), at);
@@ -125,13 +125,13 @@ impl Tools {
         let change = call.update(update);
         let status = update.status.as_deref().and_then(ToolStatus::of);
         let progress = match status {
-            Some(ToolStatus::InProgress) => Progress::Started,
-            _ => Progress::Announced,
+            Some(ToolStatus::InProgress) => ReportProgress::Started,
+            _ => ReportProgress::Announced,
         };
-        call.consent.progress = call.consent.progress.max(progress);
-        if !call.consent.asked && !call.consent.noted && call.has_run() {
-            call.consent.noted = true;
-            self.ran_unasked.push(at);
+        call.permission_state.progress = call.permission_state.progress.max(progress);
+        if !call.permission_state.asked && !call.permission_state.noted && call.has_run() {
+            call.permission_state.noted = true;
+            self.unapproved_runs.push(at);
         }
         let mut mended = None;
         let delta = update
@@ -169,7 +169,7 @@ impl Tools {
     }
 
     /// Settles every open call.
-    pub fn settle(&mut self, why: Settle, view: &mut impl TurnView) {
+    pub fn settle(&mut self, why: SettleReason, view: &mut impl TurnView) {
         self.open.clear();
         for call in &mut self.calls {
             call.settle(why);
@@ -187,9 +187,9 @@ impl Tools {
     }
 
     /// Takes out the ids of the calls and the names of their tools.
-    pub fn take_names(&mut self) -> Names {
+    pub fn take_agent_ids(&mut self) -> AgentIds {
         let tools = self.calls.iter_mut().map(Call::take_name).collect();
-        Names::of_tools(std::mem::take(&mut self.by_id), tools)
+        AgentIds::of_tools(std::mem::take(&mut self.by_id), tools)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -218,7 +218,7 @@ impl Tools {
     }
 
     /// Records an event other than a tool's: the last failure did not end the turn.
-    pub fn went_on(&mut self) {
+    pub fn clear_last_failure(&mut self) {
         self.failed_last = None;
     }
 }

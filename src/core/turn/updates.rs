@@ -1,7 +1,7 @@
 //! Handling of updates, in the order in which the agent reports them.
 
 use super::{Turn, TurnEvent, TurnView};
-use crate::core::event::{MessagePiece, Original, Update, Voice};
+use crate::core::event::{MessagePiece, MessageRole, Original, Update};
 use crate::proto::json::{Members, to_raw};
 use serde_json::value::RawValue;
 
@@ -61,14 +61,14 @@ impl Turn {
                 | Update::Notice
                 | Update::Context { .. }
                 | Update::Step
-                | Update::WordsEnd { provider: None }
-                | Update::Passing
-                | Update::OfSubagent { .. }
+                | Update::TextEnd { provider: None }
+                | Update::TransientUpdate
+                | Update::FromSubagent { .. }
         );
         self.begun |= shows;
         self.attempt.shown |= match update {
             Update::Other => false,
-            Update::Notice | Update::OfSubagent { .. } => true,
+            Update::Notice | Update::FromSubagent { .. } => true,
             _ => shows,
         };
         self.in_step |= shows;
@@ -104,12 +104,14 @@ impl Turn {
             Update::Notice => view.event(&TurnEvent::Notice(original)),
             Update::Compaction { id } => view.event(&TurnEvent::Compaction { id, original }),
             Update::Subagent { id } => self.apply_of_subagent(id, update, original, view),
-            Update::Letter { id } => view.event(&TurnEvent::Letter { id, original }),
-            Update::OfSubagent { id, update } => {
+            Update::SubagentMessage { id } => {
+                view.event(&TurnEvent::SubagentMessage { id, original })
+            }
+            Update::FromSubagent { id, update } => {
                 self.apply_of_subagent(id, update, original, view);
             }
             Update::Step => self.step(view),
-            Update::WordsEnd { provider } => {
+            Update::TextEnd { provider } => {
                 self.messages.end_text();
                 let provider = provider.as_ref().map(|(provider, said)| (*provider, said));
                 view.event(&TurnEvent::TextEnded { provider });
@@ -119,7 +121,7 @@ impl Turn {
                 self.tools.refused(tool, reason, view);
             }
             Update::StructuredOutput(answer) => self.structured_output(answer, view),
-            Update::Passing => view.event(&TurnEvent::Passing(original)),
+            Update::TransientUpdate => view.event(&TurnEvent::TransientUpdate(original)),
             Update::Other => {
                 self.end_text(view);
                 view.event(&TurnEvent::Other(original));
@@ -137,14 +139,14 @@ impl Turn {
         match update {
             // A notice is not part of any message.
             Update::Notice => view.event(&TurnEvent::Notice(original)),
-            Update::Passing => view.event(&TurnEvent::Passing(original)),
+            Update::TransientUpdate => view.event(&TurnEvent::TransientUpdate(original)),
             // The session and the subagent both report it.
-            Update::Letter { .. } => self.apply(update, original, view),
+            Update::SubagentMessage { .. } => self.apply(update, original, view),
             // The update describes another subagent, started by this one.
             Update::Subagent { id: own } if own != id => {
                 self.apply_of_subagent(own, update, original, view);
             }
-            Update::OfSubagent { id, update } => {
+            Update::FromSubagent { id, update } => {
                 self.apply_of_subagent(id, update, original, view);
             }
             _ => {
@@ -163,9 +165,9 @@ impl Turn {
         original: Original<'_>,
         view: &mut impl TurnView,
     ) {
-        self.tools.went_on();
+        self.tools.clear_last_failure();
         let text = piece.content.text();
-        let Some(text) = text.filter(|_| piece.voice != Voice::User) else {
+        let Some(text) = text.filter(|_| piece.role != MessageRole::User) else {
             self.in_step = true;
             self.messages.content(piece);
             view.event(&TurnEvent::Content { piece, original });

@@ -14,7 +14,7 @@ mod terminals;
 
 pub use crate::core::chunk_sink::ChunkSink;
 use crate::core::event::Original;
-use crate::core::turn::{Call, Change, Settle, Terminal, TurnEvent, TurnView};
+use crate::core::turn::{Call, CallChange, SettleReason, Terminal, TurnEvent, TurnView};
 use crate::proto::chunk::{Chunk, DataKind, Named};
 use crate::proto::json::{JsonStr, Members, Raw, to_raw};
 use blocks::Blocks;
@@ -37,7 +37,7 @@ pub struct ChunkState {
     questions: Questions,
     terminals: Vec<ShownTerminal>,
     compactions: Merged,
-    letters: Merged,
+    session_messages: Merged,
     subagents: Vec<ShownSubagent>,
 }
 
@@ -52,7 +52,7 @@ impl ChunkState {
             questions: Questions::default(),
             terminals: Vec::new(),
             compactions: Merged::new("summary"),
-            letters: Merged::new("content"),
+            session_messages: Merged::new("content"),
             subagents: Vec::new(),
         }
     }
@@ -123,7 +123,7 @@ impl ChunkState {
             TurnEvent::TextEnded { provider: None } => self.blocks.close(sink),
             TurnEvent::TextEnded {
                 provider: Some(provider),
-            } => self.blocks.end_words(provider, sink),
+            } => self.blocks.end_with_metadata(provider, sink),
             TurnEvent::Tool {
                 at,
                 call,
@@ -137,19 +137,19 @@ impl ChunkState {
             | TurnEvent::UserAsked { .. }
             | TurnEvent::Decided { .. }
             | TurnEvent::Refused { .. }
-            | TurnEvent::Visited { .. } => self.show_question(event, sink),
+            | TurnEvent::UrlCompleted { .. } => self.show_question(event, sink),
             TurnEvent::Terminal { .. } | TurnEvent::TerminalsOf { .. } => {
                 self.show_terminals(event, sink);
             }
             TurnEvent::Plan { .. }
             | TurnEvent::Context { .. }
             | TurnEvent::Compaction { .. }
-            | TurnEvent::Letter { .. }
+            | TurnEvent::SubagentMessage { .. }
             | TurnEvent::StructuredOutput(_)
             | TurnEvent::Notice(_)
-            | TurnEvent::Passing(_)
+            | TurnEvent::TransientUpdate(_)
             | TurnEvent::Other(_) => self.show_report(event, sink),
-            TurnEvent::OfSubagent { at, event } => {
+            TurnEvent::FromSubagent { at, event } => {
                 ShownSubagent::of(&mut self.subagents, at, dialect).event(event);
             }
             TurnEvent::Subagent {
@@ -161,14 +161,14 @@ impl ChunkState {
                 shown.show(subagent, reported, sink);
             }
             TurnEvent::Started { .. }
-            | TurnEvent::Moved { .. }
+            | TurnEvent::AgentSessionReplaced { .. }
             | TurnEvent::Step { .. }
             | TurnEvent::AttemptEnded { .. }
             | TurnEvent::Ending { .. }
             | TurnEvent::Settled { .. }
             | TurnEvent::Closed
             | TurnEvent::Finished { .. }
-            | TurnEvent::FinishedUnasked
+            | TurnEvent::FinishedUnreported
             | TurnEvent::Failed(_)
             | TurnEvent::CutOff(_) => self.show_progress(event, sink),
         }
@@ -178,13 +178,13 @@ impl ChunkState {
         &mut self,
         at: usize,
         call: &Call,
-        (change, input_delta): (Change, Option<JsonStr<'_>>),
+        (change, input_delta): (CallChange, Option<JsonStr<'_>>),
         sink: &mut impl ChunkSink,
     ) {
         let blocks = &mut self.blocks;
-        let sink = &mut AfterWords { blocks, sink };
+        let sink = &mut AfterBlock { blocks, sink };
         let shown = shown(&mut self.calls, at, self.dialect);
-        shown.hear(change);
+        shown.grow(change);
         shown.show(call, change.bytes, sink);
         if let Some(delta) = input_delta {
             sink.chunk(&Chunk::ToolInputDelta {
@@ -208,7 +208,7 @@ impl ChunkState {
             } => {
                 self.blocks.close(sink);
                 let shown = shown(&mut self.calls, at, dialect);
-                shown.hear(change);
+                shown.grow(change);
                 shown.show_asked(call, change.bytes, sink);
                 self.questions.ask(question, permission, calls, sink);
                 shown.ask(call, &question.id, permission.raw_options, automatic, sink);
@@ -235,7 +235,7 @@ impl ChunkState {
                 shown(&mut self.calls, at, dialect).refuse(call, question, reason, sink);
                 questions::show_refusal(call.id(), question, reason, sink);
             }
-            TurnEvent::Visited { question } => self.questions.visited(question, sink),
+            TurnEvent::UrlCompleted { question } => self.questions.url_completed(question, sink),
             _ => {}
         }
     }
@@ -250,7 +250,7 @@ impl ChunkState {
                 ended,
             } => {
                 let shown = terminals::shown(&mut self.terminals, at);
-                shown.hear(reported, changed);
+                shown.grow(reported, changed);
                 shown.show_change(terminal, ended, sink);
             }
             TurnEvent::TerminalsOf {
@@ -287,9 +287,9 @@ impl ChunkState {
                     merged::show_compaction(id, &data, sink);
                 }
             }
-            TurnEvent::Letter { id, original } => {
-                if let Some(data) = self.letters.add(id, original) {
-                    merged::show_letter(id, &data, sink);
+            TurnEvent::SubagentMessage { id, original } => {
+                if let Some(data) = self.session_messages.add(id, original) {
+                    merged::show_session_message(id, &data, sink);
                 }
             }
             TurnEvent::StructuredOutput(answer) => sink.chunk(&Chunk::DataStructuredOutput {
@@ -297,7 +297,7 @@ impl ChunkState {
                 data: Raw(answer),
             }),
             TurnEvent::Notice(original) => notice(original, sink),
-            TurnEvent::Passing(original) => passing(self.dialect, original, sink),
+            TurnEvent::TransientUpdate(original) => transient_update(self.dialect, original, sink),
             TurnEvent::Other(original) => other(self.dialect, original, sink),
             _ => {}
         }
@@ -315,7 +315,7 @@ impl ChunkState {
                 });
                 sink.chunk(&Chunk::StartStep);
             }
-            TurnEvent::Moved { agent_session } => {
+            TurnEvent::AgentSessionReplaced { agent_session } => {
                 self.metadata(&json!({ "sessionId": agent_session }), sink);
             }
             TurnEvent::Step { calls } => {
@@ -331,8 +331,8 @@ impl ChunkState {
                 for (id, data) in self.compactions.flush() {
                     merged::show_compaction(id, &data, sink);
                 }
-                for (id, data) in self.letters.flush() {
-                    merged::show_letter(id, &data, sink);
+                for (id, data) in self.session_messages.flush() {
+                    merged::show_session_message(id, &data, sink);
                 }
             }
             TurnEvent::Settled { why, calls } => self.settle(why, calls, sink),
@@ -343,7 +343,7 @@ impl ChunkState {
                 usage,
                 num_turns,
             } => self.finish(end, cancelled, (usage, num_turns), sink),
-            TurnEvent::FinishedUnasked => ending::finish_unasked(sink),
+            TurnEvent::FinishedUnreported => ending::finish_unreported(sink),
             TurnEvent::Failed(error) => self.fail(error, sink),
             TurnEvent::CutOff(error) => sink.chunk(&Chunk::Error {
                 error_text: &error.message,
@@ -352,7 +352,7 @@ impl ChunkState {
         }
     }
 
-    fn settle(&mut self, why: Settle, calls: &[Call], sink: &mut impl ChunkSink) {
+    fn settle(&mut self, why: SettleReason, calls: &[Call], sink: &mut impl ChunkSink) {
         for (at, call) in calls.iter().enumerate() {
             shown(&mut self.calls, at, self.dialect).settle(call, why, sink);
         }
@@ -383,12 +383,12 @@ fn shown<'a>(calls: &'a mut Vec<ShownCall>, at: usize, dialect: &'static str) ->
 }
 
 /// Sink that closes the open block before it passes on a chunk.
-struct AfterWords<'a, S> {
+struct AfterBlock<'a, S> {
     blocks: &'a mut Blocks,
     sink: &'a mut S,
 }
 
-impl<S: ChunkSink> ChunkSink for AfterWords<'_, S> {
+impl<S: ChunkSink> ChunkSink for AfterBlock<'_, S> {
     fn chunk(&mut self, chunk: &Chunk<'_>) {
         self.blocks.close(self.sink);
         self.sink.chunk(chunk);
@@ -410,7 +410,7 @@ pub fn other(dialect: &str, original: Original<'_>, sink: &mut impl ChunkSink) {
 }
 
 /// Shows an event that matters only while the turn runs, as the agent sent it. It is not part of the message.
-pub fn passing(dialect: &str, original: Original<'_>, sink: &mut impl ChunkSink) {
+pub fn transient_update(dialect: &str, original: Original<'_>, sink: &mut impl ChunkSink) {
     let data = to_raw(&Named("event", Raw(original.json())));
     sink.chunk(&Chunk::DataDialect {
         kind: DataKind(dialect),

@@ -36,13 +36,13 @@ pub struct ClientFrames {
     at_start: bool,
     lines: LineBatches,
     ready: Bytes,
-    skip: Option<Skip>,
+    skip: Option<SkippedBytes>,
 }
 
 /// Bytes to skip: at most `left`, and never beyond the next `Content-Length` line, since no JSON text
 /// contains such a line.
 #[derive(Debug)]
-struct Skip {
+struct SkippedBytes {
     left: u64,
     /// Overlong message to report at the end; `None` if the bytes were already reported.
     discard: Option<Discard>,
@@ -135,7 +135,7 @@ impl ClientFrames {
             }
             // Otherwise the next call would find the same block again.
             buf.advance(1);
-            self.skip = Some(Skip {
+            self.skip = Some(SkippedBytes {
                 left: u64::MAX,
                 discard: None,
             });
@@ -158,7 +158,7 @@ impl ClientFrames {
             let refused = (len > PLAUSIBLE).then(|| ClientFrame::BadHeader(text(&buf[..head])));
             buf.advance(body);
             let discard = refused.is_none().then(Discard::default);
-            self.skip = Some(Skip { left: len, discard });
+            self.skip = Some(SkippedBytes { left: len, discard });
             return refused.or_else(|| self.skip(buf));
         }
         let len = usize::try_from(len).unwrap_or(self.max);
@@ -183,7 +183,7 @@ impl ClientFrames {
             None => (within.saturating_sub(LENGTH_LINE), false),
         };
         if let Some(discard) = &mut skip.discard {
-            discard.swallow(&buf[..take]);
+            discard.record(&buf[..take]);
         }
         buf.advance(take);
         skip.left -= take as u64;
@@ -199,7 +199,7 @@ impl ClientFrames {
         let rest = buf.split();
         if let Some(skip) = self.skip.take() {
             let mut discard = skip.discard?;
-            discard.swallow(&rest);
+            discard.record(&rest);
             return Some(ClientFrame::TooLong(discard.finish()));
         }
         let cut = !rest.is_empty();

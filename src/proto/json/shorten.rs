@@ -18,11 +18,11 @@ pub fn shortened(value: &Value, room: usize) -> Value {
 #[must_use]
 pub fn shortened_raw(raw: &RawValue, room: usize) -> Value {
     let said = without_halves(raw.get());
-    held(&said, &mut { room }, AROUND)
+    held(&said, &mut { room }, MAX_OPENED_LEVELS)
 }
 
 /// Number of levels of objects that [`held`] opens; each level is parsed once more.
-const AROUND: usize = 8;
+const MAX_OPENED_LEVELS: usize = 8;
 
 fn held(json: &str, room: &mut usize, around: usize) -> Value {
     let before = *room;

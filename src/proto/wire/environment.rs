@@ -34,7 +34,7 @@ impl<'de> Deserialize<'de> for Variables {
             Value::String(value) => Ok((name, Some(value))),
             Value::Null => Ok((name, None)),
             _ => {
-                let name = shown(&name);
+                let name = printable_name(&name);
                 let message = format!("the value of {name:?} must be a string or null");
                 Err(D::Error::custom(message))
             }
@@ -55,7 +55,10 @@ impl Variables {
     pub fn fault(&self) -> Option<String> {
         self.0.iter().find_map(|(name, value)| {
             if name.is_empty() || name.contains(['=', '\0']) {
-                return Some(format!("{:?} is not a valid variable name", shown(name)));
+                return Some(format!(
+                    "{:?} is not a valid variable name",
+                    printable_name(name)
+                ));
             }
             let nul = value.as_ref().is_some_and(|value| value.contains('\0'));
             nul.then(|| format!("the value of {name:?} must not contain NUL"))
@@ -64,14 +67,14 @@ impl Variables {
 
     /// Whether this contains every entry of `others`, with an equal value.
     #[must_use]
-    pub fn include(&self, others: &Self) -> bool {
+    pub fn contains_all(&self, others: &Self) -> bool {
         let same = |(name, value)| self.0.get(name) == Some(value);
         others.0.iter().all(same)
     }
 }
 
 /// The part of a name that may be shown: text after `=` was probably meant as a value, and may be a secret.
-fn shown(name: &str) -> &str {
+fn printable_name(name: &str) -> &str {
     name.split('=').next().unwrap_or_default()
 }
 
@@ -184,7 +187,7 @@ mod tests {
     fn unset_is_not_absent() {
         let none = Variables::default();
         let unset = Variables::from_iter([("A".to_owned(), None)]);
-        assert!(unset.include(&none) && unset.include(&unset));
-        assert!(!none.include(&unset));
+        assert!(unset.contains_all(&none) && unset.contains_all(&unset));
+        assert!(!none.contains_all(&unset));
     }
 }

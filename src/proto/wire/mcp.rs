@@ -113,7 +113,7 @@ impl Serialize for McpServer {
 /// `${NAME:-text}` for `text` if that variable is unset or empty, and `$${` for a literal `${`.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "McpServer")]
-struct Given {
+struct ServerFields {
     /// Name of the server, unique in its session. Required.
     #[schemars(with = "String")]
     name: Option<Text>,
@@ -141,7 +141,7 @@ struct Given {
     other: Map<String, Value>,
 }
 
-impl Given {
+impl ServerFields {
     /// Checks and converts the server; `elsewhere` is its name if a configuration file gives that as a key.
     fn server(self, elsewhere: Option<String>) -> Result<McpServer, String> {
         let name = elsewhere.or(self.name.map(|name| name.0));
@@ -203,7 +203,7 @@ impl Given {
 
 impl<'de> Deserialize<'de> for McpServer {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let given = from.deserialize_any(Server)?;
+        let given = from.deserialize_any(ServerVisitor)?;
         given.server(None).map_err(D::Error::custom)
     }
 }
@@ -214,7 +214,7 @@ impl JsonSchema for McpServer {
     }
 
     fn json_schema(g: &mut SchemaGenerator) -> Schema {
-        let mut schema = Given::json_schema(g);
+        let mut schema = ServerFields::json_schema(g);
         if let Some(Value::Object(properties)) = schema.get_mut("properties") {
             for name in PASSED_ON {
                 let description = "Passed to the agent unchanged.";
@@ -227,20 +227,20 @@ impl JsonSchema for McpServer {
 }
 
 /// Visitor for one server, written by hand because serde's own errors quote the input.
-struct Server;
+struct ServerVisitor;
 
-impl<'de> Visitor<'de> for Server {
-    type Value = Given;
+impl<'de> Visitor<'de> for ServerVisitor {
+    type Value = ServerFields;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Given, A::Error> {
-        Given::deserialize(MapAccessDeserializer::new(map))
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ServerFields, A::Error> {
+        ServerFields::deserialize(MapAccessDeserializer::new(map))
     }
 
-    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<Given, E> {
+    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<ServerFields, E> {
         Err(E::custom("must be an object"))
     }
 }
@@ -251,13 +251,13 @@ pub struct McpServersByName(pub Vec<McpServer>);
 
 impl<'de> Deserialize<'de> for McpServersByName {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_map(ByName)
+        from.deserialize_map(ByNameVisitor)
     }
 }
 
-struct ByName;
+struct ByNameVisitor;
 
-impl<'de> Visitor<'de> for ByName {
+impl<'de> Visitor<'de> for ByNameVisitor {
     type Value = McpServersByName;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -279,11 +279,11 @@ impl<'de> Visitor<'de> for ByName {
     }
 }
 
-struct Named(Given);
+struct Named(ServerFields);
 
 impl<'de> Deserialize<'de> for Named {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(Server).map(Self)
+        from.deserialize_any(ServerVisitor).map(Self)
     }
 }
 

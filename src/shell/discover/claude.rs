@@ -79,7 +79,7 @@ pub fn known_places(lookup: &dyn Fn(&str) -> Option<OsString>, windows: bool) ->
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Search, TOLD};
+    use super::super::{MAX_LISTED_PLACES, Search};
     use super::*;
     use crate::core::claude::CLAUDE;
     use crate::core::error::{Error, ErrorKind};
@@ -89,9 +89,9 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     /// Temporary directory, removed on drop.
-    struct Place(PathBuf);
+    struct ScratchDir(PathBuf);
 
-    impl Place {
+    impl ScratchDir {
         fn new(name: &str) -> Self {
             let name = format!("acpipe-discover-{name}-{}", std::process::id());
             let dir = std::env::temp_dir().join(name);
@@ -124,12 +124,12 @@ mod tests {
                 protocol: Protocol::Claude,
             };
             let search = Search::on(windows, &spec, &lookup, &[]);
-            let found = search.go().map(|found| found.file);
+            let found = search.first_runnable().map(|found| found.file);
             found.map_err(|missing| search.explain(&missing, ""))
         }
     }
 
-    impl Drop for Place {
+    impl Drop for ScratchDir {
         fn drop(&mut self) {
             let _ = fs::remove_dir_all(&self.0);
         }
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn claude_path_variable_is_used_as_given() {
-        let place = Place::new("variable");
+        let place = ScratchDir::new("variable");
         let given = place.file("my/cli", 0o755);
         place.file("bin/claude", 0o755);
         place.file("plain", 0o644);
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn path_comes_before_the_known_places_and_counts_programs_only() {
-        let place = Place::new("path");
+        let place = ScratchDir::new("path");
         let known = [
             place.file("home/.local/bin/claude", 0o755),
             place.file("home/.npm-global/bin/claude", 0o755),
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn windows_names_and_directories_are_searched() {
-        let place = Place::new("windows");
+        let place = ScratchDir::new("windows");
         let native = place.file("home/.local/bin/claude.exe", 0o755);
         let npm = place.file("data/npm/claude.cmd", 0o755);
         let set: &[_] = &[
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn missing_claude_error_suggests_a_fix() {
-        let place = Place::new("none");
+        let place = ScratchDir::new("none");
         let path = vec!["@/x"; 100].join(":");
         let set: &[_] = &[("PATH", path.as_str()), ("USERPROFILE", "@/home")];
         let error = place.find(true, set).unwrap_err();
@@ -217,6 +217,9 @@ mod tests {
         for word in ["100 directories", "npm install -g", VARIABLE] {
             assert!(error.message.contains(word), "{}", error.message);
         }
-        assert_eq!(error.data["tried"].as_array().unwrap().len(), TOLD);
+        assert_eq!(
+            error.data["tried"].as_array().unwrap().len(),
+            MAX_LISTED_PLACES
+        );
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::core::transport::ProcessSpec;
 use crate::proto::wire::Protocol;
-use crate::shell::keeper::words::{News, Order};
-use crate::shell::kept::{Kept, Pipes};
-use crate::shell::terms::Terms;
+use crate::shell::process_settings::ProcessSettings;
+use crate::shell::supervised::{Pipes, Supervised};
+use crate::shell::supervisor::codec::{SupervisorEvent, SupervisorOrder};
 use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::io;
@@ -32,11 +32,11 @@ const BEGIN: &[u8] = b"__acpipe_begin__";
 const END: &[u8] = b"__acpipe_end__";
 
 /// Variable set for the shell: it disables a nested probe, and start-up files can check it.
-const OFF: (&str, &str) = ("ACPIPE_NO_PATH_PROBE", "1");
+const NO_NESTED_PROBE: (&str, &str) = ("ACPIPE_NO_PATH_PROBE", "1");
 
 /// Variables that prevent known start-up files from asking questions and from starting a terminal
 /// multiplexer.
-const CALM: [(&str, &str); 3] = [
+const QUIET_STARTUP: [(&str, &str); 3] = [
     ("DISABLE_AUTO_UPDATE", "true"),
     ("ZSH_TMUX_AUTOSTART", "false"),
     ("ZSH_TMUX_AUTOSTARTED", "true"),
@@ -46,7 +46,7 @@ const CALM: [(&str, &str); 3] = [
 #[derive(Debug)]
 pub struct LoginShell {
     allowed: bool,
-    told: OnceCell<Result<Vec<PathBuf>, String>>,
+    answer: OnceCell<Result<Vec<PathBuf>, String>>,
 }
 
 impl LoginShell {
@@ -55,7 +55,7 @@ impl LoginShell {
     pub fn new(allowed: bool) -> Self {
         Self {
             allowed,
-            told: OnceCell::new(),
+            answer: OnceCell::new(),
         }
     }
 
@@ -63,23 +63,23 @@ impl LoginShell {
     ///
     /// # Errors
     /// The reason why they are not known.
-    pub async fn dirs(&self, terms: Terms) -> Result<&[PathBuf], &str> {
+    pub async fn dirs(&self, terms: ProcessSettings) -> Result<&[PathBuf], &str> {
         if !self.allowed {
             return Err("the PATH probe is disabled");
         }
-        let told = self.told.get_or_init(|| ask(terms)).await;
-        told.as_deref().map_err(String::as_str)
+        let answer = self.answer.get_or_init(|| ask(terms)).await;
+        answer.as_deref().map_err(String::as_str)
     }
 }
 
-async fn ask(terms: Terms) -> Result<Vec<PathBuf>, String> {
+async fn ask(terms: ProcessSettings) -> Result<Vec<PathBuf>, String> {
     let shell = std::env::var("SHELL").unwrap_or_default();
     if shell.is_empty() {
         return Err("SHELL is not set".to_owned());
     }
-    let told = timeout(LIMIT, hear(&shell, terms)).await;
-    debug!(shell, ?told, "queried the login shell for its PATH");
-    match told {
+    let answer = timeout(LIMIT, query_path(&shell, terms)).await;
+    debug!(shell, ?answer, "queried the login shell for its PATH");
+    match answer {
         Ok(Ok(Some(dirs))) => Ok(dirs),
         Ok(Ok(None)) => Err(format!("{shell} printed no PATH")),
         Ok(Err(error)) => Err(format!("cannot start {shell}: {error}")),
@@ -92,39 +92,39 @@ async fn ask(terms: Terms) -> Result<Vec<PathBuf>, String> {
 
 /// Starts the shell and reads its output. Its supervisor has no terminal, which an interactive shell would
 /// take over.
-async fn hear(shell: &str, terms: Terms) -> io::Result<Option<Vec<PathBuf>>> {
-    let calm = [OFF].into_iter().chain(CALM);
+async fn query_path(shell: &str, terms: ProcessSettings) -> io::Result<Option<Vec<PathBuf>>> {
+    let calm = [NO_NESTED_PROBE].into_iter().chain(QUIET_STARTUP);
     let env = calm.map(|(name, value)| (name.to_owned(), Some(value.to_owned())));
     let spec = ProcessSpec {
         command: shell.to_owned(),
-        args: words(Path::new(shell)),
+        args: shell_args(Path::new(shell)),
         cwd: "/".to_owned(),
         env: env.collect(),
         protocol: Protocol::Acp,
     };
-    let terms = Terms {
+    let terms = ProcessSettings {
         grace: GRACE,
         ..terms
     };
     // When this is dropped, the supervisor ends the shell.
-    let (mut kept, pipes) = Kept::start(OsStr::new(shell), &spec, terms).await?;
+    let (mut supervised, pipes) = Supervised::start(OsStr::new(shell), &spec, terms).await?;
     let Pipes {
         stdin,
         mut stdout,
         mut stderr,
     } = pipes;
     drop(stdin);
-    let told = tokio::select! {
-        told = read(&mut stdout) => told,
+    let answer = tokio::select! {
+        answer = read(&mut stdout) => answer,
         never = drain(&mut stderr) => match never {},
     };
-    if told.is_none()
-        && let Some(News::Failed(errno)) = kept.news().await
+    if answer.is_none()
+        && let Some(SupervisorEvent::Failed(errno)) = supervised.news().await
     {
         return Err(io::Error::from_raw_os_error(errno));
     }
-    kept.order(Order::Kill);
-    Ok(told)
+    supervised.order(SupervisorOrder::Kill);
+    Ok(answer)
 }
 
 /// Discards all input, and never returns: a shell whose stderr is closed may end.
@@ -152,7 +152,7 @@ fn between_marks(out: &[u8]) -> Option<&[u8]> {
 }
 
 /// Returns the arguments with which a shell runs the command like an interactive login shell.
-fn words(shell: &Path) -> Vec<String> {
+fn shell_args(shell: &Path) -> Vec<String> {
     let name = shell
         .file_name()
         .and_then(OsStr::to_str)
@@ -207,9 +207,9 @@ mod tests {
     #[test]
     fn each_shell_gets_its_own_command() {
         for (shell, count) in [("/bin/zsh", 4), ("fish", 4), ("/usr/bin/tcsh", 3)] {
-            let words = words(Path::new(shell));
-            assert_eq!(words.len(), count, "{shell}");
-            assert_eq!(words.last().unwrap(), COMMAND);
+            let shell_args = shell_args(Path::new(shell));
+            assert_eq!(shell_args.len(), count, "{shell}");
+            assert_eq!(shell_args.last().unwrap(), COMMAND);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 impl Shell {
     /// Passes an agent's event to the hub; the part that the hub does not accept is kept in `backlog`.
-    pub(super) fn hear(
+    pub(super) fn handle_agent_event(
         &mut self,
         id: AgentId,
         input: AgentInput,
@@ -17,7 +17,7 @@ impl Shell {
         if matches!(input, AgentInput::Exited(_) | AgentInput::StartFailed(_)) {
             self.agents.remove(&id);
         }
-        client.press(self.output.pressure());
+        client.set_backpressure(self.output.pressure());
         let rest = self.hub.agent(id, input, now, client);
         self.backlog = rest.map(|rest| (id, rest));
         self.hand_over(client, now);
@@ -25,33 +25,33 @@ impl Shell {
 
     /// Handles received events while the client has room. With several agents, all small events are handled
     /// and written first, then one slice of a large batch.
-    pub(super) fn hear_waiting(
+    pub(super) fn handle_queued_events(
         &mut self,
         inbox: &mut Inbox,
         client: &mut impl ClientConnection,
         now: Instant,
     ) {
         if self.agents.len() <= 1 {
-            return self.hear_all(inbox, client, now);
+            return self.handle_all_events(inbox, client, now);
         }
         inbox.receive();
         while self.has_room()
             && let Some((id, input)) = inbox.next_small()
         {
-            self.hear(id, input, client, now);
+            self.handle_agent_event(id, input, client, now);
         }
         self.drained(inbox, client, now);
         self.output.flush();
         if self.has_room()
             && let Some((id, input)) = inbox.next_slice()
         {
-            self.hear(id, input, client, now);
+            self.handle_agent_event(id, input, client, now);
             self.drained(inbox, client, now);
         }
     }
 
     /// Handles all received events while the client has room.
-    pub(super) fn hear_all(
+    pub(super) fn handle_all_events(
         &mut self,
         inbox: &mut Inbox,
         client: &mut impl ClientConnection,
@@ -61,7 +61,7 @@ impl Shell {
         while self.has_room()
             && let Some((id, input)) = inbox.next_whole()
         {
-            self.hear(id, input, client, now);
+            self.handle_agent_event(id, input, client, now);
             inbox.receive();
         }
         self.drained(inbox, client, now);

@@ -176,7 +176,7 @@ fn access(roots: &Roots, access: &Access, stop: &AtomicBool) -> Result<HostAnswe
 }
 
 /// Returns options with which opening a pipe without a writer or a terminal does not block.
-fn careful() -> OpenOptions {
+fn nonblocking_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     options.custom_flags(flags.bits().cast_signed());
@@ -212,7 +212,7 @@ fn explain(path: &str, roots: &Roots, what: &str, error: &io::Error) -> Error {
 }
 
 /// Error: the path exists but is not a regular file.
-fn no_file(path: &str) -> Error {
+fn not_a_file(path: &str) -> Error {
     let message = format!("cannot access {path}: not a regular file (a directory, pipe or device)");
     Error::new(ErrorKind::InvalidParams, message).with("path", path)
 }

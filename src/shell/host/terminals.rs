@@ -4,10 +4,10 @@
 use super::files::Roots;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::host::{HostEvent, TerminalExit, TerminalId, TerminalSpec};
-use crate::shell::keeper::KILL_LIMIT;
-use crate::shell::keeper::words::{News, Order};
-use crate::shell::kept::Kept;
-use crate::shell::terms::Terms;
+use crate::shell::process_settings::ProcessSettings;
+use crate::shell::supervised::Supervised;
+use crate::shell::supervisor::KILL_LIMIT;
+use crate::shell::supervisor::codec::{SupervisorEvent, SupervisorOrder};
 use bytes::BytesMut;
 use cap_std::fs::MetadataExt as _;
 use rustix::io::Errno;
@@ -35,7 +35,7 @@ const PIPE_SIZE: usize = 1024 * 1024;
 const GRACE: Duration = Duration::from_millis(250);
 
 /// Maximum time that a supervisor takes in addition to its own limit for killing.
-const KEEPERS_GRACE: Duration = Duration::from_secs(1);
+const SUPERVISOR_EXIT_GRACE: Duration = Duration::from_secs(1);
 
 /// The loop's handle of a terminal.
 pub struct Terminal {
@@ -55,7 +55,7 @@ pub fn start(
     id: TerminalId,
     spec: Box<TerminalSpec>,
     roots: Arc<Roots>,
-    terms: Terms,
+    terms: ProcessSettings,
     events: mpsc::Sender<HostEvent>,
 ) -> Terminal {
     let (kill, killed) = mpsc::channel(1);
@@ -63,16 +63,16 @@ pub fn start(
         let grace = terms.grace;
         let started = match is_within(&spec, roots).await {
             Ok(()) => {
-                let started = Kept::start_terminal(&spec, terms).await;
+                let started = Supervised::start_terminal(&spec, terms).await;
                 started.map_err(|error| explain(&spec, &error))
             }
             Err(error) => Err(error),
         };
         match started {
-            Ok((kept, pipe)) => {
+            Ok((supervised, pipe)) => {
                 let process = Process {
                     id,
-                    kept,
+                    supervised,
                     pipe: Some(pipe),
                     buffer: BytesMut::new(),
                     events,
@@ -140,7 +140,7 @@ async fn tell(events: &mpsc::Sender<HostEvent>, event: HostEvent) {
 
 struct Process {
     id: TerminalId,
-    kept: Kept,
+    supervised: Supervised,
     /// Pipe with the command's output; `None` after its end.
     pipe: Option<Receiver>,
     buffer: BytesMut,
@@ -149,11 +149,11 @@ struct Process {
 
 /// Progress of killing a terminal.
 #[derive(Clone, Copy)]
-enum Killing {
+enum KillPhase {
     /// SIGTERM was sent; SIGKILL follows at this time.
-    Asked(Instant),
+    Terminating(Instant),
     /// SIGKILL was ordered; the supervisor is given up at this time.
-    Forced(Instant),
+    SentKill(Instant),
 }
 
 impl Process {
@@ -161,32 +161,32 @@ impl Process {
         let mut started = false;
         let mut ended = false;
         let mut gone: Option<Instant> = None;
-        let mut killing: Option<Killing> = None;
+        let mut killing: Option<KillPhase> = None;
         while gone.is_none() || self.pipe.is_some() {
             let due = killing
                 .filter(|_| gone.is_none())
                 .map(|killing| match killing {
-                    Killing::Asked(at) | Killing::Forced(at) => at,
+                    KillPhase::Terminating(at) | KillPhase::SentKill(at) => at,
                 });
             tokio::select! {
                 closed = read(self.pipe.as_mut(), &mut self.buffer), if self.pipe.is_some() => {
-                    self.said().await;
+                    self.send_output().await;
                     if closed {
                         self.pipe = None;
                     }
                 }
-                news = self.kept.news(), if gone.is_none() => match news {
-                    Some(News::Running(pid)) => {
+                news = self.supervised.news(), if gone.is_none() => match news {
+                    Some(SupervisorEvent::Running(pid)) => {
                         started = true;
                         info!(terminal = %self.id, pid, "terminal command started");
                         tell(&self.events, HostEvent::Started(self.id)).await;
                     }
-                    Some(News::Failed(errno)) => {
+                    Some(SupervisorEvent::Failed(errno)) => {
                         let error = explain(spec, &io::Error::from_raw_os_error(errno));
                         tell(&self.events, HostEvent::StartFailed(self.id, error)).await;
                         return;
                     }
-                    Some(News::Ended(status)) => {
+                    Some(SupervisorEvent::Ended(status)) => {
                         ended = true;
                         self.end(exit(ExitStatus::from_raw(status))).await;
                     }
@@ -200,25 +200,25 @@ impl Process {
                         if !ended {
                             warn!(terminal = %self.id, "the supervisor of a terminal was killed, and its command with \
                 it");
-                            self.kept.bereft();
+                            self.supervised.kill_orphaned();
                             self.end(TerminalExit::default()).await;
                         }
                         gone = Some(Instant::now() + GRACE);
                     }
                 },
                 Some(()) = killed.recv() => {
-                    self.kept.order(Order::Terminate);
-                    killing.get_or_insert(Killing::Asked(Instant::now() + grace));
+                    self.supervised.order(SupervisorOrder::Terminate);
+                    killing.get_or_insert(KillPhase::Terminating(Instant::now() + grace));
                 }
                 () = until(due), if due.is_some() => match killing {
-                    Some(Killing::Asked(_)) => {
-                        self.kept.order(Order::Kill);
-                        let limit = KILL_LIMIT + KEEPERS_GRACE;
-                        killing = Some(Killing::Forced(Instant::now() + limit));
+                    Some(KillPhase::Terminating(_)) => {
+                        self.supervised.order(SupervisorOrder::Kill);
+                        let limit = KILL_LIMIT + SUPERVISOR_EXIT_GRACE;
+                        killing = Some(KillPhase::SentKill(Instant::now() + limit));
                     }
-                    Some(Killing::Forced(_)) | None => {
+                    Some(KillPhase::SentKill(_)) | None => {
                         killing = None;
-                        self.kept.give_up();
+                        self.supervised.give_up();
                     }
                 },
                 () = until(gone), if gone.is_some() => {
@@ -231,10 +231,10 @@ impl Process {
     }
 
     /// Reports the output that was read.
-    async fn said(&mut self) {
+    async fn send_output(&mut self) {
         if !self.buffer.is_empty() {
-            let said = self.buffer.split().freeze();
-            tell(&self.events, HostEvent::Output(self.id, said)).await;
+            let send_output = self.buffer.split().freeze();
+            tell(&self.events, HostEvent::Output(self.id, send_output)).await;
         }
     }
 
@@ -250,7 +250,7 @@ impl Process {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Ok(_) | Err(_) => self.pipe = None,
             }
-            self.said().await;
+            self.send_output().await;
         }
         debug!(terminal = %self.id, ?exit, "terminal command exited");
         tell(&self.events, HostEvent::Ended(self.id, exit)).await;

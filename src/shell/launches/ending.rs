@@ -1,9 +1,9 @@
 //! Listing and ending of processes by their launch mark.
 
-use super::{Found, MARK, Record, of_launch, records};
+use super::{FoundRecord, MARK, Record, launch_processes, records};
 use crate::core::printable::printable;
-use crate::shell::keeper::tree::{self, Member};
-use crate::shell::keeper::{KILL_LIMIT, LEFTOVERS_GRACE, SUPERVISOR};
+use crate::shell::supervisor::tree::{self, Member};
+use crate::shell::supervisor::{KILL_LIMIT, LEFTOVERS_GRACE, SUPERVISOR};
 use rustix::process::Signal;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ const FIRST_ROUND: Duration = Duration::from_millis(2);
 const LAST_ROUND: Duration = Duration::from_millis(100);
 
 /// Maximum time that a supervisor takes in addition to its own limit for killing.
-const SUPERVISORS_GRACE: Duration = Duration::from_secs(1);
+const SUPERVISOR_EXIT_GRACE: Duration = Duration::from_secs(1);
 
 /// Maximum number of characters of a shown command line.
 const SHOWN: usize = 200;
@@ -52,7 +52,7 @@ pub struct Ended {
 pub fn end_left(state: &Path) -> Vec<Ended> {
     // An acpipe that an agent started must not end itself.
     let own = std::env::var(MARK).unwrap_or_default();
-    let is_own = |found: &Found| own.split('/').next() == Some(&found.id);
+    let is_own = |found: &FoundRecord| own.split('/').next() == Some(&found.id);
     let left = records(state).into_iter();
     let left = left.filter(|found| found.left.is_some() && !is_own(found));
     left.filter_map(|found| {
@@ -66,7 +66,7 @@ pub fn end_left(state: &Path) -> Vec<Ended> {
 }
 
 /// Ends the leftovers of a launch; `None` if there are none.
-fn end_launch(found: &Found) -> Option<Ended> {
+fn end_launch(found: &FoundRecord) -> Option<Ended> {
     if !found.record.is_of_this_boot() {
         return None;
     }
@@ -75,12 +75,12 @@ fn end_launch(found: &Found) -> Option<Ended> {
         if is_supervised {
             // A supervisor may still run. It knows more of its processes than a search can find, so it gets
             // its full time.
-            Duration::from_millis(found.record.grace_ms) + KILL_LIMIT + SUPERVISORS_GRACE
+            Duration::from_millis(found.record.grace_ms) + KILL_LIMIT + SUPERVISOR_EXIT_GRACE
         } else {
             LEFTOVERS_GRACE
         }
     };
-    let (seen, remaining) = end(|| of_launch(&found.id), grace);
+    let (seen, remaining) = end(|| launch_processes(&found.id), grace);
     let pid = found.record.pid;
     let shown = |(member, command): (Member, String)| shown(member, &command, &found.record);
     (!seen.is_empty()).then(|| Ended {
@@ -143,8 +143,8 @@ pub fn launched(state: &Path) -> Vec<LaunchedProcess> {
     let found = records(state).into_iter();
     found
         .flat_map(|found| {
-            let of_launch = of_launch(&found.id).into_iter();
-            let of_launch: Vec<LaunchedProcess> = of_launch
+            let launch_processes = launch_processes(&found.id).into_iter();
+            let launch_processes: Vec<LaunchedProcess> = launch_processes
                 .map(|member| {
                     let command = member.command_line();
                     LaunchedProcess {
@@ -153,7 +153,7 @@ pub fn launched(state: &Path) -> Vec<LaunchedProcess> {
                     }
                 })
                 .collect();
-            of_launch
+            launch_processes
         })
         .collect()
 }

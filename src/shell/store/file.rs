@@ -6,7 +6,7 @@ use super::tail::Tail;
 use super::worker::Worker;
 use super::writer::Writer;
 use super::{Durability, card, names, stamp};
-use crate::core::store::{Card, LogFile, Progress, Write};
+use crate::core::store::{AppendProgress, Card, LogFile, Write};
 use crate::shell::regular;
 use rustix::io::Errno;
 use std::fs::{self, OpenOptions};
@@ -48,7 +48,7 @@ struct Awaited {
 
 /// Resources shared by all logs of a store.
 #[derive(Debug, Clone)]
-pub struct Means {
+pub struct LogResources {
     pub archive: PathBuf,
     pub durability: Durability,
     pub worker: Worker,
@@ -58,7 +58,7 @@ pub struct Means {
 
 impl File {
     /// Opens and locks a log; fails with `WouldBlock` if another process has it.
-    pub fn open(path: PathBuf, means: Means) -> io::Result<Self> {
+    pub fn open(path: PathBuf, means: LogResources) -> io::Result<Self> {
         let pool = means.pool;
         let file = with_descriptor(&pool, || lock(&path, true))?;
         let metadata = file.metadata()?;
@@ -105,15 +105,15 @@ impl File {
     }
 
     /// Fails if nothing can be appended.
-    fn must_take(&self) -> io::Result<()> {
+    fn check_writable(&self) -> io::Result<()> {
         if self.removed {
             return Err(io::Error::other("the session was removed"));
         }
-        self.must_be_idle()
+        self.check_idle()
     }
 
     /// Fails while an append is in progress on the writer thread.
-    fn must_be_idle(&self) -> io::Result<()> {
+    fn check_idle(&self) -> io::Result<()> {
         if self.awaited.is_some() {
             let message = "the disk does not respond";
             return Err(io::Error::new(io::ErrorKind::TimedOut, message));
@@ -143,7 +143,7 @@ impl File {
     }
 
     /// Returns the path for archiving the log.
-    fn apart(&self) -> PathBuf {
+    fn archive_path(&self) -> PathBuf {
         let name = self.path.file_stem().unwrap_or_default().to_string_lossy();
         self.archive
             .join(format!("{name}.{}.{}", stamp(), names::LOG))
@@ -224,7 +224,7 @@ impl Drop for File {
     fn drop(&mut self) {
         if self.awaited.is_some() {
             // The lock is released when the writer thread is done.
-            self.slot.leave();
+            self.slot.detach();
         } else {
             self.slot.close();
         }
@@ -240,11 +240,11 @@ impl LogFile for File {
         self.append_from(&|out| out.write_all(lines))
     }
 
-    fn append_within(&mut self, lines: &[u8], patience: Duration) -> io::Result<Progress> {
+    fn append_within(&mut self, lines: &[u8], patience: Duration) -> io::Result<AppendProgress> {
         if !self.is_slow() {
-            return self.append(lines).map(|()| Progress::Written);
+            return self.append(lines).map(|()| AppendProgress::Written);
         }
-        self.must_take()?;
+        self.check_writable()?;
         let (file, tail) = (self.handle()?, self.tail);
         self.writer()?.append(file, tail, lines.to_vec());
         self.awaited = Some(Awaited {
@@ -254,15 +254,15 @@ impl LogFile for File {
         self.appended(patience)
     }
 
-    fn appended(&mut self, patience: Duration) -> io::Result<Progress> {
+    fn appended(&mut self, patience: Duration) -> io::Result<AppendProgress> {
         let (Some(writer), Some(awaited)) = (&self.writer, &self.awaited) else {
-            return Ok(Progress::Written);
+            return Ok(AppendProgress::Written);
         };
         let Some((tail, written)) = writer.outcome(self.speed.patience(patience)) else {
             self.speed.note_waiting(awaited.since.elapsed());
-            return Ok(Progress::Waiting);
+            return Ok(AppendProgress::Waiting);
         };
-        self.speed.note_answer();
+        self.speed.record_answer();
         self.tail = tail;
         let tickets = self.awaited.take().map(|awaited| awaited.tickets);
         for ticket in tickets.unwrap_or_default() {
@@ -271,7 +271,7 @@ impl LogFile for File {
                 self.worker.answer(ticket);
             }
         }
-        written.map(|()| Progress::Written)
+        written.map(|()| AppendProgress::Written)
     }
 
     fn is_slow(&self) -> bool {
@@ -279,7 +279,7 @@ impl LogFile for File {
     }
 
     fn append_from(&mut self, write: &Write<'_>) -> io::Result<()> {
-        self.must_take()?;
+        self.check_writable()?;
         let handle = self.handle()?;
         let (speed, tail) = (&self.speed, &mut self.tail);
         speed.measure(|| tail.append(&handle, write))
@@ -290,7 +290,7 @@ impl LogFile for File {
     }
 
     fn cut(&mut self, len: u64) -> io::Result<()> {
-        self.must_be_idle()?;
+        self.check_idle()?;
         self.handle()?.set_len(len)?;
         self.tail.len = len;
         Ok(())
@@ -318,7 +318,7 @@ impl LogFile for File {
     }
 
     fn replace(&mut self, lines: &[u8], archive: bool) -> io::Result<()> {
-        self.must_be_idle()?;
+        self.check_idle()?;
         let new = self.path.with_extension("new");
         let _ = fs::remove_file(&new);
         let file = with_descriptor(&self.pool, || private().create_new(true).open(&new))?;
@@ -326,7 +326,7 @@ impl LogFile for File {
         (&file).write_all(lines)?;
         file.sync_all()?;
         if archive {
-            fs::hard_link(&self.path, self.apart())?;
+            fs::hard_link(&self.path, self.archive_path())?;
         }
         fs::rename(&new, &self.path)?;
         self.inode = inode(&file.metadata()?);
@@ -338,9 +338,9 @@ impl LogFile for File {
     }
 
     fn remove(&mut self, archive: bool) -> io::Result<()> {
-        self.must_be_idle()?;
+        self.check_idle()?;
         if archive {
-            fs::rename(&self.path, self.apart())?;
+            fs::rename(&self.path, self.archive_path())?;
         } else {
             fs::remove_file(&self.path)?;
         }

@@ -2,11 +2,11 @@
 
 use super::real_path;
 use crate::core::error::Error;
-use crate::core::store::{LogFile, Store, Volatile};
+use crate::core::store::{LogFile, MemoryStore, Store};
 
-/// [`Volatile`] store that compares paths like the store on disk.
+/// [`MemoryStore`] store that compares paths like the store on disk.
 #[derive(Debug, Default)]
-pub struct Memory(Volatile);
+pub struct Memory(MemoryStore);
 
 impl Store for Memory {
     fn has(&self, id: &str) -> Result<bool, Error> {

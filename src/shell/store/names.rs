@@ -9,7 +9,7 @@ pub const LOG: &str = "jsonl";
 pub const CARD: &str = "json";
 
 /// Maximum length of a name in bytes: file systems allow 255, including the timestamp in the archive.
-const LONGEST: usize = 200;
+const MAX_NAME_BYTES: usize = 200;
 
 /// Returns the path of a session's log.
 ///
@@ -19,7 +19,7 @@ pub fn log(dir: &Path, id: &str) -> Result<PathBuf, Error> {
     let name = name(id);
     let wrong = match name.len() {
         0 => "must not be empty",
-        1..=LONGEST => return Ok(dir.join(format!("{name}.{LOG}"))),
+        1..=MAX_NAME_BYTES => return Ok(dir.join(format!("{name}.{LOG}"))),
         _ => {
             "too long; use at most 200 characters of a-z, 0-9, - and _ (each byte of others counts three times)"
         }

@@ -121,7 +121,7 @@ impl Pool {
 
 impl Slot {
     /// Drops the handle without unlocking: the file stays locked while another thread writes to it.
-    pub fn leave(&self) {
+    pub fn detach(&self) {
         self.handle.take();
     }
 

@@ -25,10 +25,10 @@ const BESIDE_HANG: Duration = Duration::from_millis(50);
 
 /// Observed speed of the disk with the logs.
 #[derive(Debug, Clone)]
-pub struct Speed(Rc<Known>);
+pub struct Speed(Rc<SpeedState>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct SpeedState {
     /// Whether the file system is on another machine or in another program.
     is_remote: Cell<bool>,
     /// Time until which the disk counts as slow.
@@ -87,7 +87,7 @@ impl Speed {
     }
 
     /// Records that an append has ended, so the disk responds.
-    pub fn note_answer(&self) {
+    pub fn record_answer(&self) {
         self.0.hangs.set(false);
     }
 

@@ -32,13 +32,13 @@ pub struct Worker(Arc<Thread>);
 
 #[derive(Debug)]
 struct Thread {
-    desk: Arc<Desk>,
+    state: Arc<WorkerState>,
 }
 
 /// State shared with the thread.
 #[derive(Debug, Default)]
-struct Desk {
-    papers: Mutex<Papers>,
+struct WorkerState {
+    queue: Mutex<WorkerQueue>,
     work: Condvar,
     done: Notify,
     /// Whether a job runs, or has just ended; read without the lock.
@@ -46,7 +46,7 @@ struct Desk {
 }
 
 #[derive(Debug, Default)]
-struct Papers {
+struct WorkerQueue {
     jobs: Jobs,
     events: VecDeque<Event>,
     /// Start time of the running job.
@@ -91,7 +91,7 @@ impl Event {
 
 /// Receiving end of the store's events.
 #[derive(Debug)]
-pub struct Events(Arc<Desk>);
+pub struct Events(Arc<WorkerState>);
 
 impl Events {
     /// Waits for the next event; never ends.
@@ -112,20 +112,20 @@ impl Events {
     }
 }
 
-impl Desk {
-    fn papers(&self) -> MutexGuard<'_, Papers> {
-        self.papers.lock().unwrap_or_else(PoisonError::into_inner)
+impl WorkerState {
+    fn queue(&self) -> MutexGuard<'_, WorkerQueue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn take_event(&self) -> Option<StoreEvent> {
-        let mut papers = self.papers();
-        if std::mem::take(&mut papers.appended) {
+        let mut queue = self.queue();
+        if std::mem::take(&mut queue.appended) {
             return Some(StoreEvent::Appended);
         }
-        while let Some(event) = papers.events.front_mut() {
+        while let Some(event) = queue.events.front_mut() {
             let (event, is_last) = event.next();
             if is_last {
-                papers.events.pop_front();
+                queue.events.pop_front();
                 // The thread may wait for room in the queue.
                 self.work.notify_one();
             }
@@ -138,25 +138,25 @@ impl Desk {
 
     /// Waits for the next job; `None` when the queue is empty and closed.
     fn next_job(&self) -> Option<Job> {
-        let mut papers = self.papers();
-        papers.busy_since = None;
+        let mut queue = self.queue();
+        queue.busy_since = None;
         self.is_busy.store(false, Ordering::Relaxed);
         loop {
             // Events are not taken any more while the program ends.
-            if papers.closed || papers.events.len() < MOST_EVENTS {
-                match papers.jobs.pop() {
+            if queue.closed || queue.events.len() < MOST_EVENTS {
+                match queue.jobs.pop() {
                     Some(job) => {
-                        papers.busy_since = Some(Instant::now());
+                        queue.busy_since = Some(Instant::now());
                         self.is_busy.store(true, Ordering::Relaxed);
                         return Some(job);
                     }
-                    None if papers.closed => return None,
+                    None if queue.closed => return None,
                     None => {}
                 }
             }
-            papers = self
+            queue = self
                 .work
-                .wait(papers)
+                .wait(queue)
                 .unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -164,49 +164,49 @@ impl Desk {
     fn run(&self) {
         while let Some(job) = self.next_job() {
             if let Some(event) = do_job(job) {
-                self.papers().events.push_back(event);
+                self.queue().events.push_back(event);
                 self.done.notify_one();
             }
         }
-        self.papers().ended = true;
+        self.queue().ended = true;
         self.work.notify_all();
     }
 }
 
 impl Worker {
     pub fn start() -> io::Result<(Self, Events)> {
-        let desk = Arc::new(Desk::default());
-        let its = Arc::clone(&desk);
+        let state = Arc::new(WorkerState::default());
+        let its = Arc::clone(&state);
         std::thread::Builder::new()
             .name("store".to_owned())
             .spawn(move || its.run())?;
         let thread = Thread {
-            desk: Arc::clone(&desk),
+            state: Arc::clone(&state),
         };
-        Ok((Self(Arc::new(thread)), Events(desk)))
+        Ok((Self(Arc::new(thread)), Events(state)))
     }
 
     /// Returns `true` if the running job has lasted for at least `time`.
     pub fn lasts_for(&self, time: Duration) -> bool {
-        let desk = &self.0.desk;
-        if !desk.is_busy.load(Ordering::Relaxed) {
+        let state = &self.0.state;
+        if !state.is_busy.load(Ordering::Relaxed) {
             return false;
         }
-        let since = desk.papers().busy_since;
+        let since = state.queue().busy_since;
         since.is_some_and(|since| since.elapsed() >= time)
     }
 
     /// Wakes the loop because an append that it did not wait for has ended.
     pub fn note_appended(&self) {
-        self.0.desk.papers().appended = true;
-        self.0.desk.done.notify_one();
+        self.0.state.queue().appended = true;
+        self.0.state.done.notify_one();
     }
 
     /// Answers a ticket without a sync.
     pub fn answer(&self, ticket: u64) {
         let event = Event::Synced(tickets(ticket).into(), Ok(()));
-        self.0.desk.papers().events.push_back(event);
-        self.0.desk.done.notify_one();
+        self.0.state.queue().events.push_back(event);
+        self.0.state.done.notify_one();
     }
 
     /// Syncs a file. The ticket is always answered, unless it is 0, which stands for none.
@@ -230,9 +230,9 @@ impl Worker {
     }
 
     fn give(&self, job: Job) {
-        let pushed = self.0.desk.papers().jobs.push(job);
+        let pushed = self.0.state.queue().jobs.push(job);
         match pushed {
-            Ok(()) => self.0.desk.work.notify_one(),
+            Ok(()) => self.0.state.work.notify_one(),
             // Runs on this thread: it is as fast as the removal of the log was.
             Err(job @ Job::Remove(_)) => drop(do_job(job)),
             Err(Job::Describe(path, _)) => {
@@ -257,13 +257,13 @@ fn tickets(ticket: u64) -> Vec<u64> {
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        let mut papers = self.desk.papers();
-        papers.closed = true;
-        self.desk.work.notify_all();
-        let works = |papers: &mut Papers| !papers.ended;
-        let waited = self.desk.work.wait_timeout_while(papers, LAST_WAIT, works);
-        let (papers, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        if !papers.ended {
+        let mut queue = self.state.queue();
+        queue.closed = true;
+        self.state.work.notify_all();
+        let works = |queue: &mut WorkerQueue| !queue.ended;
+        let waited = self.state.work.wait_timeout_while(queue, LAST_WAIT, works);
+        let (queue, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if !queue.ended {
             warn!(
                 "the disk does not respond; the last messages may be lost if the machine crashes"
             );
@@ -350,11 +350,11 @@ mod tests {
         for ticket in 1..=50 {
             worker.sync(file(), ticket);
         }
-        while worker.0.desk.papers().events.len() < MOST_EVENTS {
+        while worker.0.state.queue().events.len() < MOST_EVENTS {
             std::thread::yield_now();
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
-        assert_eq!(worker.0.desk.papers().events.len(), MOST_EVENTS);
+        assert_eq!(worker.0.state.queue().events.len(), MOST_EVENTS);
         for expected in 1..=50 {
             let StoreEvent::Synced { ticket, outcome } = events.next().await else {
                 panic!("a sync was asked for");

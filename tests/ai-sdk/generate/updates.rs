@@ -1,9 +1,9 @@
 //! Updates and permission requests of the generated agent.
 
-use super::{IDS, Maker, ODD_IDS, SESSION};
+use super::{IDS, ODD_IDS, RecordingBuilder, SESSION};
 use serde_json::{Value, json};
 
-impl Maker {
+impl RecordingBuilder {
     pub(super) fn update(&mut self) -> Value {
         let kind = match self.dice.below(100) {
             0..22 => "agent_message_chunk",

@@ -1,9 +1,9 @@
 //! JSON values of all kinds, and invalid fields.
 
-use super::{IDS, Maker, STRINGS};
+use super::{IDS, RecordingBuilder, STRINGS};
 use serde_json::{Map, Value, json};
 
-impl Maker {
+impl RecordingBuilder {
     /// Adds `_meta` of agents with known extensions, and of others.
     pub(super) fn meta(&mut self, to: &mut Value) {
         if !self.dice.percent(12) {

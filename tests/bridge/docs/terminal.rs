@@ -48,7 +48,7 @@ fn the_question_is_asked_as_the_guide_shows_it() {
         &script,
     ];
     screen.start(&args, "< /dev/null");
-    screen.sees("(Enter refuses): ");
+    screen.await_text("(Enter refuses): ");
     screen.keys("n only the unit tests\n");
     let (code, shown, _) = screen.end();
     assert_eq!(code, 0);

@@ -16,12 +16,12 @@ pub enum Input {
 }
 
 /// Reader that blocks while its gate is closed.
-pub struct Gated<R> {
+pub struct GatedReader<R> {
     pub from: R,
     pub gate: Gate,
 }
 
-impl<R: Read> Read for Gated<R> {
+impl<R: Read> Read for GatedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let mut open = self.gate.0.lock().unwrap();
         while !*open {

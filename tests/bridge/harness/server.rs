@@ -11,7 +11,7 @@ mod ending;
 mod input;
 mod turn;
 
-use super::output::{Gate, Gated, Input, read_all};
+use super::output::{Gate, GatedReader, Input, read_all};
 use super::{FAKE_AGENT, World};
 use chunks::Stream;
 pub use ending::End;
@@ -44,7 +44,7 @@ pub struct Server {
     gate: Gate,
     last_id: u64,
     /// Last messages in both directions, for the failure dump.
-    tape: VecDeque<String>,
+    transcript: VecDeque<String>,
     seen: usize,
     unanswered: BTreeSet<Id>,
     answered: BTreeSet<Id>,
@@ -94,7 +94,7 @@ impl Server {
         let gate = Gate::default();
         *gate.0.lock().unwrap() = true;
         let (sender, inputs) = channel();
-        let stdout = Gated {
+        let stdout = GatedReader {
             from: child.stdout.take().unwrap(),
             gate: gate.clone(),
         };
@@ -115,7 +115,7 @@ impl Server {
             framing,
             gate,
             last_id: 0,
-            tape: VecDeque::new(),
+            transcript: VecDeque::new(),
             seen: 0,
             unanswered: BTreeSet::new(),
             answered: BTreeSet::new(),

@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Chunk types without rules of their own in this check.
-const OTHERS: &[&str] = &[
+const PLAIN_CHUNK_TYPES: &[&str] = &[
     "message-metadata",
     "source-url",
     "source-document",
@@ -211,7 +211,7 @@ impl Message {
             "reasoning-delta" => self.block_delta(chunk, "reasoning"),
             "reasoning-end" => self.block_end(chunk, "reasoning"),
             tool if tool.starts_with("tool-") => self.tool(&kind, chunk),
-            other => holds("no such type", OTHERS.contains(&other)),
+            other => holds("no such type", PLAIN_CHUNK_TYPES.contains(&other)),
         }
     }
 

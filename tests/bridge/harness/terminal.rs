@@ -80,7 +80,7 @@ impl Screen {
 
     /// Waits until `text` appears after the last match, and returns the text before it.
     #[track_caller]
-    pub fn sees(&mut self, text: &str) -> String {
+    pub fn await_text(&mut self, text: &str) -> String {
         let until = Instant::now() + LIMIT;
         loop {
             let new = self.text(self.at);

@@ -1,6 +1,6 @@
 //! Requests that a client serves, and requests that outlive their turn or process.
 
-use super::{Place, answers, ledger, run, terminal, want};
+use super::{TestProject, answers, ledger, run, terminal, want};
 use crate::harness::FAKE_AGENT;
 use crate::harness::server::{Framing, Server};
 use crate::harness::steps::end;
@@ -9,7 +9,7 @@ use std::fs;
 
 #[test]
 fn client_answers_file_and_terminal_requests() {
-    let place = Place::new();
+    let place = TestProject::new();
     let path = place.path("x");
     let steps = [
         want("fs/read_text_file", &json!({"path": path, "line": 2})),
@@ -77,7 +77,7 @@ fn forwarded_request_ends_with_its_requester() {
     };
     let withdraw = json!({"notify": {"method": "$/cancel_request", "params": {"requestId": "w"}}});
     for (last, by) in [(withdraw, "agent"), (json!({"exit": 3}), "end")] {
-        let place = Place::new();
+        let place = TestProject::new();
         let steps = [request(&place.path("x")), last];
         let mut server = place.serve(&[], &json!({"fs": {"readTextFile": true}}), &steps);
         server.waive("agent/state");
@@ -102,7 +102,7 @@ fn forwarded_request_ends_with_its_requester() {
 
 #[test]
 fn cancelled_turn_performs_only_cleanup_requests() {
-    let place = Place::new();
+    let place = TestProject::new();
     let path = place.path("x");
     let steps = [
         run("sleep 1000"),
@@ -127,7 +127,7 @@ fn cancelled_turn_performs_only_cleanup_requests() {
 
 #[test]
 fn per_session_process_gets_its_own_answers() {
-    let place = Place::new();
+    let place = TestProject::new();
     let path = place.path("x");
     fs::write(&path, "text").unwrap();
     let steps = [

@@ -1,11 +1,11 @@
 //! Files that acpipe serves.
 
-use super::{Place, want};
+use super::{TestProject, want};
 use serde_json::{Value, json};
 
 #[test]
 fn files_are_written_and_read() {
-    let place = Place::new();
+    let place = TestProject::new();
     let path = place.path("new/a.txt");
     let read = |window: Value| {
         let mut params = json!({"path": path});
@@ -38,7 +38,7 @@ fn files_are_written_and_read() {
 
 #[test]
 fn host_request_errors_explain_the_cause() {
-    let place = Place::new();
+    let place = TestProject::new();
     let read = |path: &str| want("fs/read_text_file", &json!({"path": path}));
     let steps = [
         read(&place.path("none")),

@@ -1,6 +1,6 @@
 //! Policy for files and terminals: allowed, denied and asked requests, and how they are shown and stored.
 
-use super::{Place, answers, ledger, run, want};
+use super::{TestProject, answers, ledger, run, want};
 use crate::harness::server::Server;
 use crate::harness::steps::tool;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use std::fs;
 
 #[test]
 fn denied_host_request_is_not_performed() {
-    let place = Place::new();
+    let place = TestProject::new();
     let (path, beside) = (place.path("x"), place.path("ran"));
     let steps = [
         want("fs/write_text_file", &json!({"path": path, "content": "x"})),
@@ -34,7 +34,7 @@ fn denied_host_request_is_not_performed() {
 
 #[test]
 fn tool_lists_of_a_session_apply_to_served_requests() {
-    let place = Place::new();
+    let place = TestProject::new();
     let (cwd, path) = (place.project.clone(), place.path("x"));
     let mut server = place.serve(&["--serve", "terminal"], &json!({}), &[run("touch x")]);
     let options = json!({"disallowedTools": ["Bash"]});
@@ -55,7 +55,7 @@ fn tool_lists_of_a_session_apply_to_served_requests() {
 #[test]
 fn client_decides_on_a_served_request() {
     for (choice, approved) in [("allow", true), ("reject", false)] {
-        let place = Place::new();
+        let place = TestProject::new();
         let path = place.path("x");
         let write = want(
             "fs/write_text_file",
@@ -92,7 +92,7 @@ fn client_decides_on_a_served_request() {
 
 #[test]
 fn allowed_host_request_is_in_the_ledger() {
-    let place = Place::new();
+    let place = TestProject::new();
     let path = place.path("x");
     let steps = [
         want("fs/write_text_file", &json!({"path": path, "content": "x"})),
@@ -118,7 +118,7 @@ fn allowed_host_request_is_in_the_ledger() {
 
 #[test]
 fn permission_answer_does_not_apply_to_another_request_with_its_id() {
-    let place = Place::new();
+    let place = TestProject::new();
     let path = place.path("x");
     let session = "{session}";
     let write = json!({"frame": {"jsonrpc": "2.0", "id": "w", "method": "fs/write_text_file",
@@ -152,7 +152,7 @@ fn permission_answer_does_not_apply_to_another_request_with_its_id() {
 #[test]
 fn tool_lists_apply_to_served_requests() {
     for in_session in [true, false] {
-        let place = Place::new();
+        let place = TestProject::new();
         let (path, beside) = (place.path("x"), place.path("ran"));
         let steps = [
             want("fs/write_text_file", &json!({"path": path, "content": "x"})),
@@ -186,7 +186,7 @@ fn tool_lists_apply_to_served_requests() {
 #[test]
 fn variables_of_a_command_are_judged_and_shown() {
     let create = json!({"command": "git", "args": ["status"], "env": [{"name": "PATH", "value": "/tmp/e vil"}]});
-    let place = Place::new();
+    let place = TestProject::new();
     let config = place.world.dir.join("config.toml");
     let rule = "[permissions]\ndefault = \"ask\"\nallowed_tools = [\"Bash(git:*)\"]\n";
     fs::write(&config, rule).unwrap();
@@ -206,7 +206,7 @@ fn variables_of_a_command_are_judged_and_shown() {
 
 #[test]
 fn earlier_announcement_is_not_shown_as_the_request() {
-    let place = Place::new();
+    let place = TestProject::new();
     let path = place.path("x");
     let lie = json!({"title": "Harmless", "kind": "read", "rawInput": {"path": "/w/other"},
         "content": [{"type": "diff", "path": "/w/other", "oldText": "a", "newText": "b"}]});

@@ -1,13 +1,13 @@
 //! Terminals that acpipe serves: their commands, output and end.
 
-use super::{Place, answers, run, terminal, want};
+use super::{TestProject, answers, run, terminal, want};
 use crate::harness::steps::{tool, tool_change};
 use serde_json::{Value, json};
 use std::fs;
 
 #[test]
 fn a_command_is_run_to_its_end() {
-    let place = Place::new();
+    let place = TestProject::new();
     let path = place.project.to_str().unwrap().to_owned();
     let create = json!({
         "command": "sh", "args": ["-c", "echo out; echo $A >&2; pwd; cat; exit 3"],
@@ -71,7 +71,7 @@ fn terminal_output_is_the_result_of_a_tool_without_one() {
         (&with_text[..], "own", false),
     ] {
         let steps = [&run[..], steps].concat();
-        let (_, turn) = Place::new().answers(&[], &steps);
+        let (_, turn) = TestProject::new().answers(&[], &steps);
         assert_eq!(
             turn.summary["toolResults"],
             json!([{"callId": "t", "result": result, "isError": is_error}]),
@@ -94,7 +94,7 @@ fn command_line_runs_in_a_shell_and_keeps_the_end_of_its_output() {
         terminal("wait_for_exit"),
         terminal("output"),
     ];
-    let (answers, _) = Place::new().answers(&[], &steps);
+    let (answers, _) = TestProject::new().answers(&[], &steps);
     let exit = json!({"exitCode": null, "signal": "SIGKILL"});
     assert_eq!(answers[1], exit);
     assert_eq!(
@@ -119,7 +119,7 @@ fn killed_terminal_ends_by_sigkill_and_reports_its_status() {
         terminal("wait_for_exit"),
         terminal("output"),
     ];
-    let (answers, _) = Place::new().answers(&["--timeout", "terminate=100ms"], &steps);
+    let (answers, _) = TestProject::new().answers(&["--timeout", "terminate=100ms"], &steps);
     assert_eq!(answers[4], json!({"exitCode": null, "signal": "SIGKILL"}));
     assert_eq!(answers[5]["exitStatus"], answers[4]);
 }
@@ -131,14 +131,14 @@ fn released_terminal_ends_its_child_processes() {
         terminal("release"),
         terminal("wait_for_exit"),
     ];
-    let (answers, _) = Place::new().answers(&[], &steps);
+    let (answers, _) = TestProject::new().answers(&[], &steps);
     assert_eq!(answers[1..], [json!({}), json!(-32002)]);
 }
 
 #[test]
 fn a_terminal_ends_with_its_session() {
     for method in ["session/close", "agent/disconnect"] {
-        let mark = Place::new();
+        let mark = TestProject::new();
         let file = mark.path("ended");
         let line = format!("trap 'echo ended > {file}; exit' TERM; while :; do sleep 0.05; done");
         let mut server = mark.serve(&["--serve", "terminal"], &json!({}), &[run(&line)]);
@@ -158,7 +158,7 @@ fn a_terminal_ends_with_its_session() {
 fn flood_of_terminal_output_is_read_to_its_end() {
     let line = "yes | head -c 50000000; echo end";
     let steps = [run(line), terminal("wait_for_exit"), terminal("output")];
-    let (answers, _) = Place::new().answers(&[], &steps);
+    let (answers, _) = TestProject::new().answers(&[], &steps);
     assert_eq!(answers[1]["exitCode"], 0);
     let output = answers[2]["output"].as_str().unwrap();
     assert_eq!(output.len(), 1024 * 1024);
@@ -169,7 +169,7 @@ fn flood_of_terminal_output_is_read_to_its_end() {
 #[test]
 fn tool_shows_the_output_of_its_terminal() {
     let content = json!({"status": "in_progress", "content": [{"type": "terminal", "terminalId": "terminal-1"}]});
-    let place = Place::new();
+    let place = TestProject::new();
     let go = place.path("go");
     let steps = [
         tool(
@@ -207,7 +207,7 @@ fn tool_shows_the_output_of_its_terminal() {
 fn a_variable_name_that_shells_would_read_as_a_command_is_refused() {
     let rule = "[permissions]\ndefault = \"deny\"\nallowed_tools = [\"Bash(git log:*)\", \"Bash(env:*)\"]\n";
     for client in [json!({}), json!({"terminal": true})] {
-        let place = Place::new();
+        let place = TestProject::new();
         let made = place.path("made");
         let config = place.world.dir.join("config.toml");
         fs::write(&config, rule).unwrap();

@@ -1,7 +1,7 @@
 //! Large messages with very many small members: their memory while they pass or are refused. Parsed into
 //! values they would take twenty to a hundred times their size.
 
-use super::{Client, MIB, mib, tell};
+use super::{Client, MIB, mib, print_line};
 use crate::harness::steps::{end, say};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, Write as _};
@@ -13,7 +13,7 @@ const SIZE: u64 = if cfg!(debug_assertions) { 8 } else { 48 } * MIB;
 fn assert_ratio(client: &Client, idle: u64, size: u64, what: &str) {
     let took = client.peak().saturating_sub(idle);
     let percent = took * 100 / size;
-    tell(&format!(
+    print_line(&format!(
         "{what} of {}: {} above idle, {percent} % of its size",
         mib(size),
         mib(took)

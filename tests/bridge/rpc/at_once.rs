@@ -66,7 +66,7 @@ fn batches_are_answered_as_batches() {
     s.0.raw("[1,2]");
     let answers = s.0.batch();
     assert_eq!(answers.len(), 2);
-    s.lives();
+    s.assert_alive();
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_flood_of_calls_is_answered_each_once() {
     for id in &ids {
         assert_eq!(s.0.result(id)["state"], "ready");
     }
-    s.lives();
+    s.assert_alive();
 }
 
 /// Writes these calls at once; their ids are their indexes.

@@ -146,7 +146,7 @@ fn invalid_params_name_the_field() {
             assert!(path.ends_with(field), "{method} {params}: {answer}");
         }
     }
-    s.lives();
+    s.assert_alive();
 }
 
 #[test]
@@ -160,5 +160,5 @@ fn params_may_be_absent_null_or_empty() {
         ));
         assert_eq!(s.0.result(&id)["state"], "ready", "{params}");
     }
-    s.lives();
+    s.assert_alive();
 }

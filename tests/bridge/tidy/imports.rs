@@ -23,26 +23,26 @@ const ROOMS: &[(&str, usize)] = &[
 ];
 
 /// Sets of files that import each other, with a shortest cycle of each set.
-type Components<'a> = BTreeMap<Vec<&'a Name>, Vec<&'a Name>>;
+type Components<'a> = BTreeMap<Vec<&'a ItemPath>, Vec<&'a ItemPath>>;
 
 /// Path of a module or an item, from the root of the crate.
-type Name = Vec<String>;
+type ItemPath = Vec<String>;
 
 /// Source file: the names that it uses, re-exports, defines and implements.
 #[derive(Default)]
 struct Source {
     /// All names that the file uses, absolute.
-    used: Vec<Name>,
+    used: Vec<ItemPath>,
     /// Re-exported items by their names.
-    reexported: BTreeMap<String, Name>,
+    reexported: BTreeMap<String, ItemPath>,
     /// Imported items by their names in this file.
-    imported: BTreeMap<String, Name>,
+    imported: BTreeMap<String, ItemPath>,
     types: BTreeSet<String>,
     /// Types of the file's inherent `impl` blocks.
     implemented: Vec<String>,
 }
 
-struct Crate(BTreeMap<Name, Source>);
+struct Crate(BTreeMap<ItemPath, Source>);
 
 impl Crate {
     /// Parses sources, given as text by path below `src` without `.rs`.
@@ -51,7 +51,7 @@ impl Crate {
         Self(
             files
                 .map(|(path, text)| {
-                    let name: Name = path.split('/').map(str::to_owned).collect();
+                    let name: ItemPath = path.split('/').map(str::to_owned).collect();
                     let source = Source::parse(&name, text);
                     (name, source)
                 })
@@ -60,7 +60,7 @@ impl Crate {
     }
 
     /// Returns the file that defines an item, and the rest of the path after that file.
-    fn definition(&self, item: &[String]) -> Option<(&Name, Name)> {
+    fn definition(&self, item: &[String]) -> Option<(&ItemPath, ItemPath)> {
         let mut item = item.to_vec();
         // Longer chains of re-exports do not occur.
         for _ in 0..10 {
@@ -77,8 +77,8 @@ impl Crate {
         None
     }
 
-    fn imports(&self) -> BTreeMap<&Name, BTreeSet<&Name>> {
-        let of = |(file, source): (&'_ Name, &Source)| {
+    fn imports(&self) -> BTreeMap<&ItemPath, BTreeSet<&ItemPath>> {
+        let of = |(file, source): (&'_ ItemPath, &Source)| {
             let used = source.used.iter();
             used.filter_map(|item| Some(self.definition(item)?.0))
                 .filter(|other| *other != file)
@@ -91,14 +91,14 @@ impl Crate {
     }
 
     /// Returns the sets of files that import each other in a cycle.
-    fn circles(&self) -> Components<'_> {
+    fn cycles(&self) -> Components<'_> {
         let imports = self.imports();
         let mut found = Components::new();
         // The files below each module are checked by themselves, since their imports of the head above them
         // close no cycle.
-        for above in self.0.keys().chain([&Name::new()]) {
-            let is_below = |file: &&Name| file.len() > above.len() && file.starts_with(above);
-            let mut below: BTreeMap<&Name, BTreeSet<&Name>> = imports
+        for above in self.0.keys().chain([&ItemPath::new()]) {
+            let is_below = |file: &&ItemPath| file.len() > above.len() && file.starts_with(above);
+            let mut below: BTreeMap<&ItemPath, BTreeSet<&ItemPath>> = imports
                 .iter()
                 .filter(|(file, _)| is_below(file))
                 .map(|(file, others)| (*file, others.iter().copied().filter(is_below).collect()))
@@ -121,7 +121,7 @@ impl Crate {
     }
 
     /// Returns files with `impl` blocks for a type of another module, and the type.
-    fn far_impls(&self) -> Vec<(&Name, Name)> {
+    fn misplaced_impls(&self) -> Vec<(&ItemPath, ItemPath)> {
         let mut found = Vec::new();
         for (file, source) in &self.0 {
             for name in source
@@ -235,7 +235,7 @@ fn implemented(line: &str) -> Option<String> {
 }
 
 /// Returns the paths of a `use` tree, each with the name that it gives its item.
-fn leaves(tree: &str) -> Vec<(Name, String)> {
+fn leaves(tree: &str) -> Vec<(ItemPath, String)> {
     let tree = tree.trim();
     if let Some((prefix, group)) = tree.split_once('{') {
         let group = group.trim_end().strip_suffix('}').unwrap_or(group);
@@ -258,7 +258,7 @@ fn leaves(tree: &str) -> Vec<(Name, String)> {
             .collect();
     }
     let (path, alias) = tree.split_once(" as ").unwrap_or((tree, ""));
-    let mut path: Name = path
+    let mut path: ItemPath = path
         .split("::")
         .map(|segment| segment.trim().to_owned())
         .collect();
@@ -277,7 +277,7 @@ fn leaves(tree: &str) -> Vec<(Name, String)> {
 }
 
 /// Returns the paths in code that begin with `crate::` or `super::`.
-fn paths(code: &str) -> impl Iterator<Item = Name> {
+fn paths(code: &str) -> impl Iterator<Item = ItemPath> {
     let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
     code.split(move |c| !is_path(c))
         .filter(|path| path.starts_with("crate::") || path.starts_with("super::"))
@@ -290,7 +290,7 @@ fn paths(code: &str) -> impl Iterator<Item = Name> {
 }
 
 /// Resolves a path that begins with `crate`, `super` or `self` from the root of the crate.
-fn absolute(file: &[String], path: &[String]) -> Option<Name> {
+fn absolute(file: &[String], path: &[String]) -> Option<ItemPath> {
     let mut from = file.to_vec();
     let mut path = path;
     match path.first()?.as_str() {
@@ -311,16 +311,16 @@ fn absolute(file: &[String], path: &[String]) -> Option<Name> {
 }
 
 /// Returns `true` if all files of a cycle belong to the module that one of them heads.
-fn is_one_module(circle: &[&Name]) -> bool {
+fn is_one_module(circle: &[&ItemPath]) -> bool {
     circle
         .iter()
         .any(|head| circle.iter().all(|file| file.starts_with(head)))
 }
 
 /// Returns the strongly connected components of more than one file, each with a shortest cycle through it.
-fn components<'a>(edges: &BTreeMap<&'a Name, BTreeSet<&'a Name>>) -> Components<'a> {
+fn components<'a>(edges: &BTreeMap<&'a ItemPath, BTreeSet<&'a ItemPath>>) -> Components<'a> {
     // Files that are reachable from each file, each with its predecessor on a shortest path.
-    let reached: BTreeMap<&Name, BTreeMap<&Name, &Name>> = edges
+    let reached: BTreeMap<&ItemPath, BTreeMap<&ItemPath, &ItemPath>> = edges
         .keys()
         .map(|file| {
             let (mut before, mut next) = (BTreeMap::new(), VecDeque::from([*file]));
@@ -347,7 +347,7 @@ fn components<'a>(edges: &BTreeMap<&'a Name, BTreeSet<&'a Name>>) -> Components<
                 way.insert(0, before[way[0]]);
             }
             // A path within one module would not show why the cycle is a violation.
-            let cost = |way: &[&Name]| (is_one_module(way), way.len());
+            let cost = |way: &[&ItemPath]| (is_one_module(way), way.len());
             let shortest = found.entry(circle).or_insert_with(|| way.clone());
             if cost(&way) < cost(shortest) {
                 *shortest = way;
@@ -381,7 +381,7 @@ fn room(name: &str, least: usize) -> Crate {
     )
 }
 
-fn names(circle: &[&Name]) -> Vec<String> {
+fn names(circle: &[&ItemPath]) -> Vec<String> {
     circle.iter().map(|file| file.join("::")).collect()
 }
 
@@ -389,7 +389,7 @@ fn names(circle: &[&Name]) -> Vec<String> {
 fn files_of_a_room_have_no_import_cycle() {
     for (name, least) in ROOMS {
         let room = room(name, *least);
-        if let Some((circle, way)) = room.circles().into_iter().next() {
+        if let Some((circle, way)) = room.cycles().into_iter().next() {
             panic!(
                 "files import each other: {}; move what both need to a file of its own ({} files in all)",
                 names(&way).join(" → "),
@@ -403,7 +403,7 @@ fn files_of_a_room_have_no_import_cycle() {
 fn impl_blocks_are_in_the_module_of_their_type() {
     for (name, least) in ROOMS {
         let room = room(name, *least);
-        if let Some((file, item)) = room.far_impls().into_iter().next() {
+        if let Some((file, item)) = room.misplaced_impls().into_iter().next() {
             let (file, item) = (file.join("::"), item.join("::"));
             panic!("{file} implements {item} of another module");
         }

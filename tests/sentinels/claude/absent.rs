@@ -1,8 +1,8 @@
 //! Members of the CLI's frames that may be absent, with reasons.
 
-use crate::absent::{Absent, Lack, absent};
+use crate::absent::{Absent, MissingFrom, absent};
 
-use Lack::{Everything, Message};
+use MissingFrom::{Everything, Message};
 
 const BOOKS: &str =
     "bookkeeping: ids of frames, requests and prompts, times, positions in the stream";

@@ -1,6 +1,6 @@
 //! A random ACP agent: it answers, fails, asks, stays silent, and sends invalid messages.
 
-use super::agent::{Ledger, Line, Mark};
+use super::agent::{Ledger, Line, LineEffect};
 use super::clients::Clients;
 use super::dice::Dice;
 use super::hostile::{self, words};
@@ -93,7 +93,10 @@ impl Acp {
     /// Answers all open requests with valid responses.
     pub fn answer_all(&mut self, dice: &mut Dice) -> Vec<Line> {
         let calls = std::mem::take(&mut self.calls);
-        calls.iter().flat_map(|c| self.well(c, dice)).collect()
+        calls
+            .iter()
+            .flat_map(|c| self.valid_answer(c, dice))
+            .collect()
     }
 
     fn answer_one(&mut self, dice: &mut Dice) -> Vec<Line> {
@@ -114,7 +117,7 @@ impl Acp {
 
     fn answer(&mut self, call: &Call, dice: &mut Dice) -> Vec<Line> {
         let id = call.id;
-        let mark = Mark::Answered(id.to_string());
+        let mark = LineEffect::Answered(id.to_string());
         let text = match dice.below(40) {
             0 | 1 => {
                 let error = dice.pick(&[
@@ -135,15 +138,15 @@ impl Acp {
             }
             // A response that is recognizable but not readable.
             3 => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"sessionId":"#),
-            _ => return self.well(call, dice),
+            _ => return self.valid_answer(call, dice),
         };
         if call.method == "initialize" && dice.percent(80) {
-            return self.well(call, dice);
+            return self.valid_answer(call, dice);
         }
         vec![Line::new(text, mark)]
     }
 
-    fn well(&mut self, call: &Call, dice: &mut Dice) -> Vec<Line> {
+    fn valid_answer(&mut self, call: &Call, dice: &mut Dice) -> Vec<Line> {
         let mut lines = Vec::new();
         let result = match call.method.as_str() {
             "initialize" => {
@@ -177,7 +180,7 @@ impl Acp {
                 if dice.percent(20) {
                     let error = r#"{"code":-32002,"message":"Resource not found"}"#;
                     let text = format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, call.id);
-                    return vec![Line::new(text, Mark::Nothing)];
+                    return vec![Line::new(text, LineEffect::Nothing)];
                 }
                 self.sessions.insert(call.session.clone());
                 if call.method == "session/load" {
@@ -206,7 +209,7 @@ impl Acp {
             _ => "{}".to_owned(),
         };
         let text = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, call.id);
-        lines.push(Line::new(text, Mark::Answered(call.id.to_string())));
+        lines.push(Line::new(text, LineEffect::Answered(call.id.to_string())));
         lines
     }
 
@@ -230,7 +233,7 @@ impl Acp {
         let text = format!(
             r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{session}","update":{update}}}}}"#
         );
-        Line::new(text, Mark::Nothing)
+        Line::new(text, LineEffect::Nothing)
     }
 
     /// Cancels a request of its own, whether it is open or not.
@@ -239,7 +242,7 @@ impl Acp {
         let text = format!(
             r#"{{"jsonrpc":"2.0","method":"$/cancel_request","params":{{"requestId":"q{id}"}}}}"#
         );
-        vec![Line::new(text, Mark::Nothing)]
+        vec![Line::new(text, LineEffect::Nothing)]
     }
 
     fn ask(&mut self, dice: &mut Dice) -> Line {
@@ -266,7 +269,7 @@ impl Acp {
         };
         let text =
             format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"{method}","params":{params}}}"#);
-        Line::new(text, Mark::Asked(id))
+        Line::new(text, LineEffect::Requested(id))
     }
 
     /// Sends repeated ids, responses without a request, and invalid lines.
@@ -288,7 +291,7 @@ impl Acp {
             5 => r#"{"method":"session/update"}"#.to_owned(),
             _ => return hostile::line(dice),
         };
-        Line::new(text, Mark::Nothing)
+        Line::new(text, LineEffect::Nothing)
     }
 }
 

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug)]
 pub struct Line {
     pub text: Vec<u8>,
-    pub mark: Mark,
+    pub mark: LineEffect,
 }
 
 impl Line {
-    pub fn new(text: impl Into<Vec<u8>>, mark: Mark) -> Self {
+    pub fn new(text: impl Into<Vec<u8>>, mark: LineEffect) -> Self {
         let text = text.into();
         Self { text, mark }
     }
@@ -19,12 +19,12 @@ impl Line {
 
 /// Effect of a line on the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Mark {
+pub enum LineEffect {
     Nothing,
     /// The prompt with this key is answered.
     Answered(String),
     /// The agent sends a request with this id.
-    Asked(String),
+    Requested(String),
     /// The meaning of the line is unknown: it disables checks.
     Wild,
 }
@@ -76,18 +76,18 @@ impl Ledger {
     }
 
     /// The hub starts to read a line.
-    pub fn given(&mut self, mark: &Mark) {
+    pub fn given(&mut self, mark: &LineEffect) {
         match mark {
-            Mark::Answered(key) => self.set(key, State::Given),
-            Mark::Asked(id) => _ = self.questions.insert(id.clone()),
-            Mark::Wild => self.wild = true,
-            Mark::Nothing => {}
+            LineEffect::Answered(key) => self.set(key, State::Given),
+            LineEffect::Requested(id) => _ = self.questions.insert(id.clone()),
+            LineEffect::Wild => self.wild = true,
+            LineEffect::Nothing => {}
         }
     }
 
     /// The hub has read a line.
-    pub fn read(&mut self, mark: &Mark) {
-        if let Mark::Answered(key) = mark {
+    pub fn read(&mut self, mark: &LineEffect) {
+        if let LineEffect::Answered(key) = mark {
             self.set(key, State::Read);
         }
     }

@@ -1,6 +1,6 @@
 //! A random process of the Claude Code CLI, with one session.
 
-use super::agent::{Ledger, Line, Mark};
+use super::agent::{Ledger, Line, LineEffect};
 use super::clients::Clients;
 use super::dice::Dice;
 use super::hostile::{self, words};
@@ -103,14 +103,14 @@ impl Claude {
     /// Answers all open requests and turns with valid messages.
     pub fn answer_all(&mut self) -> Vec<Line> {
         let requests = std::mem::take(&mut self.requests);
-        let mut lines: Vec<Line> = requests.iter().flat_map(|r| self.well(r)).collect();
+        let mut lines: Vec<Line> = requests.iter().flat_map(|r| self.valid_answer(r)).collect();
         if std::mem::take(&mut self.unasked) {
             let origin = r#","origin":{"kind":"task-notification"}"#;
-            lines.push(Line::new(self.result(origin), Mark::Nothing));
+            lines.push(Line::new(self.result(origin), LineEffect::Nothing));
         }
         if let Some((uuid, _)) = self.prompt.take() {
             let names = format!(r#","user_message_uuids":["{uuid}"]"#);
-            lines.push(Line::new(self.result(&names), Mark::Answered(uuid)));
+            lines.push(Line::new(self.result(&names), LineEffect::Answered(uuid)));
         }
         lines
     }
@@ -120,14 +120,14 @@ impl Claude {
         let odd = match dice.below(30) {
             0 => r#"{"subtype":"error","request_id":"ID","error":"no"}"#,
             1 => r#"{"subtype":"success","request_id":"ID","response":[7]}"#,
-            _ => return self.well(request),
+            _ => return self.valid_answer(request),
         };
         let response = odd.replace("ID", id);
         let text = format!(r#"{{"type":"control_response","response":{response}}}"#);
-        vec![Line::new(text, Mark::Nothing)]
+        vec![Line::new(text, LineEffect::Nothing)]
     }
 
-    fn well(&mut self, request: &Request) -> Vec<Line> {
+    fn valid_answer(&mut self, request: &Request) -> Vec<Line> {
         let mut lines = Vec::new();
         let mut said = "{}".to_owned();
         match (request.subtype.as_str(), &self.prompt) {
@@ -138,7 +138,7 @@ impl Claude {
                 let text = format!(
                     r#"{{"type":"command_lifecycle","command_uuid":"{uuid}","state":"cancelled"}}"#
                 );
-                lines.push(Line::new(text, Mark::Answered(uuid.clone())));
+                lines.push(Line::new(text, LineEffect::Answered(uuid.clone())));
                 self.prompt = None;
             }
             _ => {}
@@ -147,7 +147,7 @@ impl Claude {
             r#"{{"type":"control_response","response":{{"subtype":"success","request_id":"{}","response":{said}}}}}"#,
             request.id
         );
-        lines.push(Line::new(text, Mark::Nothing));
+        lines.push(Line::new(text, LineEffect::Nothing));
         lines
     }
 
@@ -161,7 +161,7 @@ impl Claude {
                     let text = format!(
                         r#"{{"type":"command_lifecycle","command_uuid":"{uuid}","state":"started"}}"#
                     );
-                    lines.push(Line::new(text, Mark::Nothing));
+                    lines.push(Line::new(text, LineEffect::Nothing));
                 }
             }
             Some(_) => return Vec::new(),
@@ -171,7 +171,7 @@ impl Claude {
         self.renamed |= renames;
         let session = if renames { "renamed" } else { &self.session };
         let text = format!(r#"{{"type":"system","subtype":"init","session_id":"{session}"}}"#);
-        lines.push(Line::new(text, Mark::Nothing));
+        lines.push(Line::new(text, LineEffect::Nothing));
         lines
     }
 
@@ -193,7 +193,7 @@ impl Claude {
         if self.unasked {
             self.unasked = false;
             let more = format!(r#","origin":{{"kind":"task-notification"}}{odd}"#);
-            return vec![Line::new(self.result(&more), Mark::Nothing)];
+            return vec![Line::new(self.result(&more), LineEffect::Nothing)];
         }
         let Some((uuid, _)) = self.prompt.take() else {
             return Vec::new();
@@ -204,7 +204,7 @@ impl Claude {
             _ => format!(r#","user_message_uuids":["{uuid}"]"#),
         };
         let text = self.result(&format!("{names}{odd}"));
-        vec![Line::new(text, Mark::Answered(uuid))]
+        vec![Line::new(text, LineEffect::Answered(uuid))]
     }
 
     fn say(dice: &mut Dice) -> Line {
@@ -284,7 +284,7 @@ impl Claude {
                 r#"{"type":7}"#,
             ]).to_owned(),
         };
-        Line::new(text, Mark::Nothing)
+        Line::new(text, LineEffect::Nothing)
     }
 
     fn ask(&mut self, dice: &mut Dice) -> Line {
@@ -301,7 +301,7 @@ impl Claude {
         };
         let text =
             format!(r#"{{"type":"control_request","request_id":"{id}","request":{request}}}"#);
-        Line::new(text, Mark::Asked(id))
+        Line::new(text, LineEffect::Requested(id))
     }
 
     fn misbehave(dice: &mut Dice) -> Line {
@@ -314,6 +314,6 @@ impl Claude {
             3 => r#"{"type":"control_cancel_request","request_id":"nobody"}"#,
             _ => return hostile::line(dice),
         };
-        Line::new(text, Mark::Nothing)
+        Line::new(text, LineEffect::Nothing)
     }
 }

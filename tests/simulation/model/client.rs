@@ -1,11 +1,11 @@
 //! A client that checks everything it receives.
 
 use super::{logs, stream};
-use acpipe::core::ask::{AskId, ClientRequest};
 use acpipe::core::client::{ClientId, Notice, Reply, Token};
+use acpipe::core::client_request::{ClientRequest, ClientRequestId};
 use acpipe::core::client_sink::{ChunkAddress, ClientSink};
+use acpipe::core::decision::DecisionSource;
 use acpipe::core::error::Error;
-use acpipe::core::permit::By;
 use acpipe::proto::chunk::Chunk;
 use serde_json::Value;
 use std::cell::{Cell, RefCell};
@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 /// Facts about a call of the client.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct PendingCall {
     pub what: &'static str,
     pub session: String,
 }
@@ -33,7 +33,7 @@ enum Staged {
 
 /// Chunks of a turn.
 #[derive(Debug, Default)]
-struct Seen {
+struct TurnChunks {
     chunks: Vec<Value>,
     ended: bool,
     /// Whether the turn ended early because its log could not be stored; then it ends with only the error.
@@ -66,7 +66,7 @@ pub struct Client {
     /// Whether the disk ever failed: then turns may be cut off.
     pub disk_failed: bool,
     /// Calls without a response.
-    pub waiting: BTreeMap<u64, Asked>,
+    pub waiting: BTreeMap<u64, PendingCall>,
     staged: Vec<Staged>,
     /// Agent session ids with an open turn, by turn, and in `closed` those whose turn ended in this step. The
     /// id is empty if the turn began before its session was open.
@@ -76,7 +76,7 @@ pub struct Client {
     last: BTreeMap<String, u64>,
     /// Number of each session's last chunk that was handed over.
     given: BTreeMap<String, u64>,
-    turns: BTreeMap<(String, String), Seen>,
+    turns: BTreeMap<(String, String), TurnChunks>,
     /// Turns that were prompted again on purpose.
     pub again: BTreeSet<String>,
     /// Replayed chunks of a stored turn.
@@ -86,16 +86,16 @@ pub struct Client {
     /// Whether it declared that it serves files and terminals.
     pub serves: bool,
     /// Open client requests; `decided` are those that were decided without its answer.
-    pub asks: BTreeSet<AskId>,
-    pub decided: Vec<AskId>,
+    pub open_requests: BTreeSet<ClientRequestId>,
+    pub decided: Vec<ClientRequestId>,
     /// Client requests that another client decided.
-    pub decided_by_others: Vec<AskId>,
-    seen_asks: BTreeSet<AskId>,
+    pub decided_by_others: Vec<ClientRequestId>,
+    seen_asks: BTreeSet<ClientRequestId>,
     /// The last list of sessions.
     pub list: Option<Value>,
     pub replies: u64,
     /// Whether it prints what it receives.
-    pub loud: bool,
+    pub verbose: bool,
     pub errors: BTreeMap<&'static str, u64>,
 }
 
@@ -197,7 +197,7 @@ impl Client {
         let again = begins && self.again.contains(&turn);
         let seen = self.turns.entry((session, turn)).or_default();
         if again && seen.ended {
-            *seen = Seen::default();
+            *seen = TurnChunks::default();
         }
         seen.partial |= self.several.get() && seen.chunks.is_empty() && kind != "start";
         assert!(!seen.ended, "{chunk} follows the end of its turn");
@@ -215,8 +215,8 @@ impl Client {
     }
 
     /// Returns an open client request.
-    pub fn next_ask(&self) -> Option<(ClientId, AskId)> {
-        Some((self.id, *self.asks.first()?))
+    pub fn next_ask(&self) -> Option<(ClientId, ClientRequestId)> {
+        Some((self.id, *self.open_requests.first()?))
     }
 
     /// Returns the turns that have begun and not ended.
@@ -282,7 +282,7 @@ impl Client {
 impl ClientSink for Client {
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
         self.replies += 1;
-        if self.loud {
+        if self.verbose {
             let answer = answer.as_ref().map(|a| serde_json::to_string(a).unwrap());
             eprintln!("  {token:?} is answered {answer:?}");
         }
@@ -332,7 +332,7 @@ impl ClientSink for Client {
 
     fn json_chunk(&mut self, place: ChunkAddress<'_>, json: &[u8]) {
         self.note_turn(place, json);
-        if self.loud {
+        if self.verbose {
             eprintln!("  {:?} {place:?} {}", self.id, json.escape_ascii());
         }
         let (may_begin_anew, may_lag) = (self.may_begin_anew(place.session), self.may_lag());
@@ -383,21 +383,21 @@ impl ClientSink for Client {
         }
     }
 
-    fn ask(&mut self, ask: AskId, request: &ClientRequest) {
+    fn ask(&mut self, ask: ClientRequestId, request: &ClientRequest) {
         let declared = match request {
             ClientRequest::Permission(_) | ClientRequest::Question(_) => self.answers,
             ClientRequest::Host(_) => self.serves,
         };
         assert!(declared, "{request:?} was never declared");
         assert!(self.seen_asks.insert(ask), "{ask:?} is not new");
-        self.asks.insert(ask);
+        self.open_requests.insert(ask);
     }
 
-    fn withdraw(&mut self, ask: AskId, by: &By) {
-        if *by == By::OtherClient {
+    fn withdraw(&mut self, ask: ClientRequestId, by: &DecisionSource) {
+        if *by == DecisionSource::OtherClient {
             self.decided_by_others.push(ask);
         }
-        assert!(self.asks.remove(&ask), "{ask:?} is not open");
+        assert!(self.open_requests.remove(&ask), "{ask:?} is not open");
         self.decided.push(ask);
     }
 

@@ -2,9 +2,9 @@
 
 use super::client::Client;
 use super::dice::Dice;
-use super::disk::Kept;
-use acpipe::core::ask::AskId;
+use super::disk::StoredLog;
 use acpipe::core::client::ClientId;
+use acpipe::core::client_request::ClientRequestId;
 use acpipe::core::client_sink::{ClientSink, ClientSinks};
 use acpipe::core::fold::Fold;
 use serde_json::Value;
@@ -98,14 +98,14 @@ impl Clients {
     }
 
     /// Returns an open client request.
-    pub fn next_ask(&self) -> Option<(ClientId, AskId)> {
+    pub fn next_ask(&self) -> Option<(ClientId, ClientRequestId)> {
         self.iter().find_map(Client::next_ask)
     }
 
     /// Returns all open client requests.
-    pub fn asks(&self) -> BTreeSet<AskId> {
-        let asks = self.iter().flat_map(|client| &client.asks);
-        asks.copied().collect()
+    pub fn open_requests(&self) -> BTreeSet<ClientRequestId> {
+        let open_requests = self.iter().flat_map(|client| &client.open_requests);
+        open_requests.copied().collect()
     }
 
     /// Returns `true` if a turn may be open in this agent session, or ended in this step. A client that has
@@ -116,7 +116,7 @@ impl Clients {
     }
 
     /// Checks that each client received the last chunk of each session that it received any chunk of.
-    pub fn check_numbers(&self, logs: &BTreeMap<String, Kept>) {
+    pub fn check_numbers(&self, logs: &BTreeMap<String, StoredLog>) {
         for client in self.iter().filter(|client| client.sees_all) {
             for (session, last) in client.last_numbers() {
                 let Some(kept) = logs.get(session) else {
@@ -134,7 +134,7 @@ impl Clients {
     }
 
     /// Checks that the chunks of a turn build the same message for each client as in the log.
-    pub fn check_messages(&self, logs: &BTreeMap<String, Kept>) {
+    pub fn check_messages(&self, logs: &BTreeMap<String, StoredLog>) {
         for client in self.iter() {
             for ((session, turn), chunks) in client.whole_turns() {
                 let Some(kept) = logs.get(session) else {

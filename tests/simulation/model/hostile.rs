@@ -1,13 +1,13 @@
 //! Invalid lines of agents.
 
-use super::agent::{Line, Mark};
+use super::agent::{Line, LineEffect};
 use super::dice::Dice;
 
 /// Returns a line that has no meaning in any dialect; a fuzzer's line may have any meaning.
 pub fn line(dice: &mut Dice) -> Line {
     if dice.is_fuzzer() && dice.percent(50) {
         let text = dice.bytes(200);
-        return Line::new(text, Mark::Wild);
+        return Line::new(text, LineEffect::Wild);
     }
     let plain: &[&str] = &[
         "",
@@ -38,7 +38,7 @@ pub fn line(dice: &mut Dice) -> Line {
         .into_bytes(),
         _ => dice.pick(plain).as_bytes().to_vec(),
     };
-    Line::new(text, Mark::Nothing)
+    Line::new(text, LineEffect::Nothing)
 }
 
 /// Returns a piece of a JSON string, without quotes and as it is escaped.

@@ -3,9 +3,9 @@
 
 pub mod acp;
 pub mod agent;
-pub mod asks;
 pub mod claude;
 pub mod client;
+pub mod client_calls;
 pub mod clients;
 pub mod dice;
 #[path = "../../store/disk.rs"]

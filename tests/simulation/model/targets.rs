@@ -3,8 +3,8 @@
 use super::dice::Dice;
 use super::files;
 use super::world::World;
-use acpipe::core::clean::clean;
 use acpipe::core::hub::AgentInput;
+use acpipe::core::sanitize::sanitize;
 use acpipe::proto::frame::{Batch, ClientFrame, ClientFrames, LineBatches, Overlong, lines, sniff};
 use acpipe::proto::json::{DEEPEST, is_deeper, shallow, value};
 use acpipe::proto::rpc::{self, Message, NotAMessage};
@@ -96,7 +96,7 @@ fn same<T: PartialEq + Debug>(pieces: &[T], whole: &[T]) {
 
 /// Checks that a parsed envelope can be answered, and that sanitizing keeps every readable line readable.
 pub fn envelope(data: &[u8]) {
-    let mended = clean(Bytes::copy_from_slice(data));
+    let mended = sanitize(Bytes::copy_from_slice(data));
     assert_eq!(lines(data).count(), lines(&mended).count());
     for (before, line) in lines(data).zip(lines(&mended)) {
         let Ok(text) = std::str::from_utf8(line.text) else {
@@ -139,7 +139,7 @@ fn say(protocol: Protocol, data: &[u8]) {
     for batch in feed(LineBatches::new(MAX_LINE), data, usize::MAX) {
         world.feed(AgentInput::Batch(batch));
     }
-    world.calm_down();
+    world.end_faults();
     world.finish();
 }
 
@@ -157,7 +157,7 @@ pub fn history(data: &[u8]) {
     let mut said: Vec<AgentInput> = batches.into_iter().map(AgentInput::Batch).collect();
     said.extend(files::lines(Vec::new()));
     let mut world = World::with_history(said);
-    world.calm_down();
+    world.end_faults();
     world.finish();
 }
 
@@ -168,7 +168,7 @@ pub fn core(data: &[u8]) {
         world.step();
     }
     if data.len().is_multiple_of(2) {
-        world.calm_down();
+        world.end_faults();
     }
     world.finish();
 }

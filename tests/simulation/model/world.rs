@@ -1,28 +1,28 @@
 //! Drives a hub as the loop does, with a simulated clock, and checks its invariants after every step.
 
 mod client;
-mod coming;
 mod effects;
 mod ending;
 mod input;
+mod joining;
 mod process;
 mod time;
 
-use super::agent::Mark;
-use super::asks;
+use super::agent::LineEffect;
+use super::client_calls;
 use super::clients::Clients;
 use super::dice::Dice;
 use super::disk::Disk;
 use super::host::Host;
-use acpipe::core::ask::AskId;
 use acpipe::core::client::Command;
-use acpipe::core::host::Offer;
+use acpipe::core::client_request::ClientRequestId;
+use acpipe::core::host::HostServices;
 use acpipe::core::hub::{AgentInput, Hub, OnLost};
-use acpipe::core::limits::Wait;
+use acpipe::core::limits::Timeout;
 use acpipe::core::policy::Mode;
 use acpipe::proto::wire::{Protocol, Variables};
 use acpipe::testing::SettingsBuilder;
-use process::{Backlog, Process, Said};
+use process::{Backlog, Process, ProcessOutput};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -37,12 +37,12 @@ pub struct World {
     host: Host,
     /// Input that the hub did not take, by process.
     backlog: BTreeMap<u64, Backlog>,
-    deaf_since: Option<Instant>,
+    read_paused_since: Option<Instant>,
     finished: bool,
     /// Whether the disk may fail now.
     disk_fails: bool,
     /// Client requests that a client has answered.
-    answered: BTreeSet<AskId>,
+    answered: BTreeSet<ClientRequestId>,
     /// Content of every history of the CLI; empty for random histories.
     history: Vec<AgentInput>,
     /// Maximal number of live sessions.
@@ -54,11 +54,11 @@ pub struct World {
     /// Number of processes that were started.
     pub spawned: u64,
     /// Whether it prints every event.
-    loud: bool,
+    verbose: bool,
 }
 
 /// Number of rounds after which a loop counts as endless.
-const ENOUGH: usize = 2000;
+const MAX_ROUNDS: usize = 2000;
 
 impl World {
     /// Returns a world with random settings.
@@ -75,16 +75,16 @@ impl World {
         };
         let mut world = Self::new(dice, protocol, profile);
         // Most worlds have three agents.
-        for other in asks::AGENTS {
+        for other in client_calls::AGENTS {
             if world.dice.percent(80) {
-                world.ask("connect", asks::connect(other));
+                world.ask("connect", client_calls::connect(other));
                 world.settle();
             }
         }
         // Most worlds have three clients.
         if world.dice.percent(60) {
-            world.client_comes();
-            world.client_comes();
+            world.client_joins();
+            world.client_joins();
         }
         if world.dice.percent(5) {
             let p = serde_json::from_str(r#"{"chunks":false}"#).unwrap();
@@ -115,9 +115,9 @@ impl World {
             .build();
         let mut settings = settings;
         // Without this limit a slow disk that never fails loses nothing.
-        settings.limits.set(Wait::Store, None);
+        settings.limits.set(Timeout::Store, None);
         let max_sessions = settings.max_sessions;
-        let served = Offer {
+        let served = HostServices {
             read_files: dice.percent(50),
             write_files: dice.percent(50),
             terminals: dice.percent(50),
@@ -134,7 +134,7 @@ impl World {
             processes: BTreeMap::new(),
             host: Host::default(),
             backlog: BTreeMap::new(),
-            deaf_since: None,
+            read_paused_since: None,
             finished: false,
             disk_fails: false,
             answered: BTreeSet::new(),
@@ -144,7 +144,7 @@ impl World {
             turns: 0,
             steps: 0,
             spawned: 0,
-            loud: std::env::var_os("TRACE").is_some(),
+            verbose: std::env::var_os("TRACE").is_some(),
         };
         world.connect_client(profile);
         world
@@ -187,9 +187,9 @@ impl World {
             return;
         };
         if let Some(ledger) = process.agent.ledger() {
-            ledger.given(&Mark::Wild);
+            ledger.given(&LineEffect::Wild);
         }
-        process.said.push_back(Said::Event(input));
+        process.said.push_back(ProcessOutput::Event(input));
         let id = *id;
         self.deliver(id, 1);
         self.drain();
@@ -203,14 +203,14 @@ impl World {
             0..=37 => {
                 for _ in 0..=self.dice.below(3) {
                     let many = 1 + self.dice.below(4);
-                    if let Some(id) = self.talker() {
+                    if let Some(id) = self.process_with_output() {
                         self.deliver(id, many);
                     }
                 }
                 self.drain();
             }
             38..=67 => self.agent_acts(),
-            68..=81 => self.client_asks(),
+            68..=81 => self.client_calls(),
             82 | 83 => self.client_answers(),
             84 => self.host_acts(),
             85..=90 => self.time_passes(),
@@ -227,9 +227,9 @@ impl World {
             97 => self.process_fails(),
             98 if self.clients.were_several() && self.dice.percent(50) => {
                 if self.clients.len() < 3 {
-                    self.client_comes();
+                    self.client_joins();
                 } else {
-                    self.client_goes();
+                    self.client_leaves();
                 }
             }
             _ => {
@@ -259,8 +259,8 @@ impl World {
     }
 
     /// Prints an event, for a person who looks for a bug.
-    fn tell(&self, what: impl FnOnce() -> String) {
-        if self.loud {
+    fn trace(&self, what: impl FnOnce() -> String) {
+        if self.verbose {
             eprintln!("{} {}", self.steps, what());
         }
     }
@@ -273,18 +273,18 @@ impl World {
         let ledgers = self
             .processes
             .values_mut()
-            .filter(|process| !process.leaves);
+            .filter(|process| !process.is_stopping);
         let ledgers = ledgers.filter_map(|process| process.agent.ledger());
         let unanswered: usize = ledgers.map(|ledger| ledger.unanswered()).sum();
-        let asks = self.clients.asks().len();
+        let open_requests = self.clients.open_requests().len();
         assert!(
-            unanswered <= asks || self.host.is_busy(),
-            "{unanswered} questions are not answered, and {asks} asked"
+            unanswered <= open_requests || self.host.is_busy(),
+            "{unanswered} questions are not answered, and {open_requests} asked"
         );
-        let leaves = self.processes.values().any(|process| process.leaves);
+        let is_stopping = self.processes.values().any(|process| process.is_stopping);
         assert!(
-            asks <= unanswered || leaves,
-            "{asks} requests are open, and agents wait for {unanswered}"
+            open_requests <= unanswered || is_stopping,
+            "{open_requests} requests are open, and agents wait for {unanswered}"
         );
         for client in self.clients.iter() {
             let others = &client.decided_by_others;

@@ -1,10 +1,10 @@
 //! Test fixture: an agent machine with its context, and the inputs of transcripts.
 
 use super::super::timers::AgentTimer;
-use super::super::{AgentCx, AgentMachine, Gone, Overdue};
+use super::super::{AgentCx, AgentMachine, ProcessEnd, TimeoutFailure};
 use super::output;
-use crate::core::ask::AskId;
 use crate::core::client::{ClientId, Reply, Token};
+use crate::core::client_request::ClientRequestId;
 use crate::core::clients::ClientDeclaration;
 use crate::core::dialect::Child;
 use crate::core::effect::{AgentId, Effect, Measure};
@@ -84,8 +84,8 @@ pub(super) struct Fixture {
     /// Source of the input: the newest process.
     pub process: AgentId,
     last_call: u64,
-    last_ask: Option<AskId>,
-    seen_asks: BTreeSet<AskId>,
+    last_ask: Option<ClientRequestId>,
+    seen_asks: BTreeSet<ClientRequestId>,
     seen_withdrawn: usize,
     /// Tokens of answered calls.
     pub answered: BTreeSet<u64>,
@@ -218,7 +218,7 @@ impl Fixture {
                 let (p, sessions) = (params(p.clone()), (self.is_busy, self.ahead.clone()));
                 self.command(|agent, token, cx| agent.update_environment(token, p, sessions, cx));
             }
-            On::Idle => self.go_on_renewal(),
+            On::Idle => self.continue_renewal(),
             On::TurnCompleted => self.agent.note_turn(),
             On::Authenticate(p) => {
                 let (p, ahead) = (params(p.clone()), self.ahead.clone());
@@ -237,7 +237,7 @@ impl Fixture {
             }
             On::Client(answer) => {
                 if let Some(id) = self.last_ask {
-                    self.client.asks.remove(&id);
+                    self.client.open_requests.remove(&id);
                     let answer = Ok(to_raw(answer));
                     self.act(|agent, cx| agent.client_answered(ClientId::FIRST, id, &answer, cx));
                 }
@@ -261,7 +261,7 @@ impl Fixture {
             .drain(..)
             .map(|n| output::notice(&n))
             .collect();
-        for (id, request) in &self.client.asks {
+        for (id, request) in &self.client.open_requests {
             if self.seen_asks.insert(*id) {
                 self.last_ask = Some(*id);
                 all.push(format!("ask {}", request.method()));
@@ -325,7 +325,7 @@ impl Fixture {
     }
 
     fn disconnect(&mut self) {
-        self.agent.forget_crash();
+        self.agent.forbid_restart();
         if self.act(AgentMachine::stop) {
             self.stopped();
         } else if self.agent.give_up_restart() {
@@ -340,7 +340,7 @@ impl Fixture {
     fn wait(&mut self, time: Duration) {
         self.now += time;
         for timer in AgentTimer::ALL {
-            for Overdue { error, process } in self.act(|agent, cx| agent.tick(timer, cx)) {
+            for TimeoutFailure { error, process } in self.act(|agent, cx| agent.tick(timer, cx)) {
                 match process {
                     Some(child) => self.failed(child, &error),
                     None => self.agent_failed(&error),
@@ -365,13 +365,13 @@ impl Fixture {
     fn failed(&mut self, child: Child, error: &Error) {
         match self.agent.process_failed(child, error) {
             None => {}
-            Some(Gone::Events(_, false) | Gone::All) => self.agent_failed(error),
+            Some(ProcessEnd::Events(_, false) | ProcessEnd::All) => self.agent_failed(error),
             Some(_) => self.agent.stop_process(child),
         }
     }
 
-    fn gone(&mut self, gone: &Gone, error: &Error) {
-        if matches!(gone, Gone::All | Gone::Events(_, false)) {
+    fn gone(&mut self, gone: &ProcessEnd, error: &Error) {
+        if matches!(gone, ProcessEnd::All | ProcessEnd::Events(_, false)) {
             self.over(error);
         }
     }
@@ -415,7 +415,7 @@ impl Fixture {
         self.act(|agent, cx| agent.forget_sessions(error, cx));
     }
 
-    fn go_on_renewal(&mut self) {
+    fn continue_renewal(&mut self) {
         let Some(renewal) = self.agent.renewal() else {
             return;
         };
@@ -453,14 +453,14 @@ impl Fixture {
             AgentEvent::NotReady(error) => self.agent_failed(&error),
             AgentEvent::Done { call } => {
                 self.agent.take_call(call);
-                self.act(|agent, cx| agent.signed(call, &Ok(()), cx));
+                self.act(|agent, cx| agent.sign_in_answered(call, &Ok(()), cx));
             }
             AgentEvent::Failed { call, error } => {
                 self.agent.take_call(call);
-                self.act(|agent, cx| agent.signed(call, &Err(error), cx));
+                self.act(|agent, cx| agent.sign_in_answered(call, &Err(error), cx));
             }
             AgentEvent::Elicitation(asked) => {
-                self.act(|agent, cx| agent.ask_outside(*asked, cx));
+                self.act(|agent, cx| agent.ask_without_session(*asked, cx));
             }
             AgentEvent::Withdrawn { key } => {
                 self.act(|agent, cx| agent.withdrawn(&key, cx));

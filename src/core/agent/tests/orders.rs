@@ -3,7 +3,7 @@
 use crate::core::agent::{AgentCx, AgentMachine, DEFAULT_AGENT};
 use crate::core::client::{Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
-use crate::core::dialect::{Child, Order};
+use crate::core::dialect::{Child, TransportOrder};
 use crate::core::effect::{AgentId, Effect};
 use crate::core::error::Error;
 use crate::core::ids::AgentRef;
@@ -14,9 +14,9 @@ use crate::testing::SettingsBuilder;
 use std::time::Instant;
 
 /// A client that ignores everything.
-struct Nobody;
+struct NoClients;
 
-impl ClientSink for Nobody {
+impl ClientSink for NoClients {
     fn reply(&mut self, _: Token, _: Result<Reply, Error>) {}
     fn chunk(&mut self, _: ChunkAddress<'_>, _: &Chunk<'_>, _: &[u8]) {}
     fn json_chunk(&mut self, _: ChunkAddress<'_>, _: &[u8]) {}
@@ -53,13 +53,13 @@ impl Started {
     /// Calls `act` and performs the dialect's orders.
     fn act(
         &mut self,
-        act: impl FnOnce(&mut AgentMachine, &mut AgentCx<'_, Nobody>),
+        act: impl FnOnce(&mut AgentMachine, &mut AgentCx<'_, NoClients>),
     ) -> Vec<Effect> {
         let mut effects = Vec::new();
         let mut cx = AgentCx {
             now: Instant::now(),
             shared: &mut self.shared,
-            clients: &mut Nobody,
+            clients: &mut NoClients,
             effects: &mut effects,
         };
         act(&mut self.machine, &mut cx);
@@ -68,7 +68,7 @@ impl Started {
     }
 
     /// Performs these orders for the agent's only process.
-    fn order(&mut self, orders: impl IntoIterator<Item = Order>) -> Vec<Effect> {
+    fn order(&mut self, orders: impl IntoIterator<Item = TransportOrder>) -> Vec<Effect> {
         self.act(|machine, _| {
             let connection = machine.connection_mut().unwrap();
             for order in orders {
@@ -78,15 +78,15 @@ impl Started {
     }
 }
 
-fn lines() -> Order {
-    Order::Lines(b"x\n".to_vec())
+fn lines() -> TransportOrder {
+    TransportOrder::Lines(b"x\n".to_vec())
 }
 
 #[test]
 fn process_with_closed_input_continues() {
     let mut started = Started::new();
     let id = started.id;
-    let effects = started.order([lines(), Order::FinishInput, lines()]);
+    let effects = started.order([lines(), TransportOrder::FinishInput, lines()]);
     // Lines after it are dropped.
     assert_eq!(
         effects,
@@ -95,17 +95,23 @@ fn process_with_closed_input_continues() {
     assert!(started.machine.is_one_shot(Child::MAIN));
     let connection = started.machine.connection().unwrap();
     assert!(connection.processes[0].stop.is_none());
-    assert_eq!(started.order([Order::FinishInput, lines()]), []);
+    assert_eq!(started.order([TransportOrder::FinishInput, lines()]), []);
     // The process can still be stopped.
-    assert_eq!(started.order([Order::Stop]), [Effect::CloseInput(id)]);
+    assert_eq!(
+        started.order([TransportOrder::Stop]),
+        [Effect::CloseInput(id)]
+    );
 }
 
 #[test]
 fn stopped_process_is_not_a_one_shot() {
     let mut started = Started::new();
     let id = started.id;
-    assert_eq!(started.order([Order::Stop]), [Effect::CloseInput(id)]);
-    assert_eq!(started.order([Order::FinishInput]), []);
+    assert_eq!(
+        started.order([TransportOrder::Stop]),
+        [Effect::CloseInput(id)]
+    );
+    assert_eq!(started.order([TransportOrder::FinishInput]), []);
     assert!(!started.machine.is_one_shot(Child::MAIN));
 }
 
@@ -115,8 +121,8 @@ fn read_only_transport_has_no_input_and_agent_ends_without_it() {
     let (id, file) = (started.id, Child(7));
     let effects = started.act(|machine, _| {
         let out = &mut machine.connection_mut().unwrap().out;
-        out.order(file, Order::Open(Transport::File("/f".to_owned())));
-        out.order(file, Order::FinishInput);
+        out.order(file, TransportOrder::Open(Transport::File("/f".to_owned())));
+        out.order(file, TransportOrder::FinishInput);
     });
     let opened = AgentId(id.0 + 1);
     let want = Effect::Open(opened, Transport::File("/f".to_owned()));

@@ -1,7 +1,7 @@
 //! Tests of agents with a process for each session: the end of one process does not affect the others.
 
 use super::fixture::{Fixture, On};
-use crate::core::dialect::{Opening, Place};
+use crate::core::dialect::{Opening, SessionSetup};
 use crate::core::effect::AgentId;
 use crate::core::event::CallId;
 use crate::proto::wire::SessionOptions;
@@ -18,7 +18,7 @@ fn with_two_sessions() -> Fixture {
         t.on(&event);
     }
     let options = SessionOptions::default();
-    let place = Place {
+    let place = SessionSetup {
         cwd: "/w",
         mcp_servers: &[],
         options: &options,

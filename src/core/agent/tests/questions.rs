@@ -1,7 +1,7 @@
 //! Tests of elicitations that belong to no session.
 
 use super::fixture::{Fixture, On};
-use crate::core::client_requests::MOST_ASKS;
+use crate::core::client_requests::MOST_OPEN_REQUESTS;
 use crate::core::error::{Error, ErrorKind};
 use On::{Ask, Client, Connect, Disconnect, Exit, Need, Ready, Wait, Withdraw};
 use serde_json::json;
@@ -130,7 +130,7 @@ fn question_before_the_agent_is_ready_is_asked() {
 #[test]
 fn questions_over_the_limit_are_declined() {
     let mut t = Fixture::ready();
-    for _ in 0..MOST_ASKS {
+    for _ in 0..MOST_OPEN_REQUESTS {
         assert_eq!(t.on(&Ask("q")), ["ask question/ask"]);
     }
     t.play(&[(Ask("last"), &["send 1 last = {action:decline}"])]);

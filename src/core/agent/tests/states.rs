@@ -113,7 +113,11 @@ fn end(mut t: Fixture, how: &dyn std::fmt::Debug) {
     assert!(!t.agent.is_connected(), "{how:?}: the agent does not end");
     let missing = (1..=t.tokens()).find(|token| !t.answered.contains(token));
     assert_eq!(missing, None, "{how:?}: a call has no answer");
-    assert!(t.client.asks.is_empty(), "{how:?}: {:?}", t.client.asks);
+    assert!(
+        t.client.open_requests.is_empty(),
+        "{how:?}: {:?}",
+        t.client.open_requests
+    );
     assert!(t.shared.client_requests.is_empty(), "{how:?}");
     let limits = t.shared.settings.limits;
     assert_eq!(t.agent.deadline(&limits), None, "{how:?}");

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 /// Content of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum BlockKind {
     Answer,
     Thought,
     /// A thought with redacted text.
@@ -20,7 +20,7 @@ pub enum Kind {
 
 /// Part of a piece of text that is to be shown.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Show {
+pub enum TextToShow {
     All,
     Nothing,
     /// This text instead of the piece.
@@ -30,7 +30,7 @@ pub enum Show {
 /// A block of a message.
 #[derive(Debug)]
 pub struct Block {
-    pub kind: Kind,
+    pub kind: BlockKind,
     /// Index in the stream; `None` if the block did not come from the stream.
     pub index: Option<u64>,
     /// Id of the tool call and name of the tool.
@@ -39,8 +39,8 @@ pub struct Block {
     pub provider: Option<(&'static str, Box<RawValue>)>,
     pub citations: Vec<Box<RawValue>>,
     /// Text received so far, JSON-escaped; for a tool call, the text of its input.
-    told: String,
-    before: Before,
+    received: String,
+    before: ShownBefore,
     /// `true` if a part of the block was shown.
     pub shown: bool,
     /// `true` if the whole block was received.
@@ -50,37 +50,40 @@ pub struct Block {
 
 /// Text of the block that was shown before its stream broke.
 #[derive(Debug)]
-enum Before {
+enum ShownBefore {
     /// Unknown until the text of the block starts.
-    Perhaps,
+    Undetermined,
     /// This text was shown; the number is how many of its bytes were received again.
     Shown(String, usize),
     Nothing,
 }
 
 impl Block {
-    pub fn new(kind: Kind, index: Option<u64>) -> Self {
+    pub fn new(kind: BlockKind, index: Option<u64>) -> Self {
         Self {
             kind,
             index,
             tool: None,
             provider: None,
             citations: Vec::new(),
-            told: String::new(),
-            before: Before::Perhaps,
+            received: String::new(),
+            before: ShownBefore::Undetermined,
             shown: false,
             whole: false,
             open: true,
         }
     }
 
-    pub fn is_words(&self) -> bool {
-        matches!(self.kind, Kind::Answer | Kind::Thought | Kind::Redacted)
+    pub fn is_text(&self) -> bool {
+        matches!(
+            self.kind,
+            BlockKind::Answer | BlockKind::Thought | BlockKind::Redacted
+        )
     }
 
     /// Returns the text received so far.
-    pub fn told(&self) -> String {
-        let json = format!("\"{}\"", self.told);
+    pub fn received(&self) -> String {
+        let json = format!("\"{}\"", self.received);
         let raw = RawValue::from_string(json).unwrap_or_else(|_| RawValue::NULL.to_owned());
         JsonStr::new(&raw).map_or_else(String::new, |text| text.decode().into_owned())
     }
@@ -88,53 +91,57 @@ impl Block {
     /// Returns the text that the client has received.
     fn seen(&self) -> String {
         match &self.before {
-            Before::Shown(text, _) => text.clone(),
-            Before::Perhaps | Before::Nothing => self.told(),
+            ShownBefore::Shown(text, _) => text.clone(),
+            ShownBefore::Undetermined | ShownBefore::Nothing => self.received(),
         }
     }
 
     /// Adds the next piece of the text, and returns the part of it to show.
-    pub fn piece(&mut self, text: JsonStr<'_>, broken: &mut Vec<(Kind, String)>) -> Show {
+    pub fn piece(
+        &mut self,
+        text: JsonStr<'_>,
+        broken: &mut Vec<(BlockKind, String)>,
+    ) -> TextToShow {
         let json = text.raw().get();
-        self.told.push_str(&json[1..json.len() - 1]);
+        self.received.push_str(&json[1..json.len() - 1]);
         let show = match self.before {
-            _ if text.is_empty() => Show::Nothing,
-            Before::Nothing => Show::All,
-            Before::Perhaps if broken.is_empty() => {
-                self.before = Before::Nothing;
-                Show::All
+            _ if text.is_empty() => TextToShow::Nothing,
+            ShownBefore::Nothing => TextToShow::All,
+            ShownBefore::Undetermined if broken.is_empty() => {
+                self.before = ShownBefore::Nothing;
+                TextToShow::All
             }
             _ => self.beyond(&text.decode(), broken),
         };
-        self.shown |= show != Show::Nothing;
+        self.shown |= show != TextToShow::Nothing;
         show
     }
 
     /// Returns the part of a piece that goes beyond the text shown before its stream broke.
-    fn beyond(&mut self, said: &str, broken: &mut Vec<(Kind, String)>) -> Show {
-        if let Before::Perhaps = self.before {
-            let again = |(kind, text): &(Kind, String)| {
+    fn beyond(&mut self, said: &str, broken: &mut Vec<(BlockKind, String)>) -> TextToShow {
+        if let ShownBefore::Undetermined = self.before {
+            let again = |(kind, text): &(BlockKind, String)| {
                 *kind == self.kind && (text.starts_with(said) || said.starts_with(text.as_str()))
             };
             self.before = match broken.iter().position(again) {
-                Some(at) => Before::Shown(broken.remove(at).1, 0),
-                None => Before::Nothing,
+                Some(at) => ShownBefore::Shown(broken.remove(at).1, 0),
+                None => ShownBefore::Nothing,
             };
         }
-        let Before::Shown(text, at) = &mut self.before else {
-            return Show::All;
+        let ShownBefore::Shown(text, at) = &mut self.before else {
+            return TextToShow::All;
         };
         let left = &text[*at..];
         if left.starts_with(said) {
             *at += said.len();
-            return Show::Nothing;
+            return TextToShow::Nothing;
         }
         let show = match said.strip_prefix(left) {
-            Some(rest) => Show::Rest(rest.to_owned()),
+            Some(rest) => TextToShow::Rest(rest.to_owned()),
             // The text differs from the one shown before: it is shown whole.
-            None => Show::Rest(format!("{}{said}", &text[..*at])),
+            None => TextToShow::Rest(format!("{}{said}", &text[..*at])),
         };
-        self.before = Before::Nothing;
+        self.before = ShownBefore::Nothing;
         show
     }
 }
@@ -150,7 +157,7 @@ pub struct Message {
 
 impl Message {
     /// Returns the open block at an index of the stream; creates it if its start was not received.
-    pub fn block(&mut self, index: Option<u64>, kind: Kind) -> &mut Block {
+    pub fn block(&mut self, index: Option<u64>, kind: BlockKind) -> &mut Block {
         let known = |b: &Block| b.index == index && b.open;
         let at = self.blocks.iter().rposition(known).unwrap_or_else(|| {
             self.blocks.push(Block::new(kind, index));
@@ -160,7 +167,7 @@ impl Message {
     }
 
     /// Adds a block that was received whole.
-    pub fn add(&mut self, kind: Kind) -> usize {
+    pub fn add(&mut self, kind: BlockKind) -> usize {
         let mut block = Block::new(kind, None);
         block.open = false;
         self.blocks.push(block);
@@ -168,9 +175,9 @@ impl Message {
     }
 
     /// Closes the open text blocks; returns `true` if a part of them was shown.
-    pub fn close_words(&mut self) -> bool {
+    pub fn close_text(&mut self) -> bool {
         let mut shown = false;
-        for block in self.blocks.iter_mut().filter(|b| b.open && b.is_words()) {
+        for block in self.blocks.iter_mut().filter(|b| b.open && b.is_text()) {
             block.open = false;
             shown |= block.shown;
         }
@@ -179,46 +186,49 @@ impl Message {
 
     /// Returns the position of the text block that is now received whole, and the part of its text that was
     /// not received before.
-    pub fn told_again(&self, kind: Kind, whole: &str) -> Option<(usize, String)> {
+    pub fn find_received(&self, kind: BlockKind, whole: &str) -> Option<(usize, String)> {
         let mut waiting: Vec<(usize, String)> = Vec::new();
         for (at, block) in self.blocks.iter().enumerate() {
             if block.kind == kind && !block.whole {
-                waiting.push((at, block.told()));
+                waiting.push((at, block.received()));
             }
         }
         let fits: [&dyn Fn(&str) -> bool; 3] = [
-            &|told| told == whole,
-            &|told| whole.starts_with(told),
-            &|told| told.starts_with(whole),
+            &|received| received == whole,
+            &|received| whole.starts_with(received),
+            &|received| received.starts_with(whole),
         ];
         fits.into_iter().find_map(|fits| {
-            let (at, told) = waiting.iter().find(|(_, told)| fits(told))?;
-            Some((*at, whole.get(told.len()..).unwrap_or_default().to_owned()))
+            let (at, received) = waiting.iter().find(|(_, received)| fits(received))?;
+            Some((
+                *at,
+                whole.get(received.len()..).unwrap_or_default().to_owned(),
+            ))
         })
     }
 
     /// Returns the text blocks that the client has received.
-    fn seen(&self) -> impl Iterator<Item = (Kind, String)> {
-        let words = self.blocks.iter().filter(|block| block.is_words());
+    fn seen(&self) -> impl Iterator<Item = (BlockKind, String)> {
+        let words = self.blocks.iter().filter(|block| block.is_text());
         let seen = words.map(|block| (block.kind, block.seen()));
         seen.filter(|(_, text)| !text.is_empty())
     }
 }
 
 /// Number of messages of a speaker whose blocks are remembered.
-const KEPT: usize = 4;
+const MAX_MESSAGES: usize = 4;
 
 /// The agent itself or one of its subagents.
 #[derive(Debug, Default)]
-pub struct Speaker {
+pub struct MessageSource {
     /// Tool call that created the subagent; `None` for the agent itself.
     pub parent: Option<String>,
     messages: Vec<Message>,
     /// Text of a message whose stream broke, until it is received again.
-    broken: Vec<(Kind, String)>,
+    broken: Vec<(BlockKind, String)>,
 }
 
-impl Speaker {
+impl MessageSource {
     pub fn new(parent: Option<&str>) -> Self {
         Self {
             parent: parent.map(str::to_owned),
@@ -240,7 +250,7 @@ impl Speaker {
             let seen: Vec<_> = last.seen().collect();
             self.broken.splice(0..0, seen);
         }
-        if self.messages.len() == KEPT {
+        if self.messages.len() == MAX_MESSAGES {
             self.messages.remove(0);
         }
         self.messages.push(Message {
@@ -256,7 +266,7 @@ impl Speaker {
     pub fn message(
         &mut self,
         id: Option<&str>,
-    ) -> Option<(&mut Message, &mut Vec<(Kind, String)>)> {
+    ) -> Option<(&mut Message, &mut Vec<(BlockKind, String)>)> {
         let of = |m: &&mut Message| id.is_none_or(|id| m.id == id);
         let message = self.messages.iter_mut().rev().find(of)?;
         Some((message, &mut self.broken))

@@ -1,10 +1,12 @@
 //! `stream_event` frames: the output of the model in pieces.
 
-use super::blocks::{Block, Kind, Message, Show, json};
-use super::say::{beside, empty, kind, object, piece, provider, redacted, tool, voice, words_end};
-use super::{Frames, Out};
+use super::block_updates::{
+    beside, empty, kind, object, piece, provider, redacted, role, text_end, tool,
+};
+use super::blocks::{Block, BlockKind, Message, TextToShow, json};
+use super::{Frames, LineSink};
 use crate::core::claude::tools;
-use crate::core::event::{Content, ToolStatus, ToolUpdate, Update, Voice};
+use crate::core::event::{Content, MessageRole, ToolStatus, ToolUpdate, Update};
 use crate::proto::claude::{self, Frame, word};
 use crate::proto::json::{JsonStr, Members, non_null, text, to_raw};
 use serde_json::json as value;
@@ -13,9 +15,9 @@ use std::borrow::Cow;
 
 impl Frames {
     /// Handles an event of the model's stream.
-    pub(super) fn stream<'a>(&mut self, frame: &Frame<'a>, out: &mut Out<'a, '_>) {
+    pub(super) fn stream<'a>(&mut self, frame: &Frame<'a>, out: &mut LineSink<'a, '_>) {
         let Some(event) = &frame.event else {
-            return out.say(Update::Other);
+            return out.push(Update::Other);
         };
         match word(event.kind) {
             "content_block_delta" => self.delta(frame, event, out),
@@ -25,7 +27,7 @@ impl Frames {
                 let message: claude::Message<'_> = object(event.message).unwrap_or_default();
                 let id = text(frame.api_message_id).or_else(|| text(message.id));
                 self.begin(&id.unwrap_or_default(), true, out);
-                out.say(Update::Passing);
+                out.push(Update::TransientUpdate);
             }
             "message_delta" => {
                 let delta = event.delta.as_ref();
@@ -33,11 +35,11 @@ impl Frames {
                 if let Some((message, _)) = self.message(frame, out) {
                     message.ended |= ended;
                 }
-                out.say(Update::Passing);
+                out.push(Update::TransientUpdate);
             }
             "message_stop" => self.message_stop(frame, out),
             "ping" => {}
-            _ => out.say(Update::Other),
+            _ => out.push(Update::Other),
         }
     }
 
@@ -45,8 +47,8 @@ impl Frames {
     fn message(
         &mut self,
         frame: &Frame<'_>,
-        out: &Out<'_, '_>,
-    ) -> Option<(&mut Message, &mut Vec<(Kind, String)>)> {
+        out: &LineSink<'_, '_>,
+    ) -> Option<(&mut Message, &mut Vec<(BlockKind, String)>)> {
         let id = text(frame.api_message_id);
         let speaker = self.speaker(out.parent.as_deref());
         if let Some(id) = &id {
@@ -57,20 +59,20 @@ impl Frames {
     }
 
     /// Starts a message; open blocks of the previous message are closed.
-    pub(super) fn begin(&mut self, id: &str, streamed: bool, out: &mut Out<'_, '_>) {
+    pub(super) fn begin(&mut self, id: &str, streamed: bool, out: &mut LineSink<'_, '_>) {
         let speaker = self.speaker(out.parent.as_deref());
         let last = speaker.message(None).filter(|(last, _)| last.id != id);
-        let words_open = last.is_some_and(|(last, _)| last.close_words());
+        let words_open = last.is_some_and(|(last, _)| last.close_text());
         let is_step = speaker.begin(id, streamed);
         if words_open {
-            out.say(Update::WordsEnd { provider: None });
+            out.push(Update::TextEnd { provider: None });
         }
         if is_step {
-            out.say(Update::Step);
+            out.push(Update::Step);
         }
     }
 
-    fn message_stop(&mut self, frame: &Frame<'_>, out: &mut Out<'_, '_>) {
+    fn message_stop(&mut self, frame: &Frame<'_>, out: &mut LineSink<'_, '_>) {
         let abandoned = non_null(frame.rest.get("abandoned_blocks")).is_some();
         if !abandoned && frame.rest.is_empty() {
             return;
@@ -84,7 +86,7 @@ impl Frames {
         }
         for (id, name) in calls {
             let why = "the model's stream ended before the tool call was complete";
-            out.say(tool(ToolUpdate {
+            out.push(tool(ToolUpdate {
                 id: id.into(),
                 name: Some(name.into()),
                 status: Some(ToolStatus::Failed.as_str().into()),
@@ -94,17 +96,17 @@ impl Frames {
                 ..ToolUpdate::default()
             }));
         }
-        out.say(Update::Passing);
+        out.push(Update::TransientUpdate);
     }
 
     fn block_start<'a>(
         &mut self,
         frame: &Frame<'a>,
         event: &claude::Event<'a>,
-        out: &mut Out<'a, '_>,
+        out: &mut LineSink<'a, '_>,
     ) {
         let Some(raw) = event.block else {
-            return out.say(Update::Other);
+            return out.push(Update::Other);
         };
         let block: claude::Block<'a> = object(Some(raw)).unwrap_or_default();
         let kind = kind(&block);
@@ -117,23 +119,23 @@ impl Frames {
             if !known {
                 let mut new = Block::new(kind, event.index());
                 new.provider = provider(&block);
-                new.shown = kind == Kind::Redacted;
+                new.shown = kind == BlockKind::Redacted;
                 message.blocks.push(new);
             }
         }
         match kind {
-            Kind::Answer | Kind::Thought => {
+            BlockKind::Answer | BlockKind::Thought => {
                 let said = block.text.or(block.thinking).and_then(JsonStr::new);
                 if let Some(said) = said.filter(|said| !said.is_empty()) {
                     self.words(frame, event.index(), kind, said, out);
                 }
             }
-            Kind::Redacted => {
-                out.say(empty(Voice::Thought, message_id, redacted()));
-                beside_it(frame, out);
+            BlockKind::Redacted => {
+                out.push(empty(MessageRole::Thought, message_id, redacted()));
+                report_other_members(frame, out);
             }
-            Kind::Tool => self.tool_start(frame, event.index(), &block, out),
-            Kind::Other => self.other_block(&block, out),
+            BlockKind::Tool => self.tool_start(frame, event.index(), &block, out),
+            BlockKind::Other => self.other_block(&block, out),
         }
     }
 
@@ -142,20 +144,20 @@ impl Frames {
         frame: &Frame<'a>,
         index: Option<u64>,
         block: &claude::Block<'a>,
-        out: &mut Out<'a, '_>,
+        out: &mut LineSink<'a, '_>,
     ) {
         let (Some(id), name) = (text(block.id), text(block.name).unwrap_or_default()) else {
-            return out.say(Update::Other);
+            return out.push(Update::Other);
         };
         if let Some((message, _)) = self.message(frame, out) {
-            message.block(index, Kind::Tool).tool = Some((id.to_string(), name.to_string()));
+            message.block(index, BlockKind::Tool).tool = Some((id.to_string(), name.to_string()));
         }
         let begins = self
             .tools
             .insert(id.to_string(), name.to_string())
             .is_none();
         let input = block.input.filter(|input| input.get() != "{}");
-        out.say(tool(ToolUpdate {
+        out.push(tool(ToolUpdate {
             id,
             begins,
             kind: Some(tools::kind(&name).into()),
@@ -166,60 +168,69 @@ impl Frames {
             other: beside(block),
             ..ToolUpdate::default()
         }));
-        beside_it(frame, out);
+        report_other_members(frame, out);
     }
 
-    fn delta<'a>(&mut self, frame: &Frame<'a>, event: &claude::Event<'a>, out: &mut Out<'a, '_>) {
+    fn delta<'a>(
+        &mut self,
+        frame: &Frame<'a>,
+        event: &claude::Event<'a>,
+        out: &mut LineSink<'a, '_>,
+    ) {
         let Some(delta) = &event.delta else {
-            return out.say(Update::Other);
+            return out.push(Update::Other);
         };
         let string = |raw: Option<&'a RawValue>| raw.and_then(JsonStr::new);
         let index = event.index();
         match word(delta.kind) {
             "text_delta" if let Some(said) = string(delta.text) => {
-                self.words(frame, index, Kind::Answer, said, out);
+                self.words(frame, index, BlockKind::Answer, said, out);
             }
             "thinking_delta" if let Some(said) = string(delta.thinking) => {
-                self.words(frame, index, Kind::Thought, said, out);
+                self.words(frame, index, BlockKind::Thought, said, out);
             }
             "input_json_delta" if let Some(said) = string(delta.partial_json) => {
                 let block = self.message(frame, out);
-                let block = block.map(|(message, _)| message.block(index, Kind::Tool));
+                let block = block.map(|(message, _)| message.block(index, BlockKind::Tool));
                 let Some(block) = block.filter(|block| block.tool.is_some()) else {
-                    return out.say(Update::Other);
+                    return out.push(Update::Other);
                 };
                 block.piece(said, &mut Vec::new());
                 let id = block.tool.as_ref().map(|(id, _)| id.clone());
                 if !said.is_empty() {
-                    out.say(tool(ToolUpdate {
+                    out.push(tool(ToolUpdate {
                         id: id.unwrap_or_default().into(),
                         input_delta: Some(said),
                         ..ToolUpdate::default()
                     }));
                 }
-                beside_it(frame, out);
+                report_other_members(frame, out);
             }
             "signature_delta" if let Some(signature) = delta.signature => {
                 if let Some((message, _)) = self.message(frame, out) {
-                    let block = message.block(index, Kind::Thought);
+                    let block = message.block(index, BlockKind::Thought);
                     block.provider = Some(("signature", signature.to_owned()));
                 }
-                beside_it(frame, out);
+                report_other_members(frame, out);
             }
             "citations_delta" if let Some(citation) = delta.citation => {
                 let Some((message, _)) = self.message(frame, out) else {
-                    return out.say(Update::Other);
+                    return out.push(Update::Other);
                 };
-                let block = message.block(index, Kind::Answer);
+                let block = message.block(index, BlockKind::Answer);
                 block.citations.push(citation.to_owned());
                 block.shown = true;
                 let mut about = Members::default();
                 // Readers replace a list as a whole, so it is always complete.
                 about.set_owned("citations", &block.citations);
-                out.say(empty(Voice::Answer, text(frame.api_message_id), about));
-                beside_it(frame, out);
+                out.push(empty(
+                    MessageRole::Answer,
+                    text(frame.api_message_id),
+                    about,
+                ));
+                report_other_members(frame, out);
             }
-            _ => out.say(Update::Other),
+            _ => out.push(Update::Other),
         }
     }
 
@@ -228,32 +239,32 @@ impl Frames {
         &mut self,
         frame: &Frame<'a>,
         index: Option<u64>,
-        kind: Kind,
+        kind: BlockKind,
         said: JsonStr<'a>,
-        out: &mut Out<'a, '_>,
+        out: &mut LineSink<'a, '_>,
     ) {
         let message_id = text(frame.api_message_id);
         let Some((message, broken)) = self.message(frame, out) else {
-            return out.say(Update::Other);
+            return out.push(Update::Other);
         };
         let block = message.block(index, kind);
         if block.kind != kind {
-            return out.say(Update::Other);
+            return out.push(Update::Other);
         }
         let content = match block.piece(said, broken) {
-            Show::Nothing => return,
-            Show::All => Content::Text(said),
-            Show::Rest(rest) => Content::Rest(json(&rest)),
+            TextToShow::Nothing => return,
+            TextToShow::All => Content::Text(said),
+            TextToShow::Rest(rest) => Content::Rest(json(&rest)),
         };
         let about = frame.rest.clone();
-        out.say(piece(voice(kind), message_id, content, about));
+        out.push(piece(role(kind), message_id, content, about));
     }
 
     fn block_stop<'a>(
         &mut self,
         frame: &Frame<'a>,
         event: &claude::Event<'a>,
-        out: &mut Out<'a, '_>,
+        out: &mut LineSink<'a, '_>,
     ) {
         let index = event.index();
         let Some((message, _)) = self.message(frame, out) else {
@@ -264,13 +275,13 @@ impl Frames {
             return;
         };
         block.open = false;
-        if block.is_words() {
-            if let Some(end) = words_end(block) {
-                out.say(end);
+        if block.is_text() {
+            if let Some(end) = text_end(block) {
+                out.push(end);
             }
             return;
         }
-        let input = block.told();
+        let input = block.received();
         let Some((id, name)) = block.tool.clone().filter(|_| !block.whole) else {
             return;
         };
@@ -293,8 +304,8 @@ impl Frames {
 }
 
 /// Reports members of a frame whose event has no field for them; none are known so far.
-fn beside_it(frame: &Frame<'_>, out: &mut Out<'_, '_>) {
+fn report_other_members(frame: &Frame<'_>, out: &mut LineSink<'_, '_>) {
     if !frame.rest.is_empty() {
-        out.say(Update::Passing);
+        out.push(Update::TransientUpdate);
     }
 }

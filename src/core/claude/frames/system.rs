@@ -1,35 +1,35 @@
 //! `system` frames: reports of the CLI about itself.
 
-use super::{Frames, Out, Task};
+use super::{Frames, LineSink, Task};
 use crate::core::event::Update;
 use crate::proto::claude::Frame;
 use crate::proto::json::{Members, non_null, text};
 use std::borrow::Cow;
 
 impl Frames {
-    pub(super) fn system<'a>(&mut self, frame: &Frame<'a>, out: &mut Out<'a, '_>) {
+    pub(super) fn system<'a>(&mut self, frame: &Frame<'a>, out: &mut LineSink<'a, '_>) {
         let said = |name: &str| text(frame.rest.get(name)).map(Cow::into_owned);
         match frame.subtype() {
             "init" => {
                 let news = self.facts.init(&frame.rest);
-                out.say(Update::Session(news));
+                out.push(Update::Session(news));
             }
             "status" => self.status(frame, out),
             "compact_boundary" => {
                 let id = self.compaction(frame, false);
-                out.say(Update::Compaction { id: id.into() });
+                out.push(Update::Compaction { id: id.into() });
             }
-            "informational" | "notification" => out.say(Update::Notice),
+            "informational" | "notification" => out.push(Update::Notice),
             "permission_denied" => match said("tool_use_id") {
                 Some(tool) => {
-                    out.say(Update::Refused {
+                    out.push(Update::Refused {
                         tool: tool.into(),
                         reason: text(frame.message).unwrap_or_default(),
                     });
                     // The reason in the CLI's own words.
-                    out.say(Update::Passing);
+                    out.push(Update::TransientUpdate);
                 }
-                None => out.say(Update::Other),
+                None => out.push(Update::Other),
             },
             "task_started" | "task_progress" | "task_updated" | "task_notification" => {
                 self.task(frame, out);
@@ -39,27 +39,27 @@ impl Frames {
             | "hook_started"
             | "hook_progress"
             | "session_state_changed"
-            | "background_tasks_changed" => out.say(Update::Passing),
-            _ => out.say(Update::Other),
+            | "background_tasks_changed" => out.push(Update::TransientUpdate),
+            _ => out.push(Update::Other),
         }
     }
 
     /// Handles a change of the CLI's status or permission mode.
-    fn status<'a>(&mut self, frame: &Frame<'a>, out: &mut Out<'a, '_>) {
+    fn status<'a>(&mut self, frame: &Frame<'a>, out: &mut LineSink<'a, '_>) {
         let status = text(frame.rest.get("status"));
         let ends = non_null(frame.rest.get("compact_result")).is_some();
         if ends || status.as_deref() == Some("compacting") {
             let id = self.compaction(frame, !ends);
-            out.say(Update::Compaction { id: id.into() });
+            out.push(Update::Compaction { id: id.into() });
             return;
         }
         if let Some(mode) = text(frame.rest.get("permissionMode")) {
             let mut news = Members::default();
             news.set_owned("currentModeId", &mode);
-            out.say(Update::Session(news));
+            out.push(Update::Session(news));
         }
         if status.is_some() {
-            out.say(Update::Passing);
+            out.push(Update::TransientUpdate);
         }
     }
 
@@ -71,7 +71,7 @@ impl Frames {
     }
 
     /// Handles a report about a background task: a subagent, or a background command.
-    fn task<'a>(&mut self, frame: &Frame<'a>, out: &mut Out<'a, '_>) {
+    fn task<'a>(&mut self, frame: &Frame<'a>, out: &mut LineSink<'a, '_>) {
         let said = |name: &str| text(frame.rest.get(name)).map(Cow::into_owned);
         let id = said("task_id").unwrap_or_default();
         if let Some(call) = said("tool_use_id") {
@@ -86,12 +86,12 @@ impl Frames {
             Some(task) if task.is_subagent => Update::Subagent {
                 id: task.call.clone().into(),
             },
-            _ if frame.subtype() == "task_progress" => Update::Passing,
+            _ if frame.subtype() == "task_progress" => Update::TransientUpdate,
             _ => Update::Other,
         };
         if frame.subtype() == "task_notification" {
             self.tasks.remove(&id);
         }
-        out.say(update);
+        out.push(update);
     }
 }

@@ -10,7 +10,7 @@ mod beside;
 mod once;
 
 use super::*;
-use crate::core::event::{Content, Voice};
+use crate::core::event::{Content, MessageRole};
 use serde_json::{Value, json};
 
 /// Returns the updates of these lines in short form.
@@ -30,7 +30,7 @@ fn told(frames: &mut Frames, lines: &[String]) -> Vec<String> {
             };
             assert_eq!(session, "s");
             // The start of a message is passed through unchanged.
-            if matches!(update, Update::Passing) && line.contains("message_start") {
+            if matches!(update, Update::TransientUpdate) && line.contains("message_start") {
                 continue;
             }
             all.push(words(&update));
@@ -42,10 +42,10 @@ fn told(frames: &mut Frames, lines: &[String]) -> Vec<String> {
 fn words(update: &Update<'_>) -> String {
     match update {
         Update::Message(piece) => {
-            let voice = match piece.voice {
-                Voice::Answer => "text",
-                Voice::Thought => "thought",
-                Voice::User => "user",
+            let role = match piece.role {
+                MessageRole::Answer => "text",
+                MessageRole::Thought => "thought",
+                MessageRole::User => "user",
             };
             let id = piece.message_id.as_deref().unwrap_or("-");
             let about = if piece.about.is_empty() {
@@ -58,10 +58,10 @@ fn words(update: &Update<'_>) -> String {
                 Content::Rest(text) => format!("+{}", text.get()),
                 other => panic!("{other:?}"),
             };
-            format!("{voice} {id} {said}{about}")
+            format!("{role} {id} {said}{about}")
         }
-        Update::WordsEnd { provider: None } => "end".to_owned(),
-        Update::WordsEnd {
+        Update::TextEnd { provider: None } => "end".to_owned(),
+        Update::TextEnd {
             provider: Some((name, members)),
         } => format!("end {name} {}", serde_json::to_string(members).unwrap()),
         Update::Tool(tool) => {
@@ -98,11 +98,11 @@ fn words(update: &Update<'_>) -> String {
         Update::Session(news) => format!("session {}", serde_json::to_string(news).unwrap()),
         Update::Compaction { id } => format!("compaction {id}"),
         Update::Subagent { id } => format!("subagent {id}"),
-        Update::OfSubagent { id, update } => format!("[{id}] {}", words(update)),
+        Update::FromSubagent { id, update } => format!("[{id}] {}", words(update)),
         Update::Refused { tool, reason } => format!("refused {tool} {reason}"),
         Update::Step => "step".to_owned(),
         Update::Notice => "notice".to_owned(),
-        Update::Passing => "passing".to_owned(),
+        Update::TransientUpdate => "passing".to_owned(),
         Update::Other => "other".to_owned(),
         update => panic!("{update:?}"),
     }

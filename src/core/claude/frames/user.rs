@@ -1,9 +1,9 @@
 //! `user` frames: tool results, and messages that the CLI sends to the model in the user's name.
 
-use super::say::object;
-use super::{Frames, Out};
+use super::block_updates::object;
+use super::{Frames, LineSink};
 use crate::core::claude::tools;
-use crate::core::event::{Content, MessagePiece, ToolStatus, ToolUpdate, Update, Voice};
+use crate::core::event::{Content, MessagePiece, MessageRole, ToolStatus, ToolUpdate, Update};
 use crate::proto::claude::{self, Frame, is_true, word};
 use crate::proto::json::{JsonStr, Members, non_null, text, to_raw};
 use serde_json::value::RawValue;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 
 impl Frames {
-    pub(super) fn user<'a>(&mut self, frame: &Frame<'a>, out: &mut Out<'a, '_>) {
+    pub(super) fn user<'a>(&mut self, frame: &Frame<'a>, out: &mut LineSink<'a, '_>) {
         let message: claude::Message<'a> = object(frame.message).unwrap_or_default();
         let blocks: Vec<&'a RawValue> = object(message.content).unwrap_or_default();
         let mut result = frame.tool_use_result;
@@ -24,13 +24,13 @@ impl Frames {
                     update.other.set("tool_result_meta", meta);
                 }
                 update.other.extend(frame.rest.clone());
-                out.say(Update::Tool(Box::new(update)));
+                out.push(Update::Tool(Box::new(update)));
             } else {
                 others = true;
             }
         }
         if others && let Some(update) = in_the_users_name(frame, &message, out) {
-            out.say(update);
+            out.push(update);
         }
     }
 
@@ -83,7 +83,7 @@ impl Frames {
 fn in_the_users_name<'a>(
     frame: &Frame<'a>,
     message: &claude::Message<'a>,
-    out: &Out<'a, '_>,
+    out: &LineSink<'a, '_>,
 ) -> Option<Update<'a>> {
     let said = words(message.content);
     let said = said.map(JsonStr::decode).unwrap_or_default();
@@ -95,13 +95,13 @@ fn in_the_users_name<'a>(
         || said.starts_with("<task-notification>")
         || is_true(frame.is_synthetic);
     if is_marker {
-        return Some(Update::Passing);
+        return Some(Update::TransientUpdate);
     }
     if out.parent.is_some()
         && let Some(said) = words(message.content)
     {
         return Some(Update::Message(MessagePiece {
-            voice: Voice::User,
+            role: MessageRole::User,
             message_id: None,
             content: Content::Text(said),
             subagent: None,

@@ -38,11 +38,11 @@ pub struct Chain {
 struct Node {
     id: Id,
     parent: Option<Id>,
-    what: What,
+    kind: RecordKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
+enum RecordKind {
     /// Part of the model's message with this id.
     Answer(Id),
     /// Result of a tool.
@@ -76,7 +76,7 @@ impl Chain {
         let node = Node {
             id: id(&uuid),
             parent: parent.map(|parent| id(&parent)),
-            what: what(&links),
+            kind: kind(&links),
         };
         self.places.insert(node.id, self.links.len());
         self.links.push(node);
@@ -91,8 +91,8 @@ impl Chain {
         let mut live = self.branch();
         let answers = |live: &HashSet<Id>| -> HashSet<Id> {
             let counting = self.links.iter().filter(|node| live.contains(&node.id));
-            let messages = counting.filter_map(|node| match node.what {
-                What::Answer(message) => Some(message),
+            let messages = counting.filter_map(|node| match node.kind {
+                RecordKind::Answer(message) => Some(message),
                 _ => None,
             });
             messages.collect()
@@ -101,11 +101,11 @@ impl Chain {
         // the branch.
         let messages = answers(&live);
         for node in &self.links {
-            let of_message = matches!(node.what, What::Answer(id) if messages.contains(&id));
-            let of_call = node.what == What::Result
+            let of_message = matches!(node.kind, RecordKind::Answer(id) if messages.contains(&id));
+            let of_call = node.kind == RecordKind::Result
                 && node.parent.is_some_and(|parent| {
-                    let call = self.places.get(&parent).map(|at| self.links[*at].what);
-                    matches!(call, Some(What::Answer(id)) if messages.contains(&id))
+                    let call = self.places.get(&parent).map(|at| self.links[*at].kind);
+                    matches!(call, Some(RecordKind::Answer(id)) if messages.contains(&id))
                 });
             if of_message || of_call {
                 live.insert(node.id);
@@ -117,7 +117,7 @@ impl Chain {
     /// Returns the last record and all that lead to it.
     fn branch(&self) -> HashSet<Id> {
         let mut live = HashSet::new();
-        let counts = |node: &Node| node.what != What::Progress;
+        let counts = |node: &Node| node.kind != RecordKind::Progress;
         let mut at = self.links.iter().rposition(counts);
         while let Some(node) = at.map(|at| &self.links[at]) {
             if !live.insert(node.id) {
@@ -133,19 +133,23 @@ impl Chain {
     }
 }
 
-fn what(link: &Link<'_>) -> What {
+fn kind(link: &Link<'_>) -> RecordKind {
     let message = || -> Option<Message<'_>> { serde_json::from_str(link.message?.get()).ok() };
     match word(link.kind) {
         "assistant" => message()
             .and_then(|message| text(message.id))
-            .map_or(What::Other, |of| What::Answer(id(&of))),
+            .map_or(RecordKind::Other, |of| RecordKind::Answer(id(&of))),
         "user" => {
             let content = message().and_then(|message| message.content);
             let results = content.is_some_and(has_results);
-            if results { What::Result } else { What::Other }
+            if results {
+                RecordKind::Result
+            } else {
+                RecordKind::Other
+            }
         }
-        "progress" => What::Progress,
-        _ => What::Other,
+        "progress" => RecordKind::Progress,
+        _ => RecordKind::Other,
     }
 }
 

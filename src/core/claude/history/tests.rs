@@ -129,12 +129,12 @@ fn each_message_of_the_model_begins_a_step() {
     file.each(|update, _| {
         seen.push(match update {
             Update::Step => "step",
-            Update::Message(piece) if piece.voice == Voice::User => "user",
+            Update::Message(piece) if piece.role == MessageRole::User => "user",
             Update::Message(_) => "words",
             Update::Tool(tool) if tool.begins => "call",
             Update::Tool(_) => "result",
-            Update::WordsEnd { provider: None } => "end",
-            Update::WordsEnd {
+            Update::TextEnd { provider: None } => "end",
+            Update::TextEnd {
                 provider: Some((name, said)),
             } => {
                 assert_eq!(*name, "anthropic");

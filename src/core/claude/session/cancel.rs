@@ -37,7 +37,7 @@ impl Session {
         let ours = |prompt: &mut Prompt| uuid.as_deref() == Some(prompt.uuid.as_str());
         let state = word(frame.rest.get("state"));
         if state == "started" && self.prompt.as_mut().is_some_and(ours) {
-            self.names_prompts = true;
+            self.reports_prompt_starts = true;
             self.prompt_begins(events, out);
         }
         if state == "cancelled"

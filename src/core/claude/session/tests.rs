@@ -7,7 +7,8 @@ mod results;
 
 use crate::core::claude::Claude;
 use crate::core::dialect::{
-    Child, Dialect, Opening, Order, Outgoing, Place, ProcessSpec, PromptPart, Transport,
+    Child, Dialect, Opening, Outgoing, ProcessSpec, PromptPart, SessionSetup, Transport,
+    TransportOrder,
 };
 use crate::core::event::{AgentEvent, CallId, Exit};
 use crate::proto::frame::Overlong;
@@ -43,7 +44,7 @@ impl Test {
     /// Starts opening a session; returns its process.
     fn opens(&mut self, way: Opening<'_>, options: &SessionOptions) -> Child {
         self.calls += 1;
-        let place = Place {
+        let place = SessionSetup {
             cwd: "/w",
             mcp_servers: &[],
             options,
@@ -52,12 +53,12 @@ impl Test {
         self.claude
             .open(CallId(self.calls), way, &place, &mut self.out);
         let orders = self.out.take();
-        let of = |is: fn(&Order) -> bool| {
+        let of = |is: fn(&TransportOrder) -> bool| {
             let mut found = orders.iter().filter(|(_, order)| is(order));
             found.next().map(|(child, _)| *child)
         };
-        self.path = of(|order| matches!(order, Order::Open(Transport::RealPath(_))));
-        of(|order| matches!(order, Order::Open(Transport::Process(_)))).unwrap()
+        self.path = of(|order| matches!(order, TransportOrder::Open(Transport::RealPath(_))));
+        of(|order| matches!(order, TransportOrder::Open(Transport::Process(_)))).unwrap()
     }
 
     /// Opens a session; returns its process.
@@ -87,7 +88,7 @@ impl Test {
     fn sent(&mut self) -> Vec<Value> {
         let mut frames = Vec::new();
         for (_, order) in self.out.take() {
-            if let Order::Lines(lines) = order {
+            if let TransportOrder::Lines(lines) = order {
                 let lines = String::from_utf8(lines).unwrap();
                 frames.extend(
                     lines
@@ -102,7 +103,7 @@ impl Test {
     /// Returns the processes whose stop was requested since the last call.
     fn stopped(&mut self) -> Vec<Child> {
         let orders = self.out.take().into_iter();
-        let stops = orders.filter(|(_, order)| *order == Order::Stop);
+        let stops = orders.filter(|(_, order)| *order == TransportOrder::Stop);
         stops.map(|(child, _)| child).collect()
     }
 
@@ -145,7 +146,7 @@ fn word(event: &AgentEvent<'_>) -> String {
             Some(error) => format!("{} ended: {}", call.0, error.message),
             None => format!("{} ended: {}", call.0, end.reported),
         },
-        AgentEvent::UnpromptedEnded { .. } => "unprompted ended".to_owned(),
+        AgentEvent::BackgroundTurnEnded { .. } => "unprompted ended".to_owned(),
         AgentEvent::SessionRenamed { session, to } => format!("{session} is {to}"),
         AgentEvent::SessionLost { session, .. } => format!("{session} lost"),
         AgentEvent::Set { call, .. } => format!("{} set", call.0),

@@ -4,7 +4,7 @@ use super::{Prompt, Session};
 use crate::core::claude::frames;
 use crate::core::claude::result::result;
 use crate::core::error::{Error, ErrorKind, clip};
-use crate::core::event::{AgentEvent, Content, MessagePiece, StopReason, Update, Voice};
+use crate::core::event::{AgentEvent, Content, MessagePiece, MessageRole, StopReason, Update};
 use crate::core::json_schema::fault;
 use crate::proto::claude::Frame;
 use crate::proto::json::{JsonStr, Members, value};
@@ -13,18 +13,18 @@ use serde_json::value::RawValue;
 
 impl Session {
     /// Handles the end of a turn: of the prompt, of a background turn, or of a process that cannot start.
-    pub(super) fn ended_turn<'a>(
+    pub(super) fn handle_result<'a>(
         &mut self,
         frame: &Frame<'a>,
         line: &'a str,
         events: &mut Vec<AgentEvent<'a>>,
     ) {
         let mut end = result(line, self.frames.failure());
-        let silent = !std::mem::take(&mut self.spoke);
+        let silent = !std::mem::take(&mut self.had_output);
         self.frames.turn_over();
-        self.unasked = false;
+        self.background_turn = false;
         if self.opening.is_some() {
-            self.last_words = end.error;
+            self.exit_error = end.error;
             return;
         }
         if let Some(figures) = self.context.figures(line) {
@@ -41,7 +41,7 @@ impl Session {
         let ours = |prompt: &mut Prompt| names(frame, &prompt.uuid);
         let Some(prompt) = self.prompt.take_if(ours) else {
             let session = self.id.clone();
-            events.push(AgentEvent::UnpromptedEnded { session, end });
+            events.push(AgentEvent::BackgroundTurnEnded { session, end });
             return;
         };
         let call = prompt.call;
@@ -61,7 +61,7 @@ impl Session {
             events.push(AgentEvent::Update {
                 session: self.id.clone().into(),
                 update: Update::Message(MessagePiece {
-                    voice: Voice::Answer,
+                    role: MessageRole::Answer,
                     message_id: None,
                     content: Content::Rest(said.raw().to_owned()),
                     subagent: None,

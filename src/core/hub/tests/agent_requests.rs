@@ -1,11 +1,11 @@
 //! Tests of agent requests that wait for the client: files that need a permission, and elicitations.
 
-use super::play::{Heard, Play, params, settings};
+use super::play::{HubClient, Play, params, settings};
 use crate::core::client::Command;
-use crate::core::host::Offer;
+use crate::core::host::HostServices;
 use crate::core::hub::{AgentId, Hub};
 use crate::core::policy::{self, Policy, Rule};
-use crate::core::store::Volatile;
+use crate::core::store::MemoryStore;
 use serde_json::{Value, json};
 use std::time::Instant;
 
@@ -18,13 +18,13 @@ fn play() -> Play {
     let mut policy = Policy::default();
     policy.add(rule);
     settings.policy = policy;
-    let served = Offer {
+    let served = HostServices {
         write_files: true,
-        ..Offer::default()
+        ..HostServices::default()
     };
     let mut play = Play {
-        hub: Hub::new(settings, Box::new(Volatile)).serving(served),
-        heard: Heard::default(),
+        hub: Hub::new(settings, Box::new(MemoryStore)).serving(served),
+        client: HubClient::default(),
         now,
         tokens: 0,
         agent: AgentId(0),

@@ -6,7 +6,7 @@ use crate::core::client::{Command, History, Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
-use crate::core::store::Volatile;
+use crate::core::store::MemoryStore;
 use crate::core::transport::Transport;
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::Batch;
@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 
 /// A client that records the result of its last call.
 #[derive(Default)]
-struct Heard(Option<Result<(), ErrorKind>>);
+struct HubClient(Option<Result<(), ErrorKind>>);
 
-impl ClientSink for Heard {
+impl ClientSink for HubClient {
     fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
         self.0 = Some(answer.map(|_| ()).map_err(|error| error.kind));
     }
@@ -31,7 +31,7 @@ impl ClientSink for Heard {
 
 struct Play {
     hub: Hub,
-    heard: Heard,
+    client: HubClient,
     now: Instant,
 }
 
@@ -51,8 +51,8 @@ impl Play {
         let home = Some("/home".to_owned());
         settings.inherited.0.insert("HOME".to_owned(), home);
         let mut play = Self {
-            hub: Hub::new(settings, Box::new(Volatile)),
-            heard: Heard::default(),
+            hub: Hub::new(settings, Box::new(MemoryStore)),
+            client: HubClient::default(),
             now,
         };
         play.ask(Command::Initialize(params(json!({"protocolVersion": 1}))));
@@ -67,14 +67,14 @@ impl Play {
     }
 
     fn ask(&mut self, command: Command) -> Vec<Effect> {
-        let heard = &mut self.heard;
-        self.hub.command(Token::first(1), command, self.now, heard);
+        let client = &mut self.client;
+        self.hub.command(Token::first(1), command, self.now, client);
         self.hub.effects(self.now)
     }
 
     fn hear(&mut self, id: AgentId, input: AgentInput) -> Vec<Effect> {
-        let heard = &mut self.heard;
-        assert!(self.hub.agent(id, input, self.now, heard).is_none());
+        let client = &mut self.client;
+        assert!(self.hub.agent(id, input, self.now, client).is_none());
         self.hub.effects(self.now)
     }
 
@@ -182,7 +182,7 @@ fn closed_session_is_opened_again_after_the_limit_though_its_process_lives() {
     let mut ticks = 0;
     while !starts(&effects) {
         (play.now, _) = play.hub.deadline().unwrap();
-        play.hub.tick(play.now, &mut play.heard);
+        play.hub.tick(play.now, &mut play.client);
         effects = play.hub.effects(play.now);
         ticks += 1;
         assert!(ticks < 20);
@@ -208,14 +208,14 @@ fn silent_process_is_stopped_with_its_timeout() {
             program: Box::new(program()),
         },
     );
-    play.heard.0 = None;
+    play.client.0 = None;
     play.now += Duration::from_secs(120);
-    play.hub.tick(play.now, &mut play.heard);
-    assert_eq!(play.heard.0, Some(Err(ErrorKind::Timeout)));
+    play.hub.tick(play.now, &mut play.client);
+    assert_eq!(play.client.0, Some(Err(ErrorKind::Timeout)));
     let effects = play.hub.effects(play.now);
     assert_eq!(effects, [Effect::CloseInput(SESSION)]);
     play.now += Duration::from_secs(2);
-    play.hub.tick(play.now, &mut play.heard);
+    play.hub.tick(play.now, &mut play.client);
     let effects = play.hub.effects(play.now);
     assert_eq!(effects, [Effect::Terminate(SESSION)]);
 }
@@ -224,12 +224,12 @@ fn silent_process_is_stopped_with_its_timeout() {
 fn session_process_that_does_not_start_is_stopped() {
     let mut play = Play::new();
     play.opens(json!({}));
-    play.heard.0 = None;
+    play.client.0 = None;
     let (due, what) = play.hub.deadline().unwrap();
     assert_eq!((due - play.now, what), (Duration::from_secs(2), "silence"));
     play.now += Duration::from_secs(30);
-    play.hub.tick(play.now, &mut play.heard);
-    assert_eq!(play.heard.0, Some(Err(ErrorKind::Timeout)));
+    play.hub.tick(play.now, &mut play.client);
+    assert_eq!(play.client.0, Some(Err(ErrorKind::Timeout)));
     let effects = play.hub.effects(play.now);
     assert_eq!(effects, [Effect::CloseInput(SESSION)]);
 }
@@ -242,7 +242,7 @@ fn shutdown_does_not_wait_for_a_file_read() {
     assert_eq!(effects, [Effect::CloseInput(SESSION)]);
     let effects = play.hear(SESSION, AgentInput::Exited(Exit::default()));
     assert_eq!(effects, [Effect::Finished]);
-    assert_eq!(play.heard.0, Some(Ok(())));
+    assert_eq!(play.client.0, Some(Ok(())));
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn prompt_waiting_for_a_new_environment_survives_the_process() {
     play.ends(b_resumes);
     // This turn is the last that needs the old environment.
     play.ends(SESSION);
-    play.hub.drained(true, play.now, &mut play.heard);
+    play.hub.drained(true, play.now, &mut play.client);
     let effects = play.hub.effects(play.now);
     let [Effect::Open(version, _)] = effects[..] else {
         panic!("{effects:?}");

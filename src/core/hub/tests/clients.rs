@@ -3,8 +3,8 @@
 
 use super::fixture::{A, B, C, Fixture};
 use crate::core::client::{Command, History, Notice};
+use crate::core::decision::DecisionSource;
 use crate::core::hub::{AgentInput, Exit};
-use crate::core::permit::By;
 use crate::proto::wire::StateParams;
 use crate::testing::{SettingsBuilder, params};
 use serde_json::{Value, json};
@@ -59,7 +59,10 @@ fn first_valid_answer_decides_and_the_others_are_notified() {
     assert_eq!(t.decided(), None);
     t.answer(C, ask, &selected("n"));
     assert_eq!(t.decided(), Some("n"));
-    assert_eq!(t.sinks.0[&A].withdrawn, [(ask, By::OtherClient)]);
+    assert_eq!(
+        t.sinks.0[&A].withdrawn,
+        [(ask, DecisionSource::OtherClient)]
+    );
     assert!(t.sinks.0[&B].withdrawn.is_empty(), "it has answered");
     // The request is already decided.
     t.answer(A, ask, &selected("y"));
@@ -117,7 +120,7 @@ fn questions_of_a_turn_are_cancelled_when_its_client_leaves() {
     let [(_, by)] = &t.sinks.0[&C].withdrawn[..] else {
         panic!("one request")
     };
-    assert_eq!(*by, By::Cancel);
+    assert_eq!(*by, DecisionSource::Cancel);
 }
 
 #[test]
@@ -227,7 +230,10 @@ fn messages_after_missed_chunks_wait_for_them() {
     // The request that B received is withdrawn only once, and what B missed is not sent any more.
     let ask = t.asked(A)[0];
     t.answer(A, ask, &selected("y"));
-    assert_eq!(t.sinks.0[&B].withdrawn, [(ask, By::OtherClient)]);
+    assert_eq!(
+        t.sinks.0[&B].withdrawn,
+        [(ask, DecisionSource::OtherClient)]
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::play::settings;
 use super::play::{Play, params};
 use crate::core::client::{Command, History};
 use crate::core::error::{Error, ErrorKind};
-use crate::core::store::{Card, LogFile, Store, Volatile};
+use crate::core::store::{Card, LogFile, MemoryStore, Store};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -55,7 +55,7 @@ fn an_answer_for_a_session_that_was_closed_meanwhile_is_not_that_of_the_next() {
     let call = play.sent();
     assert_eq!(call["params"]["cwd"], "/b");
     play.answer(&late, &opened("A"));
-    assert!(!play.heard.answers.contains_key(&second));
+    assert!(!play.client.answers.contains_key(&second));
     play.answer(&call, &opened("B"));
     assert_eq!(play.result(second)["agentSessionId"], "B");
 }
@@ -70,7 +70,7 @@ fn a_session_of_the_agent_is_of_one_client_session_at_a_time() {
     assert_eq!(play.sent(), Value::Null);
     assert_eq!(play.failed(twice), Some(ErrorKind::SessionExists));
     play.update("S", &text("agent_message_chunk"));
-    assert_eq!(play.heard.chunks.first().map(String::as_str), Some("a"));
+    assert_eq!(play.client.chunks.first().map(String::as_str), Some("a"));
 }
 
 #[test]
@@ -177,7 +177,7 @@ impl Store for Disk {
         Ok(false)
     }
     fn open(&mut self, id: &str) -> Result<Box<dyn LogFile>, Error> {
-        let mut file = Volatile.open(id)?;
+        let mut file = MemoryStore.open(id)?;
         file.append(&self.1.borrow()).unwrap();
         Ok(Box::new(OnDisk(self.clone(), file)))
     }
@@ -257,7 +257,7 @@ fn state_from_before_the_opening_is_stored_at_close() {
     let mut play = asked_too_early(&disk);
     let closed = play.history(close());
     assert_eq!(play.result(closed), &json!({}));
-    assert_eq!(disk.chunks().len(), play.heard.chunks.len());
+    assert_eq!(disk.chunks().len(), play.client.chunks.len());
     assert_eq!(disk.chunks().last().unwrap(), "finish");
 }
 
@@ -280,10 +280,10 @@ fn cleared_session_sends_nothing_more_on_a_full_disk() {
     play.update("S", &text("agent_message_chunk"));
     disk.0.set(true);
     play.update("S", &text("agent_message_chunk"));
-    let told = play.heard.chunks.len();
+    let told = play.client.chunks.len();
     let cleared = play.history(History::ClearSession(params(json!({}))));
     assert_eq!(play.result(cleared), &json!({}));
-    assert_eq!(play.heard.chunks.len(), told);
+    assert_eq!(play.client.chunks.len(), told);
 }
 
 #[test]
@@ -294,15 +294,15 @@ fn answer_to_an_unsent_prompt_is_not_used_for_the_next() {
     let call = play.ready();
     play.answer(&call, &opened("S"));
     disk.0.set(true);
-    let unsent = play.ask(Command::Prompt(params(json!({"message": "hello"}))));
-    assert_eq!(play.failed(unsent), Some(ErrorKind::Storage));
+    let coalesced = play.ask(Command::Prompt(params(json!({"message": "hello"}))));
+    assert_eq!(play.failed(coalesced), Some(ErrorKind::Storage));
     assert_eq!(play.sent(), Value::Null);
     disk.0.set(false);
     let turn = play.ask(Command::Prompt(params(json!({"message": "hello"}))));
     let call = play.sent();
     let before = json!({"id": call["id"].as_u64().unwrap() - 1});
     play.answer(&before, &json!({"stopReason": "end_turn"}));
-    assert!(!play.heard.answers.contains_key(&turn));
+    assert!(!play.client.answers.contains_key(&turn));
     play.update("S", &text("agent_message_chunk"));
     play.answer(&call, &json!({"stopReason": "end_turn"}));
     assert_eq!(play.result(turn)["stopReason"], "end_turn");
@@ -330,7 +330,7 @@ fn turn_with_an_unwritten_end_is_replayed_not_rerun() {
 fn background_turn_of_a_lost_session_ends_before_the_clear() {
     let mut settings = settings(Instant::now());
     settings.on_lost.clear = true;
-    let mut play = Play::of(settings, Box::new(Volatile));
+    let mut play = Play::of(settings, Box::new(MemoryStore));
     play.ensure(json!({"agentSessionId": "S", "strategy": ["resume", "new"]}));
     let call = play.ready();
     assert_eq!(call["method"], "session/resume");

@@ -1,12 +1,12 @@
 //! Test fixture: a hub with several clients, and an agent that requests permissions.
 
-use crate::core::ask::AskId;
 use crate::core::client::{ClientId, Command, Token};
+use crate::core::client_request::ClientRequestId;
 use crate::core::client_sink::ClientSinks;
 use crate::core::error::ErrorKind;
 use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
 use crate::core::policy::Mode;
-use crate::core::store::{Store, Volatile};
+use crate::core::store::{MemoryStore, Store};
 use crate::proto::json::to_raw;
 use crate::testing::{RecordingClient, SettingsBuilder, messages, params};
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ impl Fixture {
     }
 
     pub fn of(settings: SettingsBuilder, clients: &[ClientId]) -> Self {
-        Self::on(Box::new(Volatile), settings, clients)
+        Self::on(Box::new(MemoryStore), settings, clients)
     }
 
     pub fn on(store: Box<dyn Store>, settings: SettingsBuilder, clients: &[ClientId]) -> Self {
@@ -200,13 +200,17 @@ impl Fixture {
         self.say(&[json!({"id": "q", "method": "session/request_permission", "params": params})]);
     }
 
-    pub fn asked(&self, client: ClientId) -> Vec<AskId> {
-        self.sinks.0[&client].asks.keys().copied().collect()
+    pub fn asked(&self, client: ClientId) -> Vec<ClientRequestId> {
+        self.sinks.0[&client]
+            .open_requests
+            .keys()
+            .copied()
+            .collect()
     }
 
-    pub fn answer(&mut self, client: ClientId, ask: AskId, answer: &Value) {
+    pub fn answer(&mut self, client: ClientId, ask: ClientRequestId, answer: &Value) {
         let sink = self.sinks.0.get_mut(&client).unwrap();
-        sink.asks.remove(&ask);
+        sink.open_requests.remove(&ask);
         let answer = Ok(to_raw(answer));
         self.hub
             .client_answered(client, ask, &answer, self.now, &mut self.sinks);

@@ -7,7 +7,7 @@ use crate::core::error::Error;
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 
 use crate::core::policy::{self, Policy, Rule};
-use crate::core::store::Volatile;
+use crate::core::store::MemoryStore;
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::Batch;
 use crate::proto::wire::Protocol;
@@ -17,9 +17,9 @@ use std::time::Instant;
 
 /// A client that records its chunks.
 #[derive(Default)]
-struct Seen(Vec<Value>);
+struct HubClient(Vec<Value>);
 
-impl ClientSink for Seen {
+impl ClientSink for HubClient {
     fn reply(&mut self, _: Token, _: Result<Reply, Error>) {}
     fn chunk(&mut self, _: ChunkAddress<'_>, _: &Chunk<'_>, json: &[u8]) {
         self.0.push(serde_json::from_slice(json).unwrap());
@@ -31,7 +31,7 @@ impl ClientSink for Seen {
 
 struct Play {
     hub: Hub,
-    seen: Seen,
+    client: HubClient,
     now: Instant,
 }
 
@@ -62,8 +62,8 @@ impl Play {
         settings.default_agent.protocol = Protocol::Claude;
         settings.policy = policy;
         let mut play = Self {
-            hub: Hub::new(settings, Box::new(Volatile)),
-            seen: Seen::default(),
+            hub: Hub::new(settings, Box::new(MemoryStore)),
+            client: HubClient::default(),
             now,
         };
         play.ask(Command::Initialize(params(json!({"protocolVersion": 1}))));
@@ -94,14 +94,14 @@ impl Play {
     }
 
     fn ask(&mut self, command: Command) -> Vec<Value> {
-        let seen = &mut self.seen;
-        self.hub.command(Token::first(1), command, self.now, seen);
+        let client = &mut self.client;
+        self.hub.command(Token::first(1), command, self.now, client);
         self.frames()
     }
 
     fn hear(&mut self, id: AgentId, input: AgentInput) {
-        let seen = &mut self.seen;
-        assert!(self.hub.agent(id, input, self.now, seen).is_none());
+        let client = &mut self.client;
+        assert!(self.hub.agent(id, input, self.now, client).is_none());
     }
 
     fn says(&mut self, frame: &Value) -> Vec<Value> {
@@ -138,10 +138,14 @@ fn rules_apply_to_tools_claude_does_not_ask_about() {
         );
         let answer = play.calls("s", tool, &input);
         assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], decision);
-        let told = |kind: &str| play.seen.0.iter().find(|c| c["type"] == kind);
+        let told = |kind: &str| play.client.0.iter().find(|c| c["type"] == kind);
         if decision == "deny" {
             assert_eq!(told("tool-approval-response").unwrap()["approved"], false);
-            let shown = play.seen.0.iter().rfind(|c| c["type"] == "data-permission");
+            let shown = play
+                .client
+                .0
+                .iter()
+                .rfind(|c| c["type"] == "data-permission");
             assert_eq!(shown.unwrap()["data"]["rule"], "rule \"secrets\"");
         } else {
             // Nothing is decided yet.

@@ -79,17 +79,17 @@ impl LogFile for File {
 }
 
 #[derive(Default)]
-struct Heard {
+struct HubClient {
     answers: HashMap<u64, Result<Value, Error>>,
     states: Vec<(AgentState, bool)>,
     /// Number of live chunks received.
     chunks: usize,
     /// Types of the replayed chunks.
-    told: Vec<String>,
+    replayed: Vec<String>,
     is_full: bool,
 }
 
-impl ClientSink for Heard {
+impl ClientSink for HubClient {
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
         let answer = answer.map(|reply| serde_json::to_value(reply).unwrap());
         assert!(self.answers.insert(token.call, answer).is_none());
@@ -102,12 +102,14 @@ impl ClientSink for Heard {
     }
     fn json_chunk(&mut self, _: ChunkAddress<'_>, json: &[u8]) {
         let chunk: Value = serde_json::from_slice(json).unwrap();
-        self.told.push(chunk["type"].as_str().unwrap().to_owned());
+        self.replayed
+            .push(chunk["type"].as_str().unwrap().to_owned());
     }
     fn retract(&mut self, _: &str, _: u64) {}
     fn notify(&mut self, notice: &Notice) {
-        if let Notice::AgentState(told) = notice {
-            self.states.push((told.state, told.reason.is_some()));
+        if let Notice::AgentState(replayed) = notice {
+            self.states
+                .push((replayed.state, replayed.reason.is_some()));
         }
     }
 }
@@ -115,7 +117,7 @@ impl ClientSink for Heard {
 /// An agent that answers every call but prompts, and a record of the calls and effects.
 struct Play {
     hub: Hub,
-    heard: Heard,
+    client: HubClient,
     now: Instant,
     tokens: u64,
     disk: Disk,
@@ -139,7 +141,7 @@ impl Play {
         let mut play = Self {
             hub: Hub::new(settings, Box::new(disk.clone())),
             disk,
-            heard: Heard::default(),
+            client: HubClient::default(),
             now: Instant::now(),
             tokens: 0,
             agent: AgentId(0),
@@ -154,15 +156,15 @@ impl Play {
     fn ask(&mut self, command: Command) -> u64 {
         self.tokens += 1;
         let token = Token::first(self.tokens);
-        let (now, heard) = (self.now, &mut self.heard);
-        self.hub.command(token, command, now, heard);
+        let (now, client) = (self.now, &mut self.client);
+        self.hub.command(token, command, now, client);
         self.work();
         self.tokens
     }
 
     fn ensure(&mut self, id: &str) -> Result<Value, Error> {
         let token = self.ask(Command::Ensure(params(json!({ "sessionId": id }))));
-        self.heard.answers.remove(&token).unwrap()
+        self.client.answers.remove(&token).unwrap()
     }
 
     fn prompt(&mut self, id: &str) -> u64 {
@@ -187,10 +189,10 @@ impl Play {
     }
 
     fn world(&mut self, input: AgentInput) {
-        let (now, heard) = (self.now, &mut self.heard);
-        assert!(self.hub.agent(self.agent, input, now, heard).is_none());
-        self.hub.drained(true, now, heard);
-        self.hub.commit(now, heard);
+        let (now, client) = (self.now, &mut self.client);
+        assert!(self.hub.agent(self.agent, input, now, client).is_none());
+        self.hub.drained(true, now, client);
+        self.hub.commit(now, client);
     }
 
     fn work(&mut self) {
@@ -234,7 +236,7 @@ impl Play {
         while let Some((at, what)) = self.hub.deadline().filter(|(at, _)| *at <= until) {
             assert!(at > self.now, "{what} is due again and again");
             self.now = at;
-            self.hub.tick(self.now, &mut self.heard);
+            self.hub.tick(self.now, &mut self.client);
             self.work();
         }
         self.now = until;
@@ -258,11 +260,11 @@ fn idle_session_then_agent_are_unloaded_and_restored() {
     let turn = p.prompt("a");
     p.wait(2 * LIMIT);
     p.end_turn();
-    assert!(p.heard.answers[&turn].is_ok());
+    assert!(p.client.answers[&turn].is_ok());
     p.done();
     p.wait(ALMOST);
     assert_eq!(p.done(), [""; 0]);
-    p.heard.states.clear();
+    p.client.states.clear();
     p.wait(LIMIT);
     assert_eq!(p.done(), ["session/close"]);
     p.wait(LIMIT);
@@ -272,13 +274,13 @@ fn idle_session_then_agent_are_unloaded_and_restored() {
         (AgentState::Stopping, true),
         (AgentState::Disconnected, true),
     ];
-    assert_eq!(p.heard.states, stopped);
+    assert_eq!(p.client.states, stopped);
     let reason = p.hub.status(p.now).reason.unwrap();
     assert!(reason.contains("idle timeout"), "{reason}");
     let again = p.prompt("a");
     assert_eq!(p.done(), ["initialize", "session/resume", "session/prompt"]);
     p.end_turn();
-    assert!(p.heard.answers[&again].is_ok());
+    assert!(p.client.answers[&again].is_ok());
 }
 
 #[test]
@@ -286,7 +288,7 @@ fn call_during_an_idle_stop_waits_for_the_agent() {
     for set in [false, true] {
         let mut p = Play::new(all(), None);
         p.ensure("a").unwrap();
-        while p.heard.states.last().unwrap().0 != AgentState::Stopping {
+        while p.client.states.last().unwrap().0 != AgentState::Stopping {
             p.wait(LIMIT);
         }
         p.done();
@@ -296,14 +298,14 @@ fn call_during_an_idle_stop_waits_for_the_agent() {
         } else {
             p.prompt("a")
         };
-        assert!(!p.heard.answers.contains_key(&token));
+        assert!(!p.client.answers.contains_key(&token));
         p.world(AgentInput::Exited(Exit::default()));
         p.work();
         assert_eq!(p.done()[..2], ["initialize", "session/resume"]);
         if !set {
             p.end_turn();
         }
-        assert_eq!(p.heard.answers[&token].is_ok(), !set);
+        assert_eq!(p.client.answers[&token].is_ok(), !set);
     }
 }
 
@@ -337,7 +339,7 @@ fn longest_idle_session_is_unloaded_first() {
     assert_eq!(error.kind.name(), "overloaded");
     // A prompt in the released session finds no room either, but does later.
     let early = p.prompt("b");
-    let refused = p.heard.answers.remove(&early).unwrap();
+    let refused = p.client.answers.remove(&early).unwrap();
     assert_eq!(refused.unwrap_err().kind.name(), "overloaded");
     p.end_turn();
     p.done();
@@ -364,7 +366,7 @@ fn unwritten_session_stays_in_memory() {
     // The turn was cut off, and the client has received more than the disk.
     p.end_turn();
     assert_eq!(
-        p.heard.answers[&turn].as_ref().unwrap()["stopReason"],
+        p.client.answers[&turn].as_ref().unwrap()["stopReason"],
         "error"
     );
     p.done();
@@ -372,7 +374,7 @@ fn unwritten_session_stays_in_memory() {
     assert_eq!(p.done()[0], "session/close");
     p.disk.0.borrow_mut().is_full = false;
     let again = p.prompt_as("a", "t");
-    let answers = [turn, again].map(|token| p.heard.answers[&token].as_ref().unwrap());
+    let answers = [turn, again].map(|token| p.client.answers[&token].as_ref().unwrap());
     assert_eq!(answers[0], answers[1]);
 }
 
@@ -387,14 +389,14 @@ fn replayed_turn_is_sent_completely() {
         "content": {"type": "text", "text": "x"}}}}),
     );
     p.end_turn();
-    p.heard.is_full = true;
+    p.client.is_full = true;
     let again = p.prompt_as("a", "t");
     let ensure = Command::Ensure(params(json!({"sessionId": "b"})));
-    p.hub.command(Token::first(0), ensure, p.now, &mut p.heard);
-    p.heard.is_full = false;
-    p.hub.replay_turns(&mut p.heard);
-    assert!(p.heard.answers[&again].is_ok());
-    assert_eq!(p.heard.told.last().unwrap(), "finish");
+    p.hub.command(Token::first(0), ensure, p.now, &mut p.client);
+    p.client.is_full = false;
+    p.hub.replay_turns(&mut p.client);
+    assert!(p.client.answers[&again].is_ok());
+    assert_eq!(p.client.replayed.last().unwrap(), "finish");
 }
 
 #[test]
@@ -404,10 +406,10 @@ fn subscription_of_an_unloaded_session_can_be_changed() {
     p.wait(2 * LIMIT);
     let hide = params(json!({"sessionId": "a", "chunks": false}));
     let hide = p.ask(Command::Subscribe(hide));
-    assert!(p.heard.answers[&hide].is_ok());
+    assert!(p.client.answers[&hide].is_ok());
     p.wait(2 * LIMIT);
     p.world(AgentInput::Exited(Exit::default()));
     p.prompt("a");
     p.end_turn();
-    assert_eq!(p.heard.chunks, 0);
+    assert_eq!(p.client.chunks, 0);
 }

@@ -2,7 +2,7 @@
 
 use super::play::{Play, params};
 use crate::core::client::Command;
-use crate::core::dialect::{Child, Order};
+use crate::core::dialect::{Child, TransportOrder};
 use crate::core::hub::AgentInput;
 use crate::proto::wire::AgentState;
 use serde_json::json;
@@ -16,7 +16,7 @@ fn closed_streams_of_a_one_shot_process_are_accepted() {
             play.ready();
             if one_shot {
                 let out = &mut play.hub.connection().out;
-                out.order(Child::MAIN, Order::FinishInput);
+                out.order(Child::MAIN, TransportOrder::FinishInput);
             }
             play.sent();
             play.hear(input);

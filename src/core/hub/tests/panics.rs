@@ -8,15 +8,17 @@ use super::play::settings;
 use crate::core::acp::Acp;
 use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
-use crate::core::dialect::Place as Where;
-use crate::core::dialect::{Child, Dialect, Offer, Opening, Outgoing, ProcessSpec, PromptPart};
+use crate::core::decision::Decision;
+use crate::core::dialect::SessionSetup as Where;
+use crate::core::dialect::{
+    AgentServices, Child, Dialect, Opening, Outgoing, ProcessSpec, PromptPart,
+};
 use crate::core::error::Error;
 use crate::core::event::{AgentEvent, CallId, Exit, Original, Update};
 use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
-use crate::core::permit::Decision;
 use crate::core::request_key::RequestKey;
 use crate::core::setting::Setting;
-use crate::core::store::Volatile;
+use crate::core::store::MemoryStore;
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::{Batch, Overlong};
 use crate::proto::wire::{AgentState, LineFaults};
@@ -61,8 +63,8 @@ impl Dialect for Trapped {
         assert!(parts != [PromptPart::Text("trap".into())], "in a prompt");
         self.0.prompt(call, session, parts, degrade, out)
     }
-    fn unsend(&mut self, call: CallId, session: &str) {
-        self.0.unsend(call, session);
+    fn withdraw_prompt(&mut self, call: CallId, session: &str) {
+        self.0.withdraw_prompt(call, session);
     }
     fn set(&mut self, call: CallId, session: &str, setting: &Setting, out: &mut Outgoing) {
         if *setting == Setting::Mode("trap".into()) {
@@ -130,14 +132,14 @@ impl Dialect for Trapped {
 
 /// A client that panics a number of times on a chunk with this text.
 #[derive(Default)]
-struct Heard {
+struct HubClient {
     answers: HashMap<u64, Result<Value, Error>>,
     chunks: Vec<(String, u64, String)>,
     states: Vec<AgentState>,
     trap: Option<(&'static str, u32)>,
 }
 
-impl ClientSink for Heard {
+impl ClientSink for HubClient {
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
         let answer = answer.map(|reply| serde_json::to_value(reply).unwrap());
         assert!(
@@ -171,7 +173,7 @@ impl ClientSink for Heard {
 
 struct Play {
     hub: Hub,
-    heard: Heard,
+    client: HubClient,
     now: Instant,
     tokens: u64,
     agent: AgentId,
@@ -190,8 +192,8 @@ impl Play {
     fn new() -> Self {
         let now = Instant::now();
         let mut play = Self {
-            hub: Hub::new(settings(now), Box::new(Volatile)),
-            heard: Heard::default(),
+            hub: Hub::new(settings(now), Box::new(MemoryStore)),
+            client: HubClient::default(),
             now,
             tokens: 0,
             agent: AgentId(0),
@@ -210,7 +212,7 @@ impl Play {
     fn connect(&mut self) {
         self.ask(Command::Connect(params(json!({}))));
         let agent = self.hub.connection();
-        let none = Box::new(Acp::new(ProcessSpec::default(), Offer::default()));
+        let none = Box::new(Acp::new(ProcessSpec::default(), AgentServices::default()));
         let acp = std::mem::replace(&mut agent.dialect, none);
         agent.dialect = Box::new(Trapped(acp, Traps::default()));
         let hello = self.sent().pop().unwrap();
@@ -220,13 +222,13 @@ impl Play {
     fn ask(&mut self, command: Command) -> u64 {
         self.tokens += 1;
         let (token, now) = (Token::first(self.tokens), self.now);
-        self.hub.command(token, command, now, &mut self.heard);
+        self.hub.command(token, command, now, &mut self.client);
         self.tokens
     }
 
     /// Returns the messages that were sent to the agent.
     fn sent(&mut self) -> Vec<Value> {
-        self.hub.commit(self.now, &mut self.heard);
+        self.hub.commit(self.now, &mut self.client);
         let mut sent = Vec::new();
         for effect in self.hub.effects(self.now) {
             match effect {
@@ -243,9 +245,9 @@ impl Play {
 
     fn say(&mut self, line: &str) {
         let lines = AgentInput::Batch(Batch::Lines(format!("{line}\n").into()));
-        let (now, heard) = (self.now, &mut self.heard);
-        assert!(self.hub.agent(self.agent, lines, now, heard).is_none());
-        self.hub.drained(true, now, heard);
+        let (now, client) = (self.now, &mut self.client);
+        assert!(self.hub.agent(self.agent, lines, now, client).is_none());
+        self.hub.drained(true, now, client);
     }
 
     fn answer(&mut self, call: &Value, result: &Value) {
@@ -271,11 +273,11 @@ impl Play {
     }
 
     fn result(&self, token: u64) -> &Value {
-        self.heard.answers[&token].as_ref().unwrap()
+        self.client.answers[&token].as_ref().unwrap()
     }
 
     fn internal(&self, token: u64) {
-        let error = match &self.heard.answers[&token] {
+        let error = match &self.client.answers[&token] {
             Ok(summary) => summary["errors"][0].clone(),
             Err(error) => json!({"kind": error.kind.name(), "message": error.message}),
         };
@@ -284,7 +286,7 @@ impl Play {
     }
 
     fn types(&self, session: &str) -> Vec<String> {
-        let own = self.heard.chunks.iter().filter(|(id, _, _)| id == session);
+        let own = self.client.chunks.iter().filter(|(id, _, _)| id == session);
         let kind = |json: &str| serde_json::from_str::<Value>(json).unwrap()["type"].clone();
         own.map(|(_, _, json)| kind(json).as_str().unwrap().to_owned())
             .collect()
@@ -313,7 +315,7 @@ impl Play {
         assert_eq!(self.result(token)["text"], "back");
         // The numbers of the chunks have no gap.
         let own = self
-            .heard
+            .client
             .chunks
             .iter()
             .filter(|(session, _, _)| session == id);
@@ -364,7 +366,7 @@ fn panic_in_a_background_turn_ends_only_that_turn() {
 #[test]
 fn panic_at_the_end_of_a_turn_is_an_error_of_that_turn() {
     let mut play = Play::new();
-    play.heard.trap = Some((r#""type":"finish""#, 1));
+    play.client.trap = Some((r#""type":"finish""#, 1));
     let [(a, first), (b, second)] = play.both();
     play.say(&Play::text("A", "kept"));
     play.answer(&first, &json!({"stopReason": "end_turn"}));
@@ -385,7 +387,7 @@ fn second_panic_during_the_repair_still_ends_the_turn() {
     let mut play = Play::new();
     let [(a, first), (b, second)] = play.both();
     play.say(&Play::text("A", "kept"));
-    play.heard.trap = Some(("text-end", 1));
+    play.client.trap = Some(("text-end", 1));
     play.say("trap in A");
     play.internal(a);
     assert_eq!(play.types("a").last().unwrap(), "error");
@@ -411,12 +413,12 @@ fn reader_panics(line: &str) {
     play.internal(a);
     play.internal(b);
     assert_eq!(play.result(a)["text"], "kept");
-    assert_eq!(play.heard.states.last(), Some(&AgentState::Stopping));
+    assert_eq!(play.client.states.last(), Some(&AgentState::Stopping));
     // The process ends like any other and is replaced.
     play.sent();
-    let (now, heard) = (play.now, &mut play.heard);
+    let (now, client) = (play.now, &mut play.client);
     let ended = AgentInput::Exited(Exit::default());
-    assert!(play.hub.agent(play.agent, ended, now, heard).is_none());
+    assert!(play.hub.agent(play.agent, ended, now, client).is_none());
     play.connect();
     play.ask(Command::Ensure(params(json!({"sessionId": "a"}))));
     let call = play.sent().pop().unwrap();

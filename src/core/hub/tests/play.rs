@@ -4,7 +4,7 @@ use crate::core::client::{Command, History, Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub, Settings};
-use crate::core::store::{Store, Volatile};
+use crate::core::store::{MemoryStore, Store};
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::Batch;
 use crate::proto::wire::{FoundBy, Program};
@@ -32,12 +32,12 @@ pub(super) fn program() -> Program {
 
 /// A client that records its answers and the sessions of its chunks.
 #[derive(Default)]
-pub(super) struct Heard {
+pub(super) struct HubClient {
     pub answers: HashMap<u64, Result<Value, Error>>,
     pub chunks: Vec<String>,
 }
 
-impl ClientSink for Heard {
+impl ClientSink for HubClient {
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
         let answer = answer.map(|reply| serde_json::to_value(reply).unwrap());
         let twice = self.answers.insert(token.call, answer);
@@ -53,7 +53,7 @@ impl ClientSink for Heard {
 
 pub(super) struct Play {
     pub hub: Hub,
-    pub heard: Heard,
+    pub client: HubClient,
     pub now: Instant,
     pub tokens: u64,
     pub agent: AgentId,
@@ -65,7 +65,7 @@ pub(super) fn params<T: DeserializeOwned>(params: Value) -> T {
 
 impl Play {
     pub fn new() -> Self {
-        Self::with(Box::new(Volatile))
+        Self::with(Box::new(MemoryStore))
     }
 
     pub fn with(store: Box<dyn Store>) -> Self {
@@ -75,7 +75,7 @@ impl Play {
     pub fn of(settings: Settings, store: Box<dyn Store>) -> Self {
         let mut play = Self {
             hub: Hub::new(settings, store),
-            heard: Heard::default(),
+            client: HubClient::default(),
             now: Instant::now(),
             tokens: 0,
             agent: AgentId(0),
@@ -87,7 +87,7 @@ impl Play {
     pub fn ask(&mut self, command: Command) -> u64 {
         self.tokens += 1;
         let token = Token::first(self.tokens);
-        self.hub.command(token, command, self.now, &mut self.heard);
+        self.hub.command(token, command, self.now, &mut self.client);
         self.tokens
     }
 
@@ -101,7 +101,7 @@ impl Play {
 
     /// Returns the last message that was sent to the agent.
     pub fn sent(&mut self) -> Value {
-        self.hub.commit(self.now, &mut self.heard);
+        self.hub.commit(self.now, &mut self.client);
         let mut last = Value::Null;
         for effect in self.hub.effects(self.now) {
             match effect {
@@ -117,9 +117,11 @@ impl Play {
     }
 
     pub fn hear(&mut self, input: AgentInput) -> Value {
-        let rest = self.hub.agent(self.agent, input, self.now, &mut self.heard);
+        let rest = self
+            .hub
+            .agent(self.agent, input, self.now, &mut self.client);
         assert!(rest.is_none());
-        self.hub.drained(true, self.now, &mut self.heard);
+        self.hub.drained(true, self.now, &mut self.client);
         self.sent()
     }
 
@@ -162,19 +164,19 @@ impl Play {
     /// Advances the time to the next deadline and expires its timers.
     pub fn wait(&mut self) {
         (self.now, _) = self.hub.deadline().unwrap();
-        self.hub.tick(self.now, &mut self.heard);
+        self.hub.tick(self.now, &mut self.client);
     }
 
     pub fn failed(&self, token: u64) -> Option<ErrorKind> {
-        let answer = self.heard.answers.get(&token)?;
+        let answer = self.client.answers.get(&token)?;
         answer.as_ref().err().map(|error| error.kind)
     }
 
     pub fn error(&self, token: u64) -> &str {
-        &self.heard.answers[&token].as_ref().unwrap_err().message
+        &self.client.answers[&token].as_ref().unwrap_err().message
     }
 
     pub fn result(&self, token: u64) -> &Value {
-        self.heard.answers[&token].as_ref().unwrap()
+        self.client.answers[&token].as_ref().unwrap()
     }
 }

@@ -30,10 +30,10 @@ fn long_history_is_read_in_pieces_between_other_calls() {
     let last = play.history(History::LastMessage(params(json!({}))));
     let mut pieces = 0;
     while play.hub.is_reading() {
-        assert!(!play.heard.answers.contains_key(&last), "answered early");
+        assert!(!play.client.answers.contains_key(&last), "answered early");
         let status = play.ask(Command::Status(AgentParams::default()));
-        assert!(play.heard.answers.contains_key(&status));
-        play.hub.read_on(play.now, &mut play.heard);
+        assert!(play.client.answers.contains_key(&status));
+        play.hub.read_on(play.now, &mut play.client);
         pieces += 1;
     }
     assert!(pieces > 4, "{pieces}");

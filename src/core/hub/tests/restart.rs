@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 
 /// A client that records errors and agent states.
 #[derive(Default)]
-struct Seen {
+struct HubClient {
     errors: Vec<(u64, &'static str)>,
     states: Vec<AgentState>,
 }
 
-impl ClientSink for Seen {
+impl ClientSink for HubClient {
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
         if let Err(error) = answer {
             self.errors.push((token.call, error.kind.name()));
@@ -37,7 +37,7 @@ impl ClientSink for Seen {
 
 struct Test {
     hub: Hub,
-    seen: Seen,
+    client: HubClient,
     now: Instant,
     token: u64,
     started: u64,
@@ -47,11 +47,11 @@ impl Test {
     fn new() -> Self {
         let hub = Hub::new(
             settings(Instant::now()),
-            Box::new(crate::core::store::Volatile),
+            Box::new(crate::core::store::MemoryStore),
         );
         let mut test = Self {
             hub,
-            seen: Seen::default(),
+            client: HubClient::default(),
             now: Instant::now(),
             token: 0,
             started: 0,
@@ -64,7 +64,7 @@ impl Test {
     fn ask(&mut self, command: Command) -> u64 {
         self.token += 1;
         let token = Token::first(self.token);
-        self.hub.command(token, command, self.now, &mut self.seen);
+        self.hub.command(token, command, self.now, &mut self.client);
         self.token
     }
 
@@ -85,9 +85,9 @@ impl Test {
 
     fn hear(&mut self, input: AgentInput) {
         let id = AgentId(self.started);
-        let rest = self.hub.agent(id, input, self.now, &mut self.seen);
+        let rest = self.hub.agent(id, input, self.now, &mut self.client);
         assert!(rest.is_none());
-        self.hub.drained(true, self.now, &mut self.seen);
+        self.hub.drained(true, self.now, &mut self.client);
     }
 
     /// Lets the agent become ready, then exit.
@@ -112,7 +112,7 @@ fn in_a_pause() -> (Test, u64) {
         assert!(t.starts());
         t.crash();
     }
-    t.seen = Seen::default();
+    t.client = HubClient::default();
     let waits = t.ensure();
     assert!(!t.starts());
     (t, waits)
@@ -130,28 +130,28 @@ fn crashing_agent_restarts_with_backoff_up_to_a_limit() {
         (time(late), time(rest))
     }) {
         t.now += late;
-        t.seen = Seen::default();
+        t.client = HubClient::default();
         let waits = t.ensure();
         if !rest.is_zero() {
             assert_eq!(t.hub.status(t.now).state, AgentState::Starting);
             assert_eq!(t.restart(), Some(rest));
             assert!(!t.starts());
             t.now += rest;
-            t.hub.tick(t.now, &mut t.seen);
+            t.hub.tick(t.now, &mut t.client);
         }
         assert!(t.starts(), "{late:?} {rest:?}");
         t.crash();
-        assert_eq!(t.seen.errors, [(waits, "agentExited")]);
+        assert_eq!(t.client.errors, [(waits, "agentExited")]);
         let states = [
             AgentState::Starting,
             AgentState::Ready,
             AgentState::Disconnected,
         ];
-        assert_eq!(t.seen.states, states);
+        assert_eq!(t.client.states, states);
     }
     let refused = t.ensure();
     assert!(!t.starts());
-    assert_eq!(t.seen.errors.last(), Some(&(refused, "agentExited")));
+    assert_eq!(t.client.errors.last(), Some(&(refused, "agentExited")));
     assert_eq!(t.hub.deadline(), None);
 }
 
@@ -174,24 +174,24 @@ fn a_pause_can_be_cut_short() {
     let message = serde_json::from_str(r#"{"message":"x"}"#).unwrap();
     let prompt = t.ask(Command::Prompt(message));
     t.ask(Command::Cancel(CancelParams::default()));
-    assert_eq!(t.seen.errors, [(prompt, "cancelled")]);
+    assert_eq!(t.client.errors, [(prompt, "cancelled")]);
     t.ask(Command::Disconnect(AgentParams::default()));
-    assert_eq!(t.seen.errors[1..], [(waits, "cancelled")]);
+    assert_eq!(t.client.errors[1..], [(waits, "cancelled")]);
     assert_eq!(t.hub.deadline(), None);
     let states = [AgentState::Starting, AgentState::Disconnected];
-    assert_eq!(t.seen.states, states);
+    assert_eq!(t.client.states, states);
 
     let (mut t, waits) = in_a_pause();
     t.ask(Command::Shutdown);
-    assert_eq!(t.seen.errors, [(waits, "cancelled")]);
+    assert_eq!(t.client.errors, [(waits, "cancelled")]);
     assert_eq!(t.hub.effects(t.now), [Effect::Finished]);
 
     // `agent/connect` starts the agent at once.
     let (mut t, _) = in_a_pause();
     t.ask(Command::Connect(ConnectParams::default()));
     assert!(t.starts());
-    assert_eq!(t.seen.states, [AgentState::Starting]);
-    assert_eq!(t.seen.errors, []);
+    assert_eq!(t.client.states, [AgentState::Starting]);
+    assert_eq!(t.client.errors, []);
 }
 
 #[test]
@@ -199,9 +199,9 @@ fn environment_changed_during_backoff_applies_to_the_restart() {
     let (mut t, _) = in_a_pause();
     let update = serde_json::from_str(r#"{"set":{"A":"b"},"whenBusy":"reject"}"#).unwrap();
     t.ask(Command::UpdateEnvironment(update));
-    assert_eq!(t.seen.errors, []);
+    assert_eq!(t.client.errors, []);
     t.now += Duration::from_secs(1);
-    t.hub.tick(t.now, &mut t.seen);
+    t.hub.tick(t.now, &mut t.client);
     let effects = t.hub.effects(t.now);
     let Some(Effect::Open(_, Transport::Process(spec))) = effects.first() else {
         panic!("{effects:?}");

@@ -8,7 +8,7 @@ use crate::core::client_sink::ClientSink;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::Hub;
 use crate::core::hub::{AgentId, AgentInput, Effect};
-use crate::core::limits::Wait;
+use crate::core::limits::Timeout;
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::Batch;
 use serde_json::Value;
@@ -18,12 +18,12 @@ use std::time::Instant;
 
 /// A client that records its last answer and the number of state notifications.
 #[derive(Default)]
-struct Heard {
+struct HubClient {
     answer: Option<Result<Value, Error>>,
     states: usize,
 }
 
-impl ClientSink for Heard {
+impl ClientSink for HubClient {
     fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
         self.answer = Some(answer.map(|reply| serde_json::to_value(reply).unwrap()));
     }
@@ -37,15 +37,15 @@ impl ClientSink for Heard {
 
 struct Play {
     hub: Hub,
-    heard: Heard,
+    client: HubClient,
     now: Instant,
 }
 
 impl Play {
     /// Runs a command; returns the call that it makes to the agent.
     fn command(&mut self, command: Command) -> Value {
-        let (now, heard) = (self.now, &mut self.heard);
-        self.hub.command(Token::first(1), command, now, heard);
+        let (now, client) = (self.now, &mut self.client);
+        self.hub.command(Token::first(1), command, now, client);
         self.sent()
     }
 
@@ -67,20 +67,20 @@ impl Play {
     fn answer(&mut self, call: &Value, result: &Value) -> Value {
         let line = json!({"jsonrpc": "2.0", "id": call["id"], "result": result});
         let batch = AgentInput::Batch(Batch::Lines(format!("{line}\n").into()));
-        let (now, heard) = (self.now, &mut self.heard);
-        assert!(self.hub.agent(AgentId(1), batch, now, heard).is_none());
+        let (now, client) = (self.now, &mut self.client);
+        assert!(self.hub.agent(AgentId(1), batch, now, client).is_none());
         self.sent()
     }
 
     /// Lets exactly the time limit pass.
     fn wait(&mut self) {
-        self.heard.answer = None;
-        let limit = self.hub.limits().of(Wait::Set).unwrap();
+        self.client.answer = None;
+        let limit = self.hub.limits().of(Timeout::Set).unwrap();
         self.now += limit.saturating_sub(Duration::from_millis(1));
-        self.hub.tick(self.now, &mut self.heard);
-        assert!(self.heard.answer.is_none());
+        self.hub.tick(self.now, &mut self.client);
+        assert!(self.client.answer.is_none());
         self.now += Duration::from_millis(1);
-        self.hub.tick(self.now, &mut self.heard);
+        self.hub.tick(self.now, &mut self.client);
     }
 }
 
@@ -89,9 +89,9 @@ fn play() -> (Play, Value) {
     let mut play = Play {
         hub: Hub::new(
             settings(Instant::now()),
-            Box::new(crate::core::store::Volatile),
+            Box::new(crate::core::store::MemoryStore),
         ),
-        heard: Heard::default(),
+        client: HubClient::default(),
         now: Instant::now(),
     };
     let new = json!({"sessionId": "S", "modes": {"currentModeId": "a",
@@ -117,14 +117,14 @@ fn late_answer_after_a_timeout_still_counts() {
     let (mut play, _) = play();
     let call = play.command(set_mode());
     play.wait();
-    let error = play.heard.answer.take().unwrap().unwrap_err();
+    let error = play.client.answer.take().unwrap().unwrap_err();
     assert_eq!(error.kind, ErrorKind::Timeout);
-    assert_eq!((play.hub.deadline(), play.heard.states), (None, 0));
+    assert_eq!((play.hub.deadline(), play.client.states), (None, 0));
     play.answer(&call, &json!({}));
-    assert_eq!(play.heard.states, 1);
-    assert!(play.heard.answer.is_none());
+    assert_eq!(play.client.states, 1);
+    assert!(play.client.answer.is_none());
     play.command(ensure(&json!("auto")));
-    let state = play.heard.answer.unwrap().unwrap()["state"].clone();
+    let state = play.client.answer.unwrap().unwrap()["state"].clone();
     assert_eq!(state["modes"]["currentModeId"], "b");
 }
 
@@ -133,14 +133,14 @@ fn session_opens_although_its_settings_time_out() {
     let (mut play, mut new) = play();
     let call = play.command(set_mode());
     play.answer(&call, &json!({}));
-    play.heard.answer = None;
+    play.client.answer = None;
     let call = play.command(ensure(&json!("new")));
     new["sessionId"] = json!("T");
     let again = play.answer(&call, &new);
     assert_eq!(again["params"], json!({"sessionId": "T", "modeId": "b"}));
-    assert!(play.heard.answer.is_none());
+    assert!(play.client.answer.is_none());
     play.wait();
-    let answer = play.heard.answer.take().unwrap().unwrap();
+    let answer = play.client.answer.take().unwrap().unwrap();
     let lost = &answer["recovery"]["notRestored"][0];
     assert_eq!(
         (&lost["setting"], &lost["value"]),
@@ -156,8 +156,8 @@ fn setting_answer_for_an_earlier_opening_is_ignored() {
     let call = play.command(ensure(&json!("new")));
     new["sessionId"] = json!("T");
     play.answer(&call, &new);
-    play.heard.answer = None;
+    play.client.answer = None;
     play.answer(&late, &json!({}));
-    let error = play.heard.answer.take().unwrap().unwrap_err();
-    assert_eq!((error.kind, play.heard.states), (ErrorKind::Cancelled, 0));
+    let error = play.client.answer.take().unwrap().unwrap_err();
+    assert_eq!((error.kind, play.client.states), (ErrorKind::Cancelled, 0));
 }

@@ -3,8 +3,8 @@
 use super::fixture::{A, B, Fixture};
 use crate::core::client::{ClientId, Command, History};
 use crate::core::error::{Error, ErrorKind};
-use crate::core::limits::{Limits, Wait};
-use crate::core::store::{Card, LogFile, Progress, Store, StoreEvent, Volatile};
+use crate::core::limits::{Limits, Timeout};
+use crate::core::store::{AppendProgress, Card, LogFile, MemoryStore, Store, StoreEvent};
 use crate::testing::{SettingsBuilder, params};
 use serde_json::json;
 use std::cell::RefCell;
@@ -63,18 +63,18 @@ impl Disk {
 
 impl Store for Disk {
     fn has(&self, id: &str) -> Result<bool, Error> {
-        Volatile.has(id)
+        MemoryStore.has(id)
     }
     fn open(&mut self, id: &str) -> Result<Box<dyn LogFile>, Error> {
         Ok(Box::new(File {
             id: id.to_owned(),
             disk: self.clone(),
-            memory: Volatile.open(id)?,
+            memory: MemoryStore.open(id)?,
             waiting: None,
         }))
     }
     fn list(&mut self, ticket: u64) -> bool {
-        Volatile.list(ticket)
+        MemoryStore.list(ticket)
     }
 }
 
@@ -92,23 +92,23 @@ impl LogFile for File {
         assert!(!self.hangs(), "the loop waits for the disk");
         self.memory.append(lines)
     }
-    fn append_within(&mut self, lines: &[u8], _: Duration) -> io::Result<Progress> {
+    fn append_within(&mut self, lines: &[u8], _: Duration) -> io::Result<AppendProgress> {
         assert!(self.waiting.is_none(), "the last lines are not written yet");
         if self.hangs() {
             self.waiting = Some(lines.to_owned());
-            return Ok(Progress::Waiting);
+            return Ok(AppendProgress::Waiting);
         }
-        self.memory.append(lines).map(|()| Progress::Written)
+        self.memory.append(lines).map(|()| AppendProgress::Written)
     }
-    fn appended(&mut self, _: Duration) -> io::Result<Progress> {
+    fn appended(&mut self, _: Duration) -> io::Result<AppendProgress> {
         let answers_once = std::mem::take(&mut self.disk.0.borrow_mut().answers_once);
         if self.hangs() && !answers_once {
-            return Ok(Progress::Waiting);
+            return Ok(AppendProgress::Waiting);
         }
         if let Some(lines) = self.waiting.take() {
             self.memory.append(&lines)?;
         }
-        Ok(Progress::Written)
+        Ok(AppendProgress::Written)
     }
     fn is_slow(&self) -> bool {
         self.hangs()
@@ -146,7 +146,7 @@ fn start(clients: &[ClientId]) -> (Disk, Fixture) {
 }
 
 fn limit() -> Duration {
-    Limits::default().of(Wait::Store).unwrap()
+    Limits::default().of(Timeout::Store).unwrap()
 }
 
 impl Fixture {

@@ -3,9 +3,9 @@
 use super::super::timers::HubTimer;
 use super::play::{Play, params};
 use crate::core::client::{Command, History, Token};
-use crate::core::host::{HostEffect, HostEvent, HostRequest, Place, Ticket};
-use crate::core::shared::{StoreCall, StoreWait};
-use crate::core::store::Volatile;
+use crate::core::host::{HostEffect, HostEvent, HostRequest, HostScope, Ticket};
+use crate::core::shared::{PendingStoreReply, StoreCall};
+use crate::core::store::MemoryStore;
 use crate::testing::SettingsBuilder;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Returns a hub for which this timer runs, and perhaps others.
 fn waiting_for(timer: HubTimer) -> Play {
     let settings = SettingsBuilder::new(Instant::now()).idle_after(Some(MINUTE));
-    let mut play = Play::of(settings.build(), Box::new(Volatile));
+    let mut play = Play::of(settings.build(), Box::new(MemoryStore));
     play.ask(Command::Connect(params(json!({}))));
     play.ready();
     match timer {
@@ -27,16 +27,16 @@ fn waiting_for(timer: HubTimer) -> Play {
         HubTimer::IdleCheck => {}
         HubTimer::StoreAnswer => {
             let token = Token::first(99);
-            let wait = StoreWait {
+            let wait = PendingStoreReply {
                 until: Some(play.now + MINUTE),
                 call: StoreCall::List(token, params(json!({}))),
             };
-            play.hub.shared.store_waits.insert(99, wait);
+            play.hub.shared.pending_store_replies.insert(99, wait);
         }
         HubTimer::Terminals => {
-            let place = Place {
+            let place = HostScope {
                 roots: vec!["/w".to_owned()],
-                ..Place::default()
+                ..HostScope::default()
             };
             let request = HostRequest::CreateTerminal {
                 command: "cat".to_owned(),
@@ -50,7 +50,7 @@ fn waiting_for(timer: HubTimer) -> Play {
             let Some(HostEffect::Start(id, _)) = host.take_effects().pop() else {
                 panic!("no terminal is started");
             };
-            host.heard(HostEvent::Output(id, "x".into()), play.now);
+            host.handle_event(HostEvent::Output(id, "x".into()), play.now);
         }
     }
     play
@@ -64,7 +64,7 @@ fn every_timer_expires_and_clears_its_deadline() {
         let at = at.unwrap_or_else(|| panic!("{timer:?} does not run"));
         assert!(at > play.now, "{timer:?} is due at once");
         play.now = at;
-        play.hub.tick(at, &mut play.heard);
+        play.hub.tick(at, &mut play.client);
         let left = play.hub.deadline().filter(|(next, _)| *next <= at);
         assert_eq!(left, None, "after {timer:?}");
     }

@@ -8,9 +8,9 @@ use crate::core::client::{Command, History, Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::error::Error;
 use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
-use crate::core::limits::Wait;
+use crate::core::limits::Timeout;
 use crate::core::process_health::HealthChange;
-use crate::core::store::Volatile;
+use crate::core::store::MemoryStore;
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::Batch;
 use serde::de::DeserializeOwned;
@@ -20,12 +20,12 @@ use std::time::{Duration, Instant};
 
 /// A client that records its answers and the wait notices.
 #[derive(Default)]
-struct Heard {
+struct HubClient {
     answers: HashMap<u64, Result<Value, Error>>,
-    told: Vec<Value>,
+    wait_notices: Vec<Value>,
 }
 
-impl ClientSink for Heard {
+impl ClientSink for HubClient {
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
         let answer = answer.map(|reply| serde_json::to_value(reply).unwrap());
         assert!(
@@ -42,13 +42,14 @@ impl ClientSink for Heard {
             Notice::AgentState(p) if p.waiting_for.is_some() => &p.waiting_for,
             Notice::AgentState(_) | Notice::SessionState(_) => return,
         };
-        self.told.push(serde_json::to_value(waiting).unwrap());
+        self.wait_notices
+            .push(serde_json::to_value(waiting).unwrap());
     }
 }
 
 struct Play {
     hub: Hub,
-    heard: Heard,
+    client: HubClient,
     begun: Instant,
     now: Instant,
     tokens: u64,
@@ -63,7 +64,7 @@ fn params<T: DeserializeOwned>(params: Value) -> T {
 
 impl Play {
     /// Starts an agent; returns the handshake that it received.
-    fn new(command: &str, limits: &[(Wait, u64)]) -> (Self, Value) {
+    fn new(command: &str, limits: &[(Timeout, u64)]) -> (Self, Value) {
         let now = Instant::now();
         let mut settings = settings(now);
         command.clone_into(&mut settings.default_agent.command);
@@ -71,8 +72,8 @@ impl Play {
             settings.limits.set(*wait, Some(S(*seconds)));
         }
         let mut play = Self {
-            hub: Hub::new(settings, Box::new(Volatile)),
-            heard: Heard::default(),
+            hub: Hub::new(settings, Box::new(MemoryStore)),
+            client: HubClient::default(),
             begun: now,
             now,
             tokens: 0,
@@ -108,7 +109,7 @@ impl Play {
     }
 
     /// Opens a session at a ready agent that can load; returns the call to the agent.
-    fn opening(limits: &[(Wait, u64)], wish: Value) -> (Self, u64, Value) {
+    fn opening(limits: &[(Timeout, u64)], wish: Value) -> (Self, u64, Value) {
         let (mut play, hello) = Self::new("agent", limits);
         play.started();
         let can = json!({"protocolVersion": 1, "agentCapabilities": {"loadSession": true}});
@@ -119,26 +120,26 @@ impl Play {
     }
 
     /// Begins a turn.
-    fn prompted(limits: &[(Wait, u64)]) -> (Self, u64, Value) {
+    fn prompted(limits: &[(Timeout, u64)]) -> (Self, u64, Value) {
         let (mut play, _, call) = Self::opening(limits, json!({}));
         play.answer(&call, &json!({"sessionId": "S"}));
         let prompt = play.ask(Command::Prompt(params(json!({"message": "x"}))));
         let call = play.sent();
         assert_eq!(call["method"], "session/prompt");
-        play.heard.told.clear();
+        play.client.wait_notices.clear();
         (play, prompt, call)
     }
 
     fn ask(&mut self, command: Command) -> u64 {
         self.tokens += 1;
         let token = Token::first(self.tokens);
-        self.hub.command(token, command, self.now, &mut self.heard);
+        self.hub.command(token, command, self.now, &mut self.client);
         self.tokens
     }
 
     /// Returns the last message that was sent to the agent.
     fn sent(&mut self) -> Value {
-        self.hub.commit(self.now, &mut self.heard);
+        self.hub.commit(self.now, &mut self.client);
         let mut last = Value::Null;
         for effect in self.hub.effects(self.now) {
             match effect {
@@ -151,9 +152,9 @@ impl Play {
     }
 
     fn hear(&mut self, input: AgentInput) {
-        let (now, heard) = (self.now, &mut self.heard);
-        assert!(self.hub.agent(self.agent, input, now, heard).is_none());
-        self.hub.drained(true, now, heard);
+        let (now, client) = (self.now, &mut self.client);
+        assert!(self.hub.agent(self.agent, input, now, client).is_none());
+        self.hub.drained(true, now, client);
     }
 
     fn say(&mut self, line: &str) {
@@ -176,7 +177,7 @@ impl Play {
         let end = self.now + time;
         while let Some((at, _)) = self.hub.deadline().filter(|(at, _)| *at <= end) {
             self.now = at;
-            self.hub.tick(at, &mut self.heard);
+            self.hub.tick(at, &mut self.client);
             self.hub.rest(at);
             self.hub.wake(at);
         }
@@ -184,31 +185,36 @@ impl Play {
     }
 
     fn error(&self, token: u64) -> &Error {
-        self.heard.answers[&token].as_ref().unwrap_err()
+        self.client.answers[&token].as_ref().unwrap_err()
     }
 
     /// Returns the only error of an ended turn.
     fn turn_error(&self, token: u64) -> Value {
-        let summary = self.heard.answers[&token].as_ref().unwrap();
+        let summary = self.client.answers[&token].as_ref().unwrap();
         assert_eq!(summary["errorReason"], "timeout exceeded");
         summary["errors"][0].clone()
     }
 
     /// Lets time pass; returns the wait notices, each with its time in seconds.
-    fn told(&mut self, until: Duration) -> Vec<(u64, Value)> {
+    fn wait_notices(&mut self, until: Duration) -> Vec<(u64, Value)> {
         let mut all = Vec::new();
         let end = self.now + until;
         while self.now < end {
             self.pass(S(1));
             let at = self.now.duration_since(self.begun).as_secs();
-            all.extend(self.heard.told.drain(..).map(|told| (at, told)));
+            all.extend(
+                self.client
+                    .wait_notices
+                    .drain(..)
+                    .map(|wait_notices| (at, wait_notices)),
+            );
         }
         all
     }
 
     fn waiting(&mut self) -> Value {
         let token = self.ask(Command::History(History::GetSession(params(json!({})))));
-        self.heard.answers[&token].as_ref().unwrap()["waitingFor"].clone()
+        self.client.answers[&token].as_ref().unwrap()["waitingFor"].clone()
     }
 }
 
@@ -241,7 +247,7 @@ fn unanswered_handshake_fails_the_connect() {
             play.say(said);
         }
         play.pass(S(49));
-        assert!(!play.heard.answers.contains_key(&2));
+        assert!(!play.client.answers.contains_key(&2));
         play.pass(S(1));
         let error = play.error(2);
         assert!(error.message.contains(words), "{error}");
@@ -257,7 +263,7 @@ fn unanswered_handshake_fails_the_connect() {
 
 #[test]
 fn spawn_timeout_error_names_its_stage() {
-    let (mut play, _) = Play::new("agent", &[(Wait::Spawn, 7)]);
+    let (mut play, _) = Play::new("agent", &[(Timeout::Spawn, 7)]);
     play.pass(S(7));
     let data = play.error(2).data();
     assert_eq!(data["stage"], "spawn");
@@ -268,22 +274,22 @@ fn spawn_timeout_error_names_its_stage() {
 #[test]
 fn slow_start_notices_are_spaced_out() {
     let (mut play, hello) = Play::new("npx", &[]);
-    let spawn = play.told(S(3));
+    let spawn = play.wait_notices(S(3));
     assert_eq!(spawn.len(), 1);
     assert_eq!(spawn[0].1["stage"], "spawn");
     play.started();
     play.write_stderr(b"npm warn\n");
-    let told = play.told(S(50));
-    let times: Vec<u64> = told.iter().map(|(at, _)| *at).collect();
+    let wait_notices = play.wait_notices(S(50));
+    let times: Vec<u64> = wait_notices.iter().map(|(at, _)| *at).collect();
     assert_eq!(times, [4, 8, 16, 32]);
-    let note = told[3].1["note"].as_str().unwrap();
+    let note = wait_notices[3].1["note"].as_str().unwrap();
     for words in ["initialize, 32 s", "npx may be downloading", "npm warn"] {
         assert!(note.contains(words), "{note}");
     }
     let waiting = play.hub.status(play.now).waiting_for.unwrap();
     assert_eq!(waiting.silent_ms, 53_000);
     play.answer(&hello, &json!({"protocolVersion": 1}));
-    assert_eq!(play.told(S(1000)), []);
+    assert_eq!(play.wait_notices(S(1000)), []);
 }
 
 #[test]
@@ -291,7 +297,7 @@ fn opening_has_no_limit_while_the_agent_sends_updates() {
     // Activity: of a session that is loaded, and of one whose id is not known yet.
     let load = json!({"agentSessionId": "S"});
     for (wish, session) in [(load, "S"), (json!({}), "early")] {
-        let (mut play, asked, _) = Play::opening(&[(Wait::Open, 20)], wish);
+        let (mut play, asked, _) = Play::opening(&[(Timeout::Open, 20)], wish);
         for _ in 0..5 {
             play.pass(S(19));
             let update =
@@ -299,7 +305,7 @@ fn opening_has_no_limit_while_the_agent_sends_updates() {
             play.update(session, &update);
         }
         play.pass(S(19));
-        assert!(!play.heard.answers.contains_key(&asked), "{session}");
+        assert!(!play.client.answers.contains_key(&asked), "{session}");
         play.pass(S(1));
         let error = play.error(asked);
         assert!(
@@ -315,9 +321,9 @@ fn opening_has_no_limit_while_the_agent_sends_updates() {
 
 #[test]
 fn updates_of_other_sessions_do_not_extend_an_opening() {
-    let (mut play, asked, call) = Play::opening(&[(Wait::Open, 20)], json!({}));
+    let (mut play, asked, call) = Play::opening(&[(Timeout::Open, 20)], json!({}));
     play.answer(&call, &json!({"sessionId": "S"}));
-    assert!(play.heard.answers.contains_key(&asked));
+    assert!(play.client.answers.contains_key(&asked));
     let other = play.ask(Command::Ensure(params(json!({"sessionId": "b"}))));
     play.sent();
     for _ in 0..3 {
@@ -332,7 +338,7 @@ fn turn_has_no_idle_limit_by_default() {
     let (mut play, prompt, _) = Play::prompted(&[]);
     play.pass(S(1_000_000));
     assert_eq!(play.sent(), Value::Null);
-    assert!(!play.heard.answers.contains_key(&prompt));
+    assert!(!play.client.answers.contains_key(&prompt));
 }
 
 #[test]
@@ -340,7 +346,7 @@ fn a_silent_turn_is_cancelled_and_ends_with_a_timeout() {
     let failed = json!({"error": {"code": -32603, "message": "aborted"}});
     // The result does not depend on the agent's response to the cancel.
     for answer in ["end_turn", "cancelled", "refusal", "error", "nothing"] {
-        let (mut play, prompt, call) = Play::prompted(&[(Wait::Prompt, 60)]);
+        let (mut play, prompt, call) = Play::prompted(&[(Timeout::Prompt, 60)]);
         play.pass(S(40));
         play.update("S", &tool("in_progress"));
         play.pass(S(59));
@@ -382,7 +388,7 @@ fn a_silent_turn_is_cancelled_and_ends_with_a_timeout() {
 
 #[test]
 fn paused_reads_do_not_count_as_idle_time() {
-    let (mut play, prompt, call) = Play::prompted(&[(Wait::Prompt, 60)]);
+    let (mut play, prompt, call) = Play::prompted(&[(Timeout::Prompt, 60)]);
     play.pass(S(50));
     // The loop does not tick meanwhile.
     play.now += S(1000);
@@ -393,18 +399,18 @@ fn paused_reads_do_not_count_as_idle_time() {
     assert_eq!(play.sent(), Value::Null);
     play.answer(&call, &json!({"stopReason": "end_turn"}));
     assert_eq!(
-        play.heard.answers[&prompt].as_ref().unwrap()["isError"],
+        play.client.answers[&prompt].as_ref().unwrap()["isError"],
         false
     );
 }
 
 #[test]
 fn paused_reads_do_not_time_out_a_start() {
-    let (mut play, _) = Play::new("agent", &[(Wait::Spawn, 7)]);
+    let (mut play, _) = Play::new("agent", &[(Timeout::Spawn, 7)]);
     play.now += S(1000);
     play.hub.postpone(S(1000));
     play.pass(S(6));
-    assert_eq!(play.heard.answers.get(&2), None);
+    assert_eq!(play.client.answers.get(&2), None);
     play.pass(S(1));
     assert_eq!(play.error(2).data()["stage"], "spawn");
 }
@@ -424,12 +430,12 @@ fn paused_reads_do_not_time_out_a_list() {
     play.now += S(1000);
     play.hub.postpone(S(1000));
     play.pass(S(9));
-    assert_eq!(play.heard.answers.get(&list), None);
+    assert_eq!(play.client.answers.get(&list), None);
 }
 
 #[test]
 fn prompt_before_an_environment_change_does_not_wait_for_a_stuck_turn() {
-    let (mut play, ..) = Play::prompted(&[(Wait::Cancel, 5)]);
+    let (mut play, ..) = Play::prompted(&[(Timeout::Cancel, 5)]);
     play.ask(Command::Prompt(params(json!({"message": "next"}))));
     play.ask(Command::UpdateEnvironment(params(
         json!({"set": {"A": "b"}}),
@@ -444,26 +450,29 @@ fn prompt_before_an_environment_change_does_not_wait_for_a_stuck_turn() {
 #[test]
 fn idle_turn_sends_a_wait_notice() {
     let (mut play, _, call) = Play::prompted(&[]);
-    let told = play.told(S(45));
-    let times: Vec<u64> = told.iter().map(|(at, _)| *at).collect();
+    let wait_notices = play.wait_notices(S(45));
+    let times: Vec<u64> = wait_notices.iter().map(|(at, _)| *at).collect();
     assert_eq!(times, [10, 20, 40]);
-    assert_eq!(told[2].1["party"], "agent");
-    assert_eq!(told[2].1["stage"], "prompt");
-    assert_eq!(told[2].1["silentMs"], 40_000);
+    assert_eq!(wait_notices[2].1["party"], "agent");
+    assert_eq!(wait_notices[2].1["stage"], "prompt");
+    assert_eq!(wait_notices[2].1["silentMs"], 40_000);
     assert_eq!(
-        told[2].1["note"],
+        wait_notices[2].1["note"],
         "waiting for the agent, 40 s (no activity so far)"
     );
     // The end of the wait is notified too, once.
     play.update("S", &text());
     play.update("S", &text());
-    assert_eq!(play.heard.told, [Value::Null]);
-    play.heard.told.clear();
+    assert_eq!(play.client.wait_notices, [Value::Null]);
+    play.client.wait_notices.clear();
     play.begun = play.now;
     play.update("S", &tool("in_progress"));
-    play.heard.told.clear();
-    let told = play.told(S(10));
-    assert_eq!((told[0].0, &told[0].1["party"]), (10, &json!("tool")));
+    play.client.wait_notices.clear();
+    let wait_notices = play.wait_notices(S(10));
+    assert_eq!(
+        (wait_notices[0].0, &wait_notices[0].1["party"]),
+        (10, &json!("tool"))
+    );
     play.set_pending_write(Some(play.now));
     assert_eq!(play.waiting()["party"], "tool");
     play.now += S(1);
@@ -473,17 +482,17 @@ fn idle_turn_sends_a_wait_notice() {
     assert_eq!(play.waiting()["stage"], "cancel");
     play.answer(&call, &json!({"stopReason": "cancelled"}));
     assert_eq!(play.waiting(), Value::Null);
-    play.heard.told.clear();
-    assert_eq!(play.told(S(100)), []);
+    play.client.wait_notices.clear();
+    assert_eq!(play.wait_notices(S(100)), []);
 }
 
 #[test]
 fn slow_opening_is_reported() {
     let (mut play, _, call) = Play::opening(&[], json!({}));
-    let told = play.told(S(5));
-    let times: Vec<u64> = told.iter().map(|(at, _)| *at).collect();
+    let wait_notices = play.wait_notices(S(5));
+    let times: Vec<u64> = wait_notices.iter().map(|(at, _)| *at).collect();
     assert_eq!(times, [2, 4]);
-    assert_eq!(told[0].1["stage"], "open");
+    assert_eq!(wait_notices[0].1["stage"], "open");
     assert_eq!(play.waiting()["stage"], "open");
     play.answer(&call, &json!({"sessionId": "S"}));
     assert_eq!(play.waiting(), Value::Null);

@@ -4,12 +4,12 @@ mod unknown;
 
 use super::*;
 
-fn found_in(group: Group, json: &str) -> Found {
+fn found_in(group: Group, json: &str) -> ParsedInput {
     let raw = serde_json::from_str::<&RawValue>(json).unwrap();
-    Found::of(group, [(Part::Input, raw)])
+    ParsedInput::of(group, [(Part::Input, raw)])
 }
 
-fn found(json: &str) -> Found {
+fn found(json: &str) -> ParsedInput {
     found_in(Group::Edit, json)
 }
 
@@ -50,8 +50,8 @@ fn paths_are_found_by_their_usual_names() {
 
 #[test]
 fn commands_are_lines_or_lists() {
-    let line = |text: &str| Words::Line(text.into());
-    let list = |words: &[&str]| Words::Arguments(words.iter().map(|w| (*w).into()).collect());
+    let line = |text: &str| CommandText::Line(text.into());
+    let list = |words: &[&str]| CommandText::Arguments(words.iter().map(|w| (*w).into()).collect());
     for (json, commands) in [
         (r#"{"command":"ls -l"}"#, vec![line("ls -l")]),
         (r#"{"cmd":"ls"}"#, vec![line("ls")]),
@@ -341,7 +341,7 @@ fn ambiguous_unknown_member_is_kept_as_not_understood() {
 
 #[test]
 fn argument_lists_belong_to_their_command() {
-    let list = |words: &[&str]| Words::Arguments(words.iter().map(|w| (*w).into()).collect());
+    let list = |words: &[&str]| CommandText::Arguments(words.iter().map(|w| (*w).into()).collect());
     for (json, commands, whole) in [
         (
             r#"{"command":"git","args":["push"]}"#,
@@ -380,37 +380,37 @@ fn argument_lists_belong_to_their_command() {
         ),
         (
             r#"{"arguments":"{\"command\":\"ls\"}"}"#,
-            Words::Line("ls".into()),
+            CommandText::Line("ls".into()),
             true,
         ),
         (
             r#"{"tool":"terminal","arguments":{"command":"ls"}}"#,
-            Words::Line("ls".into()),
+            CommandText::Line("ls".into()),
             false,
         ),
         (
             r#"{"command":"git log","args":["x"]}"#,
-            Words::Line("git log".into()),
+            CommandText::Line("git log".into()),
             false,
         ),
         (
             r#"{"command":"ls","env":{"A":"b"}}"#,
-            Words::Line("ls".into()),
+            CommandText::Line("ls".into()),
             false,
         ),
         (
             r#"{"command":"ls","shell":"/tmp/sh"}"#,
-            Words::Line("ls".into()),
+            CommandText::Line("ls".into()),
             false,
         ),
         (
             r#"{"command":"ls","shell":"fish"}"#,
-            Words::Line("ls".into()),
+            CommandText::Line("ls".into()),
             false,
         ),
         (
             r#"{"command":"ls","shell":"/bin/bash"}"#,
-            Words::Line("ls".into()),
+            CommandText::Line("ls".into()),
             true,
         ),
     ] {

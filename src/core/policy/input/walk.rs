@@ -1,16 +1,16 @@
-//! Walk through the JSON of a call: each value is passed to [`Found`] with its position.
+//! Walk through the JSON of a call: each value is passed to [`ParsedInput`] with its position.
 
-use super::{DEEPEST, Found, MOST, MOST_WORDS, Words};
+use super::{CommandText, DEEPEST, MOST, MOST_WORDS, ParsedInput};
 use crate::core::policy::members::{Group, Role};
 use crate::core::policy::patch::codex_files;
 use crate::core::policy::path::uri_path;
-use Place::Member;
+use Position::Member;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
 /// Position of a value in a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum Position {
     /// Value of a member with this role; the members of an input and of its wrappers are at the top level.
     Member(Role),
     /// Word of a command.
@@ -28,7 +28,13 @@ pub enum Place {
 }
 
 /// Walks a JSON text; returns `false` if it is not valid or too deep.
-pub fn read(found: &mut Found, json: &str, place: Place, group: Group, deep: usize) -> bool {
+pub fn read(
+    found: &mut ParsedInput,
+    json: &str,
+    place: Position,
+    group: Group,
+    deep: usize,
+) -> bool {
     let mut json = serde_json::Deserializer::from_str(json);
     let is_below_unknown = found.is_below_unknown;
     let walk = Walk {
@@ -43,8 +49,8 @@ pub fn read(found: &mut Found, json: &str, place: Place, group: Group, deep: usi
 }
 
 struct Walk<'f> {
-    found: &'f mut Found,
-    place: Place,
+    found: &'f mut ParsedInput,
+    place: Position,
     group: Group,
     deep: usize,
     /// `true` if a member around the value is not understood.
@@ -56,7 +62,7 @@ struct Walk<'f> {
 impl Walk<'_> {
     /// Handles a value other than a text, which cannot be a word of a command.
     fn no_text(self) {
-        let is_word = matches!(self.place, Place::Word | Place::Argument);
+        let is_word = matches!(self.place, Position::Word | Position::Argument);
         self.found.whole &= !is_word;
     }
 
@@ -68,18 +74,18 @@ impl Walk<'_> {
     }
 
     /// Returns the position of a member of the current object.
-    fn member(&mut self, key: &str) -> Place {
+    fn member(&mut self, key: &str) -> Position {
         let role = |is_top| Role::of(key, self.group, is_top);
         match self.place {
-            Place::Shown | Place::ShownType | Place::ShownPath | Place::ShownUri => {
+            Position::Shown | Position::ShownType | Position::ShownPath | Position::ShownUri => {
                 match role(false) {
-                    Role::Path | Role::Base | Role::Label => Place::ShownPath,
-                    Role::Uri => Place::ShownUri,
-                    _ if key == "type" => Place::ShownType,
-                    _ => Place::Shown,
+                    Role::Path | Role::Base | Role::Label => Position::ShownPath,
+                    Role::Uri => Position::ShownUri,
+                    _ if key == "type" => Position::ShownType,
+                    _ => Position::Shown,
                 }
             }
-            Place::Word | Place::Argument => Member(Role::Unknown),
+            Position::Word | Position::Argument => Member(Role::Unknown),
             Member(Role::Changes) => {
                 self.found.keep_path(key);
                 (self.found.edits, self.found.has_path) = (true, true);
@@ -95,7 +101,7 @@ impl Walk<'_> {
                         Member(role.below_unknown())
                     }
                     (Role::Tree | Role::Parsed, Role::Path | Role::Base | Role::Label) => {
-                        Place::ShownPath
+                        Position::ShownPath
                     }
                     (Role::Tree, Role::Unknown | Role::Text | Role::Pattern | Role::Items) => {
                         Member(Role::Tree)
@@ -123,7 +129,7 @@ impl Walk<'_> {
         let is_by_path = matches!(around, Role::Path | Role::Base | Role::Items) && !self.is_listed;
         let is_unknown = role == Role::Unknown;
         if key.contains(['/', '\\']) || key.starts_with('~') || is_by_path && is_unknown {
-            self.found.not_understood(key);
+            self.found.keep_unknown(key);
         } else if self.is_below_unknown && is_unknown {
             self.found.keep_string(key);
         }
@@ -164,18 +170,20 @@ impl<'de> Visitor<'de> for Walk<'_> {
                 self.found.text(role, self.group, text, self.deep);
                 self.found.is_below_unknown = is_below;
             }
-            Place::Word => match self.found.commands.last_mut() {
-                Some(Words::Arguments(words)) if words.len() < MOST => words.push(text.to_owned()),
-                _ => self.found.give_up(),
+            Position::Word => match self.found.commands.last_mut() {
+                Some(CommandText::Arguments(words)) if words.len() < MOST => {
+                    words.push(text.to_owned())
+                }
+                _ => self.found.mark_unread(),
             },
-            Place::Argument => self.found.keep_argument(text),
-            Place::ShownType => self.found.edits |= text == "diff",
-            Place::ShownPath => self.found.keep_path(text),
-            Place::ShownUri if uri_path(text).is_some() || !text.contains(':') => {
+            Position::Argument => self.found.keep_argument(text),
+            Position::ShownType => self.found.edits |= text == "diff",
+            Position::ShownPath => self.found.keep_path(text),
+            Position::ShownUri if uri_path(text).is_some() || !text.contains(':') => {
                 self.found.keep_path(text);
             }
-            Place::ShownUri => {}
-            Place::Shown => {
+            Position::ShownUri => {}
+            Position::Shown => {
                 for file in codex_files(text) {
                     self.found.keep_path(file);
                 }
@@ -213,14 +221,14 @@ impl<'de> Visitor<'de> for Walk<'_> {
         self.is_too_deep::<A::Error>()?;
         let place = match self.place {
             Member(Role::Command) => {
-                self.found.keep_command(Words::Arguments(Vec::new()));
-                Place::Word
+                self.found.keep_command(CommandText::Arguments(Vec::new()));
+                Position::Word
             }
-            Place::Word | Place::Argument | Member(Role::Directory) => {
+            Position::Word | Position::Argument | Member(Role::Directory) => {
                 self.found.whole = false;
                 self.place
             }
-            Member(Role::Arguments) => Place::Argument,
+            Member(Role::Arguments) => Position::Argument,
             Member(Role::Text | Role::Wrapper) => Member(Role::Unknown),
             place => place,
         };
@@ -254,7 +262,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
         self.is_too_deep::<A::Error>()?;
         if matches!(
             self.place,
-            Place::Word | Place::Argument | Member(Role::Command)
+            Position::Word | Position::Argument | Member(Role::Command)
         ) {
             self.found.whole = false;
         }

@@ -82,7 +82,7 @@ impl Parser<'_> {
     }
 
     /// Consumes this text if it comes next.
-    fn took(&mut self, text: &str) -> bool {
+    fn consume(&mut self, text: &str) -> bool {
         let is_next = self.text[self.at..].starts_with(text);
         self.at += if is_next { text.len() } else { 0 };
         is_next
@@ -133,7 +133,7 @@ impl Parser<'_> {
                 }
                 Some('&') => {
                     self.next();
-                    if self.took("&") {
+                    if self.consume("&") {
                         break Separator::AndOr;
                     }
                     // `&>`, `&|` and `&!` are single operators in some shells.
@@ -142,7 +142,7 @@ impl Parser<'_> {
                 }
                 Some('|') => {
                     self.next();
-                    if self.took("|") {
+                    if self.consume("|") {
                         break Separator::AndOr;
                     }
                     break Separator::Pipe;
@@ -194,12 +194,12 @@ impl Parser<'_> {
             return None;
         }
         let other = if stream == 1 { "&2" } else { "&1" };
-        if reads || !self.took(other) {
-            let _ = !reads && self.took(">");
+        if reads || !self.consume(other) {
+            let _ = !reads && self.consume(">");
             while matches!(self.peek(), Some(' ' | '\t')) {
                 self.next();
             }
-            self.took("/dev/null").then_some(())?;
+            self.consume("/dev/null").then_some(())?;
         }
         // `>&1-` and `2>&1x` name files in some shells.
         matches!(self.peek(), None | Some(' ' | '\t' | '\n' | ';' | '|')).then_some(())
@@ -211,7 +211,7 @@ impl Parser<'_> {
         while !self.is_word_end() {
             let is_first = self.at == start;
             let previous = self.previous().filter(|_| !is_first);
-            let is_behind = |more: &str| {
+            let is_lagging = |more: &str| {
                 previous.is_some_and(|c| c.is_ascii_alphanumeric() || more.contains(c))
             };
             match self.next()? {
@@ -227,9 +227,9 @@ impl Parser<'_> {
                 '~' if is_first && (self.is_word_end() || self.peek() == Some('/')) => {
                     word.push('~');
                 }
-                '~' if is_behind("^") => word.push('~'),
-                '^' if is_behind("^~") => word.push('^'),
-                '#' if is_behind("/_.-") => word.push('#'),
+                '~' if is_lagging("^") => word.push('~'),
+                '^' if is_lagging("^~") => word.push('^'),
+                '#' if is_lagging("/_.-") => word.push('#'),
                 // Matches names of files that begin with this text. `.*` also matches `..` in some shells.
                 c @ ('*' | '?') if begins_as_it_stands(&word) => {
                     let name = word.rsplit('/').next().unwrap_or_default();

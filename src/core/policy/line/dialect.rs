@@ -42,7 +42,7 @@ pub const BASH: Dialect = Dialect {
 };
 
 /// Condition under which shells differ in a text, and the change of dialect to read it the other way.
-type Turn = (bool, fn(Dialect) -> Dialect);
+type DialectSwitch = (bool, fn(Dialect) -> Dialect);
 
 /// Returns `true` if a text may have a here-document; `\` and a line end may split the operator.
 pub fn may_have_documents(text: &str) -> bool {
@@ -53,7 +53,7 @@ pub fn may_have_documents(text: &str) -> bool {
 #[must_use]
 pub fn dialects(text: &str) -> Vec<Dialect> {
     let has = |part: &str| text.contains(part);
-    let turns: [Turn; 5] = [
+    let turns: [DialectSwitch; 5] = [
         (has("&>"), |d| Dialect {
             ampersand: false,
             ..d

@@ -5,7 +5,7 @@ use super::common;
 
 /// Programs and shell words that run the command after them.
 #[rustfmt::skip]
-pub const LAUNCHERS: &[&str] = &[
+pub const COMMAND_RUNNERS: &[&str] = &[
     "!", "-", ".", "alias", "always", "ash", "bash", "bind", "builtin", "busybox", "bwrap", "capsh", "case", "choom",
     "chroot", "chrt", "command", "compgen", "complete", "coproc", "cpulimit", "csh", "dash", "dbus-run-session", "do",
     "doas", "dumb-init", "eatmydata", "elif", "else", "elvish", "emulate", "env", "eval", "exec", "fakechroot",
@@ -43,7 +43,7 @@ pub fn candidates(words: &[String]) -> (Vec<Candidate>, Vec<String>) {
     };
     // The program named by a variable or a substitution may be a shell: `"$SHELL" -c 'rm x'`.
     let is_unknown = first.is_empty() || first.starts_with('$');
-    let is_launcher = is_unknown || LAUNCHERS.binary_search(&program).is_ok();
+    let is_launcher = is_unknown || COMMAND_RUNNERS.binary_search(&program).is_ok();
     // `test 'a[$(rm x)]' -eq 1` runs `rm` in some shells.
     let is_evaluator = program == "[" || common::is_language(program);
     let mut lines = Vec::new();

@@ -27,23 +27,23 @@ pub struct Reading {
     clippy::struct_excessive_bools,
     reason = "each is a state of the reader, independent of the others"
 )]
-struct Frame {
+struct NestingLevel {
     words: Vec<String>,
     /// The words including redirections; empty while there are none.
-    dressed: Vec<String>,
+    words_and_redirections: Vec<String>,
     word: Option<String>,
     /// Inside double quotes.
     quoted: bool,
     /// Inside the text of a here-document, in which a double quote is a literal character.
     document: bool,
     /// The next word is the file of a redirection.
-    redirected: bool,
+    before_file: bool,
     /// The next word belongs to a redirection rather than to the command.
-    aside: bool,
+    in_redirection: bool,
     /// The next word is the delimiter of a here-document.
-    documented: bool,
+    before_delimiter: bool,
     /// The next word may be the end of a file name, after which the command may begin.
-    perhaps_file: bool,
+    may_end_file: bool,
     /// Number of `case` without `esac`.
     cases: usize,
     /// Character that ends the level.
@@ -55,8 +55,8 @@ struct Frame {
 struct Reader<'a> {
     rest: &'a str,
     dialect: Dialect,
-    outer: Vec<Frame>,
-    frame: Frame,
+    outer: Vec<NestingLevel>,
+    frame: NestingLevel,
     /// Delimiters of the here-documents that begin on the next line.
     documents: Vec<String>,
     found: Reading,
@@ -71,17 +71,23 @@ impl Reading {
             closed: true,
             ..Self::default()
         };
-        found.read(text, dialect, Frame::default());
+        found.read(text, dialect, NestingLevel::default());
         found
     }
 
-    fn read(&mut self, text: &str, dialect: Dialect, frame: Frame) {
+    fn read(&mut self, text: &str, dialect: Dialect, frame: NestingLevel) {
         self.read_part(text, dialect, frame, false);
     }
 
     /// Reads a text, or with `is_line` its first line and everything that is open at the end of that line;
     /// returns the number of bytes read.
-    fn read_part(&mut self, text: &str, dialect: Dialect, frame: Frame, is_line: bool) -> usize {
+    fn read_part(
+        &mut self,
+        text: &str,
+        dialect: Dialect,
+        frame: NestingLevel,
+        is_line: bool,
+    ) -> usize {
         let begins_quoted = frame.quoted;
         let mut reader = Reader {
             rest: text,
@@ -123,7 +129,7 @@ impl Reader<'_> {
     }
 
     /// Consumes this text if it comes next.
-    fn took(&mut self, text: &str) -> bool {
+    fn consume(&mut self, text: &str) -> bool {
         let rest = self.rest.strip_prefix(text);
         self.rest = rest.unwrap_or(self.rest);
         rest.is_some()
@@ -137,13 +143,13 @@ impl Reader<'_> {
         match c {
             '"' if self.frame.document => self.push(c),
             '"' => self.frame.quoted = false,
-            '\\' if self.took("\n") => {}
+            '\\' if self.consume("\n") => {}
             '\\' if self.rest.starts_with(['$', '`', '"', '\\']) => {
                 let escaped = self.next().unwrap_or(c);
                 self.push(escaped);
             }
             '`' => self.backticks(),
-            '$' if self.took("(") => self.substitute(')'),
+            '$' if self.consume("(") => self.substitute(')'),
             '$' if self.rest.starts_with('{') => self.variable(),
             '}' if self.frame.literal => self.close(),
             _ => self.push(c),
@@ -164,7 +170,7 @@ impl Reader<'_> {
             {
                 self.comment();
             }
-            '&' if self.dialect.ampersand && self.took(">") => self.redirect('>'),
+            '&' if self.dialect.ampersand && self.consume(">") => self.redirect('>'),
             '\n' => {
                 self.end_command();
                 self.here_documents();
@@ -172,7 +178,7 @@ impl Reader<'_> {
             ';' | '|' | '&' => {
                 self.end_command();
                 // `&!` is one operator in zsh: `!` is not part of the next word.
-                if c == '&' && self.took("!") {
+                if c == '&' && self.consume("!") {
                     self.push('!');
                     self.end_word();
                 }
@@ -182,14 +188,14 @@ impl Reader<'_> {
                 self.frame.quoted = true;
             }
             '\'' => self.single_quotes(),
-            '\\' if self.took("\n") => {}
+            '\\' if self.consume("\n") => {}
             '\\' => match self.next() {
                 Some(escaped) => self.push(escaped),
                 None => self.found.simple = false,
             },
             '`' => self.backticks(),
-            '$' | '<' | '>' if self.took("(") => self.substitute(')'),
-            '$' if self.dialect.dollar_quotes && self.took("'") => self.escaped_quotes(),
+            '$' | '<' | '>' if self.consume("(") => self.substitute(')'),
+            '$' if self.dialect.dollar_quotes && self.consume("'") => self.escaped_quotes(),
             '$' if self.rest.starts_with('"') => {
                 self.found.simple = false;
                 if !self.dialect.dollar_quotes {
@@ -292,7 +298,7 @@ impl Reader<'_> {
             Braces::Quoting => false,
             Braces::Literal => self.frame.quoted,
         };
-        self.took("{");
+        self.consume("{");
         self.open('}', literal);
     }
 
@@ -322,7 +328,8 @@ impl Reader<'_> {
             }
         }
         self.found.closed &= is_closed;
-        self.found.read(&inner, self.dialect, Frame::default());
+        self.found
+            .read(&inner, self.dialect, NestingLevel::default());
     }
 
     /// Opens a substitution, whose output is part of the word around it.
@@ -333,18 +340,18 @@ impl Reader<'_> {
 
     /// After a substitution, a file name continues as after a variable.
     fn begin_substitution(&mut self) {
-        let is_file = self.frame.redirected;
+        let is_file = self.frame.before_file;
         let word = self.frame.word.get_or_insert_default();
         word.extend(is_file.then_some('$'));
     }
 
     fn open(&mut self, close: char, literal: bool) {
         self.found.simple = false;
-        let inner = Frame {
+        let inner = NestingLevel {
             close: Some(close),
             quoted: literal,
             literal,
-            ..Frame::default()
+            ..NestingLevel::default()
         };
         self.outer.push(std::mem::replace(&mut self.frame, inner));
     }
@@ -392,7 +399,7 @@ impl Reader<'_> {
                     let file = &rest[..rest.find(is_end).unwrap_or(rest.len())];
                     self.found.files.push(file.to_owned());
                     self.found.simple = false;
-                    self.frame.perhaps_file = self.frame.words.is_empty();
+                    self.frame.may_end_file = self.frame.words.is_empty();
                 }
                 self.rest = after;
                 return;
@@ -410,14 +417,14 @@ impl Reader<'_> {
         }
         self.found.simple = false;
         let frame = &mut self.frame;
-        if frame.dressed.is_empty() {
-            frame.dressed.clone_from(&frame.words);
+        if frame.words_and_redirections.is_empty() {
+            frame.words_and_redirections.clone_from(&frame.words);
         }
-        frame.dressed.push(format!("{sign}{more}"));
-        frame.aside = true;
+        frame.words_and_redirections.push(format!("{sign}{more}"));
+        frame.in_redirection = true;
         // The delimiter of a here-document is not a file name.
-        frame.redirected = !more.starts_with('<');
-        frame.documented = sign == '<' && more == "<";
+        frame.before_file = !more.starts_with('<');
+        frame.before_delimiter = sign == '<' && more == "<";
     }
 
     fn end_word(&mut self) {
@@ -425,21 +432,21 @@ impl Reader<'_> {
         let Some(word) = frame.word.take() else {
             return;
         };
-        if !frame.dressed.is_empty() {
-            frame.dressed.push(word.clone());
+        if !frame.words_and_redirections.is_empty() {
+            frame.words_and_redirections.push(word.clone());
         }
         // zsh also writes to a file for `>! file` and `>!file`.
-        let is_sign = frame.redirected && word == "!";
-        if frame.redirected {
+        let is_sign = frame.before_file && word == "!";
+        if frame.before_file {
             let forced = word.strip_prefix('!').filter(|file| !file.is_empty());
             self.found.files.extend(forced.map(str::to_owned));
             self.found.files.push(word.clone());
-            frame.redirected = is_sign;
+            frame.before_file = is_sign;
         }
-        if std::mem::take(&mut frame.documented) && self.dialect.documents {
+        if std::mem::take(&mut frame.before_delimiter) && self.dialect.documents {
             self.documents.push(word.clone());
         }
-        if std::mem::take(&mut frame.aside) {
+        if std::mem::take(&mut frame.in_redirection) {
             return;
         }
         if self.dialect.cases && frame.close == Some(')') {
@@ -452,7 +459,7 @@ impl Reader<'_> {
         let is_first = frame.close == Some('}') && frame.words.is_empty();
         let default = default_of(&word).filter(|_| is_first).map(str::to_owned);
         frame.words.push(default.unwrap_or(word));
-        if std::mem::take(&mut frame.perhaps_file) {
+        if std::mem::take(&mut frame.may_end_file) {
             self.end_command();
         }
     }
@@ -460,8 +467,12 @@ impl Reader<'_> {
     fn end_command(&mut self) {
         self.end_word();
         let frame = &mut self.frame;
-        (frame.redirected, frame.documented, frame.aside) = (false, false, false);
-        for words in [&mut frame.words, &mut frame.dressed] {
+        (
+            frame.before_file,
+            frame.before_delimiter,
+            frame.in_redirection,
+        ) = (false, false, false);
+        for words in [&mut frame.words, &mut frame.words_and_redirections] {
             let words = std::mem::take(words);
             if !words.is_empty() {
                 self.found.commands.push(words);

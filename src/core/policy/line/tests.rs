@@ -3,9 +3,9 @@
 use super::*;
 
 fn plain(text: &str) -> Option<Vec<String>> {
-    let Line {
+    let ShellLines {
         plain, commands, ..
-    } = Line::of(text);
+    } = ShellLines::of(text);
     plain.then(|| commands.iter().map(|words| words.join("|")).collect())
 }
 
@@ -152,7 +152,7 @@ fn shell_keywords_are_sorted() {
     for name in ["git", "cd", "echo", "pwd", "true", "make"] {
         assert!(!common::is_language(name), "{name}");
     }
-    assert!(nested::LAUNCHERS.is_sorted() && common::LANGUAGE.is_sorted());
+    assert!(nested::COMMAND_RUNNERS.is_sorted() && common::LANGUAGE.is_sorted());
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn command_after_a_here_document_is_found() {
         "cat <<E\n\tE\n'\nE\nrm \\\n  x\n# '",
         "cat <<E\n\tE\n'\nE\n${a}$@rm x\n# '",
     ] {
-        let line = Line::of(text);
+        let line = ShellLines::of(text);
         assert!(!line.unread, "{text:?}");
         let is_rm = |c: &Candidate| {
             let mut commands = c.starts.iter().map(|start| &c.text[*start..]);
@@ -231,7 +231,7 @@ fn command_after_a_here_document_is_found() {
 fn long_here_document_is_read() {
     let script = "# it's a (note\nif x == 'a':\n    print(f\"${y:-1} $(z)\")\n\n";
     let text = format!("cat > f <<'E'\n{}E\nrm x", script.repeat(300));
-    let line = Line::of(&text);
+    let line = ShellLines::of(&text);
     assert!(!line.unread);
     assert!(line.candidates.iter().any(|c| c.text == "rm x"));
 }
@@ -253,18 +253,18 @@ fn files_of_redirections_are_named() {
         ("a > \"$(pwd)\"/b", &["$/b"]),
         ("bash -c 'a > x'", &["x"]),
     ] {
-        assert_eq!(Line::of(text).files, files, "{text}");
+        assert_eq!(ShellLines::of(text).files, files, "{text}");
     }
 }
 
 #[test]
 fn lines_of_a_call_are_read_each_for_itself() {
-    let line = Line::of_all(["ls \\", "touch x"]);
+    let line = ShellLines::of_all(["ls \\", "touch x"]);
     assert!(!line.plain);
-    let line = Line::of_all(["ls 'x", "touch y'"]);
+    let line = ShellLines::of_all(["ls 'x", "touch y'"]);
     assert!(!line.plain);
     assert!(line.candidates.iter().any(|c| c.text == "touch y"));
-    let line = Line::of_all(["ls", "cat x"]);
+    let line = ShellLines::of_all(["ls", "cat x"]);
     assert!(line.plain);
     assert_eq!(line.commands, [vec!["ls"], vec!["cat", "x"]]);
 }
@@ -272,23 +272,23 @@ fn lines_of_a_call_are_read_each_for_itself() {
 #[test]
 fn a_line_that_is_too_long_or_takes_too_much_work_is_unread() {
     let long = "a;".repeat(LONGEST / 2);
-    let line = Line::of(&long);
+    let line = ShellLines::of(&long);
     assert!(!line.unread && line.plain);
-    let line = Line::of(&(long + "a"));
+    let line = ShellLines::of(&(long + "a"));
     assert_eq!(
         (line.unread, line.plain, line.candidates.len()),
         (true, false, 0)
     );
     let half = "a".repeat(LONGEST / 2 + 1);
-    assert!(Line::of_all([half.as_str(), half.as_str()]).unread);
+    assert!(ShellLines::of_all([half.as_str(), half.as_str()]).unread);
     // Each of these has many readings, including the words in it.
     let words = "env 'a;b' ".repeat(6_000);
     let hard = format!("case x in a) $'x' &>y <<z # ${{a}} {words}");
-    assert!(Line::of(&hard).unread);
+    assert!(ShellLines::of(&hard).unread);
 }
 
 /// Returns the bytes of everything that was produced for a line.
-fn size(line: &Line) -> usize {
+fn size(line: &ShellLines) -> usize {
     let candidates = line.candidates.iter();
     let candidates = candidates.map(|c| c.text.len() + 8 * c.starts.len() + 48);
     candidates
@@ -326,9 +326,9 @@ fn reading_a_line_is_bounded_in_output_and_work() {
         "a\n",
     ] {
         let text = piece.repeat(LONGEST / piece.len());
-        let line = Line::of(&text);
+        let line = ShellLines::of(&text);
         assert!(size(&line) <= 2 * WORK, "{piece:?}: {}", size(&line));
-        let short = Line::of(&piece.repeat(8));
+        let short = ShellLines::of(&piece.repeat(8));
         assert!(!short.unread || !short.plain, "{piece:?}");
     }
 }

@@ -341,7 +341,7 @@ mod tests {
             PathPattern::new(pattern, None).unwrap();
         }
         let escaped = PathPattern::new(r"a\*b\ c", None).unwrap();
-        assert!(escaped.fits("/w/a*b c", "/w", false));
+        assert!(escaped.matches("/w/a*b c", "/w", false));
     }
 
     #[test]

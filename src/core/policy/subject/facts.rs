@@ -2,8 +2,8 @@
 
 use super::{Subject, keep_each_once};
 use crate::core::policy::expansion;
-use crate::core::policy::input::{Found, Words};
-use crate::core::policy::line::Line;
+use crate::core::policy::input::{CommandText, ParsedInput};
+use crate::core::policy::line::ShellLines;
 use crate::core::policy::path::{Normal, normal};
 use std::collections::{BTreeSet, HashSet};
 
@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashSet};
 pub(super) const BASES: usize = 4;
 
 /// Maximum number of paths that are tried as parents of each other.
-const FEW_ROOTS: usize = 8;
+const MAX_NESTED_ROOTS: usize = 8;
 
 /// Maximum bytes of paths joined to other paths.
 const JOINED: usize = 1 << 20;
@@ -23,14 +23,14 @@ const LONGEST_PATH: usize = 4096;
 const POSSIBLE: usize = 256 << 10;
 
 impl Subject {
-    pub(super) fn add_facts(&mut self, facts: Vec<Found>, cwd: &str) {
+    pub(super) fn add_facts(&mut self, facts: Vec<ParsedInput>, cwd: &str) {
         let (mut bases, mut paths, mut strings) = (Vec::new(), Vec::new(), Vec::new());
         let mut roots = Vec::new();
         for found in facts {
             for words in found.commands {
                 match words {
-                    Words::Line(line) => self.add_line(&line),
-                    Words::Arguments(words) => self.add_arguments(&words),
+                    CommandText::Line(line) => self.add_line(&line),
+                    CommandText::Arguments(words) => self.add_arguments(&words),
                 }
             }
             bases.extend(found.directories);
@@ -64,9 +64,9 @@ impl Subject {
         }
         let mut room = POSSIBLE;
         strings.retain(|text| {
-            let fits = text.len() <= room;
-            room -= if fits { text.len() } else { room };
-            fits
+            let matches = text.len() <= room;
+            room -= if matches { text.len() } else { room };
+            matches
         });
         self.unread |= room == 0;
         for text in &strings {
@@ -86,7 +86,7 @@ impl Subject {
             paths.iter().chain(&files).chain(&strings),
             cwd,
         );
-        self.possible_lines = strings.iter().map(|text| Line::of(text)).collect();
+        self.possible_lines = strings.iter().map(|text| ShellLines::of(text)).collect();
     }
 
     /// Adds each relative path joined to each path that may be a directory; only used by rules that deny or
@@ -102,7 +102,7 @@ impl Subject {
         let roots: BTreeSet<String> = roots.iter().map(|root| normal(root, cwd).path).collect();
         let mut joined = roots.clone();
         // They may be nested: `cwd`, `path` and `pattern`.
-        let are_few = roots.len() <= FEW_ROOTS;
+        let are_few = roots.len() <= MAX_NESTED_ROOTS;
         for above in roots.iter().chain(bases).filter(|_| are_few) {
             let above = normal(above, cwd).path;
             joined.extend(is_root.iter().map(|root| normal(root, &above).path));

@@ -177,7 +177,7 @@ fn random_rule_sets_keep_the_policy_invariants() {
         // An added deny never allows more, and always wins if it matches.
         assert!(after.effect >= before.effect, "{seed}: {subject:?}");
         let line = subject.line();
-        if added.fits(&subject, line.as_ref()) {
+        if added.matches(&subject, line.as_ref()) {
             assert_eq!(after.effect, Effect::Deny, "{seed}: {subject:?}");
         } else if !subject.opaque {
             assert_eq!(after, before, "{seed}");
@@ -199,10 +199,10 @@ fn random_rule_sets_keep_the_policy_invariants() {
 
         // If a rule that allows matches, the same rule with the effect deny matches, too.
         let mut allowing = rule(dice, Effect::Allow);
-        if allowing.fits(&subject, line.as_ref()) {
+        if allowing.matches(&subject, line.as_ref()) {
             allowing.effect = Effect::Deny;
             assert!(
-                allowing.fits(&subject, line.as_ref()),
+                allowing.matches(&subject, line.as_ref()),
                 "{seed}: {subject:?}"
             );
         }

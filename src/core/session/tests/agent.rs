@@ -46,7 +46,7 @@ impl Fixture {
                     None => self.act(|s, cx| s.other_update(None, &update, original, cx)),
                 };
                 if ran {
-                    self.act(SessionMachine::note_ran_unasked);
+                    self.act(SessionMachine::report_unapproved_runs);
                 }
             }
             AgentEvent::Permission(asked) => {
@@ -79,7 +79,7 @@ impl Fixture {
                 let ids: Vec<String> = sessions.into_iter().map(|session| session.id).collect();
                 let page = Some((ids.as_slice(), next.as_deref()));
                 match self.take_call(call) {
-                    Some(Call::Look { .. }) => self.act(|s, cx| s.looked_up(page, cx)),
+                    Some(Call::LookUp { .. }) => self.act(|s, cx| s.looked_up(page, cx)),
                     _ => self.act(|s, cx| s.listed(page, cx)),
                 }
             }
@@ -104,7 +104,7 @@ impl Fixture {
             Some(Call::Open { .. }) => self.act(|s, cx| s.open_refused(error, cx)),
             Some(Call::Set(set)) => self.act(|s, cx| s.was_set(call, set, Err(error), cx)),
             Some(Call::List { .. }) => self.act(|s, cx| s.listed(None, cx)),
-            Some(Call::Look { .. }) => self.act(|s, cx| s.looked_up(None, cx)),
+            Some(Call::LookUp { .. }) => self.act(|s, cx| s.looked_up(None, cx)),
             Some(Call::Prompt { .. }) => {
                 self.act(|s, cx| s.prompt_answered(call, Ending::Failed(error), cx));
             }
@@ -117,7 +117,7 @@ impl Fixture {
             && let Some(connection) = &mut self.connection
         {
             connection.directory.closed(&agent_session);
-            if self.session.held() == Some(&*agent_session) {
+            if self.session.awaited_close() == Some(&*agent_session) {
                 self.act(SessionMachine::continue_restore);
             }
         }

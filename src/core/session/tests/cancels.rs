@@ -3,7 +3,7 @@
 use super::event::On;
 use super::fixture::{Fixture, all};
 use crate::core::cx::SessionRequest;
-use crate::core::limits::Wait as Limit;
+use crate::core::limits::Timeout as Limit;
 use crate::proto::wire::AgentCapabilities;
 use On::{AgentStopping, Answer, Cancel, NextPrompt, Prompt, Read, Refuse, Stop, Text, Wait};
 use serde_json::json;

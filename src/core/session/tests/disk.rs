@@ -1,6 +1,6 @@
 //! In-memory log on a disk that may be full or not answer.
 
-use crate::core::store::{Card, LogFile, Progress};
+use crate::core::store::{AppendProgress, Card, LogFile};
 use std::cell::Cell;
 use std::io;
 use std::ops::Range;
@@ -33,15 +33,15 @@ impl LogFile for Disk {
         }
         self.file.append(lines)
     }
-    fn append_within(&mut self, lines: &[u8], _: Duration) -> io::Result<Progress> {
+    fn append_within(&mut self, lines: &[u8], _: Duration) -> io::Result<AppendProgress> {
         if self.answer.get() == Answer::None {
-            return Ok(Progress::Waiting);
+            return Ok(AppendProgress::Waiting);
         }
-        self.append(lines).map(|()| Progress::Written)
+        self.append(lines).map(|()| AppendProgress::Written)
     }
     /// The disk keeps its behaviour: pending writes stay unwritten.
-    fn appended(&mut self, _: Duration) -> io::Result<Progress> {
-        Ok(Progress::Waiting)
+    fn appended(&mut self, _: Duration) -> io::Result<AppendProgress> {
+        Ok(AppendProgress::Waiting)
     }
     fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         self.file.read(range)

@@ -3,8 +3,8 @@
 use super::super::{Queued, SessionMachine, Stage};
 use super::disk;
 use super::fixture::{Fixture, all, gone};
-use crate::core::ask::{ClientAnswer, Refusal};
 use crate::core::client::ClientId;
+use crate::core::client_request::{ClientAnswer, ErrorResponse};
 use crate::core::effect::Effect;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::TurnEnd;
@@ -144,7 +144,7 @@ impl Fixture {
             On::Client(answer) => self.answer_client(&Ok(to_raw(answer))),
             On::ClientError => {
                 let (code, message) = (-32603, "no".to_owned());
-                self.answer_client(&Err(Refusal { code, message }));
+                self.answer_client(&Err(ErrorResponse { code, message }));
             }
             On::Read => self.act(SessionMachine::end_answered),
             On::Wait(time) => {
@@ -153,7 +153,7 @@ impl Fixture {
                 self.act(|s, cx| s.tick(others_run, cx));
             }
             On::Host => {
-                for _ in self.hosting.take_decided() {
+                for _ in self.hosting.take_decided_sessions() {
                     self.act(SessionMachine::do_host_decisions);
                 }
                 self.settle_host();
@@ -162,7 +162,7 @@ impl Fixture {
             On::FileRead(ticket) => {
                 let content = Ok(HostAnswer::Content("text".into()));
                 let event = HostEvent::File(Ticket(*ticket), content);
-                self.hosting.host.heard(event, self.now);
+                self.hosting.host.handle_event(event, self.now);
                 self.settle_host();
             }
             other => self.end_or_begin(other),
@@ -173,7 +173,7 @@ impl Fixture {
     /// Applies an event of the session as a whole, its agent or its log.
     fn end_or_begin(&mut self, event: &On) {
         match event {
-            On::Lost => self.act(|s, cx| s.lost(&gone(), cx)),
+            On::Lost => self.act(|s, cx| s.session_lost(&gone(), cx)),
             On::AgentLost => {
                 self.act(|s, cx| s.agent_lost(&gone(), (true, false), cx));
                 self.disconnect();
@@ -203,7 +203,7 @@ impl Fixture {
                     self.act(SessionMachine::release);
                 }
             }
-            On::Sweep => self.act(SessionMachine::sweep_asks),
+            On::Sweep => self.act(SessionMachine::cancel_stale_requests),
             On::AgentReplaced => {
                 self.act(|s, cx| s.agent_lost(&gone(), (false, true), cx));
                 if !matches!(self.session.stage, Stage::Resting) {
@@ -245,7 +245,7 @@ impl Fixture {
             }
             s.may_be_opened_anew(strategy)?;
             if *strategy == Strategy::Only(Rung::New) {
-                s.let_go(cx);
+                s.release_at_agent(cx);
             }
             s.forget_abandoned(cx);
             s.end_background(cx);
@@ -302,7 +302,7 @@ impl Fixture {
 
     fn answer_client(&mut self, answer: &ClientAnswer) {
         let Some(id) = self.last_ask else { return };
-        self.client.asks.remove(&id);
+        self.client.open_requests.remove(&id);
         self.act(|s, cx| s.client_answered(ClientId::FIRST, id, answer, cx));
     }
 

@@ -7,11 +7,11 @@ use super::output;
 use crate::core::agent::directory::Directory;
 use crate::core::agent::{AgentAccess, Connection, Phase, Renewal};
 use crate::core::agent_spec::AgentSpec;
-use crate::core::ask::AskId;
 use crate::core::client::{ClientId, Token};
+use crate::core::client_request::ClientRequestId;
 use crate::core::clients::ClientDeclaration;
 use crate::core::cx::{Cx, SessionRequest};
-use crate::core::dialect::{Child, Offer, Order, Outgoing, ProcessSpec};
+use crate::core::dialect::{AgentServices, Child, Outgoing, ProcessSpec, TransportOrder};
 use crate::core::dialects::{DialectSetup, dialect};
 use crate::core::effect::Effect;
 use crate::core::error::{Error, ErrorKind};
@@ -19,12 +19,12 @@ use crate::core::event::AgentInfo;
 use crate::core::host::{self, HostEffect};
 use crate::core::hosting::Hosting;
 use crate::core::ids::AgentRef;
-use crate::core::limits::Wait;
+use crate::core::limits::Timeout;
 use crate::core::log::Log;
 use crate::core::policy::{Mode, Policy};
 use crate::core::profile::Profile;
 use crate::core::shared::Shared;
-use crate::core::store::{Store as _, Volatile};
+use crate::core::store::{MemoryStore, Store as _};
 use crate::proto::wire::{AgentCapabilities, ClientCapabilities, Protocol, Strategy, Variables};
 use crate::testing::{RecordingClient, SettingsBuilder};
 use serde_json::{Value, json};
@@ -50,8 +50,8 @@ pub(super) struct Fixture {
     pub disk: Rc<Cell<disk::Answer>>,
     pub tokens: u64,
     pub last_call: u64,
-    pub last_ask: Option<AskId>,
-    seen_asks: BTreeSet<AskId>,
+    pub last_ask: Option<ClientRequestId>,
+    seen_asks: BTreeSet<ClientRequestId>,
     seen_withdrawn: usize,
     /// Tickets of the files that acpipe was asked to read.
     pub files: BTreeSet<u64>,
@@ -86,7 +86,7 @@ impl Fixture {
         let subscription = declaration.subscription;
         shared.clients.declare(ClientId::FIRST, declaration);
         let disk = Rc::new(Cell::default());
-        let file = Volatile.open("s").expect("a log in memory");
+        let file = MemoryStore.open("s").expect("a log in memory");
         let answer = Rc::clone(&disk);
         let log = Log::open(Box::new(Disk { file, answer })).expect("an empty log");
         let mut session = SessionMachine::new("s".into(), AgentRef(0), "/w".into(), log);
@@ -146,9 +146,9 @@ impl Fixture {
     pub fn connect(&mut self, capabilities: AgentCapabilities) {
         let setup = DialectSetup {
             launch: ProcessSpec::default(),
-            offer: Offer {
+            offer: AgentServices {
                 questions: true,
-                host: host::Offer {
+                host: host::HostServices {
                     read_files: true,
                     write_files: true,
                     terminals: true,
@@ -232,7 +232,7 @@ impl Fixture {
             }
             all.extend(lines);
         }
-        for (id, request) in &self.client.asks {
+        for (id, request) in &self.client.open_requests {
             if self.seen_asks.insert(*id) {
                 self.last_ask = Some(*id);
                 all.push(format!("ask {}", output::asked(request)));
@@ -284,14 +284,14 @@ impl Fixture {
     }
 
     /// Sets a timeout.
-    pub fn limit(&mut self, wait: Wait, limit: Option<Duration>) {
+    pub fn limit(&mut self, wait: Timeout, limit: Option<Duration>) {
         self.shared.settings.limits.set(wait, limit);
     }
 }
 
 /// Returns the id of the last request in the input of a process.
-fn last_call((_, order): &(Child, Order)) -> Option<u64> {
-    let Order::Lines(lines) = order else {
+fn last_call((_, order): &(Child, TransportOrder)) -> Option<u64> {
+    let TransportOrder::Lines(lines) = order else {
         return None;
     };
     let lines = lines.split(|byte| *byte == b'\n');

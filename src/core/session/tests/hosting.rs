@@ -2,7 +2,7 @@
 
 use super::event::On;
 use super::fixture::{Fixture, all};
-use crate::core::host::Offer;
+use crate::core::host::HostServices;
 use crate::core::policy::{Mode, Policy};
 use crate::core::session::SessionMachine;
 use On::{
@@ -28,7 +28,7 @@ fn select(option: &str) -> On {
 
 /// Starts a turn in which acpipe serves files and terminals.
 fn serving(mut t: Fixture) -> Fixture {
-    t.shared.served = Offer {
+    t.shared.served = HostServices {
         read_files: true,
         write_files: true,
         terminals: true,

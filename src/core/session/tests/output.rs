@@ -1,9 +1,9 @@
 //! Output of a session machine as short lines, for transcripts.
 
-use crate::core::ask::ClientRequest;
 use crate::core::client::{Notice, Reply};
+use crate::core::client_request::ClientRequest;
 use crate::core::cx::SessionRequest;
-use crate::core::dialect::{Child, Order};
+use crate::core::dialect::{Child, TransportOrder};
 use crate::core::effect::Effect;
 use crate::core::error::Error;
 use crate::core::host::{Access, HostEffect};
@@ -11,15 +11,15 @@ use crate::testing::RecordedChunk;
 use serde_json::Value;
 
 /// Formats an order to a process of the agent, one line for each message.
-pub(super) fn order((child, order): &(Child, Order)) -> Vec<String> {
+pub(super) fn order((child, order): &(Child, TransportOrder)) -> Vec<String> {
     match order {
-        Order::Lines(lines) => {
+        TransportOrder::Lines(lines) => {
             let lines = lines.split(|byte| *byte == b'\n');
             let lines = lines.filter(|line| !line.is_empty());
             let read = |line| serde_json::from_slice(line).expect("a line must be JSON");
             lines.map(|line| message(&read(line))).collect()
         }
-        Order::Stop => vec![format!("stop process {}", child.0)],
+        TransportOrder::Stop => vec![format!("stop process {}", child.0)],
         other => vec![format!("{other:?}")],
     }
 }

@@ -2,10 +2,10 @@
 
 use super::event::On;
 use super::fixture::{Fixture, all};
-use crate::core::client_requests::MOST_ASKS;
-use crate::core::limits::Wait as Limit;
+use crate::core::client_requests::MOST_OPEN_REQUESTS;
+use crate::core::limits::Timeout as Limit;
 use crate::core::policy::{Mode, Policy};
-use crate::core::session::QUIET_LIMIT;
+use crate::core::session::BACKGROUND_QUIET_LIMIT;
 use On::{
     AgentLost, AgentStopping, Cancel, Client, ClientError, DiskFull, Lost, Permission, Prompt,
     Read, Request, Stop, Text, Wait, Withdraw,
@@ -251,7 +251,7 @@ fn question_of_an_earlier_connection_is_not_answered_to_a_later_one() {
             &["chunks tool-approval-response data-permission"],
         ),
     ]);
-    assert!(t.session.asks.is_empty());
+    assert!(t.session.open_requests.is_empty());
 }
 
 #[test]
@@ -296,12 +296,12 @@ fn approval_that_cannot_be_logged_is_not_given() {
 #[test]
 fn questions_over_the_limit_are_refused() {
     let mut t = in_turn();
-    for _ in 0..MOST_ASKS {
+    for _ in 0..MOST_OPEN_REQUESTS {
         let output = t.on(&Permission("q"));
         assert!(output.contains(&"ask permission/request".to_owned()));
     }
     t.play(&[(Permission("last"), &["agent last = selected no", "chunks tool-input-available data-permission tool-approval-request tool-approval-response tool-output-denied data-permission"]), (form("form"), &["agent form = {action:decline}"])]);
-    assert_eq!(t.client.asks.len(), MOST_ASKS);
+    assert_eq!(t.client.open_requests.len(), MOST_OPEN_REQUESTS);
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn question_outside_of_turns_starts_a_background_turn() {
     let mut t = Fixture::asking();
     t.play(&[
         (Permission("q1"), &["ask permission/request", "chunks start start-step tool-input-available data-permission tool-approval-request", "notice runs: edit"]),
-        (Wait(QUIET_LIMIT), &[]),
+        (Wait(BACKGROUND_QUIET_LIMIT), &[]),
         (select("yes"), &["agent q1 = selected yes", "chunks tool-approval-response data-permission"]),
     ]);
 }

@@ -3,7 +3,7 @@
 use super::super::restore::LOAD_QUIET;
 use super::event::On;
 use super::fixture::{Fixture, all};
-use crate::core::session::Known;
+use crate::core::session::SessionAgents;
 use crate::proto::wire::{AgentCapabilities, Rung, Strategy};
 use On::{Answer, Cancel, Ensure, Prompt, Refuse, Text, Wait};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn listed(ids: &[&str], next: Option<&str>) -> On {
 fn adopting(capabilities: AgentCapabilities) -> Fixture {
     let mut t = Fixture::new(capabilities);
     let identity = t.act(|_, cx| cx.agent.identity());
-    t.session.known = Known::told(identity, "a1".to_owned());
+    t.session.known = SessionAgents::from_client(identity, "a1".to_owned());
     t
 }
 

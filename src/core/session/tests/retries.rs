@@ -2,7 +2,7 @@
 
 use super::event::On;
 use super::fixture::{Fixture, all};
-use crate::core::retry::WAIT;
+use crate::core::retry::RETRY_PAUSE;
 use crate::proto::wire::Strategy;
 use On::{Answer, Cancel, Ensure, Prompt, PromptRetry, Read, Refuse, Stop, Text, Wait};
 use serde_json::json;
@@ -28,8 +28,8 @@ fn prompt_is_resent_after_a_pause_on_a_transient_error() {
         ),
         (OVERLOADED, &["hub EndTurnWhenRead"]),
         (Read, &["chunks data-notice"]),
-        (Wait(WAIT / 2), &[]),
-        (Wait(WAIT / 2), &["agent session/prompt hi"]),
+        (Wait(RETRY_PAUSE / 2), &[]),
+        (Wait(RETRY_PAUSE / 2), &["agent session/prompt hi"]),
         (Text("ho"), &["chunks text-start text-delta:ho"]),
         (
             Stop("end_turn"),
@@ -56,7 +56,7 @@ fn transient_error_that_stays_ends_the_turn() {
         ),
         (OVERLOADED, &["hub EndTurnWhenRead"]),
         (Read, &["chunks data-notice"]),
-        (Wait(WAIT), &["agent session/prompt hi"]),
+        (Wait(RETRY_PAUSE), &["agent session/prompt hi"]),
         (OVERLOADED, &["hub EndTurnWhenRead"]),
         (
             Read,
@@ -128,7 +128,7 @@ fn cancel_during_the_pause_ends_the_turn_without_the_agent() {
                 "hub Free",
             ],
         ),
-        (Wait(WAIT), &[]),
+        (Wait(RETRY_PAUSE), &[]),
     ]);
 }
 

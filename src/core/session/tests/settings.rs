@@ -3,7 +3,7 @@
 use super::event::On;
 use super::fixture::{Fixture, all};
 use crate::core::client::Token;
-use crate::core::session::Required;
+use crate::core::session::RequiredSettings;
 use crate::core::setting::Setting;
 use crate::proto::wire::{SessionOptions, Strategy};
 use On::{Answer, Ensure, Refuse, Set, Update, Wait};
@@ -210,7 +210,7 @@ fn required_mode_that_is_not_offered_fails_the_opening() {
         .wanted
         .set(Setting::Mode("fly".into()), &serde_json::Map::new());
     t.on(&Ensure(Strategy::Auto));
-    t.session.require(Required {
+    t.session.require(RequiredSettings {
         mode: true,
         model: false,
     });

@@ -4,7 +4,7 @@
 use super::super::restore::LOAD_QUIET;
 use super::event::On;
 use super::fixture::{Fixture, all, gone};
-use crate::core::host::Offer;
+use crate::core::host::HostServices;
 use crate::core::policy::Mode;
 use crate::core::setting::Setting;
 use crate::proto::wire::{Rung, Strategy};
@@ -89,9 +89,9 @@ fn live() -> Fixture {
 fn serving() -> Fixture {
     let mut t = live();
     t.capabilities().fs.read_text_file = false;
-    t.shared.served = Offer {
+    t.shared.served = HostServices {
         read_files: true,
-        ..Offer::default()
+        ..HostServices::default()
     };
     t.shared.settings.policy = Mode::Approve.into();
     t
@@ -291,7 +291,11 @@ fn end(mut t: Fixture, how: &dyn std::fmt::Debug) {
     t.on(&Read);
     let missing = (1..=t.tokens()).find(|token| !t.answered.contains(token));
     assert_eq!(missing, None, "{how:?}: a command has no answer");
-    assert!(t.client.asks.is_empty(), "{how:?}: {:?}", t.client.asks);
+    assert!(
+        t.client.open_requests.is_empty(),
+        "{how:?}: {:?}",
+        t.client.open_requests
+    );
     assert!(t.shared.client_requests.is_empty(), "{how:?}");
     assert!(!t.session.broken, "{how:?}");
 }

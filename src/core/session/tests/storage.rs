@@ -139,7 +139,7 @@ fn background_turn_that_cannot_be_stored_ends() {
         (Text("more"), &["chunks text-delta:more"]),
         (Commit, &["retract after 4", "chunks error"]),
     ]);
-    assert!(t.session.unprompted.is_none());
+    assert!(t.session.background_turn.is_none());
 }
 
 #[test]

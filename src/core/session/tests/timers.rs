@@ -3,7 +3,7 @@
 use super::super::timers::SessionTimer;
 use super::event::On;
 use super::fixture::{Fixture, all};
-use crate::core::limits::Wait;
+use crate::core::limits::Timeout;
 use crate::core::setting::Setting;
 use crate::proto::wire::Strategy;
 use On::{
@@ -55,11 +55,11 @@ fn waiting_for(timer: SessionTimer) -> Fixture {
         SessionTimer::RestoreLimit | SessionTimer::OpeningStep => vec![Ensure(Strategy::Auto)],
         SessionTimer::CancelLimit => vec![Prompt("hi"), Cancel],
         SessionTimer::TurnLimit => {
-            t.limit(Wait::Turn, Some(S(4)));
+            t.limit(Timeout::Turn, Some(S(4)));
             vec![Prompt("hi")]
         }
         SessionTimer::TurnSilence => {
-            t.limit(Wait::Prompt, Some(S(4)));
+            t.limit(Timeout::Prompt, Some(S(4)));
             vec![Prompt("hi")]
         }
         SessionTimer::DiskAnswer => vec![Prompt("hi"), DiskHangs, Text("on"), Commit],

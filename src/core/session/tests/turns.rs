@@ -4,7 +4,7 @@ use super::event::On;
 use super::fixture::{Fixture, all};
 use crate::core::agent::Renewal;
 use crate::core::error::ErrorKind;
-use crate::core::session::MOST_PROMPTS;
+use crate::core::session::MAX_PROMPTS;
 use crate::proto::wire::{PromptParams, PromptWhenBusy, Rung, Strategy};
 use On::{AgentLost, Answer, Ensure, Lost, NextPrompt, Prompt, Read, Refuse, Stop, Text};
 use serde_json::json;
@@ -118,7 +118,7 @@ fn too_many_prompts_are_refused() {
     assert_eq!(when(&t, PromptWhenBusy::Reject), Ok(()));
     t.on(&Prompt("one"));
     assert_eq!(when(&t, PromptWhenBusy::Reject), Err(ErrorKind::Busy));
-    for _ in 0..MOST_PROMPTS {
+    for _ in 0..MAX_PROMPTS {
         assert_eq!(when(&t, PromptWhenBusy::Queue), Ok(()));
         t.on(&Prompt("more"));
     }

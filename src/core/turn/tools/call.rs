@@ -27,7 +27,7 @@ pub enum Stage {
 
 /// Change of a call by an update.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Change {
+pub struct CallChange {
     /// Size of the change, in bytes; `None` if nothing changed.
     pub bytes: Option<usize>,
     /// Size of the part of it in `meta` and `other`, in bytes.
@@ -38,7 +38,7 @@ pub struct Change {
 
 /// Origin of a call's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
+enum ContentSource {
     Update,
     /// A permission request, whose content is not output of the tool.
     Question,
@@ -62,7 +62,7 @@ pub struct Call {
     surrogates: Surrogates,
     pub(in crate::core) output: Option<Box<RawValue>>,
     pub(in crate::core) content: Option<Box<RawValue>>,
-    content_from: Source,
+    content_from: ContentSource,
     /// Content before the final update replaced it.
     before_end: Option<Box<RawValue>>,
     /// End of the output of the call's terminals.
@@ -81,12 +81,12 @@ pub struct Call {
     /// Reason for settling the call without a reported end.
     settled: Option<&'static str>,
     /// Relation of the call to permission requests and the policy.
-    pub consent: Consent,
+    pub permission_state: PermissionState,
 }
 
 /// How much of a call the agent has reported by updates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Progress {
+pub enum ReportProgress {
     /// No update was received.
     #[default]
     Unannounced,
@@ -98,9 +98,9 @@ pub enum Progress {
 
 /// Relation of a call to permission requests and the policy.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Consent {
+pub struct PermissionState {
     /// Reports of the call by the agent, permission requests aside.
-    pub progress: Progress,
+    pub progress: ReportProgress,
     /// `true` if the agent requested permission for it, also through a request for another call that stood
     /// for it, or if it was judged otherwise.
     pub asked: bool,
@@ -125,7 +125,7 @@ impl Call {
             surrogates: Surrogates::default(),
             output: None,
             content: None,
-            content_from: Source::Update,
+            content_from: ContentSource::Update,
             before_end: None,
             terminal_output: None,
             locations: None,
@@ -136,12 +136,12 @@ impl Call {
             was_asked_about: false,
             broken_off: false,
             settled: None,
-            consent: Consent::default(),
+            permission_state: PermissionState::default(),
         }
     }
 
     /// Merges an update.
-    fn merge(&mut self, u: &ToolUpdate<'_>) -> Change {
+    fn merge(&mut self, u: &ToolUpdate<'_>) -> CallChange {
         let mut changed = None;
         let mut beside = 0;
         let mut note = |size: Option<usize>| {
@@ -169,7 +169,7 @@ impl Call {
             self.before_end = Some(before.unwrap_or_else(|| RawValue::NULL.to_owned()));
         }
         if u.content.is_some() {
-            self.content_from = Source::Update;
+            self.content_from = ContentSource::Update;
         }
         note(set_raw(&mut self.content, u.content.as_deref()));
         note(set_raw(&mut self.locations, u.locations.as_deref()));
@@ -194,7 +194,7 @@ impl Call {
         if let Some(word) = u.status.as_deref() {
             note(self.set_status(word).then_some(0));
         }
-        Change {
+        CallChange {
             bytes: changed,
             beside,
             input: input.is_some(),
@@ -222,14 +222,14 @@ impl Call {
     }
 
     /// Merges the call in a permission request. The request repeats the call, often with less than is known.
-    pub(super) fn merge_question(&mut self, u: &ToolUpdate<'_>) -> Change {
+    pub(super) fn merge_question(&mut self, u: &ToolUpdate<'_>) -> CallChange {
         let filled = |raw: &Cow<'_, RawValue>| raw.get() != "[]";
         let input = |raw: &Cow<'_, RawValue>| raw.get() != "{}" || self.input.is_none();
         let content = u.content.clone().filter(filled);
         let known = self.content.as_deref().map(RawValue::get);
         let new_content = content.as_ref().is_some_and(|c| known != Some(c.get()));
         let from = if new_content {
-            Source::Question
+            ContentSource::Question
         } else {
             self.content_from
         };
@@ -282,7 +282,7 @@ impl Call {
         match self.status {
             Some(ToolStatus::Completed) => true,
             Some(ToolStatus::Failed) => {
-                self.consent.progress == Progress::Started
+                self.permission_state.progress == ReportProgress::Started
                     && (self.output.is_some() || shows_terminal())
             }
             Some(ToolStatus::Pending | ToolStatus::InProgress) | None => self.output.is_some(),
@@ -369,7 +369,7 @@ impl Call {
 }
 
 /// Maximum size of an input, content or location list that is sent to clients in full, in bytes.
-const ASKED: usize = 1 << 20;
+const REQUEST_VALUE_LIMIT: usize = 1 << 20;
 
 /// Removes terminal output from metadata, as it has its own chunk. Returns the metadata and its size in
 /// bytes.
@@ -390,8 +390,8 @@ fn without_terminal_output(mut meta: Value, mut size: usize) -> (Value, usize) {
 
 /// Converts a value for a client request. Too large values are shortened; a chunk has the full value.
 fn asked_value(raw: &RawValue) -> Value {
-    if raw.get().len() > ASKED {
-        return shortened_raw(raw, ASKED);
+    if raw.get().len() > REQUEST_VALUE_LIMIT {
+        return shortened_raw(raw, REQUEST_VALUE_LIMIT);
     }
     value(raw)
 }

@@ -2,9 +2,9 @@
 
 use super::Tools;
 use super::call::Call;
+use crate::core::decision::Decision;
+use crate::core::elicitation::ElicitationDetails;
 use crate::core::event::{Permission, ToolUpdate};
-use crate::core::inquiry::Inquiry;
-use crate::core::permit::Decision;
 use crate::core::policy::{Subject, Tool};
 use crate::core::turn::{TurnEvent, TurnView};
 use crate::proto::json::{shortened, shortened_raw};
@@ -12,14 +12,14 @@ use crate::proto::wire::{AskedTool, OfferedOption};
 use serde_json::{Map, Value};
 
 /// Maximum size of each kept field of a question's call, in bytes.
-const WRITTEN: usize = 4 << 10;
+const LEDGER_FIELD_LIMIT: usize = 4 << 10;
 
 /// Maximum number of remembered URL elicitations per turn: agents send their user to one URL, seldom to two.
-const MOST_VISITS: usize = 16;
+const MAX_URL_ELICITATIONS: usize = 16;
 
 /// URL elicitation, which the agent may report as completed later.
 #[derive(Debug)]
-pub(super) struct Visit {
+pub(super) struct UrlElicitation {
     /// The agent's id of the elicitation.
     id: String,
     question: String,
@@ -36,20 +36,20 @@ pub struct Question {
     pub subagent: Option<String>,
     is_permission: bool,
     /// The elicitation, if the user is asked more than a permission.
-    pub inquiry: Option<Inquiry>,
+    pub elicitation: Option<ElicitationDetails>,
     options: Vec<OfferedOption>,
 }
 
 impl Question {
     /// Creates an elicitation outside of any turn, which no view shows.
     #[must_use]
-    pub fn outside(id: String, inquiry: Inquiry) -> Self {
+    pub fn outside(id: String, elicitation: ElicitationDetails) -> Self {
         Self {
             id,
             tool: None,
             subagent: None,
             is_permission: false,
-            inquiry: Some(inquiry),
+            elicitation: Some(elicitation),
             options: Vec::new(),
         }
     }
@@ -69,10 +69,10 @@ impl Question {
     /// Returns the user's answer without secrets.
     #[must_use]
     pub fn content(&self, decision: &Decision) -> Option<Map<String, Value>> {
-        let inquiry = self.inquiry.as_ref()?;
+        let elicitation = self.elicitation.as_ref()?;
         let content = decision.content.as_deref()?;
         let content = serde_json::from_str(content.get()).ok()?;
-        Some(inquiry.shown(&content))
+        Some(elicitation.shown(&content))
     }
 }
 
@@ -106,14 +106,14 @@ impl Tools {
         let id = self.next_question();
         let call = &mut self.calls[at];
         let change = call.merge_question(&permission.tool);
-        call.consent.asked = true;
+        call.permission_state.asked = true;
         call.ask(&id);
         let question = Question {
             id,
             tool: Some(call.id().to_owned()),
             subagent: None,
             is_permission: true,
-            inquiry: None,
+            elicitation: None,
             options: Vec::new(),
         };
         view.event(&TurnEvent::PermissionAsked {
@@ -129,60 +129,61 @@ impl Tools {
     }
 
     /// Applies an elicitation without a permission request.
-    pub fn pose(
+    pub fn elicit(
         &mut self,
         tool: Option<&str>,
-        inquiry: Inquiry,
+        elicitation: ElicitationDetails,
         view: &mut impl TurnView,
     ) -> Question {
         let question = Question {
             tool: tool.map(str::to_owned),
-            ..Question::outside(self.next_question(), inquiry)
+            ..Question::outside(self.next_question(), elicitation)
         };
         self.ask_user(&question, view);
         question
     }
 
     /// Adds an elicitation to a permission request.
-    pub fn inquire(
+    pub fn attach_elicitation(
         &mut self,
         question: &mut Question,
-        inquiry: Inquiry,
+        elicitation: ElicitationDetails,
         options: Vec<OfferedOption>,
         view: &mut impl TurnView,
     ) {
-        question.inquiry = Some(inquiry);
+        question.elicitation = Some(elicitation);
         question.options = options;
         self.ask_user(question, view);
     }
 
     fn ask_user(&mut self, question: &Question, view: &mut impl TurnView) {
         view.event(&TurnEvent::UserAsked { question });
-        self.note_visit(question);
+        self.note_url_elicitation(question);
     }
 
     /// Remembers a URL elicitation of a question.
-    fn note_visit(&mut self, question: &Question) {
-        let Some(id) = question.inquiry.as_ref().and_then(|i| i.id.as_ref()) else {
+    fn note_url_elicitation(&mut self, question: &Question) {
+        let Some(id) = question.elicitation.as_ref().and_then(|i| i.id.as_ref()) else {
             return;
         };
-        self.visits.retain(|visit| visit.question != question.id);
-        if self.visits.len() == MOST_VISITS {
-            self.visits.remove(0);
+        self.url_elicitations
+            .retain(|visit| visit.question != question.id);
+        if self.url_elicitations.len() == MAX_URL_ELICITATIONS {
+            self.url_elicitations.remove(0);
         }
-        self.visits.push(Visit {
+        self.url_elicitations.push(UrlElicitation {
             id: id.clone(),
             question: question.id.clone(),
         });
     }
 
     /// Records that a URL elicitation was completed. Returns `false` if the id is unknown.
-    pub fn visited(&mut self, id: &str, view: &mut impl TurnView) -> bool {
-        let Some(visit) = self.visits.iter().find(|visit| visit.id == id) else {
+    pub fn url_completed(&mut self, id: &str, view: &mut impl TurnView) -> bool {
+        let Some(visit) = self.url_elicitations.iter().find(|visit| visit.id == id) else {
             return false;
         };
         let question = &visit.question;
-        view.event(&TurnEvent::Visited { question });
+        view.event(&TurnEvent::UrlCompleted { question });
         true
     }
 
@@ -199,7 +200,7 @@ impl Tools {
             question,
             decision,
         });
-        self.note_visit(question);
+        self.note_url_elicitation(question);
     }
 
     /// Records that the agent refused to run a tool, without a permission request.
@@ -210,7 +211,7 @@ impl Tools {
         });
         let id = self.next_question();
         let call = &mut self.calls[at];
-        call.consent.asked = true;
+        call.permission_state.asked = true;
         call.ask(&id);
         call.decide(&id, false);
         view.event(&TurnEvent::Refused {
@@ -244,7 +245,7 @@ pub fn written(tool: &ToolUpdate<'_>) -> Map<String, Value> {
         if let Some(word) = word {
             written.insert(
                 name.to_owned(),
-                shortened(&Value::from(word.as_ref()), WRITTEN),
+                shortened(&Value::from(word.as_ref()), LEDGER_FIELD_LIMIT),
             );
         }
     }
@@ -254,7 +255,7 @@ pub fn written(tool: &ToolUpdate<'_>) -> Map<String, Value> {
             .as_deref()
             .filter(|raw| !matches!(raw.get(), "{}" | "[]"))
         {
-            written.insert(name.to_owned(), shortened_raw(raw, WRITTEN));
+            written.insert(name.to_owned(), shortened_raw(raw, LEDGER_FIELD_LIMIT));
         }
     }
     written

@@ -1,7 +1,7 @@
 //! Chunks of message content: text and reasoning blocks, files and sources.
 
 use super::{ChunkSink, other, user_message};
-use crate::core::event::{Content, MessagePiece, Original, Voice};
+use crate::core::event::{Content, MessagePiece, MessageRole, Original};
 use crate::proto::chunk::{Chunk, Named};
 use crate::proto::json::{JsonStr, Members, Raw, Surrogates, merge, to_raw, value};
 use serde_json::Value;
@@ -20,7 +20,7 @@ pub struct Blocks {
 /// An open text or reasoning block.
 #[derive(Debug)]
 struct Block {
-    voice: Voice,
+    role: MessageRole,
     id: String,
     /// Metadata of the block so far, merged.
     about: Option<Box<RawValue>>,
@@ -28,7 +28,7 @@ struct Block {
 
 /// Effect of a piece on the metadata of its block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum About {
+enum MetaChange {
     Known,
     New,
     /// The metadata became too large to repeat with every piece, so a new block begins.
@@ -36,7 +36,7 @@ enum About {
 }
 
 /// Size in bytes up to which a block's metadata is repeated whenever it changes.
-const SAID_AGAIN: usize = 1024;
+const MAX_REPEATED_METADATA: usize = 1024;
 
 impl Blocks {
     pub fn new(dialect: &'static str) -> Self {
@@ -57,7 +57,7 @@ impl Blocks {
         sink: &mut impl ChunkSink,
     ) {
         self.close(sink);
-        if piece.voice == Voice::User {
+        if piece.role == MessageRole::User {
             user_message(original, sink);
             return;
         }
@@ -69,15 +69,15 @@ impl Blocks {
                 details,
             } => {
                 let url = format!("data:{media_type};base64,{}", base64.decode());
-                let about = self.about_other(piece, details);
+                let about = self.metadata_of_content(piece, details);
                 let provider_metadata = about.as_deref().map(Raw);
-                sink.chunk(&match piece.voice {
-                    Voice::Thought => Chunk::ReasoningFile {
+                sink.chunk(&match piece.role {
+                    MessageRole::Thought => Chunk::ReasoningFile {
                         url: &url,
                         media_type,
                         provider_metadata,
                     },
-                    Voice::Answer | Voice::User => Chunk::File {
+                    MessageRole::Answer | MessageRole::User => Chunk::File {
                         url: &url,
                         media_type,
                         provider_metadata,
@@ -90,7 +90,7 @@ impl Blocks {
                 media_type,
                 details,
             } => {
-                let about = self.about_other(piece, details);
+                let about = self.metadata_of_content(piece, details);
                 if uri.starts_with("http://") || uri.starts_with("https://") {
                     sink.chunk(&Chunk::SourceUrl {
                         source_id: uri,
@@ -108,7 +108,7 @@ impl Blocks {
                 media_type,
                 details,
             } => {
-                let about = self.about_other(piece, details);
+                let about = self.metadata_of_content(piece, details);
                 document(uri, None, media_type.as_deref(), about.as_deref(), sink);
             }
             Content::Other => other(self.dialect, original, sink),
@@ -126,19 +126,19 @@ impl Blocks {
     ) {
         let continues = continues && self.open.is_some();
         let told = if continues && !piece.about.is_empty() {
-            self.add_about(piece)
+            self.merge_metadata(piece)
         } else {
-            About::Known
+            MetaChange::Known
         };
-        if !continues || told == About::TooMuch {
+        if !continues || told == MetaChange::TooMuch {
             if text.is_empty() && piece.about.is_empty() {
                 return;
             }
             self.close(sink);
             let about = self.named(about(piece));
-            self.open_block(piece.voice, about, sink);
+            self.open_block(piece.role, about, sink);
         }
-        let news = told == About::New;
+        let news = told == MetaChange::New;
         let mended = self.surrogates.mend_known(text, may_have_halves);
         let text = match mended.as_deref() {
             Some(mended) if mended.get() == "\"\"" && !news => return,
@@ -148,53 +148,53 @@ impl Blocks {
         if let Some(block) = &self.open {
             let about = block.about.as_deref().filter(|_| news);
             let delta = Raw(text.raw());
-            sink.chunk(&delta_chunk(block.voice, &block.id, delta, about.map(Raw)));
+            sink.chunk(&delta_chunk(block.role, &block.id, delta, about.map(Raw)));
         }
     }
 
     fn open_block(
         &mut self,
-        voice: Voice,
+        role: MessageRole,
         about: Option<Box<RawValue>>,
         sink: &mut impl ChunkSink,
     ) {
         self.count += 1;
         let id = format!("{}.{}", self.message_id, self.count);
         let provider_metadata = about.as_deref().map(Raw);
-        sink.chunk(&match voice {
-            Voice::Thought => Chunk::ReasoningStart {
+        sink.chunk(&match role {
+            MessageRole::Thought => Chunk::ReasoningStart {
                 id: &id,
                 provider_metadata,
             },
-            Voice::Answer | Voice::User => Chunk::TextStart {
+            MessageRole::Answer | MessageRole::User => Chunk::TextStart {
                 id: &id,
                 provider_metadata,
             },
         });
-        self.open = Some(Block { voice, id, about });
+        self.open = Some(Block { role, id, about });
     }
 
     /// Merges the metadata of a piece into that of its block.
     ///
     /// Readers replace a block's metadata, so the earlier metadata must be repeated with the new.
-    fn add_about(&mut self, piece: &MessagePiece<'_>) -> About {
+    fn merge_metadata(&mut self, piece: &MessagePiece<'_>) -> MetaChange {
         let (Some(more), Some(block)) = (self.named(about(piece)), &mut self.open) else {
-            return About::Known;
+            return MetaChange::Known;
         };
         let same = |known: &RawValue| known.get() == more.get();
         if block.about.as_deref().is_some_and(same) {
-            return About::Known;
+            return MetaChange::Known;
         }
         let mut merged = block.about.as_deref().map_or(Value::Null, value);
         if !merge(&mut merged, value(&more)) {
-            return About::Known;
+            return MetaChange::Known;
         }
         let merged = to_raw(&merged);
-        if merged.get().len() > SAID_AGAIN {
-            return About::TooMuch;
+        if merged.get().len() > MAX_REPEATED_METADATA {
+            return MetaChange::TooMuch;
         }
         block.about = Some(merged);
-        About::New
+        MetaChange::New
     }
 
     /// Ends the open block, if there is one.
@@ -203,14 +203,14 @@ impl Blocks {
     }
 
     /// Ends the open block with metadata of the whole block.
-    pub fn end_words(
+    pub fn end_with_metadata(
         &mut self,
         (provider, said): (&'static str, &Members<'_>),
         sink: &mut impl ChunkSink,
     ) {
         if self.open.is_none() {
             // Withheld reasoning: only its metadata is shown.
-            self.open_block(Voice::Thought, None, sink);
+            self.open_block(MessageRole::Thought, None, sink);
         }
         let known = self.open.as_ref().and_then(|block| block.about.as_deref());
         // Readers replace a block's metadata, so the earlier metadata is repeated.
@@ -221,17 +221,17 @@ impl Blocks {
     }
 
     fn end(&mut self, provider_metadata: Option<Raw<'_>>, sink: &mut impl ChunkSink) {
-        if let Some(Block { voice, id, .. }) = self.open.take() {
+        if let Some(Block { role, id, .. }) = self.open.take() {
             if let Some(rest) = self.surrogates.rest() {
                 let delta = to_raw(&rest);
-                sink.chunk(&delta_chunk(voice, &id, Raw(&delta), None));
+                sink.chunk(&delta_chunk(role, &id, Raw(&delta), None));
             }
-            sink.chunk(&match voice {
-                Voice::Thought => Chunk::ReasoningEnd {
+            sink.chunk(&match role {
+                MessageRole::Thought => Chunk::ReasoningEnd {
                     id: &id,
                     provider_metadata,
                 },
-                Voice::Answer | Voice::User => Chunk::TextEnd {
+                MessageRole::Answer | MessageRole::User => Chunk::TextEnd {
                     id: &id,
                     provider_metadata,
                 },
@@ -240,7 +240,11 @@ impl Blocks {
     }
 
     /// Metadata of a piece that is not text, including its content block without the data.
-    fn about_other(&self, piece: &MessagePiece<'_>, block: &RawValue) -> Option<Box<RawValue>> {
+    fn metadata_of_content(
+        &self,
+        piece: &MessagePiece<'_>,
+        block: &RawValue,
+    ) -> Option<Box<RawValue>> {
         let mut all = Members::of(block).without(&["data", "type"]);
         if let Some(resource) = all.get("resource") {
             let resource = to_raw(&Members::of(resource).without(&["blob"]));
@@ -266,18 +270,18 @@ fn about<'a>(piece: &'a MessagePiece<'_>) -> Members<'a> {
 }
 
 fn delta_chunk<'a>(
-    voice: Voice,
+    role: MessageRole,
     id: &'a str,
     delta: Raw<'a>,
     provider_metadata: Option<Raw<'a>>,
 ) -> Chunk<'a> {
-    match voice {
-        Voice::Thought => Chunk::ReasoningDelta {
+    match role {
+        MessageRole::Thought => Chunk::ReasoningDelta {
             id,
             delta,
             provider_metadata,
         },
-        Voice::Answer | Voice::User => Chunk::TextDelta {
+        MessageRole::Answer | MessageRole::User => Chunk::TextDelta {
             id,
             delta,
             provider_metadata,

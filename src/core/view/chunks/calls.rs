@@ -9,15 +9,15 @@ mod asked;
 
 use super::ChunkSink;
 use crate::core::event::ToolStatus;
-use crate::core::proportion::{FRAME, Proportion, size};
-use crate::core::turn::{Call, Change, Settle};
+use crate::core::output_budget::{FRAME, OutputBudget, size};
+use crate::core::turn::{Call, CallChange, SettleReason};
 use crate::proto::chunk::{Chunk, Named, ToolInput, ToolOutput, ToolState};
 use crate::proto::json::Raw;
 use serde_json::value::RawValue;
 
 /// Last chunk of a call that was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum CallStage {
     New,
     Announced,
     Available,
@@ -29,7 +29,7 @@ enum Stage {
 
 /// Which chunk of an available call may be shown again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reach {
+enum ReportScope {
     /// Its input.
     Input,
     /// A permission request or an output. The step of the call is over, so readers would take its input for
@@ -43,21 +43,21 @@ enum Reach {
 #[derive(Debug)]
 pub struct ShownCall {
     dialect: &'static str,
-    stage: Stage,
-    reach: Reach,
+    stage: CallStage,
+    reach: ReportScope,
     title: Option<String>,
     /// Whether the latest input was shown.
     input: bool,
     /// Approximate size of `meta` and `other` in bytes: their size when last shown, plus what was reported
     /// since.
     beside: usize,
-    proportion: Proportion,
+    proportion: OutputBudget,
     /// Whether a change was not shown because the call is large and the change is small.
     stale: bool,
     /// Id of the open permission request.
-    asking: Option<String>,
+    open_request: Option<String>,
     /// Whether that request went to the client.
-    asked_client: bool,
+    client_was_asked: bool,
     /// Why the agent refused the call by its own rules.
     refused: Option<String>,
     /// Why acpipe settled the call without a report of its end.
@@ -66,7 +66,7 @@ pub struct ShownCall {
 
 /// Whether the large fields of a call are in the chunk itself or in its metadata.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Beside {
+enum LargeFields {
     /// Content and raw output are in the metadata.
     Nothing,
     /// Both are in the chunk's output.
@@ -77,30 +77,30 @@ impl ShownCall {
     pub fn new(dialect: &'static str) -> Self {
         Self {
             dialect,
-            stage: Stage::New,
-            reach: Reach::Input,
+            stage: CallStage::New,
+            reach: ReportScope::Input,
             title: None,
             input: false,
             beside: 0,
-            proportion: Proportion::default(),
+            proportion: OutputBudget::default(),
             stale: false,
-            asking: None,
-            asked_client: false,
+            open_request: None,
+            client_was_asked: false,
             refused: None,
             settled: None,
         }
     }
 
     /// Records a change of the call by an update or a permission request.
-    pub fn hear(&mut self, change: Change) {
+    pub fn grow(&mut self, change: CallChange) {
         self.input &= !change.input;
         self.beside += change.beside;
-        self.proportion.hear(FRAME + change.bytes.unwrap_or(0));
+        self.proportion.grow(FRAME + change.bytes.unwrap_or(0));
     }
 
     /// Shows the call after an update, if there is something to show.
     pub fn show(&mut self, call: &Call, changed: Option<usize>, sink: &mut impl ChunkSink) {
-        if self.asking.is_some() {
+        if self.open_request.is_some() {
             if !matches!(
                 call.status,
                 Some(ToolStatus::Completed | ToolStatus::Failed)
@@ -109,7 +109,7 @@ impl ShownCall {
                 return;
             }
             let approved = call.status == Some(ToolStatus::Completed);
-            self.give_up_question(
+            self.close_unanswered(
                 call,
                 approved,
                 "the agent did not wait for the answer",
@@ -117,7 +117,7 @@ impl ShownCall {
             );
         }
         match (self.stage, call.status) {
-            (Stage::New, None | Some(ToolStatus::Pending | ToolStatus::InProgress)) => {
+            (CallStage::New, None | Some(ToolStatus::Pending | ToolStatus::InProgress)) => {
                 if call.is_only_announced() {
                     self.announce(call, sink);
                 } else {
@@ -125,16 +125,16 @@ impl ShownCall {
                 }
             }
             // Changes during this stage are shown with the complete input.
-            (Stage::Announced, None | Some(ToolStatus::Pending)) if call.is_writing() => {
+            (CallStage::Announced, None | Some(ToolStatus::Pending)) if call.is_writing() => {
                 self.stale |= changed.is_some();
             }
-            (Stage::Completed, Some(ToolStatus::Failed)) => self.show_error(call, sink),
-            (Stage::Denied, Some(ToolStatus::Failed)) if self.repeats_refusal(call) => {}
-            (Stage::Completed | Stage::Failed | Stage::Denied, _) => {
+            (CallStage::Completed, Some(ToolStatus::Failed)) => self.show_error(call, sink),
+            (CallStage::Denied, Some(ToolStatus::Failed)) if self.only_repeats_refusal(call) => {}
+            (CallStage::Completed | CallStage::Failed | CallStage::Denied, _) => {
                 self.show_again(call, changed, sink);
             }
             (_, Some(ToolStatus::Completed)) => {
-                self.show_input_beside(call, Beside::Output, sink);
+                self.show_input_beside(call, LargeFields::Output, sink);
                 self.show_output(call, false, sink);
             }
             (_, Some(ToolStatus::Failed)) => self.fail(call, sink),
@@ -158,10 +158,10 @@ impl ShownCall {
     fn may_show(&self, call: &Call) -> bool {
         let with_input = match self.stage {
             // Nothing large was shown yet.
-            Stage::New | Stage::Announced => return true,
-            Stage::Failed | Stage::Denied => true,
-            Stage::Available => self.reach == Reach::Input,
-            Stage::Preliminary | Stage::Completed => false,
+            CallStage::New | CallStage::Announced => return true,
+            CallStage::Failed | CallStage::Denied => true,
+            CallStage::Available => self.reach == ReportScope::Input,
+            CallStage::Preliminary | CallStage::Completed => false,
         };
         self.proportion.allows(self.weight(call, with_input))
     }
@@ -177,11 +177,11 @@ impl ShownCall {
     /// Shows the complete state by the chunk that the stage allows.
     fn refresh(&mut self, call: &Call, sink: &mut impl ChunkSink) {
         match self.stage {
-            Stage::New | Stage::Announced => self.available(call, sink),
-            Stage::Available if self.reach == Reach::Input => self.available(call, sink),
-            Stage::Available | Stage::Preliminary => self.show_output(call, true, sink),
-            Stage::Completed => self.show_output(call, false, sink),
-            Stage::Failed | Stage::Denied => self.show_late(call, sink),
+            CallStage::New | CallStage::Announced => self.available(call, sink),
+            CallStage::Available if self.reach == ReportScope::Input => self.available(call, sink),
+            CallStage::Available | CallStage::Preliminary => self.show_output(call, true, sink),
+            CallStage::Completed => self.show_output(call, false, sink),
+            CallStage::Failed | CallStage::Denied => self.show_late(call, sink),
         }
     }
 
@@ -200,7 +200,7 @@ impl ShownCall {
     }
 
     fn announce(&mut self, call: &Call, sink: &mut impl ChunkSink) {
-        self.stage = Stage::Announced;
+        self.stage = CallStage::Announced;
         self.title.clone_from(&call.title);
         sink.chunk(&Chunk::ToolInputStart(ToolInput {
             tool_call_id: call.id(),
@@ -209,20 +209,20 @@ impl ShownCall {
             dynamic: true,
             provider_executed: true,
             title: call.title.as_deref(),
-            tool_metadata: Some(self.metadata(call, Beside::Nothing)),
+            tool_metadata: Some(self.metadata(call, LargeFields::Nothing)),
         }));
     }
 
     /// Shows that the call failed. If its input is incomplete, the error shows the partial input.
     fn fail(&mut self, call: &Call, sink: &mut impl ChunkSink) {
-        if !(self.stage == Stage::Announced && call.broken_off) {
+        if !(self.stage == CallStage::Announced && call.broken_off) {
             self.show_input(call, sink);
             self.show_error(call, sink);
             return;
         }
         self.input = true;
         self.stale = false;
-        self.stage = Stage::Failed;
+        self.stage = CallStage::Failed;
         let (input, error_text) = (call.input.as_deref(), self.error_text(call));
         sink.chunk(&Chunk::ToolInputError {
             tool_call_id: call.id(),
@@ -231,31 +231,31 @@ impl ShownCall {
             error_text: &error_text,
             dynamic: true,
             provider_executed: true,
-            tool_metadata: Some(self.metadata(call, Beside::Nothing)),
+            tool_metadata: Some(self.metadata(call, LargeFields::Nothing)),
         });
     }
 
     /// Shows the input, unless it was already shown or the stage no longer allows it.
     fn show_input(&mut self, call: &Call, sink: &mut impl ChunkSink) {
-        self.show_input_beside(call, Beside::Nothing, sink);
+        self.show_input_beside(call, LargeFields::Nothing, sink);
     }
 
-    fn show_input_beside(&mut self, call: &Call, beside: Beside, sink: &mut impl ChunkSink) {
-        let can_again = self.stage == Stage::Available && self.reach == Reach::Input;
+    fn show_input_beside(&mut self, call: &Call, beside: LargeFields, sink: &mut impl ChunkSink) {
+        let can_again = self.stage == CallStage::Available && self.reach == ReportScope::Input;
         // Other changes are also in the output's metadata.
         let stale = can_again && (!self.input || (self.stale && self.may_show(call)));
-        if stale || matches!(self.stage, Stage::New | Stage::Announced) {
+        if stale || matches!(self.stage, CallStage::New | CallStage::Announced) {
             self.available_beside(call, beside, sink);
         }
     }
 
     fn available(&mut self, call: &Call, sink: &mut impl ChunkSink) {
-        self.available_beside(call, Beside::Nothing, sink);
+        self.available_beside(call, LargeFields::Nothing, sink);
     }
 
-    fn available_beside(&mut self, call: &Call, beside: Beside, sink: &mut impl ChunkSink) {
+    fn available_beside(&mut self, call: &Call, beside: LargeFields, sink: &mut impl ChunkSink) {
         self.stale = false;
-        self.stage = Stage::Available;
+        self.stage = CallStage::Available;
         self.title.clone_from(&call.title);
         self.input = true;
         let input = call.input.as_deref().unwrap_or(empty_object());
@@ -274,9 +274,9 @@ impl ShownCall {
     fn show_output(&mut self, call: &Call, preliminary: bool, sink: &mut impl ChunkSink) {
         self.stale = false;
         self.stage = if preliminary {
-            Stage::Preliminary
+            CallStage::Preliminary
         } else {
-            Stage::Completed
+            CallStage::Completed
         };
         let note = self.settled;
         let terminal_output = call.result_of_terminals().filter(|_| !preliminary);
@@ -293,21 +293,21 @@ impl ShownCall {
             preliminary,
             dynamic: true,
             provider_executed: true,
-            tool_metadata: Some(self.metadata(call, Beside::Output)),
+            tool_metadata: Some(self.metadata(call, LargeFields::Output)),
         });
         self.note_shown(call, false);
     }
 
     fn show_error(&mut self, call: &Call, sink: &mut impl ChunkSink) {
         self.stale = false;
-        self.stage = Stage::Failed;
+        self.stage = CallStage::Failed;
         let error_text = self.error_text(call);
         sink.chunk(&Chunk::ToolOutputError {
             tool_call_id: call.id(),
             error_text: &error_text,
             dynamic: true,
             provider_executed: true,
-            tool_metadata: Some(self.metadata(call, Beside::Nothing)),
+            tool_metadata: Some(self.metadata(call, LargeFields::Nothing)),
         });
         self.note_shown(call, false);
     }
@@ -319,7 +319,7 @@ impl ShownCall {
             tool_name: Some(&call.name),
             title: call.title.as_deref(),
             raw_input: call.input.as_deref().map(Raw),
-            ..self.state(call, Beside::Nothing)
+            ..self.state(call, LargeFields::Nothing)
         };
         sink.chunk(&Chunk::DataToolCall {
             id: call.id(),
@@ -328,10 +328,10 @@ impl ShownCall {
         self.note_shown(call, true);
     }
 
-    fn state<'a>(&'a self, call: &'a Call, beside: Beside) -> ToolState<'a> {
-        let own = beside == Beside::Nothing;
+    fn state<'a>(&'a self, call: &'a Call, beside: LargeFields) -> ToolState<'a> {
+        let own = beside == LargeFields::Nothing;
         let title_shown = self.title == call.title;
-        let input_hidden = !self.input && self.stage != Stage::Announced;
+        let input_hidden = !self.input && self.stage != CallStage::Announced;
         ToolState {
             tool_name: None,
             name: call.late_name.as_deref(),
@@ -339,7 +339,7 @@ impl ShownCall {
             kind: call.kind.as_deref(),
             status: call.status_word.as_deref(),
             raw_input: call.input.as_deref().filter(|_| input_hidden).map(Raw),
-            no_input: call.input.is_none() && self.stage != Stage::Announced,
+            no_input: call.input.is_none() && self.stage != CallStage::Announced,
             raw_output: call.output.as_deref().filter(|_| own).map(Raw),
             content: call.content.as_deref().filter(|_| own).map(Raw),
             locations: call.locations.as_deref().map(Raw),
@@ -349,7 +349,7 @@ impl ShownCall {
         }
     }
 
-    fn metadata<'a>(&'a self, call: &'a Call, beside: Beside) -> Named<'a, ToolState<'a>> {
+    fn metadata<'a>(&'a self, call: &'a Call, beside: LargeFields) -> Named<'a, ToolState<'a>> {
         Named(self.dialect, self.state(call, beside))
     }
 
@@ -359,33 +359,36 @@ impl ShownCall {
     }
 
     fn is_open(&self) -> bool {
-        !matches!(self.stage, Stage::Completed | Stage::Failed | Stage::Denied)
+        !matches!(
+            self.stage,
+            CallStage::Completed | CallStage::Failed | CallStage::Denied
+        )
     }
 
     /// Records that the output of the call's terminals is part of its state.
     pub fn note_terminal_output(&mut self, call: &Call) {
-        self.stale |= self.stage == Stage::Completed && call.result_of_terminals().is_some();
+        self.stale |= self.stage == CallStage::Completed && call.result_of_terminals().is_some();
     }
 
     /// Ends the step in which the call began: a partial input fails the call, and a complete one cannot be
     /// shown again.
     pub fn end_step(&mut self, call: &Call, sink: &mut impl ChunkSink) {
-        if matches!(self.stage, Stage::New | Stage::Announced) {
-            self.settle(call, Settle::BegunAnew, sink);
+        if matches!(self.stage, CallStage::New | CallStage::Announced) {
+            self.settle(call, SettleReason::ModelCalledAgain, sink);
         }
-        if self.reach == Reach::Input {
-            self.reach = Reach::Question;
+        if self.reach == ReportScope::Input {
+            self.reach = ReportScope::Question;
         }
     }
 
     /// Settles the call if the agent did not, and shows changes that were held back.
-    pub fn settle(&mut self, call: &Call, why: Settle, sink: &mut impl ChunkSink) {
-        self.give_up_question(call, false, why.text(), sink);
+    pub fn settle(&mut self, call: &Call, why: SettleReason, sink: &mut impl ChunkSink) {
+        self.close_unanswered(call, false, why.text(), sink);
         if self.is_open() {
             self.settled = Some(why.text());
             // The model did not finish a call whose input is incomplete.
-            if why == Settle::TurnEnded && !call.broken_off {
-                self.show_input_beside(call, Beside::Output, sink);
+            if why == SettleReason::TurnEnded && !call.broken_off {
+                self.show_input_beside(call, LargeFields::Output, sink);
                 self.show_output(call, false, sink);
             } else {
                 self.fail(call, sink);

@@ -67,7 +67,7 @@ impl ChunkState {
 }
 
 /// Ends a message whose end the agent does not report.
-pub fn finish_unasked(sink: &mut impl ChunkSink) {
+pub fn finish_unreported(sink: &mut impl ChunkSink) {
     sink.chunk(&Chunk::Finish {
         finish_reason: FinishReason::Other,
         message_metadata: None,

@@ -3,7 +3,7 @@
 
 use super::ChunkSink;
 use crate::core::event::Original;
-use crate::core::proportion::Proportion;
+use crate::core::output_budget::OutputBudget;
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Raw, to_raw, value};
 use serde_json::value::RawValue;
@@ -14,14 +14,14 @@ use serde_json::{Map, Value};
 pub struct Merged {
     /// Field that collects the pieces of content.
     list: &'static str,
-    things: Vec<Thing>,
+    items: Vec<MergedItem>,
 }
 
 #[derive(Debug)]
-struct Thing {
+struct MergedItem {
     id: String,
-    told: Map<String, Value>,
-    proportion: Proportion,
+    fields: Map<String, Value>,
+    proportion: OutputBudget,
     /// Approximate size in bytes: what was last shown, plus what was reported since.
     size: usize,
     stale: bool,
@@ -31,38 +31,38 @@ impl Merged {
     pub fn new(list: &'static str) -> Self {
         Self {
             list,
-            things: Vec::new(),
+            items: Vec::new(),
         }
     }
 
     /// Merges a report: fields replace earlier ones, and a piece of content is appended. Returns the merged
     /// data if it is to be shown now.
     pub fn add(&mut self, id: &str, original: Original<'_>) -> Option<Box<RawValue>> {
-        let known = self.things.iter().position(|known| known.id == id);
+        let known = self.items.iter().position(|known| known.id == id);
         let at = known.unwrap_or_else(|| {
-            self.things.push(Thing {
+            self.items.push(MergedItem {
                 id: id.to_owned(),
-                told: Map::new(),
-                proportion: Proportion::default(),
+                fields: Map::new(),
+                proportion: OutputBudget::default(),
                 size: 0,
                 stale: false,
             });
-            self.things.len() - 1
+            self.items.len() - 1
         });
-        let thing = &mut self.things[at];
-        thing.proportion.hear(original.line.len());
+        let thing = &mut self.items[at];
+        thing.proportion.grow(original.line.len());
         thing.size += original.line.len();
         thing.stale = true;
         for (name, said) in original.fields().iter() {
             let said = value(said);
             if name == "content" && said.is_object() {
-                let list = thing.told.entry(self.list).or_insert(Value::Null);
+                let list = thing.fields.entry(self.list).or_insert(Value::Null);
                 match list {
                     Value::Array(pieces) => pieces.push(said),
                     other => *other = Value::Array(vec![said]),
                 }
             } else {
-                thing.told.insert(name.to_owned(), said);
+                thing.fields.insert(name.to_owned(), said);
             }
         }
         let allowed = thing.proportion.allows(thing.size);
@@ -71,7 +71,7 @@ impl Merged {
 
     /// Returns the data that was held back, with its ids.
     pub fn flush(&mut self) -> impl Iterator<Item = (&str, Box<RawValue>)> {
-        let stale = self.things.iter_mut().filter(|thing| thing.stale);
+        let stale = self.items.iter_mut().filter(|thing| thing.stale);
         stale.map(|thing| {
             let all = thing.show();
             (thing.id.as_str(), all)
@@ -79,9 +79,9 @@ impl Merged {
     }
 }
 
-impl Thing {
+impl MergedItem {
     fn show(&mut self) -> Box<RawValue> {
-        let all = to_raw(&self.told);
+        let all = to_raw(&self.fields);
         self.stale = false;
         self.size = all.get().len();
         self.proportion.show(self.size);
@@ -96,7 +96,7 @@ pub fn show_compaction(id: &str, data: &RawValue, sink: &mut impl ChunkSink) {
     });
 }
 
-pub fn show_letter(id: &str, data: &RawValue, sink: &mut impl ChunkSink) {
+pub fn show_session_message(id: &str, data: &RawValue, sink: &mut impl ChunkSink) {
     sink.chunk(&Chunk::DataSessionMessage {
         id,
         data: Raw(data),

@@ -2,9 +2,9 @@
 //! reports that the user has visited an address.
 
 use super::ChunkSink;
+use crate::core::decision::Decision;
+use crate::core::elicitation::ElicitationDetails;
 use crate::core::event::Permission;
-use crate::core::inquiry::Inquiry;
-use crate::core::permit::Decision;
 use crate::core::turn::{Call, Question, written};
 use crate::proto::chunk::{Chunk, Named};
 use crate::proto::json::{Members, Raw, to_raw};
@@ -91,15 +91,15 @@ impl Questions {
         decision: Option<&Decision>,
         sink: &mut impl ChunkSink,
     ) {
-        let Some(inquiry) = &question.inquiry else {
+        let Some(elicitation) = &question.elicitation else {
             return;
         };
-        let mut data = inquiry_data(question, inquiry);
+        let mut data = inquiry_data(question, elicitation);
         if let Some(decision) = decision {
             decided(&mut data, question, decision);
         }
         show_inquiry(&question.id, &data, sink);
-        if inquiry.id.is_some() {
+        if elicitation.id.is_some() {
             self.visits.retain(|visit| visit.question != question.id);
             if self.visits.len() == MOST_VISITS {
                 self.visits.remove(0);
@@ -112,7 +112,7 @@ impl Questions {
     }
 
     /// Shows that the user has visited the address of a question.
-    pub fn visited(&mut self, question: &str, sink: &mut impl ChunkSink) {
+    pub fn url_completed(&mut self, question: &str, sink: &mut impl ChunkSink) {
         let mut visits = self.visits.iter_mut();
         if let Some(visit) = visits.find(|visit| visit.question == question) {
             visit.data.set_owned("completed", &true);
@@ -129,21 +129,21 @@ pub fn show_refusal(call: &str, question: &str, reason: &str, sink: &mut impl Ch
     show_permission(question, &to_raw(&data), sink);
 }
 
-fn inquiry_data(question: &Question, inquiry: &Inquiry) -> Members<'static> {
+fn inquiry_data(question: &Question, elicitation: &ElicitationDetails) -> Members<'static> {
     // The agent's own fields come first, so that they cannot replace those of acpipe.
     let mut data = Members::default();
-    for (name, said) in &inquiry.other {
+    for (name, said) in &elicitation.other {
         data.set_owned(name.clone(), said);
     }
-    data.set_owned("kind", &inquiry.kind);
-    data.set_owned("message", &inquiry.message);
+    data.set_owned("kind", &elicitation.kind);
+    data.set_owned("message", &elicitation.message);
     if let Some(tool) = &question.tool {
         data.set_owned("toolCallId", tool);
     }
-    if let Some(schema) = &inquiry.schema {
+    if let Some(schema) = &elicitation.schema {
         data.set_owned("schema", schema);
     }
-    if let Some(url) = &inquiry.url {
+    if let Some(url) = &elicitation.url {
         data.set_owned("url", url);
     }
     if !question.options().is_empty() {

@@ -2,8 +2,8 @@
 //! is not part of the main text.
 
 use super::{ChunkSink, ChunkState};
-use crate::core::fold::Folding;
-use crate::core::proportion::{Proportion, size};
+use crate::core::fold::FoldSink;
+use crate::core::output_budget::{OutputBudget, size};
 use crate::core::turn::{Subagent, TurnEvent};
 use crate::proto::chunk::{Chunk, SubagentState};
 
@@ -12,12 +12,12 @@ use crate::proto::chunk::{Chunk, SubagentState};
 pub struct ShownSubagent {
     /// State of the chunks of the subagent's own turn.
     state: ChunkState,
-    folded: Folding,
-    proportion: Proportion,
+    folded: FoldSink,
+    proportion: OutputBudget,
     /// Approximate size of its message in bytes: what was last shown, plus the chunks since.
     size: usize,
     /// Size of all chunks when the subagent was last shown.
-    folded_then: usize,
+    shown_at_size: usize,
 }
 
 impl ShownSubagent {
@@ -26,10 +26,10 @@ impl ShownSubagent {
         while subagents.len() <= at {
             subagents.push(Self {
                 state: ChunkState::new(dialect),
-                folded: Folding::default(),
-                proportion: Proportion::default(),
+                folded: FoldSink::default(),
+                proportion: OutputBudget::default(),
                 size: 0,
-                folded_then: 0,
+                shown_at_size: 0,
             });
         }
         &mut subagents[at]
@@ -49,15 +49,15 @@ impl ShownSubagent {
         sink: &mut impl ChunkSink,
     ) {
         if let Some(bytes) = reported {
-            self.proportion.hear(bytes);
-            let since = self.folded.size() - self.folded_then;
+            self.proportion.grow(bytes);
+            let since = self.folded.size() - self.shown_at_size;
             if !self.proportion.allows(self.size + since) {
                 return;
             }
         }
         let message = self.folded.message();
         self.size = size(&message) + size(&subagent.info) + size(&subagent.state);
-        self.folded_then = self.folded.size();
+        self.shown_at_size = self.folded.size();
         self.proportion.show(self.size);
         sink.chunk(&Chunk::DataSubagent {
             id: &subagent.id,

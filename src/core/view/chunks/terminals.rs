@@ -4,7 +4,7 @@
 //! bytes before that.
 
 use super::ChunkSink;
-use crate::core::proportion::{FRAME, Proportion};
+use crate::core::output_budget::{FRAME, OutputBudget};
 use crate::core::turn::Terminal;
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Members, Raw, to_raw};
@@ -12,7 +12,7 @@ use crate::proto::json::{Members, Raw, to_raw};
 /// State of a terminal that was shown.
 #[derive(Debug)]
 pub struct ShownTerminal {
-    proportion: Proportion,
+    proportion: OutputBudget,
     /// Whether there are changes that were not shown.
     stale: bool,
     /// Whether the shown part is all of the output that is kept.
@@ -31,7 +31,7 @@ const KEPT: usize = 1024 * 1024;
 pub fn shown(terminals: &mut Vec<ShownTerminal>, at: usize) -> &mut ShownTerminal {
     while terminals.len() <= at {
         terminals.push(ShownTerminal {
-            proportion: Proportion::default(),
+            proportion: OutputBudget::default(),
             stale: true,
             whole: false,
             ended: false,
@@ -42,9 +42,9 @@ pub fn shown(terminals: &mut Vec<ShownTerminal>, at: usize) -> &mut ShownTermina
 
 impl ShownTerminal {
     /// Records a report of `bytes` bytes about the terminal.
-    pub fn hear(&mut self, bytes: usize, changed: bool) {
+    pub fn grow(&mut self, bytes: usize, changed: bool) {
         // Half of the size, since the output is shown once more at the end.
-        self.proportion.hear(bytes / 2);
+        self.proportion.grow(bytes / 2);
         self.stale |= changed;
     }
 

@@ -5,30 +5,30 @@ mod terminals;
 mod whole;
 
 use super::*;
+use crate::core::decision::{Decision, DecisionSource};
 use crate::core::dialect::Child;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{
-    Content, MessagePiece, OptionKind, Permission, PermissionOption, ToolUpdate, TurnEnd, Update,
-    Voice,
+    Content, MessagePiece, MessageRole, OptionKind, Permission, PermissionOption, ToolUpdate,
+    TurnEnd, Update,
 };
-use crate::core::fold::Folding;
-use crate::core::permit::{By, Decision};
+use crate::core::fold::FoldSink;
 use crate::core::profile::Profile;
 use crate::core::request_key::RequestKey;
 use crate::core::turn::Turn;
 use crate::proto::json::JsonStr;
 use crate::proto::wire::TokenUsage;
-use Update::{OfSubagent, Passing, Refused, Step, StructuredOutput, Tool, WordsEnd};
+use Update::{FromSubagent, Refused, Step, StructuredOutput, TextEnd, Tool, TransientUpdate};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
 /// The chunks of a turn, and the message that they form.
-struct Seen(Vec<Value>, Folding, ChunkState);
+struct Seen(Vec<Value>, FoldSink, ChunkState);
 
 impl Default for Seen {
     fn default() -> Self {
-        Self(Vec::new(), Folding::default(), ChunkState::new("claude"))
+        Self(Vec::new(), FoldSink::default(), ChunkState::new("claude"))
     }
 }
 
@@ -39,7 +39,7 @@ impl TurnView for Seen {
     }
 }
 
-struct Both<'a>(&'a mut Vec<Value>, &'a mut Folding);
+struct Both<'a>(&'a mut Vec<Value>, &'a mut FoldSink);
 
 impl ChunkSink for Both<'_> {
     fn chunk(&mut self, chunk: &Chunk<'_>) {
@@ -66,9 +66,9 @@ fn original(line: &str) -> Original<'_> {
     }
 }
 
-fn piece(voice: Voice, text: &str) -> Update<'_> {
+fn piece(role: MessageRole, text: &str) -> Update<'_> {
     Update::Message(MessagePiece {
-        voice,
+        role,
         message_id: Some("a".into()),
         content: Content::Text(JsonStr::new(raw(text)).unwrap()),
         subagent: None,
@@ -77,11 +77,11 @@ fn piece(voice: Voice, text: &str) -> Update<'_> {
 }
 
 fn says(text: &str) -> Update<'_> {
-    piece(Voice::Answer, text)
+    piece(MessageRole::Answer, text)
 }
 
 fn thinks(text: &str) -> Update<'_> {
-    piece(Voice::Thought, text)
+    piece(MessageRole::Thought, text)
 }
 
 fn call(id: &'static str) -> Update<'static> {
@@ -143,7 +143,7 @@ fn question(tool: &'static str) -> Permission<'static> {
 
 fn of(update: Update<'_>) -> Update<'_> {
     let update = Box::new(update);
-    OfSubagent {
+    FromSubagent {
         id: "task".into(),
         update,
     }
@@ -200,14 +200,14 @@ fn step_starts_after_output_of_the_previous_one() {
     let cases = [
         (vec![Step], vec![]),
         (vec![Step, Update::Notice, Step], vec!["data-notice"]),
-        (vec![Step, WordsEnd { provider: None }, Step], vec![]),
+        (vec![Step, TextEnd { provider: None }, Step], vec![]),
         (vec![Step, says(r#""hi""#)], hi.to_vec()),
         (
             vec![says(r#""hi""#), Step, Step, says(r#""ho""#)],
             [&hi[..], &STEP, &more].concat(),
         ),
         (
-            vec![Update::Other, Step, Passing, Step, says(r#""hi""#)],
+            vec![Update::Other, Step, TransientUpdate, Step, says(r#""hi""#)],
             [&["data-claude"], &STEP[..], &["data-claude"], &hi].concat(),
         ),
     ];
@@ -355,7 +355,7 @@ fn text_block_ends_with_its_metadata() {
         let mut said = Members::default();
         said.set_owned("signature", &"s");
         let provider = Some(("anthropic", said));
-        WordsEnd { provider }
+        TextEnd { provider }
     };
     let both = json!({ "claude": { "messageId": "a" }, "anthropic": { "signature": "s" } });
     let end = |updates: &[Update<'_>]| {
@@ -374,7 +374,7 @@ fn text_block_ends_with_its_metadata() {
     );
     let text = end(&[says(r#""hm""#), signed()]);
     assert_eq!(text["providerMetadata"], both);
-    let plain = end(&[thinks(r#""hm""#), WordsEnd { provider: None }]);
+    let plain = end(&[thinks(r#""hm""#), TextEnd { provider: None }]);
     assert_eq!(plain, json!({ "type": "reasoning-end", "id": "m.1" }));
     // Withheld reasoning.
     let bare = play(&[signed()]).1.message();
@@ -442,10 +442,10 @@ fn a_refusal_of_the_agent_is_shown_once() {
 #[test]
 fn transient_updates_are_not_part_of_the_message() {
     let seen = play(&[
-        Passing,
+        TransientUpdate,
         Update::Other,
         StructuredOutput(raw(r#"{"a":1}"#)),
-        of(Passing),
+        of(TransientUpdate),
     ]);
     let parts = seen.1.message()["parts"].clone();
     assert_eq!(

@@ -26,7 +26,7 @@ struct Root {
 
 /// Path within a root.
 #[derive(Debug)]
-pub struct Place<'r> {
+pub struct RootPath<'r> {
     pub root: &'r Dir,
     /// Path relative to the root, as given. `..` and links in it are resolved when it is opened.
     pub path: PathBuf,
@@ -55,7 +55,7 @@ impl Roots {
     ///
     /// # Errors
     /// No root contains the path, or its root could not be opened.
-    pub fn find(&self, path: &str) -> Result<Place<'_>, Error> {
+    pub fn find(&self, path: &str) -> Result<RootPath<'_>, Error> {
         let wrong = |why: &str| {
             let message = format!("{path:?} {why}");
             Error::new(ErrorKind::InvalidParams, message).with("path", path)
@@ -85,7 +85,7 @@ impl Roots {
             );
             Error::new(ErrorKind::Resource, message).with("path", path)
         })?;
-        Ok(Place {
+        Ok(RootPath {
             root: dir,
             path: if rest.as_os_str().is_empty() {
                 PathBuf::from(".")

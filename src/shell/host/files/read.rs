@@ -1,8 +1,8 @@
 //! Reading of text files for agents, in full or by lines.
 
-use super::{Roots, careful, explain, no_file};
+use super::{Roots, explain, nonblocking_options, not_a_file};
 use crate::core::error::{Error, ErrorKind};
-use crate::core::host::{MAX_TEXT, Window};
+use crate::core::host::{LineRange, MAX_TEXT};
 use memchr::{memchr, memchr_iter};
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,19 +14,24 @@ const PIECE: usize = 64 * 1024;
 const SEARCHED: u64 = 1024 * 1024 * 1024;
 
 /// Returns the requested lines unchanged; empty beyond the end of the file. Stops early once `stop` is set.
-pub fn read(path: &str, roots: &Roots, window: Window, stop: &AtomicBool) -> Result<String, Error> {
+pub fn read(
+    path: &str,
+    roots: &Roots,
+    window: LineRange,
+    stop: &AtomicBool,
+) -> Result<String, Error> {
     let failed = |error: &io::Error| explain(path, roots, "read", error);
     if names_a_directory(path) {
-        return Err(no_file(path));
+        return Err(not_a_file(path));
     }
     let place = roots.find(path)?;
     let file = place
         .root
-        .open_with(&place.path, careful().read(true))
+        .open_with(&place.path, nonblocking_options().read(true))
         .map_err(|error| failed(&error))?;
     let about = file.metadata().map_err(|error| failed(&error))?;
     if !about.is_file() {
-        return Err(no_file(path));
+        return Err(not_a_file(path));
     }
     let wrong = |why: String| {
         let message = format!("cannot read {path}: {why}");
@@ -84,7 +89,7 @@ enum Lines {
 /// Requested lines, and the number of bytes to search for them.
 #[derive(Debug)]
 struct Search<'s> {
-    window: Window,
+    window: LineRange,
     searched: u64,
     stop: &'s AtomicBool,
 }
@@ -172,7 +177,7 @@ mod tests {
         }
     }
 
-    fn lines(file: impl Read, window: Window) -> io::Result<Option<Vec<u8>>> {
+    fn lines(file: impl Read, window: LineRange) -> io::Result<Option<Vec<u8>>> {
         let search = Search {
             window,
             searched: SEARCHED,
@@ -187,7 +192,7 @@ mod tests {
 
     #[test]
     fn search_for_a_line_is_bounded_and_ends_when_it_is_stopped() {
-        let window = Window {
+        let window = LineRange {
             line: Some(2),
             limit: Some(1),
         };
@@ -230,7 +235,7 @@ mod tests {
             (Some(u64::MAX), Some(u64::MAX), ""),
         ];
         for (line, limit, want) in cases {
-            let window = Window { line, limit };
+            let window = LineRange { line, limit };
             let whole = lines(text.as_bytes(), window).unwrap().unwrap();
             assert_eq!(String::from_utf8(whole).unwrap(), want, "{window:?}");
             let slowly = lines(Slowly(text.as_bytes()), window).unwrap().unwrap();
@@ -243,7 +248,7 @@ mod tests {
         let line = [b"x".repeat(99), b"\n".to_vec()].concat();
         let endless = io::repeat(0).chain(&b""[..]);
         let many = line.repeat(MAX_TEXT / 100 + 2);
-        let of = |line, limit| Window { line, limit };
+        let of = |line, limit| LineRange { line, limit };
         assert!(lines(many.as_slice(), of(None, None)).unwrap().is_none());
         let last = lines(many.as_slice(), of(Some(MAX_TEXT as u64 / 100 + 2), None));
         assert_eq!(last.unwrap().unwrap(), line);

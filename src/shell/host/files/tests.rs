@@ -1,7 +1,7 @@
 //! Tests of reading and writing within the roots.
 
 use super::*;
-use crate::core::host::{MAX_TEXT, Window};
+use crate::core::host::{LineRange, MAX_TEXT};
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub fn roots(paths: &[String]) -> Arc<Roots> {
 }
 
 pub fn read(path: &str, roots: &Roots) -> Result<String, Error> {
-    read::read(path, roots, Window::default(), &AtomicBool::new(false))
+    read::read(path, roots, LineRange::default(), &AtomicBool::new(false))
 }
 
 /// Temporary directory with a root in it, removed on drop.
@@ -226,7 +226,7 @@ fn concurrent_file_requests_are_queued_up_to_a_limit() {
     for n in 0..all {
         let access = Access::Read {
             path: w.path("~/root/x"),
-            window: Window::default(),
+            window: LineRange::default(),
         };
         if let Some(event) = files.perform(Ticket(n), w.roots(), access) {
             assert_eq!(path_of(&event), (n, false, true));
@@ -300,7 +300,7 @@ fn access_that_is_stopped_ends_and_makes_room_for_others() {
     let mut files = Files::new(events);
     let search = || Access::Read {
         path: w.path("~/root/sparse"),
-        window: Window {
+        window: LineRange {
             line: Some(2),
             limit: Some(1),
         },
@@ -311,7 +311,7 @@ fn access_that_is_stopped_ends_and_makes_room_for_others() {
     }
     let plain = Access::Read {
         path: w.path("~/root/x"),
-        window: Window::default(),
+        window: LineRange::default(),
     };
     assert!(files.perform(Ticket(all), w.roots(), plain).is_none());
     for n in 0..all {

@@ -1,7 +1,7 @@
 //! Atomic writing of files for agents: a new file replaces the old one.
 
 use super::read::names_a_directory;
-use super::{Roots, careful, explain, no_file};
+use super::{Roots, explain, nonblocking_options, not_a_file};
 use crate::core::error::Error;
 use cap_std::fs::{Dir, OpenOptionsExt as _, Permissions, PermissionsExt as _};
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ const KEPT_MODE: u32 = 0o777;
 /// Writes `content` to a file; missing directories are created.
 pub fn write(path: &str, roots: &Roots, content: &str) -> Result<(), Error> {
     if names_a_directory(path) {
-        return Err(no_file(path));
+        return Err(not_a_file(path));
     }
     let place = roots.find(path)?;
     let written = target(place.root, place.path).and_then(|target| match target {
@@ -28,7 +28,7 @@ pub fn write(path: &str, roots: &Roots, content: &str) -> Result<(), Error> {
     });
     match written {
         Ok(true) => Ok(()),
-        Ok(false) => Err(no_file(path)),
+        Ok(false) => Err(not_a_file(path)),
         Err(error) => Err(explain(path, roots, "write", &error)),
     }
 }
@@ -79,7 +79,7 @@ fn parent_dir(root: &Dir, parent: &Path) -> io::Result<Dir> {
 /// Replaces a file by a new one; returns `false` if it is not a regular file.
 fn replace(dir: &Dir, name: &OsString, content: &[u8]) -> io::Result<bool> {
     // Opening also checks that the file is writable; renaming does not.
-    let mode = match dir.open_with(name, careful().write(true)) {
+    let mode = match dir.open_with(name, nonblocking_options().write(true)) {
         Err(error) if error.kind() == NotFound => None,
         old => {
             let about = old?.metadata()?;
@@ -101,7 +101,7 @@ fn replace(dir: &Dir, name: &OsString, content: &[u8]) -> io::Result<bool> {
 /// Creates a file with an unused name. If its mode is set later, only the owner can read it until then.
 fn create(dir: &Dir, mode: Option<u32>) -> io::Result<(String, cap_std::fs::File)> {
     static LAST: AtomicU64 = AtomicU64::new(0);
-    let mut options = careful();
+    let mut options = nonblocking_options();
     options.write(true).create_new(true);
     if mode.is_some() {
         options.mode(0o600);

@@ -5,8 +5,8 @@ use crate::core::store::StoreEvent;
 use crate::shell::store::Events;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
-fn means(dir: &Path, worker: Worker, pool: Pool) -> Means {
-    Means {
+fn means(dir: &Path, worker: Worker, pool: Pool) -> LogResources {
+    LogResources {
         archive: dir.to_owned(),
         durability: Durability::Turn,
         worker,
@@ -121,9 +121,12 @@ async fn loop_does_not_wait_for_an_unresponsive_disk() {
     let line = [vec![b'x'; 100 << 10], vec![b'\n']].concat();
     let patience = Duration::from_millis(1);
     let appended = log.append_within(&line, patience).unwrap();
-    assert_eq!(appended, Progress::Waiting);
+    assert_eq!(appended, AppendProgress::Waiting);
     // Until the disk answers, nothing else is written, and no ticket is lost.
-    assert_eq!(log.appended(Duration::ZERO).unwrap(), Progress::Waiting);
+    assert_eq!(
+        log.appended(Duration::ZERO).unwrap(),
+        AppendProgress::Waiting
+    );
     assert_eq!(
         log.append(b"next\n").unwrap_err().kind(),
         io::ErrorKind::TimedOut
@@ -138,7 +141,10 @@ async fn loop_does_not_wait_for_an_unresponsive_disk() {
     io::Read::read_exact(&mut reader, &mut read).unwrap();
     assert_eq!(read, line);
     assert!(matches!(events.next().await, StoreEvent::Appended));
-    assert_eq!(log.appended(Duration::ZERO).unwrap(), Progress::Written);
+    assert_eq!(
+        log.appended(Duration::ZERO).unwrap(),
+        AppendProgress::Written
+    );
     assert_eq!(log.end(), line.len() as u64);
     let StoreEvent::Synced { ticket: 7, .. } = events.next().await else {
         panic!("the sync is answered");
@@ -147,7 +153,7 @@ async fn loop_does_not_wait_for_an_unresponsive_disk() {
     let appended = log
         .append_within(b"next\n", Duration::from_secs(60))
         .unwrap();
-    assert_eq!(appended, Progress::Written);
+    assert_eq!(appended, AppendProgress::Written);
     fs::remove_dir_all(&dir).unwrap();
 }
 
@@ -159,7 +165,7 @@ fn log_released_during_a_write_stays_locked_until_written() {
     writer.try_lock().unwrap();
     let line = vec![b'x'; 100 << 10];
     let appended = log.append_within(&line, Duration::ZERO).unwrap();
-    assert_eq!(appended, Progress::Waiting);
+    assert_eq!(appended, AppendProgress::Waiting);
     let other = fs::File::open(format!("/proc/self/fd/{}", writer.as_raw_fd())).unwrap();
     drop((log, writer));
     assert!(other.try_lock().is_err());

@@ -109,7 +109,7 @@ impl Server {
     }
 
     /// Waits for the next reported wait (`waitingFor`).
-    pub fn wait_told(&mut self) -> Value {
+    pub fn next_wait_notice(&mut self) -> Value {
         self.until("word of what is waited for", |s| s.waits.pop_front())
     }
 

@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub(super) struct Stream {
     pub(super) seq: u64,
     pub(super) gap_allowed: bool,
-    pub(super) chunks: VecDeque<Given>,
+    pub(super) chunks: VecDeque<ReceivedChunk>,
     /// Turns whose answer has arrived: no chunk of them may follow.
     pub(super) closed: BTreeSet<String>,
 }
 
-pub(super) struct Given {
+pub(super) struct ReceivedChunk {
     pub(super) seq: u64,
     pub(super) turn: Option<String>,
     pub(super) chunk: Value,
@@ -34,7 +34,7 @@ impl Server {
     }
 
     /// Waits for the first chunk outside of turns.
-    pub fn stray(&mut self, session: &str) -> Value {
+    pub fn chunk_outside_turns(&mut self, session: &str) -> Value {
         self.until(&format!("a chunk outside of turns of {session}"), |s| {
             let chunks = &mut s.stream(session).chunks;
             let at = chunks.iter().position(|c| c.turn.is_none())?;
@@ -46,11 +46,12 @@ impl Server {
     pub fn unprompted(&mut self, session: &str) -> Vec<Value> {
         let chunks = self.until(&format!("an unprompted message of {session}"), |s| {
             let stream = s.stream(session);
-            let about =
-                |c: &Given, dialect| c.chunk["messageMetadata"][dialect]["unprompted"] == true;
-            let unasked = |c: &&Given| about(c, "acp") || about(c, "claude");
+            let about = |c: &ReceivedChunk, dialect| {
+                c.chunk["messageMetadata"][dialect]["unprompted"] == true
+            };
+            let unasked = |c: &&ReceivedChunk| about(c, "acp") || about(c, "claude");
             let turn = stream.chunks.iter().find(unasked)?.turn.clone();
-            let over = |c: &Given| {
+            let over = |c: &ReceivedChunk| {
                 c.turn == turn
                     && ["finish", "error", "abort"].contains(&c.chunk["type"].as_str().unwrap())
             };
@@ -174,7 +175,7 @@ impl Server {
         let fits = seq == next || (stream.gap_allowed && seq >= stream.seq);
         let late = turn.as_ref().is_some_and(|t| stream.closed.contains(t));
         stream.seq = seq;
-        stream.chunks.push_back(Given {
+        stream.chunks.push_back(ReceivedChunk {
             seq,
             turn,
             chunk: params["chunk"].clone(),

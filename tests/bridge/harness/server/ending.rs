@@ -1,7 +1,7 @@
 //! End of a server, and its audit.
 
 use super::Server;
-use super::chunks::Given;
+use super::chunks::ReceivedChunk;
 use crate::harness::{LIMIT, World, signal};
 use serde_json::Value;
 use std::thread;
@@ -40,7 +40,7 @@ impl Server {
     /// Like [`Server::restart`], with additional environment variables.
     pub fn restart_in(mut self, args: &[&str], env: &[(&str, &str)]) -> Self {
         self.end();
-        self.succeed(args, env)
+        self.launch_next(args, env)
     }
 
     /// Kills acpipe and the processes that it leaves behind, and starts it again. Earlier messages need no
@@ -48,7 +48,7 @@ impl Server {
     pub fn crash(mut self, args: &[&str]) -> Self {
         self.kill();
         self.world.kill_all();
-        self.succeed(args, &[])
+        self.launch_next(args, &[])
     }
 
     /// Kills acpipe; output that it has already written is still read.
@@ -61,7 +61,7 @@ impl Server {
     pub fn ended(&mut self) {
         self.killed = true;
         self.audited = true;
-        self.read_on(true);
+        self.set_reading(true);
         self.drain();
         self.child.wait().unwrap();
         self.stdin = None;
@@ -69,10 +69,10 @@ impl Server {
 
     /// Starts acpipe again in the same world.
     pub fn next(mut self, args: &[&str]) -> Self {
-        self.succeed(args, &[])
+        self.launch_next(args, &[])
     }
 
-    fn succeed(&mut self, args: &[&str], env: &[(&str, &str)]) -> Self {
+    fn launch_next(&mut self, args: &[&str], env: &[(&str, &str)]) -> Self {
         let world = std::mem::replace(&mut self.world, World::new());
         let mut next = Self::launch(world, args, self.framing, env);
         for (session, stream) in &self.streams {
@@ -105,7 +105,7 @@ impl Server {
     fn end(&mut self) -> End {
         self.audited = true;
         self.stdin = None;
-        self.read_on(true);
+        self.set_reading(true);
         self.drain();
         let stderr = self.stderr.recv_timeout(LIMIT).unwrap_or_default();
         let stderr = String::from_utf8_lossy(&stderr).into_owned();
@@ -141,7 +141,8 @@ impl Server {
         }
         for (session, stream) in &self.streams {
             // Transient chunks between turns need no claim.
-            let passes = |chunk: &&Given| chunk.turn.is_none() && chunk.chunk["transient"] == true;
+            let passes =
+                |chunk: &&ReceivedChunk| chunk.turn.is_none() && chunk.chunk["transient"] == true;
             if let Some(chunk) = stream.chunks.iter().find(|chunk| !passes(chunk)) {
                 let (n, first) = (stream.chunks.len(), &chunk.chunk);
                 wrong.push(format!(

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 impl Server {
     /// Pauses or resumes reading acpipe's output.
-    pub fn read_on(&self, on: bool) {
+    pub fn set_reading(&self, on: bool) {
         *self.gate.0.lock().unwrap() = on;
         self.gate.1.notify_all();
     }
@@ -83,10 +83,10 @@ impl Server {
         }
         match value["method"].as_str() {
             Some("session/chunk") => self.chunk(&value["params"]),
-            Some("session/state") if self.tells_queue(&value["params"]) => {}
+            Some("session/state") if self.record_queue(&value["params"]) => {}
             Some(method) if value.get("id").is_none() => {
                 let params = value["params"].clone();
-                if !self.tells_wait(method, &params) && !self.waived.contains(method) {
+                if !self.record_wait(method, &params) && !self.waived.contains(method) {
                     self.notifications.push_back((method.to_owned(), params));
                 }
             }
@@ -112,7 +112,7 @@ impl Server {
 
     /// Records the queued prompts of a session. Returns `true` if the queue has changed; such a notification
     /// needs no claim.
-    fn tells_queue(&mut self, params: &Value) -> bool {
+    fn record_queue(&mut self, params: &Value) -> bool {
         let session = params["sessionId"].as_str().unwrap_or_default().to_owned();
         let told = params["queue"].clone();
         if !told.is_array() {
@@ -123,7 +123,7 @@ impl Server {
     }
 
     /// Records the start or end of a reported wait. Returns `true` if the notification needs no claim.
-    fn tells_wait(&mut self, method: &str, params: &Value) -> bool {
+    fn record_wait(&mut self, method: &str, params: &Value) -> bool {
         let told = match method {
             "agent/state" | "session/activity" => &params["waitingFor"],
             _ => return false,
@@ -142,9 +142,9 @@ impl Server {
 
     pub(super) fn note(&mut self, direction: &str, text: &str) {
         let start: String = text.trim_end().chars().take(600).collect();
-        self.tape.push_back(format!("{direction} {start}"));
-        if self.tape.len() > 100 {
-            self.tape.pop_front();
+        self.transcript.push_back(format!("{direction} {start}"));
+        if self.transcript.len() > 100 {
+            self.transcript.pop_front();
         }
     }
 
@@ -152,7 +152,7 @@ impl Server {
     #[track_caller]
     pub fn fail(&mut self, why: &str) -> ! {
         let mut dump = String::new();
-        for line in &self.tape {
+        for line in &self.transcript {
             let _ = writeln!(dump, "{line}");
         }
         for line in self.world.log() {

@@ -4,10 +4,10 @@ use super::{Crate, names};
 
 #[test]
 fn import_cycles_are_found() {
-    let circles = |files: &[(&str, &str)]| -> Vec<String> {
+    let cycles = |files: &[(&str, &str)]| -> Vec<String> {
         let parsed = Crate::parse(files.iter().copied());
         parsed
-            .circles()
+            .cycles()
             .keys()
             .map(|circle| names(circle).join(" "))
             .collect()
@@ -16,7 +16,7 @@ fn import_cycles_are_found() {
         ("core/a", "use super::b::{c, X as Y};\n"),
         ("core/b", "fn f() -> crate::core::a::Z {}\n"),
     ];
-    assert_eq!(circles(&siblings), ["core::a core::b"]);
+    assert_eq!(cycles(&siblings), ["core::a core::b"]);
     // Comments and tests do not count.
     let comment = [
         siblings[0],
@@ -25,7 +25,7 @@ fn import_cycles_are_found() {
             "// crate::core::a::Z\n#[cfg(test)]\nmod tests {\n use super::super::a;\n}\n",
         ),
     ];
-    assert_eq!(circles(&comment), Vec::<String>::new());
+    assert_eq!(cycles(&comment), Vec::<String>::new());
     // Neither does a re-export, nor the head of a module.
     let module = [
         (
@@ -35,7 +35,7 @@ fn import_cycles_are_found() {
         ("core/a/c", "use super::{A, B};\n"),
         ("core/b", "mod d;\npub struct B;\n"),
     ];
-    assert_eq!(circles(&module), Vec::<String>::new());
+    assert_eq!(cycles(&module), Vec::<String>::new());
     // A file below the head counts for the whole module.
     let mut through = module.to_vec();
     through.extend([
@@ -43,7 +43,7 @@ fn import_cycles_are_found() {
         ("core/a/e", "use crate::core::b::d::X;\n"),
     ]);
     assert_eq!(
-        circles(&through),
+        cycles(&through),
         ["core::a core::a::c core::a::e core::b core::b::d"]
     );
     // A common import of the head above all of them hides no cycle.
@@ -51,7 +51,7 @@ fn import_cycles_are_found() {
     through[0].1 = &with_head;
     through.push(("core", "mod a;\nmod b;\npub struct Head;\n"));
     assert_eq!(
-        circles(&through),
+        cycles(&through),
         ["core::a core::a::c core::a::e core::b core::b::d"]
     );
 }
@@ -60,7 +60,7 @@ fn import_cycles_are_found() {
 fn misplaced_impl_blocks_are_found() {
     let far = |files: &[(&str, &str)]| {
         let parsed = Crate::parse(files.iter().copied());
-        parsed.far_impls().len()
+        parsed.misplaced_impls().len()
     };
     let home = ("core/a", "pub struct A<T>(T);\nimpl<T> A<T> {}\n");
     assert_eq!(

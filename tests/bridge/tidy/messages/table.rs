@@ -64,20 +64,20 @@ pub const FORWARDED: &[(&str, &str)] = &[
     // The reason of a decision: functions of permit.rs in REASONS.
     ("src/core/session/hosting.rs", "decision reason as_str"),
     // `NEVER`, `NOT_OFFERED` and `had_by`, in REASONS.
-    ("src/core/ladder.rs", "why"),
+    ("src/core/restore_plan.rs", "why"),
 ];
 
 /// Functions whose texts become a part of an error, of a decision's reason or of a notice elsewhere.
 pub const REASONS: &[(&str, &str)] = &[
     ("src/core/agent/stop.rs", "start_hint"),
-    ("src/core/ladder.rs", "had_by"),
-    ("src/core/ladder.rs", "plan"),
-    ("src/core/permit.rs", "cancelled"),
-    ("src/core/permit.rs", "of"),
-    ("src/core/permit.rs", "phrase"),
+    ("src/core/restore_plan.rs", "had_by"),
+    ("src/core/restore_plan.rs", "plan"),
+    ("src/core/decision.rs", "cancelled"),
+    ("src/core/decision.rs", "of"),
+    ("src/core/decision.rs", "phrase"),
     ("src/core/session/queue.rs", "fmt"),
     ("src/core/session/options.rs", "changed_since"),
-    ("src/core/silence.rs", "word"),
+    ("src/core/idle_timer.rs", "word"),
     ("src/proto/wire/environment.rs", "fault"),
 ];
 

@@ -1,15 +1,15 @@
 //! Calls and answers of clients, and the served files and terminals.
 
-use super::super::asks;
-use super::super::client::Asked;
+use super::super::client::PendingCall;
+use super::super::client_calls;
 use super::World;
-use acpipe::core::ask::{AskId, Refusal};
 use acpipe::core::client::{ClientId, Command, Token};
+use acpipe::core::client_request::{ClientRequestId, ErrorResponse};
 use serde_json::value::RawValue;
 
 impl World {
-    pub(super) fn client_asks(&mut self) {
-        let ask = asks::any(&mut self.dice, &mut self.turns);
+    pub(super) fn client_calls(&mut self) {
+        let ask = client_calls::any(&mut self.dice, &mut self.turns);
         for client in self.clients.iter_mut() {
             client.again.extend(ask.again.clone());
         }
@@ -22,9 +22,10 @@ impl World {
         self.host.act(&mut self.dice);
         for _ in 0..=self.dice.below(3) {
             if let Some(event) = self.host.next() {
-                self.tell(|| format!("{event:?}"));
+                self.trace(|| format!("{event:?}"));
                 self.hub.wake(self.now);
-                self.hub.hosted(event, self.now, &mut self.clients);
+                self.hub
+                    .handle_host_event(event, self.now, &mut self.clients);
             }
         }
     }
@@ -34,7 +35,8 @@ impl World {
         self.host.end_all();
         while let Some(event) = self.host.next() {
             self.hub.wake(self.now);
-            self.hub.hosted(event, self.now, &mut self.clients);
+            self.hub
+                .handle_host_event(event, self.now, &mut self.clients);
             self.settle();
             self.host.end_all();
         }
@@ -44,7 +46,7 @@ impl World {
     pub(super) fn client_answers(&mut self) {
         let id = self.clients.any(&mut self.dice);
         let client = self.clients.get(id);
-        let open: Vec<AskId> = client.asks.iter().copied().collect();
+        let open: Vec<ClientRequestId> = client.open_requests.iter().copied().collect();
         let decided = &client.decided;
         let late = open.is_empty() || self.dice.percent(20);
         let from = if late { decided } else { &open };
@@ -66,16 +68,16 @@ impl World {
             "null",
         ]);
         let answer = if self.dice.percent(10) {
-            Err(Refusal {
+            Err(ErrorResponse {
                 code: -32603,
                 message: "went wrong".to_owned(),
             })
         } else {
             Ok(RawValue::from_string(answer.to_owned()).unwrap())
         };
-        self.tell(|| format!("{ask:?} is answered {answer:?}"));
+        self.trace(|| format!("{ask:?} is answered {answer:?}"));
         let client = self.clients.get(id);
-        if client.asks.remove(&ask) {
+        if client.open_requests.remove(&ask) {
             client.decided.push(ask);
             self.answered.insert(ask);
         }
@@ -90,15 +92,15 @@ impl World {
 
     pub(super) fn ask_as(&mut self, client: ClientId, what: &'static str, command: Command) {
         let session = "default".to_owned();
-        self.give(client, command, Asked { what, session });
+        self.give(client, command, PendingCall { what, session });
     }
 
-    fn give(&mut self, client: ClientId, command: Command, asked: Asked) {
+    fn give(&mut self, client: ClientId, command: Command, asked: PendingCall) {
         self.tokens += 1;
         let call = self.tokens;
         self.clients.get(client).waiting.insert(call, asked);
         let token = Token { client, call };
-        self.tell(|| format!("{token:?} {command:?}"));
+        self.trace(|| format!("{token:?} {command:?}"));
         self.hub.wake(self.now);
         self.hub
             .command(token, command, self.now, &mut self.clients);

@@ -5,8 +5,8 @@ use super::super::agent::Ledger;
 use super::super::claude::Claude;
 use super::super::client::Client;
 use super::super::files;
-use super::process::{Agent, Process, Said};
-use super::{ENOUGH, World};
+use super::process::{Agent, Process, ProcessOutput};
+use super::{MAX_ROUNDS, World};
 use acpipe::core::error::{Error, ErrorKind};
 use acpipe::core::hub::{AgentInput, Effect, Exit, Measure};
 use acpipe::core::transport::{ProcessSpec, Transport};
@@ -15,13 +15,13 @@ use acpipe::proto::wire::{FoundBy, Program, Protocol};
 impl World {
     /// Performs everything that follows from the last event.
     pub fn settle(&mut self) {
-        self.hear_backlog();
+        self.deliver_backlog();
         self.hub.catch_up(self.now, &mut self.clients);
         self.hub.replay_turns(&mut self.clients);
         while self.hub.is_reading() {
             self.hub.read_on(self.now, &mut self.clients);
         }
-        for _ in 0..ENOUGH {
+        for _ in 0..MAX_ROUNDS {
             let effects = self.hub.effects(self.now);
             if effects.is_empty() {
                 self.hand_over();
@@ -41,7 +41,7 @@ impl World {
     }
 
     fn perform(&mut self, effect: Effect) {
-        self.tell(|| match &effect {
+        self.trace(|| match &effect {
             Effect::Send(id, lines) => format!("{id:?} gets {}", lines.escape_ascii()),
             other => format!("{other:?}"),
         });
@@ -50,13 +50,13 @@ impl World {
         match effect {
             Effect::Open(id, transport) => self.open(id.0, &transport),
             Effect::Send(id, lines) => self.send(id.0, &lines),
-            Effect::CloseInput(id) => self.told_to_end(id.0, 0),
-            Effect::Terminate(id) => self.told_to_end(id.0, 1),
-            Effect::Kill(id) => self.told_to_end(id.0, 2),
+            Effect::CloseInput(id) => self.request_exit(id.0, 0),
+            Effect::Terminate(id) => self.request_exit(id.0, 1),
+            Effect::Kill(id) => self.request_exit(id.0, 2),
             Effect::Measure(id) => {
                 if let Some(process) = self.processes.get_mut(&id.0) {
                     let measured = AgentInput::Measured(Measure::default());
-                    process.said.push_back(Said::Event(measured));
+                    process.said.push_back(ProcessOutput::Event(measured));
                 }
             }
             Effect::Host(effect) => self.host.perform(effect, &mut self.dice),
@@ -121,9 +121,9 @@ impl World {
         let process = Process {
             lives: !matches!(agent, Agent::Plain),
             agent,
-            said: said.into_iter().map(Said::Event).collect(),
-            leaves: false,
-            obeys: self.dice.pick(&[0, 0, 0, 1, 2]),
+            said: said.into_iter().map(ProcessOutput::Event).collect(),
+            is_stopping: false,
+            exit_stage: self.dice.pick(&[0, 0, 0, 1, 2]),
         };
         let before = self.processes.insert(id, process);
         assert!(before.is_none(), "the number {id} was given twice");
@@ -146,13 +146,13 @@ impl World {
         }
     }
 
-    fn told_to_end(&mut self, id: u64, how: usize) {
+    fn request_exit(&mut self, id: u64, how: usize) {
         if let Some(process) = self.processes.get_mut(&id) {
-            process.leaves = true;
-            if process.lives && how >= process.obeys {
+            process.is_stopping = true;
+            if process.lives && how >= process.exit_stage {
                 process.lives = false;
                 let exit = AgentInput::Exited(Exit::default());
-                process.said.push_back(Said::Event(exit));
+                process.said.push_back(ProcessOutput::Event(exit));
             }
         }
     }

@@ -2,21 +2,21 @@
 
 use super::super::client::Client;
 use super::super::logs;
-use super::{ENOUGH, World};
+use super::{MAX_ROUNDS, World};
 use acpipe::core::client::Command;
 use acpipe::proto::wire::AgentParams;
 use serde_json::value::RawValue;
 
 impl World {
     /// Ends all faults and answers everything that is open.
-    pub fn calm_down(&mut self) {
+    pub fn end_faults(&mut self) {
         self.disk.fail(0);
         self.disk_fails = false;
         for client in self.clients.iter_mut() {
             client.disk_fails = false;
             client.room = None;
         }
-        for _ in 0..ENOUGH {
+        for _ in 0..MAX_ROUNDS {
             self.deliver_all();
             let mut quiet = true;
             for process in self.processes.values_mut() {
@@ -29,7 +29,7 @@ impl World {
             self.host_ends();
             while let Some((id, ask)) = self.clients.next_ask() {
                 let client = self.clients.get(id);
-                client.asks.remove(&ask);
+                client.open_requests.remove(&ask);
                 client.decided.push(ask);
                 self.answered.insert(ask);
                 let answer = Ok(RawValue::NULL.to_owned());
@@ -40,7 +40,7 @@ impl World {
             }
             self.settle();
             // Whatever is still open must be answered by a timeout.
-            if !quiet || self.talker().is_some() {
+            if !quiet || self.process_with_output().is_some() {
                 continue;
             }
             let Some((at, _)) = self.hub.deadline() else {
@@ -73,8 +73,8 @@ impl World {
             client.room = None;
         }
         self.settle();
-        self.hub.client_gone(self.now, &mut self.clients);
-        for _ in 0..ENOUGH {
+        self.hub.client_disconnected(self.now, &mut self.clients);
+        for _ in 0..MAX_ROUNDS {
             self.deliver_all();
             while self.sync() {}
             self.host_ends();
@@ -95,8 +95,11 @@ impl World {
         assert_eq!(self.hub.deadline(), None);
         let lives = self.processes.values().any(|process| process.lives);
         assert!(!lives, "a process is left");
-        let asks = self.clients.asks();
-        assert!(asks.is_empty(), "nobody waits for the answers to {asks:?}");
+        let open_requests = self.clients.open_requests();
+        assert!(
+            open_requests.is_empty(),
+            "nobody waits for the answers to {open_requests:?}"
+        );
         let failed = self.disk.failures() > 0;
         let open = self.clients.iter().flat_map(Client::open_turns).next();
         assert_eq!(open, None, "it did not end");

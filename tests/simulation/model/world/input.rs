@@ -1,15 +1,15 @@
 //! Input from agents, in the pieces and at the time in which the loop would read it.
 
-use super::super::agent::Mark;
+use super::super::agent::LineEffect;
 use super::super::client::Client;
-use super::process::{Agent, Backlog, Said};
-use super::{ENOUGH, World};
+use super::process::{Agent, Backlog, ProcessOutput};
+use super::{MAX_ROUNDS, World};
 use acpipe::core::hub::{AgentId, AgentInput, Exit};
 use acpipe::proto::frame::{Batch, Overlong, lines};
 
 impl World {
     /// Returns a random process with undelivered output.
-    pub(super) fn talker(&mut self) -> Option<u64> {
+    pub(super) fn process_with_output(&mut self) -> Option<u64> {
         let talks = self.processes.iter().filter(|(_, p)| !p.said.is_empty());
         let ids: Vec<u64> = talks.map(|(id, _)| *id).collect();
         (!ids.is_empty()).then(|| self.dice.pick(&ids))
@@ -26,7 +26,9 @@ impl World {
             Agent::Claude(claude) => claude.act(dice),
             Agent::Plain => Vec::new(),
         };
-        process.said.extend(lines.into_iter().map(Said::Line));
+        process
+            .said
+            .extend(lines.into_iter().map(ProcessOutput::Line));
     }
 
     pub(super) fn process_fails(&mut self) {
@@ -65,12 +67,12 @@ impl World {
                 }))
             }
         };
-        process.leaves |= !matches!(input, AgentInput::Batch(_));
-        process.said.push_back(Said::Event(input));
+        process.is_stopping |= !matches!(input, AgentInput::Batch(_));
+        process.said.push_back(ProcessOutput::Event(input));
     }
 
     /// Returns `true` if the loop does not read from agents now.
-    pub(super) fn is_deaf(&self) -> bool {
+    pub(super) fn is_read_paused(&self) -> bool {
         self.clients.are_all_full() || !self.backlog.is_empty()
     }
 
@@ -84,8 +86,8 @@ impl World {
         };
         let mut text = Vec::new();
         let mut marks = Vec::new();
-        while marks.len() < many && matches!(process.said.front(), Some(Said::Line(_))) {
-            let Some(Said::Line(line)) = process.said.pop_front() else {
+        while marks.len() < many && matches!(process.said.front(), Some(ProcessOutput::Line(_))) {
+            let Some(ProcessOutput::Line(line)) = process.said.pop_front() else {
                 break;
             };
             text.extend(line.text);
@@ -97,7 +99,7 @@ impl World {
         }
         let input = if marks.is_empty() {
             match process.said.pop_front() {
-                Some(Said::Event(input)) => input,
+                Some(ProcessOutput::Event(input)) => input,
                 _ => return,
             }
         } else {
@@ -106,9 +108,9 @@ impl World {
         self.hear(id, input, marks);
     }
 
-    pub(super) fn hear(&mut self, from: u64, input: AgentInput, marks: Vec<Mark>) {
+    pub(super) fn hear(&mut self, from: u64, input: AgentInput, marks: Vec<LineEffect>) {
         let over = matches!(input, AgentInput::Exited(_) | AgentInput::StartFailed(_));
-        self.tell(|| format!("process {from} says {input:?}"));
+        self.trace(|| format!("process {from} says {input:?}"));
         self.hub.wake(self.now);
         let rest = self
             .hub
@@ -143,12 +145,12 @@ impl World {
     }
 
     /// Delivers the backlog, as far as clients have room.
-    pub(super) fn hear_backlog(&mut self) {
+    pub(super) fn deliver_backlog(&mut self) {
         if self.clients.are_all_full() {
-            self.deaf_since.get_or_insert(self.now);
+            self.read_paused_since.get_or_insert(self.now);
             return;
         }
-        if let Some(since) = self.deaf_since.take() {
+        if let Some(since) = self.read_paused_since.take() {
             self.hub.postpone(self.now - since);
         }
         let waiting = std::mem::take(&mut self.backlog);
@@ -160,7 +162,7 @@ impl World {
             self.drain();
         }
         if !self.backlog.is_empty() {
-            self.deaf_since.get_or_insert(self.now);
+            self.read_paused_since.get_or_insert(self.now);
         }
     }
 
@@ -176,9 +178,11 @@ impl World {
     }
 
     pub(super) fn deliver_all(&mut self) {
-        for _ in 0..ENOUGH {
+        for _ in 0..MAX_ROUNDS {
             self.settle();
-            let Some(id) = self.talker() else { return };
+            let Some(id) = self.process_with_output() else {
+                return;
+            };
             self.deliver(id, usize::MAX);
             self.drain();
         }

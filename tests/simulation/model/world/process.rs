@@ -1,7 +1,7 @@
 //! Agent processes, and their output that the hub has not read.
 
 use super::super::acp::Acp;
-use super::super::agent::{Ledger, Line, Mark};
+use super::super::agent::{Ledger, Line, LineEffect};
 use super::super::claude::Claude;
 use super::super::dice::Dice;
 use acpipe::core::hub::AgentInput;
@@ -26,19 +26,19 @@ impl Agent {
 }
 
 /// Output of a process on its way to the hub.
-pub(super) enum Said {
+pub(super) enum ProcessOutput {
     Line(Line),
     Event(AgentInput),
 }
 
 pub(super) struct Process {
     pub(super) agent: Agent,
-    pub(super) said: VecDeque<Said>,
+    pub(super) said: VecDeque<ProcessOutput>,
     pub(super) lives: bool,
     /// Whether it was asked to exit, or its pipes are closed: its requests need no answer.
-    pub(super) leaves: bool,
+    pub(super) is_stopping: bool,
     /// Stage of the shutdown at which it exits: 0 for the closed input, 1 for SIGTERM, 2 for SIGKILL.
-    pub(super) obeys: usize,
+    pub(super) exit_stage: usize,
 }
 
 impl Process {
@@ -62,7 +62,7 @@ impl Process {
             Agent::Plain => Vec::new(),
         };
         let some = !lines.is_empty();
-        self.said.extend(lines.into_iter().map(Said::Line));
+        self.said.extend(lines.into_iter().map(ProcessOutput::Line));
         some
     }
 }
@@ -70,5 +70,5 @@ impl Process {
 /// Input that the hub did not take because the client has to read first.
 pub(super) struct Backlog {
     pub(super) rest: AgentInput,
-    pub(super) marks: Vec<Mark>,
+    pub(super) marks: Vec<LineEffect>,
 }

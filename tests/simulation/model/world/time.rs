@@ -14,15 +14,18 @@ impl World {
         let Some(wake) = clock.sleep(due) else { return };
         let by = self.dice.pick(&[200, 1_000, 61_000, 3_600_000]);
         let real = wake.max(self.now) + Duration::from_millis(by);
-        self.tell(|| format!("acpipe does not run for {by} ms"));
-        assert!(clock.woke(real).is_some(), "the pause is not noticed");
+        self.trace(|| format!("acpipe does not run for {by} ms"));
+        assert!(
+            clock.note_wakeup(real).is_some(),
+            "the pause is not noticed"
+        );
         assert!(clock.now() <= wake.max(self.now), "the pause counts");
         self.now = clock.now();
         let due = self.hub.deadline();
         let acted_on = due.filter(|(at, _)| clock.is_due(*at, real));
         assert_eq!(acted_on, None, "it is given up before what waits is read");
-        while !self.is_deaf()
-            && let Some(id) = self.talker()
+        while !self.is_read_paused()
+            && let Some(id) = self.process_with_output()
         {
             self.deliver(id, usize::MAX);
             self.drain();
@@ -54,13 +57,13 @@ impl World {
         if due(&self.hub, self.now).is_none() {
             return;
         }
-        if self.is_deaf() && !self.hub.is_stopping() {
+        if self.is_read_paused() && !self.hub.is_stopping() {
             return;
         }
         if self.dice.percent(70) {
             self.drain();
         }
-        self.tell(|| format!("it is time: {:?}", due(&self.hub, self.now)));
+        self.trace(|| format!("it is time: {:?}", due(&self.hub, self.now)));
         self.hub.wake(self.now);
         self.hub.tick(self.now, &mut self.clients);
         self.settle();

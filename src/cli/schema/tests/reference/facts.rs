@@ -2,7 +2,7 @@
 
 use super::pages::page;
 use crate::cli::config::policy_of;
-use crate::core::limits::{Limits, Wait};
+use crate::core::limits::{Limits, Timeout};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 fn time_limits_are_those_of_the_code() {
     let page = page("limits.md");
     let limits = Limits::default();
-    for wait in Wait::ALL {
+    for wait in Timeout::ALL {
         let name = format!("| `{}` | ", wait.name());
         let row = page.lines().find(|line| line.starts_with(&name));
         let row = row.unwrap_or_else(|| panic!("limits.md has no row {name}"));
         let limit = limits.of(wait);
         let limit = limit.map_or("none".to_owned(), |limit| format!("{} s", limit.as_secs()));
-        let may_last = if wait.may_last() { "yes" } else { "no" };
+        let may_last = if wait.may_be_unlimited() { "yes" } else { "no" };
         let cells = format!(" | {limit} | {may_last} | ");
         assert!(row.contains(&cells), "{row}\n  lacks {cells}");
     }

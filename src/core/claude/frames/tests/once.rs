@@ -90,7 +90,7 @@ fn texts(lines: &[String]) -> BTreeMap<String, String> {
                 panic!("{event:?}");
             };
             let (speaker, update) = match update {
-                Update::OfSubagent { id, update } => (id.to_string(), update.as_ref()),
+                Update::FromSubagent { id, update } => (id.to_string(), update.as_ref()),
                 update => (String::new(), update),
             };
             if let Update::Message(piece) = update {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::ladder::leads_down;
+use crate::core::restore_plan::allows_next_strategy;
 
 #[test]
 fn only_a_version_makes_it_ready() {
@@ -90,7 +90,7 @@ fn start_failure_is_not_a_refused_session() {
         let [AgentEvent::Failed { error, .. }] = &events[..] else {
             panic!("{events:?}");
         };
-        assert_eq!(leads_down(error), leads, "{error:?}");
+        assert_eq!(allows_next_strategy(error), leads, "{error:?}");
     }
 }
 

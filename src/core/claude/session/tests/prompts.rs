@@ -35,7 +35,7 @@ fn queued_prompt_is_withdrawn_once() {
 }
 
 /// Opens a session with a running background turn.
-fn unasked(t: &mut Test) -> Child {
+fn background_turn(t: &mut Test) -> Child {
     let child = t.open(Opening::New, &none());
     let id = t.claude.sessions.keys().next().unwrap().clone();
     assert_eq!(t.says(child, &init(&id))[0], "UnpromptedBegun");
@@ -45,7 +45,7 @@ fn unasked(t: &mut Test) -> Child {
 #[test]
 fn queued_prompt_starts_without_an_id_from_claude() {
     let mut t = Test::new();
-    let child = unasked(&mut t);
+    let child = background_turn(&mut t);
     let id = t.claude.sessions.keys().next().unwrap().clone();
     let uuid = t.prompts(&id);
     // Belongs to the running turn.
@@ -83,7 +83,7 @@ fn unsent_prompt_has_no_result() {
     let child = test.open(Opening::New, &SessionOptions::default());
     let session = test.claude.sessions.keys().next().unwrap().clone();
     test.prompts(&session);
-    test.claude.unsend(CallId(test.calls), &session);
+    test.claude.withdraw_prompt(CallId(test.calls), &session);
     let (goes_on, said) = test.ends(child, 1);
     assert_eq!((goes_on, said), (true, vec![format!("{session} lost")]));
 }

@@ -4,7 +4,7 @@
 use super::traps::{Trap, TrappedClient, TrappedDialect, TrappedStore};
 use crate::core::acp::Acp;
 use crate::core::client::{ClientId, Command, Reply, Token};
-use crate::core::dialect::{Offer, ProcessSpec};
+use crate::core::dialect::{AgentServices, ProcessSpec};
 use crate::core::error::ErrorKind;
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use crate::core::policy::Mode;
@@ -77,7 +77,7 @@ impl Conversation {
         let connect = Command::Connect(params(json!({})));
         t.start(connect);
         let connection = t.hub.connection();
-        let none = Box::new(Acp::new(ProcessSpec::default(), Offer::default()));
+        let none = Box::new(Acp::new(ProcessSpec::default(), AgentServices::default()));
         let acp = std::mem::replace(&mut connection.dialect, none);
         connection.dialect = Box::new(TrappedDialect(acp, t.trap.clone()));
         t.settle();
@@ -250,7 +250,7 @@ impl Conversation {
         let mut calls = vec![self.prompt("a", "one"), self.prompt("a", "two")];
         if let Some(session) = self.agent_session("one") {
             self.ask_permission(&session);
-            if let Some(ask) = self.client.asks.pop() {
+            if let Some(ask) = self.client.open_requests.pop() {
                 let yes = json!({"outcome": {"outcome": "selected", "optionId": "y"}});
                 self.enter(|t| {
                     let answer = Ok(to_raw(&yes));
@@ -362,7 +362,7 @@ fn play(before: usize) -> Option<(&'static str, Cost)> {
         .chain([&b])
         .filter(|call| !t.client.answers.contains_key(call));
     assert!(unanswered.count() <= usize::from(step == "reply"), "{step}");
-    assert!(t.client.asks.is_empty(), "{step}");
+    assert!(t.client.open_requests.is_empty(), "{step}");
     assert!(t.decided <= 1, "{step}");
     for id in ["a", "b", "c"] {
         let call = t.prompt(id, &format!("{id} again"));

@@ -1,15 +1,15 @@
 //! A dialect, a client and a log that panic at a chosen call.
 
-use crate::core::ask::{AskId, ClientRequest};
 use crate::core::client::{Notice, Reply, Token};
+use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
-use crate::core::dialect::{Child, Dialect, Opening, Outgoing, Place, PromptPart};
+use crate::core::decision::{Decision, DecisionSource};
+use crate::core::dialect::{Child, Dialect, Opening, Outgoing, PromptPart, SessionSetup};
 use crate::core::error::Error;
 use crate::core::event::{AgentEvent, CallId, Exit};
-use crate::core::permit::{By, Decision};
 use crate::core::request_key::RequestKey;
 use crate::core::setting::Setting;
-use crate::core::store::{Card, LogFile, Store, Volatile, Write};
+use crate::core::store::{Card, LogFile, MemoryStore, Store, Write};
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::Overlong;
 use crate::proto::wire::LineFaults;
@@ -91,7 +91,13 @@ impl Dialect for TrappedDialect {
     fn start(&mut self, out: &mut Outgoing) {
         self.0.start(out);
     }
-    fn open(&mut self, call: CallId, way: Opening<'_>, place: &Place<'_>, out: &mut Outgoing) {
+    fn open(
+        &mut self,
+        call: CallId,
+        way: Opening<'_>,
+        place: &SessionSetup<'_>,
+        out: &mut Outgoing,
+    ) {
         self.0.open(call, way, place, out);
     }
     fn list(&mut self, call: CallId, cwd: Option<&str>, from: Option<&str>, out: &mut Outgoing) {
@@ -112,8 +118,8 @@ impl Dialect for TrappedDialect {
             dialect.prompt(call, session, parts, degrade, out)
         })
     }
-    fn unsend(&mut self, call: CallId, session: &str) {
-        self.0.unsend(call, session);
+    fn withdraw_prompt(&mut self, call: CallId, session: &str) {
+        self.0.withdraw_prompt(call, session);
     }
     fn set(&mut self, call: CallId, session: &str, setting: &Setting, out: &mut Outgoing) {
         self.around(["before set", "after set"], |dialect| {
@@ -173,7 +179,7 @@ impl Dialect for TrappedDialect {
 pub(super) struct TrappedClient {
     pub trap: Trap,
     pub answers: HashMap<u64, Result<Reply, Error>>,
-    pub asks: Vec<AskId>,
+    pub open_requests: Vec<ClientRequestId>,
 }
 
 impl ClientSink for TrappedClient {
@@ -193,13 +199,13 @@ impl ClientSink for TrappedClient {
     }
     fn json_chunk(&mut self, _: ChunkAddress<'_>, _: &[u8]) {}
     fn retract(&mut self, _: &str, _: u64) {}
-    fn ask(&mut self, ask: AskId, _: &ClientRequest) {
+    fn ask(&mut self, ask: ClientRequestId, _: &ClientRequest) {
         self.trap.pass("ask");
-        self.asks.push(ask);
+        self.open_requests.push(ask);
     }
-    fn withdraw(&mut self, ask: AskId, _: &By) {
+    fn withdraw(&mut self, ask: ClientRequestId, _: &DecisionSource) {
         self.trap.pass("withdraw");
-        self.asks.retain(|open| *open != ask);
+        self.open_requests.retain(|open| *open != ask);
     }
     fn notify(&mut self, _: &Notice) {
         self.trap.pass("notify");
@@ -212,13 +218,13 @@ pub(super) struct TrappedStore(pub Trap);
 
 impl Store for TrappedStore {
     fn has(&self, id: &str) -> Result<bool, Error> {
-        Volatile.has(id)
+        MemoryStore.has(id)
     }
     fn open(&mut self, id: &str) -> Result<Box<dyn LogFile>, Error> {
-        Ok(Box::new(TrappedLog(Volatile.open(id)?, self.0.clone())))
+        Ok(Box::new(TrappedLog(MemoryStore.open(id)?, self.0.clone())))
     }
     fn list(&mut self, ticket: u64) -> bool {
-        Volatile.list(ticket)
+        MemoryStore.list(ticket)
     }
 }
 

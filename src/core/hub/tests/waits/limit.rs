@@ -1,6 +1,6 @@
 //! Tests of the limit on the whole length of a turn.
 
-use super::{Play, S, Wait, params, text};
+use super::{Play, S, Timeout, params, text};
 use crate::core::client::Command;
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn turn_is_cancelled_at_its_total_limit_despite_output() {
         (None, Some(4), 4),
         (Some(10), Some(20), 20),
     ] {
-        let limits: Vec<(Wait, u64)> = usual.map(|s| (Wait::Turn, s)).into_iter().collect();
+        let limits: Vec<(Timeout, u64)> = usual.map(|s| (Timeout::Turn, s)).into_iter().collect();
         let (mut play, _, call) = Play::opening(&limits, json!({}));
         play.answer(&call, &json!({"sessionId": "S"}));
         let own = own.map(|seconds| seconds * 1000);
@@ -37,16 +37,16 @@ fn turn_is_cancelled_at_its_total_limit_despite_output() {
         // Time in the queue does not count.
         assert_eq!(play.sent()["method"], "session/prompt");
         play.pass(S(limit - 1));
-        assert!(!play.heard.answers.contains_key(&next));
+        assert!(!play.client.answers.contains_key(&next));
     }
 }
 
 #[test]
 fn total_turn_limit_applies_during_paused_reads() {
-    let (mut play, ..) = Play::prompted(&[(Wait::Turn, 60)]);
+    let (mut play, ..) = Play::prompted(&[(Timeout::Turn, 60)]);
     play.now += S(60);
     assert_eq!(play.hub.turn_deadline(), Some((play.now, "turn")));
-    play.hub.tick_turn_limits(play.now, &mut play.heard);
+    play.hub.tick_turn_limits(play.now, &mut play.client);
     assert_eq!(play.sent()["method"], "session/cancel");
     assert_eq!(play.hub.turn_deadline(), None);
 }

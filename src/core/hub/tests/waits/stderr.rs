@@ -16,7 +16,7 @@ fn error_of(stderr: &[u8]) -> Value {
     let call = play.sent();
     play.write_stderr(stderr);
     play.answer(&call, &json!({"stopReason": "end_turn"}));
-    let summary = play.heard.answers[&prompt].as_ref().unwrap();
+    let summary = play.client.answers[&prompt].as_ref().unwrap();
     summary["errors"][0].clone()
 }
 

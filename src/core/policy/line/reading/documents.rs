@@ -1,6 +1,6 @@
 //! Here-documents, and the commands after them.
 
-use super::{Dialect, Frame, Reader, Reading};
+use super::{Dialect, NestingLevel, Reader, Reading};
 use crate::core::policy::line::dialect::dialects;
 use crate::proto::json::prefix;
 
@@ -36,14 +36,14 @@ impl Reading {
 }
 
 /// Returns the states in which a line may begin, as far as they make a difference for it.
-fn starts(line: &str) -> impl Iterator<Item = Frame> {
-    let quoted = |document| Frame {
+fn starts(line: &str) -> impl Iterator<Item = NestingLevel> {
+    let quoted = |document| NestingLevel {
         quoted: true,
         document,
-        ..Frame::default()
+        ..NestingLevel::default()
     };
     let frames = [
-        (true, Frame::default()),
+        (true, NestingLevel::default()),
         (line.contains('"'), quoted(false)),
         (line.contains(['$', '`']), quoted(true)),
     ];
@@ -72,12 +72,12 @@ impl Reader<'_> {
                 ..self.dialect
             };
             let closed = self.found.closed;
-            self.found.read(body, dialect, Frame::default());
+            self.found.read(body, dialect, NestingLevel::default());
             if body.contains(['$', '`']) {
-                let document = Frame {
+                let document = NestingLevel {
                     quoted: true,
                     document: true,
-                    ..Frame::default()
+                    ..NestingLevel::default()
                 };
                 self.found.read(body, dialect, document);
             }

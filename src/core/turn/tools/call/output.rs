@@ -1,6 +1,6 @@
 //! Output of a tool call as text: for its result, and for the error text of a failed call.
 
-use super::{Call, Source, Stage};
+use super::{Call, ContentSource, Stage};
 use crate::proto::json::{JsonStr, prefix, raw_object};
 use serde_json::value::RawValue;
 
@@ -52,7 +52,7 @@ impl Call {
         let content = self
             .content
             .as_deref()
-            .filter(|_| self.content_from == Source::Update);
+            .filter(|_| self.content_from == ContentSource::Update);
         content_text(content, room).or_else(|| {
             let raw = self.output.as_deref()?;
             let mut text = String::new();

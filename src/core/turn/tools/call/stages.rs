@@ -1,14 +1,14 @@
 //! Lifecycle of a call: from its announcement and permission request to its end.
 
-use super::{Call, Change, Stage};
+use super::{Call, CallChange, Stage};
 use crate::core::event::{ToolStatus, ToolUpdate};
-use crate::core::turn::tools::Settle;
+use crate::core::turn::tools::SettleReason;
 use crate::proto::json::{JsonStr, text, to_raw};
 use serde_json::value::RawValue;
 
 impl Call {
     /// Applies an update.
-    pub(in crate::core::turn) fn update(&mut self, update: &ToolUpdate<'_>) -> Change {
+    pub(in crate::core::turn) fn update(&mut self, update: &ToolUpdate<'_>) -> CallChange {
         let change = self.merge(update);
         self.advance(change.bytes.is_some());
         change
@@ -145,19 +145,19 @@ impl Call {
     /// Ends the step that the call began in: the model does not finish its input.
     pub(in crate::core::turn) fn end_step(&mut self) {
         if matches!(self.stage, Stage::New | Stage::Announced) {
-            self.settle(Settle::BegunAnew);
+            self.settle(SettleReason::ModelCalledAgain);
         }
     }
 
     /// Ends the call if the agent did not.
-    pub(in crate::core::turn) fn settle(&mut self, why: Settle) {
+    pub(in crate::core::turn) fn settle(&mut self, why: SettleReason) {
         if self.question.is_some() {
             self.end_question(false);
         }
         if self.is_open() {
             self.settled = Some(why.text());
             // The model did not finish a call with incomplete input.
-            if why == Settle::TurnEnded && !self.is_broken_off() {
+            if why == SettleReason::TurnEnded && !self.is_broken_off() {
                 self.complete();
             } else {
                 self.fail();

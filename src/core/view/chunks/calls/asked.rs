@@ -1,6 +1,6 @@
 //! Chunks of a call with a permission request: at most one request, and only before any output.
 
-use super::{ChunkSink, Reach, ShownCall, Stage};
+use super::{CallStage, ChunkSink, ReportScope, ShownCall};
 use crate::core::turn::Call;
 use crate::core::view::chunks::questions::{request, respond};
 use crate::proto::chunk::Chunk;
@@ -11,12 +11,12 @@ use serde_json::value::RawValue;
 impl ShownCall {
     /// Shows the call that a permission request is about.
     pub fn show_asked(&mut self, call: &Call, changed: Option<usize>, sink: &mut impl ChunkSink) {
-        if self.asking.is_some() {
+        if self.open_request.is_some() {
             self.stale |= changed.is_some();
             return;
         }
         self.show_input(call, sink);
-        if self.reach == Reach::Output || self.stage != Stage::Available {
+        if self.reach == ReportScope::Output || self.stage != CallStage::Available {
             self.show_again(call, changed, sink);
         }
     }
@@ -37,11 +37,11 @@ impl ShownCall {
     }
 
     fn begin_question(&mut self, question: &str, to_client: bool) -> bool {
-        let can = self.stage == Stage::Available && self.reach != Reach::Output;
+        let can = self.stage == CallStage::Available && self.reach != ReportScope::Output;
         if can {
-            self.reach = Reach::Output;
-            self.asking = Some(question.to_owned());
-            self.asked_client = to_client;
+            self.reach = ReportScope::Output;
+            self.open_request = Some(question.to_owned());
+            self.client_was_asked = to_client;
         }
         can
     }
@@ -54,7 +54,7 @@ impl ShownCall {
         (approved, reason): (bool, &str),
         sink: &mut impl ChunkSink,
     ) {
-        if self.asking.as_deref() == Some(question) {
+        if self.open_request.as_deref() == Some(question) {
             respond(question, approved, reason, sink);
             self.end_question(call, approved, sink);
         }
@@ -72,33 +72,33 @@ impl ShownCall {
     }
 
     /// Closes a permission request that was not answered, as readers require.
-    pub(super) fn give_up_question(
+    pub(super) fn close_unanswered(
         &mut self,
         call: &Call,
         approved: bool,
         why: &str,
         sink: &mut impl ChunkSink,
     ) {
-        if let Some(question) = self.asking.take() {
+        if let Some(question) = self.open_request.take() {
             respond(&question, approved, why, sink);
             self.end_question(call, approved, sink);
         }
     }
 
     /// Whether the failure of the call only repeats that the agent refused it.
-    pub(super) fn repeats_refusal(&self, call: &Call) -> bool {
+    pub(super) fn only_repeats_refusal(&self, call: &Call) -> bool {
         let said = call.output_text();
         self.refused.is_some() && said.is_none_or(|said| self.refused == Some(said))
     }
 
     /// Shows the effect of the decision.
     fn end_question(&mut self, call: &Call, approved: bool, sink: &mut impl ChunkSink) {
-        self.asking = None;
+        self.open_request = None;
         if !approved {
-            self.stage = Stage::Denied;
+            self.stage = CallStage::Denied;
             sink.chunk(&Chunk::ToolOutputDenied {
                 tool_call_id: call.id(),
-                asked: self.asked_client,
+                asked: self.client_was_asked,
             });
         } else if self.stale {
             self.refresh(call, sink);

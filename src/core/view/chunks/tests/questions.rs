@@ -28,7 +28,7 @@ fn asked(seen: &mut Seen) -> (Turn, crate::core::turn::Question, usize) {
 }
 
 fn allowed() -> Decision {
-    Decision::of(true, false, &question("t").options, By::Client)
+    Decision::of(true, false, &question("t").options, DecisionSource::Client)
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn served_terminals_that_scroll_are_shown_in_proportion() {
             turn.update(&reports(n, "completed"), original("{}"), view);
         }
     }
-    turn.finish_unasked(&mut chunks.view(&mut shown));
+    turn.finish_unreported(&mut chunks.view(&mut shown));
     // Each is shown once more, with all of the kept output.
     let ends = shown.bytes - live;
     assert!(ends < 33 << 20, "{ends}");

@@ -11,7 +11,7 @@ fn subagents_have_separate_steps_and_inputs() {
         input("task", "{}"),
         of(Step),
         of(says(r#""sub""#)),
-        of(WordsEnd { provider: None }),
+        of(TextEnd { provider: None }),
         of(call("t")),
         of(writes("t", r#""{\"a\":[1""#)),
     ];
@@ -28,7 +28,7 @@ fn subagents_have_separate_steps_and_inputs() {
         of(input("t", r#"{"a":[1]}"#)),
         of(ends("t", "completed", "7")),
         of(Step),
-        of(OfSubagent {
+        of(FromSubagent {
             id: "deeper".into(),
             update: Box::new(says(r#""deep""#)),
         }),
@@ -40,7 +40,12 @@ fn subagents_have_separate_steps_and_inputs() {
     assert_eq!(own.as_array().unwrap().len(), 2, "of another: {own}");
     let question = question("t2");
     turn.update(&of(call("t2")), original("{}"), &mut seen);
-    let decision = Decision::of(true, false, &question.options, By::Policy("r".into()));
+    let decision = Decision::of(
+        true,
+        false,
+        &question.options,
+        DecisionSource::Policy("r".into()),
+    );
     let asked = turn.ask(None, &question, &[], true, &mut seen);
     turn.decide(&asked, &decision, &mut seen);
     turn.finish(&ended(), false, &mut seen);

@@ -1,0 +1,234 @@
+//! Setup of a run: session, directory, agent and store.
+
+use super::view::View;
+use crate::cli::args::RunArgs;
+use crate::cli::logs::Secrets;
+use crate::cli::{Origin, UsageError, directory, persists, print_note, sessions, state_dir};
+use crate::core::agent_command::{AgentCommand, key_of_line};
+use crate::core::claude::CLAUDE;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::hub::Settings;
+use crate::core::session_id::{is_full, unnamed};
+use crate::core::store::{Card, Store};
+use crate::proto::wire::{AgentSource, Protocol};
+use crate::shell::{Events, Memory};
+
+/// Settings, session and store of a run.
+pub struct RunSession {
+    pub settings: Settings,
+    /// Id of the session.
+    pub session: String,
+    pub store: Box<dyn Store>,
+    /// Later events of the store.
+    pub stored: Events,
+}
+
+/// Finds session and agent, and opens the store.
+pub fn find(args: &RunArgs, secrets: &Secrets, view: &mut View) -> anyhow::Result<RunSession> {
+    let cwd = directory(&args.agent)?;
+    let chosen = choose(args, &cwd, view)?;
+    let origin = origin(args, chosen.as_ref())?;
+    let settings = crate::cli::settings(&args.agent, &origin, secrets)?;
+    if settings.default_agent.source == AgentSource::Demo {
+        // Shown with --quiet too, because the demo agent's text looks like an answer.
+        let why = match &chosen {
+            Some(chosen) => format!("session {:?} uses the built-in demo agent", chosen.id),
+            None => "no agent given; using the built-in demo agent".to_owned(),
+        };
+        print_note(&format!(
+            "{why}. To use another agent: acpipe run \"…\" -- COMMAND, or ACPIPE_AGENT=COMMAND"
+        ));
+    }
+    let session = chosen.map_or_else(|| unnamed(&settings.id_prefix), |chosen| chosen.id);
+    let (store, stored) = store(args, &session, view)?;
+    Ok(RunSession {
+        settings,
+        session,
+        store,
+        stored,
+    })
+}
+
+/// Existing session that the run continues, or named session that it creates.
+struct SelectedSession {
+    id: String,
+    /// Stored description of the session; `None` if it is new.
+    card: Option<Card>,
+}
+
+/// Returns the session of `--session` or `--continue`; `None` without these options.
+fn choose(args: &RunArgs, cwd: &str, view: &mut View) -> anyhow::Result<Option<SelectedSession>> {
+    if is_stored(args) && !persists(&args.agent.store)? {
+        let message = "--session and --continue require stored sessions; omit --persist never and \
+                           PERSIST_MESSAGES=false";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    if let Some(name) = &args.session {
+        return named(args, name, cwd, view).map(Some);
+    }
+    if !args.r#continue {
+        return Ok(None);
+    }
+    let cards = sessions::cards(&state_dir(&args.agent.store.place)?)?;
+    let card = sessions::newest(cards, cwd)?;
+    Ok(Some(SelectedSession {
+        id: card.session_id.clone(),
+        card: Some(card),
+    }))
+}
+
+/// Returns the session with this name in this directory, or with this full id in any directory.
+fn named(
+    args: &RunArgs,
+    name: &str,
+    cwd: &str,
+    view: &mut View,
+) -> anyhow::Result<SelectedSession> {
+    let state = state_dir(&args.agent.store.place)?;
+    let exact = crate::shell::stored(&state, name)?;
+    if is_full(name) {
+        let card = exact.ok_or_else(|| {
+            let message = format!(
+                "session {name:?} not found in {}; list the stored sessions with acpipe sessions list --all",
+                state.display()
+            );
+            Error::new(ErrorKind::SessionNotFound, message)
+        })?;
+        if !sessions::same_dir(&card.cwd, cwd) {
+            let own = &card.cwd;
+            if args.agent.cwd.is_some() {
+                let message = format!(
+                    "session {name:?} belongs to the directory {own}, not {cwd}; omit --cwd to continue it there, or \
+                         use another name"
+                );
+                return Err(UsageError(message).into());
+            }
+            view.note(&format!("session {name:?} runs in its own directory {own}"));
+        }
+        let (id, card) = (name.to_owned(), Some(card));
+        return Ok(SelectedSession { id, card });
+    }
+    let found = sessions::in_directory(&state, name, cwd)?;
+    if found.exists {
+        let card = crate::shell::stored(&state, &found.id)?;
+        let id = found.id;
+        return Ok(SelectedSession { id, card });
+    }
+    if let Some(other) = exact {
+        view.note(&format!(
+            "starting a new session {name:?} in {cwd}, with the id {:?}; to continue the one in {other}, use --cwd \
+                 {other}",
+            found.id,
+            other = other.cwd
+        ));
+    }
+    let (id, card) = (found.id, None);
+    Ok(SelectedSession { id, card })
+}
+
+/// Returns the session's directory, and its agent if the command line names none. The session's agent takes
+/// precedence over `ACPIPE_AGENT`.
+fn origin(args: &RunArgs, chosen: Option<&SelectedSession>) -> anyhow::Result<Origin> {
+    let Some(chosen) = chosen else {
+        return Ok(Origin::default());
+    };
+    let card = chosen.card.as_ref();
+    let mut origin = Origin {
+        cwd: card.map(|card| card.cwd.clone()),
+        agent: None,
+    };
+    if args.agent.names_agent() {
+        return Ok(origin);
+    }
+    let line = card.and_then(|card| card.agent.as_deref());
+    origin.agent = match (card.and_then(|card| card.agent_command.clone()), line) {
+        (Some(command), _) => Some(command),
+        (None, Some(line)) => of_line(line),
+        (None, None) => None,
+    };
+    if origin.agent.is_some() {
+        return Ok(origin);
+    }
+    let id = &chosen.id;
+    let variable = std::env::var("ACPIPE_AGENT").unwrap_or_default();
+    match line {
+        // The stored line cannot be split into arguments, but `ACPIPE_AGENT` names the same program.
+        Some(line) if key_of_line(line) == key_of_line(variable.trim()) => Ok(origin),
+        Some(line) => Err(UsageError(format!(
+            "the agent of session {id:?} is not stored completely; give its command line: acpipe run --session {id} \
+                 \"…\" -- {line}"
+        ))
+        .into()),
+        None if variable.trim().is_empty() => Err(UsageError(format!(
+            "session {id:?} has no stored agent; give one: acpipe run --session {id} \"…\" -- COMMAND, or \
+                 ACPIPE_AGENT=COMMAND (the demo agent is acpipe demo-agent)"
+        ))
+        .into()),
+        None => Ok(origin),
+    }
+}
+
+/// Parses an agent command that an earlier version stored as one line. `None` unless the split is certain: a
+/// single word, or a line that acpipe itself composed.
+fn of_line(line: &str) -> Option<AgentCommand> {
+    let (command, demo) = match line.split_once(' ') {
+        None => (line, false),
+        Some((_, "demo-agent")) if key_of_line(line) == "acpipe" => (line, true),
+        Some(_) => return None,
+    };
+    Some(AgentCommand {
+        command: command.to_owned(),
+        protocol: match command {
+            CLAUDE => Protocol::Claude,
+            _ => Protocol::Acp,
+        },
+        demo,
+        ..AgentCommand::default()
+    })
+}
+
+/// Returns `true` if the run's session must be stored: `--session` or `--continue`.
+fn is_stored(args: &RunArgs) -> bool {
+    args.session.is_some() || args.r#continue
+}
+
+/// Opens the store. If that fails, a run without `--session` or `--continue` uses memory only.
+fn store(
+    args: &RunArgs,
+    session: &str,
+    view: &mut View,
+) -> anyhow::Result<(Box<dyn Store>, Events)> {
+    if args.ephemeral {
+        return Ok((Box::<Memory>::default(), Events::none()));
+    }
+    let opened = crate::cli::store(&args.agent.store);
+    if is_stored(args) {
+        return opened;
+    }
+    // The only way to know whether a log can be created is to create it. It is removed again because an empty
+    // log would be listed as a session.
+    let opened = opened.and_then(|(mut store, stored)| {
+        store.open(session)?.remove(false)?;
+        Ok((store, stored))
+    });
+    match opened {
+        Err(error) if !error.is::<UsageError>() => {
+            view.note(&format!("this run is not stored: {error:#}"));
+            Ok((Box::<Memory>::default(), Events::none()))
+        }
+        opened => opened,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stored_command_line_with_arguments_is_not_split() {
+        assert_eq!(of_line("claude").unwrap().protocol, Protocol::Claude);
+        assert_eq!(of_line("/opt/my-agent").unwrap().command, "/opt/my-agent");
+        assert!(of_line("/old/bin/acpipe demo-agent").unwrap().demo);
+        assert_eq!(of_line("opencode acp"), None);
+    }
+}

@@ -1,0 +1,78 @@
+//! Requests that are queued until a process is ready.
+
+use crate::core::acp::Acp;
+use crate::core::dialect::{Dialect as _, Opening, Outgoing, SessionSetup};
+use crate::core::event::CallId;
+use crate::proto::wire::{McpServer, SessionOptions};
+
+/// A request to a process that may not be ready yet.
+#[derive(Debug)]
+pub(super) enum QueuedCall {
+    Open {
+        call: CallId,
+        way: OpenAs,
+        cwd: String,
+        mcp_servers: Vec<McpServer>,
+    },
+    /// Signs in by this method, or signs out if `method` is `None`.
+    Sign {
+        call: CallId,
+        method: Option<String>,
+    },
+    List {
+        call: CallId,
+        cwd: Option<String>,
+        cursor: Option<String>,
+    },
+}
+
+/// How to open a session; an owned [`Opening`].
+#[derive(Debug)]
+pub(super) enum OpenAs {
+    New,
+    Resume(String),
+    Load(String),
+}
+
+impl QueuedCall {
+    pub fn call(&self) -> CallId {
+        match self {
+            Self::Open { call, .. } | Self::Sign { call, .. } | Self::List { call, .. } => *call,
+        }
+    }
+
+    pub fn ask(self, acp: &mut Acp, out: &mut Outgoing) {
+        match self {
+            Self::Open {
+                call,
+                way,
+                cwd,
+                mcp_servers,
+            } => {
+                let place = SessionSetup {
+                    cwd: &cwd,
+                    mcp_servers: &mcp_servers,
+                    // ACP opens sessions without options and does not fork them.
+                    options: &SessionOptions::default(),
+                    fork: false,
+                };
+                let way = match &way {
+                    OpenAs::New => Opening::New,
+                    OpenAs::Resume(id) => Opening::Resume(id),
+                    OpenAs::Load(id) => Opening::Load(id),
+                };
+                acp.open(call, way, &place, out);
+            }
+            Self::Sign {
+                call,
+                method: Some(method),
+            } => {
+                acp.authenticate(call, &method, out);
+            }
+            Self::Sign { call, method: None } => acp.logout(call, out),
+            Self::List { call, cwd, cursor } => {
+                acp.list(call, cwd.as_deref(), cursor.as_deref(), out);
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Updates for the blocks of a message.
+
+use super::blocks::{Block, BlockKind, json};
+use super::{Frames, LineSink};
+use crate::core::claude::tools;
+use crate::core::event::{Content, MessagePiece, MessageRole, ToolStatus, ToolUpdate, Update};
+use crate::proto::claude::{self, word};
+use crate::proto::json::{JsonStr, Members, non_null, to_raw};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+impl Frames {
+    /// Reports the complete input of a tool call.
+    pub(super) fn tool_whole<'a>(
+        &mut self,
+        id: Cow<'a, str>,
+        name: Cow<'a, str>,
+        input: Cow<'a, RawValue>,
+        other: Members<'a>,
+        out: &mut LineSink<'a, '_>,
+    ) {
+        let plan = tools::plan(&name, &input);
+        let planned_diffs = tools::planned_diffs(&name, &input);
+        let begins = self
+            .tools
+            .insert(id.to_string(), name.to_string())
+            .is_none();
+        out.push(tool(ToolUpdate {
+            id,
+            begins,
+            kind: Some(tools::kind(&name).into()),
+            title: Some(tools::title(&name, Some(&input)).into()),
+            locations: tools::locations(&name, &input).map(Cow::Owned),
+            content: (!planned_diffs.is_empty()).then(|| Cow::Owned(to_raw(&planned_diffs))),
+            status: begins.then(|| ToolStatus::Pending.as_str().into()),
+            name: Some(name),
+            input: Some(input),
+            other,
+            ..ToolUpdate::default()
+        }));
+        if let Some(data) = plan {
+            let id = Cow::Borrowed("plan");
+            out.push(Update::Plan { id, data });
+        }
+    }
+
+    /// Reports a block that is neither text nor a tool call: the result of a call that the model's provider
+    /// ran itself, or an unknown block.
+    pub(super) fn other_block<'a>(
+        &mut self,
+        block: &claude::Block<'a>,
+        out: &mut LineSink<'a, '_>,
+    ) {
+        if block.tool_use_id.is_some() && word(block.kind).ends_with("_tool_result") {
+            let result = self.tool_result(block, None);
+            return out.push(tool(result));
+        }
+        out.push(Update::Other);
+    }
+}
+
+/// Parses an object; `None` if it does not match the type.
+pub fn object<'a, T: serde::Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
+    serde_json::from_str(raw?.get()).ok()
+}
+
+pub fn kind(block: &claude::Block<'_>) -> BlockKind {
+    match word(block.kind) {
+        "text" => BlockKind::Answer,
+        "thinking" => BlockKind::Thought,
+        "redacted_thinking" => BlockKind::Redacted,
+        "tool_use" | "server_tool_use" | "mcp_tool_use" => BlockKind::Tool,
+        _ => BlockKind::Other,
+    }
+}
+
+/// Returns the text of a block.
+pub fn said<'a>(block: &claude::Block<'a>) -> Option<JsonStr<'a>> {
+    block.text.or(block.thinking).and_then(JsonStr::new)
+}
+
+pub fn role(kind: BlockKind) -> MessageRole {
+    match kind {
+        BlockKind::Thought | BlockKind::Redacted => MessageRole::Thought,
+        _ => MessageRole::Answer,
+    }
+}
+
+/// Returns the signature or the redacted data of a thought.
+pub fn provider(block: &claude::Block<'_>) -> Option<(&'static str, Box<RawValue>)> {
+    let redacted = block.data.map(|data| ("redactedData", data.to_owned()));
+    let signature = non_null(block.signature).filter(|signature| signature.get() != "\"\"");
+    redacted.or_else(|| signature.map(|signature| ("signature", signature.to_owned())))
+}
+
+pub fn redacted() -> Members<'static> {
+    let mut about = Members::default();
+    about.set_owned("redacted", &true);
+    about
+}
+
+/// Returns the end of a text block; `None` if nothing of it was shown.
+pub fn text_end<'a>(block: &Block) -> Option<Update<'a>> {
+    let provider = block.provider.as_ref().map(|(name, said)| {
+        let mut members = Members::default();
+        members.set_owned(*name, said);
+        ("anthropic", members)
+    });
+    (block.shown || provider.is_some()).then_some(Update::TextEnd { provider })
+}
+
+pub fn piece<'a>(
+    role: MessageRole,
+    message_id: Option<Cow<'a, str>>,
+    content: Content<'a>,
+    about: Members<'a>,
+) -> Update<'a> {
+    Update::Message(MessagePiece {
+        role,
+        message_id,
+        content,
+        subagent: None,
+        about,
+    })
+}
+
+/// Returns an empty piece of text that only carries metadata.
+pub fn empty<'a>(
+    role: MessageRole,
+    message_id: Option<Cow<'a, str>>,
+    about: Members<'a>,
+) -> Update<'a> {
+    piece(role, message_id, Content::Rest(json("")), about)
+}
+
+pub fn tool(update: ToolUpdate<'_>) -> Update<'_> {
+    Update::Tool(Box::new(update))
+}
+
+/// Returns the members of a call that have no field of their own.
+pub fn beside<'a>(block: &claude::Block<'a>) -> Members<'a> {
+    let mut other = block.rest.clone();
+    if word(block.kind) != "tool_use" {
+        other.set_some("type", block.kind);
+    }
+    other
+}

@@ -1,0 +1,190 @@
+//! `assistant` frames: the output of the model in whole blocks.
+
+use super::block_updates::{
+    beside, empty, kind, object, piece, provider, redacted, role, said, text_end,
+};
+use super::blocks::{Block, BlockKind, TextToShow, json};
+use super::{Failure, Frames, LineSink};
+use crate::core::event::{Content, Update};
+use crate::proto::claude::{self, Frame, is_true, word};
+use crate::proto::json::{JsonStr, non_null, text};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+impl Frames {
+    /// Handles whole blocks of a message.
+    pub(super) fn assistant<'a>(&mut self, frame: &Frame<'a>, out: &mut LineSink<'a, '_>) {
+        let message: claude::Message<'a> = object(frame.message).unwrap_or_default();
+        let blocks: Option<Vec<&'a RawValue>> = object(message.content);
+        let (Some(id), Some(blocks)) = (text(message.id), blocks) else {
+            return out.push(Update::Other);
+        };
+        if word(message.model) == "<synthetic>" || is_true(frame.is_api_error) {
+            let is_local = frame.rest.get("local_command_source").is_some()
+                || frame.rest.get("local_command_run").is_some();
+            if is_true(frame.is_api_error) || non_null(frame.error).is_some() {
+                if out.parent.is_none() {
+                    return self.failed(frame, &blocks);
+                }
+            } else if !is_local {
+                return out.push(Update::Other);
+            }
+        }
+        self.begin(&id, false, out);
+        let blocks: Vec<claude::Block<'a>> = blocks
+            .into_iter()
+            .map(|raw| object(Some(raw)).unwrap_or_default())
+            .collect();
+        for block in self.new_blocks(&id, &blocks, out) {
+            self.whole(&id, block, frame, out);
+        }
+    }
+
+    /// Returns the blocks of a frame without those at its start that earlier frames of the message had: some
+    /// versions repeat all blocks with each new one.
+    fn new_blocks<'b, 'a>(
+        &mut self,
+        id: &str,
+        blocks: &'b [claude::Block<'a>],
+        out: &LineSink<'a, '_>,
+    ) -> &'b [claude::Block<'a>] {
+        let speaker = self.speaker(out.parent.as_deref());
+        let Some((message, _)) = speaker.message(Some(id)).filter(|_| blocks.len() > 1) else {
+            return blocks;
+        };
+        let known = message.blocks.iter().filter(|block| block.whole);
+        let same = known.zip(blocks).take_while(|(known, block)| {
+            known.kind == kind(block)
+                && match &known.tool {
+                    Some((id, _)) => text(block.id).is_some_and(|received| received == *id),
+                    None => said(block).is_some_and(|text| text.decode() == known.received()),
+                }
+        });
+        let same = same.count();
+        &blocks[same..]
+    }
+
+    /// Records an error that the CLI sent instead of an answer; the result of the turn reports it.
+    fn failed(&mut self, frame: &Frame<'_>, blocks: &[&RawValue]) {
+        let texts = blocks.iter().filter_map(|raw| {
+            let block: claude::Block<'_> = object(Some(raw))?;
+            text(block.text).map(Cow::into_owned)
+        });
+        self.failure = Some(Failure {
+            code: text(frame.error).map(Cow::into_owned),
+            text: texts.collect::<Vec<_>>().join("\n"),
+        });
+    }
+
+    fn whole<'a>(
+        &mut self,
+        id: &str,
+        block: &claude::Block<'a>,
+        frame: &Frame<'a>,
+        out: &mut LineSink<'a, '_>,
+    ) {
+        match kind(block) {
+            BlockKind::Answer | BlockKind::Thought | BlockKind::Redacted => {
+                self.whole_words(id, block, frame, out);
+            }
+            BlockKind::Tool => self.whole_call(id, block, frame, out),
+            BlockKind::Other => {
+                let speaker = self.speaker(out.parent.as_deref());
+                let blocks = speaker
+                    .message(Some(id))
+                    .map(|(message, _)| &mut message.blocks);
+                let received = |b: &&mut Block| b.kind == BlockKind::Other && !b.whole;
+                match blocks.and_then(|blocks| blocks.iter_mut().find(received)) {
+                    Some(known) => known.whole = true,
+                    None => self.other_block(block, out),
+                }
+            }
+        }
+    }
+
+    /// Reports the parts of an answer or thought that were neither streamed nor shown before its stream
+    /// broke.
+    fn whole_words<'a>(
+        &mut self,
+        id: &str,
+        block: &claude::Block<'a>,
+        frame: &Frame<'a>,
+        out: &mut LineSink<'a, '_>,
+    ) {
+        let (kind, all) = (kind(block), said(block));
+        let speaker = self.speaker(out.parent.as_deref());
+        let Some((message, broken)) = speaker.message(Some(id)) else {
+            return;
+        };
+        let again = message.find_received(kind, &all.map(JsonStr::decode).unwrap_or_default());
+        let others_open = again.is_none() && message.close_text();
+        let (at, rest) = match &again {
+            Some((at, rest)) => (*at, Some(json(rest))),
+            None => (message.add(kind), None),
+        };
+        let known = &mut message.blocks[at];
+        let was_shown = known.shown;
+        known.whole = true;
+        known.provider = provider(block).or(known.provider.take());
+        let new = rest.as_deref().map_or(all, JsonStr::new);
+        let show = new.map_or(TextToShow::Nothing, |new| known.piece(new, broken));
+        let content = match show {
+            TextToShow::Nothing => None,
+            TextToShow::All => Some(match rest {
+                Some(rest) => Content::Rest(rest),
+                None => all.map_or_else(|| Content::Rest(json("")), Content::Text),
+            }),
+            TextToShow::Rest(rest) => Some(Content::Rest(json(&rest))),
+        };
+        let mut about = frame.rest.clone().without(&["local_command_source"]);
+        about.extend(block.rest.clone());
+        if known.citations.is_empty() {
+            about.set_some("citations", non_null(block.citations));
+        }
+        if kind == BlockKind::Redacted && again.is_none() {
+            about.extend(redacted());
+        }
+        // Nothing is reported for text that was shown before its stream broke, or that is closed.
+        let goes_on = again.is_none() || (was_shown && known.open);
+        let says = content.is_some() || (goes_on && !about.is_empty());
+        known.shown |= says;
+        let end = text_end(known).filter(|_| says && !known.open);
+        if others_open && says {
+            out.push(Update::TextEnd { provider: None });
+        }
+        let message_id = Some(Cow::Owned(id.to_owned()));
+        match content {
+            Some(content) => out.push(piece(role(kind), message_id, content, about)),
+            None if says => out.push(empty(role(kind), message_id, about)),
+            None => {}
+        }
+        if let Some(end) = end {
+            out.push(end);
+        }
+    }
+
+    fn whole_call<'a>(
+        &mut self,
+        id: &str,
+        block: &claude::Block<'a>,
+        frame: &Frame<'a>,
+        out: &mut LineSink<'a, '_>,
+    ) {
+        let (Some(call), Some(name)) = (text(block.id), text(block.name)) else {
+            return out.push(Update::Other);
+        };
+        let speaker = self.speaker(out.parent.as_deref());
+        if let Some((message, _)) = speaker.message(Some(id)) {
+            let of = |b: &Block| b.tool.as_ref().is_some_and(|(id, _)| *id == *call);
+            let known = message.blocks.iter().position(of);
+            let at = known.unwrap_or_else(|| message.add(BlockKind::Tool));
+            let known = &mut message.blocks[at];
+            known.whole = true;
+            known.tool = Some((call.to_string(), name.to_string()));
+        }
+        let input = Cow::Borrowed(block.input.unwrap_or(RawValue::NULL));
+        let mut other = beside(block);
+        other.extend(frame.rest.clone());
+        self.tool_whole(call, name, input, other, out);
+    }
+}

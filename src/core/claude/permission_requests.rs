@@ -1,0 +1,365 @@
+//! Permission requests of the CLI (`can_use_tool`) and the responses to them.
+
+use super::{ask_user, tools};
+use crate::core::decision::{Decision, DecisionSource};
+use crate::core::dialect::Child;
+use crate::core::elicitation::ElicitationDetails;
+use crate::core::event::{OptionKind, Permission, PermissionOption, ToolUpdate};
+use crate::core::request_key::RequestKey;
+use crate::proto::json::{Members, non_null, raw_object, text, to_raw};
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// Data of a request that its response must repeat.
+#[derive(Debug)]
+pub struct PendingPermission {
+    about: PermissionTopic,
+    input: Option<Box<RawValue>>,
+    /// Permission rules that the CLI suggests for "always".
+    suggestions: Option<Box<RawValue>>,
+}
+
+/// Subject of a permission request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PermissionTopic {
+    /// Permission to run a tool.
+    Tool,
+    /// Questions to the user, which need an answer rather than a permission.
+    User,
+    /// Approval of a plan.
+    Plan,
+}
+
+raw_object! {
+    /// Request `can_use_tool`.
+    struct CanUseTool {
+        subtype = "subtype",
+        tool_name = "tool_name",
+        input = "input",
+        tool_use_id = "tool_use_id",
+        suggestions = "permission_suggestions",
+        ..
+    }
+}
+
+/// Options for the client: the CLI itself has none. `ALWAYS` is used if the CLI suggests rules.
+const ONCE: &str = r#"[{"optionId":"allow","name":"Allow","kind":"allow_once"},{"optionId":"reject","name":"Reject","kind":"reject_once"}]"#;
+const ALWAYS: &str = r#"[{"optionId":"allow","name":"Allow","kind":"allow_once"},{"optionId":"allow_always","name":"Always allow","kind":"allow_always"},{"optionId":"reject","name":"Reject","kind":"reject_once"}]"#;
+const ANSWER: &str = r#"[{"optionId":"answer","name":"Answer","kind":"allow_once"},{"optionId":"reject","name":"Leave it unanswered","kind":"reject_once"}]"#;
+
+/// Parses a permission request; `None` if it does not name a tool call.
+pub fn read<'a>(
+    session: &str,
+    child: Child,
+    request: &str,
+    asked: &'a RawValue,
+) -> Option<(Permission<'a>, PendingPermission)> {
+    let q: CanUseTool<'a> = serde_json::from_str(asked.get()).ok()?;
+    let name = text(q.tool_name)?;
+    let about = match name.as_ref() {
+        ask_user::NAME => PermissionTopic::User,
+        "ExitPlanMode" => PermissionTopic::Plan,
+        _ => PermissionTopic::Tool,
+    };
+    let suggestions = non_null(q.suggestions).filter(|s| s.get() != "[]");
+    let options = match (about, suggestions) {
+        (PermissionTopic::User, _) => ANSWER,
+        (_, Some(_)) => ALWAYS,
+        (_, None) => ONCE,
+    };
+    let raw_options: &'static RawValue = serde_json::from_str(options).ok()?;
+    let other = q.without(&["subtype", "tool_name", "input", "tool_use_id"]);
+    // For a command only the request has the path on which it would act.
+    let blocked = text(other.get("blocked_path")).filter(|_| {
+        q.input
+            .is_none_or(|input| tools::locations(&name, input).is_none())
+    });
+    let form = (about == PermissionTopic::User).then(|| {
+        let form = q.input.and_then(ask_user::form);
+        // The call has no valid questions.
+        form.unwrap_or_else(|| ElicitationDetails::form(tools::title(&name, q.input), json!({})))
+    });
+    let tool = ToolUpdate {
+        locations: blocked.map(|path| Cow::Owned(to_raw(&[json!({ "path": path })]))),
+        ..tool(name, text(q.tool_use_id)?, q.input)
+    };
+    let permission = Permission {
+        options: offered(raw_options),
+        raw_options: Some(raw_options),
+        form,
+        other,
+        ..plain(session, child, request, tool)
+    };
+    let asked = PendingPermission {
+        about,
+        input: q.input.map(ToOwned::to_owned),
+        suggestions: suggestions.map(ToOwned::to_owned),
+    };
+    Some((permission, asked))
+}
+
+/// Describes the tool call of a permission request.
+pub fn tool<'a>(
+    name: Cow<'a, str>,
+    id: Cow<'a, str>,
+    input: Option<&'a RawValue>,
+) -> ToolUpdate<'a> {
+    ToolUpdate {
+        id,
+        input: input.map(Cow::Borrowed),
+        title: Some(tools::title(&name, input).into()),
+        kind: Some(tools::kind(&name).into()),
+        name: Some(name),
+        ..ToolUpdate::default()
+    }
+}
+
+/// Returns a permission request of which only the tool is known.
+pub fn plain<'a>(
+    session: &str,
+    child: Child,
+    request: &str,
+    tool: ToolUpdate<'a>,
+) -> Permission<'a> {
+    let raw_options: &'static RawValue = serde_json::from_str(ONCE).unwrap_or(RawValue::NULL);
+    Permission {
+        session: Cow::Owned(session.to_owned()),
+        key: RequestKey::text(child, request),
+        tool,
+        options: offered(raw_options),
+        raw_options: Some(raw_options),
+        form: None,
+        other: Members::default(),
+    }
+}
+
+fn offered(options: &RawValue) -> Vec<PermissionOption> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Offered {
+        option_id: String,
+        name: String,
+        kind: String,
+    }
+    let options: Vec<Offered> = serde_json::from_str(options.get()).unwrap_or_default();
+    let option = |o: Offered| PermissionOption {
+        id: o.option_id,
+        name: o.name,
+        kind: match o.kind.as_str() {
+            "allow_once" => OptionKind::AllowOnce,
+            "allow_always" => OptionKind::AllowAlways,
+            _ => OptionKind::RejectOnce,
+        },
+    };
+    options.into_iter().map(option).collect()
+}
+
+/// Returns the response for a decision; without a choice, the response ends the turn.
+pub fn answer(asked: &PendingPermission, decision: &Decision) -> Box<RawValue> {
+    let mut answer = Members::default();
+    let kind = decision.choice.as_ref().map(|option| option.kind);
+    let allows =
+        |kind: &OptionKind| matches!(kind, OptionKind::AllowOnce | OptionKind::AllowAlways);
+    // Questions to the user can be approved only with answers.
+    let input = match (asked.about, asked.input.as_deref()) {
+        (PermissionTopic::User, input) => input
+            .zip(decision.content.as_deref())
+            .and_then(|(input, content)| ask_user::answered(input, content))
+            .map(Some),
+        (_, input) => Some(input.map(ToOwned::to_owned)),
+    };
+    if let (Some(kind), Some(input)) = (kind.filter(allows), input) {
+        answer.set_owned("behavior", &"allow");
+        if let Some(input) = input {
+            answer.set_owned("updatedInput", &input);
+        }
+        if kind == OptionKind::AllowAlways
+            && let Some(suggestions) = &asked.suggestions
+        {
+            answer.set_owned("updatedPermissions", suggestions);
+        }
+        return to_raw(&answer);
+    }
+    answer.set_owned("behavior", &"deny");
+    answer.set_owned("message", &refusal(asked.about, decision));
+    if kind.is_none() {
+        answer.set_owned("interrupt", &true);
+    }
+    to_raw(&answer)
+}
+
+/// Returns the text about a refusal for the model.
+fn refusal(about: PermissionTopic, decision: &Decision) -> String {
+    if decision.choice.is_none() {
+        return "The user cancelled the turn.".to_owned();
+    }
+    let said = decision.feedback.as_ref();
+    let said = said.map(|feedback| feedback.words.trim());
+    match (about, said.filter(|said| !said.is_empty())) {
+        (PermissionTopic::Plan, Some(said)) => {
+            format!("The user does not approve this plan: {said}")
+        }
+        (PermissionTopic::Plan, None) => "The user does not approve this plan.".to_owned(),
+        (PermissionTopic::Tool, Some(said)) => format!("The user does not allow this: {said}"),
+        (PermissionTopic::Tool, None) => "The user does not allow this.".to_owned(),
+        (PermissionTopic::User, _) => {
+            let who = match decision.by {
+                DecisionSource::Client => "The user did not answer",
+                _ => "No user is available to answer",
+            };
+            format!("{who}. Continue with your best judgment, and state what you assumed.")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::decision::Feedback;
+    use serde_json::Value;
+
+    fn asked(request: &Value) -> (Vec<String>, Value, Value, Value) {
+        let raw = to_raw(request);
+        let (permission, asked) = read("s", Child(3), "r", &raw).unwrap();
+        assert_eq!(permission.key, RequestKey::text(Child(3), "r"));
+        let answer = |kind| {
+            let option = permission.options.iter().find(|option| option.kind == kind);
+            option.map_or(Value::Null, |option| {
+                let decision = Decision::chosen(option.clone(), None);
+                json!(super::answer(&asked, &decision))
+            })
+        };
+        let answers = [
+            OptionKind::AllowOnce,
+            OptionKind::AllowAlways,
+            OptionKind::RejectOnce,
+        ]
+        .map(answer);
+        let [once, always, reject] = answers;
+        let names = permission
+            .options
+            .iter()
+            .map(|option| option.id.clone())
+            .collect();
+        (names, once, always, reject)
+    }
+
+    #[test]
+    fn each_option_has_its_answer() {
+        let rules = json!([{"type": "setMode", "mode": "acceptEdits", "destination": "session"}]);
+        let request = json!({
+            "subtype": "can_use_tool", "tool_name": "Write", "tool_use_id": "t",
+            "input": {"file_path": "/a"}, "permission_suggestions": rules,
+        });
+        let (names, once, always, reject) = asked(&request);
+        assert_eq!(names, ["allow", "allow_always", "reject"]);
+        assert_eq!(
+            once,
+            json!({"behavior": "allow", "updatedInput": {"file_path": "/a"}})
+        );
+        assert_eq!(always["updatedPermissions"], rules);
+        assert_eq!(reject["behavior"], "deny");
+        assert_eq!(reject.get("interrupt"), None);
+    }
+
+    #[test]
+    fn permission_request_of_a_command_has_its_blocked_path() {
+        for (name, input, places) in [
+            (
+                "Bash",
+                json!({"command": "touch x"}),
+                Some(r#"[{"path":"/w/x"}]"#),
+            ),
+            ("Write", json!({"file_path": "/w/y"}), None),
+        ] {
+            let request = json!({"tool_name": name, "tool_use_id": "t", "input": input, "blocked_path": "/w/x"});
+            let raw = to_raw(&request);
+            let (permission, _) = read("s", Child(3), "r", &raw).unwrap();
+            let told = permission.tool.locations;
+            assert_eq!(told.as_deref().map(RawValue::get), places);
+        }
+    }
+
+    #[test]
+    fn always_is_offered_only_with_suggestions() {
+        let request = json!({"tool_name": "Bash", "tool_use_id": "t", "input": {}});
+        assert_eq!(asked(&request).0, ["allow", "reject"]);
+    }
+
+    #[test]
+    fn a_question_to_the_user_cannot_be_answered_with_allowed() {
+        for input in [
+            json!({}),
+            json!({"questions": [{"question": "Q?", "options": [{"label": "a"}]}]}),
+        ] {
+            let request = json!({"tool_name": ask_user::NAME, "tool_use_id": "t", "input": input});
+            let (names, once, _, reject) = asked(&request);
+            assert_eq!(names, ["answer", "reject"]);
+            assert_eq!(once["behavior"], "deny");
+            assert_eq!(once, reject);
+        }
+    }
+
+    #[test]
+    fn a_question_to_the_user_is_allowed_with_its_answers() {
+        let questions = json!([{"question": "Q?", "options": [{"label": "a"}]}]);
+        let request = to_raw(&json!({"tool_name": ask_user::NAME, "tool_use_id": "t",
+            "input": {"questions": questions}}));
+        let (permission, asked) = read("s", Child(3), "r", &request).unwrap();
+        let decision = Decision {
+            content: Some(to_raw(&json!({"question_0": "a"}))),
+            ..Decision::of(true, false, &permission.options, DecisionSource::Client)
+        };
+        assert_eq!(
+            json!(answer(&asked, &decision)),
+            json!({"behavior": "allow", "updatedInput": {"questions": questions, "answers": {"Q?": "a"}}})
+        );
+    }
+
+    #[test]
+    fn feedback_of_the_user_reaches_the_model() {
+        let refused = |name: &str, said: Option<&str>, by: DecisionSource| {
+            let request = to_raw(&json!({"tool_name": name, "tool_use_id": "t", "input": {}}));
+            let (permission, asked) = read("s", Child(3), "r", &request).unwrap();
+            let decision = Decision {
+                feedback: Feedback::of(said.map(str::to_owned), false),
+                ..Decision::of(false, false, &permission.options, by)
+            };
+            let answer = json!(answer(&asked, &decision));
+            assert_eq!(answer["behavior"], "deny");
+            assert_eq!(answer.get("interrupt"), None);
+            answer["message"].as_str().unwrap().to_owned()
+        };
+        let said = Some("use tabs");
+        assert_eq!(
+            refused("Write", said, DecisionSource::Client),
+            "The user does not allow this: use tabs"
+        );
+        assert_eq!(
+            refused("ExitPlanMode", said, DecisionSource::Client),
+            "The user does not approve this plan: use tabs"
+        );
+        assert_eq!(
+            refused("Write", Some("  "), DecisionSource::Client),
+            "The user does not allow this."
+        );
+        let nobody = refused(ask_user::NAME, None, DecisionSource::Timeout(None));
+        assert!(
+            nobody.starts_with("No user is available to answer."),
+            "{nobody}"
+        );
+    }
+
+    #[test]
+    fn a_cancelled_question_interrupts() {
+        let asked = PendingPermission {
+            about: PermissionTopic::Tool,
+            input: None,
+            suggestions: None,
+        };
+        let answer = json!(answer(&asked, &Decision::cancelled(DecisionSource::Cancel)));
+        assert_eq!(answer["interrupt"], true);
+    }
+}

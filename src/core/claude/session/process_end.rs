@@ -1,0 +1,99 @@
+//! Failure of waiting calls when a line is too long or the process ends.
+
+use super::{Pending, Session, write};
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::{AgentEvent, Exit};
+use crate::proto::frame::Overlong;
+use serde_json::json;
+
+impl Session {
+    /// Handles the remains of a line above the size limit: if the result of a turn was lost with it, the turn
+    /// must not wait forever.
+    pub fn read_overlong(
+        &mut self,
+        line: &Overlong,
+        events: &mut Vec<AgentEvent<'static>>,
+        out: &mut Vec<u8>,
+    ) {
+        let fault = format!(
+            "is longer than the limit ({} bytes); raise it with --max-line",
+            line.len
+        );
+        let speaks = |key: &str| {
+            [&line.head, &line.tail]
+                .into_iter()
+                .any(|part| memchr::memmem::find(part, key.as_bytes()).is_some())
+        };
+        let head = String::from_utf8_lossy(&line.head);
+        let id = head.split("\"request_id\":\"").nth(1);
+        let id = id.and_then(|rest| rest.split('"').next());
+        if speaks("\"type\":\"control_request\"") {
+            let error = format!("the request {fault}");
+            let response = json!({ "subtype": "error", "request_id": id, "error": error });
+            write(
+                &json!({ "type": "control_response", "response": response }),
+                out,
+            );
+        } else if speaks("\"type\":\"control_response\"") {
+            let pending = id.and_then(|id| self.pending.remove(&id.parse().ok()?));
+            let answer = format!("its response {fault}");
+            events.extend(pending.and_then(|pending| self.handle_error(&pending, &answer)));
+        } else if speaks("\"type\":\"result\"") || speaks("\"duration_api_ms\":") {
+            self.frames.turn_over();
+            self.background_turn = false;
+            if let Some(prompt) = self.prompt.take() {
+                let message = format!("the agent's result {fault}");
+                let error = Error::new(ErrorKind::Malformed, message);
+                let call = prompt.call;
+                events.push(AgentEvent::Failed { call, error });
+            }
+        }
+    }
+
+    /// Fails everything that waits for the process, which ended or is of no use any more.
+    pub fn ended(
+        mut self: Box<Self>,
+        how: Result<&Exit, &Error>,
+        events: &mut Vec<AgentEvent<'_>>,
+    ) {
+        let said = self.exit_error.take();
+        let error = |kind, when: &str| match how {
+            Ok(exit) => exit.error(kind, when),
+            Err(error) => error.clone(),
+        };
+        if let Some(opening) = self.opening.take() {
+            // The CLI's own message is more useful than the fact that it ended.
+            let mut error = said.unwrap_or_else(|| {
+                error(
+                    ErrorKind::Session,
+                    "the agent exited before the session was open",
+                )
+            });
+            if !matches!(
+                error.kind,
+                ErrorKind::SessionNotFound
+                    | ErrorKind::AgentNotFound
+                    | ErrorKind::AgentStart
+                    | ErrorKind::Timeout
+            ) {
+                error.kind = ErrorKind::Session;
+            }
+            let call = opening.call;
+            events.push(AgentEvent::Failed { call, error });
+            return;
+        }
+        let error = error(ErrorKind::AgentExited, "the agent exited unexpectedly");
+        for pending in self.pending.into_values() {
+            if let Pending::Set(call) = pending {
+                let error = error.clone();
+                events.push(AgentEvent::Failed { call, error });
+            }
+        }
+        if let Some(prompt) = self.prompt {
+            let (call, error) = (prompt.call, error.clone());
+            events.push(AgentEvent::Failed { call, error });
+        }
+        let session = self.id;
+        events.push(AgentEvent::SessionLost { session, error });
+    }
+}

@@ -1,0 +1,55 @@
+//! Requests that acpipe sends to its clients.
+
+pub use super::client_answer::{ClientAnswer, ErrorResponse};
+use super::host::ClientHostRequest;
+use crate::proto::json::size;
+use crate::proto::wire;
+
+/// Id of a client request, valid until the request is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClientRequestId(pub u64);
+
+/// Request that acpipe sends to a client.
+#[derive(Debug, Clone)]
+pub enum ClientRequest {
+    /// Permission request: whether a tool may run.
+    Permission(Box<wire::PermissionParams>),
+    /// Question of the agent to the user.
+    Question(Box<wire::QuestionParams>),
+    /// File or terminal operation that the agent requested.
+    Host(Box<ClientHostRequest>),
+}
+
+impl ClientRequest {
+    /// Returns how many bytes of the request are held while it is open. A file or terminal request counts as
+    /// 0, since only its answer is needed.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Permission(params) => size(params),
+            Self::Question(params) => size(params),
+            Self::Host(_) => 0,
+        }
+    }
+
+    /// Returns `true` if a client with these capabilities can answer this permission request or question.
+    /// Always `false` for a file or terminal request.
+    #[must_use]
+    pub fn is_answered_with(&self, can: &wire::ClientCapabilities) -> bool {
+        match self {
+            Self::Permission(_) => can.permissions,
+            Self::Question(_) => can.questions,
+            Self::Host(_) => false,
+        }
+    }
+
+    /// Returns the method of the request on the wire.
+    #[must_use]
+    pub fn method(&self) -> &'static str {
+        match self {
+            Self::Permission(_) => "permission/request",
+            Self::Question(_) => "question/ask",
+            Self::Host(forwarded) => forwarded.method(),
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Decisions on permission requests: the option that is chosen, by whom, and why.
+
+use super::error::clip;
+use super::event::{OptionKind, PermissionOption};
+use serde_json::value::RawValue;
+
+/// Source of a decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DecisionSource {
+    /// The policy, with the text of the rule that decided.
+    Policy(String),
+    /// The client, or its user.
+    Client,
+    /// Another client than the one that is notified of the decision.
+    OtherClient,
+    /// A timeout, with the policy's rule for that case, if there is one.
+    Timeout(Option<String>),
+    /// The agent, which withdrew its request or continued without a response.
+    Agent,
+    /// The cancel of the turn.
+    Cancel,
+    /// The end of the turn, the session or the agent.
+    End,
+}
+
+impl DecisionSource {
+    /// Returns the name of the source on the wire and in the ledger.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Policy(_) => "policy",
+            Self::Client => "client",
+            Self::OtherClient => "otherClient",
+            Self::Timeout(_) => "timeout",
+            Self::Agent => "agent",
+            Self::Cancel => "cancel",
+            Self::End => "end",
+        }
+    }
+
+    /// Returns the policy rule that decided; `None` if no rule did.
+    #[must_use]
+    pub fn rule(&self) -> Option<&str> {
+        match self {
+            Self::Policy(rule) | Self::Timeout(Some(rule)) => Some(rule),
+            Self::Timeout(None)
+            | Self::Client
+            | Self::OtherClient
+            | Self::Agent
+            | Self::Cancel
+            | Self::End => None,
+        }
+    }
+
+    fn phrase(&self) -> String {
+        match self {
+            Self::Policy(rule) => format!("by policy ({rule})"),
+            Self::Client => "by the client".to_owned(),
+            Self::OtherClient => "by another client".to_owned(),
+            Self::Timeout(None) => "because no client answered in time".to_owned(),
+            Self::Timeout(Some(rule)) => format!("because no client answered in time ({rule})"),
+            Self::Agent => "because the agent did not wait for the answer".to_owned(),
+            Self::Cancel => "because the turn was cancelled".to_owned(),
+            Self::End => "because the agent or the session ended".to_owned(),
+        }
+    }
+}
+
+/// Text that the user sent with a decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Feedback {
+    /// Text of the user.
+    pub words: String,
+    /// Whether the agent receives the text with the response. Not all protocols have a field for it.
+    pub delivered: bool,
+    /// Whether the client requests to send the text with the next prompt if it is not delivered with the
+    /// response.
+    pub next_prompt: bool,
+}
+
+impl Feedback {
+    /// Creates feedback that is not delivered yet; `None` if the text is empty.
+    #[must_use]
+    pub fn of(words: Option<String>, next_prompt: bool) -> Option<Self> {
+        let words = words.filter(|words| !words.trim().is_empty())?;
+        Some(Self {
+            words,
+            delivered: false,
+            next_prompt,
+        })
+    }
+}
+
+/// Returns the text of a prompt that delivers feedback after its decision; `what` is the title of the tool
+/// call.
+#[must_use]
+pub fn late_feedback(what: Option<&str>, approved: bool, words: &str) -> String {
+    let decided = if approved { "allowed" } else { "refused" };
+    match what.filter(|what| !what.trim().is_empty()) {
+        Some(what) => format!("I {decided} this tool call: {}\n\n{words}", clip(what)),
+        None => format!("I {decided} a tool call.\n\n{words}"),
+    }
+}
+
+/// Response to a permission request, with the reason.
+#[derive(Debug, Clone)]
+pub struct Decision {
+    /// Chosen option; `None` responds "cancelled".
+    pub choice: Option<PermissionOption>,
+    /// Text that the user sent with the decision.
+    pub feedback: Option<Feedback>,
+    /// The user's answer to an elicitation, a JSON object.
+    pub content: Option<Box<RawValue>>,
+    /// Reason, as text for people.
+    pub reason: String,
+    /// Source of the decision.
+    pub by: DecisionSource,
+}
+
+impl Decision {
+    /// Allows or refuses with the best matching option. If nothing can allow the request, it is refused; if
+    /// nothing can refuse it either, it is cancelled.
+    #[must_use]
+    pub fn of(
+        allow: bool,
+        prefers_always: bool,
+        options: &[PermissionOption],
+        by: DecisionSource,
+    ) -> Self {
+        let chosen = choose(allow, prefers_always, options);
+        let refusal = || choose(false, prefers_always, options);
+        let (choice, reason) = match (chosen, allow) {
+            (Some(choice), true) => (
+                Some(choice),
+                format!("approved {}: {}", by.phrase(), choice.name),
+            ),
+            (Some(choice), false) => (
+                Some(choice),
+                format!("refused {}: {}", by.phrase(), choice.name),
+            ),
+            (None, true) => match refusal() {
+                Some(choice) => (
+                    Some(choice),
+                    format!(
+                        "refused, because no offered option allows it: {}",
+                        choice.name
+                    ),
+                ),
+                None => (
+                    None,
+                    "cancelled, because no offered option can be chosen".to_owned(),
+                ),
+            },
+            (None, false) => (
+                None,
+                format!("cancelled {}: no offered option refuses it", by.phrase()),
+            ),
+        };
+        Self {
+            choice: choice.cloned(),
+            feedback: None,
+            content: None,
+            reason,
+            by,
+        }
+    }
+
+    /// Creates the decision for an option that the client chose.
+    #[must_use]
+    pub fn chosen(choice: PermissionOption, feedback: Option<Feedback>) -> Self {
+        let word = if choice.kind.refuses() {
+            "refused"
+        } else {
+            "approved"
+        };
+        Self {
+            reason: format!(
+                "{word} {}: {}",
+                DecisionSource::Client.phrase(),
+                choice.name
+            ),
+            choice: Some(choice),
+            feedback,
+            content: None,
+            by: DecisionSource::Client,
+        }
+    }
+
+    /// Creates the decision for a request that no longer needs a response (ACP, prompt turn, cancellation).
+    #[must_use]
+    pub fn cancelled(by: DecisionSource) -> Self {
+        Self {
+            choice: None,
+            feedback: None,
+            content: None,
+            reason: format!("cancelled {}", by.phrase()),
+            by,
+        }
+    }
+
+    /// Returns the feedback that the agent does not receive with the response.
+    #[must_use]
+    pub fn undelivered(&self) -> Option<&Feedback> {
+        self.feedback
+            .as_ref()
+            .filter(|feedback| !feedback.delivered)
+    }
+
+    /// Returns `true` if the tool may run. An option of an unknown kind counts as an approval, since only the
+    /// person who chose it knows its meaning.
+    #[must_use]
+    pub fn approved(&self) -> bool {
+        self.choice
+            .as_ref()
+            .is_some_and(|option| !option.kind.refuses())
+    }
+}
+
+/// Returns the options with which an elicitation outside a permission request is answered: accept, then
+/// decline. The agent offers none itself.
+#[must_use]
+pub fn elicitation_options() -> Vec<PermissionOption> {
+    let option = |id: &str, name: &str, kind| PermissionOption {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        kind,
+    };
+    vec![
+        option("accept", "Answer", OptionKind::AllowOnce),
+        option("decline", "Leave it unanswered", OptionKind::RejectOnce),
+    ]
+}
+
+/// Chooses an option by kind, never by position, and never one that was not offered. A refusal takes a reject
+/// option if there is one, since some agents end the turn on "cancelled".
+#[must_use]
+pub fn choose(
+    allow: bool,
+    prefers_always: bool,
+    options: &[PermissionOption],
+) -> Option<&PermissionOption> {
+    use OptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
+    let kinds = match (allow, prefers_always) {
+        (true, false) => [AllowOnce, AllowAlways],
+        (true, true) => [AllowAlways, AllowOnce],
+        (false, _) => [RejectOnce, RejectAlways],
+    };
+    let offered = |kind: OptionKind| options.iter().find(|option| option.kind == kind);
+    kinds.into_iter().find_map(offered)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use OptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce, Unknown};
+
+    fn answer(allow: bool, always: bool, kinds: &[OptionKind]) -> (Option<OptionKind>, bool) {
+        let options: Vec<_> = kinds
+            .iter()
+            .enumerate()
+            .map(|(n, &kind)| PermissionOption {
+                id: format!("o{n}"),
+                name: "n".into(),
+                kind,
+            })
+            .collect();
+        let d = Decision::of(allow, always, &options, DecisionSource::Policy("r".into()));
+        (d.choice.as_ref().map(|o| o.kind), d.approved())
+    }
+
+    #[test]
+    fn options_are_chosen_by_kind() {
+        let cases: &[(&[OptionKind], Option<OptionKind>, bool)] = &[
+            (&[RejectOnce, AllowAlways, AllowOnce], Some(AllowOnce), true),
+            (&[RejectOnce, AllowAlways], Some(AllowAlways), true),
+            (
+                &[Unknown, RejectAlways, RejectOnce],
+                Some(RejectOnce),
+                false,
+            ),
+            (&[RejectAlways], Some(RejectAlways), false),
+            (&[Unknown], None, false),
+            (&[], None, false),
+        ];
+        for (kinds, choice, approved) in cases {
+            assert_eq!(
+                answer(true, false, kinds),
+                (*choice, *approved),
+                "{kinds:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn always_option_is_preferred_on_request() {
+        let kinds = [AllowOnce, AllowAlways, RejectOnce];
+        assert_eq!(answer(true, true, &kinds), (Some(AllowAlways), true));
+        assert_eq!(answer(true, true, &[AllowOnce]), (Some(AllowOnce), true));
+        // A permanent refusal cannot be undone by a change of the rules.
+        let kinds = [RejectAlways, RejectOnce];
+        assert_eq!(answer(false, true, &kinds), (Some(RejectOnce), false));
+    }
+
+    #[test]
+    fn deny_never_selects_an_allow_kind() {
+        let kinds = [AllowOnce, RejectAlways];
+        assert_eq!(answer(false, false, &kinds), (Some(RejectAlways), false));
+        assert_eq!(answer(false, false, &[AllowOnce]), (None, false));
+    }
+}

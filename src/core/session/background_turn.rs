@@ -1,0 +1,21 @@
+//! Background turn of a session.
+
+use crate::core::turn::Turn;
+use crate::core::view::chunks::ChunkState;
+use std::time::Instant;
+
+/// A turn that the agent began without a prompt.
+#[derive(Debug)]
+pub struct BackgroundTurn {
+    /// State of the turn.
+    pub turn: Turn,
+    /// State of the chunk view of the turn.
+    pub chunks: ChunkState,
+    /// Id of the turn.
+    pub turn_id: String,
+    /// When the turn ends unless the agent reports something; `None` while a tool runs or a client request is
+    /// open.
+    pub quiet_at: Option<Instant>,
+    /// `true` if the client cancelled the turn.
+    pub cancelled: bool,
+}

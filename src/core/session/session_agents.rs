@@ -1,0 +1,183 @@
+//! Agents that have had a session, with their agent session ids.
+
+use crate::core::agent_command::{AgentCommand, key_of_line};
+use crate::core::agent_spec::DEFAULT_AGENT;
+use crate::core::log::{AgentSessionRecord, Identity};
+
+/// Maximum number of agents whose ids are kept per session.
+const AGENTS: usize = 8;
+
+/// Agents of a session. An agent keeps its agent session id while another agent has the session.
+#[derive(Debug, Clone, Default)]
+pub struct SessionAgents {
+    /// Command that starts the last agent of the session.
+    pub command: Option<AgentCommand>,
+    /// Command line of the last agent, as shown in lists.
+    pub line: Option<String>,
+    /// Name of the last agent; `None` for the default agent.
+    pub name: Option<String>,
+    /// One entry per agent, the last agent at the end.
+    given: Vec<AgentSessionRecord>,
+}
+
+impl SessionAgents {
+    /// Reads the agents from the stored identity of a session.
+    #[must_use]
+    pub fn of(identity: &Identity) -> Self {
+        let mut given = identity.agents.clone();
+        // Earlier versions stored only the last agent's id, with its command line as one text.
+        if let (Some(line), Some(id)) = (&identity.agent, &identity.agent_session_id)
+            && given.last().is_none_or(|last| last.id != *id)
+        {
+            let agent = key_of_line(line);
+            given.retain(|given| given.agent != agent);
+            given.push(AgentSessionRecord {
+                agent,
+                id: id.clone(),
+                messages: None,
+            });
+        }
+        Self {
+            command: identity.agent_command.clone(),
+            line: identity.agent.clone(),
+            name: identity.agent_name.clone(),
+            given,
+        }
+    }
+
+    /// Creates the record of an agent session id that the client supplied, for the agent with this key.
+    #[must_use]
+    pub fn from_client(agent: String, id: String) -> Self {
+        let mut known = Self::default();
+        known.give(agent, id, 0);
+        known
+    }
+
+    /// Name of the last agent.
+    #[must_use]
+    pub fn agent_name(&self) -> &str {
+        self.name.as_deref().unwrap_or(DEFAULT_AGENT)
+    }
+
+    /// Returns the ids of all agents, for the log.
+    #[must_use]
+    pub fn given(&self) -> &[AgentSessionRecord] {
+        &self.given
+    }
+
+    /// Returns the last agent's id of the session.
+    #[must_use]
+    pub fn last_id(&self) -> Option<&str> {
+        self.given.last().map(|given| given.id.as_str())
+    }
+
+    /// Returns the agent session id of the agent with this key.
+    #[must_use]
+    pub fn id_of(&self, agent: &str) -> Option<&str> {
+        self.find(agent).map(|given| given.id.as_str())
+    }
+
+    fn find(&self, agent: &str) -> Option<&AgentSessionRecord> {
+        self.given.iter().find(|given| given.agent == agent)
+    }
+
+    /// Returns the command line of the last agent, if that is not the agent with this key.
+    #[must_use]
+    pub fn other_than(&self, agent: &str) -> Option<&str> {
+        let last = self.given.last().filter(|last| last.agent != agent)?;
+        Some(self.line.as_deref().unwrap_or(&last.agent))
+    }
+
+    /// Returns how many of `messages` messages, counted from the end, the agent with this key has missed
+    /// because another agent had the session.
+    #[must_use]
+    pub fn missed_by(&self, agent: &str, messages: u64) -> u64 {
+        let seen = self.find(agent).and_then(|given| given.messages);
+        // If there are fewer messages than it has seen, they were cleared since, and all are new to it.
+        seen.map_or(0, |seen| messages.checked_sub(seen).unwrap_or(messages))
+    }
+
+    /// Makes the agent with this key the last one. `id` is its agent session id, `messages` the number of
+    /// messages so far.
+    pub fn give(&mut self, agent: String, id: String, messages: u64) {
+        if let Some(last) = self.given.last_mut().filter(|last| last.agent != agent) {
+            last.messages = Some(messages);
+        }
+        self.forget(&agent);
+        self.given.push(AgentSessionRecord {
+            agent,
+            id,
+            messages: None,
+        });
+        let excess = self.given.len().saturating_sub(AGENTS);
+        self.given.drain(..excess);
+    }
+
+    /// Sets the command that starts the last agent.
+    pub fn started_by(&mut self, command: Option<AgentCommand>) {
+        self.line = command.as_ref().map(AgentCommand::line);
+        self.command = command;
+    }
+
+    /// Changes the last agent's id of the session.
+    pub fn rename(&mut self, id: String) {
+        if let Some(last) = self.given.last_mut() {
+            last.id = id;
+        }
+    }
+
+    /// Removes the agent with this key: it does not have the session any more.
+    pub fn forget(&mut self, agent: &str) {
+        self.given.retain(|given| given.agent != agent);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agent_session_id_is_remembered_while_another_agent_has_the_session() {
+        let mut known = SessionAgents::from_client("a".to_owned(), "a-1".to_owned());
+        known.give("b".to_owned(), "b-1".to_owned(), 4);
+        assert_eq!(
+            (known.id_of("a"), known.last_id()),
+            (Some("a-1"), Some("b-1"))
+        );
+        assert_eq!((known.missed_by("a", 6), known.missed_by("b", 6)), (2, 0));
+        assert_eq!(known.missed_by("a", 3), 3, "cleared since");
+        assert_eq!(
+            (known.other_than("a"), known.other_than("b")),
+            (Some("b"), None)
+        );
+        known.give("a".to_owned(), "a-2".to_owned(), 6);
+        assert_eq!(
+            (known.id_of("a"), known.missed_by("a", 8)),
+            (Some("a-2"), 0)
+        );
+        assert_eq!(known.missed_by("b", 8), 2);
+        known.forget("a");
+        assert_eq!((known.id_of("a"), known.last_id()), (None, Some("b-1")));
+        for n in 0..20 {
+            known.give(n.to_string(), "x".to_owned(), 8);
+        }
+        assert_eq!(known.given().len(), AGENTS);
+    }
+
+    #[test]
+    fn a_log_of_an_earlier_version_has_the_last_agent_alone() {
+        let identity = Identity {
+            agent: Some("/opt/bin/agent acp --x".to_owned()),
+            agent_session_id: Some("s".to_owned()),
+            ..Identity::default()
+        };
+        let known = SessionAgents::of(&identity);
+        assert_eq!(
+            (known.id_of("agent"), known.id_of("other")),
+            (Some("s"), None)
+        );
+        assert_eq!(known.other_than("other"), Some("/opt/bin/agent acp --x"));
+        assert_eq!(known.command, None);
+        assert!(SessionAgents::of(&Identity::default()).given().is_empty());
+    }
+}

@@ -1,0 +1,44 @@
+//! User feedback on a request that the agent's protocol cannot carry.
+
+use crate::core::decision::{Feedback, late_feedback};
+use crate::proto::wire::LedgerEntry;
+use serde::Serialize;
+
+/// Feedback that the agent did not receive with the answer.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UndeliveredFeedback {
+    /// Id of the question that was answered.
+    pub question_id: String,
+    /// Id of the tool call that the question concerns, if any.
+    pub tool_call_id: Option<String>,
+    /// Title of the tool call or question.
+    pub title: Option<String>,
+    /// `true` if the answer was an approval.
+    pub approved: bool,
+    /// The feedback as the user wrote it.
+    pub feedback: String,
+    /// `true` if the next prompt includes the feedback.
+    pub next_prompt: bool,
+}
+
+impl UndeliveredFeedback {
+    /// Creates the record of feedback on the question of a ledger entry.
+    #[must_use]
+    pub fn new(entry: &LedgerEntry, approved: bool, feedback: &Feedback) -> Self {
+        Self {
+            question_id: entry.question_id.clone(),
+            tool_call_id: entry.tool_call_id.clone(),
+            title: entry.title.clone(),
+            approved,
+            feedback: feedback.words.clone(),
+            next_prompt: feedback.next_prompt,
+        }
+    }
+
+    /// Returns the feedback as text for the next prompt.
+    #[must_use]
+    pub fn text(&self) -> String {
+        late_feedback(self.title.as_deref(), self.approved, &self.feedback)
+    }
+}

@@ -1,0 +1,234 @@
+//! acpipe's side of a supervised process: the pipes of an agent or terminal, and the supervisor that starts
+//! and ends it.
+
+use super::launches::{self, Launch};
+use super::process_settings::ProcessSettings;
+use super::supervisor::codec::{SupervisorEvent, SupervisorOrder, send_pipes};
+use super::supervisor::orders::{self, OrderSender};
+use super::supervisor::{SUPERVISOR, tree};
+use crate::core::host::TerminalSpec;
+use crate::core::transport::ProcessSpec;
+use crate::proto::wire::Variables;
+use bytes::{Buf as _, BytesMut};
+use rustix::process::{Pid, Signal};
+use std::ffi::{OsStr, OsString};
+use std::io::{self, pipe};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::UnixStream;
+use tokio::net::unix::OwnedReadHalf;
+use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::process::{Child, Command};
+use tracing::warn;
+
+/// Supervised process and its supervisor.
+pub struct Supervised {
+    supervisor: Child,
+    socket: Option<OwnedReadHalf>,
+    orders: OrderSender,
+    heard: BytesMut,
+    agent: Option<tree::Member>,
+    /// Mark in the environment of the process and its descendants.
+    mark: String,
+    launch: Arc<Launch>,
+}
+
+/// acpipe's ends of the agent's standard streams.
+pub struct Pipes {
+    pub stdin: Sender,
+    pub stdout: Receiver,
+    pub stderr: Receiver,
+}
+
+/// Program that a supervisor starts.
+struct Spawn {
+    program: OsString,
+    args: Vec<String>,
+    cwd: String,
+    /// Changes to acpipe's own environment.
+    env: Variables,
+}
+
+impl Supervised {
+    /// Starts a supervisor, which starts the agent; [`Supervised::news`] reports whether the agent runs.
+    ///
+    /// # Errors
+    /// The supervisor could not be started, usually because the working directory does not exist.
+    pub async fn start(
+        program: &OsStr,
+        spec: &ProcessSpec,
+        terms: ProcessSettings,
+    ) -> io::Result<(Self, Pipes)> {
+        let spawn = Spawn {
+            program: program.to_owned(),
+            args: spec.args.clone(),
+            cwd: spec.cwd.clone(),
+            env: spec.env.clone(),
+        };
+        let starter = terms.starter.clone();
+        let start = move || {
+            let (stdin, to_agent) = pipe()?;
+            let (from_agent, stdout) = pipe()?;
+            let (errors, stderr) = pipe()?;
+            let streams = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
+            let supervised = Self::spawn(&spawn, streams, terms)?;
+            let pipes = Pipes {
+                stdin: Sender::from_owned_fd(to_agent.into())?,
+                stdout: Receiver::from_owned_fd(from_agent.into())?,
+                stderr: Receiver::from_owned_fd(errors.into())?,
+            };
+            Ok((supervised, pipes))
+        };
+        starter.run(start).await
+    }
+
+    /// Starts a terminal's command: stdin is empty, stdout and stderr share one pipe so that their order is
+    /// kept.
+    ///
+    /// # Errors
+    /// As with [`Supervised::start`].
+    pub async fn start_terminal(
+        spec: &TerminalSpec,
+        terms: ProcessSettings,
+    ) -> io::Result<(Self, Receiver)> {
+        let spawn = Spawn {
+            program: OsString::from(&spec.command),
+            args: spec.args.clone(),
+            cwd: spec.cwd.clone(),
+            env: spec.env.clone(),
+        };
+        let starter = terms.starter.clone();
+        let start = move || {
+            let (nothing, _) = pipe()?;
+            let (output, said) = pipe()?;
+            let streams = [nothing.as_fd(), said.as_fd(), said.as_fd()];
+            let supervised = Self::spawn(&spawn, streams, terms)?;
+            Ok((supervised, Receiver::from_owned_fd(output.into())?))
+        };
+        starter.run(start).await
+    }
+
+    fn spawn(
+        spawn: &Spawn,
+        streams: [BorrowedFd<'_>; 3],
+        terms: ProcessSettings,
+    ) -> io::Result<Self> {
+        let (ours, theirs) = StdUnixStream::pair()?;
+        #[expect(clippy::disallowed_methods, reason = "this is who starts keepers")]
+        let mut command = Command::new(itself()?);
+        command
+            .arg0(SUPERVISOR)
+            .arg(terms.grace.as_millis().to_string())
+            .arg(terms.descriptors.unwrap_or_default().to_string())
+            .arg(&spawn.program)
+            .args(&spawn.args)
+            .current_dir(&spawn.cwd)
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        for (name, value) in &spawn.env.0 {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        let mark = terms.launch.next_mark();
+        command.env(launches::MARK, &mark);
+        let supervisor = command.spawn()?;
+        // Closes this process's copy of the supervisor's end of the socket.
+        drop(command);
+        send_pipes(&ours, streams)?;
+        ours.set_nonblocking(true)?;
+        let (socket, to_supervisor) = UnixStream::from_std(ours)?.into_split();
+        let (orders, issued) = orders::channel();
+        tokio::spawn(orders::deliver(issued, to_supervisor));
+        Ok(Self {
+            supervisor,
+            socket: Some(socket),
+            orders,
+            heard: BytesMut::new(),
+            agent: None,
+            mark,
+            launch: terms.launch,
+        })
+    }
+
+    /// Receives the supervisor's next message; `None`, once, when the supervisor has exited. Cancel safe.
+    pub async fn news(&mut self) -> Option<SupervisorEvent> {
+        loop {
+            if let Some((bytes, _)) = self.heard.split_first_chunk::<{ SupervisorEvent::SIZE }>() {
+                let news = SupervisorEvent::of(*bytes);
+                self.heard.advance(SupervisorEvent::SIZE);
+                if let Some(SupervisorEvent::Running(pid)) = news {
+                    self.agent = Pid::from_raw(pid).and_then(tree::look);
+                }
+                if news.is_some() {
+                    return news;
+                }
+            }
+            let Some(socket) = &mut self.socket else {
+                // The exit status of a supervisor carries no information.
+                let _ = self.supervisor.wait().await;
+                return None;
+            };
+            match socket.read_buf(&mut self.heard).await {
+                Ok(n) if n > 0 => {}
+                Ok(_) | Err(_) => self.socket = None,
+            }
+        }
+    }
+
+    /// Sends an order to the supervisor. It is delivered even if [`Supervised`] is dropped, unless the supervisor
+    /// has ended.
+    pub fn order(&self, order: SupervisorOrder) {
+        self.orders.send(order);
+    }
+
+    /// Kills a supervisor that does not end, and all descendants that can be found.
+    pub fn give_up(&mut self) {
+        warn!("the agent's supervisor failed; processes of the agent may be left");
+        self.launch.keep_record();
+        for member in self.pid().map(tree::below).unwrap_or_default() {
+            member.signal(Signal::KILL);
+        }
+        // The supervisor may have exited.
+        drop(self.supervisor.start_kill());
+    }
+
+    /// Kills the agent, and all processes with its mark, after the supervisor ended without having done so.
+    pub fn kill_orphaned(&self) {
+        self.launch.keep_record();
+        if let Some(agent) = self.agent {
+            let left = tree::below(agent.pid);
+            for member in left.into_iter().chain([agent]) {
+                member.signal(Signal::KILL);
+            }
+        }
+        // Orphans are no longer below the agent, and new processes may start meanwhile: this search takes a
+        // while.
+        let mark = self.mark.clone();
+        tokio::task::spawn_blocking(move || launches::kill_marked(&mark));
+    }
+
+    /// Returns the supervisor's process id; `None` once it was reaped.
+    pub fn pid(&self) -> Option<Pid> {
+        let pid = self.supervisor.id()?;
+        Pid::from_raw(i32::try_from(pid).ok()?)
+    }
+}
+
+/// Returns the path of the running program, even if its file was replaced meanwhile.
+fn itself() -> io::Result<PathBuf> {
+    let file = std::env::current_exe()?;
+    // Linux appends "(deleted)" to the path of a replaced file; this link still opens it.
+    let by_link = PathBuf::from("/proc/self/exe");
+    Ok(if !file.exists() && by_link.exists() {
+        by_link
+    } else {
+        file
+    })
+}

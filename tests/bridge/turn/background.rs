@@ -1,0 +1,184 @@
+//! Messages outside of turns: updates of an agent without a prompt, or after its answer.
+
+use crate::harness::calls;
+use crate::harness::server::Server;
+use crate::harness::steps::{ask, end, say, tool, tool_change};
+use serde_json::{Value, json};
+
+/// Runs a turn, then makes the agent send these updates for the first session, by a later `session/ensure`.
+/// Returns the unprompted message that they form.
+fn unprompted_message(steps: &[Value]) -> (Server, Vec<Value>) {
+    let late = steps.iter().map(|update| {
+        json!({"notify": {"method": "session/update", "params": {"sessionId": "fake-1", "update": update}}})
+    });
+    let opens = std::iter::once(json!({"default": true}))
+        .chain(late)
+        .collect::<Vec<_>>();
+    let mut s = Server::ready(&json!({
+        "session/new": [[{"default": true}], opens],
+        "session/prompt": [
+            [said("a", "m1"), tool("t", &json!({"name": "Bash"})), end("end_turn")],
+            [say("b"), end("end_turn")],
+        ],
+    }));
+    assert_eq!(s.prompt("1").summary["text"], "a");
+    s.ensure("other");
+    s.await_chunk("default", |c| {
+        c["type"] == "text-delta" || c["type"] == "tool-output-available"
+    });
+    let id = s.send_prompt("default", "2");
+    let unprompted = s.unprompted("default");
+    assert_eq!(s.turn(&id).summary["text"], "b");
+    (s, unprompted)
+}
+
+fn said(text: &str, id: &str) -> Value {
+    json!({"update": {"sessionUpdate": "agent_message_chunk", "messageId": id, "content": {"type": "text", "text": text}}})
+}
+
+#[test]
+fn background_text_is_a_separate_message() {
+    let (_, message) = unprompted_message(&[said("late", "m2")["update"].clone()]);
+    assert_eq!(
+        message[0]["messageMetadata"]["acp"],
+        json!({"sessionId": "fake-1", "unprompted": true})
+    );
+    let deltas: Vec<_> = message
+        .iter()
+        .filter(|c| c["type"] == "text-delta")
+        .collect();
+    assert_eq!(deltas.len(), 1);
+    assert_eq!(deltas[0]["delta"], "late");
+    assert_eq!(message.last().unwrap()["finishReason"], "other");
+}
+
+/// Returns the id of the session's first answer.
+fn first_answer(s: &mut Server) -> Value {
+    let messages = s.call("message/list", &json!({}))["messages"].clone();
+    assert_eq!(messages[1]["role"], "assistant");
+    messages[1]["id"].clone()
+}
+
+#[test]
+fn late_updates_name_the_message_they_continue() {
+    let (mut s, message) = unprompted_message(&[
+        json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed"}),
+    ]);
+    let answer = first_answer(&mut s);
+    let end = s.finish();
+    assert!(end.stderr.is_empty(), "{}", end.stderr);
+    assert_eq!(message[0]["messageMetadata"]["acp"]["continues"], answer);
+    let shown = message
+        .iter()
+        .find(|c| c["type"] == "tool-input-available")
+        .unwrap();
+    assert_eq!(shown["toolName"], "Bash");
+    let (mut s, message) = unprompted_message(&[said("more", "m1")["update"].clone()]);
+    let answer = first_answer(&mut s);
+    assert_eq!(message[0]["messageMetadata"]["acp"]["continues"], answer);
+}
+
+#[test]
+fn late_tool_updates_stay_out_of_the_next_turn() {
+    let late = tool_change("t", &json!({"status": "completed", "rawOutput": "done"}));
+    let own = tool("u", &json!({"name": "Read", "status": "completed"}));
+    // A new call with an old id, which some agents use.
+    let again = tool("t", &json!({"name": "Write", "status": "completed"}));
+    let mut s = Server::ready(&json!({"session/prompt": [
+        [tool("t", &json!({"name": "Bash"})), end("end_turn")],
+        [say("b"), late, own, end("end_turn")],
+        [again, end("end_turn")],
+    ]}));
+    let first = s.prompt("1");
+    let second = s.prompt("2");
+    assert_eq!(second.summary["toolsUsed"], json!(["Read"]));
+    let third = s.send_prompt("default", "3");
+    let late = s.unprompted("default");
+    assert_eq!(
+        late[0]["messageMetadata"]["acp"]["continues"],
+        first.summary["messageId"]
+    );
+    let shown = |kind: &str| late.iter().find(|c| c["type"] == kind).unwrap();
+    assert_eq!(shown("tool-input-available")["toolName"], "Bash");
+    assert_eq!(
+        shown("tool-output-available")["output"]["rawOutput"],
+        "done"
+    );
+    assert_eq!(s.turn(&third).summary["toolsUsed"], json!(["Write"]));
+}
+
+#[test]
+fn background_turn_can_be_cancelled() {
+    let mut s = Server::initialized(&[]);
+    s.connect(&json!({"session/new": [[
+        {"default": true},
+        said("on and on", "m"),
+        {"wait": "session/cancel"},
+        ask(&json!({"toolCallId": "t"}), &[("y", "allow_once")]),
+        tool_change("t", &json!({"status": "failed"})),
+    ]]}));
+    s.ensure("default");
+    s.await_chunk("default", |c| c["delta"] == "on and on");
+    let other = s.call("session/cancel", &json!({"turnId": "x"}));
+    assert_eq!(other["cancelled"], false);
+    assert_eq!(s.call("session/cancel", &json!({}))["cancelled"], true);
+    // The update of the failed call is the agent's last one.
+    s.await_chunk("default", |c| c["type"] == "data-tool-call");
+    let id = s.send_prompt("default", "next");
+    let message = s.unprompted("default");
+    let refused = |c: &&Value| c["data"]["approved"] == false;
+    assert_eq!(message.iter().filter(refused).count(), 1);
+    assert_eq!(s.turn(&id).summary["text"], "next");
+    assert_eq!(calls(&s.finish().log, "session/cancel").len(), 1);
+}
+
+#[test]
+fn late_usage_belongs_to_the_session() {
+    let usage = |used: u32, cost: f64| json!({"sessionUpdate": "usage_update", "used": used, "size": 9, "cost": {"amount": cost, "currency": "USD"}});
+    let mut s = Server::ready(&json!({
+        "session/new": [[{"default": true}], [{"default": true}, {"notify": {"method": "session/update", "params": {"sessionId": "fake-1", "update": usage(3, 1.0)}}}]],
+        "session/prompt": [[end("end_turn")], [{"update": usage(4, 1.5)}, end("end_turn")]],
+    }));
+    s.prompt("1");
+    s.ensure("other");
+    let state = s.notification("session/state");
+    assert_eq!(state["sessionId"], "default");
+    assert_eq!(state["state"]["context"]["used"], 3);
+    // Costs outside of turns are not part of the next turn.
+    assert_eq!(s.prompt("2").summary["cost"], 0.5);
+    assert_eq!(s.ensure("default")["state"]["context"]["used"], 4);
+}
+
+#[test]
+fn session_updates_start_no_message() {
+    let update = |update: Value| json!({"notify": {"method": "session/update", "params": {"sessionId": "fake-1", "_meta": {"n": 1}, "update": update}}});
+    let mut s = Server::ready(&json!({"session/new": [[{"default": true}], [
+        {"default": true},
+        update(json!({"sessionUpdate": "_mine", "x": 1})),
+        update(json!({"sessionUpdate": "notice", "severity": "info", "title": "T"})),
+    ]]}));
+    s.ensure("other");
+    let other = s.chunk_outside_turns("default");
+    assert_eq!(other["type"], "data-acp");
+    assert_eq!(
+        other["data"],
+        json!({"update": {"sessionUpdate": "_mine", "x": 1}, "notification": {"_meta": {"n": 1}}})
+    );
+    let notice = s.chunk_outside_turns("default");
+    assert_eq!(notice["type"], "data-notice");
+    assert_eq!(notice["data"]["title"], "T");
+}
+
+#[test]
+fn background_message_ends_with_the_agent() {
+    let late = json!({"notify": {"method": "session/update", "params": {"sessionId": "fake-1", "update": said("late", "m2")["update"]}}});
+    let mut s = Server::ready(&json!({
+        "session/new": [[{"default": true}], [{"default": true}, late]],
+    }));
+    s.ensure("other");
+    s.await_chunk("default", |c| c["delta"] == "late");
+    s.call("agent/disconnect", &json!({}));
+    s.agent_states(&["stopping", "disconnected"]);
+    let message = s.unprompted("default");
+    assert_eq!(message.last().unwrap()["type"], "finish");
+}
