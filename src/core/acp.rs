@@ -8,6 +8,7 @@ mod fast_path;
 mod handshake;
 mod hosting;
 mod options;
+mod params;
 mod pending;
 pub mod per_session;
 mod prompt;
@@ -33,11 +34,12 @@ use crate::proto::acp as wire;
 use crate::proto::frame::{Overlong, sniff};
 use crate::proto::json::{self, Members};
 use crate::proto::rpc::{self, Message, RpcError};
-use crate::proto::wire::{LineFaults, McpServer, SettingValue};
+use crate::proto::wire::{LineFaults, SettingValue};
 use agent_client_protocol_schema::v1 as schema;
 use failures::{FailureSign, signs_of};
 use fast_path::FastPath;
 pub use options::check;
+use params::{OpenSession, PromptRequest, SetModel};
 use pending::Pending;
 use requests::refuse;
 use serde_json::value::RawValue;
@@ -75,33 +77,6 @@ pub struct Acp {
     stray: StrayLines,
     /// Open questions to the user that the agent asked as permission requests, by the ids of these requests.
     user_questions: Vec<(RequestId, UserQuestion)>,
-}
-
-/// Parameters of `session/new`, `session/load` and `session/resume`. ACP requires `mcpServers` even if it is
-/// empty.
-#[derive(serde::Serialize)]
-#[serde(rename_all = "camelCase")]
-struct OpenSession<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session_id: Option<&'a str>,
-    cwd: &'a str,
-    mcp_servers: &'a [McpServer],
-}
-
-/// Parameters of `session/prompt`, with borrowed text, since the text can be large.
-#[derive(serde::Serialize)]
-#[serde(rename_all = "camelCase")]
-struct PromptRequest<'a> {
-    session_id: &'a str,
-    prompt: Vec<prompt::Block<'a>>,
-}
-
-/// Parameters of `session/set_model`, which was removed from ACP; many agents support nothing else.
-#[derive(serde::Serialize)]
-#[serde(rename_all = "camelCase")]
-struct SetModel<'a> {
-    session_id: &'a str,
-    model_id: &'a str,
 }
 
 impl Acp {

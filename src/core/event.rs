@@ -4,6 +4,7 @@
 //! the client's output.
 
 mod failure_report;
+mod update;
 
 use super::cause::cause;
 use super::elicitation::ElicitationDetails;
@@ -11,11 +12,14 @@ use super::error::{Error, ErrorKind, clip};
 use super::host::HostRequest;
 use super::process_health::last_line;
 use super::request_key::RequestKey;
-use crate::proto::json::{JsonStr, Members};
+use crate::proto::json::Members;
 use crate::proto::wire::{AgentCapabilities, AuthMethod, TokenUsage};
 pub use failure_report::FailureReport;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+pub use update::{
+    Content, MessagePiece, MessageRole, TerminalUpdate, ToolStatus, ToolUpdate, Update,
+};
 
 /// Id of a call to an agent, until its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -182,247 +186,6 @@ impl std::fmt::Debug for Original<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.line)
     }
-}
-
-/// Update of a session.
-#[derive(Debug)]
-pub enum Update<'a> {
-    /// A piece of a message.
-    Message(MessagePiece<'a>),
-    /// A tool call began or changed.
-    Tool(Box<ToolUpdate<'a>>),
-    /// Output or exit of a terminal that the agent itself runs.
-    Terminal(TerminalUpdate<'a>),
-    /// A complete plan, or its removal.
-    Plan {
-        /// Id of the plan; `plan` if the agent has only one.
-        id: Cow<'a, str>,
-        /// The plan as the agent sent it, or `removed: true`.
-        data: Members<'a>,
-    },
-    /// Usage of the context window, and the cost of the session so far if the agent reports it.
-    Context {
-        /// Cost of the session so far; `None` if the agent does not report it.
-        cost: Option<f64>,
-        /// Context figures, if the original update does not contain them.
-        figures: Option<Members<'a>>,
-    },
-    /// Modes, options, commands or title of the session changed.
-    Session(Members<'a>),
-    /// A notice for the user.
-    Notice,
-    /// The agent compacts its context.
-    Compaction {
-        /// Id of the compaction.
-        id: Cow<'a, str>,
-    },
-    /// A subagent was started or changed.
-    Subagent {
-        /// Id of the subagent's session.
-        id: Cow<'a, str>,
-    },
-    /// A message between the session and a subagent, or a piece of it.
-    SubagentMessage {
-        /// Id of the message.
-        id: Cow<'a, str>,
-    },
-    /// An update of a subagent.
-    FromSubagent {
-        /// Id of the tool call that started the subagent.
-        id: Cow<'a, str>,
-        /// Update of the subagent.
-        update: Box<Update<'a>>,
-    },
-    /// The agent sends another request to the model: the next step of the turn begins.
-    Step,
-    /// The current text or reasoning block is complete.
-    TextEnd {
-        /// Metadata of the whole block, under the name of the AI SDK provider that understands it.
-        provider: Option<(&'static str, Members<'a>)>,
-    },
-    /// The agent refused to run a tool by its own rules.
-    Refused {
-        /// Id of the tool call.
-        tool: Cow<'a, str>,
-        /// Why the agent refused.
-        reason: Cow<'a, str>,
-    },
-    /// Answer that matches the schema which the client requested.
-    StructuredOutput(&'a RawValue),
-    /// An event that is only worth showing while the turn runs.
-    TransientUpdate,
-    /// An update that no other variant describes.
-    Other,
-}
-
-/// Author and kind of a piece of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MessageRole {
-    /// Answer of the agent.
-    Answer,
-    /// Reasoning of the agent.
-    Thought,
-    /// Message of the user, repeated by the agent.
-    User,
-}
-
-/// A piece of a message.
-#[derive(Debug)]
-pub struct MessagePiece<'a> {
-    /// Author and kind of the piece.
-    pub role: MessageRole,
-    /// The agent's id of the message; another id begins another block.
-    pub message_id: Option<Cow<'a, str>>,
-    /// Content of the piece.
-    pub content: Content<'a>,
-    /// Id of the tool call whose subagent sent the piece; `None` if the agent itself sent it.
-    pub subagent: Option<Cow<'a, str>>,
-    /// Metadata of the piece.
-    pub about: Members<'a>,
-}
-
-/// Content of a piece of a message.
-#[derive(Debug)]
-pub enum Content<'a> {
-    /// Text to append.
-    Text(JsonStr<'a>),
-    /// Text to append that is not part of the line: the end of a text whose beginning was already shown.
-    Rest(Box<RawValue>),
-    /// Base64 data of an image, audio or a binary resource.
-    Data {
-        /// Media type of the data.
-        media_type: Cow<'a, str>,
-        /// The data, base64.
-        base64: JsonStr<'a>,
-        /// The whole content block: origin and other data.
-        details: &'a RawValue,
-    },
-    /// A link to a resource.
-    Link {
-        /// Address of the resource.
-        uri: Cow<'a, str>,
-        /// Name of the resource; `None` if the agent gives none.
-        name: Option<Cow<'a, str>>,
-        /// Media type of the resource; `None` if the agent gives none.
-        media_type: Option<Cow<'a, str>>,
-        /// The whole content block.
-        details: &'a RawValue,
-    },
-    /// An embedded text resource.
-    Document {
-        /// Address of the resource.
-        uri: Cow<'a, str>,
-        /// Media type of the resource; `None` if the agent gives none.
-        media_type: Option<Cow<'a, str>>,
-        /// The whole content block, including the text.
-        details: &'a RawValue,
-    },
-    /// Content that no other variant describes.
-    Other,
-}
-
-impl Content<'_> {
-    /// Returns the text; `None` for other content.
-    #[must_use]
-    pub fn text(&self) -> Option<JsonStr<'_>> {
-        match self {
-            Self::Text(text) => Some(*text),
-            Self::Rest(text) => JsonStr::new(text),
-            _ => None,
-        }
-    }
-}
-
-/// Change of a tool call; absent fields are unchanged.
-#[derive(Debug, Default)]
-pub struct ToolUpdate<'a> {
-    /// Id of the tool call.
-    pub id: Cow<'a, str>,
-    /// Whether this update begins the call. If it does and the id was used before, it is the id of a new
-    /// call.
-    pub begins: bool,
-    /// Name of the tool.
-    pub name: Option<Cow<'a, str>>,
-    /// Summary of the call for people.
-    pub title: Option<Cow<'a, str>>,
-    /// Kind of the tool, as the agent writes it.
-    pub kind: Option<Cow<'a, str>>,
-    /// Status of the call: the text of a [`ToolStatus`], or another one.
-    pub status: Option<Cow<'a, str>>,
-    /// Complete input of the tool.
-    pub input: Option<Cow<'a, RawValue>>,
-    /// Text to append to the input while the model generates it; `input` has all of it when it is complete.
-    pub input_delta: Option<JsonStr<'a>>,
-    /// Raw output of the tool.
-    pub output: Option<&'a RawValue>,
-    /// Array of content blocks, diffs and terminals.
-    pub content: Option<Cow<'a, RawValue>>,
-    /// Array of files that the call works on.
-    pub locations: Option<Cow<'a, RawValue>>,
-    /// Extension data of the dialect.
-    pub meta: Option<&'a RawValue>,
-    /// Fields that the protocol does not define, and fields with values that it does not define.
-    pub other: Members<'a>,
-}
-
-impl ToolUpdate<'_> {
-    /// Returns `true` if the agent reports the end of the call.
-    #[must_use]
-    pub fn ends(&self) -> bool {
-        let status = self.status.as_deref().and_then(ToolStatus::of);
-        matches!(status, Some(ToolStatus::Completed | ToolStatus::Failed))
-    }
-}
-
-/// Status of a tool call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ToolStatus {
-    /// The call was announced, but the tool does not run yet.
-    Pending,
-    /// The tool runs.
-    InProgress,
-    /// The tool succeeded.
-    Completed,
-    /// The tool failed.
-    Failed,
-}
-
-impl ToolStatus {
-    /// Returns the status as clients receive it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::InProgress => "in_progress",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-        }
-    }
-
-    /// Parses a status; `None` for any other text.
-    #[must_use]
-    pub fn of(word: &str) -> Option<Self> {
-        match word {
-            "pending" => Some(Self::Pending),
-            "in_progress" => Some(Self::InProgress),
-            "completed" => Some(Self::Completed),
-            "failed" => Some(Self::Failed),
-            _ => None,
-        }
-    }
-}
-
-/// Output or exit of a terminal that the agent itself runs.
-#[derive(Debug)]
-pub struct TerminalUpdate<'a> {
-    /// The agent's id of the terminal.
-    pub id: Cow<'a, str>,
-    /// Id of the tool call that runs the terminal.
-    pub tool: Cow<'a, str>,
-    /// Text to append.
-    pub output: Option<JsonStr<'a>>,
-    /// Other data: working directory, exit status.
-    pub details: Option<&'a RawValue>,
 }
 
 /// Request for permission to run a tool.

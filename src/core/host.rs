@@ -9,6 +9,7 @@ mod command;
 mod forward;
 mod offer;
 mod output;
+mod request;
 mod roots;
 mod terminals;
 #[cfg(test)]
@@ -21,6 +22,7 @@ pub use command::judged_line;
 use command::spec;
 pub use forward::{ClientHostRequest, parse_answer};
 pub use offer::HostServices;
+pub use request::{HostRequest, LineRange};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 pub use terminals::{DEFAULT_OUTPUT, MAX_OUTPUT, MAX_TERMINALS};
@@ -52,145 +54,6 @@ impl std::fmt::Display for TerminalId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "terminal-{}", self.0)
     }
-}
-
-/// Request of an agent to the host.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HostRequest {
-    /// Read a text file.
-    ReadFile {
-        /// Path of the file.
-        path: String,
-        /// Lines to read.
-        window: LineRange,
-    },
-    /// Write a text file.
-    WriteFile {
-        /// Path of the file.
-        path: String,
-        /// New content of the file.
-        content: String,
-    },
-    /// Start a command in a terminal.
-    CreateTerminal {
-        /// Program; without arguments it may be a whole shell command line, which is what agents send.
-        command: String,
-        /// Arguments of the program.
-        args: Vec<String>,
-        /// Environment variables for the command, on top of the session's.
-        env: Vec<(String, String)>,
-        /// Absolute directory within the roots; the session's working directory if `None`.
-        cwd: Option<String>,
-        /// Maximum bytes of output to keep; the oldest are dropped.
-        output_limit: Option<u64>,
-    },
-    /// Read the output of a terminal.
-    TerminalOutput {
-        /// Name of the terminal.
-        terminal: String,
-    },
-    /// Wait until the command of a terminal has ended.
-    WaitForExit {
-        /// Name of the terminal.
-        terminal: String,
-    },
-    /// Kill the command of a terminal; the terminal stays readable.
-    KillTerminal {
-        /// Name of the terminal.
-        terminal: String,
-    },
-    /// Release a terminal and end its command.
-    ReleaseTerminal {
-        /// Name of the terminal.
-        terminal: String,
-    },
-}
-
-impl HostRequest {
-    /// Returns the terminal that the request refers to; `None` unless it refers to an existing one.
-    #[must_use]
-    pub fn terminal(&self) -> Option<&str> {
-        match self {
-            Self::TerminalOutput { terminal }
-            | Self::WaitForExit { terminal }
-            | Self::KillTerminal { terminal }
-            | Self::ReleaseTerminal { terminal } => Some(terminal),
-            Self::ReadFile { .. } | Self::WriteFile { .. } | Self::CreateTerminal { .. } => None,
-        }
-    }
-
-    /// Returns `true` for a request to create a terminal.
-    #[must_use]
-    pub fn creates_terminal(&self) -> bool {
-        matches!(self, Self::CreateTerminal { .. })
-    }
-
-    /// Checks that the request is possible and unambiguous, before a policy judges it and regardless of which
-    /// side serves it.
-    ///
-    /// # Errors
-    /// A terminal's command is empty, a field contains NUL, or a variable's name is not valid in a shell.
-    pub fn check(&self) -> Result<(), Error> {
-        match self {
-            Self::CreateTerminal {
-                command,
-                args,
-                env,
-                cwd,
-                ..
-            } => command::check(command, args, env, cwd.as_deref()),
-            _ => Ok(()),
-        }
-    }
-
-    /// Returns the number of bytes of agent data in the request.
-    #[must_use]
-    pub fn size(&self) -> usize {
-        match self {
-            Self::ReadFile { path, .. } => path.len(),
-            Self::WriteFile { path, content } => path.len() + content.len(),
-            Self::CreateTerminal {
-                command,
-                args,
-                env,
-                cwd,
-                ..
-            } => {
-                let args = args.iter().map(|arg| size_of::<String>() + arg.len());
-                let pair = |(name, value): &(String, String)| name.len() + value.len();
-                let env = env.iter().map(|e| 2 * size_of::<String>() + pair(e));
-                let cwd = cwd.as_ref().map_or(0, String::len);
-                command.len() + cwd + args.sum::<usize>() + env.sum::<usize>()
-            }
-            Self::TerminalOutput { terminal }
-            | Self::WaitForExit { terminal }
-            | Self::KillTerminal { terminal }
-            | Self::ReleaseTerminal { terminal } => terminal.len(),
-        }
-    }
-
-    /// Returns a description of the request for messages.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::ReadFile { .. } => "file read",
-            Self::WriteFile { .. } => "file write",
-            Self::CreateTerminal { .. } => "command start",
-            Self::TerminalOutput { .. } => "terminal output request",
-            Self::WaitForExit { .. } => "terminal wait",
-            Self::KillTerminal { .. } => "terminal kill",
-            Self::ReleaseTerminal { .. } => "terminal release",
-        }
-    }
-}
-
-/// Lines of a file to read; all lines by default.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LineRange {
-    /// First line, counted from 1; 0 means 1.
-    pub line: Option<u64>,
-    /// Maximum number of lines.
-    pub limit: Option<u64>,
 }
 
 /// Successful answer to a [`HostRequest`].

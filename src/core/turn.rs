@@ -1,10 +1,8 @@
-//! State of a turn: everything an agent reports and asks between a prompt and its stop reason, independent of
-//! any client's protocol.
+//! State of a turn: the agent's updates and requests between a prompt and its stop reason.
 //!
 //! A turn merges updates into tool calls, terminals, subagents and text, for policies, retries and the
-//! summary. It reports each change as a [`TurnEvent`]. Views convert these events into what clients receive:
-//! one message of the AI SDK for each turn (`core/view/chunks.rs`), or the agent's updates unchanged
-//! (`core/view/raw.rs`).
+//! summary. It reports each change as a [`TurnEvent`]; views convert the events into the client's protocol
+//! (`core/view`).
 
 mod agent_ids;
 mod ending;
@@ -283,8 +281,7 @@ pub enum TurnEvent<'a> {
     CutOff(&'a Error),
 }
 
-/// Maximum size of a turn's text, of its tool arguments and of its tool results in the summary, in bytes
-/// each.
+/// Maximum size of the text, the tool arguments and the tool results in a summary, in bytes each.
 const SUMMARY_LIMIT: usize = 4 << 20;
 
 /// State of one turn.
@@ -317,8 +314,7 @@ pub struct Turn {
 struct AttemptState {
     /// `true` once anything except messages reached the user: tool calls, plans, notices, questions.
     shown: bool,
-    /// The agent's report that the turn failed, with the length of the text at that time: later text is the
-    /// reason.
+    /// The agent's report of a failure, with the length of the text then: later text is the reason.
     failed_at: Option<(FailureReport, usize)>,
 }
 

@@ -2,6 +2,7 @@
 
 mod imports;
 mod messages;
+mod prose;
 mod timers;
 
 use std::fs;

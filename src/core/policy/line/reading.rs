@@ -4,8 +4,10 @@
 //! must miss no command, but need not be exact, because only rules that deny or ask use it.
 
 mod documents;
+mod level;
 
 use super::dialect::{Braces, Dialect};
+use level::NestingLevel;
 
 /// Result of a reading.
 #[derive(Debug, Default)]
@@ -19,37 +21,6 @@ pub struct Reading {
     pub simple: bool,
     /// `true` if all quotes and groups are closed.
     pub closed: bool,
-}
-
-/// Nesting level: the line itself, a substitution or a subshell.
-#[derive(Debug, Default)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a state of the reader, independent of the others"
-)]
-struct NestingLevel {
-    words: Vec<String>,
-    /// The words including redirections; empty while there are none.
-    words_and_redirections: Vec<String>,
-    word: Option<String>,
-    /// Inside double quotes.
-    quoted: bool,
-    /// Inside the text of a here-document, in which a double quote is a literal character.
-    document: bool,
-    /// The next word is the file of a redirection.
-    before_file: bool,
-    /// The next word belongs to a redirection rather than to the command.
-    in_redirection: bool,
-    /// The next word is the delimiter of a here-document.
-    before_delimiter: bool,
-    /// The next word may be the end of a file name, after which the command may begin.
-    may_end_file: bool,
-    /// Number of `case` without `esac`.
-    cases: usize,
-    /// Character that ends the level.
-    close: Option<char>,
-    /// Single quotes are literal characters, and double quotes may be opened again: `"${x:-…}"`.
-    literal: bool,
 }
 
 struct Reader<'a> {

@@ -31,7 +31,7 @@ pub const CONSTRUCTORS: &[Row] = &[
     ("io::Error::other", &[0], None, "src", true),
     ("invalid", &[1], Some("invalidParams"), "src/core", true),
     ("out_of_order", &[0], Some("outOfOrder"), "src/core", true),
-    ("Mistake", &[0], Some("command line (exit code 2)"), "src/cli", true),
+    ("UsageError", &[0], Some("command line (exit code 2)"), "src/cli", true),
     ("context", &[0], Some("internal"), "src", true),
     ("with_context", &[0], Some("internal"), "src", true),
     ("complain", &[0], Some("warnings of the command line"), "src/cli", false),
@@ -61,23 +61,23 @@ pub const FORWARDED: &[(&str, &str)] = &[
     ("src/core/agent/environment.rs", "why"),
     // The client's refusal of a file or a terminal.
     ("src/core/host/forward.rs", "clip refusal message"),
-    // The reason of a decision: functions of permit.rs in REASONS.
+    // The reason of a decision: functions of decision.rs in REASONS.
     ("src/core/session/hosting.rs", "decision reason as_str"),
-    // `NEVER`, `NOT_OFFERED` and `had_by`, in REASONS.
+    // `NEVER`, `NOT_OFFERED` and `had_by_other_agent`, in REASONS.
     ("src/core/restore_plan.rs", "why"),
 ];
 
 /// Functions whose texts become a part of an error, of a decision's reason or of a notice elsewhere.
 pub const REASONS: &[(&str, &str)] = &[
     ("src/core/agent/stop.rs", "start_hint"),
-    ("src/core/restore_plan.rs", "had_by"),
+    ("src/core/restore_plan.rs", "had_by_other_agent"),
     ("src/core/restore_plan.rs", "plan"),
     ("src/core/decision.rs", "cancelled"),
     ("src/core/decision.rs", "of"),
     ("src/core/decision.rs", "phrase"),
     ("src/core/session/queue.rs", "fmt"),
     ("src/core/session/options.rs", "changed_since"),
-    ("src/core/idle_timer.rs", "word"),
+    ("src/core/idle_timer.rs", "update_name"),
     ("src/proto/wire/environment.rs", "fault"),
 ];
 
@@ -91,7 +91,7 @@ pub const AREAS: &[(&str, &str)] = &[
     ("src/cli/args", "command line (exit code 2)"),
     ("src/cli/config", "configuration and permission rules"),
     ("src/core/policy", "configuration and permission rules"),
-    ("src/cli/run/asks", "answers in the terminal"),
+    ("src/cli/run/questions", "answers in the terminal"),
     ("src/cli", "command line (exit code 2)"),
     ("src/proto", "parameters"),
     ("src/demo", "demo agent"),

@@ -115,7 +115,7 @@ const SIZES: &[(&str, &str, &str, &str)] = &[
     (
         "limits",
         "next prompt | 256 KiB |",
-        "core/session/words.rs",
+        "core/session/late_feedback.rs",
         "256 << 10",
     ),
     (
@@ -170,7 +170,7 @@ const SIZES: &[(&str, &str, &str, &str)] = &[
     (
         "limits",
         "ids of a session | 8 |",
-        "core/session/known.rs",
+        "core/session/session_agents.rs",
         "8",
     ),
     (
@@ -255,7 +255,7 @@ const SIZES: &[(&str, &str, &str, &str)] = &[
     (
         "limits",
         "| 10 s of silence without",
-        "core/session/background.rs",
+        "core/session/background_updates.rs",
         "Duration::from_secs(10)",
     ),
     (
@@ -331,7 +331,12 @@ const SIZES: &[(&str, &str, &str, &str)] = &[
         "core/view/chunks/terminals.rs",
         "1024 * 1024",
     ),
-    ("chunks", "plus 16 KiB", "core/proportion.rs", "16 * 1024"),
+    (
+        "chunks",
+        "plus 16 KiB",
+        "core/output_budget.rs",
+        "16 * 1024",
+    ),
     (
         "chunks",
         "terminals (64 KiB)",

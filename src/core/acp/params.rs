@@ -1,0 +1,31 @@
+//! Parameters of the calls to an agent, serialized from borrowed data.
+
+use super::prompt;
+use crate::proto::wire::McpServer;
+
+/// Parameters of `session/new`, `session/load` and `session/resume`. ACP requires `mcpServers` even if it is
+/// empty.
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct OpenSession<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<&'a str>,
+    pub cwd: &'a str,
+    pub mcp_servers: &'a [McpServer],
+}
+
+/// Parameters of `session/prompt`, with borrowed text, since the text can be large.
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PromptRequest<'a> {
+    pub session_id: &'a str,
+    pub prompt: Vec<prompt::Block<'a>>,
+}
+
+/// Parameters of `session/set_model`, which was removed from ACP; many agents support nothing else.
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SetModel<'a> {
+    pub session_id: &'a str,
+    pub model_id: &'a str,
+}
