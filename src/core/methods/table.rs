@@ -7,7 +7,7 @@ use crate::proto::wire;
 methods! {
     "initialize" (params: wire::InitializeParams) -> wire::InitializeResult {
         command: [Command::Initialize(params)],
-        summary: "The first call: negotiates the protocol version and the client's capabilities.",
+        summary: "Negotiates the protocol version and the client's capabilities; the first call of a client.",
         only_reads: false,
         needs_agent: false,
         secrets: [],
@@ -23,7 +23,7 @@ methods! {
     }
     "agent/disconnect" (params: wire::AgentParams) -> wire::Done {
         command: [Command::Disconnect(params)],
-        summary: "Stops the agent; returns when its process has exited.",
+        summary: "Stops the agent; returns when its processes have exited.",
         only_reads: false,
         needs_agent: false,
         secrets: [],
@@ -63,7 +63,7 @@ methods! {
     }
     "agent/authenticate" (params: wire::AuthenticateParams) -> wire::AuthenticateResult {
         command: [Command::Authenticate(params)],
-        summary: "Signs in to the agent; returns when that is done, or the command to run in a terminal.",
+        summary: "Signs in to the agent, or returns the command to run in a terminal.",
         only_reads: false,
         needs_agent: false,
         secrets: [env],
@@ -87,7 +87,7 @@ methods! {
     }
     "session/create" (params: wire::CreateParams) -> wire::SessionResult {
         command: [Command::Create(params)],
-        summary: "Like session/ensure, but the id must be new.",
+        summary: "Creates a session; fails if the id exists.",
         only_reads: false,
         needs_agent: true,
         secrets: [mcp_servers],
@@ -103,7 +103,7 @@ methods! {
     }
     "session/cancel" (params: wire::CancelParams) -> wire::CancelResult {
         command: [Command::Cancel(params)],
-        summary: "Cancels a turn, or removes a queued prompt; returns when the cancel is sent.",
+        summary: "Cancels a turn, a queued prompt or the opening of the session; does not wait for the turn's end.",
         only_reads: false,
         needs_agent: false,
         secrets: [],
@@ -151,7 +151,7 @@ methods! {
     }
     "session/get" (params: wire::SessionParams) -> wire::SessionInfo {
         command: [Command::History(History::GetSession(params))],
-        summary: "Returns one session.",
+        summary: "Returns the state and the details of one session.",
         only_reads: true,
         needs_agent: false,
         secrets: [],
