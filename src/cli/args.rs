@@ -48,7 +48,7 @@ pub struct Cli {
     pub logs: LogArgs,
 }
 
-/// What is logged, and where.
+/// Level, form and destination of the log.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Logs")]
 pub struct LogArgs {
@@ -256,7 +256,7 @@ pub struct StoreArgs {
     /// When stored messages are flushed to disk
     #[arg(long, value_enum, default_value_t = Durability::Turn, value_name = "WHEN")]
     pub durability: Durability,
-    /// What to do with a session's messages if its agent no longer remembers them
+    /// Treatment of a session's stored messages if its agent no longer remembers them
     #[arg(long, value_enum, default_value_t = OnNew::Keep, value_name = "WHAT")]
     pub on_new: OnNew,
     /// Repeat the last N characters of the session to an agent that no longer remembers it

@@ -124,7 +124,7 @@ fn cells(row: &Row, look: &TableStyle) -> [String; COLUMNS] {
         (_, true) => "allowed",
         (_, false) => "refused",
     };
-    // Requests that acpipe serves are shown by kind, whoever decided; the agent's own tools by name.
+    // Requests that acpipe serves are shown by kind, for every decider; the agent's own tools by name.
     let tool = match entry.what.as_str() {
         "permission" | "question" | "tool" => entry.tool_name.as_deref().unwrap_or(&entry.what),
         served => served,

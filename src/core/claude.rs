@@ -79,8 +79,8 @@ pub struct Claude {
 /// Purpose of a process, or of a file transport.
 #[derive(Debug)]
 enum ChildRole {
-    /// Reports its version; `told` is `true` once it has.
-    Version { told: bool },
+    /// Reports its version; `reported` is `true` once it has.
+    Version { reported: bool },
     /// Runs a session.
     Session(Box<Session>),
     /// Determines which records of a file are the history of the session of process `of`.
@@ -169,7 +169,7 @@ impl Dialect for Claude {
     }
 
     fn start(&mut self, out: &mut Outgoing) {
-        let child = self.add(ChildRole::Version { told: false });
+        let child = self.add(ChildRole::Version { reported: false });
         let launch = ProcessSpec {
             args: vec!["--version".to_owned()],
             ..self.launch.clone()
@@ -338,14 +338,14 @@ impl Dialect for Claude {
                     self.end_duplicate(child, from, events, out);
                 }
             }
-            Some(ChildRole::Version { told: true }) => {}
-            Some(ChildRole::Version { told }) => match text.split_whitespace().next() {
+            Some(ChildRole::Version { reported: true }) => {}
+            Some(ChildRole::Version { reported }) => match text.split_whitespace().next() {
                 Some(word) if !word.starts_with(|c: char| c.is_ascii_digit()) => {
                     self.faults.malformed += 1;
                     debug!(line = super::error::clip(text), "not a version");
                 }
                 Some(version) => {
-                    *told = true;
+                    *reported = true;
                     let stored = self.root.is_some();
                     events.push(AgentEvent::Ready(Box::new(about(
                         version,
@@ -418,7 +418,7 @@ impl Dialect for Claude {
         let failed = |how: Result<&Exit, &Error>| how.err().cloned().map_or(Ok(()), Err);
         match self.children.remove(&child) {
             // Without a version the CLI is not installed here.
-            Some(ChildRole::Version { told: false })
+            Some(ChildRole::Version { reported: false })
                 if how.is_ok_and(|exit| exit.code == Some(0)) =>
             {
                 let message = "the agent's output for --version is not a version; check that it is the Claude Code \
@@ -427,7 +427,7 @@ impl Dialect for Claude {
                 events.push(AgentEvent::NotReady(error));
                 true
             }
-            Some(ChildRole::Version { told }) => told,
+            Some(ChildRole::Version { reported }) => reported,
             Some(ChildRole::Session(session)) => {
                 self.sessions.remove(&session.id);
                 session.ended(how, events);

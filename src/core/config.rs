@@ -22,7 +22,7 @@ pub struct Settings {
     pub id_prefix: String,
     /// An instant, with the wall clock at that instant in milliseconds since 1970.
     pub clock: (Instant, i64),
-    /// What to do with the stored history when an agent has lost its memory of it.
+    /// Treatment of the stored history when an agent has lost its memory of it.
     pub on_lost: OnLost,
     /// Time after which idle sessions and agents are released; `None` keeps them until acpipe ends.
     pub idle_after: Option<Duration>,
@@ -36,7 +36,7 @@ pub struct Settings {
     pub mcp_servers: Vec<McpServer>,
 }
 
-/// What to do with the stored history of a session whose agent has lost its memory of it.
+/// Treatment of the stored history of a session whose agent has lost its memory of it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OnLost {
     /// `true` archives the history and starts with an empty one; `false` keeps it.

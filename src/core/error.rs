@@ -13,7 +13,7 @@ const RAW_LIMIT: usize = 2000;
 pub struct Error {
     /// Kind, which determines the codes.
     pub kind: ErrorKind,
-    /// What failed and what to do next, in one line.
+    /// One line: the failure, its cause, and the next step.
     pub message: String,
     /// Raw facts by name, bounded in size.
     pub data: Map<String, Value>,

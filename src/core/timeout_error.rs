@@ -16,7 +16,7 @@ pub struct TimedOut<'a> {
     pub wait: Timeout,
     /// Limit that was reached.
     pub limit: Duration,
-    /// What did not happen, as subject and verb.
+    /// The missing event, as subject and verb.
     pub what: &'a str,
     /// Advice on what to do next.
     pub advice: &'a str,

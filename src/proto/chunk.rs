@@ -52,7 +52,7 @@ pub enum Chunk<'a> {
     },
     /// The turn failed. Always the last chunk of its turn.
     Error {
-        /// What happened and what to do about it, in one line.
+        /// One line: the failure, its cause, and the next step.
         error_text: &'a str,
     },
     /// Metadata to merge deeply into that of the message.

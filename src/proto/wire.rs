@@ -255,7 +255,7 @@ pub struct AgentStatus {
     pub auth_methods: Vec<AuthMethod>,
     /// Lines of the agent that acpipe could not use, counted since the agent started.
     pub faults: LineFaults,
-    /// What the start of the agent waits for. `null` unless the agent is starting.
+    /// Step that the start of the agent waits for. `null` unless the agent is starting.
     pub waiting_for: Option<Waiting>,
 }
 
@@ -389,6 +389,6 @@ pub struct AgentStateParams {
     pub state: AgentState,
     /// Why the state changed. `null` if there is nothing to report.
     pub reason: Option<String>,
-    /// What the start waits for, if it is slow. `null` otherwise.
+    /// Step that a slow start waits for. `null` otherwise.
     pub waiting_for: Option<Waiting>,
 }

@@ -153,7 +153,7 @@ fn environment_set_without_an_agent_applies_to_the_next() {
         changed,
         json!({"changed": true, "restarted": false, "sessions": []})
     );
-    // The same values again, and no values at all.
+    // Unchanged values, and no values at all.
     for same in [json!({"set": {"TOKEN": "second", "GONE": null}}), json!({})] {
         assert_eq!(update(&mut s, &same)["changed"], false);
     }

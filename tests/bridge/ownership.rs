@@ -49,7 +49,7 @@ fn run_finds_a_session_by_name_in_its_directory() {
     let second = run(&b, "in b");
     assert_eq!(last_opening(&second.log), ("session/new", b.as_str()));
     assert!(second.stderr.contains(&a), "{}", second.stderr);
-    // The same directory under other paths.
+    // One directory under several paths.
     let link = home.world.dir.join("link");
     symlink(&b, &link).unwrap();
     for dir in [

@@ -49,7 +49,7 @@ dimension! {
 }
 
 dimension! {
-    /// What acpipe has stored of the session.
+    /// State of the session in the store.
     Stored {
         History = "the history",
         Session = "the session without messages",

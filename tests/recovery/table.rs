@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 const HEAD: &str = "\
 # The recovery matrix
 
-Written by `UPDATE_MATRIX=1 cargo test --test recovery`, and compared by it: what a client is told when a session
+Written by `UPDATE_MATRIX=1 cargo test --test recovery`, and compared by it: the receipt of a client when a session
 comes back, for everything that an agent can do. *any* is a column that makes no difference.
 ";
 

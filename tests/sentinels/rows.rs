@@ -12,7 +12,7 @@ type Findings = Vec<(When, Found)>;
 pub struct Row<'a> {
     pub field: String,
     pub found: Findings,
-    /// The same field with a value of another type.
+    /// One field with a value of another type.
     pub other_type: Option<&'a Field>,
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// What the client received.
+/// Output that the client received.
 #[derive(Debug, Default)]
 pub struct Client {
     /// Chunks that were handed over; `staged` holds those that the hub can still retract.

@@ -177,7 +177,7 @@ fn coalesced_chunks_fold_to_the_same_message() {
     assert!(merged < all, "{merged} of {all} chunks");
 }
 
-/// The same chunks follow whether the client answers at once or the policy decides; only the recorded decider
+/// Checks that the same chunks follow whether the client answers at once or the policy decides; only the recorded decider
 /// differs.
 #[test]
 fn client_answers_equal_to_the_policy_give_the_same_stream() {

@@ -4,7 +4,7 @@ use super::duration::duration;
 use clap::Args;
 use std::time::Duration;
 
-/// What is let go that nobody uses.
+/// Limits on idle sessions and agents.
 #[derive(Debug, Args)]
 pub struct LimitArgs {
     /// Unload sessions, and stop agents without sessions, after this idle time: 30s, 30m, 2h or none

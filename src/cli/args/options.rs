@@ -5,7 +5,7 @@ use crate::proto::wire::SessionOptions;
 use clap::Args;
 use std::path::PathBuf;
 
-/// What sessions get where they say nothing else.
+/// Default options of sessions.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Session")]
 pub struct OptionArgs {

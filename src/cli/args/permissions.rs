@@ -4,7 +4,7 @@ use crate::core::policy::Mode;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// What agents may do.
+/// Permissions of agents.
 #[derive(Debug, Args)]
 pub struct PermissionArgs {
     /// Answer to tool calls that match no rule of the configuration [default: approve]

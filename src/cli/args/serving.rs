@@ -3,7 +3,7 @@
 use crate::core::host::HostServices;
 use clap::{Args, ValueEnum};
 
-/// What agents get where their client does not serve it.
+/// Files and terminals that acpipe serves to agents itself.
 #[derive(Debug, Args)]
 pub struct ServingArgs {
     /// Comma-separated services to offer to agents if the client does not offer them

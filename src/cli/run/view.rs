@@ -48,7 +48,7 @@ pub struct View {
 enum Streams {
     /// Different destinations.
     Apart,
-    /// The same file or pipe, as with `2>&1`; notes are written in order with the answer.
+    /// Same file or pipe for both, as with `2>&1`; notes are written in order with the answer.
     Merged,
     /// Both the terminal; notes are written in order with the answer.
     Screen,

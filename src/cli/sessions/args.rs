@@ -78,7 +78,7 @@ pub struct ExportArgs {
     pub id: String,
     #[command(flatten)]
     pub place: NameArgs,
-    /// What to print
+    /// Content to print
     #[arg(short, long, value_enum, default_value_t = Content::Messages, value_name = "CONTENT")]
     pub output: Content,
     /// Major version of the AI SDK that messages and chunks are for

@@ -1,5 +1,5 @@
-//! Client requests: sent, answered, timed out, withdrawn. The agent gets exactly one answer to each, whoever
-//! decides.
+//! Client requests: sent, answered, timed out, withdrawn. The agent gets exactly one answer to each,
+//! from whichever side decides.
 
 use super::{SessionMachine, UndeliveredFeedback};
 use crate::core::answers;

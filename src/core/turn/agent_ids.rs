@@ -36,7 +36,7 @@ impl AgentIds {
         self
     }
 
-    /// Adds the information `told` on subagents. Earlier subagents are kept as far as there is room.
+    /// Adds the information on subagents. Earlier subagents are kept as far as there is room.
     #[must_use]
     pub fn with_subagents(
         mut self,

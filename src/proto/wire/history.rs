@@ -92,7 +92,7 @@ pub struct SessionInfo {
     /// Number of unreadable lines in the session's log; acpipe leaves them in place. `null` unless the
     /// session is open.
     pub corrupt_lines: Option<u64>,
-    /// What the turn or the opening of the session waits for. `null` otherwise, and in `session/list`.
+    /// Cause for which the turn or the opening of the session waits. `null` otherwise, and in `session/list`.
     pub waiting_for: Option<Waiting>,
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 pub struct Program {
     /// Absolute path of the executed file.
     pub file: String,
-    /// The same path with symbolic links resolved.
+    /// Path with symbolic links resolved.
     pub real_file: String,
     /// How the file was found.
     pub found_by: FoundBy,

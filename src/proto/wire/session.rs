@@ -311,7 +311,7 @@ pub struct ActivityParams {
     pub session_id: String,
     /// Tool that runs. `null` if none runs.
     pub activity: Option<Activity>,
-    /// What the session waits for, if that takes long. `null` otherwise.
+    /// Reason of a long wait of the session. `null` otherwise.
     pub waiting_for: Option<Waiting>,
 }
 

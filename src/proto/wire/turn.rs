@@ -54,7 +54,7 @@ pub struct TurnSummary {
     /// turned out not to have the restored session, so that the prompt went to a new one. 0 if a run failed
     /// before its turn began.
     pub attempts: u32,
-    /// What this summary omits because of its size; the chunks have everything. Absent if nothing is omitted.
+    /// Data that this summary omits because of its size; the chunks have everything. Absent if nothing is omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omitted: Option<Omitted>,
     /// Additional data: `context` (context figures), `skippedParts` (parts of the prompt that were not sent),
@@ -81,7 +81,7 @@ pub struct Omitted {
 pub struct TurnError {
     /// Kind of the error, see the table in `docs/reference/errors.md`.
     pub kind: String,
-    /// What happened and what to do about it, in one line.
+    /// One line: the failure, its cause, and the next step.
     pub message: String,
     /// Details for programs, of limited size.
     pub data: Value,

@@ -111,7 +111,7 @@ fn collect(mut from: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
         let mut all = Vec::new();
-        // What was read before an error counts too.
+        // Output read before an error counts too.
         let _ = from.read_to_end(&mut all);
         let _ = sender.send(all);
     });

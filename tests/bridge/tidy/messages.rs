@@ -22,7 +22,7 @@ const HEAD: &str = "# Error messages\n\n\
     source. Names in braces stand for values. The kinds and their codes are in [errors.md](errors.md).\n\n\
     This page is generated from the sources (`UPDATE_MESSAGES=1 cargo test --test bridge tidy`). Do not edit it.\n";
 
-/// What makes an error, a warning or a reason in one.
+/// Constructor of an error, a warning or a reason inside one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Constructor {
     name: String,
@@ -57,7 +57,7 @@ struct Scan {
     unread: BTreeSet<(String, String)>,
 }
 
-/// What an expression has: texts, and parameters of callables around it.
+/// Content of an expression: texts, and parameters of the callables around it.
 #[derive(Default)]
 struct Found {
     texts: BTreeSet<String>,

@@ -16,7 +16,6 @@ const PHRASES: &[&str] = &[
     "whoever",
     "wishes",
     "wished",
-    "is none",
     "is no more",
     "goes for nothing",
 ];

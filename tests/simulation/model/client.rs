@@ -42,7 +42,7 @@ struct TurnChunks {
     partial: bool,
 }
 
-/// What the client has received so far.
+/// Output that the client has received.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Default)]
 pub struct Client {

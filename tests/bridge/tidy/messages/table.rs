@@ -1,4 +1,4 @@
-//! What the scan of error messages looks for, and what it leaves out.
+//! Tables of the scan of error messages: constructors to read, and exceptions.
 
 /// Words that error texts must not have: they name no subject, or no action.
 pub const REFUSED: &[&str] = &[
@@ -23,7 +23,7 @@ pub type Row = (
     bool,
 );
 
-/// What makes an error, a warning, or a reason in one.
+/// Constructors of errors, of warnings, and of reasons inside them.
 #[rustfmt::skip]
 pub const CONSTRUCTORS: &[Row] = &[
     ("Error::new", &[1], None, "src", true),

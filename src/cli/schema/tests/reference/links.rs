@@ -47,7 +47,7 @@ fn targets(line: &str) -> impl Iterator<Item = &str> {
     parts.filter_map(|part| Some(part.split_once(')')?.0))
 }
 
-/// What is wrong with a link, if anything.
+/// Fault of a link; `None` if it resolves.
 fn fault(file: &Path, target: &str) -> Option<&'static str> {
     if target.contains("://") {
         return None;

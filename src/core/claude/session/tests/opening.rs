@@ -45,7 +45,7 @@ fn a_process_that_refuses_the_handshake_is_ended() {
     );
     assert_eq!(t.stopped(), [child]);
 
-    // The same for a response that is too long.
+    // A response that is too long has the same effect.
     let child = t.opens(Opening::New, &none());
     let line = Overlong {
         len: 99,
