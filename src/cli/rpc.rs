@@ -216,7 +216,7 @@ impl RpcClient {
                 self.answer(id, batch, Err(too_many_calls()));
             }
             CallOutcome::Answer(Ok(_)) if !self.has_room() => {
-                self.answer(id, batch, Err(client_not_reading()))
+                self.answer(id, batch, Err(client_not_reading()));
             }
             CallOutcome::Command(command) => {
                 if let Some(batch) = batch {

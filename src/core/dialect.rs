@@ -18,7 +18,7 @@ use std::borrow::Cow;
 
 /// Translator of one agent protocol.
 ///
-/// A dialect [orders](Order) transports under numbers of its own ([`Child`]), writes lines to them, reads
+/// A dialect [orders](TransportOrder) transports under numbers of its own ([`Child`]), writes lines to them, reads
 /// their lines, and receives the end of each. [`core/transport.rs`](super::transport) defines what a
 /// transport is and what it must deliver. Process ids, process health and the steps of a stop belong to the
 /// agent machine and the shell.
@@ -118,7 +118,7 @@ pub trait Dialect {
     /// Receives the policy's decision on a tool call that the agent reported before it runs.
     fn answer_hook(&mut self, _call: &RequestKey, _effect: Effect, _out: &mut Outgoing) {}
 
-    /// Answers an elicitation. The first option of [`elicitation`](super::permit::elicitation) means that the
+    /// Answers an elicitation. The first option of [`elicitation_options`](super::decision::elicitation_options) means that the
     /// user answered, the second that they declined, no option that they cancelled.
     fn answer_elicitation(&mut self, _key: &RequestKey, _decision: &Decision, _out: &mut Outgoing) {
     }

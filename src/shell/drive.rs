@@ -341,7 +341,7 @@ impl Shell {
         let now = self.clock.now();
         match (room, self.paused_reads.take()) {
             (false, paused_reads) => {
-                self.paused_reads = paused_reads.or(Some(IdleTimer::begin(now, None)))
+                self.paused_reads = paused_reads.or(Some(IdleTimer::begin(now, None)));
             }
             (true, Some(paused_reads)) => self.hub.postpone(paused_reads.elapsed(now)),
             (true, None) => {}
@@ -387,7 +387,7 @@ impl Shell {
             Effect::FinishInput(id) => self.with_agent(id, Agent::finish_input),
             Effect::CloseInput(id) => self.with_agent(id, Agent::close_input),
             Effect::Terminate(id) => {
-                self.with_agent(id, |agent| agent.order(SupervisorOrder::Terminate))
+                self.with_agent(id, |agent| agent.order(SupervisorOrder::Terminate));
             }
             Effect::Kill(id) => self.with_agent(id, |agent| agent.order(SupervisorOrder::Kill)),
             Effect::Measure(id) => self.with_agent(id, |agent| agent.measure()),

@@ -200,7 +200,7 @@ impl Group {
                     entry(&mut field.words, (when.0, "")).push((word.clone(), sight));
                 }
                 PlantedValue::Choice(word) => {
-                    entry(&mut field.words, when).push((word.clone(), sight))
+                    entry(&mut field.words, when).push((word.clone(), sight));
                 }
                 PlantedValue::Text(_) | PlantedValue::Number(_) => field.note(when, sight),
             }

@@ -371,7 +371,7 @@ impl Dialect for PerSession {
 
     fn answer_elicitation(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
         self.for_request(key, out, |acp, out| {
-            acp.answer_elicitation(key, decision, out)
+            acp.answer_elicitation(key, decision, out);
         });
     }
 

@@ -31,7 +31,7 @@ pub(super) struct PendingAppend {
 }
 
 impl Log {
-    /// Writes all pending records or none; owed records may wait. After [`AppendProgress::PendingAppend`] no client may
+    /// Writes all pending records or none; owed records may wait. After [`AppendProgress::Waiting`] no client may
     /// receive the chunks after [`Log::released`].
     ///
     /// # Errors

@@ -223,7 +223,7 @@ impl ParsedInput {
                 }
             }
             Role::Arguments | Role::Wrapper | Role::Unknown => {
-                self.unexpected_text(role, group, text, deep)
+                self.unexpected_text(role, group, text, deep);
             }
             Role::Patch => {
                 self.edits |= !text.is_empty();

@@ -43,7 +43,7 @@ impl SessionMachine {
         // The tool is judged here, so that it needs no notice for running without a permission request.
         let calls = [call.tool.id.clone().into_owned()];
         self.with_turn_of(&turn_id, cx.clients, |turn, _| {
-            turn.note_permission_handled(&calls)
+            turn.note_permission_handled(&calls);
         });
         match verdict.effect {
             Effect::Deny => {}

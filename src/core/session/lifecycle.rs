@@ -73,7 +73,7 @@ impl SessionMachine {
         // The agent may count costs from zero again.
         self.cost = None;
         self.with_turn(cx.clients, |turn, sink| {
-            turn.agent_session_replaced(&to, sink)
+            turn.agent_session_replaced(&to, sink);
         });
         if let Stage::Live { agent_session } = &mut self.stage {
             *agent_session = to;

@@ -105,7 +105,7 @@ impl Turn {
             Update::Compaction { id } => view.event(&TurnEvent::Compaction { id, original }),
             Update::Subagent { id } => self.apply_of_subagent(id, update, original, view),
             Update::SubagentMessage { id } => {
-                view.event(&TurnEvent::SubagentMessage { id, original })
+                view.event(&TurnEvent::SubagentMessage { id, original });
             }
             Update::FromSubagent { id, update } => {
                 self.apply_of_subagent(id, update, original, view);

@@ -122,7 +122,7 @@ fn pages(dir: &Path, found: &mut Vec<PathBuf>) {
             if !["target", "node_modules", ".git"].contains(&name.as_str()) {
                 pages(&path, found);
             }
-        } else if name.ends_with(".md") {
+        } else if path.extension().is_some_and(|e| e == "md") {
             found.push(path);
         }
     }
@@ -141,7 +141,7 @@ fn comments_docs_and_test_names_are_plain() {
     for file in files {
         let path = file.strip_prefix(root).unwrap().to_str().unwrap();
         let text = fs::read_to_string(&file).unwrap();
-        if path.ends_with(".rs") {
+        if file.extension().is_some_and(|e| e == "rs") {
             faults.extend(faults_of_code(path, &text));
         } else if !QUOTES.iter().any(|quote| path.starts_with(quote)) {
             faults.extend(faults_of_page(path, &text));

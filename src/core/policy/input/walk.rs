@@ -172,7 +172,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
             }
             Position::Word => match self.found.commands.last_mut() {
                 Some(CommandText::Arguments(words)) if words.len() < MOST => {
-                    words.push(text.to_owned())
+                    words.push(text.to_owned());
                 }
                 _ => self.found.mark_unread(),
             },
