@@ -148,7 +148,7 @@ fn only_a_running_test_function_counts_as_evidence() {
 fn test_body_is_extracted_alone() {
     let lines = body("tests/bridge/framing.rs", "blank_lines_are_ignored").unwrap();
     assert!(lines.starts_with("fn blank_lines_are_ignored() {"));
-    assert!(lines.ends_with("s.lives();"), "{lines}");
+    assert!(lines.ends_with("s.assert_alive();"), "{lines}");
     assert!(body("tests/seeds/evidence.rs", "check_place").is_err());
 }
 

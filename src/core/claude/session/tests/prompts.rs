@@ -38,7 +38,7 @@ fn queued_prompt_is_withdrawn_once() {
 fn background_turn(t: &mut Test) -> Child {
     let child = t.open(Opening::New, &none());
     let id = t.claude.sessions.keys().next().unwrap().clone();
-    assert_eq!(t.says(child, &init(&id))[0], "UnpromptedBegun");
+    assert_eq!(t.says(child, &init(&id))[0], "BackgroundTurnBegan");
     child
 }
 
@@ -52,7 +52,7 @@ fn queued_prompt_starts_without_an_id_from_claude() {
     assert_eq!(t.says(child, &init(&id)), ["Update"]);
     let other = json!({"origin": {"kind": "task-notification"}, "user_message_uuids": []});
     assert_eq!(t.says(child, &result("", &other)), ["unprompted ended"]);
-    assert_eq!(t.says(child, &init(&id))[0], "PromptBegun");
+    assert_eq!(t.says(child, &init(&id))[0], "QueuedPromptBegan");
     assert_eq!(t.says(child, &init(&id)), ["Update"], "once");
     let said = t.says(child, &result(&uuid, &json!({})));
     assert_eq!(said, ["2 ended: end_turn"]);
@@ -69,11 +69,14 @@ fn prompt_that_crosses_a_background_turn_waits() {
     assert_eq!(t.says(child, &init(&id)), ["Update"]);
     t.says(child, &result(&uuid, &json!({})));
     let uuid = t.prompts(&id);
-    assert_eq!(t.says(child, &init(&id))[0], "UnpromptedBegun");
+    assert_eq!(t.says(child, &init(&id))[0], "BackgroundTurnBegan");
     t.says(child, &state(&uuid, "queued"));
     let other = json!({"origin": {"kind": "task-notification"}, "user_message_uuids": []});
     assert_eq!(t.says(child, &result("", &other)), ["unprompted ended"]);
-    assert_eq!(t.says(child, &state(&uuid, "started")), ["PromptBegun"]);
+    assert_eq!(
+        t.says(child, &state(&uuid, "started")),
+        ["QueuedPromptBegan"]
+    );
     assert_eq!(t.says(child, &init(&id)), ["Update"]);
 }
 
