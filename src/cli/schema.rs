@@ -109,7 +109,10 @@ pub fn openrpc() -> Value {
 fn protocol(references: &'static str) -> Document {
     let mut doc = Document::new(references);
     visit_methods(&mut doc);
-    doc.call::<wire::NoParams, OpenRpcDocument>(DISCOVER, "This document.");
+    doc.call::<wire::NoParams, OpenRpcDocument>(
+        DISCOVER,
+        "Returns the protocol as an OpenRPC document.",
+    );
     doc.notification::<wire::ChunkParams<'static>>("session/chunk", "A chunk of a session.");
     doc.notification::<wire::ActivityParams>(
         "session/activity",

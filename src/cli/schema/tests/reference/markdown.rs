@@ -95,6 +95,9 @@ impl<'a> Types<'a> {
 
     fn table(&self, name: &str, heads: [&str; 2], third: fn(&Field<'_>) -> String) -> String {
         let fields = Field::all(self.get(name));
+        if name == "OpenRpcDocument" {
+            return "An object: the OpenRPC document.\n".to_owned();
+        }
         if fields.is_empty() {
             return "An empty object.\n".to_owned();
         }
