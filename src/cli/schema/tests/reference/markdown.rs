@@ -28,7 +28,7 @@ impl<'a> Types<'a> {
         self.table(name, ["parameter", "default"], |field| {
             match (field.required, field.schema.get("default")) {
                 (true, _) => "required".to_owned(),
-                (_, None | Some(Value::Null)) => String::new(),
+                (_, None | Some(Value::Null)) => split_default(&field.meaning()).1,
                 (_, Some(default)) => format!("`{default}`"),
             }
         })
@@ -103,7 +103,10 @@ impl<'a> Types<'a> {
         }
         let mut rows: Vec<(Vec<&str>, [String; 3])> = Vec::new();
         for field in &fields {
-            let meaning = line(field.schema).replace('|', "\\|");
+            let mut meaning = field.meaning();
+            if heads[1] == "default" {
+                meaning = split_default(&meaning).0;
+            }
             let cells = [kind(field.schema), third(field), meaning];
             match rows.last_mut() {
                 // Fields that differ in their names alone share a row.
@@ -130,6 +133,11 @@ struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
+    /// The description, as a cell of a table.
+    fn meaning(&self) -> String {
+        line(self.schema).replace('|', "\\|")
+    }
+
     /// The fields of a type, required ones first.
     fn all(schema: &'a Value) -> Vec<Self> {
         let required = |name: &str| {
@@ -146,6 +154,24 @@ impl<'a> Field<'a> {
         fields.sort_by_key(|field| !field.required);
         fields
     }
+}
+
+/// Splits a description into the text for the table and a short default, which has a column of its own.
+fn split_default(meaning: &str) -> (String, String) {
+    const MARK: &str = "Default: ";
+    let whole = || (meaning.to_owned(), String::new());
+    let Some((before, rest)) = meaning.split_once(MARK) else {
+        return whole();
+    };
+    let (default, after) = rest.split_once(". ").unwrap_or((rest, ""));
+    let default = default.trim_end_matches('.');
+    if before.is_empty() || default.len() > 40 {
+        return whole();
+    }
+    (
+        format!("{before}{after}").trim_end().to_owned(),
+        default.to_owned(),
+    )
 }
 
 /// The name of the type that a schema refers to.
