@@ -233,8 +233,8 @@ impl Process {
     /// Reports the output that was read.
     async fn send_output(&mut self) {
         if !self.buffer.is_empty() {
-            let send_output = self.buffer.split().freeze();
-            tell(&self.events, HostEvent::Output(self.id, send_output)).await;
+            let output = self.buffer.split().freeze();
+            tell(&self.events, HostEvent::Output(self.id, output)).await;
         }
     }
 

@@ -4,23 +4,22 @@
 //! it; where it is a parameter, the calls of the function or closure. A constructor without a text fails the test, unless
 //! it is listed in [`FORWARDED`].
 
+mod page;
 mod source;
 mod table;
+mod text;
 
 use super::{code, sources};
+use page::page;
 use source::{Source, Token};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
 use table::{AREAS, CONSTRUCTORS, FORWARDED, LOGS, NOT_FOLLOWED, REASONS, REFUSED};
+use text::{call, camel, is_followed, is_prose, placeholders};
 
 const PAGE: &str = "docs/reference/error-messages.md";
-
-const HEAD: &str = "# Error messages\n\n\
-    All texts of acpipe's errors and warnings, grouped by error kind or, where a text is a part of other messages, by\n\
-    source. Names in braces stand for values. The kinds and their codes are in [errors.md](errors.md).\n\n\
-    This page is generated from the sources (`UPDATE_MESSAGES=1 cargo test --test bridge tidy`). Do not edit it.\n";
 
 /// Constructor of an error, a warning or a reason inside one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -376,109 +375,11 @@ impl Scan {
             }
         }
     }
-
-    /// The page: each text once, under its first heading.
-    fn page(&self) -> String {
-        let is_kind = |heading: &str| !heading.contains(' ');
-        let mut groups: BTreeMap<(bool, &str), Vec<String>> = BTreeMap::new();
-        for (text, headings) in &self.texts {
-            let first = headings
-                .keys()
-                .min_by_key(|heading| (!is_kind(heading), heading.as_str()));
-            let heading = first.unwrap();
-            let files: BTreeSet<&str> = headings.values().flatten().map(String::as_str).collect();
-            let files = files.into_iter().collect::<Vec<_>>().join(", ");
-            let quote = if text.contains('`') { "``" } else { "`" };
-            let gap = if text.starts_with('`') || text.ends_with('`') {
-                " "
-            } else {
-                ""
-            };
-            let line = format!("- {quote}{gap}{text}{gap}{quote} ({files})\n");
-            groups
-                .entry((!is_kind(heading), heading))
-                .or_default()
-                .push(line);
-        }
-        let mut page = HEAD.to_owned();
-        for ((is_area, heading), lines) in groups {
-            let mut letters = heading.chars();
-            let first = letters.next().unwrap();
-            let heading = if is_area {
-                format!("{}{}", first.to_uppercase(), letters.as_str())
-            } else {
-                format!("`{heading}`")
-            };
-            page.extend(["\n## ", &heading, "\n\n", &lines.concat()]);
-        }
-        page
-    }
-}
-
-/// The `(` of a call of `name` at a token.
-fn call(source: &Source, at: usize, name: &str) -> Option<usize> {
-    let last = name.rsplit("::").next()?;
-    let open = at + 1 + usize::from(source.is(at + 1, '!'));
-    if source.word(at) != Some(last) || !source.is(open, '(') {
-        return None;
-    }
-    let before = |at: usize| at.checked_sub(1).and_then(|at| source.word(at));
-    if before(at) == Some("fn") {
-        return None;
-    }
-    let mut path = vec![last];
-    let mut begin = at;
-    while begin >= 3 && source.is(begin - 1, ':') && source.is(begin - 2, ':') {
-        begin -= 3;
-        path.insert(0, source.word(begin).unwrap_or_default());
-    }
-    let is_io = path.iter().rev().nth(2) == Some(&"io");
-    let wanted: Vec<&str> = name.split("::").collect();
-    let tail = &path[path.len().saturating_sub(wanted.len())..];
-    (tail == wanted && (wanted.len() != 2 || !is_io)).then_some(open)
-}
-
-/// Whether a word is a macro, a path, or a value of which only a field is used.
-fn is_followed(source: &Source, at: usize) -> bool {
-    let has_field = source.is(at + 1, '.') && !source.is(at + 3, '(');
-    has_field || source.is(at + 1, '!') || source.is(at + 1, ':')
 }
 
 fn area(path: &str) -> &'static str {
     let area = AREAS.iter().find(|(prefix, _)| path.starts_with(prefix));
     area.unwrap().1
-}
-
-/// The name of a kind on the wire.
-fn camel(variant: &str) -> String {
-    let (first, rest) = variant.split_at(1);
-    first.to_lowercase() + rest
-}
-
-fn placeholders(text: &str) -> impl Iterator<Item = &str> {
-    let inside = text
-        .split('{')
-        .skip(1)
-        .filter_map(|part| part.split_once('}'));
-    inside.map(|(name, _)| name)
-}
-
-/// Whether a text has words of its own, beside its placeholders.
-fn is_prose(text: &str) -> bool {
-    let mut words = String::new();
-    let mut depth = 0;
-    for c in text.chars() {
-        match c {
-            '{' => depth += 1,
-            '}' => depth -= 1,
-            c if depth <= 0 => words.push(c),
-            _ => {}
-        }
-    }
-    let has_word = words
-        .split(|c: char| !c.is_alphabetic())
-        .any(|word| word.len() > 1);
-    has_word && text.trim().contains(' ')
 }
 
 fn scan() -> Scan {
@@ -506,7 +407,7 @@ fn scan() -> Scan {
 
 #[test]
 fn error_messages_are_listed_in_the_docs() {
-    let page = scan().page();
+    let page = page(&scan().texts);
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     if std::env::var_os("UPDATE_MESSAGES").is_some() {
         fs::write(&file, &page).unwrap();

@@ -13,9 +13,9 @@ use crate::proto::wire::{EnsureParams, Protocol};
 use std::time::{Duration, Instant};
 
 #[derive(Default)]
-struct HubClient(Vec<String>);
+struct TextClient(Vec<String>);
 
-impl ClientSink for HubClient {
+impl ClientSink for TextClient {
     fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
         answer.unwrap();
     }
@@ -28,7 +28,7 @@ impl ClientSink for HubClient {
     fn notify(&mut self, _: &Notice) {}
 }
 
-fn say(hub: &mut Hub, line: &str, now: Instant, client: &mut HubClient) {
+fn say(hub: &mut Hub, line: &str, now: Instant, client: &mut TextClient) {
     let lines = Batch::Lines(format!("{line}\n").into());
     let rest = hub.agent(AgentId(1), AgentInput::Batch(lines), now, client);
     assert!(rest.is_none());
@@ -37,7 +37,7 @@ fn say(hub: &mut Hub, line: &str, now: Instant, client: &mut HubClient) {
 
 #[test]
 fn background_turn_ends_when_the_agent_is_idle_and_no_tool_runs() {
-    let (mut now, client) = (Instant::now(), &mut HubClient::default());
+    let (mut now, client) = (Instant::now(), &mut TextClient::default());
     let mut hub = Hub::new(settings(now), Box::new(MemoryStore));
     hub.command(
         Token::first(1),

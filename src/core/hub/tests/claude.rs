@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 
 /// A client that records the result of its last call.
 #[derive(Default)]
-struct HubClient(Option<Result<(), ErrorKind>>);
+struct ReplyClient(Option<Result<(), ErrorKind>>);
 
-impl ClientSink for HubClient {
+impl ClientSink for ReplyClient {
     fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
         self.0 = Some(answer.map(|_| ()).map_err(|error| error.kind));
     }
@@ -31,7 +31,7 @@ impl ClientSink for HubClient {
 
 struct Play {
     hub: Hub,
-    client: HubClient,
+    client: ReplyClient,
     now: Instant,
 }
 
@@ -52,7 +52,7 @@ impl Play {
         settings.inherited.0.insert("HOME".to_owned(), home);
         let mut play = Self {
             hub: Hub::new(settings, Box::new(MemoryStore)),
-            client: HubClient::default(),
+            client: ReplyClient::default(),
             now,
         };
         play.ask(Command::Initialize(params(json!({"protocolVersion": 1}))));

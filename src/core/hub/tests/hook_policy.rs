@@ -17,9 +17,9 @@ use std::time::Instant;
 
 /// A client that records its chunks.
 #[derive(Default)]
-struct HubClient(Vec<Value>);
+struct RequestClient(Vec<Value>);
 
-impl ClientSink for HubClient {
+impl ClientSink for RequestClient {
     fn reply(&mut self, _: Token, _: Result<Reply, Error>) {}
     fn chunk(&mut self, _: ChunkAddress<'_>, _: &Chunk<'_>, json: &[u8]) {
         self.0.push(serde_json::from_slice(json).unwrap());
@@ -31,7 +31,7 @@ impl ClientSink for HubClient {
 
 struct Play {
     hub: Hub,
-    client: HubClient,
+    client: RequestClient,
     now: Instant,
 }
 
@@ -63,7 +63,7 @@ impl Play {
         settings.policy = policy;
         let mut play = Self {
             hub: Hub::new(settings, Box::new(MemoryStore)),
-            client: HubClient::default(),
+            client: RequestClient::default(),
             now,
         };
         play.ask(Command::Initialize(params(json!({"protocolVersion": 1}))));

@@ -79,7 +79,7 @@ impl LogFile for File {
 }
 
 #[derive(Default)]
-struct HubClient {
+struct IdleClient {
     answers: HashMap<u64, Result<Value, Error>>,
     states: Vec<(AgentState, bool)>,
     /// Number of live chunks received.
@@ -89,7 +89,7 @@ struct HubClient {
     is_full: bool,
 }
 
-impl ClientSink for HubClient {
+impl ClientSink for IdleClient {
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
         let answer = answer.map(|reply| serde_json::to_value(reply).unwrap());
         assert!(self.answers.insert(token.call, answer).is_none());
@@ -117,7 +117,7 @@ impl ClientSink for HubClient {
 /// An agent that answers every call but prompts, and a record of the calls and effects.
 struct Play {
     hub: Hub,
-    client: HubClient,
+    client: IdleClient,
     now: Instant,
     tokens: u64,
     disk: Disk,
@@ -141,7 +141,7 @@ impl Play {
         let mut play = Self {
             hub: Hub::new(settings, Box::new(disk.clone())),
             disk,
-            client: HubClient::default(),
+            client: IdleClient::default(),
             now: Instant::now(),
             tokens: 0,
             agent: AgentId(0),

@@ -132,14 +132,14 @@ impl Dialect for Trapped {
 
 /// A client that panics a number of times on a chunk with this text.
 #[derive(Default)]
-struct HubClient {
+struct PanicClient {
     answers: HashMap<u64, Result<Value, Error>>,
     chunks: Vec<(String, u64, String)>,
     states: Vec<AgentState>,
     trap: Option<(&'static str, u32)>,
 }
 
-impl ClientSink for HubClient {
+impl ClientSink for PanicClient {
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
         let answer = answer.map(|reply| serde_json::to_value(reply).unwrap());
         assert!(
@@ -173,7 +173,7 @@ impl ClientSink for HubClient {
 
 struct Play {
     hub: Hub,
-    client: HubClient,
+    client: PanicClient,
     now: Instant,
     tokens: u64,
     agent: AgentId,
@@ -193,7 +193,7 @@ impl Play {
         let now = Instant::now();
         let mut play = Self {
             hub: Hub::new(settings(now), Box::new(MemoryStore)),
-            client: HubClient::default(),
+            client: PanicClient::default(),
             now,
             tokens: 0,
             agent: AgentId(0),

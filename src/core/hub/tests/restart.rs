@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 
 /// A client that records errors and agent states.
 #[derive(Default)]
-struct HubClient {
+struct RestartClient {
     errors: Vec<(u64, &'static str)>,
     states: Vec<AgentState>,
 }
 
-impl ClientSink for HubClient {
+impl ClientSink for RestartClient {
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
         if let Err(error) = answer {
             self.errors.push((token.call, error.kind.name()));
@@ -37,7 +37,7 @@ impl ClientSink for HubClient {
 
 struct Test {
     hub: Hub,
-    client: HubClient,
+    client: RestartClient,
     now: Instant,
     token: u64,
     started: u64,
@@ -51,7 +51,7 @@ impl Test {
         );
         let mut test = Self {
             hub,
-            client: HubClient::default(),
+            client: RestartClient::default(),
             now: Instant::now(),
             token: 0,
             started: 0,
@@ -112,7 +112,7 @@ fn in_a_pause() -> (Test, u64) {
         assert!(t.starts());
         t.crash();
     }
-    t.client = HubClient::default();
+    t.client = RestartClient::default();
     let waits = t.ensure();
     assert!(!t.starts());
     (t, waits)
@@ -130,7 +130,7 @@ fn crashing_agent_restarts_with_backoff_up_to_a_limit() {
         (time(late), time(rest))
     }) {
         t.now += late;
-        t.client = HubClient::default();
+        t.client = RestartClient::default();
         let waits = t.ensure();
         if !rest.is_zero() {
             assert_eq!(t.hub.status(t.now).state, AgentState::Starting);

@@ -18,12 +18,12 @@ use std::time::Instant;
 
 /// A client that records its last answer and the number of state notifications.
 #[derive(Default)]
-struct HubClient {
+struct SettingClient {
     answer: Option<Result<Value, Error>>,
     states: usize,
 }
 
-impl ClientSink for HubClient {
+impl ClientSink for SettingClient {
     fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
         self.answer = Some(answer.map(|reply| serde_json::to_value(reply).unwrap()));
     }
@@ -37,7 +37,7 @@ impl ClientSink for HubClient {
 
 struct Play {
     hub: Hub,
-    client: HubClient,
+    client: SettingClient,
     now: Instant,
 }
 
@@ -91,7 +91,7 @@ fn play() -> (Play, Value) {
             settings(Instant::now()),
             Box::new(crate::core::store::MemoryStore),
         ),
-        client: HubClient::default(),
+        client: SettingClient::default(),
         now: Instant::now(),
     };
     let new = json!({"sessionId": "S", "modes": {"currentModeId": "a",

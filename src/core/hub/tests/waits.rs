@@ -20,12 +20,12 @@ use std::time::{Duration, Instant};
 
 /// A client that records its answers and the wait notices.
 #[derive(Default)]
-struct HubClient {
+struct NoticeClient {
     answers: HashMap<u64, Result<Value, Error>>,
     wait_notices: Vec<Value>,
 }
 
-impl ClientSink for HubClient {
+impl ClientSink for NoticeClient {
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
         let answer = answer.map(|reply| serde_json::to_value(reply).unwrap());
         assert!(
@@ -49,7 +49,7 @@ impl ClientSink for HubClient {
 
 struct Play {
     hub: Hub,
-    client: HubClient,
+    client: NoticeClient,
     begun: Instant,
     now: Instant,
     tokens: u64,
@@ -73,7 +73,7 @@ impl Play {
         }
         let mut play = Self {
             hub: Hub::new(settings, Box::new(MemoryStore)),
-            client: HubClient::default(),
+            client: NoticeClient::default(),
             begun: now,
             now,
             tokens: 0,

@@ -211,7 +211,7 @@ impl Parser<'_> {
         while !self.is_word_end() {
             let is_first = self.at == start;
             let previous = self.previous().filter(|_| !is_first);
-            let is_lagging = |more: &str| {
+            let is_preceded_by = |more: &str| {
                 previous.is_some_and(|c| c.is_ascii_alphanumeric() || more.contains(c))
             };
             match self.next()? {
@@ -227,9 +227,9 @@ impl Parser<'_> {
                 '~' if is_first && (self.is_word_end() || self.peek() == Some('/')) => {
                     word.push('~');
                 }
-                '~' if is_lagging("^") => word.push('~'),
-                '^' if is_lagging("^~") => word.push('^'),
-                '#' if is_lagging("/_.-") => word.push('#'),
+                '~' if is_preceded_by("^") => word.push('~'),
+                '^' if is_preceded_by("^~") => word.push('^'),
+                '#' if is_preceded_by("/_.-") => word.push('#'),
                 // Matches names of files that begin with this text. `.*` also matches `..` in some shells.
                 c @ ('*' | '?') if begins_as_it_stands(&word) => {
                     let name = word.rsplit('/').next().unwrap_or_default();
