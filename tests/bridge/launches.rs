@@ -139,8 +139,10 @@ fn processes_are_listed_and_ended_on_demand() {
         "{running:?}"
     );
     // Processes of a running acpipe are not ended.
-    assert!(listed(&s.world, &["--end"]).is_empty());
-    assert!(s.world.alive().len() >= 9);
+    let ended = listed(&s.world, &["--end"]);
+    assert!(ended.is_empty(), "{ended:?}");
+    let alive = s.world.alive();
+    assert!(alive.len() >= 9, "{alive:?}");
 
     kill_all_of_acpipe(&mut s);
     let left = listed(&s.world, &[]);
@@ -149,9 +151,10 @@ fn processes_are_listed_and_ended_on_demand() {
     let ended = listed(&s.world, &["--end"]);
     // The agent itself may have exited at the end of its stdin.
     assert!(ended.len() >= 5, "{ended:?}");
-    assert_eq!(s.world.alive(), []);
-    assert!(records(&s.world).is_empty());
-    assert!(listed(&s.world, &[]).is_empty());
+    assert_eq!(s.world.alive(), [], "ended: {ended:?}");
+    assert!(records(&s.world).is_empty(), "{:?}", records(&s.world));
+    let left = listed(&s.world, &[]);
+    assert!(left.is_empty(), "{left:?}");
 }
 
 #[test]

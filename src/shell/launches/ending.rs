@@ -12,6 +12,10 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// Number of searches in a row that must find no process. One search can miss a process that is forked while
+/// `/proc` is read, or that is in the middle of `execve`, where its environment is empty.
+const EMPTY_SEARCHES: u32 = 2;
+
 /// Interval between two searches for processes: the first one, doubled up to the last one.
 const FIRST_ROUND: Duration = Duration::from_millis(2);
 const LAST_ROUND: Duration = Duration::from_millis(100);
@@ -107,11 +111,18 @@ fn end(
     let began = Instant::now();
     // Times of the first SIGKILL and of giving up.
     let mut until: Option<(Instant, Instant)> = None;
+    let mut empty = 0;
     loop {
         let found = find();
         if found.is_empty() {
-            return (seen.into_values().collect(), 0);
+            empty += 1;
+            if empty == EMPTY_SEARCHES {
+                return (seen.into_values().collect(), 0);
+            }
+            thread::sleep(FIRST_ROUND);
+            continue;
         }
+        empty = 0;
         let now = Instant::now();
         let (kill_at, give_up) = *until.get_or_insert_with(|| {
             let kill_at = began + grace(&found);
@@ -172,4 +183,27 @@ fn shown(member: Member, command: &str, record: &Record) -> LaunchedProcess {
 
 fn pid(member: Member) -> u32 {
     member.pid.as_raw_nonzero().get().unsigned_abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::process::Command;
+
+    #[test]
+    fn process_that_one_search_misses_is_ended() {
+        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+        let pid = rustix::process::Pid::from_child(&child);
+        let searches = Cell::new(0);
+        let find = || {
+            searches.set(searches.get() + 1);
+            let is_missed = searches.get() == 1;
+            let found = if is_missed { None } else { tree::look(pid) };
+            found.into_iter().collect()
+        };
+        let (ended, remaining) = end(find, |_| Duration::ZERO);
+        assert_eq!((ended.len(), remaining), (1, 0));
+        assert!(!child.wait().unwrap().success());
+    }
 }
