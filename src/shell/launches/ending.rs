@@ -192,6 +192,10 @@ mod tests {
     use std::process::Command;
 
     #[test]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the process is not an agent and is ended by the test"
+    )]
     fn process_that_one_search_misses_is_ended() {
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
         let pid = rustix::process::Pid::from_child(&child);
