@@ -14,6 +14,7 @@ mod serve;
 mod sessions;
 
 use crate::core::agent_command::AgentCommand;
+use crate::core::agent_definition::AgentDefinition;
 use crate::core::claude::CLAUDE;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentSpec, Hub, OnLost, Settings};
@@ -140,7 +141,7 @@ fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Re
     let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let started = started.map_or(0, |d| d.as_millis());
     Ok(Settings {
-        default_agent: AgentSpec {
+        default_agent: AgentDefinition::unnamed(AgentSpec {
             command: command.clone(),
             args: args.to_vec(),
             cwd: match stored {
@@ -153,7 +154,8 @@ fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Re
             child_per_session: agent.child_per_session
                 || stored.is_some_and(|stored| stored.child_per_session),
             options: agent.options.to_wire()?,
-        },
+        }),
+        agents: Vec::new(),
         policy: config::policy(&agent.permissions)?,
         profile: agent.chunk_profile.into(),
         cwd,

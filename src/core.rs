@@ -9,6 +9,7 @@
 pub mod acp;
 pub mod agent;
 pub mod agent_command;
+pub mod agent_definition;
 pub mod agent_spec;
 pub mod answers;
 pub mod cause;
@@ -50,6 +51,7 @@ pub mod printable;
 pub mod process_health;
 pub mod profile;
 pub mod prompt_parts;
+pub mod quirks;
 pub mod replay;
 pub mod request_key;
 pub mod restore_plan;

@@ -3,6 +3,7 @@
 //!
 //! Compiled for tests and with the feature `fake-agent`, which no release build enables.
 
+use crate::core::agent_definition::AgentDefinition;
 use crate::core::client::{Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
@@ -29,7 +30,7 @@ impl SettingsBuilder {
     /// Creates settings of a hub that starts at `now`.
     pub fn new(now: Instant) -> Self {
         Self(Settings {
-            default_agent: AgentSpec {
+            default_agent: AgentDefinition::unnamed(AgentSpec {
                 command: "agent".into(),
                 args: Vec::new(),
                 cwd: "/".into(),
@@ -38,7 +39,8 @@ impl SettingsBuilder {
                 protocol: Protocol::default(),
                 child_per_session: false,
                 options: SessionOptions::default(),
-            },
+            }),
+            agents: Vec::new(),
             policy: Policy::default(),
             profile: Profile::default(),
             cwd: "/".into(),
@@ -55,20 +57,20 @@ impl SettingsBuilder {
 
     /// Sets the working directory of acpipe and of the agent.
     pub fn cwd(mut self, cwd: &str) -> Self {
-        self.0.default_agent.cwd = cwd.into();
+        self.0.default_agent.spec.cwd = cwd.into();
         self.0.cwd = cwd.into();
         self
     }
 
     /// Sets the agent's protocol.
     pub fn protocol(mut self, protocol: Protocol) -> Self {
-        self.0.default_agent.protocol = protocol;
+        self.0.default_agent.spec.protocol = protocol;
         self
     }
 
     /// Sets whether each session gets its own agent process.
     pub fn child_per_session(mut self, child_per_session: bool) -> Self {
-        self.0.default_agent.child_per_session = child_per_session;
+        self.0.default_agent.spec.child_per_session = child_per_session;
         self
     }
 

@@ -61,13 +61,13 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
         retry: !args.no_retry,
         max_time: args.max_time.0,
     };
-    let options = &settings.default_agent.options;
+    let options = &settings.default_agent.spec.options;
     let may_ask = settings.policy.may_ask(options);
     let (terminal, typed) = Terminal::open(may_ask).unzip();
     let questions = TerminalQuestions::new(terminal);
     let mut client = RunClient::new(prompt, session, turn, terms, questions, view);
     // Options of the command line override those of a stored session.
-    *client.options = settings.default_agent.options.clone();
+    *client.options = settings.default_agent.spec.options.clone();
     client.cwd.clone_from(&settings.cwd);
     let hub = Hub::new(settings, store).serving(args.agent.serving.offer());
     let launch = super::launch(&args.agent.store, &hub);

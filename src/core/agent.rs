@@ -23,6 +23,7 @@ mod tests;
 mod timeouts;
 pub(in crate::core) mod timers;
 
+use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::identity;
 pub use crate::core::agent_spec::{AgentSpec, DEFAULT_AGENT};
 use crate::core::client_requests::OpenRequest;
@@ -30,6 +31,7 @@ use crate::core::config::Settings;
 use crate::core::error::Error;
 use crate::core::event::CallId;
 use crate::core::ids::AgentRef;
+use crate::core::limits::{Limits, Timeout};
 use crate::proto::wire::McpServer;
 pub use access::AgentAccess;
 pub use connection::{Call, Connection, Phase};
@@ -50,10 +52,9 @@ pub const STOPPING: &str = "the agent is stopping; call agent/connect after it h
 /// State machine of one named agent.
 pub struct AgentMachine {
     reference: AgentRef,
-    name: String,
-    /// Specification that is used when the client connects the agent without a command.
-    configured: AgentSpec,
-    /// Specification of the connected agent, or of the one to be restarted; otherwise equal to `configured`.
+    /// Definition; its specification is used when the client connects the agent without a command.
+    definition: AgentDefinition,
+    /// Specification of the connected agent, or of the one to be restarted; otherwise that of the definition.
     spec: AgentSpec,
     state: State,
     /// Last crash or idle stop, after which the next call restarts the agent; `None` once it is ready again.
@@ -92,12 +93,11 @@ enum State {
 impl AgentMachine {
     /// Creates an agent that is not connected.
     #[must_use]
-    pub fn new(reference: AgentRef, name: String, configured: AgentSpec) -> Self {
+    pub fn new(reference: AgentRef, definition: AgentDefinition) -> Self {
         Self {
             reference,
-            name,
-            spec: configured.clone(),
-            configured,
+            spec: definition.spec.clone(),
+            definition,
             state: State::Absent { why: None },
             crash: None,
             crashes: 0,
@@ -111,16 +111,33 @@ impl AgentMachine {
         }
     }
 
-    /// Name of the agent; `default` for the default agent.
+    /// Name of the agent; `default` for a default agent without a name.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.name
+        &self.definition.name
+    }
+
+    /// Definition of the agent.
+    #[must_use]
+    pub fn definition(&self) -> &AgentDefinition {
+        &self.definition
+    }
+
+    /// Time limits of the agent.
+    #[must_use]
+    pub fn limits<'a>(&'a self, settings: &'a Settings) -> &'a Limits {
+        self.definition.limits(settings)
+    }
+
+    /// Returns the deadline of a wait that begins now; `None` if it has no limit.
+    fn until<C>(&self, wait: Timeout, cx: &AgentCx<'_, C>) -> Option<Instant> {
+        self.limits(&cx.shared.settings).until(wait, cx.now)
     }
 
     /// Specification that is used when the client connects the agent without a command.
     #[must_use]
     pub fn configured(&self) -> &AgentSpec {
-        &self.configured
+        &self.definition.spec
     }
 
     /// Specification of the connected agent, or of the one to be restarted; otherwise the configured one.
@@ -139,7 +156,7 @@ impl AgentMachine {
     /// Identity under which sessions store the agent's session ids.
     #[must_use]
     pub fn identity(&self) -> String {
-        identity(&self.name, &self.spec)
+        identity(self.name(), &self.spec)
     }
 
     /// The connection; `None` before the agent is started and after it has ended.
@@ -168,7 +185,7 @@ impl AgentMachine {
     /// Returns the view of the agent for its sessions.
     pub fn access(&mut self) -> AgentAccess<'_> {
         AgentAccess {
-            name: &self.name,
+            definition: &self.definition,
             spec: &self.spec,
             connection: match &mut self.state {
                 State::Connected(connection) => Some(connection),
@@ -208,7 +225,7 @@ impl AgentMachine {
     /// See [`servers::servers`].
     pub fn servers(&self, own: &[McpServer], settings: &Settings) -> Result<Vec<McpServer>, Error> {
         let ready = self.connection().and_then(Connection::ready);
-        servers::servers(own, settings, &self.spec, ready)
+        servers::servers(own, settings, (&self.definition, &self.spec), ready)
     }
 
     /// Returns a call that the agent has not answered yet.

@@ -1,6 +1,6 @@
 //! Configuration of the core, fixed when the program starts.
 
-use super::agent_spec::AgentSpec;
+use super::agent_definition::AgentDefinition;
 use super::limits::Limits;
 use super::policy::Policy;
 use super::profile::Profile;
@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Agent that is started when the client names no agent.
-    pub default_agent: AgentSpec,
+    pub default_agent: AgentDefinition,
+    /// Other agents that the user has configured.
+    pub agents: Vec<AgentDefinition>,
     /// Policy that decides the agents' permission requests.
     pub policy: Policy,
     /// Chunk profile of clients that do not choose one.

@@ -7,7 +7,8 @@ use super::effect::Effect;
 use super::error::Error;
 use super::event::CallId;
 use super::hosting::Hosting;
-use super::limits::Timeout;
+use super::limits::{Limits, Timeout};
+use super::policy::Policy;
 use super::shared::Shared;
 use crate::proto::wire::{McpServer, Recovery};
 use std::time::Instant;
@@ -64,7 +65,19 @@ impl<C> Cx<'_, C> {
     /// Returns the deadline of a wait that begins now; `None` if it has no limit.
     #[must_use]
     pub fn until(&self, wait: Timeout) -> Option<Instant> {
-        self.shared.settings.limits.until(wait, self.now)
+        self.limits().until(wait, self.now)
+    }
+
+    /// Returns the time limits of the session's agent.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        self.agent.definition.limits(&self.shared.settings)
+    }
+
+    /// Returns the policy of the session's agent.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        self.agent.definition.policy(&self.shared.settings)
     }
 
     /// Returns the MCP servers of a session, given those that it declares itself.
@@ -72,8 +85,8 @@ impl<C> Cx<'_, C> {
     /// # Errors
     /// See [`servers`].
     pub fn servers(&self, own: &[McpServer]) -> Result<Vec<McpServer>, Error> {
-        let (spec, ready) = (self.agent.spec, self.agent.ready());
-        servers(own, &self.shared.settings, spec, ready)
+        let agent = (self.agent.definition, self.agent.spec);
+        servers(own, &self.shared.settings, agent, self.agent.ready())
     }
 
     /// Closes a session at the agent, by the agent session id, if the agent is connected and can close

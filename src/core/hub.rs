@@ -31,7 +31,6 @@ mod timers;
 mod turn_replay;
 
 pub use super::agent::AgentSpec;
-use super::agent::DEFAULT_AGENT;
 use super::client::{Reply, Token};
 pub use super::client_requests::NO_CLIENT;
 use super::client_sink::ClientSinks;
@@ -78,9 +77,11 @@ impl Hub {
     /// Creates a hub without connected agents and open sessions.
     #[must_use]
     pub fn new(settings: Settings, store: Box<dyn Store>) -> Self {
-        let default = settings.default_agent.clone();
         let mut agents = Agents::default();
-        agents.add(DEFAULT_AGENT, default);
+        agents.add(settings.default_agent.clone());
+        for definition in &settings.agents {
+            agents.add(definition.clone());
+        }
         Self {
             shared: Shared::new(settings),
             store,

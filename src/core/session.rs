@@ -31,6 +31,7 @@ mod options;
 mod panic_repair;
 mod pending;
 mod permissions;
+mod preamble;
 mod prompt_retry;
 mod prompts;
 mod questions;
@@ -85,6 +86,7 @@ use handover::Handover;
 use host_call::HostCall;
 pub use lifecycle::stored_info;
 pub use pending::{PendingSettings, RequiredSettings, SettingsRestore};
+pub use preamble::Preamble;
 pub use queue::{MAX_PROMPTS, Queue, Queued};
 pub use running::Running;
 use serde_json::{Map, Value};
@@ -128,8 +130,8 @@ pub struct SessionMachine {
     pub forks: bool,
     /// Receipt of the last restore, until the next turn reports it to the clients.
     pub receipt: Option<Recovery>,
-    /// Stored conversation that is sent ahead of the next prompt because the agent has lost it.
-    pub reinject: Option<String>,
+    /// Text that is sent before the next prompt.
+    pub preamble: Preamble,
     /// Strategy that restored the session. Set only while a new session may replace it if the agent turns out
     /// not to have it.
     pub restored_by: Option<Rung>,
@@ -269,7 +271,7 @@ impl SessionMachine {
             known: SessionAgents::default(),
             forks: false,
             receipt: None,
-            reinject: None,
+            preamble: Preamble::default(),
             restored_by: None,
             queue: Queue::default(),
             state: Map::new(),

@@ -174,6 +174,10 @@ pub enum AgentSource {
     CommandLine,
     /// The environment variable `ACPIPE_AGENT`.
     Environment,
+    /// The configuration: an agent with a name of its own.
+    Configuration,
+    /// acpipe's list of well-known agents.
+    BuiltIn,
     /// acpipe's built-in demo agent, because nothing else is configured.
     Demo,
     /// A command of the client, in `agent/connect`.

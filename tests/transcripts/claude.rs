@@ -69,7 +69,7 @@ pub fn replay_to(
     let now = Instant::now();
     let mut settings = settings(policy, seen.profile(), now);
     let answers = seen.is_answering();
-    settings.default_agent.protocol = Protocol::Claude;
+    settings.default_agent.spec.protocol = Protocol::Claude;
     let mut cli = Cli {
         hub: Hub::new(settings, Box::new(MemoryStore)),
         seen,

@@ -29,7 +29,7 @@ pub fn find(args: &RunArgs, secrets: &Secrets, view: &mut View) -> anyhow::Resul
     let chosen = choose(args, &cwd, view)?;
     let origin = origin(args, chosen.as_ref())?;
     let settings = crate::cli::settings(&args.agent, &origin, secrets)?;
-    if settings.default_agent.source == AgentSource::Demo {
+    if settings.default_agent.spec.source == AgentSource::Demo {
         // Shown with --quiet too, because the demo agent's text looks like an answer.
         let why = match &chosen {
             Some(chosen) => format!("session {:?} uses the built-in demo agent", chosen.id),

@@ -2,14 +2,15 @@
 
 use super::connection::Connection;
 use super::renewal::Renewal;
+use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::{AgentSpec, identity};
 use crate::core::client::Token;
 use crate::core::event::AgentInfo;
 
 /// View of an agent for its sessions.
 pub struct AgentAccess<'a> {
-    /// Name of the agent; `default` for the default agent.
-    pub name: &'a str,
+    /// Definition of the agent.
+    pub definition: &'a AgentDefinition,
     /// Specification by which the agent was or will be started.
     pub spec: &'a AgentSpec,
     /// Connection; present while the agent is starting, ready or stopping.
@@ -19,11 +20,17 @@ pub struct AgentAccess<'a> {
 }
 
 impl AgentAccess<'_> {
+    /// Name of the agent; `default` for a default agent without a name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.definition.name
+    }
+
     /// Identity under which sessions store the agent's session ids: the agent's name, or for the default
     /// agent the key of its program.
     #[must_use]
     pub fn identity(&self) -> String {
-        identity(self.name, self.spec)
+        identity(self.name(), self.spec)
     }
 
     /// Properties that the agent reported in the handshake; `None` unless it is ready.

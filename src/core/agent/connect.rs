@@ -34,9 +34,9 @@ impl AgentMachine {
     ) -> Result<(), Error> {
         let names_command = p.command.is_some() || p.protocol.is_some();
         let spec = self.spec_of(p, cx.shared)?;
-        if names_command && self.name != DEFAULT_AGENT {
+        if names_command && self.name() != DEFAULT_AGENT {
             // The default agent is configured by the user, not by clients.
-            self.configured = spec.clone();
+            self.definition.spec = spec.clone();
         }
         (self.crash, self.crashes, self.disconnected) = (None, 0, false);
         let (same, command) = (self.spec == spec, self.spec.command.clone());
@@ -70,7 +70,7 @@ impl AgentMachine {
     /// # Errors
     /// `invalidParams`.
     pub fn spec_of(&self, p: ConnectParams, shared: &Shared) -> Result<AgentSpec, Error> {
-        let default = &self.configured;
+        let default = &self.definition.spec;
         let base = Path::new(&shared.settings.cwd);
         let cwd = match &p.cwd {
             Some(cwd) => base.join(cwd).to_string_lossy().into_owned(),
@@ -114,7 +114,7 @@ impl AgentMachine {
                 ..default.clone()
             },
         };
-        let policy = &shared.settings.policy;
+        let policy = self.definition.policy(&shared.settings);
         options::check(spec.protocol, &spec.options, &[], policy)?;
         Ok(spec)
     }
@@ -127,11 +127,12 @@ impl AgentMachine {
         cx: &mut AgentCx<'_, C>,
     ) {
         let was_announced = matches!(self.state, State::Backoff { .. });
-        let mut dialect = dialect(&spec, cx.shared);
+        let has_rules = self.definition.policy(&cx.shared.settings).has_rules();
+        let mut dialect = dialect(&spec, has_rules, cx.shared);
         let mut out = Outgoing::default();
         dialect.start(&mut out);
         self.spec = spec;
-        let limit = cx.shared.settings.limits.of(Timeout::Initialize);
+        let limit = self.limits(&cx.shared.settings).of(Timeout::Initialize);
         self.state = State::Connected(Box::new(Connection {
             number: cx.shared.ids.connection(),
             dialect,
@@ -147,22 +148,27 @@ impl AgentMachine {
             used: cx.now,
         }));
         if !was_announced {
-            cx.notify_state(&self.name, AgentState::Starting, None);
+            cx.notify_state(&self.definition.name, AgentState::Starting, None);
         }
     }
 
     /// Completes the handshake; returns `false` if the agent was not starting.
-    pub fn ready<C: ClientSinks>(&mut self, info: Box<AgentInfo>, cx: &mut AgentCx<'_, C>) -> bool {
-        let Some(connection) = self.connection_mut() else {
+    pub fn ready<C: ClientSinks>(
+        &mut self,
+        mut info: Box<AgentInfo>,
+        cx: &mut AgentCx<'_, C>,
+    ) -> bool {
+        let State::Connected(connection) = &mut self.state else {
             return false;
         };
         let Phase::Starting { waiters, .. } = &mut connection.phase else {
             return false;
         };
         let waiters = std::mem::take(waiters);
+        self.definition.quirks.mask(&mut info.capabilities);
         connection.phase = Phase::Ready(info);
         self.crash = None;
-        cx.notify_state(&self.name, AgentState::Ready, None);
+        cx.notify_state(&self.definition.name, AgentState::Ready, None);
         for token in waiters {
             let status = self.status(cx.now);
             cx.reply(token, Reply::Status(Box::new(status)));
@@ -197,7 +203,7 @@ impl AgentMachine {
 }
 
 /// Creates the dialect of an agent that is about to be started.
-fn dialect(spec: &AgentSpec, shared: &Shared) -> Box<dyn Dialect> {
+fn dialect(spec: &AgentSpec, has_rules: bool, shared: &Shared) -> Box<dyn Dialect> {
     let mut env = shared.settings.inherited.clone();
     env.0.extend(spec.env.0.clone());
     let setup = DialectSetup {
@@ -219,7 +225,7 @@ fn dialect(spec: &AgentSpec, shared: &Shared) -> Box<dyn Dialect> {
         child_per_session: spec.child_per_session,
         env,
         seed: format!("{}.{}", shared.settings.id_prefix, shared.ids.processes()),
-        has_rules: shared.settings.policy.has_rules(),
+        has_rules,
     };
     dialects::dialect(spec.protocol, setup)
 }

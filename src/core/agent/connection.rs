@@ -3,6 +3,7 @@
 use super::cx::AgentCx;
 use super::directory::Directory;
 use super::process::Process;
+use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::AgentSpec;
 use crate::core::client::Token;
 use crate::core::dialect::{Child, Dialect, Outgoing, TransportOrder};
@@ -241,8 +242,12 @@ impl Connection {
     }
 
     /// Converts the dialect's orders to effects.
-    pub fn deliver<C>(&mut self, spec: &AgentSpec, cx: &mut AgentCx<'_, C>) {
-        let limits = &cx.shared.settings.limits;
+    pub fn deliver<C>(
+        &mut self,
+        (definition, spec): (&AgentDefinition, &AgentSpec),
+        cx: &mut AgentCx<'_, C>,
+    ) {
+        let limits = definition.limits(&cx.shared.settings);
         let (now, effects) = (cx.now, &mut *cx.effects);
         let stopping = self.is_stopping();
         for (child, order) in self.out.take() {
@@ -282,14 +287,18 @@ impl Connection {
     }
 
     /// Begins to stop all processes.
-    pub fn stop_processes<C>(&mut self, spec: &AgentSpec, cx: &mut AgentCx<'_, C>) {
-        self.deliver(spec, cx);
+    pub fn stop_processes<C>(
+        &mut self,
+        (definition, spec): (&AgentDefinition, &AgentSpec),
+        cx: &mut AgentCx<'_, C>,
+    ) {
+        self.deliver((definition, spec), cx);
         // Read-only transports are dropped: a file may be long, or on a disk that does not respond, and its
         // end is not needed.
         self.processes.retain(|process| !process.is_read_only);
         for process in self.processes.iter_mut().filter(|p| p.stop.is_none()) {
-            cx.effects
-                .push(process.begin_stop(cx.now, &cx.shared.settings.limits));
+            let limits = definition.limits(&cx.shared.settings);
+            cx.effects.push(process.begin_stop(cx.now, limits));
         }
     }
 }

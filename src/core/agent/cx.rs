@@ -4,7 +4,6 @@ use crate::core::client::{Notice, Reply, Token};
 use crate::core::client_sink::ClientSinks;
 use crate::core::effect::Effect;
 use crate::core::error::Error;
-use crate::core::limits::Timeout;
 use crate::core::shared::Shared;
 use crate::proto::wire::{AgentState, AgentStateParams};
 use std::time::Instant;
@@ -19,14 +18,6 @@ pub struct AgentCx<'a, C> {
     pub clients: &'a mut C,
     /// Effects for the shell, in order.
     pub effects: &'a mut Vec<Effect>,
-}
-
-impl<C> AgentCx<'_, C> {
-    /// Returns the deadline of a wait that begins now; `None` if it has no limit.
-    #[must_use]
-    pub fn until(&self, wait: Timeout) -> Option<Instant> {
-        self.shared.settings.limits.until(wait, self.now)
-    }
 }
 
 impl<C: ClientSinks> AgentCx<'_, C> {

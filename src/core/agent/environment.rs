@@ -18,9 +18,9 @@ impl AgentMachine {
     #[must_use]
     pub fn environment(&self) -> EnvironmentResult {
         let spec = match self.connection().map(|connection| &connection.phase) {
-            Some(Phase::Stopping { next, .. }) => {
-                next.as_ref().map_or(&self.configured, |(spec, _)| spec)
-            }
+            Some(Phase::Stopping { next, .. }) => next
+                .as_ref()
+                .map_or(&self.definition.spec, |(spec, _)| spec),
             _ => &self.spec,
         };
         let declared = self.declared_secrets();
@@ -113,7 +113,7 @@ impl AgentMachine {
             },
             State::Absent { .. } | State::Backoff { .. } => None,
         };
-        let own = [&mut self.configured, &mut self.spec];
+        let own = [&mut self.definition.spec, &mut self.spec];
         own.into_iter().chain(next)
     }
 }

@@ -59,7 +59,7 @@ impl AgentMachine {
     /// Converts the dialect's orders to effects.
     pub fn deliver<C>(&mut self, cx: &mut AgentCx<'_, C>) {
         if let super::State::Connected(connection) = &mut self.state {
-            connection.deliver(&self.spec, cx);
+            connection.deliver((&self.definition, &self.spec), cx);
         }
     }
 

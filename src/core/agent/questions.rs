@@ -55,7 +55,10 @@ impl AgentMachine {
             url: elicitation.url.clone(),
             options: question.options().to_vec(),
             tool_call: None,
-            deadline_ms: cx.shared.settings.limits.of(Timeout::Answer).map(millis),
+            deadline_ms: self
+                .limits(&cx.shared.settings)
+                .of(Timeout::Answer)
+                .map(millis),
         }));
         let entry = LedgerEntry {
             what: "question".to_owned(),
@@ -82,7 +85,7 @@ impl AgentMachine {
             key: asked.key,
             ticket: None,
             since: cx.now,
-            until: cx.until(Timeout::Answer),
+            until: self.until(Timeout::Answer, cx),
             turn_id: String::new(),
             about: OpenRequestKind::Question {
                 question,

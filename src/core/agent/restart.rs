@@ -50,14 +50,14 @@ impl AgentMachine {
             if until > cx.now {
                 let why = why.clone();
                 self.state = State::Backoff { until, why };
-                cx.notify_state(&self.name, AgentState::Starting, None);
+                cx.notify_state(&self.definition.name, AgentState::Starting, None);
             } else {
                 self.restart(cx);
             }
             return Ok(());
         }
-        if self.configured.source != AgentSource::Demo {
-            self.start(self.configured.clone(), Vec::new(), cx);
+        if self.definition.spec.source != AgentSource::Demo {
+            self.start(self.definition.spec.clone(), Vec::new(), cx);
             return Ok(());
         }
         if let Some(own) = own.filter(|_| !self.disconnected) {
@@ -73,7 +73,7 @@ impl AgentMachine {
 
     /// Notifies the clients that the agent is not restarted.
     pub fn notify_disconnected<C: ClientSinks>(&self, cx: &mut AgentCx<'_, C>) {
-        cx.notify_state(&self.name, AgentState::Disconnected, None);
+        cx.notify_state(&self.definition.name, AgentState::Disconnected, None);
     }
 
     /// Restarts the agent; after a crash, counts the restart.
@@ -124,7 +124,7 @@ impl AgentMachine {
     /// Resets the specification to the configured one if no agent is in use.
     pub(super) fn reset_spec(&mut self) {
         if self.connected_spec().is_none() {
-            self.spec = self.configured.clone();
+            self.spec = self.definition.spec.clone();
         }
     }
 }

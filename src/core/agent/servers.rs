@@ -1,5 +1,6 @@
 //! MCP servers that a session gets from this agent.
 
+use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::AgentSpec;
 use crate::core::config::Settings;
 use crate::core::error::Error;
@@ -17,10 +18,10 @@ use crate::proto::wire::McpServer;
 pub fn servers(
     own: &[McpServer],
     settings: &Settings,
-    spec: &AgentSpec,
+    (definition, spec): (&AgentDefinition, &AgentSpec),
     ready: Option<&AgentInfo>,
 ) -> Result<Vec<McpServer>, Error> {
-    let all = mcp::joined(own, &settings.mcp_servers);
+    let all = mcp::joined(own, &definition.mcp_servers(settings));
     if let Some(info) = ready {
         mcp::check_reachable(&all, &spec.command, info.capabilities)?;
     }

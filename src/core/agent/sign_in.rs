@@ -186,7 +186,7 @@ impl AgentMachine {
         cx: &mut AgentCx<'_, C>,
     ) {
         let call = cx.shared.ids.call();
-        let until = cx.until(Timeout::Authenticate);
+        let until = self.until(Timeout::Authenticate, cx);
         let Some(connection) = self.connection_mut() else {
             return;
         };

@@ -81,7 +81,7 @@ impl AgentMachine {
             Phase::Stopping { .. } => (AgentState::Stopping, None),
         };
         wire::AgentStatus {
-            agent: self.name.clone(),
+            agent: self.definition.name.clone(),
             state,
             reason: None,
             protocol: Some(connection.dialect.name().to_owned()),
@@ -104,7 +104,7 @@ impl AgentMachine {
     #[must_use]
     pub fn summary(&self, sessions: u64, now: Instant) -> wire::AgentSummary {
         wire::AgentSummary {
-            agent: self.name.clone(),
+            agent: self.definition.name.clone(),
             state: self.status(now).state,
             protocol: self.spec.protocol,
             command: self.spec.command.clone(),
@@ -117,7 +117,7 @@ impl AgentMachine {
     fn status_without(&self, state: AgentState, reason: Option<String>) -> wire::AgentStatus {
         let coming = Some(&self.spec).filter(|_| state == AgentState::Starting);
         wire::AgentStatus {
-            agent: self.name.clone(),
+            agent: self.definition.name.clone(),
             state,
             reason,
             protocol: None,

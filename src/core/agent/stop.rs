@@ -53,14 +53,14 @@ impl AgentMachine {
         let State::Connected(connection) = &mut self.state else {
             return false;
         };
-        connection.stop_processes(&self.spec, cx);
+        connection.stop_processes((&self.definition, &self.spec), cx);
         connection.phase = Phase::Stopping {
             waiters: Vec::new(),
             why: why.clone(),
             next,
         };
         let is_over = connection.processes.is_empty();
-        cx.notify_state(&self.name, AgentState::Stopping, why);
+        cx.notify_state(&self.definition.name, AgentState::Stopping, why);
         is_over
     }
 
@@ -212,7 +212,7 @@ impl AgentMachine {
             Phase::Starting { .. } | Phase::Ready(_) => (Some(error.message.clone()), None),
         };
         self.state = State::Absent { why: why.clone() };
-        cx.notify_state(&self.name, AgentState::Disconnected, why);
+        cx.notify_state(&self.definition.name, AgentState::Disconnected, why);
         let is_renewing = self.is_renewing();
         let spec = Box::new(self.spec.clone());
         match next.or_else(|| is_renewing.then_some((spec, Vec::new()))) {

@@ -44,7 +44,7 @@ impl AgentMachine {
 
     /// Returns the processes that did not start in time.
     pub(super) fn overdue_processes<C>(&self, cx: &AgentCx<'_, C>) -> Vec<TimeoutFailure> {
-        let limits = &cx.shared.settings.limits;
+        let limits = self.limits(&cx.shared.settings);
         let command = &self.spec.command;
         let Some(connection) = self.connection() else {
             return Vec::new();
@@ -72,7 +72,7 @@ impl AgentMachine {
         let process = connection.first_process();
         let error = TimedOut {
             wait: Timeout::Initialize,
-            limit: cx.shared.settings.limits.of(Timeout::Initialize)?,
+            limit: self.limits(&cx.shared.settings).of(Timeout::Initialize)?,
             what: &format!("{} did not answer initialize", self.spec.command),
             advice: &format!(
                 "check that the command starts an agent that speaks {}{}",
@@ -97,7 +97,7 @@ impl AgentMachine {
             idle_timer.note_notice(SLOW_START, now);
         }
         let notice = Notice::AgentState(AgentStateParams {
-            agent: self.name.clone(),
+            agent: self.definition.name.clone(),
             state: AgentState::Starting,
             reason: None,
             waiting_for: self.start_wait(now),
@@ -142,10 +142,8 @@ impl AgentMachine {
         let process = self.connection().and_then(Connection::first_process);
         TimedOut {
             wait: Timeout::Authenticate,
-            limit: cx
-                .shared
-                .settings
-                .limits
+            limit: self
+                .limits(&cx.shared.settings)
                 .of(Timeout::Authenticate)
                 .unwrap_or_default(),
             what: &format!("the agent did not answer {method}"),

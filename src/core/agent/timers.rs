@@ -8,6 +8,7 @@ use super::cx::AgentCx;
 use super::timeouts::SLOW_START;
 use super::{AgentMachine, State, TimeoutFailure};
 use crate::core::client_sink::ClientSinks;
+use crate::core::config::Settings;
 use crate::core::limits::Limits;
 use std::time::{Duration, Instant};
 
@@ -60,7 +61,8 @@ impl AgentTimer {
 impl AgentMachine {
     /// Returns the next deadline of the agent's timers, and the name of the timer.
     #[must_use]
-    pub fn deadline(&self, limits: &Limits) -> Option<(Instant, &'static str)> {
+    pub fn deadline(&self, settings: &Settings) -> Option<(Instant, &'static str)> {
+        let limits = self.limits(settings);
         let all = AgentTimer::ALL.into_iter();
         all.filter_map(|timer| Some((self.due(timer, limits)?, timer.name())))
             .min_by_key(|(at, _)| *at)
@@ -73,7 +75,7 @@ impl AgentMachine {
         timer: AgentTimer,
         cx: &mut AgentCx<'_, C>,
     ) -> Vec<TimeoutFailure> {
-        let due = self.due(timer, &cx.shared.settings.limits);
+        let due = self.due(timer, self.limits(&cx.shared.settings));
         if due.is_none_or(|at| at > cx.now) {
             return Vec::new();
         }

@@ -296,7 +296,8 @@ impl Hub {
     /// Extends the timeouts of calls to the agent by the time that the user has to answer an elicitation
     /// outside of an open session.
     fn wait_for_user(&mut self, agent: AgentRef) {
-        let Some(by) = self.shared.settings.limits.of(Timeout::Answer) else {
+        let limits = self.agents.get(agent).limits(&self.shared.settings);
+        let Some(by) = limits.of(Timeout::Answer) else {
             return;
         };
         self.agents.get_mut(agent).wait_for_user(by);

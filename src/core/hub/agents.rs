@@ -1,6 +1,7 @@
 //! The agents, by name.
 
-use crate::core::agent::{AgentMachine, AgentSpec};
+use crate::core::agent::{AgentMachine, DEFAULT_AGENT};
+use crate::core::agent_definition::AgentDefinition;
 use crate::core::effect::AgentId;
 use crate::core::ids::AgentRef;
 
@@ -12,14 +13,17 @@ impl Agents {
     pub(super) const DEFAULT: AgentRef = AgentRef(0);
 
     /// Adds an agent. The name must not exist yet.
-    pub(super) fn add(&mut self, name: &str, configured: AgentSpec) -> AgentRef {
+    pub(super) fn add(&mut self, definition: AgentDefinition) -> AgentRef {
         let reference = AgentRef(self.0.len());
-        let machine = AgentMachine::new(reference, name.to_owned(), configured);
-        self.0.push(machine);
+        self.0.push(AgentMachine::new(reference, definition));
         reference
     }
 
+    /// Finds an agent by its name. `default` is always the default agent, whatever its name.
     pub(super) fn find(&self, name: &str) -> Option<AgentRef> {
+        if name == DEFAULT_AGENT {
+            return Some(Self::DEFAULT);
+        }
         let at = self.0.iter().position(|agent| agent.name() == name)?;
         Some(AgentRef(at))
     }

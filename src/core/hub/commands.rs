@@ -2,6 +2,7 @@
 
 use super::Hub;
 use super::agents::Agents;
+use crate::core::agent_definition::AgentDefinition;
 use crate::core::client::{ClientId, Command, Reply, Token};
 use crate::core::client_sink::ClientSinks;
 use crate::core::clients::ClientDeclaration;
@@ -211,7 +212,7 @@ impl Hub {
         }
         let default = self.agents.get(Agents::DEFAULT);
         let spec = default.spec_of(p.clone(), &self.shared)?;
-        Ok(self.agents.add(name, spec))
+        Ok(self.agents.add(AgentDefinition::new(name, spec)))
     }
 
     /// Returns the agent with this name, or without a name the default agent.

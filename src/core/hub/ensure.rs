@@ -149,7 +149,7 @@ impl Hub {
             spec.protocol,
             &options,
             &servers,
-            &self.shared.settings.policy,
+            machine.definition().policy(&self.shared.settings),
         )?;
         Ok(options)
     }
@@ -188,6 +188,7 @@ fn ensured_already(
                 not_restored: session.changed_since(&p.options),
                 warning: None,
                 handed_over_from: None,
+                instructions_in_prompt: false,
             };
             let result = session.result(recovery);
             clients.reply(token, Ok(Reply::Session(Box::new(result))));

@@ -8,7 +8,7 @@ use crate::core::client::{ClientId, Command};
 use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::ids::AgentRef;
-use crate::core::session::{SessionMachine, Stage};
+use crate::core::session::{Preamble, SessionMachine, Stage};
 use crate::core::subscribers::Subscribers;
 use crate::proto::wire::McpServer;
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ pub(super) struct IdleState {
 pub(super) struct UnloadedSession {
     mcp_servers: Vec<McpServer>,
     subscribers: Subscribers,
-    reinject: Option<String>,
+    preamble: Preamble,
 }
 
 impl IdleState {
@@ -71,7 +71,7 @@ impl UnloadedSession {
         Self {
             mcp_servers: std::mem::take(&mut session.mcp_servers),
             subscribers: std::mem::take(&mut session.subscribers),
-            reinject: session.reinject.take(),
+            preamble: std::mem::take(&mut session.preamble),
         }
     }
 
@@ -79,7 +79,7 @@ impl UnloadedSession {
     pub(super) fn restore(self, session: &mut SessionMachine) {
         session.mcp_servers = self.mcp_servers;
         session.subscribers = self.subscribers;
-        session.reinject = self.reinject;
+        session.preamble = self.preamble;
     }
 }
 

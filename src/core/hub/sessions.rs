@@ -3,6 +3,7 @@
 use super::Hub;
 use super::agents::Agents;
 use crate::core::agent::AgentSpec;
+use crate::core::agent_definition::AgentDefinition;
 use crate::core::client::ClientId;
 use crate::core::client_sink::ClientSinks;
 use crate::core::error::Error;
@@ -47,7 +48,7 @@ impl Hub {
         let stored = identity.agent_command.clone();
         let spec = stored.and_then(|stored| AgentSpec::of_stored(stored, default));
         let spec = spec.unwrap_or_else(|| default.clone());
-        self.agents.add(name, spec)
+        self.agents.add(AgentDefinition::new(name, spec))
     }
 
     /// Opens a log, and ends its unfinished turns.

@@ -52,9 +52,9 @@ impl Hub {
     /// Returns the next deadline for [`Hub::tick`], and the name of its timer.
     #[must_use]
     pub fn deadline(&self) -> Due {
-        let limits = &self.shared.settings.limits;
+        let settings = &self.shared.settings;
         let agents = self.agents.iter();
-        let agents = agents.filter_map(|agent| agent.deadline(limits));
+        let agents = agents.filter_map(|agent| agent.deadline(settings));
         let sessions = self.sessions.awake().filter_map(SessionMachine::deadline);
         let own = HubTimer::ALL.into_iter();
         let own = own.filter_map(|timer| Some((self.due(timer)?, timer.name())));

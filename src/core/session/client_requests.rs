@@ -122,7 +122,7 @@ impl SessionMachine {
         let Some(open) = self.take_request(|open| open.id == id) else {
             return;
         };
-        let policy = &cx.shared.settings.policy;
+        let policy = cx.policy();
         let decision = match &open.about {
             OpenRequestKind::Permission { options, rule, .. } => {
                 let by = DecisionSource::Policy(format!("{rule}, but {NO_CLIENT}"));
@@ -153,7 +153,7 @@ impl SessionMachine {
         };
         let open = &mut self.open_requests[at];
         let unknown_fields = cx.shared.clients.unknown_fields(client);
-        let policy = &cx.shared.settings.policy;
+        let policy = cx.policy();
         let decision = match &open.about {
             OpenRequestKind::Permission { options, rule, .. } => {
                 answers::permission(options, rule, answer, policy, unknown_fields)
@@ -281,7 +281,7 @@ impl SessionMachine {
             let decision = match &open.about {
                 OpenRequestKind::Permission { options, rule, .. } => {
                     let by = DecisionSource::Timeout(Some(rule.clone()));
-                    answers::unanswered(&cx.shared.settings.policy, options, by)
+                    answers::unanswered(cx.policy(), options, by)
                 }
                 OpenRequestKind::Question { options, .. } => {
                     Decision::of(false, false, options, DecisionSource::Timeout(None))

@@ -52,7 +52,7 @@ impl SessionMachine {
 
     fn request_list<C>(&mut self, cursor: Option<&str>, cx: &mut Cx<'_, C>) {
         let call = cx.next_call();
-        let limit = cx.shared.settings.limits.of(Timeout::Open);
+        let limit = cx.limits().of(Timeout::Open);
         if let Some(connection) = &mut cx.agent.connection {
             let session = self.id.clone();
             connection.calls.insert(call, Call::List { session });

@@ -40,7 +40,7 @@ impl SessionMachine {
         self.release(cx);
         self.handover = Some(Handover {
             agent: self.agent,
-            name: cx.agent.name.to_owned(),
+            name: cx.agent.name().to_owned(),
         });
         self.agent = to;
         Ok(())

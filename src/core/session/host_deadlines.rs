@@ -54,7 +54,7 @@ impl SessionMachine {
             is_due.then_some((*ticket, forwarded.id, forwarded.client, forwarded.method))
         });
         for (ticket, ask, client, method) in overdue.collect::<Vec<_>>() {
-            let limit = cx.shared.settings.limits.of(Timeout::Client);
+            let limit = cx.limits().of(Timeout::Client);
             let message = format!(
                 "the client did not answer {method} within {}; to allow more time, use --timeout client=…",
                 format_duration(limit.unwrap_or_default())

@@ -124,7 +124,7 @@ impl SessionMachine {
             paths: asking.entry.paths.clone(),
             stands_for: asking.entry.stands_for.clone(),
             rule,
-            deadline_ms: cx.shared.settings.limits.of(Timeout::Answer).map(millis),
+            deadline_ms: cx.limits().of(Timeout::Answer).map(millis),
         }));
         self.ask_client(asking, request, cx);
     }
@@ -159,7 +159,7 @@ impl SessionMachine {
 
     /// Returns the policy's verdict on a subject, with the tool lists of the session.
     pub(super) fn verdict<C>(&self, subject: &Subject, cx: &Cx<'_, C>) -> Verdict {
-        let policy = &cx.shared.settings.policy;
+        let policy = cx.policy();
         if traits(cx.agent.spec.protocol).enforces_tool_lists {
             policy.judge(subject)
         } else {
@@ -174,7 +174,7 @@ impl SessionMachine {
         permission: &Permission<'_>,
         cx: &Cx<'_, C>,
     ) -> PermissionRoute {
-        let policy = &cx.shared.settings.policy;
+        let policy = cx.policy();
         let verdict = self.verdict(subject, cx);
         let is_form = permission.form.is_some();
         let asks_users = !self.clients_with(|can| can.questions, cx).is_empty();

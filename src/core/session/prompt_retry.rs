@@ -3,7 +3,6 @@
 
 use super::doubts::ListPage;
 use super::restore::PAGES;
-use super::turns::with_history;
 use super::{SessionMachine, Stage};
 use crate::core::agent::STOPPING;
 use crate::core::agent::connection::Call;
@@ -94,6 +93,7 @@ impl SessionMachine {
     fn send_again<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let agent_session = self.agent_session().map(str::to_owned);
         let call = cx.next_call();
+        let limit = cx.limits().of(Timeout::Prompt);
         let (Some(running), Some(connection), Some(agent_session)) =
             (&mut self.running, &mut cx.agent.connection, agent_session)
         else {
@@ -103,7 +103,9 @@ impl SessionMachine {
         let Prompt { message, degrade } = &running.attempts.prompt;
         // The parts were valid when the prompt was sent first.
         let (parts, _) = prompt_parts(message["parts"].as_array()).unwrap_or_default();
-        let parts = with_history(self.reinject.take(), &parts);
+        let instructions = cx.agent.definition.instructions.as_deref();
+        let preamble = std::mem::take(&mut self.preamble);
+        let parts = preamble.before(instructions, &parts);
         let dialect = &mut connection.dialect;
         running.waits_for_background = dialect.is_busy(&agent_session);
         let out = &mut connection.out;
@@ -114,7 +116,6 @@ impl SessionMachine {
         running.call = call;
         running.attempts.next(&running.turn);
         running.turn.begin_attempt();
-        let limit = cx.shared.settings.limits.of(Timeout::Prompt);
         self.idle_timer = Some(IdleTimer::begin(cx.now, limit));
         let session = self.id.clone();
         connection.calls.insert(call, Call::Prompt { session });
@@ -162,7 +163,7 @@ impl SessionMachine {
         cx: &mut Cx<'_, C>,
     ) {
         let call = cx.next_call();
-        let limit = cx.shared.settings.limits.of(Timeout::List);
+        let limit = cx.limits().of(Timeout::List);
         let Some(connection) = &mut cx.agent.connection else {
             return;
         };

@@ -91,7 +91,7 @@ impl SessionMachine {
             url: elicitation.url.clone(),
             options: question.options().to_vec(),
             tool_call,
-            deadline_ms: cx.shared.settings.limits.of(Timeout::Answer).map(millis),
+            deadline_ms: cx.limits().of(Timeout::Answer).map(millis),
         }));
         self.ask_client(asking, request, cx);
     }

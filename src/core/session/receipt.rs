@@ -1,6 +1,7 @@
 //! Receipt of a restore: what the agent remembers, and what happens to the stored messages.
 
 use super::SessionMachine;
+use super::preamble::Preamble;
 use crate::core::config::OnLost;
 use crate::core::error::Error;
 use crate::core::log::Record;
@@ -54,7 +55,10 @@ impl SessionMachine {
             Memory::Lost => 0..before,
             _ => before.saturating_sub(missed)..before,
         };
-        self.reinject = self.transcript(unknown, on_lost.reinject)?;
+        self.preamble = Preamble {
+            needs_instructions: rung == Rung::New || before == 0,
+            history: self.transcript(unknown, on_lost.reinject)?,
+        };
         if memory == Memory::Lost {
             // A running turn must not lose its first part.
             if on_lost.clear && self.running.is_none() {
@@ -62,7 +66,8 @@ impl SessionMachine {
             }
         }
         let reinjected = self
-            .reinject
+            .preamble
+            .history
             .as_ref()
             .map_or(0, |text| text.chars().count() as u64);
         Ok(Recovery {
@@ -80,6 +85,7 @@ impl SessionMachine {
             not_restored: Vec::new(),
             warning: None,
             handed_over_from: None,
+            instructions_in_prompt: false,
         })
     }
 }

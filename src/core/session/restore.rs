@@ -27,6 +27,11 @@ pub(super) const RECOVERY_ADVICE: &str =
 /// response.
 pub const LOAD_QUIET: Duration = Duration::from_millis(250);
 
+/// Returns the time an agent must be quiet after it answered a load.
+fn load_quiet<C>(cx: &Cx<'_, C>) -> Duration {
+    LOAD_QUIET.max(cx.agent.definition.quirks.late_replay())
+}
+
 /// Maximum size of a replayed history, in bytes of the agent's lines. The replay is held in memory.
 pub(super) const REPEATED_LIMIT: usize = 512 << 20;
 
@@ -133,7 +138,9 @@ impl SessionMachine {
             // are not reused.
             let prefix = format!("{}-replayed-{stored}", self.id);
             let dialect = &connection.dialect;
-            let repeats = rung == Rung::Load || dialect.repeats_on_resume();
+            let repeats = rung == Rung::Load
+                || dialect.repeats_on_resume()
+                || cx.agent.definition.quirks.replays_on_resume;
             restore.replay = repeats.then(|| Replay::new(dialect.name(), prefix));
             connection.directory.add(known.clone(), self.id.clone());
         }
@@ -150,7 +157,7 @@ impl SessionMachine {
             fork: self.forks,
         };
         connection.dialect.open(call, way, &place, out);
-        let limit = cx.shared.settings.limits.of(Timeout::Open);
+        let limit = cx.limits().of(Timeout::Open);
         self.opening(call, cx.now, limit);
     }
 
@@ -192,7 +199,7 @@ impl SessionMachine {
         }
         // The agent is working, so its timeout restarts.
         *deadline = match restore.opened {
-            Some(_) => Some(cx.now + LOAD_QUIET),
+            Some(_) => Some(cx.now + load_quiet(cx)),
             None => cx.until(Timeout::Open),
         };
         if let Some(replay) = &mut restore.replay
@@ -242,9 +249,11 @@ impl SessionMachine {
             merge_state(reported, state);
         }
         restore.cost = early.cost.or(restore.cost);
-        if restore.rung == Some(Rung::Load) {
+        let replays_late =
+            restore.rung == Some(Rung::Resume) && cx.agent.definition.quirks.replays_on_resume;
+        if restore.rung == Some(Rung::Load) || replays_late {
             restore.opened = Some(agent_session);
-            *deadline = Some(cx.now + LOAD_QUIET);
+            *deadline = Some(cx.now + load_quiet(cx));
             return;
         }
         self.agent_has_session(agent_session, Adoption::Unknown, cx);
@@ -330,6 +339,8 @@ impl SessionMachine {
         match self.receipt_of(rung, taken, failed, replayed, on_lost, &at) {
             Ok(mut recovery) => {
                 recovery.handed_over_from = self.handover.as_ref().map(|h| h.name.clone());
+                recovery.instructions_in_prompt =
+                    self.preamble.needs_instructions && cx.agent.definition.instructions.is_some();
                 recovery.warning = (doubtful && adoption != Adoption::Listed).then(|| {
                     format!(
                         "the agent reported session {agent_session:?} as loaded but replayed no messages; it may not \
@@ -346,7 +357,7 @@ impl SessionMachine {
             }
         }
         self.known.started_by(Some(cx.agent.spec.stored()));
-        let name = cx.agent.name;
+        let name = cx.agent.name();
         self.known.name = (name != DEFAULT_AGENT).then(|| name.to_owned());
         if let Some(connection) = &mut cx.agent.connection {
             connection.directory.remove(&self.id);

@@ -48,6 +48,8 @@ pub struct Running {
     pub undelivered: Vec<UndeliveredFeedback>,
     /// Outcome of the turn, while output received with the agent's answer is still being processed.
     pub ended: Option<Ending>,
+    /// Until when an answered turn stays open for output that this agent sends late.
+    pub late_output_until: Option<Instant>,
 }
 
 impl Running {
@@ -80,6 +82,7 @@ impl Running {
             skipped_parts: Vec::new(),
             undelivered: Vec::new(),
             ended: None,
+            late_output_until: None,
         }
     }
 

@@ -131,7 +131,7 @@ impl SessionMachine {
             }
         };
         let call = self.call_set(&agent_session, &setting, cx);
-        let limit = cx.shared.settings.limits.of(Timeout::Set);
+        let limit = cx.limits().of(Timeout::Set);
         self.opening(call, cx.now, limit);
     }
 

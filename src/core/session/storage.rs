@@ -114,7 +114,7 @@ impl SessionMachine {
         agent_session: Option<String>,
         cx: &mut Cx<'_, C>,
     ) {
-        let cancel = cx.shared.settings.limits.of(Timeout::Cancel);
+        let cancel = cx.limits().of(Timeout::Cancel);
         let Some(connection) = &mut cx.agent.connection else {
             return;
         };
@@ -168,7 +168,7 @@ impl SessionMachine {
         self.log.describe();
         if self.log.sync(ticket) {
             let wait = PendingStoreReply {
-                until: cx.until(Timeout::Store),
+                until: cx.shared.settings.limits.until(Timeout::Store, cx.now),
                 call: StoreCall::Turn(self.id.clone(), token, summary),
             };
             cx.shared.pending_store_replies.insert(ticket, wait);
@@ -234,11 +234,24 @@ impl SessionMachine {
         self.log.is_written() && !self.has_unsent()
     }
 
+    /// Ends the wait for late output.
+    pub(super) fn end_late_output<C>(&mut self, cx: &mut Cx<'_, C>) {
+        if let Some(running) = &mut self.running {
+            running.late_output_until = None;
+            cx.requests.push(SessionRequest::EndTurnWhenRead);
+        }
+    }
+
     /// Requests the end of the turn, for when the output that arrived with the answer is processed.
     pub(super) fn answered<C>(&mut self, ending: Ending, cx: &mut Cx<'_, C>) {
         if let Some(running) = &mut self.running {
             running.ended = Some(ending);
-            cx.requests.push(SessionRequest::EndTurnWhenRead);
+            let late = cx.agent.definition.quirks.late_output();
+            if late.is_zero() {
+                cx.requests.push(SessionRequest::EndTurnWhenRead);
+            } else {
+                running.late_output_until = Some(cx.now + late);
+            }
         }
     }
 }

@@ -23,7 +23,7 @@ impl SessionMachine {
             .and_then(|p| p.last_activity);
         let early = connection.directory.early_at();
         let early = early.filter(|_| self.asked().is_some());
-        let limit = cx.shared.settings.limits.of(Timeout::Open);
+        let limit = cx.limits().of(Timeout::Open);
         if let Some(at) = own.max(early)
             && self.idle_timer.is_some_and(|s| s.is_latest(at))
         {
@@ -181,7 +181,7 @@ impl SessionMachine {
 
     /// Creates the error of a wait that timed out.
     fn timeout<C>(&self, wait: Timeout, what: &str, advice: &str, cx: &Cx<'_, C>) -> Error {
-        let limit = cx.shared.settings.limits.of(wait).unwrap_or_default();
+        let limit = cx.limits().of(wait).unwrap_or_default();
         self.timeout_after(wait, limit, what, advice, cx)
     }
 

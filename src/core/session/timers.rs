@@ -36,6 +36,8 @@ pub(super) enum SessionTimer {
     TurnLimit,
     /// The idle timeout of a turn.
     TurnSilence,
+    /// For output that the agent sends after its answer to the prompt.
+    LateOutput,
     /// For the disk to take the pending records.
     DiskAnswer,
     /// The next notice to the clients that the session waits.
@@ -44,7 +46,7 @@ pub(super) enum SessionTimer {
 
 impl SessionTimer {
     /// All timers, in the order in which due ones expire.
-    pub(super) const ALL: [Self; 13] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::Answer,
         Self::ClientRequest,
         Self::Quiet,
@@ -57,6 +59,7 @@ impl SessionTimer {
         Self::CancelLimit,
         Self::TurnLimit,
         Self::TurnSilence,
+        Self::LateOutput,
         Self::DiskAnswer,
         // Only waits that continue are reported.
         Self::WaitNotice,
@@ -76,6 +79,7 @@ impl SessionTimer {
             Self::CancelLimit => "cancel",
             Self::TurnLimit => "turn",
             Self::TurnSilence => "prompt",
+            Self::LateOutput => "late output",
             Self::DiskAnswer => "store",
             Self::WaitNotice => "silence",
         }
@@ -143,6 +147,7 @@ impl SessionMachine {
                     && self.host_calls.is_empty();
                 self.idle_timer.filter(|_| waits_for_agent)?.until()
             }
+            SessionTimer::LateOutput => self.running.as_ref()?.late_output_until,
             SessionTimer::DiskAnswer => self.disk_wait?.until,
             SessionTimer::WaitNotice => self.idle_timer?.notice_at(self.first_notice()?),
         }
@@ -197,6 +202,10 @@ impl SessionMachine {
                         idle_timer.postpone(by);
                     }
                 }
+                SessionTimer::LateOutput => {
+                    let turn = self.running.as_mut();
+                    extend(turn.and_then(|turn| turn.late_output_until.as_mut()), by);
+                }
                 // The disk answers whether or not a client reads.
                 SessionTimer::DiskAnswer => {}
                 // It derives from the idle timer, which `TurnSilence` extends.
@@ -224,6 +233,7 @@ impl SessionMachine {
             SessionTimer::CancelLimit => self.time_out_cancel(cx),
             SessionTimer::TurnLimit => self.cancel_overlong(cx),
             SessionTimer::TurnSilence => self.cancel_silent(cx),
+            SessionTimer::LateOutput => self.end_late_output(cx),
             SessionTimer::DiskAnswer => self.not_stored(disk_timeout(), cx),
             SessionTimer::WaitNotice => self.notify_wait(cx),
         }

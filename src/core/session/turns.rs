@@ -1,12 +1,13 @@
 //! Turns: sending a prompt, cancelling it, and ending its turn.
 
+use super::preamble::Preamble;
 use super::summary::{TurnTiming, summarize};
 use super::{Approvals, Queued, Running, SessionMachine, SessionRequest};
 use crate::core::agent::connection::Call;
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::decision::DecisionSource;
-use crate::core::dialect::{Outgoing, PromptPart};
+use crate::core::dialect::Outgoing;
 use crate::core::error::{Error, ErrorKind, out_of_order};
 use crate::core::event::{CallId, StopReason, TurnEnd};
 use crate::core::idle_timer::IdleTimer;
@@ -20,7 +21,6 @@ use crate::core::view::chunks::{ChunkSink as _, ChunkState};
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Raw, to_raw};
 use serde_json::json;
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,7 +70,9 @@ impl SessionMachine {
         let dialect = &mut connection.dialect;
         let mut lines = Outgoing::default();
         let waits_for_background = dialect.is_busy(&agent_session);
-        let sent = with_history(self.reinject.clone(), &parts);
+        let sent = self
+            .preamble
+            .before(cx.agent.definition.instructions.as_deref(), &parts);
         dialect.prompt(call, &agent_session, &sent, p.degrade, &mut lines)?;
         // Open client requests of a background turn keep it open beside the prompt's turn.
         if !waits_for_background && self.open_requests.is_empty() {
@@ -90,7 +92,7 @@ impl SessionMachine {
             return Err(error);
         }
         self.log.sync(0);
-        self.reinject = None;
+        self.preamble = Preamble::default();
         self.late_feedback.clear();
         self.approvals = Approvals::default();
         let about = json!({ "sessionId": agent_session });
@@ -119,7 +121,7 @@ impl SessionMachine {
         running.waited_before = cx.shared.waited.total();
         running.messages_before = messages_before;
         running.stderr_at = stderr_at;
-        let limits = &cx.shared.settings.limits;
+        let limits = cx.limits();
         let own = p.timeout_ms.map(Duration::from_millis);
         let limit = own.or_else(|| limits.of(Timeout::Turn));
         running.limit = limit.and_then(|limit| Some((cx.now.checked_add(limit)?, limit)));
@@ -186,6 +188,7 @@ impl SessionMachine {
             return true;
         }
         let agent_session = self.agent_session().map(str::to_owned);
+        let limit = cx.limits().of(Timeout::Cancel);
         let (Some(connection), Some(agent_session)) = (&mut cx.agent.connection, agent_session)
         else {
             return false;
@@ -212,7 +215,6 @@ impl SessionMachine {
             return false;
         }
         if running.cancel_deadline.is_none() {
-            let limit = cx.shared.settings.limits.of(Timeout::Cancel);
             running.cancel_deadline = Some(cx.now + limit.unwrap_or_default());
             let out = &mut connection.out;
             connection.dialect.cancel(&agent_session, out);
@@ -316,19 +318,4 @@ impl SessionMachine {
         self.running = None;
         cx.requests.push(SessionRequest::Free);
     }
-}
-
-/// Prepends the earlier conversation to a prompt, for an agent that has lost its memory of it.
-pub(super) fn with_history<'a>(
-    said: Option<String>,
-    parts: &'a [PromptPart<'a>],
-) -> Cow<'a, [PromptPart<'a>]> {
-    let Some(said) = said else {
-        return Cow::Borrowed(parts);
-    };
-    let told = PromptPart::Text(Cow::Owned(format!(
-        "Earlier messages of this conversation, which you do not remember:\n\n{said}\n\n(End of the earlier messages. \
-             The next message follows.)"
-    )));
-    std::iter::once(told).chain(parts.iter().cloned()).collect()
 }

@@ -21,7 +21,7 @@ pub const RAN_UNAPPROVED: &str = "The agent ran a tool without asking";
 impl SessionMachine {
     /// Reports the tools that ran without a permission request.
     pub fn report_unapproved_runs<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
-        if !cx.shared.settings.policy.may_restrict(&self.options) {
+        if !cx.policy().may_restrict(&self.options) {
             self.forget_unapproved_runs();
             return;
         }

@@ -219,6 +219,10 @@ pub struct Recovery {
     /// change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handed_over_from: Option<String>,
+    /// Whether acpipe puts the instructions of the agent's definition before the next prompt, because the
+    /// agent has no option for a system prompt. Absent if not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub instructions_in_prompt: bool,
     /// Settings (mode, model, options) of the client that could not be set again. With rung `live`: mode and
     /// model of the call that were changed since the session was opened.
     pub not_restored: Vec<NotRestored>,

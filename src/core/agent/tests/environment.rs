@@ -17,6 +17,7 @@ fn set(value: &str) -> On {
 fn resumed() -> Recovery {
     Recovery {
         handed_over_from: None,
+        instructions_in_prompt: false,
         rung: Rung::Resume,
         memory: Memory::Kept,
         failed: Vec::new(),

@@ -105,7 +105,7 @@ impl Fixture {
         declaration.capabilities.questions = true;
         shared.clients.declare(ClientId::FIRST, declaration);
         Self {
-            agent: AgentMachine::new(AgentRef(0), "default".to_owned(), configured),
+            agent: AgentMachine::new(AgentRef(0), configured),
             shared,
             client: RecordingClient::default(),
             now,

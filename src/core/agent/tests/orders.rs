@@ -1,6 +1,6 @@
 //! Tests of the effects of a dialect's orders.
 
-use crate::core::agent::{AgentCx, AgentMachine, DEFAULT_AGENT};
+use crate::core::agent::{AgentCx, AgentMachine};
 use crate::core::client::{Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::dialect::{Child, TransportOrder};
@@ -33,8 +33,8 @@ struct Started {
 impl Started {
     fn new() -> Self {
         let settings = SettingsBuilder::new(Instant::now()).build();
-        let spec = settings.default_agent.clone();
-        let machine = AgentMachine::new(AgentRef(0), DEFAULT_AGENT.to_owned(), spec.clone());
+        let spec = settings.default_agent.spec.clone();
+        let machine = AgentMachine::new(AgentRef(0), settings.default_agent.clone());
         let mut started = Self {
             shared: Shared::new(settings),
             machine,

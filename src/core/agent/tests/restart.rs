@@ -151,14 +151,14 @@ fn agent_that_closes_its_stdout_is_stopped_and_restarted() {
 #[test]
 fn demo_agent_is_not_started_for_a_call_that_needs_an_agent() {
     let mut settings = SettingsBuilder::new(Instant::now()).build();
-    settings.default_agent.source = AgentSource::Demo;
+    settings.default_agent.spec.source = AgentSource::Demo;
     let mut t = Fixture::new();
     let configured = settings.default_agent.clone();
-    t.agent = AgentMachine::new(AgentRef(0), "default".to_owned(), configured.clone());
+    t.agent = AgentMachine::new(AgentRef(0), configured.clone());
     t.play(&[(Need, &["reply 1 error outOfOrder"])]);
     let own = Some(AgentSpec {
         command: "own".to_owned(),
-        ..configured
+        ..configured.spec
     });
     assert_eq!(t.act(|agent, cx| agent.need(own.clone(), cx)), Ok(()));
     t.play(&[

@@ -119,8 +119,7 @@ fn end(mut t: Fixture, how: &dyn std::fmt::Debug) {
         t.client.open_requests
     );
     assert!(t.shared.client_requests.is_empty(), "{how:?}");
-    let limits = t.shared.settings.limits;
-    assert_eq!(t.agent.deadline(&limits), None, "{how:?}");
+    assert_eq!(t.agent.deadline(&t.shared.settings), None, "{how:?}");
 }
 
 #[test]

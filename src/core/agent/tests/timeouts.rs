@@ -54,11 +54,11 @@ fn ready_agent_has_no_deadline() {
     let mut t = Fixture::new();
     t.on(&connect());
     t.on(&Started);
-    let limits = t.shared.settings.limits;
-    let (at, what) = t.agent.deadline(&limits).expect("a deadline");
+    let deadline = t.agent.deadline(&t.shared.settings);
+    let (at, what) = deadline.expect("a deadline");
     assert_eq!((at, what), (t.now + S(2), "slow start"));
     t.on(&Ready);
-    assert_eq!(t.agent.deadline(&limits), None);
+    assert_eq!(t.agent.deadline(&t.shared.settings), None);
     t.play(&[(Wait(S(3600)), &[])]);
 }
 

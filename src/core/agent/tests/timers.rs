@@ -39,7 +39,10 @@ fn every_timer_expires_and_clears_its_deadline() {
         let at = at.unwrap_or_else(|| panic!("{timer:?} does not run"));
         assert!(at > t.now, "{timer:?} is due at once");
         t.on(&Wait(at - t.now));
-        let left = t.agent.deadline(&limits).filter(|(at, _)| *at <= t.now);
+        let left = t
+            .agent
+            .deadline(&t.shared.settings)
+            .filter(|(at, _)| *at <= t.now);
         assert_eq!(left, None, "after {timer:?}");
         let next = t.agent.due(timer, &limits);
         assert!(next.is_none_or(|next| next > at), "{timer:?}");

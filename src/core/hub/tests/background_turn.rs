@@ -126,7 +126,7 @@ impl ClientSink for TurnTexts {
 fn prompt_waits_for_a_background_turn_with_a_reported_end() {
     let (now, client) = (Instant::now(), &mut TurnTexts::default());
     let mut settings = settings(now);
-    settings.default_agent.protocol = Protocol::Claude;
+    settings.default_agent.spec.protocol = Protocol::Claude;
     let mut hub = Hub::new(settings, Box::new(MemoryStore));
     let initialize = serde_json::from_str(r#"{"protocolVersion":1}"#).unwrap();
     hub.command(

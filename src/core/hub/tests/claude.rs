@@ -47,7 +47,7 @@ impl Play {
     fn new() -> Self {
         let now = Instant::now();
         let mut settings = settings(now);
-        settings.default_agent.protocol = Protocol::Claude;
+        settings.default_agent.spec.protocol = Protocol::Claude;
         let home = Some("/home".to_owned());
         settings.inherited.0.insert("HOME".to_owned(), home);
         let mut play = Self {

@@ -93,7 +93,7 @@ fn a_close_that_is_never_answered_holds_a_session_for_its_limit_only() {
 #[test]
 fn session_with_its_own_process_is_loaded_when_the_old_process_has_ended() {
     let mut settings = settings(Instant::now());
-    settings.default_agent.child_per_session = true;
+    settings.default_agent.spec.child_per_session = true;
     let mut play = Play::of(settings, Box::new(MemoryStore));
     load_and_close(&mut play, &json!({}), &json!({}));
     play.sent();
@@ -187,7 +187,7 @@ fn usage_that_comes_before_the_session_is_open_is_that_of_the_session() {
 #[test]
 fn a_known_program_without_its_acp_argument_is_hinted_at() {
     let mut settings = settings(Instant::now());
-    settings.default_agent.command = "qwen".to_owned();
+    settings.default_agent.spec.command = "qwen".to_owned();
     let mut play = Play::of(settings, Box::new(MemoryStore));
     let connect = play.ask(Command::Connect(serde_json::from_value(json!({})).unwrap()));
     assert_eq!(play.sent()["method"], "initialize");

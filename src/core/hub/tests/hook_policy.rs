@@ -59,7 +59,7 @@ impl Play {
     fn new(policy: Policy) -> (Self, Value) {
         let now = Instant::now();
         let mut settings = settings(now);
-        settings.default_agent.protocol = Protocol::Claude;
+        settings.default_agent.spec.protocol = Protocol::Claude;
         settings.policy = policy;
         let mut play = Self {
             hub: Hub::new(settings, Box::new(MemoryStore)),

@@ -67,7 +67,7 @@ impl Play {
     fn new(command: &str, limits: &[(Timeout, u64)]) -> (Self, Value) {
         let now = Instant::now();
         let mut settings = settings(now);
-        command.clone_into(&mut settings.default_agent.command);
+        command.clone_into(&mut settings.default_agent.spec.command);
         for (wait, seconds) in limits {
             settings.limits.set(*wait, Some(S(*seconds)));
         }

@@ -6,6 +6,7 @@ use super::event::On;
 use super::output;
 use crate::core::agent::directory::Directory;
 use crate::core::agent::{AgentAccess, Connection, Phase, Renewal};
+use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::AgentSpec;
 use crate::core::client::{ClientId, Token};
 use crate::core::client_request::ClientRequestId;
@@ -23,6 +24,7 @@ use crate::core::limits::Timeout;
 use crate::core::log::Log;
 use crate::core::policy::{Mode, Policy};
 use crate::core::profile::Profile;
+use crate::core::quirks::Quirks;
 use crate::core::shared::Shared;
 use crate::core::store::{MemoryStore, Store as _};
 use crate::proto::wire::{AgentCapabilities, ClientCapabilities, Protocol, Strategy, Variables};
@@ -44,6 +46,7 @@ pub(super) struct Fixture {
     pub now: Instant,
     /// `true` if another session of the agent runs a turn.
     pub others_run: bool,
+    definition: AgentDefinition,
     spec: AgentSpec,
     pub requests: Vec<SessionRequest>,
     pub effects: Vec<Effect>,
@@ -78,7 +81,8 @@ impl Fixture {
     pub fn new(capabilities: AgentCapabilities) -> Self {
         let now = Instant::now();
         let settings = SettingsBuilder::new(now).build();
-        let spec = settings.default_agent.clone();
+        let definition = settings.default_agent.clone();
+        let spec = definition.spec.clone();
         let mut shared = Shared::new(settings);
         let mut declaration = ClientDeclaration::new(Profile::V7);
         declaration.capabilities.permissions = true;
@@ -100,6 +104,7 @@ impl Fixture {
             client: RecordingClient::default(),
             now,
             others_run: false,
+            definition,
             spec,
             requests: Vec::new(),
             effects: Vec::new(),
@@ -186,6 +191,11 @@ impl Fixture {
         self.on(&On::Read);
     }
 
+    /// Known faults of the agent.
+    pub fn quirks(&mut self) -> &mut Quirks {
+        &mut self.definition.quirks
+    }
+
     /// Passes an event to the machine with its surroundings.
     pub fn act<T>(
         &mut self,
@@ -195,7 +205,7 @@ impl Fixture {
             now: self.now,
             shared: &mut self.shared,
             agent: AgentAccess {
-                name: "default",
+                definition: &self.definition,
                 spec: &self.spec,
                 connection: self.connection.as_mut(),
                 renewal: self.renewal.as_ref(),

@@ -8,7 +8,7 @@ use crate::core::setting::Setting;
 use crate::proto::wire::Strategy;
 use On::{
     AgentLost, Answer, Cancel, Commit, DiskHangs, Ensure, Permission, Prompt, PromptRetry, Read,
-    Refuse, Request, Set, Text,
+    Refuse, Request, Set, Stop, Text,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -61,6 +61,10 @@ fn waiting_for(timer: SessionTimer) -> Fixture {
         SessionTimer::TurnSilence => {
             t.limit(Timeout::Prompt, Some(S(4)));
             vec![Prompt("hi")]
+        }
+        SessionTimer::LateOutput => {
+            t.quirks().late_output_ms = Some(500);
+            vec![Prompt("hi"), Stop("end_turn")]
         }
         SessionTimer::DiskAnswer => vec![Prompt("hi"), DiskHangs, Text("on"), Commit],
         SessionTimer::WaitNotice => vec![Prompt("hi")],

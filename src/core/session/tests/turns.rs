@@ -6,8 +6,9 @@ use crate::core::agent::Renewal;
 use crate::core::error::ErrorKind;
 use crate::core::session::MAX_PROMPTS;
 use crate::proto::wire::{PromptParams, PromptWhenBusy, Rung, Strategy};
-use On::{AgentLost, Answer, Ensure, Lost, NextPrompt, Prompt, Read, Refuse, Stop, Text};
+use On::{AgentLost, Answer, Ensure, Lost, NextPrompt, Prompt, Read, Refuse, Stop, Text, Wait};
 use serde_json::json;
+use std::time::Duration;
 
 #[test]
 fn turn_ends_when_the_output_that_came_with_the_answer_is_read() {
@@ -32,6 +33,29 @@ fn turn_ends_when_the_output_that_came_with_the_answer_is_read() {
             ],
         ),
         (Read, &[]),
+    ]);
+}
+
+#[test]
+fn turn_of_an_agent_with_late_output_stays_open_for_it() {
+    let mut t = Fixture::live(all());
+    t.quirks().late_output_ms = Some(500);
+    t.play(&[
+        (
+            Prompt("hi"),
+            &["agent session/prompt hi", "chunks start start-step"],
+        ),
+        (Stop("end_turn"), &["hub TurnCompleted"]),
+        (Text("late"), &["chunks text-start text-delta:late"]),
+        (Wait(Duration::from_millis(500)), &["hub EndTurnWhenRead"]),
+        (
+            Read,
+            &[
+                "chunks text-end finish-step finish",
+                "reply 2 turn end_turn",
+                "hub Free",
+            ],
+        ),
     ]);
 }
 

@@ -1,0 +1,85 @@
+//! Definition of an agent: how it is started, and the rules that hold for its sessions.
+
+use super::agent_spec::{AgentSpec, DEFAULT_AGENT};
+use super::config::Settings;
+use super::limits::Limits;
+use super::policy::Policy;
+use super::quirks::Quirks;
+use crate::proto::wire::{AgentSource, McpServer};
+use std::sync::Arc;
+
+/// Definition of an agent, from the configuration, the built-in agents, the command line or a client.
+#[derive(Debug, Clone)]
+pub struct AgentDefinition {
+    /// Name of the agent; `default` if the user gave it none.
+    pub name: String,
+    /// Description for people, if there is one.
+    pub description: Option<String>,
+    /// Words by which clients can group agents.
+    pub tags: Vec<String>,
+    /// How the agent is started.
+    pub spec: AgentSpec,
+    /// Instructions for agents that have no option for a system prompt: sent before the first prompt of each
+    /// session.
+    pub instructions: Option<String>,
+    /// Policy of the agent's sessions; `None` for the policy of the settings.
+    pub policy: Option<Arc<Policy>>,
+    /// Time limits of the agent; `None` for the limits of the settings.
+    pub limits: Option<Box<Limits>>,
+    /// MCP servers that each session of the agent gets in addition to its own and those of the settings.
+    pub mcp_servers: Vec<McpServer>,
+    /// Known faults of the agent.
+    pub quirks: Quirks,
+}
+
+impl AgentDefinition {
+    /// Creates a definition with this name and the policy and limits of the settings.
+    #[must_use]
+    pub fn new(name: impl Into<String>, spec: AgentSpec) -> Self {
+        Self {
+            name: name.into(),
+            description: None,
+            tags: Vec::new(),
+            spec,
+            instructions: None,
+            policy: None,
+            limits: None,
+            mcp_servers: Vec::new(),
+            quirks: Quirks::default(),
+        }
+    }
+
+    /// Creates the definition of an agent without a name.
+    #[must_use]
+    pub fn unnamed(spec: AgentSpec) -> Self {
+        Self::new(DEFAULT_AGENT, spec)
+    }
+
+    /// Returns `true` if the user defined the agent, so that no client can change its command.
+    #[must_use]
+    pub fn is_fixed(&self) -> bool {
+        matches!(
+            self.spec.source,
+            AgentSource::Configuration | AgentSource::BuiltIn
+        )
+    }
+
+    /// Returns the policy of the agent's sessions.
+    #[must_use]
+    pub fn policy<'a>(&'a self, settings: &'a Settings) -> &'a Policy {
+        self.policy.as_deref().unwrap_or(&settings.policy)
+    }
+
+    /// Returns the time limits of the agent.
+    #[must_use]
+    pub fn limits<'a>(&'a self, settings: &'a Settings) -> &'a Limits {
+        self.limits.as_deref().unwrap_or(&settings.limits)
+    }
+
+    /// Returns the MCP servers that every session of the agent gets: those of the definition, and those of
+    /// the settings whose name the definition does not use.
+    #[must_use]
+    pub fn mcp_servers(&self, settings: &Settings) -> Vec<McpServer> {
+        super::mcp::joined(&self.mcp_servers, &settings.mcp_servers)
+    }
+}
