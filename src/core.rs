@@ -9,6 +9,7 @@
 pub mod acp;
 pub mod agent;
 pub mod agent_command;
+pub mod agent_names;
 pub mod agent_spec;
 pub mod answers;
 pub mod builtin_agents;

@@ -2,10 +2,11 @@
 
 pub mod hints;
 mod launch;
+pub mod registry;
 #[cfg(test)]
 mod tests;
 
-pub use launch::{Distribution, Launch, Package};
+pub use launch::{Archive, Distribution, Launch, Package};
 
 use crate::proto::wire::Protocol;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! Command lines of built-in and imported agents, and the packages that package runners start.
+//! Command lines of built-in and imported agents, and the packages and archives that contain their programs.
 
 use crate::core::shell_words;
 use serde::Deserialize;
@@ -27,13 +27,16 @@ impl Launch {
     }
 }
 
-/// Packages of an agent by package runner, as in the ACP registry.
+/// Packages and archives of an agent, as in the ACP registry.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Distribution {
     /// npm package.
     pub npx: Option<Package>,
     /// Python package.
     pub uvx: Option<Package>,
+    /// Archives by platform, such as `linux-x86_64`.
+    #[serde(default)]
+    pub binary: BTreeMap<String, Archive>,
 }
 
 /// Package that a package runner starts, as in the ACP registry.
@@ -49,6 +52,30 @@ pub struct Package {
     /// Variables of the program.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
+}
+
+/// Archive that contains an agent's program, as in the ACP registry.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Archive {
+    /// URL of the archive.
+    pub archive: String,
+    /// Path of the program in the archive.
+    pub cmd: String,
+    /// Arguments of the program.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Variables of the program.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+}
+
+impl Archive {
+    /// Returns the name of the program without its directory in the archive.
+    #[must_use]
+    pub fn program(&self) -> &str {
+        let name = self.cmd.rsplit(['/', '\\']).next();
+        name.unwrap_or(&self.cmd)
+    }
 }
 
 impl Distribution {
