@@ -19,6 +19,7 @@ mod stray_lines;
 mod updates;
 mod user_question;
 
+use super::builtin_agents::hints;
 use super::decision::Decision;
 use super::dialect::{
     AgentServices, Child, Dialect, DialectTraits, Opening, Outgoing, ProcessSpec, PromptPart,
@@ -29,7 +30,6 @@ use super::event::{AgentEvent, AgentInfo, CallId, Exit};
 use super::host::HostAnswer;
 use super::request_key::{RequestId, RequestKey};
 use super::setting::Setting;
-use super::well_known_agents;
 use crate::proto::acp as wire;
 use crate::proto::frame::{Overlong, sniff};
 use crate::proto::json::{self, Members};
@@ -152,7 +152,7 @@ impl Acp {
         let signing = matches!(pending, Pending::Authenticate(_));
         if !signing && auth::wants_sign_in(e) {
             let said = decode::error_text(e);
-            let login = well_known_agents::login(&self.launch.command, &self.launch.args);
+            let login = hints::login(&self.launch.command, &self.launch.args);
             let error = Error::auth_required(&said, &self.info.auth_methods, login);
             // Other codes are less certain: a configured key may be wrong. The raw error shows that.
             return match e.code {

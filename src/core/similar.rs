@@ -7,8 +7,15 @@ const LONGEST: usize = 100;
 /// wrong.
 #[must_use]
 pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    by_distance(word, known).into_iter().next()
+}
+
+/// Returns all known names near to a misspelled one, the nearest first. Case is ignored; at most a third of the
+/// letters may be wrong.
+#[must_use]
+pub fn by_distance<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     if word.len() > LONGEST {
-        return None;
+        return Vec::new();
     }
     let word: Vec<char> = word.to_lowercase().chars().collect();
     let near = known.map(|known| {
@@ -17,8 +24,11 @@ pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&
         ((distance(&word, &letters), lengths), known)
     });
     let most = word.len().div_ceil(3);
-    let near = near.filter(|((distance, _), _)| *distance <= most);
-    near.min_by_key(|(far, _)| *far).map(|(_, known)| known)
+    let mut near: Vec<_> = near
+        .filter(|((distance, _), _)| *distance <= most)
+        .collect();
+    near.sort_by_key(|(far, _)| *far);
+    near.into_iter().map(|(_, known)| known).collect()
 }
 
 /// Returns the edit distance of two words.
@@ -75,5 +85,12 @@ mod tests {
         assert_eq!(near("mod"), Some("mode"));
         assert_eq!(near("MAXTURN"), Some("maxTurns"));
         assert_eq!(near("effort"), None);
+    }
+
+    #[test]
+    fn near_words_are_sorted_by_distance() {
+        let near = |word| by_distance(word, ["codex-acp", "code", "codex", "x"].into_iter());
+        assert_eq!(near("codx"), ["code", "codex"]);
+        assert_eq!(near(&"x".repeat(LONGEST + 1)), [""; 0]);
     }
 }

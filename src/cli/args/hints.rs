@@ -1,8 +1,8 @@
 //! Hints for command-line errors for which clap's own suggestion misleads.
 
 use super::Cli;
+use crate::core::builtin_agents::hints;
 use crate::core::similar::distance_of;
-use crate::core::well_known_agents;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory as _, Parser as _};
@@ -112,7 +112,7 @@ fn unknown_argument(option: &str, words: &[String]) -> Vec<String> {
 
 /// Returns a hint how to name an agent that is not built in.
 fn unknown_agent(name: &str) -> String {
-    let command = well_known_agents::named(name).unwrap_or_else(|| name.to_owned());
+    let command = hints::named(name).unwrap_or_else(|| name.to_owned());
     format!(
         "the only built-in agent is `claude`; to use another agent, give its command line: acpipe run \"…\" -- \
              {command}"

@@ -3,9 +3,9 @@
 use super::Acp;
 use super::auth;
 use super::decode::is_network;
+use crate::core::builtin_agents::hints;
 use crate::core::error::{Error, ErrorKind, clip};
 use crate::core::event::{AgentEvent, FailureReport, MessageRole, Update};
-use crate::core::well_known_agents;
 use crate::proto::json::{Members, text, to_raw};
 use crate::proto::rpc::RpcError;
 use serde_json::json;
@@ -96,7 +96,7 @@ impl Acp {
             raw: &raw,
         };
         if auth::wants_sign_in(&e) {
-            let login = well_known_agents::login(&self.launch.command, &self.launch.args);
+            let login = hints::login(&self.launch.command, &self.launch.args);
             return Error::auth_required(said, &self.info.auth_methods, login);
         }
         let kind = if is_network(&e) {

@@ -5,6 +5,7 @@ use super::connection::{Connection, Phase};
 use super::cx::AgentCx;
 use super::process::Process;
 use super::{AgentMachine, State};
+use crate::core::builtin_agents::hints::acp_command;
 use crate::core::client::Notice;
 use crate::core::client_sink::ClientSinks;
 use crate::core::dialect::Child;
@@ -14,7 +15,6 @@ use crate::core::idle_timer::format_duration;
 use crate::core::limits::Timeout;
 use crate::core::package_runner::package_runner;
 use crate::core::timeout_error::{TimedOut, last_of_stderr, waiting};
-use crate::core::well_known_agents::acp_command;
 use crate::proto::wire::{AgentState, AgentStateParams, Party, Waiting};
 use std::time::{Duration, Instant};
 

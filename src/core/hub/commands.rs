@@ -3,6 +3,7 @@
 use super::Hub;
 use super::agents::Agents;
 use crate::core::agent_definition::AgentDefinition;
+use crate::core::agent_names::check_name;
 use crate::core::client::{ClientId, Command, Reply, Token};
 use crate::core::client_sink::ClientSinks;
 use crate::core::clients::ClientDeclaration;
@@ -16,9 +17,6 @@ use std::time::Instant;
 
 /// Maximum number of agents.
 const MOST_AGENTS: usize = 64;
-
-/// Maximum length of an agent's name, in bytes.
-const LONGEST_NAME: usize = 64;
 
 impl Hub {
     /// Runs a client's command. It is answered exactly once, at once or later.
@@ -201,7 +199,7 @@ impl Hub {
     }
 
     fn add_agent(&mut self, name: &str, p: &wire::ConnectParams) -> Result<AgentRef, Error> {
-        check_name(name)?;
+        check_name(name).map_err(|why| invalid("agent", why))?;
         if p.command.is_none() && p.protocol.is_none() {
             return Err(self.no_agent(name));
         }
@@ -290,15 +288,4 @@ impl Hub {
         };
         self.ensure(token, params, now, clients)
     }
-}
-
-/// Checks that a name is a valid name for an agent.
-fn check_name(name: &str) -> Result<(), Error> {
-    let may = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    let begins_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());
-    if begins_well && name.len() <= LONGEST_NAME && name.chars().all(may) {
-        return Ok(());
-    }
-    let why = "must have at most 64 bytes, only letters, digits, `.`, `_` and `-`, and begin with a letter or digit";
-    Err(invalid("agent", why))
 }

@@ -1,0 +1,125 @@
+//! Built-in agents: well-known agents by name, read from the data file `builtin_agents/agents.json`.
+
+pub mod hints;
+mod launch;
+pub mod registry;
+#[cfg(test)]
+mod tests;
+
+pub use launch::{Archive, Distribution, Launch, Package};
+
+use crate::proto::wire::Protocol;
+use serde::Deserialize;
+use std::sync::LazyLock;
+
+/// Content of the data file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentFile {
+    /// Version of the file's format.
+    pub format: u32,
+    /// Date of the data, as `YYYY-MM-DD`.
+    pub date: String,
+    /// Origin of the data, for people.
+    pub source: String,
+    /// The agents, the best known first.
+    pub agents: Vec<BuiltinAgent>,
+}
+
+/// Well-known agent, with the command lines that start it and hints for its user.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BuiltinAgent {
+    /// Name by which acpipe knows the agent.
+    pub id: String,
+    /// Title for people.
+    pub name: String,
+    /// Description in one phrase.
+    pub description: String,
+    /// Other names, such as the id in the ACP registry.
+    #[serde(default)]
+    pub aliases: Vec<String>,
+    /// Protocol that the agent speaks.
+    #[serde(default)]
+    pub protocol: Protocol,
+    /// Programs that speak the protocol, the preferred one first. An entry whose command occurs before is an
+    /// older or shorter form: it is recognised, but never needed to start the agent.
+    #[serde(default)]
+    pub programs: Vec<Launch>,
+    /// Packages from which package runners start the agent.
+    #[serde(default)]
+    pub distribution: Distribution,
+    /// Earlier and other packages of the same programs.
+    #[serde(default)]
+    pub former_packages: Vec<String>,
+    /// Programs and packages of the agent that do not speak ACP.
+    #[serde(default)]
+    pub non_acp: NonAcp,
+    /// Whether each session needs its own process, since one process cannot run two sessions.
+    #[serde(default)]
+    pub child_per_session: bool,
+    /// Whether the agent is acpipe's own demo agent, which needs no program and no package.
+    #[serde(default)]
+    pub demo: bool,
+    /// Command line or page by which people install the agent; `None` for the demo agent.
+    pub install: Option<String>,
+    /// Command line by which the user signs in.
+    pub login: Option<String>,
+    /// Page about the agent.
+    pub website: Option<String>,
+    /// Peculiarities, as phrases.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// Programs and packages of an agent that do not speak ACP.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NonAcp {
+    /// Names of programs.
+    #[serde(default)]
+    pub programs: Vec<String>,
+    /// npm or Python packages.
+    #[serde(default)]
+    pub packages: Vec<String>,
+}
+
+impl BuiltinAgent {
+    /// Returns the id, then the aliases.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.id)
+            .chain(&self.aliases)
+            .map(String::as_str)
+    }
+
+    /// Returns the command line that downloads and starts the agent; `None` if no package runner can do that.
+    #[must_use]
+    pub fn package_launch(&self) -> Option<Launch> {
+        self.distribution.launch()
+    }
+}
+
+static FILE: LazyLock<AgentFile> = LazyLock::new(|| {
+    let file = serde_json::from_str(include_str!("builtin_agents/agents.json"));
+    file.expect("the data file of built-in agents is checked by tests")
+});
+
+/// Returns the content of the data file.
+#[must_use]
+pub fn file() -> &'static AgentFile {
+    &FILE
+}
+
+/// Returns all built-in agents.
+#[must_use]
+pub fn all() -> &'static [BuiltinAgent] {
+    &FILE.agents
+}
+
+/// Returns the built-in agent with this id or alias.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static BuiltinAgent> {
+    all()
+        .iter()
+        .find(|agent| agent.names().any(|own| own == name))
+}

@@ -1,0 +1,206 @@
+//! Hints from the built-in agents: how a program is started as an ACP agent, and how its user signs in.
+//!
+//! Information from the agent itself takes precedence.
+
+use super::{BuiltinAgent, all, find};
+use crate::core::package_runner::{PackageRunner, package_runner, program};
+use crate::proto::wire::Protocol;
+
+/// Built-in agent that a command line starts.
+struct Recognised {
+    agent: &'static BuiltinAgent,
+    /// Whether the program or package can speak ACP.
+    may_speak_acp: bool,
+}
+
+/// Returns the command line that starts this program as an ACP agent; `None` if the program is unknown or the
+/// given command line does so already.
+#[must_use]
+pub fn acp_command(command: &str, args: &[String]) -> Option<String> {
+    let runner = package_runner(command, args);
+    let Recognised {
+        agent,
+        may_speak_acp,
+    } = recognise(command, runner)?;
+    if !may_speak_acp {
+        return other_program(agent, runner, args);
+    }
+    // A package may hold all of the agent's programs.
+    let forms = agent
+        .programs
+        .iter()
+        .filter(|form| runner.is_some() || form.command == program(command));
+    let forms: Vec<&[String]> = forms.map(|form| form.args.as_slice()).collect();
+    let is_given = |words: &[String]| {
+        words.iter().all(|word| {
+            args.iter()
+                .any(|arg| arg == word || arg.starts_with(&format!("{word}=")))
+        })
+    };
+    if forms.iter().any(|form| is_given(form)) {
+        return None;
+    }
+    let missing = forms.first()?.join(" ");
+    Some(match runner {
+        None => format!("{command} {missing}"),
+        Some(_) => {
+            let words: Vec<&str> = std::iter::once(command)
+                .chain(args.iter().map(String::as_str))
+                .collect();
+            format!("{} {missing}", words.join(" "))
+        }
+    })
+}
+
+/// Returns the program or package that speaks ACP for a command line that does not.
+fn other_program(
+    agent: &BuiltinAgent,
+    runner: Option<PackageRunner<'_>>,
+    args: &[String],
+) -> Option<String> {
+    if let (Some(package), true) = (
+        &agent.distribution.npx,
+        runner.is_some_and(PackageRunner::is_npm),
+    ) {
+        return Some(format!("npx -y {}", package.package));
+    }
+    let other = &agent.programs.first()?.command;
+    // The program that speaks ACP may follow the package.
+    let is_given = args.iter().any(|arg| arg == other);
+    (!is_given).then(|| other.clone())
+}
+
+/// Returns the command line that starts the well-known agent with this name as an ACP agent.
+#[must_use]
+pub fn named(name: &str) -> Option<String> {
+    let name = name.to_lowercase();
+    let own = |agent: &BuiltinAgent| agent.programs.iter().find(|p| p.command == name).cloned();
+    let by_program = || all().iter().filter(|agent| is_acp(agent)).find_map(own);
+    let by_name = || {
+        let agent = find(&name).filter(|agent| is_acp(agent))?;
+        let first = agent.programs.first().cloned();
+        first.or_else(|| agent.package_launch())
+    };
+    let launch = by_program().or_else(by_name)?;
+    Some(launch.line())
+}
+
+fn is_acp(agent: &BuiltinAgent) -> bool {
+    agent.protocol == Protocol::Acp
+}
+
+/// Returns the command by which the user of this agent signs in.
+#[must_use]
+pub fn login(command: &str, args: &[String]) -> Option<&'static str> {
+    let recognised = recognise(command, package_runner(command, args))?;
+    recognised.agent.login.as_deref()
+}
+
+fn recognise(command: &str, runner: Option<PackageRunner<'_>>) -> Option<Recognised> {
+    let (name, is_package) = match runner {
+        None => (program(command), false),
+        Some(runner) => (without_version(runner.package()?), true),
+    };
+    all().iter().find_map(|agent| {
+        let is = |known: &String| known == name;
+        let other = &agent.non_acp;
+        if other.programs.iter().any(is) || is_package && other.packages.iter().any(is) {
+            let may_speak_acp = false;
+            return Some(Recognised {
+                agent,
+                may_speak_acp,
+            });
+        }
+        let packages = agent.distribution.packages();
+        let is_known = agent.programs.iter().any(|own| own.command == name)
+            || is_package && agent.former_packages.iter().any(is)
+            || is_package && packages.into_iter().any(|own| own.package == name);
+        let may_speak_acp = true;
+        is_known.then_some(Recognised {
+            agent,
+            may_speak_acp,
+        })
+    })
+}
+
+/// Strips version and extras from a package: `@scope/name@1.2`, `name==1.2`, `name[extra]`.
+fn without_version(package: &str) -> &str {
+    let scope = usize::from(package.starts_with('@'));
+    let end = package[scope..].find(['@', '=', '[', '<', '>', '~']);
+    end.map_or(package, |end| &package[..scope + end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> (String, Vec<String>) {
+        let mut words = line.split(' ').map(str::to_owned);
+        (words.next().unwrap(), words.collect())
+    }
+
+    #[test]
+    fn missing_acp_argument_is_recognised() {
+        let cases = [
+            ("qwen", Some("qwen --acp")),
+            ("/usr/bin/qwen -m x", Some("/usr/bin/qwen --acp")),
+            ("qwen --acp", None),
+            ("gemini --experimental-acp", None),
+            ("opencode", Some("opencode acp")),
+            ("opencode acp", None),
+            ("kimi --acp", None),
+            ("kimi", Some("kimi acp")),
+            ("vibe", Some("vibe-acp")),
+            ("vibe-acp", None),
+            ("droid exec", Some("droid exec --output-format acp")),
+            ("droid exec --output-format acp", None),
+            ("codex", Some("codex-acp")),
+            (
+                "npx -y @openai/codex@latest",
+                Some("npx -y @agentclientprotocol/codex-acp"),
+            ),
+            (
+                "npx -y @google/gemini-cli@0.61.0",
+                Some("npx -y @google/gemini-cli@0.61.0 --acp"),
+            ),
+            ("npx @google/gemini-cli --acp", None),
+            ("uvx --from mistral-vibe==3.0 vibe-acp", None),
+            (
+                "uvx --from fast-agent-mcp fast-agent",
+                Some("fast-agent-acp"),
+            ),
+            ("my-agent", None),
+            ("npx", None),
+        ];
+        for (line, want) in cases {
+            let (command, args) = words(line);
+            assert_eq!(acp_command(&command, &args).as_deref(), want, "{line}");
+        }
+        assert_eq!(named("Gemini").as_deref(), Some("gemini --acp"));
+        assert_eq!(named("codex").as_deref(), Some("codex-acp"));
+        assert_eq!(named("codex-acp").as_deref(), Some("codex-acp"));
+        assert_eq!(named("vibe").as_deref(), Some("vibe-acp"));
+        assert_eq!(named("Cursor").as_deref(), Some("cursor-agent acp"));
+        let package = "npx -y @compass-ai/nova acp";
+        assert_eq!(named("nova").as_deref(), Some(package));
+        assert_eq!(named("claude"), None);
+        assert_eq!(named("demo"), None);
+        assert_eq!(named("none"), None);
+    }
+
+    #[test]
+    fn programs_have_a_command_to_sign_in() {
+        let cases = [
+            ("opencode acp", Some("opencode auth login")),
+            (
+                "npx -y @zed-industries/codex-acp@0.16.0",
+                Some("codex login"),
+            ),
+            ("my-agent", None),
+        ];
+        for (line, want) in cases {
+            let (command, args) = words(line);
+            assert_eq!(login(&command, &args), want, "{line}");
+        }
+    }
+}
