@@ -125,7 +125,7 @@ pub fn resolve<'a>(
                 }
             }
         }
-        if let Some(agent) = the_only(name, with_prefix(name, own.clone(), case))? {
+        if let Some(agent) = the_only(name, with_prefix(name, &own, case))? {
             return Ok(agent);
         }
     }
@@ -151,7 +151,7 @@ impl Case {
 /// Returns the agents whose name or id begins with a prefix.
 fn with_prefix<'a>(
     prefix: &str,
-    own: impl Iterator<Item = &'a str> + Clone,
+    own: &(impl Iterator<Item = &'a str> + Clone),
     case: Case,
 ) -> Vec<AgentName<'a>> {
     if prefix.chars().count() < SHORTEST_PREFIX {

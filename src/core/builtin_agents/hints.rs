@@ -41,15 +41,11 @@ pub fn acp_command(command: &str, args: &[String]) -> Option<String> {
         return None;
     }
     let missing = forms.first()?.join(" ");
-    Some(match runner {
-        None => format!("{command} {missing}"),
-        Some(_) => {
-            let words: Vec<&str> = std::iter::once(command)
-                .chain(args.iter().map(String::as_str))
-                .collect();
-            format!("{} {missing}", words.join(" "))
-        }
-    })
+    // The arguments of a package runner name the package. Other arguments may not fit the missing ones.
+    let kept = if runner.is_some() { args } else { &[] };
+    let words = std::iter::once(command).chain(kept.iter().map(String::as_str));
+    let words: Vec<&str> = words.collect();
+    Some(format!("{} {missing}", words.join(" ")))
 }
 
 /// Returns the program or package that speaks ACP for a command line that does not.

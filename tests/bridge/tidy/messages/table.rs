@@ -59,6 +59,8 @@ pub const FORWARDED: &[(&str, &str)] = &[
     ("src/cli/rpc/methods.rs", "e message"),
     // `Variables::fault`, in REASONS.
     ("src/core/agent/environment.rs", "why"),
+    // `check_name`, whose reasons are read where it returns them.
+    ("src/core/hub/commands.rs", "why"),
     // The client's refusal of a file or a terminal.
     ("src/core/host/forward.rs", "clip refusal message"),
     // The reason of a decision: functions of decision.rs in REASONS.
@@ -76,6 +78,7 @@ pub const REASONS: &[(&str, &str)] = &[
     ("src/core/decision.rs", "of"),
     ("src/core/decision.rs", "phrase"),
     ("src/core/session/queue.rs", "fmt"),
+    ("src/core/agent_names.rs", "fmt"),
     ("src/core/session/options.rs", "changed_since"),
     ("src/core/idle_timer.rs", "update_name"),
     ("src/proto/wire/environment.rs", "fault"),
