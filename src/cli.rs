@@ -29,6 +29,7 @@ use anyhow::Context as _;
 use args::shared::PlaceArgs;
 use args::{AgentArgs, Cli, Kind, Persist, StoreArgs, Verb};
 use logs::{Logs, Secrets};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -154,8 +155,11 @@ fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Re
             child_per_session: agent.child_per_session
                 || stored.is_some_and(|stored| stored.child_per_session),
             options: agent.options.to_wire()?,
+            fallback: None,
         }),
         agents: Vec::new(),
+        own_program: own_program()?,
+        quirks: BTreeMap::new(),
         policy: config::policy(&agent.permissions)?,
         profile: agent.chunk_profile.into(),
         cwd,
@@ -171,6 +175,12 @@ fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Re
             reinject: agent.store.reinject,
         },
     })
+}
+
+/// Returns the path of acpipe's program file.
+fn own_program() -> anyhow::Result<String> {
+    let me = std::env::current_exe().context("cannot find the acpipe program file")?;
+    Ok(me.to_string_lossy().into_owned())
 }
 
 /// Returns acpipe's own environment variables that are valid UTF-8.
@@ -285,8 +295,6 @@ fn command_line(
         let protocol = spoken(&words);
         return Ok((words, AgentSource::Environment, protocol));
     }
-    let me = std::env::current_exe().context("cannot find the acpipe program file")?;
-    let me = me.to_string_lossy().into_owned();
-    let command = vec![me, "demo-agent".to_owned()];
+    let command = vec![own_program()?, "demo-agent".to_owned()];
     Ok((command, AgentSource::Demo, Protocol::Acp))
 }

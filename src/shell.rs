@@ -20,6 +20,7 @@ mod launches;
 mod output;
 mod path;
 mod process_settings;
+mod program_search;
 mod regular;
 mod signals;
 mod starter;

@@ -55,6 +55,7 @@ pub const TRAITS: DialectTraits = DialectTraits {
     process_per_session: false,
     starts_in_mode: false,
     enforces_tool_lists: false,
+    takes_system_prompt: false,
     forks: false,
     logout_hint: "sign out with the agent's own command line",
     may_lack_argument: true,

@@ -26,13 +26,14 @@ pub(in crate::core) mod timers;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::identity;
 pub use crate::core::agent_spec::{AgentSpec, DEFAULT_AGENT};
+use crate::core::client::ClientId;
 use crate::core::client_requests::OpenRequest;
 use crate::core::config::Settings;
 use crate::core::error::Error;
 use crate::core::event::CallId;
 use crate::core::ids::AgentRef;
 use crate::core::limits::{Limits, Timeout};
-use crate::proto::wire::McpServer;
+use crate::proto::wire::{AgentCapabilities, McpServer, PeerInfo};
 pub use access::AgentAccess;
 pub use connection::{Call, Connection, Phase};
 pub use cx::AgentCx;
@@ -74,6 +75,12 @@ pub struct AgentMachine {
     status_requests: Vec<StatusRequest>,
     /// Open elicitations of the agent that belong to no session.
     questions: Vec<OpenRequest>,
+    /// Name, version and capabilities that the agent reported when it was ready last.
+    last_seen: Option<(Option<PeerInfo>, AgentCapabilities)>,
+    /// Client that registered the agent, if the agent is to be retired when that client leaves.
+    owner: Option<ClientId>,
+    /// Whether the agent can no longer be named, because its owner has left.
+    is_retired: bool,
 }
 
 /// State of the connection.
@@ -108,6 +115,9 @@ impl AgentMachine {
             secret_variables: BTreeSet::new(),
             status_requests: Vec::new(),
             questions: Vec::new(),
+            last_seen: None,
+            owner: None,
+            is_retired: false,
         }
     }
 
@@ -121,6 +131,29 @@ impl AgentMachine {
     #[must_use]
     pub fn definition(&self) -> &AgentDefinition {
         &self.definition
+    }
+
+    /// Sets the client with which the agent is retired.
+    pub fn set_owner(&mut self, owner: Option<ClientId>) {
+        self.owner = owner;
+    }
+
+    /// Client with which the agent is retired.
+    #[must_use]
+    pub fn owner(&self) -> Option<ClientId> {
+        self.owner
+    }
+
+    /// Makes the agent unavailable under its name.
+    pub fn retire(&mut self) {
+        self.is_retired = true;
+        self.forbid_restart();
+    }
+
+    /// Returns `true` if the agent can no longer be named.
+    #[must_use]
+    pub fn is_retired(&self) -> bool {
+        self.is_retired
     }
 
     /// Time limits of the agent.

@@ -2,6 +2,7 @@
 
 use super::agent_spec::{AgentSpec, DEFAULT_AGENT};
 use super::config::Settings;
+use super::dialects::traits;
 use super::limits::Limits;
 use super::policy::Policy;
 use super::quirks::Quirks;
@@ -53,6 +54,34 @@ impl AgentDefinition {
     #[must_use]
     pub fn unnamed(spec: AgentSpec) -> Self {
         Self::new(DEFAULT_AGENT, spec)
+    }
+
+    /// Adds instructions: to the system prompt if the agent has an option for that, else before the first
+    /// prompt of each session.
+    #[must_use]
+    pub fn with_instructions(mut self, text: Option<String>) -> Self {
+        let Some(text) = text.filter(|text| !text.trim().is_empty()) else {
+            return self;
+        };
+        if traits(self.spec.protocol).takes_system_prompt {
+            let own = self.spec.options.append_system_prompt.take();
+            let own = own.map_or_else(String::new, |own| format!("{own}\n\n"));
+            self.spec.options.append_system_prompt = Some(own + &text);
+        } else {
+            self.instructions = Some(text);
+        }
+        self
+    }
+
+    /// Adds known faults of the agent.
+    #[must_use]
+    pub fn with_quirks(mut self, quirks: Quirks, settings_limits: &Limits) -> Self {
+        let mut limits = self.limits.map_or(*settings_limits, |limits| *limits);
+        quirks.limit(&mut limits);
+        self.limits = (limits != *settings_limits).then(|| Box::new(limits));
+        quirks.adapt(&mut self.spec);
+        self.quirks = quirks;
+        self
     }
 
     /// Returns `true` if the user defined the agent, so that no client can change its command.

@@ -2,6 +2,7 @@
 
 use crate::core::agent_command::{self, AgentCommand};
 use crate::core::dialects::traits;
+use crate::core::transport::Fallback;
 use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
 
 /// Command line of an agent with its working directory, environment, protocol and default session options.
@@ -24,6 +25,8 @@ pub struct AgentSpec {
     pub child_per_session: bool,
     /// Options of sessions that set no options.
     pub options: SessionOptions,
+    /// Command line to start if the program is not found.
+    pub fallback: Option<Fallback>,
 }
 
 impl AgentSpec {
@@ -63,6 +66,7 @@ impl AgentSpec {
             protocol: stored.protocol,
             child_per_session: stored.child_per_session,
             options: default.options.clone(),
+            fallback: None,
         })
     }
 
@@ -77,10 +81,10 @@ impl AgentSpec {
 pub const DEFAULT_AGENT: &str = "default";
 
 /// Returns the identity under which sessions store an agent's session ids: the agent's name, or for the
-/// default agent the key of its program.
+/// default agent and built-in agents the key of the program.
 #[must_use]
 pub fn identity(name: &str, spec: &AgentSpec) -> String {
-    if name == DEFAULT_AGENT {
+    if name == DEFAULT_AGENT || spec.source == AgentSource::BuiltIn {
         spec.key()
     } else {
         name.to_owned()

@@ -54,6 +54,7 @@ pub const TRAITS: DialectTraits = DialectTraits {
     process_per_session: true,
     starts_in_mode: true,
     enforces_tool_lists: true,
+    takes_system_prompt: true,
     forks: true,
     logout_hint: "run `claude auth logout` in a terminal",
     may_lack_argument: false,

@@ -43,7 +43,11 @@ pub enum Command {
     /// `agent/status`
     Status(wire::AgentParams),
     /// `agent/list`
-    ListAgents,
+    ListAgents(wire::AgentListParams),
+    /// `agent/get`
+    GetAgent(wire::GetAgentParams),
+    /// `agent/register`
+    Register(wire::RegisterParams),
     /// `agent/disconnect`
     Disconnect(wire::AgentParams),
     /// `agent/getEnvironment`
@@ -110,6 +114,8 @@ pub enum Reply {
     Status(Box<wire::AgentStatus>),
     /// Result of `agent/list`.
     Agents(wire::AgentListResult),
+    /// Result of `agent/get` and `agent/register`.
+    Agent(Box<wire::AgentDetails>),
     /// Result of `agent/getEnvironment`.
     Environment(wire::EnvironmentResult),
     /// Result of `agent/updateEnvironment`.
@@ -146,6 +152,7 @@ impl Serialize for Reply {
             Self::Initialize(r) => r.serialize(s),
             Self::Status(r) => r.serialize(s),
             Self::Agents(r) => r.serialize(s),
+            Self::Agent(r) => r.serialize(s),
             Self::Environment(r) => r.serialize(s),
             Self::UpdateEnvironment(r) => r.serialize(s),
             Self::Authenticate(r) => r.serialize(s),

@@ -4,7 +4,9 @@ use super::agent_definition::AgentDefinition;
 use super::limits::Limits;
 use super::policy::Policy;
 use super::profile::Profile;
+use super::quirks::Quirks;
 use crate::proto::wire::{McpServer, Variables};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Configuration of a [`Hub`](super::hub::Hub).
@@ -14,6 +16,10 @@ pub struct Settings {
     pub default_agent: AgentDefinition,
     /// Other agents that the user has configured.
     pub agents: Vec<AgentDefinition>,
+    /// Path of acpipe's program file, which is also the demo agent.
+    pub own_program: String,
+    /// Known faults of agents, by the agent's name.
+    pub quirks: BTreeMap<String, Quirks>,
     /// Policy that decides the agents' permission requests.
     pub policy: Policy,
     /// Chunk profile of clients that do not choose one.

@@ -225,6 +225,8 @@ pub struct DialectTraits {
     pub starts_in_mode: bool,
     /// Whether the agent itself enforces the session's lists of tools; otherwise the policy does.
     pub enforces_tool_lists: bool,
+    /// Whether sessions can be given instructions by the option `appendSystemPrompt`.
+    pub takes_system_prompt: bool,
     /// Whether sessions can be forked.
     pub forks: bool,
     /// How the user signs out of an agent that does not offer to sign out.

@@ -4,7 +4,7 @@ use super::error::Error;
 use super::event::Exit;
 use super::host::HostEffect;
 use super::process_health::HealthChange;
-use super::transport::Transport;
+use super::transport::{ProcessSpec, Transport};
 use crate::proto::frame::Batch;
 use crate::proto::wire::Program;
 
@@ -31,6 +31,9 @@ pub enum Effect {
     Kill(AgentId),
     /// Measure the process tree: count and resident memory.
     Measure(AgentId),
+    /// Search for the programs of agents, without starting them. The result goes to `Hub::programs_found` with
+    /// this ticket.
+    FindPrograms(u64, Vec<ProcessSpec>),
     /// Read or write a file, or use a terminal, for an agent.
     Host(HostEffect),
     /// Shut down, as when the client disconnects, once the process with this id has exited.

@@ -11,6 +11,7 @@ mod agent_events;
 mod agent_input;
 mod agent_life;
 mod agents;
+mod catalog;
 mod clients;
 mod commands;
 mod ensure;
@@ -47,6 +48,7 @@ use super::shared::Shared;
 use super::store::Store;
 use crate::proto::wire::Done;
 use agents::Agents;
+use catalog::ProgramSearch;
 use idle::IdleState;
 use listing::Listing;
 use reads::Reads;
@@ -64,6 +66,8 @@ pub struct Hub {
     reads: Reads,
     /// `session/list` calls that wait for the lists of agents.
     listings: Vec<Listing>,
+    /// Calls that wait for the search for programs.
+    searches: Vec<ProgramSearch>,
     idle: IdleState,
     /// Actions to perform after the current event.
     pending: DeferredActions,
@@ -90,6 +94,7 @@ impl Hub {
             hosting: Hosting::default(),
             reads: Reads::default(),
             listings: Vec::new(),
+            searches: Vec::new(),
             idle: IdleState::default(),
             pending: DeferredActions::default(),
             effects: Vec::new(),
@@ -155,6 +160,7 @@ impl Hub {
     fn end(&mut self, token: Option<Token>, now: Instant, clients: &mut impl ClientSinks) {
         self.number_unsent(clients);
         self.stop_reads(clients);
+        self.end_searches(clients);
         self.ending.get_or_insert_default().extend(token);
         let until = self.limits().until(Timeout::Store, now);
         for wait in self.shared.pending_store_replies.values_mut() {

@@ -13,6 +13,7 @@ pub struct Ids {
     call: u64,
     name: u64,
     ask: u64,
+    search: u64,
     ticket: u64,
     process: u64,
     connection: u64,
@@ -35,6 +36,12 @@ impl Ids {
     pub fn ask(&mut self) -> ClientRequestId {
         self.ask += 1;
         ClientRequestId(self.ask)
+    }
+
+    /// Returns the ticket of a new search for programs.
+    pub fn search(&mut self) -> u64 {
+        self.search += 1;
+        self.search
     }
 
     /// Returns the ticket of a new call to the store.

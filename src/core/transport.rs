@@ -59,6 +59,18 @@ pub struct ProcessSpec {
     pub env: Variables,
     /// Protocol, which determines where the program is searched for.
     pub protocol: Protocol,
+    /// Command line to start if the program is not found.
+    pub fallback: Option<Fallback>,
+}
+
+/// Command line that is started in place of a program that is not found: a package runner that downloads and
+/// runs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fallback {
+    /// Name of the package runner.
+    pub command: String,
+    /// Its arguments: the package, and the arguments of the program.
+    pub args: Vec<String>,
 }
 
 impl Transport {

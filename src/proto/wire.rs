@@ -5,6 +5,7 @@
 //! opts out ([`UnknownFields`]); clients must ignore unknown fields in what they receive. In results an
 //! unknown value is `null`, never `0`.
 
+mod agents;
 mod auth;
 mod client_requests;
 mod environment;
@@ -19,6 +20,9 @@ mod setting;
 mod turn;
 mod wait;
 
+pub use agents::{
+    AgentDetails, AgentListParams, AgentListResult, AgentSummary, GetAgentParams, RegisterParams,
+};
 pub use auth::{
     AuthMethod, AuthVariable, AuthenticateParams, AuthenticateResult, CommandLine, SignIn,
 };
@@ -158,6 +162,8 @@ pub struct InitializeResult {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DefaultAgent {
+    /// Name of the agent; `default` if the user gave it none.
+    pub name: String,
     /// Program: a path, or a name to be found in `PATH`.
     pub command: String,
     /// Arguments of the program.
@@ -344,34 +350,6 @@ pub struct AgentParams {
     /// Name of the agent. Default: `default`.
     #[serde(default)]
     pub agent: Option<String>,
-}
-
-/// Result of `agent/list`.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AgentListResult {
-    /// All agents; `default` is the first.
-    pub agents: Vec<AgentSummary>,
-}
-
-/// An agent in the result of `agent/list`.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AgentSummary {
-    /// Name of the agent.
-    pub agent: String,
-    /// State of the agent.
-    pub state: AgentState,
-    /// Protocol of the agent.
-    pub protocol: Protocol,
-    /// Program that the agent was or would be started with.
-    pub command: String,
-    /// Arguments of the program.
-    pub args: Vec<String>,
-    /// Where the agent is configured.
-    pub source: AgentSource,
-    /// Number of the agent's open sessions.
-    pub sessions: u64,
 }
 
 /// Parameters of methods without parameters.

@@ -181,6 +181,9 @@ async fn live(
     (lines, health): (StdinReceiver, LiveHealth),
     mut requests: Requests,
 ) {
+    if let Some(args) = found.args {
+        spec.args = args;
+    }
     if let Some(path) = found.path {
         spec.env.0.insert("PATH".to_owned(), Some(path));
     }

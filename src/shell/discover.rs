@@ -34,13 +34,44 @@ pub struct FoundProgram {
     pub path: Option<String>,
     /// Description for the status: file, and how it was found.
     pub program: Program,
+    /// Arguments in place of the agent's own, if the program is a package runner.
+    pub args: Option<Vec<String>>,
 }
 
-/// Finds the program of an agent. May take as long as a login shell takes to start.
+/// Finds the program of an agent, or the package runner that can run it. May take as long as a login shell
+/// takes to start.
 ///
 /// # Errors
 /// The program is not found, or cannot be run.
 pub async fn program(
+    spec: &ProcessSpec,
+    login: &LoginShell,
+    terms: ProcessSettings,
+) -> Result<FoundProgram, Error> {
+    let error = match installed(spec, login, terms.clone()).await {
+        Err(error) if error.kind == ErrorKind::AgentNotFound => error,
+        found => return found,
+    };
+    let Some(fallback) = &spec.fallback else {
+        return Err(error);
+    };
+    let runner = ProcessSpec {
+        command: fallback.command.clone(),
+        fallback: None,
+        ..spec.clone()
+    };
+    match installed(&runner, login, terms).await {
+        Ok(mut found) => {
+            found.program.found_by = FoundBy::PackageRunner;
+            found.args = Some(fallback.args.clone());
+            Ok(found)
+        }
+        Err(_) => Err(error),
+    }
+}
+
+/// Finds the program of an agent, without its fallback.
+async fn installed(
     spec: &ProcessSpec,
     login: &LoginShell,
     terms: ProcessSettings,
@@ -236,6 +267,7 @@ impl<'a> Search<'a> {
             },
             file: file.to_owned(),
             path: self.widened(),
+            args: None,
         }
     }
 

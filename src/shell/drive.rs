@@ -14,6 +14,7 @@ use super::inbox::{self, EventSender};
 use super::input::ClientInput;
 use super::launches::Launch;
 use super::output::{Closed, Output, Pressure};
+use super::program_search::{FoundPrograms, SEARCH_QUEUE, search};
 use super::signals::{Interrupt, Signals};
 use super::starter::Starter;
 use super::store::Events;
@@ -57,8 +58,9 @@ pub async fn drive(
     let (events, mut inbox) = inbox::channel();
     let (host_events, mut handle_host_event) = mpsc::channel(HOST_QUEUE);
     let mut stdin = stdin;
+    let (searches, mut found_programs) = mpsc::channel(SEARCH_QUEUE);
     let host = |terms| Host::new(host_events, terms);
-    let mut shell = Shell::new(hub, events, host, max_line, (login, launch))?;
+    let mut shell = Shell::new(hub, (events, searches), host, max_line, (login, launch))?;
     let mut signals = Signals::new()?;
     let mut interrupts = 0;
     let mut unread = 0;
@@ -88,6 +90,7 @@ pub async fn drive(
             event = stored.next() => Wakeup::Stored(event),
             // Enabled even if the client does not read, so that commands in terminals can continue.
             Some(event) = handle_host_event.recv() => Wakeup::Hosted(event),
+            Some(found) = found_programs.recv() => Wakeup::Found(found),
             () = shell.output.progress() => Wakeup::Written,
             () = until(wake) => Wakeup::Due,
             () = until(stalled_at) => Wakeup::Stalled,
@@ -125,6 +128,9 @@ pub async fn drive(
             }
             Wakeup::Stored(event) => shell.hub.stored(event, now, client),
             Wakeup::Hosted(event) => shell.handle_host_event(Some(event), client, now),
+            Wakeup::Found((ticket, programs)) => {
+                shell.hub.programs_found(ticket, programs, now, client);
+            }
             Wakeup::Written => {}
             // The wake-up only checked the clock, or acpipe was suspended: pending input is read first.
             Wakeup::Due if !due.is_some_and(|(at, _)| shell.clock.is_due(at, real)) => {}
@@ -164,6 +170,7 @@ enum Wakeup {
     Client(ClientInput),
     Stored(StoreEvent),
     Hosted(HostEvent),
+    Found(FoundPrograms),
     Written,
     Due,
     Stalled,
@@ -182,6 +189,7 @@ struct Shell {
     host: Host,
     terms: ProcessSettings,
     login: Arc<LoginShell>,
+    searches: mpsc::Sender<FoundPrograms>,
     finished: bool,
     /// Since when agents are not read because the client does not read.
     paused_reads: Option<IdleTimer>,
@@ -195,7 +203,7 @@ struct Shell {
 impl Shell {
     fn new(
         hub: Hub,
-        events: EventSender,
+        (events, searches): (EventSender, mpsc::Sender<FoundPrograms>),
         host: impl FnOnce(ProcessSettings) -> Host,
         max_line: usize,
         (login, launch): (LoginShell, Arc<Launch>),
@@ -216,6 +224,7 @@ impl Shell {
             host: host(terms.clone()),
             terms,
             login: Arc::new(login),
+            searches,
             finished: false,
             paused_reads: None,
             client_process: None,
@@ -391,6 +400,10 @@ impl Shell {
             }
             Effect::Kill(id) => self.with_agent(id, |agent| agent.order(SupervisorOrder::Kill)),
             Effect::Measure(id) => self.with_agent(id, |agent| agent.measure()),
+            Effect::FindPrograms(ticket, specs) => {
+                let (login, terms) = (Arc::clone(&self.login), self.terms.clone());
+                search((ticket, specs), login, terms, self.searches.clone());
+            }
             Effect::Host(effect) => {
                 let event = self.host.perform(effect);
                 self.handle_host_event(event, client, now);

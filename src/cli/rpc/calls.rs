@@ -64,6 +64,7 @@ impl Calls {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proto::wire::AgentListParams;
 
     fn caller(id: &RawValue) -> Caller {
         Caller {
@@ -81,13 +82,13 @@ mod tests {
         let mut calls = Calls::default();
         let id = RawValue::from_string("1".to_owned()).unwrap();
         let tokens: Vec<Token> = (0..MOST_CALLS).map(|_| calls.open(caller(&id))).collect();
-        assert!(!calls.have_room(&Command::ListAgents, Some(&id)));
-        assert!(!calls.have_room(&Command::ListAgents, None));
+        assert!(!calls.have_room(&Command::ListAgents(AgentListParams::default()), Some(&id)));
+        assert!(!calls.have_room(&Command::ListAgents(AgentListParams::default()), None));
         assert!(calls.have_room(&cancel(), Some(&id)));
         assert!(calls.have_room(&Command::Shutdown, Some(&id)));
         assert!(calls.close(tokens[5]).is_some());
         assert!(calls.close(tokens[5]).is_none());
-        assert!(calls.have_room(&Command::ListAgents, Some(&id)));
+        assert!(calls.have_room(&Command::ListAgents(AgentListParams::default()), Some(&id)));
     }
 
     #[test]
@@ -96,9 +97,12 @@ mod tests {
         let id = format!("{:?}", "x".repeat(MOST_ID_BYTES / 2));
         let id = RawValue::from_string(id).unwrap();
         let token = calls.open(caller(&id));
-        assert!(!calls.have_room(&Command::ListAgents, Some(&id)));
-        assert!(calls.have_room(&Command::ListAgents, Some(RawValue::NULL)));
+        assert!(!calls.have_room(&Command::ListAgents(AgentListParams::default()), Some(&id)));
+        assert!(calls.have_room(
+            &Command::ListAgents(AgentListParams::default()),
+            Some(RawValue::NULL)
+        ));
         calls.close(token);
-        assert!(calls.have_room(&Command::ListAgents, Some(&id)));
+        assert!(calls.have_room(&Command::ListAgents(AgentListParams::default()), Some(&id)));
     }
 }

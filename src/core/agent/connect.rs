@@ -34,6 +34,13 @@ impl AgentMachine {
     ) -> Result<(), Error> {
         let names_command = p.command.is_some() || p.protocol.is_some();
         let spec = self.spec_of(p, cx.shared)?;
+        if names_command && self.definition.is_fixed() {
+            let name = self.name();
+            let message = format!(
+                "agent {name:?} is already defined; omit command and protocol, or use another name"
+            );
+            return Err(Error::new(ErrorKind::DuplicateAgent, message).with("field", "agent"));
+        }
         if names_command && self.name() != DEFAULT_AGENT {
             // The default agent is configured by the user, not by clients.
             self.definition.spec = spec.clone();
@@ -102,6 +109,7 @@ impl AgentMachine {
                 source: AgentSource::Client,
                 child_per_session: p.child_per_session.unwrap_or_default(),
                 options: *p.options,
+                fallback: None,
             },
             None if !p.args.is_empty() => {
                 return Err(invalid("args", "cannot be given without command"));
@@ -158,14 +166,19 @@ impl AgentMachine {
         mut info: Box<AgentInfo>,
         cx: &mut AgentCx<'_, C>,
     ) -> bool {
-        let State::Connected(connection) = &mut self.state else {
+        if !matches!(&self.state, State::Connected(c) if matches!(c.phase, Phase::Starting { .. }))
+        {
+            return false;
+        }
+        self.definition.quirks.mask(&mut info.capabilities);
+        self.note_seen(&info);
+        let Some(connection) = self.connection_mut() else {
             return false;
         };
         let Phase::Starting { waiters, .. } = &mut connection.phase else {
             return false;
         };
         let waiters = std::mem::take(waiters);
-        self.definition.quirks.mask(&mut info.capabilities);
         connection.phase = Phase::Ready(info);
         self.crash = None;
         cx.notify_state(&self.definition.name, AgentState::Ready, None);
@@ -213,6 +226,7 @@ fn dialect(spec: &AgentSpec, has_rules: bool, shared: &Shared) -> Box<dyn Dialec
             cwd: spec.cwd.clone(),
             env: nested::environment(),
             protocol: spec.protocol,
+            fallback: spec.fallback.clone(),
         },
         offer: AgentServices {
             questions: shared

@@ -100,16 +100,29 @@ impl AgentMachine {
         }
     }
 
-    /// Returns the agent's entry in a list; `sessions` is the number of its open sessions.
+    /// Records what the agent reports when it is ready.
+    pub(super) fn note_seen(&mut self, info: &AgentInfo) {
+        self.last_seen = Some((peer_info(info), info.capabilities));
+    }
+
+    /// Returns the agent's entry in a list; `sessions` is the number of its open sessions. Its program has to
+    /// be searched for.
     #[must_use]
     pub fn summary(&self, sessions: u64, now: Instant) -> wire::AgentSummary {
         wire::AgentSummary {
             agent: self.definition.name.clone(),
+            is_default: false,
+            description: self.definition.description.clone(),
+            tags: self.definition.tags.clone(),
             state: self.status(now).state,
             protocol: self.spec.protocol,
             command: self.spec.command.clone(),
             args: self.spec.args.clone(),
             source: self.spec.source,
+            installed: false,
+            program: None,
+            agent_info: self.last_seen.as_ref().and_then(|(info, _)| info.clone()),
+            capabilities: self.last_seen.as_ref().map(|(_, can)| *can),
             sessions,
         }
     }

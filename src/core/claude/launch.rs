@@ -132,6 +132,7 @@ mod tests {
             cwd: "/agent".to_owned(),
             env: nested::environment(),
             protocol: Protocol::Claude,
+            fallback: None,
         };
         let place = SessionSetup {
             cwd: "/session",
@@ -182,6 +183,7 @@ mod tests {
             cwd: "/session".to_owned(),
             env: nested::environment(),
             protocol: Protocol::Claude,
+            fallback: None,
         }
     }
 

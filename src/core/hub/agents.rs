@@ -24,8 +24,7 @@ impl Agents {
         if name == DEFAULT_AGENT {
             return Some(Self::DEFAULT);
         }
-        let at = self.0.iter().position(|agent| agent.name() == name)?;
-        Some(AgentRef(at))
+        self.present().find(|agent| self.get(*agent).name() == name)
     }
 
     /// Returns the agent to which this process belongs.
@@ -40,6 +39,14 @@ impl Agents {
 
     pub(super) fn get_mut(&mut self, agent: AgentRef) -> &mut AgentMachine {
         &mut self.0[agent.0]
+    }
+
+    /// Returns the agents that can be named.
+    pub(super) fn present(&self) -> impl Iterator<Item = AgentRef> {
+        let agents = self.0.iter().enumerate();
+        agents
+            .filter(|(_, agent)| !agent.is_retired())
+            .map(|(at, _)| AgentRef(at))
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = AgentRef> + use<> {

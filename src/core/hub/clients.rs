@@ -90,6 +90,7 @@ impl Hub {
                     session.client_left(client, cx);
                 });
             }
+            hub.forget_agents_of(client, now, clients);
             hub.run_deferred(now, clients);
         });
     }

@@ -2,8 +2,6 @@
 
 use super::Hub;
 use super::agents::Agents;
-use crate::core::agent_definition::AgentDefinition;
-use crate::core::agent_names::check_name;
 use crate::core::client::{ClientId, Command, Reply, Token};
 use crate::core::client_sink::ClientSinks;
 use crate::core::clients::ClientDeclaration;
@@ -14,9 +12,6 @@ use crate::core::profile::Profile;
 use crate::core::setting::Setting;
 use crate::proto::wire::{self, Rung, Strategy};
 use std::time::Instant;
-
-/// Maximum number of agents.
-const MOST_AGENTS: usize = 64;
 
 impl Hub {
     /// Runs a client's command. It is answered exactly once, at once or later.
@@ -60,14 +55,9 @@ impl Hub {
                 clients.reply(token, Ok(Reply::Initialize(result)));
             }
             Command::Connect(p) => self.connect(token, p, now, clients)?,
-            Command::ListAgents => {
-                let agents = self
-                    .agents
-                    .all()
-                    .map(|agent| self.agent_summary(agent, now));
-                let agents = agents.collect();
-                clients.reply(token, Ok(Reply::Agents(wire::AgentListResult { agents })));
-            }
+            Command::ListAgents(p) => self.list_agents(token, p),
+            Command::GetAgent(p) => self.get_agent(token, p.agent.as_deref())?,
+            Command::Register(p) => self.register(token, p)?,
             Command::Status(p) => {
                 let agent = self.agent_named(p.agent.as_deref())?;
                 self.with_agent(agent, now, clients, |agent, cx| {
@@ -166,7 +156,8 @@ impl Hub {
         declaration.unknown_fields = p.unknown_fields;
         self.shared.clients.declare(client, declaration);
         self.effects.extend(p.process_id.map(Effect::Watch));
-        let agent = self.agents.get(Agents::DEFAULT).configured();
+        let machine = self.agents.get(Agents::DEFAULT);
+        let agent = machine.configured();
         Ok(wire::InitializeResult {
             protocol_version: wire::PROTOCOL_VERSION,
             server_info: wire::PeerInfo {
@@ -176,67 +167,12 @@ impl Hub {
             },
             chunk_profile,
             default_agent: wire::DefaultAgent {
+                name: machine.name().to_owned(),
                 command: agent.command.clone(),
                 args: agent.args.clone(),
                 source: agent.source,
             },
         })
-    }
-
-    /// Connects an agent. A new name adds an agent.
-    fn connect(
-        &mut self,
-        token: Token,
-        p: wire::ConnectParams,
-        now: Instant,
-        clients: &mut impl ClientSinks,
-    ) -> Result<(), Error> {
-        let agent = match p.agent.as_deref() {
-            Some(name) if self.agents.find(name).is_none() => self.add_agent(name, &p)?,
-            name => self.agent_named(name)?,
-        };
-        self.with_agent(agent, now, clients, |agent, cx| agent.connect(token, p, cx))
-    }
-
-    fn add_agent(&mut self, name: &str, p: &wire::ConnectParams) -> Result<AgentRef, Error> {
-        check_name(name).map_err(|why| invalid("agent", why))?;
-        if p.command.is_none() && p.protocol.is_none() {
-            return Err(self.no_agent(name));
-        }
-        if self.agents.iter().count() >= MOST_AGENTS {
-            let message =
-                format!("cannot add an agent: the limit of {MOST_AGENTS} agents is reached");
-            return Err(Error::new(ErrorKind::Overloaded, message));
-        }
-        let default = self.agents.get(Agents::DEFAULT);
-        let spec = default.spec_of(p.clone(), &self.shared)?;
-        Ok(self.agents.add(AgentDefinition::new(name, spec)))
-    }
-
-    /// Returns the agent with this name, or without a name the default agent.
-    pub(super) fn agent_named(&self, name: Option<&str>) -> Result<AgentRef, Error> {
-        match name {
-            None => Ok(Agents::DEFAULT),
-            Some(name) => self.agents.find(name).ok_or_else(|| self.no_agent(name)),
-        }
-    }
-
-    fn no_agent(&self, name: &str) -> Error {
-        let known: Vec<&str> = self
-            .agents
-            .iter()
-            .map(super::super::agent::AgentMachine::name)
-            .collect();
-        let why = format!(
-            "agent {name:?} not found; call agent/connect with its command, or use one of {}",
-            known.join(", ")
-        );
-        invalid("agent", &why)
-    }
-
-    fn agent_summary(&self, agent: AgentRef, now: Instant) -> wire::AgentSummary {
-        let sessions = self.sessions.of(agent).count() as u64;
-        self.agents.get(agent).summary(sessions, now)
     }
 
     fn disconnect(

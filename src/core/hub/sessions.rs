@@ -36,12 +36,13 @@ impl Hub {
         Ok(())
     }
 
-    /// Returns the agent of a stored session by its name. An unknown agent is added.
+    /// Returns the agent of a stored session by its name. An agent that is neither configured nor built in is
+    /// added with its stored command.
     fn agent_of(&mut self, identity: &Identity) -> AgentRef {
         let Some(name) = &identity.agent_name else {
             return Agents::DEFAULT;
         };
-        if let Some(agent) = self.agents.find(name) {
+        if let Ok(agent) = self.agent_named(Some(name)) {
             return agent;
         }
         let default = self.agents.get(Agents::DEFAULT).configured();

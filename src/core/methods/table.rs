@@ -37,12 +37,28 @@ methods! {
         secrets: [],
         content: false,
     }
-    "agent/list" (params: wire::NoParams) -> wire::AgentListResult {
-        command: [Command::ListAgents],
-        summary: "Lists all agents with their state.",
+    "agent/list" (params: wire::AgentListParams) -> wire::AgentListResult {
+        command: [Command::ListAgents(params)],
+        summary: "Lists all agents: state, protocol, and whether they are installed.",
         only_reads: true,
         needs_agent: false,
         secrets: [],
+        content: false,
+    }
+    "agent/get" (params: wire::GetAgentParams) -> wire::AgentDetails {
+        command: [Command::GetAgent(params)],
+        summary: "Returns the definition of an agent, without starting it.",
+        only_reads: true,
+        needs_agent: false,
+        secrets: [],
+        content: false,
+    }
+    "agent/register" (params: wire::RegisterParams) -> wire::AgentDetails {
+        command: [Command::Register(params)],
+        summary: "Defines an agent under a new name; `session/ensure` with that name starts it.",
+        only_reads: false,
+        needs_agent: false,
+        secrets: [env],
         content: false,
     }
     "agent/getEnvironment" (params: wire::AgentParams) -> wire::EnvironmentResult {

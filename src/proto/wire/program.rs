@@ -34,6 +34,8 @@ pub enum FoundBy {
     LoginShell,
     /// In a directory where installers of the Claude Code CLI put it.
     KnownPlace,
+    /// The program is not installed: this is the package runner (`npx`, `uvx`) that downloads and runs it.
+    PackageRunner,
 }
 
 /// A file that was skipped in the search.

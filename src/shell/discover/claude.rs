@@ -122,6 +122,7 @@ mod tests {
                 cwd: here.to_owned(),
                 env: Variables::default(),
                 protocol: Protocol::Claude,
+                fallback: None,
             };
             let search = Search::on(windows, &spec, &lookup, &[]);
             let found = search.first_runnable().map(|found| found.file);

@@ -101,6 +101,7 @@ async fn query_path(shell: &str, terms: ProcessSettings) -> io::Result<Option<Ve
         cwd: "/".to_owned(),
         env: env.collect(),
         protocol: Protocol::Acp,
+        fallback: None,
     };
     let terms = ProcessSettings {
         grace: GRACE,

@@ -3,8 +3,8 @@
 use super::client::PendingCall;
 use super::dice::Dice;
 use acpipe::core::client::{Command, History};
-use acpipe::proto::wire::AgentParams;
 use acpipe::proto::wire::DEFAULT_SESSION;
+use acpipe::proto::wire::{AgentListParams, AgentParams};
 use serde::de::DeserializeOwned;
 
 /// Few sessions, so that calls collide.
@@ -124,7 +124,12 @@ pub fn any(dice: &mut Dice, last: &mut u64) -> Ask {
             let json = format!(r#"{{"sessionId":"{}"}}"#, dice.pick(&["a", "b", "c"]));
             ("create", Command::Create(params(&json)))
         }
-        _ if dice.percent(20) => ("agents", Command::ListAgents),
+        _ if dice.percent(20) => (
+            "agents",
+            Command::ListAgents(AgentListParams {
+                built_in: dice.percent(50),
+            }),
+        ),
         _ => ("status", Command::Status(of_agent(dice))),
     };
     let session = if session.is_empty() {

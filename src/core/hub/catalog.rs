@@ -1,0 +1,305 @@
+//! The agents that acpipe knows: `agent/list`, `agent/get` and `agent/register`, and agents by name.
+
+use super::Hub;
+use super::agents::Agents;
+use crate::core::agent::AgentMachine;
+use crate::core::agent_definition::AgentDefinition;
+use crate::core::agent_names::{check_name, resolve};
+use crate::core::builtin_agents::{self, BuiltinAgent};
+use crate::core::client::{ClientId, Reply, Token};
+use crate::core::client_sink::ClientSinks;
+use crate::core::effect::Effect;
+use crate::core::error::{Error, ErrorKind, invalid};
+use crate::core::ids::AgentRef;
+use crate::core::transport::ProcessSpec;
+use crate::proto::wire::{self, FoundBy, Program};
+use std::time::Instant;
+
+/// Maximum number of agents.
+const MOST_AGENTS: usize = 64;
+
+/// Call that waits for the search for the programs of agents.
+#[derive(Debug)]
+pub(super) struct ProgramSearch {
+    ticket: u64,
+    token: Token,
+    /// The agents, in the order of the search.
+    agents: Vec<ListedAgent>,
+    answer: SearchAnswer,
+}
+
+/// Agent of a list.
+#[derive(Debug, Clone, Copy)]
+enum ListedAgent {
+    Machine(AgentRef),
+    /// A built-in agent that nothing has named yet.
+    BuiltIn(&'static BuiltinAgent),
+}
+
+/// Result of a search.
+#[derive(Debug, Clone, Copy)]
+enum SearchAnswer {
+    List,
+    Details,
+}
+
+impl Hub {
+    /// Returns the agent with this name, or without a name the default agent. A built-in agent is added when
+    /// it is named first.
+    pub(super) fn agent_named(&mut self, name: Option<&str>) -> Result<AgentRef, Error> {
+        let Some(name) = name else {
+            return Ok(Agents::DEFAULT);
+        };
+        if let Some(agent) = self.agents.find(name) {
+            return Ok(agent);
+        }
+        let Some(builtin) = builtin_agents::find(name) else {
+            return Err(self.no_agent(name));
+        };
+        if let Some(agent) = self.agents.find(&builtin.id) {
+            return Ok(agent);
+        }
+        self.add_agent(builtin.definition(&self.shared.settings))
+    }
+
+    /// Adds an agent. The name must not be in use.
+    pub(super) fn add_agent(&mut self, definition: AgentDefinition) -> Result<AgentRef, Error> {
+        if self.agents.iter().count() >= MOST_AGENTS {
+            let message =
+                format!("cannot add an agent: the limit of {MOST_AGENTS} agents is reached");
+            return Err(Error::new(ErrorKind::Overloaded, message));
+        }
+        Ok(self.agents.add(definition))
+    }
+
+    fn no_agent(&self, name: &str) -> Error {
+        let own: Vec<&str> = self.agents.iter().map(AgentMachine::name).collect();
+        let why = match resolve(name, own.iter().copied()) {
+            Ok(meant) => format!(
+                "agent {name:?} not found; use the full name {:?}",
+                meant.as_str()
+            ),
+            Err(error) => {
+                let error = error.to_string();
+                let said = error.trim_end_matches("`acpipe agents` lists all agents");
+                format!(
+                    "{said}call agent/connect with its command, or use one of {}",
+                    own.join(", ")
+                )
+            }
+        };
+        invalid("agent", &why)
+    }
+
+    /// Connects an agent. A new name with a command adds an agent.
+    pub(super) fn connect(
+        &mut self,
+        token: Token,
+        p: wire::ConnectParams,
+        now: Instant,
+        clients: &mut impl ClientSinks,
+    ) -> Result<(), Error> {
+        let has_command = p.command.is_some() || p.protocol.is_some();
+        let agent = match p.agent.as_deref() {
+            Some(name) if self.agents.find(name).is_none() && has_command => {
+                check_name(name).map_err(|why| invalid("agent", why))?;
+                let default = self.agents.get(Agents::DEFAULT);
+                let spec = default.spec_of(p.clone(), &self.shared)?;
+                self.add_agent(AgentDefinition::new(name, spec))?
+            }
+            name => self.agent_named(name)?,
+        };
+        self.with_agent(agent, now, clients, |agent, cx| agent.connect(token, p, cx))
+    }
+
+    /// Adds the agent that a client defines.
+    pub(super) fn register(&mut self, token: Token, p: wire::RegisterParams) -> Result<(), Error> {
+        let name = p.agent;
+        check_name(&name).map_err(|why| invalid("agent", why))?;
+        if self.agents.find(&name).is_some() {
+            let message = format!("agent {name:?} already exists; use another name");
+            let error = Error::new(ErrorKind::DuplicateAgent, message);
+            return Err(error.with("field", "agent"));
+        }
+        if p.command.is_none() && p.protocol.is_none() {
+            return Err(invalid("command", "is required"));
+        }
+        let connect = wire::ConnectParams {
+            agent: None,
+            command: p.command,
+            args: p.args,
+            cwd: p.cwd,
+            env: p.env,
+            protocol: p.protocol,
+            child_per_session: p.child_per_session,
+            options: p.options,
+        };
+        let default = self.agents.get(Agents::DEFAULT);
+        let mut spec = default.spec_of(connect, &self.shared)?;
+        spec.source = wire::AgentSource::Client;
+        let mut definition = AgentDefinition::new(name, spec).with_instructions(p.instructions);
+        (definition.description, definition.tags) = (p.description, p.tags);
+        let agent = self.add_agent(definition)?;
+        let owner = (!p.persist).then_some(token.client);
+        self.agents.get_mut(agent).set_owner(owner);
+        self.search(
+            token,
+            vec![ListedAgent::Machine(agent)],
+            SearchAnswer::Details,
+        );
+        Ok(())
+    }
+
+    /// Lists the agents.
+    pub(super) fn list_agents(&mut self, token: Token, p: wire::AgentListParams) {
+        let machines = self.agents.present().map(ListedAgent::Machine);
+        let mut listed: Vec<ListedAgent> = machines.collect();
+        if p.built_in {
+            let builtin = builtin_agents::all().iter();
+            let unnamed = builtin.filter(|agent| self.agents.find(&agent.id).is_none());
+            listed.extend(unnamed.map(ListedAgent::BuiltIn));
+        }
+        self.search(token, listed, SearchAnswer::List);
+    }
+
+    /// Describes an agent.
+    pub(super) fn get_agent(&mut self, token: Token, name: Option<&str>) -> Result<(), Error> {
+        let agent = self.agent_named(name)?;
+        self.search(
+            token,
+            vec![ListedAgent::Machine(agent)],
+            SearchAnswer::Details,
+        );
+        Ok(())
+    }
+
+    /// Has the programs of these agents searched for, and answers the call with the result.
+    fn search(&mut self, token: Token, agents: Vec<ListedAgent>, answer: SearchAnswer) {
+        let specs = agents.iter().map(|agent| self.program_of(*agent)).collect();
+        let ticket = self.shared.ids.search();
+        self.searches.push(ProgramSearch {
+            ticket,
+            token,
+            agents,
+            answer,
+        });
+        self.effects.push(Effect::FindPrograms(ticket, specs));
+    }
+
+    fn definition_of(&self, agent: ListedAgent) -> AgentDefinition {
+        match agent {
+            ListedAgent::Machine(agent) => self.agents.get(agent).definition().clone(),
+            ListedAgent::BuiltIn(agent) => agent.definition(&self.shared.settings),
+        }
+    }
+
+    fn program_of(&self, agent: ListedAgent) -> ProcessSpec {
+        let spec = match agent {
+            ListedAgent::Machine(agent) => self.agents.get(agent).spec().clone(),
+            ListedAgent::BuiltIn(_) => self.definition_of(agent).spec,
+        };
+        ProcessSpec {
+            command: spec.command,
+            args: spec.args,
+            cwd: spec.cwd,
+            env: spec.env,
+            protocol: spec.protocol,
+            fallback: spec.fallback,
+        }
+    }
+
+    /// Handles the result of [`Effect::FindPrograms`]: for each agent its program, if it was found.
+    pub fn programs_found(
+        &mut self,
+        ticket: u64,
+        programs: Vec<Option<Program>>,
+        now: Instant,
+        clients: &mut impl ClientSinks,
+    ) {
+        let mut searches = self.searches.iter();
+        let Some(at) = searches.position(|search| search.ticket == ticket) else {
+            return;
+        };
+        let search = self.searches.remove(at);
+        let programs = programs.into_iter().chain(std::iter::repeat(None));
+        let agents = search.agents.iter().zip(programs);
+        let mut all: Vec<wire::AgentSummary> = agents
+            .map(|(agent, program)| self.agent_summary(*agent, program, now))
+            .collect();
+        let reply = match (search.answer, search.agents.first()) {
+            (SearchAnswer::Details, Some(agent)) if !all.is_empty() => {
+                Reply::Agent(Box::new(self.details(*agent, all.remove(0))))
+            }
+            _ => Reply::Agents(wire::AgentListResult { agents: all }),
+        };
+        clients.reply(search.token, Ok(reply));
+    }
+
+    fn agent_summary(
+        &self,
+        agent: ListedAgent,
+        program: Option<Program>,
+        now: Instant,
+    ) -> wire::AgentSummary {
+        let installed = program.as_ref();
+        let installed = installed.is_some_and(|p| p.found_by != FoundBy::PackageRunner);
+        let (mut summary, is_default) = match agent {
+            ListedAgent::Machine(agent) => {
+                let sessions = self.sessions.of(agent).count() as u64;
+                let machine = self.agents.get(agent);
+                (machine.summary(sessions, now), agent == Agents::DEFAULT)
+            }
+            ListedAgent::BuiltIn(_) => {
+                let machine = AgentMachine::new(Agents::DEFAULT, self.definition_of(agent));
+                (machine.summary(0, now), false)
+            }
+        };
+        (summary.is_default, summary.installed, summary.program) = (is_default, installed, program);
+        summary
+    }
+
+    fn details(&self, agent: ListedAgent, summary: wire::AgentSummary) -> wire::AgentDetails {
+        let definition = self.definition_of(agent);
+        let builtin = builtin_agents::find(&definition.name);
+        let servers = definition.mcp_servers(&self.shared.settings).into_iter();
+        let spec = definition.spec;
+        wire::AgentDetails {
+            summary,
+            cwd: spec.cwd,
+            variables: spec.env.0.into_keys().collect(),
+            child_per_session: spec.child_per_session,
+            options: Box::new(spec.options),
+            instructions: definition.instructions,
+            mcp_servers: servers.map(|server| server.name).collect(),
+            install: builtin.and_then(|agent| agent.install.clone()),
+            login: builtin.and_then(|agent| agent.login.clone()),
+        }
+    }
+
+    /// Fails all calls that wait for a search, at the end of the program.
+    pub(super) fn end_searches(&mut self, clients: &mut impl ClientSinks) {
+        for search in std::mem::take(&mut self.searches) {
+            let message = "acpipe is shutting down";
+            clients.reply(search.token, Err(Error::new(ErrorKind::Cancelled, message)));
+        }
+    }
+
+    /// Ends the searches of a client that has left, and retires the agents that it registered.
+    pub(super) fn forget_agents_of(
+        &mut self,
+        client: ClientId,
+        now: Instant,
+        clients: &mut impl ClientSinks,
+    ) {
+        self.searches.retain(|search| search.token.client != client);
+        let own: Vec<AgentRef> = self
+            .agents
+            .present()
+            .filter(|agent| self.agents.get(*agent).owner() == Some(client))
+            .collect();
+        for agent in own {
+            self.agents.get_mut(agent).retire();
+            self.stop_agent(agent, now, clients);
+        }
+    }
+}
