@@ -62,8 +62,7 @@ pub async fn drive(
     let host = |terms| Host::new(host_events, terms);
     let mut shell = Shell::new(hub, (events, searches), host, max_line, (login, launch))?;
     let mut signals = Signals::new()?;
-    let mut interrupts = 0;
-    let mut unread = 0;
+    let (mut interrupts, mut unread) = (0, 0);
     shell.settle(client, shell.clock.now());
     while !shell.finished || shell.output.is_pending() {
         let paused = shell.clock.note_step(Instant::now());
@@ -128,9 +127,7 @@ pub async fn drive(
             }
             Wakeup::Stored(event) => shell.hub.stored(event, now, client),
             Wakeup::Hosted(event) => shell.handle_host_event(Some(event), client, now),
-            Wakeup::Found((ticket, programs)) => {
-                shell.hub.programs_found(ticket, programs, now, client);
-            }
+            Wakeup::Found(found) => shell.hub.programs_found(found, now, client),
             Wakeup::Written => {}
             // The wake-up only checked the clock, or acpipe was suspended: pending input is read first.
             Wakeup::Due if !due.is_some_and(|(at, _)| shell.clock.is_due(at, real)) => {}

@@ -208,11 +208,22 @@ impl Hub {
         }
     }
 
-    /// Handles the result of [`Effect::FindPrograms`]: for each agent its program, if it was found.
+    /// Handles the result of [`Effect::FindPrograms`]: its ticket, and for each agent its program, if it was
+    /// found.
     pub fn programs_found(
         &mut self,
-        ticket: u64,
-        programs: Vec<Option<Program>>,
+        found: (u64, Vec<Option<Program>>),
+        now: Instant,
+        clients: &mut impl ClientSinks,
+    ) {
+        self.catch_and_repair(now, clients, |hub, clients| {
+            hub.answer_search(found, now, clients);
+        });
+    }
+
+    fn answer_search(
+        &mut self,
+        (ticket, programs): (u64, Vec<Option<Program>>),
         now: Instant,
         clients: &mut impl ClientSinks,
     ) {

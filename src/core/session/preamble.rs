@@ -16,6 +16,7 @@ pub struct Preamble {
 impl Preamble {
     /// Returns the parts of a prompt with the preamble before them. `instructions` are those of the agent's
     /// definition.
+    #[must_use]
     pub fn before<'a>(
         &self,
         instructions: Option<&str>,

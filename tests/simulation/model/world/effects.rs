@@ -85,7 +85,7 @@ impl World {
         let found = found.collect();
         let now = self.now;
         self.hub
-            .programs_found(ticket, found, now, &mut self.clients);
+            .programs_found((ticket, found), now, &mut self.clients);
     }
 
     fn open(&mut self, id: u64, transport: &Transport) {
