@@ -54,6 +54,7 @@ mod ledger;
 mod logs;
 mod matrix;
 mod mcp;
+mod named_agents;
 mod ownership;
 mod params;
 mod pauses;
