@@ -143,6 +143,8 @@ pub struct Policy {
     home: Option<String>,
     /// Policies that can only make a verdict stronger.
     restrictions: Vec<Policy>,
+    /// Whether the mode is fixed: modes and presets that are set later have no effect.
+    is_overridden: bool,
 }
 
 /// Creates a policy without rules.
@@ -174,19 +176,25 @@ impl Policy {
 
     /// Sets the mode that decides if no rule matches.
     pub fn set_mode(&mut self, mode: Mode) {
-        (self.mode, self.preset) = (mode, None);
-        self.label.clear();
+        if !self.is_overridden {
+            (self.mode, self.preset) = (mode, None);
+            self.label.clear();
+        }
     }
 
     /// Sets the preset that decides if no rule matches.
     pub fn set_preset(&mut self, preset: &'static Preset) {
-        self.preset = Some(preset);
-        self.label.clear();
+        if !self.is_overridden {
+            self.preset = Some(preset);
+            self.label.clear();
+        }
     }
 
     /// Sets the prefix under which verdicts name the mode or preset. Setting a mode or preset clears it.
     pub fn set_label(&mut self, label: &str) {
-        label.clone_into(&mut self.label);
+        if !self.is_overridden {
+            label.clone_into(&mut self.label);
+        }
     }
 
     /// Sets whether "always" has precedence over "once".

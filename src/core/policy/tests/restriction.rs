@@ -79,6 +79,12 @@ fn overriding_mode_keeps_the_rules_of_restrictions() {
     policy.override_mode(Mode::Approve);
     assert_eq!(by(&policy, "edit"), "permissions \"approve\"");
     assert_eq!(by(&policy, "read"), "list \"Read\"");
+    // The order of overriding and restricting does not matter.
+    policy.set_mode(Mode::Deny);
+    policy.set_preset(&PRESETS[0]);
+    policy.set_label("later: ");
+    let policy = policy.restricted_by(Policy::from(Mode::Ask));
+    assert_eq!(by(&policy, "edit"), "permissions \"approve\"");
 }
 
 #[test]
