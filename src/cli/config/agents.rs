@@ -13,7 +13,6 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::limits::Timeout;
 use crate::core::policy::{Policy, unknown};
 use crate::proto::wire::{McpServer, Protocol, SessionOptions, Variables};
-use build::Parent;
 pub use locks::review;
 use std::time::Duration;
 
@@ -98,6 +97,16 @@ struct Definition<'a> {
     source: &'a Source<'a>,
 }
 
+/// Agent that a definition extends.
+enum Parent<'a> {
+    /// No agent.
+    None,
+    /// The built-in agent of this name.
+    Builtin(&'a str),
+    /// An agent of the configuration.
+    Agent(Box<ConfiguredAgent>),
+}
+
 impl Definition<'_> {
     fn path(&self) -> KeyPath {
         KeyPath::of(&["agents", self.name])
@@ -126,7 +135,7 @@ pub fn resolve(
                 source,
             })
             .collect();
-        own.sort_by_key(|own| source.order(&own.path()));
+        own.sort_by_cached_key(|own| source.order(&own.path()));
         for definition in own {
             check_name(definition.name)
                 .map_err(|why| source.error(&Fault::of_key(definition.path(), why)))?;

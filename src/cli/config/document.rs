@@ -8,25 +8,12 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Position in a file; both numbers begin with 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// Line.
     pub line: usize,
     /// Column, in characters.
     pub column: usize,
-}
-
-impl Place {
-    /// Returns the place of a byte of the text.
-    #[must_use]
-    pub fn at(text: &str, byte: usize) -> Self {
-        let before = text.get(..byte).unwrap_or(text);
-        let line = before.rsplit('\n').next().unwrap_or_default();
-        Self {
-            line: 1 + before.matches('\n').count(),
-            column: 1 + line.chars().count(),
-        }
-    }
 }
 
 impl fmt::Display for Place {
@@ -38,10 +25,39 @@ impl fmt::Display for Place {
 /// A value with its position.
 pub type Located<'i> = Spanned<DeValue<'i>>;
 
+/// Text with the positions of its lines, so that places are found without reading the text again.
+#[derive(Debug)]
+struct Lines<'i> {
+    text: &'i str,
+    /// Position of the first byte of each line.
+    starts: Vec<usize>,
+}
+
+impl<'i> Lines<'i> {
+    fn new(text: &'i str) -> Self {
+        let breaks = memchr::memchr_iter(b'\n', text.as_bytes());
+        let starts = std::iter::once(0).chain(breaks.map(|at| at + 1));
+        Self {
+            text,
+            starts: starts.collect(),
+        }
+    }
+
+    /// Returns the place of a byte.
+    fn place(&self, byte: usize) -> Place {
+        let line = self.starts.partition_point(|start| *start <= byte).max(1);
+        let before = self.text.get(self.starts[line - 1]..byte);
+        Place {
+            line,
+            column: 1 + before.unwrap_or_default().chars().count(),
+        }
+    }
+}
+
 /// TOML document with the positions of its keys and values.
 #[derive(Debug)]
 pub struct Document<'i> {
-    text: &'i str,
+    lines: Lines<'i>,
     /// The root table.
     pub root: Located<'i>,
 }
@@ -63,15 +79,16 @@ impl<'i> Document<'i> {
     /// # Errors
     /// The text is not valid TOML.
     pub fn parse(text: &'i str) -> Result<Self, SyntaxError<'i>> {
+        let lines = Lines::new(text);
         match DeTable::parse(text) {
             Ok(root) => {
                 let span = root.span();
                 let root = Spanned::new(span, DeValue::Table(root.into_inner()));
-                Ok(Self { text, root })
+                Ok(Self { lines, root })
             }
             Err(error) => {
                 let at = error.span().map_or(0, |span| span.start.min(text.len()));
-                let place = Place::at(text, at);
+                let place = lines.place(at);
                 Err(SyntaxError {
                     place,
                     why: error.message().trim().to_owned(),
@@ -86,13 +103,19 @@ impl<'i> Document<'i> {
     pub fn place(&self, fault: &Fault) -> Place {
         let (key, value) = self.spans(&fault.path);
         let span = if fault.at_key { key } else { value };
-        Place::at(self.text, span.start)
+        self.lines.place(span.start)
     }
 
     /// Returns the place of a key.
     #[must_use]
     pub fn place_of_key(&self, path: &KeyPath) -> Place {
-        Place::at(self.text, self.spans(path).0.start)
+        self.lines.place(self.position_of_key(path))
+    }
+
+    /// Returns the position of a key in bytes.
+    #[must_use]
+    pub fn position_of_key(&self, path: &KeyPath) -> usize {
+        self.spans(path).0.start
     }
 
     /// Returns the positions of the key and the value of a path, or of its last part that exists.

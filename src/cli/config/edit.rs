@@ -48,6 +48,7 @@ impl<'a> Edit<'a> {
     /// `duplicateAgent` if the file has an agent of this name.
     pub fn add_agent(&mut self, name: &str, keys: &Map<String, Json>) -> Result<(), Error> {
         check_name(name).map_err(|why| invalid(&format!("agents.{name}"), &why))?;
+        let head = self.take_lone_comments();
         let mut all = Table::new();
         all.set_implicit(true);
         let agents = self.document.entry("agents").or_insert(Item::Table(all));
@@ -60,7 +61,11 @@ impl<'a> Edit<'a> {
             );
             return Err(Error::new(ErrorKind::DuplicateAgent, message));
         }
-        agents.insert(name, Item::Table(table(keys)));
+        let mut table = table(keys);
+        if !head.is_empty() {
+            table.decor_mut().set_prefix(head);
+        }
+        agents.insert(name, Item::Table(table));
         Ok(())
     }
 
@@ -101,9 +106,27 @@ impl<'a> Edit<'a> {
         }
     }
 
+    /// Takes the comments of a file without keys; otherwise they would follow a new key.
+    fn take_lone_comments(&mut self) -> String {
+        if !self.document.is_empty() {
+            return String::new();
+        }
+        let comments = self.document.trailing().as_str().unwrap_or_default();
+        let comments = comments.trim_end().to_owned();
+        self.document.set_trailing("");
+        if comments.is_empty() {
+            comments
+        } else {
+            comments + "\n\n"
+        }
+    }
+
     /// Takes the comments at the head of a file without root keys, up to an empty line, from the first
     /// table. A new root key comes before that table, and the comments must stay at the head.
     fn take_head(&mut self) -> String {
+        if self.document.is_empty() {
+            return self.take_lone_comments();
+        }
         let root = self.document.as_table_mut();
         if root.iter().any(|(_, item)| item.is_value()) {
             return String::new();

@@ -74,8 +74,8 @@ impl<'t> Source<'t> {
 
     /// Returns the position of a key, by which keys are ordered as in the file.
     #[must_use]
-    pub fn order(&self, path: &KeyPath) -> Place {
-        self.document.place_of_key(path)
+    pub fn order(&self, path: &KeyPath) -> usize {
+        self.document.position_of_key(path)
     }
 
     /// Returns `true` for a project's file that the user does not trust.

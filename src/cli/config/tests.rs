@@ -377,3 +377,83 @@ fn schema_has_no_null_and_describes_every_key() {
         }
     }
 }
+
+#[test]
+fn deeply_nested_file_is_read_or_refused() {
+    let agent = "[agents.a]\nuse = \"claude\"\n";
+    for depth in [50, 400_000] {
+        for text in [
+            format!("{agent}options.output_schema{} = 1", ".a".repeat(depth)),
+            format!(
+                "{agent}[agents.a.options.output_schema{}]",
+                ".a".repeat(depth)
+            ),
+            format!("{agent}options.output_schema.x = {}", "[".repeat(depth)),
+        ] {
+            // Must not overflow the stack.
+            let read = policy_at_home(&text);
+            assert_eq!(
+                read.is_ok(),
+                depth == 50 && !text.ends_with('['),
+                "{read:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn trust_decides_whether_keys_of_a_project_have_effect() {
+    let dir = test_dir::TestDir::new("load");
+    let (project, state) = (dir.path().join("project"), dir.path().join("state"));
+    let below = project.join("src/deep");
+    std::fs::create_dir_all(&below).unwrap();
+    let user = dir.path().join("user.toml");
+    std::fs::write(
+        &user,
+        "[permissions]\ndefault = \"reads\"\n[agents.a]\ncommand = \"c\"\n",
+    )
+    .unwrap();
+    let file = project.join(project::NAME);
+    let text = "agent = \"p\"\n[permissions]\ndefault = \"deny\"\n[agents.p]\ncommand = \"x\"\n";
+    std::fs::write(&file, text).unwrap();
+    let args = LoadArgs {
+        config: Some(&user),
+        mode: None,
+        cwd: Some(&below),
+        state_dir: Some(&state),
+        is_builtin: &|_| false,
+    };
+    let is_locked = || load(&args).unwrap().agent("p").unwrap().locked.is_some();
+    let config = load(&args).unwrap();
+    assert_eq!(
+        (&config.user_file, config.project_file.as_ref()),
+        (&user, Some(&file))
+    );
+    assert_eq!(config.default_agent.unwrap().0, "p");
+    assert_eq!(
+        config.policy.judge(&subject("read", "a", "/w")).effect,
+        Effect::Deny
+    );
+    assert!(is_locked());
+    trust::trust(&state, &file, text).unwrap();
+    assert!(!is_locked());
+    std::fs::write(&file, format!("{text}# changed")).unwrap();
+    assert!(is_locked());
+
+    // Without a working directory, and with the mode of the command line.
+    let alone = load(&LoadArgs { cwd: None, ..args }).unwrap();
+    assert!(alone.agent("p").is_none() && alone.project_file.is_none());
+    let mode = Some(crate::core::policy::Mode::Approve);
+    let overridden = load(&LoadArgs { mode, ..args }).unwrap();
+    assert_eq!(
+        overridden.policy.judge(&subject("write", "a", "/w")).effect,
+        Effect::Allow
+    );
+    // A file that the user names is theirs, wherever it is.
+    let named = load(&LoadArgs {
+        config: Some(&file),
+        ..args
+    })
+    .unwrap();
+    assert!(!named.agent("p").unwrap().from_project);
+}

@@ -1,7 +1,7 @@
 //! Builds an agent from its definition and the agent that it extends.
 
 use super::locks;
-use super::{Base, ConfiguredAgent, Context, Definition, PermissionLayer};
+use super::{Base, ConfiguredAgent, Context, Definition, Parent, PermissionLayer};
 use crate::cli::args::shared::stage;
 use crate::cli::config::fault::{Fault, KeyPath, Step};
 use crate::cli::config::file::{AgentTable, OptionTable};
@@ -12,16 +12,6 @@ use crate::core::policy::Effect;
 use crate::proto::wire::{SessionOptions, Variables};
 use std::path::Path;
 use std::time::Duration;
-
-/// Agent that a definition extends.
-pub enum Parent<'a> {
-    /// None.
-    None,
-    /// The built-in agent of this name.
-    Builtin(&'a str),
-    /// An agent of the configuration.
-    Agent(Box<ConfiguredAgent>),
-}
 
 /// Builds an agent; the paths of faults are relative to its table.
 pub fn agent(

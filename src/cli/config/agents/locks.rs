@@ -1,8 +1,7 @@
 //! Keys that a project's file may use only if the user trusts it: those that start or change programs, or
 //! may allow more.
 
-use super::Definition;
-use super::build::Parent;
+use super::{Definition, Parent};
 use crate::cli::config::file::AgentTable;
 
 /// Returns the reason why an agent cannot be used before the user trusts the file that defines it, or `None`

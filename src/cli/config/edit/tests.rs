@@ -113,6 +113,35 @@ fn missing_file_is_created_for_the_user_alone() {
 }
 
 #[test]
+fn comments_of_a_file_without_keys_stay_at_its_head() {
+    let dir = TestDir::new("edit-comments");
+    let file = dir.path().join("config.toml");
+    let head = "#:schema config.schema.json\n# Nothing yet\n";
+    let agent = "[agents.x]\nuse = \"claude\"\n";
+    let add = |edit: &mut Edit<'_>| {
+        let keys = keys(json!({ "use": "claude" }));
+        edit.add_agent("x", &keys).unwrap();
+    };
+    let set = |edit: &mut Edit<'_>| edit.set_default(Some("claude"));
+    let changed = |change: &dyn Fn(&mut Edit<'_>), want: &str| {
+        fs::write(&file, head).unwrap();
+        let mut edit = Edit::open(&file, &is_builtin).unwrap();
+        change(&mut edit);
+        edit.write().unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), want);
+    };
+    changed(&add, &format!("{head}\n{agent}"));
+    changed(&set, &format!("{head}\nagent = \"claude\"\n"));
+    // A default that is set later stays below the head, too.
+    fs::write(&file, format!("{head}\n{agent}")).unwrap();
+    let mut edit = Edit::open(&file, &is_builtin).unwrap();
+    set(&mut edit);
+    edit.write().unwrap();
+    let want = format!("{head}\nagent = \"claude\"\n\n{agent}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), want);
+}
+
+#[test]
 fn invalid_change_is_refused_and_leaves_the_file() {
     let dir = TestDir::new("edit-wrong");
     let file = dir.path().join("config.toml");
@@ -131,7 +160,7 @@ fn invalid_change_is_refused_and_leaves_the_file() {
         assert!(error.message.contains(want), "{error}");
     };
     refused("agent: \"x\" is not a known agent", &|edit| {
-        edit.set_default(Some("x"))
+        edit.set_default(Some("x"));
     });
     refused("agents.b.extends: \"a\" is not a known agent", &|edit| {
         assert!(edit.remove_agent("a"));
