@@ -1,5 +1,5 @@
 //! `acpipe schema`, `rpc.discover` and the files of `schemas/`, all generated from the types of
-//! `proto::wire`.
+//! `proto::wire` and of the configuration file.
 
 mod named;
 

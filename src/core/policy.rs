@@ -2,7 +2,7 @@
 //!
 //! A [`Policy`] judges a [`Subject`] and returns a [`Verdict`]: allow, ask or deny, with the rule that
 //! decided. Among matching rules deny has precedence over ask, and ask over allow; if no rule matches, the
-//! mode or preset decides.
+//! mode or preset decides. Restrictions of a policy judge, too, and the strongest verdict applies.
 
 mod command;
 mod derived;
