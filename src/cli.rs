@@ -1,7 +1,7 @@
 //! Command-line entry point: arguments, configuration, dispatch to the subcommands, exit code.
 
 mod args;
-mod config;
+pub mod config;
 mod logs;
 mod mcp;
 mod permissions;

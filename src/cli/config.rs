@@ -1,50 +1,263 @@
-//! The user's TOML configuration file. Every error in it is reported before anything is started.
+//! Configuration files: the user's `config.toml` and a project's `.acpipe.toml`. Every error in them is
+//! reported before anything is started.
 
+mod agents;
+mod check;
+mod document;
+pub mod edit;
+mod fault;
+mod file;
 mod permissions;
-mod table;
+mod project;
+mod schema;
+mod source;
+#[cfg(test)]
+mod test_dir;
+pub mod trust;
+mod values;
+mod write;
 
 use super::UsageError;
 use super::args::PermissionArgs;
-use crate::core::policy::Policy;
+use crate::core::error::Error;
+use crate::core::policy::{Mode, Policy};
+pub use agents::{Base, ConfiguredAgent, PermissionLayer, check_name, policy_of_agent};
+pub use file::{AgentPermissions, AgentTable, ConfigFile, OptionTable, PermissionTable, RuleTable};
+pub use schema::schema;
+pub use values::{Answer, EnvTable, PresetName, Texts, TimeoutTable};
+
+use agents::{Context, resolve, unknown_agent};
+use fault::{Fault, KeyPath};
+use source::{Origin, Source};
 use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
-use table::{ConfigError, Table};
 
-/// Returns the policy of the configuration, with the mode of the command line applied.
+/// Configuration of the user and of the project.
+#[derive(Debug)]
+pub struct Config {
+    /// Policy of sessions whose agent is not configured, and base of [`policy_of_agent`].
+    pub policy: Policy,
+    /// Name of the default agent, and the place that sets it as `FILE:LINE`.
+    pub default_agent: Option<(String, String)>,
+    /// Agents of the user, then those of the project.
+    pub agents: Vec<ConfiguredAgent>,
+    /// Notices for the user, such as parts of the project's file that have no effect.
+    pub notes: Vec<String>,
+    /// Path of the user's file, which may not exist; empty if the platform has no configuration directory.
+    pub user_file: PathBuf,
+    /// Path of the project's file, if there is one.
+    pub project_file: Option<PathBuf>,
+}
+
+impl Config {
+    /// Returns the agent of this name.
+    #[must_use]
+    pub fn agent(&self, name: &str) -> Option<&ConfiguredAgent> {
+        self.agents.iter().find(|agent| agent.name == name)
+    }
+}
+
+/// Parameters of [`load`].
+#[derive(Clone, Copy)]
+pub struct LoadArgs<'a> {
+    /// File of `--config`.
+    pub config: Option<&'a Path>,
+    /// Mode of `--permissions`, which overrides all modes and presets of the files.
+    pub mode: Option<Mode>,
+    /// Absolute path of the directory from which the project's file is searched; `None` reads no such file.
+    pub cwd: Option<&'a Path>,
+    /// State directory, which has the trusted files; without it no project's file is trusted.
+    pub state_dir: Option<&'a Path>,
+    /// Returns `true` for the name of a built-in agent.
+    pub is_builtin: &'a dyn Fn(&str) -> bool,
+}
+
+/// Reads the configuration files.
+///
+/// # Errors
+/// A file cannot be read or is not valid.
+pub fn load(args: &LoadArgs<'_>) -> anyhow::Result<Config> {
+    let (user_file, user_text) = find_user_file(args.config)?;
+    let home = home();
+    let project = match args.cwd {
+        Some(cwd) => find_project_file(cwd, home.as_deref(), &user_file)?,
+        None => None,
+    };
+    let mut sources = Vec::new();
+    if let Some(text) = &user_text {
+        let name = user_file.to_string_lossy();
+        sources.push(Source::parse(&name, text, Origin::User)?);
+    }
+    if let Some((file, text)) = &project {
+        let is_trusted = args
+            .state_dir
+            .is_some_and(|state| trust::is_trusted(state, file, text));
+        let origin = Origin::Project { is_trusted };
+        sources.push(Source::parse(&file.to_string_lossy(), text, origin)?);
+    }
+    let mut config = combine(&sources, home, args.mode, args.is_builtin)?;
+    config.user_file = user_file;
+    config.project_file = project.map(|(file, _)| file);
+    Ok(config)
+}
+
+/// Returns the policy of the user's configuration, with the mode of the command line applied.
 ///
 /// # Errors
 /// The configuration cannot be read or is not valid.
 pub fn policy(args: &PermissionArgs) -> anyhow::Result<Policy> {
-    let home = dirs::home_dir().and_then(|home| home.to_str().map(str::to_owned));
-    let mut policy = match find(args.config.as_deref())? {
-        Some((file, text)) => {
-            policy_of(&text, home).map_err(|why| UsageError(format!("{}:{why}", file.display())))?
-        }
-        None => Policy::at_home(home),
+    let config = load(&LoadArgs {
+        config: args.config.as_deref(),
+        mode: args.permissions.map(Mode::from),
+        cwd: None,
+        state_dir: None,
+        is_builtin: &|_| true,
+    })?;
+    Ok(config.policy)
+}
+
+/// Combines the user's file and the project's file.
+fn combine(
+    sources: &[Source<'_>],
+    home: Option<String>,
+    mode: Option<Mode>,
+    is_builtin: &dyn Fn(&str) -> bool,
+) -> Result<Config, Error> {
+    let user = sources.iter().find(|source| !source.is_of_project());
+    let mut policy = user_policy(user, home)?;
+    for source in sources.iter().filter(|source| source.is_of_project()) {
+        let mut own = policy.without_rules();
+        add_permissions(source, &mut own, &format!("{}: ", project::NAME))?;
+        policy = policy.restricted_by(own);
+    }
+    if let Some(mode) = mode {
+        policy.override_mode(mode);
+    }
+    let context = Context {
+        policy: &policy,
+        is_builtin,
     };
-    if let Some(permissions) = args.permissions {
-        policy.set_mode(permissions.into());
+    let agents = resolve(sources, context)?;
+    let (mut default_agent, mut notes) = (None, Vec::new());
+    for source in sources {
+        let Some((name, place)) = default_of(source, &agents, is_builtin)? else {
+            continue;
+        };
+        let is_of_user = agents
+            .iter()
+            .any(|agent| agent.name == name && !agent.from_project);
+        if source.is_untrusted() && is_of_user {
+            let file = &source.file;
+            let what = format!("{file} sets your agent {name:?} as the default, without effect");
+            notes.push(agents::review(&what));
+        } else {
+            default_agent = Some((name, place));
+        }
+    }
+    Ok(Config {
+        policy,
+        default_agent,
+        agents,
+        notes,
+        user_file: PathBuf::new(),
+        project_file: None,
+    })
+}
+
+/// Returns the policy of the user's file; `home` expands paths in rules.
+fn user_policy(user: Option<&Source<'_>>, home: Option<String>) -> Result<Policy, Error> {
+    let mut policy = Policy::at_home(home);
+    if let Some(source) = user {
+        add_permissions(source, &mut policy, "")?;
     }
     Ok(policy)
 }
 
-/// Returns path and content of the named file, or else of the user's default file if it exists.
-fn find(named: Option<&Path>) -> anyhow::Result<Option<(PathBuf, String)>> {
+/// Adds `[permissions]` of a file to a policy.
+fn add_permissions(source: &Source<'_>, policy: &mut Policy, label: &str) -> Result<(), Error> {
+    let Some(table) = &source.content.permissions else {
+        return Ok(());
+    };
+    let path = KeyPath::of(&["permissions"]);
+    let applied = permissions::apply(table, policy, label);
+    applied.map_err(|fault| source.error(&fault.below(&path)))
+}
+
+/// Returns the default agent that a file sets, and the place.
+fn default_of(
+    source: &Source<'_>,
+    agents: &[ConfiguredAgent],
+    is_builtin: &dyn Fn(&str) -> bool,
+) -> Result<Option<(String, String)>, Error> {
+    let Some(name) = &source.content.agent else {
+        return Ok(None);
+    };
+    let path = KeyPath::of(&["agent"]);
+    let visible = agents
+        .iter()
+        .filter(|agent| source.is_of_project() || !agent.from_project);
+    let names: Vec<&str> = visible.map(|agent| agent.name.as_str()).collect();
+    if !names.contains(&name.as_str()) && !is_builtin(name) {
+        let why = unknown_agent(name, &names);
+        return Err(source.error(&Fault::new(path, why)));
+    }
+    Ok(Some((name.clone(), source.place(&path))))
+}
+
+/// Returns the home directory of the user, if its path is valid UTF-8.
+fn home() -> Option<String> {
+    dirs::home_dir().and_then(|home| home.to_str().map(str::to_owned))
+}
+
+/// Returns path and content of the named file, or else of the user's default file. The content is `None` if
+/// the default file does not exist.
+fn find_user_file(named: Option<&Path>) -> anyhow::Result<(PathBuf, Option<String>)> {
     let usual = || Some(dirs::config_dir()?.join("acpipe").join("config.toml"));
     // An empty variable counts as unset.
     let variable = std::env::var_os("ACPIPE_CONFIG").filter(|file| !file.is_empty());
     let named = named.map(Path::to_owned).or(variable.map(PathBuf::from));
     let Some(file) = named.clone().or_else(usual) else {
-        return Ok(None);
+        return Ok((PathBuf::new(), None));
     };
     match text_of(&file) {
-        Ok(text) => Ok(Some((file, text))),
-        Err(error) if named.is_none() && error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => {
-            let message = format!("cannot read the configuration {}: {error}", file.display());
-            Err(UsageError(message).into())
-        }
+        Ok(text) => Ok((file, Some(text))),
+        Err(error) if named.is_none() && error.kind() == ErrorKind::NotFound => Ok((file, None)),
+        Err(error) => Err(unreadable(&file, &error)),
     }
+}
+
+/// Returns path and content of the project's file. A file that the user named as their own is not one.
+fn find_project_file(
+    cwd: &Path,
+    home: Option<&str>,
+    user_file: &Path,
+) -> anyhow::Result<Option<(PathBuf, String)>> {
+    let Some(file) = project::find(cwd, home.map(Path::new)) else {
+        return Ok(None);
+    };
+    let is_users = std::fs::canonicalize(&file).ok() == std::fs::canonicalize(user_file).ok();
+    if is_users && file.exists() {
+        return Ok(None);
+    }
+    // Opening a pipe would block.
+    let is_regular = file.metadata().map(|metadata| metadata.is_file());
+    let text = match is_regular {
+        Ok(true) => text_of(&file),
+        Ok(false) => {
+            let why = "not a regular file; remove it, or replace it by a file";
+            Err(io::Error::new(ErrorKind::InvalidInput, why))
+        }
+        Err(error) => Err(error),
+    };
+    match text {
+        Ok(text) => Ok(Some((file, text))),
+        Err(error) => Err(unreadable(&file, &error)),
+    }
+}
+
+fn unreadable(file: &Path, error: &io::Error) -> anyhow::Error {
+    let message = format!("cannot read the configuration {}: {error}", file.display());
+    UsageError(message).into()
 }
 
 /// Maximum size of a configuration file in bytes. A larger file is a mistake, or an endless device.
@@ -73,26 +286,16 @@ pub fn text_of(file: &Path) -> io::Result<String> {
     }
 }
 
-/// Parses a configuration into a policy; `home` expands paths in rules.
+/// Parses the text of a user's file into a policy; `home` expands paths in rules.
 ///
 /// # Errors
-/// The configuration is not valid: line number, reason and remedy.
+/// The configuration is not valid: line and column, key, reason and remedy.
 pub fn policy_of(text: &str, home: Option<String>) -> Result<Policy, String> {
-    let mut policy = Policy::at_home(home);
-    read(text, &mut policy).map_err(|fault| {
-        let line = 1 + text[..fault.at].matches('\n').count();
-        format!("{line}: {}", fault.why)
-    })?;
-    Ok(policy)
-}
-
-fn read(text: &str, policy: &mut Policy) -> Result<(), ConfigError> {
-    let root = table::parse(text)?;
-    let root = Table::new("", &root, &["permissions"])?;
-    if let Some(permissions) = root.table("permissions", permissions::KEYS)? {
-        permissions::read(&permissions, policy)?;
-    }
-    Ok(())
+    let parsed = Source::parse("", text, Origin::User);
+    let config = parsed.and_then(|source| combine(&[source], home, None, &|_| true));
+    config
+        .map(|config| config.policy)
+        .map_err(|error| error.message)
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! `acpipe schema`, `rpc.discover` and the files of `schemas/`, all generated from the types of
-//! `proto::wire`.
+//! `proto::wire` and of the configuration file.
 
 mod named;
 
 use super::args::SchemaArgs;
+use super::config;
 use crate::core::client::Command;
 use crate::core::error::ErrorKind as Kind;
 use crate::core::methods::{Method, MethodVisitor, visit_methods};
@@ -40,6 +41,7 @@ pub const FILES: &[&str] = &[
     "openrpc.json",
     "bundle.schema.json",
     "chunk.schema.json",
+    "config.schema.json",
     "turn-summary.schema.json",
 ];
 
@@ -50,6 +52,7 @@ pub fn render(file: &str) -> Option<String> {
         "openrpc.json" => openrpc(),
         "bundle.schema.json" => bundle(),
         "chunk.schema.json" => standalone::<Chunk<'static>>(),
+        "config.schema.json" => config_file(),
         "turn-summary.schema.json" => standalone::<wire::TurnSummary>(),
         _ => return None,
     };
@@ -71,6 +74,18 @@ fn standalone<T: JsonSchema>() -> Value {
     }
     document.insert("$defs".to_owned(), Value::Object(definitions));
     let mut document = Value::Object(document);
+    named::wrap_references(&mut document);
+    document
+}
+
+/// Returns the schema of the configuration file.
+fn config_file() -> Value {
+    let mut document = config::schema().clone();
+    if let Value::Object(definitions) = document["$defs"].take() {
+        let mut definitions = definitions;
+        named::name_all(&mut definitions, DEFS);
+        document["$defs"] = Value::Object(definitions);
+    }
     named::wrap_references(&mut document);
     document
 }

@@ -2,7 +2,7 @@
 //!
 //! A [`Policy`] judges a [`Subject`] and returns a [`Verdict`]: allow, ask or deny, with the rule that
 //! decided. Among matching rules deny has precedence over ask, and ask over allow; if no rule matches, the
-//! mode or preset decides.
+//! mode or preset decides. Restrictions of a policy judge, too, and the strongest verdict applies.
 
 mod command;
 mod derived;
@@ -18,6 +18,7 @@ mod patch;
 mod path;
 mod preset;
 mod read_only;
+mod restriction;
 mod rule;
 mod subject;
 #[cfg(test)]
@@ -32,9 +33,12 @@ pub use subject::{Subject, Tool};
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::wire::SessionOptions;
 use line::ShellLines;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 /// Effect of a rule on a request of an agent. Later variants have precedence over earlier ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Effect {
     /// The request is allowed.
     Allow,
@@ -60,7 +64,8 @@ impl Effect {
 }
 
 /// Default of a policy if no rule matches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Everything is allowed.
     #[default]
@@ -112,6 +117,17 @@ pub struct Verdict {
     pub is_certain: bool,
 }
 
+impl Verdict {
+    /// Returns the verdict with the stronger effect: this one if both are equal.
+    fn stronger(self, other: Self) -> Self {
+        if other.effect > self.effect {
+            other
+        } else {
+            self
+        }
+    }
+}
+
 /// Rules with a default.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
@@ -119,10 +135,16 @@ pub struct Policy {
     mode: Mode,
     /// Has precedence over the mode.
     preset: Option<&'static Preset>,
-    always: bool,
-    unanswered_allows: bool,
+    /// Prefix of the mode or preset in verdicts: the definition that set it, such as `agent "reviewer": `.
+    label: String,
+    always: Option<bool>,
+    unanswered_allows: Option<bool>,
     names: Names,
     home: Option<String>,
+    /// Policies that can only make a verdict stronger.
+    restrictions: Vec<Policy>,
+    /// Whether the mode is fixed: modes and presets that are set later have no effect.
+    is_overridden: bool,
 }
 
 /// Creates a policy without rules.
@@ -154,22 +176,35 @@ impl Policy {
 
     /// Sets the mode that decides if no rule matches.
     pub fn set_mode(&mut self, mode: Mode) {
-        (self.mode, self.preset) = (mode, None);
+        if !self.is_overridden {
+            (self.mode, self.preset) = (mode, None);
+            self.label.clear();
+        }
     }
 
     /// Sets the preset that decides if no rule matches.
     pub fn set_preset(&mut self, preset: &'static Preset) {
-        self.preset = Some(preset);
+        if !self.is_overridden {
+            self.preset = Some(preset);
+            self.label.clear();
+        }
+    }
+
+    /// Sets the prefix under which verdicts name the mode or preset. Setting a mode or preset clears it.
+    pub fn set_label(&mut self, label: &str) {
+        if !self.is_overridden {
+            label.clone_into(&mut self.label);
+        }
     }
 
     /// Sets whether "always" has precedence over "once".
     pub fn set_always(&mut self, always: bool) {
-        self.always = always;
+        self.always = Some(always);
     }
 
     /// Sets whether an unanswered request is allowed.
     pub fn set_unanswered_allows(&mut self, allows: bool) {
-        self.unanswered_allows = allows;
+        self.unanswered_allows = Some(allows);
     }
 
     /// Declares a tool that is not known otherwise.
@@ -245,17 +280,13 @@ impl Policy {
     pub fn judge_in(&self, subject: &Subject, options: &SessionOptions) -> Verdict {
         let own = self.rules_of(options);
         let mut parts = subject.parts.iter().map(|part| self.judge_one(part, &own));
-        let Some(first) = parts.next() else {
-            return self.judge_one(subject, &own);
+        let verdict = match parts.next() {
+            Some(first) => parts.fold(first, Verdict::stronger),
+            None => self.judge_one(subject, &own),
         };
-        let stronger = |strongest: Verdict, next: Verdict| {
-            if next.effect > strongest.effect {
-                next
-            } else {
-                strongest
-            }
-        };
-        parts.fold(first, stronger)
+        let others = self.restrictions.iter();
+        let others = others.map(|other| other.judge_in(subject, options));
+        others.fold(verdict, Verdict::stronger)
     }
 
     fn judge_one(&self, subject: &Subject, own: &[Rule]) -> Verdict {
@@ -322,10 +353,10 @@ impl Policy {
             } else {
                 format!(", because {UNREADABLE}")
             };
-            let by = format!("preset {:?}{since}", preset.name);
+            let by = format!("{}preset {:?}{since}", self.label, preset.name);
             (effect, by, is_certain)
         } else {
-            let by = format!("permissions {:?}", self.mode.name());
+            let by = format!("{}permissions {:?}", self.label, self.mode.name());
             (self.mode.judge(subject), by, true)
         };
         Verdict {
@@ -345,6 +376,10 @@ impl Policy {
                 Some(preset) => preset.may_restrict(),
                 None => self.mode != Mode::Approve,
             }
+            || self
+                .restrictions
+                .iter()
+                .any(|other| other.may_restrict(options))
     }
 
     /// Returns `true` if there is anything about which the client would be asked.
@@ -361,6 +396,7 @@ impl Policy {
                 Some(preset) => preset.may_ask(),
                 None => matches!(self.mode, Mode::Ask | Mode::Reads),
             }
+            || self.restrictions.iter().any(|other| other.may_ask(options))
     }
 
     /// Converts the tool lists of a session to rules.
@@ -391,19 +427,21 @@ impl Policy {
     /// Returns `true` if the policy has rules in addition to its default.
     #[must_use]
     pub fn has_rules(&self) -> bool {
-        !self.rules.is_empty()
+        !self.rules.is_empty() || self.restrictions.iter().any(Self::has_rules)
     }
 
     /// Returns `true` if "always" has precedence over "once" among the options that an agent offers.
     #[must_use]
     pub fn prefers_always(&self) -> bool {
-        self.always
+        let forbids = |other: &Self| other.always == Some(false);
+        self.always == Some(true) && !self.restrictions.iter().any(forbids)
     }
 
     /// Returns the effect on a request that cannot be answered or is not answered in time: allow or deny.
     #[must_use]
     pub fn unanswered(&self) -> Effect {
-        if self.unanswered_allows {
+        let denies = |other: &Self| other.unanswered_allows == Some(false);
+        if self.unanswered_allows == Some(true) && !self.restrictions.iter().any(denies) {
             Effect::Allow
         } else {
             Effect::Deny

@@ -99,7 +99,7 @@ fn a_wrong_configuration_starts_nothing() {
         .file("rules.toml", "[permissions]\nallowed_tools = [\"Raed\"]\n");
     let outcome = run.arg("--config").arg(&file).arg("go").go().expect(2);
     let wanted = format!(
-        "acpipe: {file}:2: permissions.allowed_tools: \"Raed\" is not a known tool; did you mean \"Read\"?"
+        "acpipe: {file}:2:18: permissions.allowed_tools: \"Raed\" is not a known tool; did you mean \"Read\"?"
     );
     assert!(outcome.stderr.starts_with(&wanted), "{}", outcome.stderr);
     assert_eq!(outcome.log, Vec::<Value>::new());

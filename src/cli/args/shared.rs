@@ -1,5 +1,7 @@
 //! Arguments shared by several subcommands.
 
+pub use super::timeouts::stage;
+
 use crate::core::profile::Profile;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;

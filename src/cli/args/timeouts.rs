@@ -34,6 +34,14 @@ fn timeout(text: &str) -> Result<(Timeout, Option<Duration>), String> {
     let (name, limit) = text
         .split_once('=')
         .ok_or("a timeout must have the form STAGE=DURATION, for example initialize=90s")?;
+    stage(name, limit)
+}
+
+/// Parses the limit of a stage.
+///
+/// # Errors
+/// The stage does not exist, or the limit is not valid for it.
+pub fn stage(name: &str, limit: &str) -> Result<(Timeout, Option<Duration>), String> {
     let wait = Timeout::ALL.into_iter().find(|wait| wait.name() == name);
     let wait = wait.ok_or_else(|| {
         let names = Timeout::ALL.map(Timeout::name).join(", ");

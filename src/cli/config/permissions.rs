@@ -1,47 +1,34 @@
-//! The table `[permissions]` of the configuration.
+//! Conversion of permission tables to policies.
 
-use super::table::{ConfigError, Table};
+use super::fault::{Fault, KeyPath, Step};
+use super::file::{AgentPermissions, PermissionTable, RuleTable};
+use super::values::Texts;
 use crate::core::policy::{Effect, Mode, PRESETS, Policy, Preset, Rule, unknown};
 
-pub const KEYS: &[&str] = &[
-    "default",
-    "preset",
-    "always",
-    "unanswered",
-    "allowed_tools",
-    "disallowed_tools",
-    "tools",
-    "rules",
-];
-
-const RULE_KEYS: &[&str] = &[
-    "name", "effect", "without", "kind", "tool", "title", "path", "command",
-];
-
-pub fn read(table: &Table<'_, '_>, policy: &mut Policy) -> Result<(), ConfigError> {
-    table.not_both("default", "preset")?;
-    if let Some(mode) = table.text("default", |name| {
-        one_of("mode", name, &Mode::ALL, Mode::name)
-    })? {
+/// Adds a table of permissions to a policy: its rules are added, and its default replaces that of the
+/// policy. `label` is the prefix of the definition in verdicts, such as `agent "reviewer": `.
+///
+/// # Errors
+/// A value is not valid; the path is relative to the table.
+pub fn apply(table: &PermissionTable, policy: &mut Policy, label: &str) -> Result<(), Fault> {
+    if table.default.is_some() && table.preset.is_some() {
+        return Err(not_both("default", "preset"));
+    }
+    if let Some(mode) = table.default {
         policy.set_mode(mode);
+        policy.set_label(label);
     }
-    let preset = |name: &str| {
-        let names = PRESETS.iter().map(|preset| preset.name);
-        Preset::named(name).ok_or_else(|| unknown("preset", name, &names.collect::<Vec<_>>()))
-    };
-    if let Some(preset) = table.text("preset", preset)? {
-        policy.set_preset(preset);
+    if let Some(preset) = table.preset {
+        policy.set_preset(preset.0);
+        policy.set_label(label);
     }
-    if let Some(always) = table.bool("always")? {
+    if let Some(always) = table.always {
         policy.set_always(always);
     }
-    let answers = [Effect::Deny, Effect::Allow];
-    if let Some(effect) = table.text("unanswered", |name| {
-        one_of("answer", name, &answers, Effect::name)
-    })? {
-        policy.set_unanswered_allows(effect == Effect::Allow);
+    if let Some(answer) = table.unanswered {
+        policy.set_unanswered_allows(Effect::from(answer) == Effect::Allow);
     }
-    table.texts("tools", |name| {
+    each(table.tools.as_ref(), "tools", |name| {
         if name.is_empty() || name.contains(['*', '(']) {
             return Err(format!(
                 "{name:?} is not a valid tool name; it must not be empty or contain * or ("
@@ -50,73 +37,118 @@ pub fn read(table: &Table<'_, '_>, policy: &mut Policy) -> Result<(), ConfigErro
         policy.declare(name);
         Ok(())
     })?;
-    for (list, effect) in [
-        ("disallowed_tools", Effect::Deny),
-        ("allowed_tools", Effect::Allow),
-    ] {
-        table.texts(list, |entry| policy.add_listed(entry, list, effect))?;
+    let lists = [
+        ("disallowed_tools", &table.disallowed_tools, Effect::Deny),
+        ("allowed_tools", &table.allowed_tools, Effect::Allow),
+    ];
+    for (list, entries, effect) in lists {
+        let title = format!("{label}{list}");
+        each(entries.as_ref(), list, |entry| {
+            policy.add_listed(entry, &title, effect)
+        })?;
     }
-    for (n, (at, table)) in table.tables("rules", RULE_KEYS)?.iter().enumerate() {
-        let rule = rule(table, n + 1, *at, policy)?;
+    for (n, table) in table.rules.iter().flatten().enumerate() {
+        let path = KeyPath::of(&["rules"]).then(Step::Index(n));
+        let rule = rule(table, n + 1, policy, label).map_err(|fault| fault.below(&path))?;
         policy.add(rule);
     }
     Ok(())
 }
 
-fn rule(
-    table: &Table<'_, '_>,
-    number: usize,
-    at: usize,
-    policy: &Policy,
-) -> Result<Rule, ConfigError> {
-    let name = |name: &str| match name {
-        "" => Err("the name of a rule must not be empty".to_owned()),
-        name => Ok(format!("rule {name:?}")),
+/// Returns the permissions of an agent as a table.
+///
+/// # Errors
+/// The name is neither a mode nor a preset.
+pub fn table_of(permissions: &AgentPermissions) -> Result<PermissionTable, Fault> {
+    let name = match permissions {
+        AgentPermissions::Named(name) => name,
+        AgentPermissions::Table(table) => return Ok((**table).clone()),
     };
-    let label = table
-        .text("name", name)?
-        .unwrap_or_else(|| format!("rule {number}"));
-    let effect = table.text("effect", |name| {
-        one_of("effect", name, &Effect::ALL, Effect::name)
+    let mode = Mode::ALL.into_iter().find(|mode| mode.name() == name);
+    let preset = Preset::named(name).map(super::values::PresetName);
+    if mode.is_none() && preset.is_none() {
+        let modes = Mode::ALL.map(Mode::name).into_iter();
+        let names: Vec<&str> = modes
+            .chain(PRESETS.iter().map(|preset| preset.name))
+            .collect();
+        let why = unknown("mode or preset", name, &names);
+        return Err(Fault::new(KeyPath::default(), why));
+    }
+    Ok(PermissionTable {
+        default: mode,
+        preset,
+        ..PermissionTable::default()
+    })
+}
+
+/// Passes each string of a key to `take`.
+pub fn each(
+    texts: Option<&Texts>,
+    key: &str,
+    mut take: impl FnMut(&str) -> Result<(), String>,
+) -> Result<(), Fault> {
+    let path = KeyPath::of(&[key]);
+    match texts {
+        None => Ok(()),
+        Some(Texts::One(text)) => take(text).map_err(|why| Fault::new(path, why)),
+        Some(Texts::Many(texts)) => texts.iter().enumerate().try_for_each(|(n, text)| {
+            take(text).map_err(|why| Fault::new(path.then(Step::Item(n)), why))
+        }),
+    }
+}
+
+/// Creates the fault of two keys that exclude each other.
+pub fn not_both(one: &str, other: &str) -> Fault {
+    let why = format!("cannot be combined with {one}; remove one of them");
+    Fault::new(KeyPath::of(&[other]), why)
+}
+
+fn rule(table: &RuleTable, number: usize, policy: &Policy, label: &str) -> Result<Rule, Fault> {
+    let name = match table.name.as_deref() {
+        None => format!("{label}rule {number}"),
+        Some("") => {
+            let why = "the name of a rule must not be empty";
+            return Err(Fault::new(KeyPath::of(&["name"]), why));
+        }
+        Some(name) => format!("{label}rule {name:?}"),
+    };
+    let whole = |why: &str| Fault::new(KeyPath::default(), why);
+    let effect = table.effect.ok_or_else(|| {
+        whole("the rule has no effect; add effect = \"allow\", \"ask\" or \"deny\"")
     })?;
-    let effect = effect.ok_or_else(|| {
-        table.wrong(
-            at,
-            "the rule has no effect; add effect = \"allow\", \"ask\" or \"deny\"",
-        )
+    let conditions = [
+        ("kind", &table.kind),
+        ("tool", &table.tool),
+        ("title", &table.title),
+        ("path", &table.path),
+        ("command", &table.command),
+    ];
+    for (key, texts) in [("without", &table.without)].iter().chain(&conditions) {
+        if texts.as_ref().is_some_and(Texts::is_empty) {
+            let why = "must not be an empty list; an empty list matches nothing";
+            return Err(Fault::new(KeyPath::of(&[key]), why));
+        }
+    }
+    let mut rule = Rule::new(name, effect);
+    for (key, texts) in conditions {
+        each(texts.as_ref(), key, |text| match key {
+            "kind" => rule.kind(text),
+            "tool" => rule.tool(text, policy.names()),
+            "title" => rule.title(text),
+            "path" => rule.path(text, policy.home()),
+            _ => rule.command(text),
+        })?;
+    }
+    each(table.without.as_ref(), "without", |option| {
+        rule.without(option)
     })?;
-    let conditions = &RULE_KEYS[3..];
-    RULE_KEYS[2..]
-        .iter()
-        .try_for_each(|key| table.not_empty(key))?;
-    let mut rule = Rule::new(label, effect);
-    table.texts("kind", |kind| rule.kind(kind))?;
-    table.texts("tool", |name| rule.tool(name, policy.names()))?;
-    table.texts("title", |pattern| rule.title(pattern))?;
-    table.texts("path", |pattern| rule.path(pattern, policy.home()))?;
-    table.texts("command", |pattern| rule.command(pattern))?;
-    table.texts("without", |option| rule.without(option))?;
     if rule.is_empty() {
         let why = format!(
             "the rule has no condition; add at least one of {}",
-            conditions.join(", ")
+            conditions.map(|(key, _)| key).join(", ")
         );
-        return Err(table.wrong(at, &why));
+        return Err(whole(&why));
     }
-    rule.check().map_err(|why| table.wrong(at, &why))?;
+    rule.check().map_err(|why| whole(&why))?;
     Ok(rule)
-}
-
-/// Returns the item of the given name, or an error that lists the known names.
-fn one_of<T: Copy>(
-    what: &str,
-    name: &str,
-    all: &[T],
-    called: impl Fn(T) -> &'static str,
-) -> Result<T, String> {
-    let found = all.iter().copied().find(|one| called(*one) == name);
-    found.ok_or_else(|| {
-        let known: Vec<&str> = all.iter().copied().map(called).collect();
-        unknown(what, name, &known)
-    })
 }

@@ -2,6 +2,7 @@
 
 mod generated;
 mod inputs;
+mod restriction;
 mod tool_lists;
 mod unreadable;
 

@@ -246,7 +246,7 @@ impl<'de> Visitor<'de> for ServerVisitor {
 }
 
 /// MCP servers of a configuration file: an object with their names as keys, as in `.mcp.json`.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct McpServersByName(pub Vec<McpServer>);
 
 impl<'de> Deserialize<'de> for McpServersByName {

@@ -1,7 +1,8 @@
 //! JSON schema of the parts of an MCP server that are parsed by hand.
 
-use super::McpServer;
-use schemars::JsonSchema;
+use super::{McpServer, McpServersByName};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Fields of MCP servers in the configurations of other programs. acpipe passes them on unchanged, since the
@@ -65,3 +66,36 @@ pub struct McpValues(BTreeMap<String, String>);
 #[schemars(transparent)]
 #[expect(dead_code, reason = "only its schema is used")]
 pub struct McpServerList(Vec<McpServer>);
+
+impl JsonSchema for McpServersByName {
+    fn schema_name() -> Cow<'static, str> {
+        "McpServersByName".into()
+    }
+
+    fn json_schema(g: &mut SchemaGenerator) -> Schema {
+        let server = g.subschema_for::<NamedMcpServer>();
+        json_schema!({
+            "description": "MCP servers by name.",
+            "type": "object",
+            "additionalProperties": server,
+        })
+    }
+}
+
+/// An MCP server whose name is the key of its table.
+struct NamedMcpServer;
+
+impl JsonSchema for NamedMcpServer {
+    fn schema_name() -> Cow<'static, str> {
+        "NamedMcpServer".into()
+    }
+
+    fn json_schema(g: &mut SchemaGenerator) -> Schema {
+        let mut schema = McpServer::json_schema(g);
+        if let Some(properties) = schema.get_mut("properties").and_then(|p| p.as_object_mut()) {
+            properties.remove("name");
+        }
+        schema.remove("required");
+        schema
+    }
+}

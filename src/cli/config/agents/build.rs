@@ -1,0 +1,272 @@
+//! Builds an agent from its definition and the agent that it extends.
+
+use super::locks;
+use super::{Base, ConfiguredAgent, Context, Definition, Parent, PermissionLayer};
+use crate::cli::args::shared::stage;
+use crate::cli::config::fault::{Fault, KeyPath, Step};
+use crate::cli::config::file::{AgentTable, OptionTable};
+use crate::cli::config::permissions::{each, not_both, table_of};
+use crate::cli::config::values::{Texts, TimeoutTable};
+use crate::core::limits::Timeout;
+use crate::core::policy::Effect;
+use crate::proto::wire::{SessionOptions, Variables};
+use std::path::Path;
+use std::time::Duration;
+
+/// Builds an agent; the paths of faults are relative to its table.
+pub fn agent(
+    definition: &Definition<'_>,
+    parent: Parent<'_>,
+    context: Context<'_>,
+) -> Result<ConfiguredAgent, Fault> {
+    let table = definition.table;
+    let source = definition.source;
+    let base = base(table, &parent, context)?;
+    let locked = locks::reason(definition, &parent);
+    let inherited = match parent {
+        Parent::Agent(parent) => *parent,
+        Parent::None | Parent::Builtin(_) => empty(base.clone()),
+    };
+    let paths = Paths {
+        home: context.policy.home(),
+        dir: Path::new(&source.file)
+            .parent()
+            .filter(|_| source.is_of_project()),
+    };
+    let mut env = inherited.env;
+    if let Some(own) = &table.env {
+        env.0.extend(own.0.0.clone());
+    }
+    // An own variable may be invalid; those of the parent were checked with it.
+    if let Some(why) = env.fault() {
+        return Err(Fault::new(KeyPath::of(&["env"]), why));
+    }
+    let mut mcp_servers = inherited.mcp_servers;
+    for server in table.mcp_servers.iter().flat_map(|servers| &servers.0) {
+        match mcp_servers.iter_mut().find(|old| old.name == server.name) {
+            Some(old) => *old = server.clone(),
+            None => mcp_servers.push(server.clone()),
+        }
+    }
+    let mut permissions = inherited.permissions;
+    permissions.extend(layer(definition, context)?);
+    let cwd = table.cwd.as_deref().map(|dir| paths.absolute(dir));
+    let cwd = cwd.transpose();
+    let cwd = cwd.map_err(|why| Fault::new(KeyPath::of(&["cwd"]), why))?;
+    Ok(ConfiguredAgent {
+        name: definition.name.to_owned(),
+        place: source.place(&definition.path()),
+        base,
+        protocol: table.protocol.or(inherited.protocol),
+        cwd: cwd.or(inherited.cwd),
+        env,
+        description: table.description.clone().or(inherited.description),
+        tags: table.tags.clone().unwrap_or(inherited.tags),
+        prompt: joined(inherited.prompt, table.prompt.as_deref()),
+        options: options(table, inherited.options, &paths, context)?,
+        mcp_servers,
+        permissions,
+        limits: limits(table.timeout.as_ref(), inherited.limits)?,
+        child_per_session: table.child_per_session.or(inherited.child_per_session),
+        from_project: source.is_of_project(),
+        locked,
+    })
+}
+
+/// Creates an agent that inherits nothing.
+fn empty(base: Base) -> ConfiguredAgent {
+    ConfiguredAgent {
+        name: String::new(),
+        place: String::new(),
+        base,
+        protocol: None,
+        cwd: None,
+        env: Variables::default(),
+        description: None,
+        tags: Vec::new(),
+        prompt: None,
+        options: SessionOptions::default(),
+        mcp_servers: Vec::new(),
+        permissions: Vec::new(),
+        limits: Vec::new(),
+        child_per_session: None,
+        from_project: false,
+        locked: None,
+    }
+}
+
+fn base(table: &AgentTable, parent: &Parent<'_>, context: Context<'_>) -> Result<Base, Fault> {
+    let wrong = |key, why: String| Err(Fault::new(KeyPath::of(&[key]), why));
+    if let Some(name) = &table.uses {
+        if table.command.is_some() {
+            return Err(not_both("use", "command"));
+        }
+        if table.args.is_some() {
+            return Err(not_both("use", "args"));
+        }
+        if !(context.is_builtin)(name) {
+            let why = format!(
+                "{name:?} is not a built-in agent; give command and args of its program, or extends"
+            );
+            return wrong("use", why);
+        }
+        return Ok(Base::Builtin(name.clone()));
+    }
+    let inherited = match parent {
+        Parent::None => None,
+        Parent::Builtin(name) => Some(Base::Builtin((*name).to_owned())),
+        Parent::Agent(parent) => Some(parent.base.clone()),
+    };
+    match (&table.command, inherited) {
+        (Some(command), _) if command.is_empty() => {
+            wrong("command", "must not be empty".to_owned())
+        }
+        (Some(command), inherited) => {
+            let args = match inherited {
+                Some(Base::Command { args, .. }) => args,
+                _ => Vec::new(),
+            };
+            Ok(Base::Command {
+                command: command.clone(),
+                args: table.args.clone().unwrap_or(args),
+            })
+        }
+        (None, Some(Base::Command { command, args })) => Ok(Base::Command {
+            command,
+            args: table.args.clone().unwrap_or(args),
+        }),
+        (None, Some(Base::Builtin(name))) if table.args.is_some() => {
+            let why = format!("the built-in agent {name:?} takes no args; add command, too");
+            wrong("args", why)
+        }
+        (None, Some(base)) => Ok(base),
+        (None, None) => {
+            let why = "the agent has no program; add use, command or extends";
+            Err(Fault::of_key(KeyPath::default(), why))
+        }
+    }
+}
+
+/// Returns the permissions that a definition adds, checked.
+fn layer(
+    definition: &Definition<'_>,
+    context: Context<'_>,
+) -> Result<Option<PermissionLayer>, Fault> {
+    let Some(permissions) = &definition.table.permissions else {
+        return Ok(None);
+    };
+    let path = KeyPath::of(&["permissions"]);
+    let layer = PermissionLayer {
+        agent: definition.name.to_owned(),
+        table: table_of(permissions).map_err(|fault| fault.below(&path))?,
+        restricts: definition.source.is_of_project(),
+    };
+    let checked = layer.add_to(context.policy.without_rules());
+    checked.map_err(|fault| fault.below(&path))?;
+    Ok(Some(layer))
+}
+
+/// Appends a prompt to that of the extended agent.
+fn joined(inherited: Option<String>, own: Option<&str>) -> Option<String> {
+    match (inherited, own) {
+        (Some(inherited), Some(own)) => Some(format!("{}\n\n{own}", inherited.trim_end())),
+        (inherited, own) => own.map(str::to_owned).or(inherited),
+    }
+}
+
+fn options(
+    table: &AgentTable,
+    inherited: SessionOptions,
+    paths: &Paths<'_>,
+    context: Context<'_>,
+) -> Result<SessionOptions, Fault> {
+    let mut scratch = context.policy.without_rules();
+    for (key, texts, effect) in [
+        ("tools", &table.tools, Effect::Allow),
+        ("disallowed_tools", &table.disallowed_tools, Effect::Deny),
+    ] {
+        each(texts.as_ref(), key, |entry| {
+            scratch.add_listed(entry, key, effect)
+        })?;
+    }
+    let none = OptionTable::default();
+    let own = table.options.as_ref().unwrap_or(&none);
+    let directory = |(n, dir): (usize, &String)| {
+        paths.absolute(dir).map_err(|why| {
+            let path = KeyPath::of(&["options", "add_dirs"]).then(Step::Item(n));
+            Fault::new(path, why)
+        })
+    };
+    let directories = own.add_dirs.as_ref().map(|dirs| {
+        let dirs = dirs.iter().enumerate().map(directory);
+        dirs.collect::<Result<Vec<_>, _>>()
+    });
+    let list = |texts: &Option<Texts>| texts.as_ref().map(|texts| texts.as_slice().to_vec());
+    Ok(SessionOptions {
+        model: table.model.clone().or(inherited.model),
+        mode: table.mode.clone().or(inherited.mode),
+        effort: own.effort.clone().or(inherited.effort),
+        max_turns: own.max_turns.or(inherited.max_turns),
+        append_system_prompt: None,
+        allowed_tools: list(&table.tools).unwrap_or(inherited.allowed_tools),
+        disallowed_tools: list(&table.disallowed_tools).unwrap_or(inherited.disallowed_tools),
+        additional_directories: directories
+            .transpose()?
+            .unwrap_or(inherited.additional_directories),
+        setting_sources: own.setting_sources.clone().or(inherited.setting_sources),
+        output_schema: own.output_schema.clone().or(inherited.output_schema),
+    })
+}
+
+/// Time limits by stage.
+type StageLimits = Vec<(Timeout, Option<Duration>)>;
+
+fn limits(own: Option<&TimeoutTable>, inherited: StageLimits) -> Result<StageLimits, Fault> {
+    let mut limits = inherited;
+    let path = KeyPath::of(&["timeout"]);
+    let mut set = |name: &str, limit: &str, path: KeyPath| {
+        let (wait, limit) = stage(name, limit).map_err(|why| Fault::new(path, why))?;
+        limits.retain(|(known, _)| *known != wait);
+        limits.push((wait, limit));
+        Ok(())
+    };
+    match own {
+        None => {}
+        Some(TimeoutTable::Turn(limit)) => set(Timeout::Turn.name(), limit, path)?,
+        Some(TimeoutTable::Stages(stages)) => {
+            for (name, limit) in stages {
+                set(name, limit, path.key(name))?;
+            }
+        }
+    }
+    Ok(limits)
+}
+
+/// Directories that paths of a definition are relative to.
+struct Paths<'a> {
+    home: Option<&'a str>,
+    /// Directory of the project's file.
+    dir: Option<&'a Path>,
+}
+
+impl Paths<'_> {
+    /// Returns the absolute path that a definition means.
+    fn absolute(&self, path: &str) -> Result<String, String> {
+        if let Some(rest) = path
+            .strip_prefix('~')
+            .filter(|rest| rest.is_empty() || rest.starts_with('/'))
+        {
+            let home = self
+                .home
+                .ok_or("the home directory is not known; give an absolute path")?;
+            return Ok(format!("{}{rest}", home.trim_end_matches('/')));
+        }
+        if Path::new(path).is_absolute() {
+            return Ok(path.to_owned());
+        }
+        match self.dir {
+            Some(dir) if !path.is_empty() => Ok(dir.join(path).to_string_lossy().into_owned()),
+            _ => Err("must be an absolute path or begin with ~/".to_owned()),
+        }
+    }
+}

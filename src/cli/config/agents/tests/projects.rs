@@ -1,0 +1,178 @@
+//! Tests of the project's file: it restricts, and needs trust for everything else.
+
+use super::*;
+use crate::cli::config::tests_page::subject;
+use crate::core::policy::Effect;
+
+/// Agent of an untrusted project's file with these keys.
+fn of_project(keys: &str, is_trusted: bool) -> ConfiguredAgent {
+    let user = "[agents.mine]\nuse = \"claude\"\ntools = [\"Bash\"]";
+    let text = format!("[agents.p]\n{keys}\n[agents.q]\nuse = \"claude\"\nprompt = \"q\"");
+    let config = read(user, Some((&text, is_trusted))).unwrap();
+    config.agent("p").unwrap().clone()
+}
+
+#[test]
+fn key_that_may_loosen_locks_the_agent_until_the_file_is_trusted() {
+    for (keys, does) in [
+        ("command = \"c\"", "sets command"),
+        ("command = \"c\"\nargs = []", "sets command"),
+        ("use = \"claude\"\nenv = { A = \"b\" }", "sets env"),
+        ("use = \"claude\"\ncwd = \"sub\"", "sets cwd"),
+        ("use = \"claude\"\nprotocol = \"acp\"", "sets protocol"),
+        (
+            "use = \"claude\"\nmode = \"bypassPermissions\"",
+            "sets mode",
+        ),
+        ("use = \"claude\"\ntools = [\"Bash\"]", "sets tools"),
+        (
+            "use = \"claude\"\nmcp_servers.s = { command = \"x\" }",
+            "sets mcp_servers",
+        ),
+        (
+            "use = \"claude\"\noptions.effort = \"high\"",
+            "sets options",
+        ),
+        ("use = \"claude\"\ntimeout = \"1h\"", "sets timeout"),
+        (
+            "use = \"claude\"\nchild_per_session = true",
+            "sets child_per_session",
+        ),
+        ("extends = \"mine\"", "extends your agent \"mine\""),
+    ] {
+        let want = format!(
+            "agent \"p\" of /p/.acpipe.toml {does}; review the file, then run: acpipe agents trust"
+        );
+        assert_eq!(
+            of_project(keys, false).locked.as_deref(),
+            Some(want.as_str()),
+            "{keys}"
+        );
+        assert_eq!(of_project(keys, true).locked, None, "{keys}");
+    }
+}
+
+#[test]
+fn agent_that_only_restricts_or_describes_is_not_locked() {
+    for keys in [
+        "use = \"claude\"\nprompt = \"p\"\ndescription = \"d\"\ntags = []\nmodel = \"m\"",
+        "use = \"claude\"\ndisallowed_tools = [\"Bash\"]\npermissions = \"approve\"",
+        "extends = \"claude\"",
+        "extends = \"q\"",
+    ] {
+        assert_eq!(of_project(keys, false).locked, None, "{keys}");
+    }
+    assert_eq!(
+        of_project("use = \"claude\"\ncwd = \"sub\"", true)
+            .cwd
+            .as_deref(),
+        Some("/p/sub")
+    );
+}
+
+#[test]
+fn variant_of_a_locked_agent_is_locked() {
+    let text = "[agents.a]\ncommand = \"c\"\n[agents.b]\nextends = \"a\"";
+    let config = read("", Some((text, false))).unwrap();
+    let reason = |name| config.agent(name).unwrap().locked.clone().unwrap();
+    assert!(reason("a").starts_with("agent \"a\" of"));
+    assert_eq!(reason("a"), reason("b"));
+}
+
+#[test]
+fn agent_of_the_user_cannot_extend_one_of_the_project() {
+    let project = "[agents.p]\nuse = \"claude\"";
+    let error = read("[agents.a]\nextends = \"p\"", Some((project, true))).unwrap_err();
+    assert!(
+        error
+            .message
+            .starts_with("/u.toml:2:11: agents.a.extends: \"p\" is not"),
+        "{error}"
+    );
+    let error = read("agent = \"p\"", Some((project, true))).unwrap_err();
+    assert!(
+        error
+            .message
+            .starts_with("/u.toml:1:9: agent: \"p\" is not"),
+        "{error}"
+    );
+}
+
+#[test]
+fn permissions_of_a_project_only_restrict() {
+    let user = "[permissions]\ndefault = \"reads\"\ndisallowed_tools = [\"Bash(rm:*)\"]";
+    let loose = "default = \"approve\"\nallowed_tools = [\"Bash\", \"Write\"]\nalways = true\nunanswered = \"allow\"";
+    let strict = "default = \"deny\"\nallowed_tools = [\"Read\"]";
+    for is_trusted in [false, true] {
+        let text = |permissions: &str| {
+            let agent = "[agents.p]\nuse = \"claude\"\n[agents.p.permissions]";
+            format!("[permissions]\n{permissions}\n{agent}\n{permissions}")
+        };
+        let config = read(user, Some((&text(loose), is_trusted))).unwrap();
+        let of_agent = policy_of_agent(&config.policy, config.agent("p").unwrap()).unwrap();
+        let alone = read(user, None).unwrap().policy;
+        for (verb, what) in [
+            ("run", "rm x"),
+            ("run", "ls"),
+            ("write", "a"),
+            ("read", "a"),
+        ] {
+            let subject = subject(verb, what, "/w");
+            let want = alone.judge(&subject);
+            assert_eq!(config.policy.judge(&subject), want, "{what}");
+            assert_eq!(of_agent.judge(&subject), want, "{what}");
+        }
+        assert!(!of_agent.prefers_always());
+        assert_eq!(of_agent.unanswered(), Effect::Deny);
+
+        let config = read(user, Some((&text(strict), is_trusted))).unwrap();
+        let of_agent = policy_of_agent(&config.policy, config.agent("p").unwrap()).unwrap();
+        for (policy, by) in [
+            (&config.policy, ".acpipe.toml: permissions \"deny\""),
+            (&of_agent, ".acpipe.toml: permissions \"deny\""),
+        ] {
+            let write = policy.judge(&subject("write", "a", "/w"));
+            assert_eq!((write.effect, write.by.as_str()), (Effect::Deny, by));
+            let read = policy.judge(&subject("read", "a", "/w"));
+            assert_eq!(read.effect, Effect::Allow);
+        }
+    }
+    let text = "[agents.p]\nuse = \"claude\"\npermissions = \"deny\"";
+    let config = read(user, Some((text, false))).unwrap();
+    let policy = policy_of_agent(&config.policy, config.agent("p").unwrap()).unwrap();
+    let by = policy.judge(&subject("read", "a", "/w")).by;
+    assert_eq!(by, "agent \"p\": permissions \"deny\"");
+}
+
+#[test]
+fn default_of_a_project_may_name_your_agents_only_if_trusted() {
+    let user =
+        "agent = \"mine\"\n[agents.mine]\nuse = \"claude\"\n[agents.other]\nuse = \"claude\"";
+    let own = "\n[agents.p]\ncommand = \"c\"";
+    for (project, is_trusted, want, notes) in [
+        ("", false, ("mine", "/u.toml:1"), 0),
+        ("agent = \"other\"", false, ("mine", "/u.toml:1"), 1),
+        ("agent = \"other\"", true, ("other", "/p/.acpipe.toml:1"), 0),
+        (
+            "agent = \"claude\"",
+            false,
+            ("claude", "/p/.acpipe.toml:1"),
+            0,
+        ),
+        ("agent = \"p\"", false, ("p", "/p/.acpipe.toml:1"), 0),
+    ] {
+        let text = format!("{project}{own}");
+        let config = read(user, Some((&text, is_trusted))).unwrap();
+        let (name, place) = config.default_agent.unwrap();
+        assert_eq!(
+            (name.as_str(), place.as_str()),
+            want,
+            "{project} {is_trusted}"
+        );
+        assert_eq!(config.notes.len(), notes, "{project} {is_trusted}");
+    }
+    let config = read(user, Some(("agent = \"other\"", false))).unwrap();
+    let note = "/p/.acpipe.toml sets your agent \"other\" as the default, without effect; review the file, then run: \
+                    acpipe agents trust";
+    assert_eq!(config.notes, [note]);
+}

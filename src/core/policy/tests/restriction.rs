@@ -1,0 +1,100 @@
+//! Tests of restricted policies, and of labels and modes in them.
+
+use super::generated::{Dice, policy, subject};
+use super::*;
+
+#[test]
+fn restricted_policy_is_never_weaker_than_either() {
+    let mut dice = Dice(7);
+    let (mut own, mut other) = (0, 0);
+    for _ in 0..2000 {
+        let mut policies = [policy(&mut dice), policy(&mut dice), policy(&mut dice)];
+        for policy in &mut policies {
+            policy.set_mode(Mode::ALL[dice.below(4)]);
+        }
+        let [a, b, c] = policies;
+        let subject = subject(&mut dice);
+        let both = a.clone().restricted_by(b.clone().restricted_by(c.clone()));
+        let verdict = both.judge(&subject);
+        let singles = [a.judge(&subject), b.judge(&subject), c.judge(&subject)];
+        let strongest = singles.iter().map(|one| one.effect).max().unwrap();
+        assert_eq!(verdict.effect, strongest, "{subject:?}");
+        let first = singles.iter().find(|one| one.effect == strongest);
+        assert_eq!(Some(&verdict), first, "{subject:?}");
+        if singles[0].effect == strongest {
+            own += 1;
+        } else {
+            other += 1;
+        }
+    }
+    assert!(own > 100 && other > 100, "{own} {other}");
+}
+
+#[test]
+fn restriction_cannot_set_what_allows_more() {
+    let loose = |set: Option<bool>| {
+        let mut policy = Policy::default();
+        if let Some(set) = set {
+            policy.set_always(set);
+            policy.set_unanswered_allows(set);
+        }
+        policy
+    };
+    for (own, other, want) in [
+        (None, Some(true), false),
+        (Some(false), Some(true), false),
+        (Some(true), None, true),
+        (Some(true), Some(true), true),
+        (Some(true), Some(false), false),
+    ] {
+        let policy = loose(own).restricted_by(loose(other));
+        assert_eq!(policy.prefers_always(), want, "{own:?} {other:?}");
+        assert_eq!(
+            policy.unanswered() == Effect::Allow,
+            want,
+            "{own:?} {other:?}"
+        );
+    }
+}
+
+#[test]
+fn restriction_counts_for_questions_about_a_policy() {
+    let options = SessionOptions::default();
+    let alone = Policy::from(Mode::Approve);
+    assert!(!alone.may_restrict(&options) && !alone.may_ask(&options) && !alone.has_rules());
+    let mut other = Policy::from(Mode::Ask);
+    other.add_listed("Bash", "list", Effect::Deny).unwrap();
+    let both = alone.restricted_by(other);
+    assert!(both.may_restrict(&options) && both.may_ask(&options) && both.has_rules());
+}
+
+#[test]
+fn overriding_mode_keeps_the_rules_of_restrictions() {
+    let mut other = Policy::from(Mode::Deny);
+    other.add_listed("Read", "list", Effect::Ask).unwrap();
+    let mut policy = Policy::from(Mode::Reads).restricted_by(other);
+    policy.set_label("agent \"a\": ");
+    let by = |policy: &Policy, kind| policy.judge(&file(kind, "/w/a", "/w")).by;
+    assert_eq!(by(&policy, "edit"), "permissions \"deny\"");
+    policy.override_mode(Mode::Approve);
+    assert_eq!(by(&policy, "edit"), "permissions \"approve\"");
+    assert_eq!(by(&policy, "read"), "list \"Read\"");
+    // The order of overriding and restricting does not matter.
+    policy.set_mode(Mode::Deny);
+    policy.set_preset(&PRESETS[0]);
+    policy.set_label("later: ");
+    let policy = policy.restricted_by(Policy::from(Mode::Ask));
+    assert_eq!(by(&policy, "edit"), "permissions \"approve\"");
+}
+
+#[test]
+fn label_names_the_definition_of_a_mode_or_preset() {
+    let mut policy = Policy::from(Mode::Reads);
+    policy.set_label("agent \"a\": ");
+    let edit = file("edit", "/w/a", "/w");
+    assert_eq!(policy.judge(&edit).by, "agent \"a\": permissions \"reads\"");
+    policy.set_preset(&PRESETS[0]);
+    assert_eq!(policy.judge(&edit).by, "preset \"leashd\"");
+    policy.set_label("agent \"b\": ");
+    assert_eq!(policy.judge(&edit).by, "agent \"b\": preset \"leashd\"");
+}
