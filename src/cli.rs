@@ -1,5 +1,8 @@
 //! Command-line entry point: arguments, configuration, dispatch to the subcommands, exit code.
 
+mod agent_choice;
+mod agent_definitions;
+mod agents;
 mod args;
 pub mod config;
 mod logs;
@@ -13,21 +16,23 @@ mod screen;
 mod serve;
 mod sessions;
 
-use crate::core::agent_command::AgentCommand;
 use crate::core::agent_definition::AgentDefinition;
-use crate::core::claude::CLAUDE;
+use crate::core::builtin_agents;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentSpec, Hub, OnLost, Settings};
-use crate::core::limits::Timeout;
+use crate::core::limits::{Limits, Timeout};
+use crate::core::profile::Profile;
 use crate::core::store::Store;
-use crate::proto::wire::{AgentSource, Protocol, Variables};
+use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
 use crate::shell::{
     Durability, Events, Files, Launch, Memory, SUPERVISOR, check_descriptors, keep,
     survive_file_limit,
 };
+use agent_choice::StoredAgent;
 use anyhow::Context as _;
 use args::shared::PlaceArgs;
-use args::{AgentArgs, Cli, Kind, Persist, StoreArgs, Verb};
+use args::{AgentArgs, Cli, Persist, StoreArgs, Verb};
+use config::{Config, LoadArgs};
 use logs::{Logs, Secrets};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -88,6 +93,7 @@ fn dispatch(cli: Cli, secrets: &Secrets) -> anyhow::Result<u8> {
             secrets.add_variables(&args.agent.variables());
             on_runtime(serve::serve(args, secrets.clone()))
         }
+        Verb::Agents(args) => agents::agents(&args),
         Verb::Sessions(args) => sessions::sessions(&args),
         Verb::Permissions(args) => permissions::permissions(&args),
         Verb::Processes(args) => processes::processes(&args),
@@ -114,7 +120,9 @@ fn on_runtime<T>(task: impl Future<Output = anyhow::Result<T>>) -> anyhow::Resul
 struct Origin {
     cwd: Option<String>,
     /// Agent of the session; used if the command line names no agent.
-    agent: Option<AgentCommand>,
+    agent: Option<StoredAgent>,
+    /// Error if neither the command line nor the environment or the configuration names an agent.
+    missing_agent: Option<String>,
 }
 
 /// Returns the absolute path of `--cwd`, or the working directory without it.
@@ -127,53 +135,84 @@ fn directory(agent: &AgentArgs) -> anyhow::Result<String> {
     Ok(cwd.to_string_lossy().into_owned())
 }
 
-/// Builds the hub's settings from arguments, environment and stored session.
+/// Builds the hub's settings from arguments, environment, configuration and stored session.
 fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Result<Settings> {
     let cwd = match &origin.cwd {
         Some(cwd) => cwd.clone(),
         None => directory(agent)?,
     };
-    let stored = origin.agent.as_ref();
-    let (command, source, protocol) = command_line(agent, stored)?;
-    let stored = stored.filter(|_| source == AgentSource::Session);
-    let (command, args) = command
-        .split_first()
-        .context("the agent's command is empty; give a command line after --")?;
-    let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let started = started.map_or(0, |d| d.as_millis());
-    Ok(Settings {
-        default_agent: AgentDefinition::unnamed(AgentSpec {
-            command: command.clone(),
-            args: args.to_vec(),
-            cwd: match stored {
-                Some(stored) if !stored.cwd.is_empty() => stored.cwd.clone(),
-                _ => cwd.clone(),
-            },
-            env: agent.variables(),
-            source,
-            protocol,
-            child_per_session: agent.child_per_session
-                || stored.is_some_and(|stored| stored.child_per_session),
-            options: agent.options.to_wire()?,
-            fallback: None,
-        }),
-        agents: Vec::new(),
-        own_program: own_program()?,
-        quirks: BTreeMap::new(),
-        policy: config::policy(&agent.permissions)?,
+    let state = state_dir(&agent.store.place).ok();
+    let config = config::load(&LoadArgs {
+        config: agent.permissions.config.as_deref(),
+        mode: agent.permissions.permissions.map(Into::into),
+        cwd: Some(Path::new(&cwd)),
+        state_dir: state.as_deref(),
+        is_builtin: &|name| builtin_agents::find(name).is_some(),
+    })?;
+    for own in &config.agents {
+        secrets.add_variables(&own.env);
+        secrets.add_servers(&own.mcp_servers);
+    }
+    let mut settings = Settings {
         profile: agent.chunk_profile.into(),
-        cwd,
-        id_prefix: format!("{started:x}{:x}", std::process::id()),
-        clock: (Instant::now(), i64::try_from(started).unwrap_or(i64::MAX)),
-        idle_after: None,
-        max_sessions: None,
-        inherited: inherited(),
         limits: agent.timeouts.limits(),
         mcp_servers: mcp::servers(agent.mcp_config.as_deref(), secrets)?,
         on_lost: OnLost {
             clear: agent.store.on_new == args::OnNew::Clear,
             reinject: agent.store.reinject,
         },
+        ..plain_settings(cwd, &config)?
+    };
+    let (agents, notes) = agent_definitions::configured(&config, &settings)?;
+    for note in notes {
+        print_note(&note);
+    }
+    let mut default = agent_choice::choose(agent, origin.agent.as_ref(), &config, &settings)?;
+    let spec = &mut default.spec;
+    spec.env.0.extend(agent.variables().0);
+    spec.child_per_session |= agent.child_per_session;
+    spec.options = agent.options.to_wire()?.or(&spec.options);
+    if agent.cwd.is_some() {
+        spec.cwd.clone_from(&settings.cwd);
+    }
+    settings.agents = agents;
+    settings.agents.retain(|own| own.name != default.name);
+    settings.default_agent = default;
+    Ok(settings)
+}
+
+/// Builds settings with default values for everything but the policy, and the demo agent.
+fn plain_settings(cwd: String, config: &Config) -> anyhow::Result<Settings> {
+    let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let started = started.map_or(0, |d| d.as_millis());
+    let own_program = own_program()?;
+    let demo = AgentSpec {
+        command: own_program.clone(),
+        args: vec!["demo-agent".to_owned()],
+        cwd: cwd.clone(),
+        env: Variables::default(),
+        source: AgentSource::Demo,
+        protocol: Protocol::Acp,
+        child_per_session: false,
+        options: SessionOptions::default(),
+        fallback: None,
+    };
+    Ok(Settings {
+        default_agent: AgentDefinition::unnamed(demo),
+        agents: Vec::new(),
+        own_program,
+        quirks: BTreeMap::new(),
+        policy: config.policy.clone(),
+        profile: Profile::default(),
+        cwd,
+        id_prefix: format!("{started:x}{:x}", std::process::id()),
+        clock: (Instant::now(), i64::try_from(started).unwrap_or(i64::MAX)),
+        idle_after: None,
+        max_sessions: None,
+        inherited: inherited(),
+        limits: Limits::default(),
+        mcp_servers: Vec::new(),
+        on_lost: OnLost::default(),
     })
 }
 
@@ -248,53 +287,4 @@ fn state_dir(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
         Some(dir) => std::path::absolute(dir).context("cannot read the working directory"),
         None => crate::shell::state_dir(),
     }
-}
-
-/// Returns the agent's command line and its source. Precedence: the command after `--`, the stored session,
-/// `ACPIPE_AGENT`, the demo agent.
-fn command_line(
-    agent: &AgentArgs,
-    stored: Option<&AgentCommand>,
-) -> anyhow::Result<(Vec<String>, AgentSource, Protocol)> {
-    let spoken = |command: &[String]| {
-        let by_name = || Protocol::of_command(command.first().map_or("", String::as_str));
-        agent.agent.map_or_else(by_name, Protocol::from)
-    };
-    if agent.agent == Some(Kind::Claude) && agent.command.iter().all(|word| word.starts_with('-')) {
-        // The command is only flags (or empty): acpipe finds the CLI itself and passes the flags to it.
-        let words = std::iter::once(CLAUDE.to_owned()).chain(agent.command.iter().cloned());
-        return Ok((words.collect(), AgentSource::CommandLine, Protocol::Claude));
-    }
-    if !agent.command.is_empty() {
-        let command = agent.command.clone();
-        let protocol = spoken(&command);
-        return Ok((command, AgentSource::CommandLine, protocol));
-    }
-    if let Some(stored) = stored.filter(|stored| !stored.demo) {
-        if agent
-            .agent
-            .is_some_and(|kind| Protocol::from(kind) != stored.protocol)
-        {
-            let message = format!(
-                "--agent: does not match the protocol of the session's agent {:?}; omit --agent, or give another \
-                     agent after --",
-                stored.line()
-            );
-            return Err(UsageError(message).into());
-        }
-        let words = std::iter::once(&stored.command).chain(&stored.args);
-        let words = words.cloned().collect();
-        return Ok((words, AgentSource::Session, stored.protocol));
-    }
-    if let Ok(line) = std::env::var("ACPIPE_AGENT")
-        && !line.trim().is_empty()
-        && stored.is_none()
-    {
-        let words = shlex::split(&line)
-            .ok_or_else(|| UsageError(format!("ACPIPE_AGENT has an unclosed quote: {line}")))?;
-        let protocol = spoken(&words);
-        return Ok((words, AgentSource::Environment, protocol));
-    }
-    let command = vec![own_program()?, "demo-agent".to_owned()];
-    Ok((command, AgentSource::Demo, Protocol::Acp))
 }

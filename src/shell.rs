@@ -33,7 +33,7 @@ mod terminal;
 
 pub use client::{ClientAction, ClientConnection};
 pub use descriptors::check as check_descriptors;
-pub use discover::LoginShell;
+pub use discover::{LoginShell, find_on_path};
 pub use drive::drive;
 pub use frames::{log_frames, logs_frames};
 #[cfg(test)]
@@ -41,6 +41,7 @@ pub use input::ReservedBytes;
 pub use input::{ClientInput, read_stdin};
 pub use launches::{Ended, Launch, LaunchedProcess, end_left, launched};
 pub use output::{FULL, Pressure, hand_over};
+pub use program_search::find_programs;
 pub use signals::{Interrupt, survive_file_limit};
 pub use store::{
     Durability, Events, Files, Memory, ReadOnly, archived, cards, read_only, real_path, state_dir,

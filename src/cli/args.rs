@@ -9,6 +9,7 @@ mod serving;
 pub mod shared;
 mod timeouts;
 
+use super::agents::args::AgentsArgs;
 use super::permissions::args::PermissionsArgs;
 use super::processes::ProcessesArgs;
 use super::sessions::args::SessionsArgs;
@@ -34,12 +35,12 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
     long_about = "Run coding agents from the command line or an app.\n\n\
         acpipe starts an agent that speaks ACP (the Agent Client Protocol) or the Claude Code CLI, sends it \
         prompts, answers its permission requests, and streams its output as AI SDK UIMessageChunks.",
-    after_help = "Give the agent's command line after --:\n  \
-        acpipe run \"fix the tests\" -- opencode acp\n  \
-        acpipe serve -- npx -y @agentclientprotocol/claude-agent-acp\n\n\
-        Claude Code needs no adapter:\n  \
-        acpipe run --agent claude \"fix the tests\"\n\n\
-        To set a default agent, put its command line into the environment variable ACPIPE_AGENT."
+    after_help = "Name the agent, or give its command line after --:\n  \
+        acpipe run --agent claude \"fix the tests\"\n  \
+        acpipe run \"fix the tests\" -- my-agent --acp\n\n\
+        List the agents on this machine, and choose the default one:\n  \
+        acpipe agents\n  \
+        acpipe agents default claude"
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -89,6 +90,8 @@ pub enum Verb {
     Run(RunArgs),
     /// Serve an editor or app over JSON-RPC on stdin and stdout
     Serve(ServeArgs),
+    /// List agents, give them names and choose the default one
+    Agents(AgentsArgs),
     /// List, show, export and delete stored sessions
     Sessions(SessionsArgs),
     /// Show which tool calls were allowed and refused, and by whom
@@ -185,11 +188,15 @@ pub struct ServeArgs {
 
 #[derive(Debug, Args)]
 pub struct AgentArgs {
-    /// Protocol of the agent [default: chosen by the agent's command]
+    /// Agent to use, by its name: one of the configuration, or a built-in one such as claude, codex or gemini
     ///
-    /// `claude` without a command finds the Claude Code CLI.
-    #[arg(long, value_enum, value_name = "KIND")]
-    pub agent: Option<Kind>,
+    /// `acpipe agents` lists them. With options after --, these are passed to the agent; with a command after --,
+    /// the agent is started by that command.
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Protocol of the command after -- [default: chosen by the command's name]
+    #[arg(long, value_enum, value_name = "PROTOCOL")]
+    pub protocol: Option<Kind>,
     /// Start one agent process per session, for agents that can run only one session
     #[arg(long)]
     pub child_per_session: bool,
@@ -231,7 +238,12 @@ pub struct AgentArgs {
 impl AgentArgs {
     /// Returns `true` if the command line names an agent.
     pub fn names_agent(&self) -> bool {
-        !self.command.is_empty() || self.agent == Some(Kind::Claude)
+        !self.command.is_empty() || self.agent.is_some()
+    }
+
+    /// Returns the protocol of `--protocol`.
+    pub fn protocol(&self) -> Option<Protocol> {
+        self.protocol.map(Protocol::from)
     }
 
     /// Returns the variables to set (`Some`) and to unset (`None`) in the agent's environment.

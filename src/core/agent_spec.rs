@@ -2,6 +2,7 @@
 
 use crate::core::agent_command::{self, AgentCommand};
 use crate::core::dialects::traits;
+use crate::core::package_runner::package_runner;
 use crate::core::transport::Fallback;
 use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
 
@@ -34,6 +35,12 @@ impl AgentSpec {
     #[must_use]
     pub fn key(&self) -> String {
         agent_command::key(self.protocol, &self.command, &self.args)
+    }
+
+    /// Returns `true` if the command is a package runner, which downloads and runs the agent.
+    #[must_use]
+    pub fn is_package_runner(&self) -> bool {
+        package_runner(&self.command, &self.args).is_some()
     }
 
     /// Returns the part that is stored with a session. The environment is left out, since it may hold

@@ -70,6 +70,14 @@ pub async fn program(
     }
 }
 
+/// Finds the program of an agent in `PATH` and the places where installers put it, without its fallback and
+/// without asking the login shell.
+#[must_use]
+pub fn find_on_path(spec: &ProcessSpec) -> Option<Program> {
+    let search = Search::new(spec, &|name| variable(spec, name), &[]);
+    Some(search.first_runnable().ok()?.program)
+}
+
 /// Finds the program of an agent, without its fallback.
 async fn installed(
     spec: &ProcessSpec,

@@ -9,10 +9,13 @@ pub mod stream;
 pub mod terminal;
 pub mod watchdog;
 
+use acpipe::core::builtin_agents;
 use serde_json::Value;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -72,6 +75,7 @@ impl World {
         };
         command
             .args(args)
+            .env("PATH", path_without_agents())
             .env_remove("ACPIPE_AGENT")
             .env_remove("CLAUDE_CLI_PATH")
             .env("CLAUDE_CONFIG_DIR", self.dir.join("claude"))
@@ -150,6 +154,25 @@ impl World {
             signal(pid, rustix::process::Signal::KILL);
         }
     }
+}
+
+/// Returns `PATH` without the directories that contain well-known agents: a run without an agent must use the
+/// demo agent on every machine. Directories of the system are kept.
+fn path_without_agents() -> &'static OsStr {
+    static PATH: OnceLock<OsString> = OnceLock::new();
+    PATH.get_or_init(|| {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let has_agent = |dir: &Path| {
+            let programs = builtin_agents::all()
+                .iter()
+                .flat_map(|agent| &agent.programs);
+            let mut programs = programs.map(|program| dir.join(&program.command));
+            programs.any(|file| file.exists())
+        };
+        let is_of_system = |dir: &Path| dir.starts_with("/usr/bin") || dir.starts_with("/bin");
+        let kept = std::env::split_paths(&path).filter(|dir| is_of_system(dir) || !has_agent(dir));
+        std::env::join_paths(kept).unwrap()
+    })
 }
 
 impl Drop for World {

@@ -263,9 +263,9 @@ fn session_continues_with_its_own_agent_by_default() {
         .go()
         .expect(2);
     assert_eq!(nobody.text(), "");
-    assert!(nobody.stderr.contains("ACPIPE_AGENT"), "{}", nobody.stderr);
+    assert!(nobody.stderr.contains("--agent NAME"), "{}", nobody.stderr);
     let other = home
-        .acpipe(&["run", "--agent", "acp", "-c", "go"])
+        .acpipe(&["run", "--protocol", "acp", "-c", "go"])
         .go()
         .expect(0);
     assert_eq!(other.text(), "answer\n");

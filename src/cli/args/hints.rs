@@ -1,7 +1,6 @@
 //! Hints for command-line errors for which clap's own suggestion misleads.
 
 use super::Cli;
-use crate::core::builtin_agents::hints;
 use crate::core::similar::distance_of;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -25,9 +24,6 @@ fn explained(mut error: clap::Error, words: &[String]) -> clap::Error {
     let invalid = text(&error, ContextKind::InvalidArg);
     let hints = match error.kind() {
         ErrorKind::UnknownArgument => unknown_argument(&invalid, words),
-        ErrorKind::InvalidValue if invalid.starts_with("--agent ") => {
-            vec![unknown_agent(&text(&error, ContextKind::InvalidValue))]
-        }
         ErrorKind::InvalidSubcommand => {
             let word = text(&error, ContextKind::InvalidSubcommand);
             let cli = Cli::command();
@@ -110,15 +106,6 @@ fn unknown_argument(option: &str, words: &[String]) -> Vec<String> {
     Vec::new()
 }
 
-/// Returns a hint how to name an agent that is not built in.
-fn unknown_agent(name: &str) -> String {
-    let command = hints::named(name).unwrap_or_else(|| name.to_owned());
-    format!(
-        "the only built-in agent is `claude`; to use another agent, give its command line: acpipe run \"…\" -- \
-             {command}"
-    )
-}
-
 /// Returns the most similar name, or `None` if none is similar enough.
 fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.trim_start_matches('-').chars().count();
@@ -149,7 +136,7 @@ mod tests {
 
     #[test]
     fn hints_suggest_the_intended_argument() {
-        let cases: [(&[&str], &str, &str); 13] = [
+        let cases: [(&[&str], &str, &str); 11] = [
             (&["run", "-p", "hi"], "acpipe run \"hi\"", "-- -p"),
             (&["-p", "hi"], "acpipe run \"hi\"", "-- -p"),
             (&["run", "--print"], "acpipe run \"…\"", "--"),
@@ -160,12 +147,6 @@ mod tests {
                 "'-- ",
             ),
             (&["run", "-x y", "hi"], "--prompt='-", "'-- -"),
-            (
-                &["run", "--agent", "codex", "hi"],
-                "-- codex-acp",
-                "similar",
-            ),
-            (&["run", "--agent", "nope", "hi"], "-- nope", "similar"),
             (&["hello"], "acpipe run \"hello\"", "help'"),
             (
                 &["fix the tests"],

@@ -1,6 +1,8 @@
 //! Setup of a run: session, directory, agent and store.
 
 use super::view::View;
+use crate::cli::agent_choice::StoredAgent;
+use crate::cli::agents::installed_agents;
 use crate::cli::args::RunArgs;
 use crate::cli::logs::Secrets;
 use crate::cli::{Origin, UsageError, directory, persists, print_note, sessions, state_dir};
@@ -29,14 +31,22 @@ pub fn find(args: &RunArgs, secrets: &Secrets, view: &mut View) -> anyhow::Resul
     let chosen = choose(args, &cwd, view)?;
     let origin = origin(args, chosen.as_ref())?;
     let settings = crate::cli::settings(&args.agent, &origin, secrets)?;
-    if settings.default_agent.spec.source == AgentSource::Demo {
-        // Shown with --quiet too, because the demo agent's text looks like an answer.
-        let why = match &chosen {
-            Some(chosen) => format!("session {:?} uses the built-in demo agent", chosen.id),
-            None => "no agent given; using the built-in demo agent".to_owned(),
+    let is_demo = settings.default_agent.spec.source == AgentSource::Demo;
+    if is_demo && !args.agent.names_agent() {
+        let why = if let Some(chosen) = &chosen {
+            if let Some(why) = origin.missing_agent {
+                return Err(UsageError(why).into());
+            }
+            format!("session {:?} uses the built-in demo agent", chosen.id)
+        } else {
+            refuse_if_installed(&settings)?;
+            "no agent given, and none found on this machine; using the built-in demo agent"
+                .to_owned()
         };
+        // Shown with --quiet too, because the demo agent's text looks like an answer.
         print_note(&format!(
-            "{why}. To use another agent: acpipe run \"…\" -- COMMAND, or ACPIPE_AGENT=COMMAND"
+            "{why}. To use another agent: acpipe run --agent NAME \"…\", or acpipe run \"…\" -- COMMAND; acpipe agents \
+             lists the names"
         ));
     }
     let session = chosen.map_or_else(|| unnamed(&settings.id_prefix), |chosen| chosen.id);
@@ -47,6 +57,24 @@ pub fn find(args: &RunArgs, secrets: &Secrets, view: &mut View) -> anyhow::Resul
         store,
         stored,
     })
+}
+
+/// Maximum number of installed agents that an error names.
+const MOST_NAMED: usize = 6;
+
+/// Returns an error if agents are installed on this machine: the user has to choose one, since the demo
+/// agent's text looks like an answer.
+fn refuse_if_installed(settings: &Settings) -> anyhow::Result<()> {
+    let names: Vec<&str> = installed_agents(settings).take(MOST_NAMED).collect();
+    let Some(first) = names.first() else {
+        return Ok(());
+    };
+    Err(UsageError(format!(
+        "no agent chosen; found on this machine: {}. Use one with acpipe run --agent {first} \"…\", or make it the \
+         default with acpipe agents default {first}; the demo agent is --agent demo",
+        names.join(", ")
+    ))
+    .into())
 }
 
 /// Existing session that the run continues, or named session that it creates.
@@ -135,17 +163,21 @@ fn origin(args: &RunArgs, chosen: Option<&SelectedSession>) -> anyhow::Result<Or
     let card = chosen.card.as_ref();
     let mut origin = Origin {
         cwd: card.map(|card| card.cwd.clone()),
-        agent: None,
+        ..Origin::default()
     };
     if args.agent.names_agent() {
         return Ok(origin);
     }
     let line = card.and_then(|card| card.agent.as_deref());
-    origin.agent = match (card.and_then(|card| card.agent_command.clone()), line) {
+    let command = match (card.and_then(|card| card.agent_command.clone()), line) {
         (Some(command), _) => Some(command),
         (None, Some(line)) => of_line(line),
         (None, None) => None,
     };
+    origin.agent = command.map(|command| StoredAgent {
+        name: card.and_then(|card| card.agent_name.clone()),
+        command,
+    });
     if origin.agent.is_some() {
         return Ok(origin);
     }
@@ -159,12 +191,13 @@ fn origin(args: &RunArgs, chosen: Option<&SelectedSession>) -> anyhow::Result<Or
                  \"…\" -- {line}"
         ))
         .into()),
-        None if variable.trim().is_empty() => Err(UsageError(format!(
-            "session {id:?} has no stored agent; give one: acpipe run --session {id} \"…\" -- COMMAND, or \
-                 ACPIPE_AGENT=COMMAND (the demo agent is acpipe demo-agent)"
-        ))
-        .into()),
-        None => Ok(origin),
+        None => {
+            origin.missing_agent = Some(format!(
+                "session {id:?} has no stored agent; give one: acpipe run --session {id} --agent NAME \"…\", or -- COMMAND, \
+                 or set a default with acpipe agents default NAME (the demo agent is --agent demo)"
+            ));
+            Ok(origin)
+        }
     }
 }
 

@@ -2,9 +2,8 @@
 //!
 //! Information from the agent itself takes precedence.
 
-use super::{BuiltinAgent, all, find};
+use super::{BuiltinAgent, all};
 use crate::core::package_runner::{PackageRunner, package_runner, program};
-use crate::proto::wire::Protocol;
 
 /// Built-in agent that a command line starts.
 struct Recognised {
@@ -64,25 +63,6 @@ fn other_program(
     // The program that speaks ACP may follow the package.
     let is_given = args.iter().any(|arg| arg == other);
     (!is_given).then(|| other.clone())
-}
-
-/// Returns the command line that starts the well-known agent with this name as an ACP agent.
-#[must_use]
-pub fn named(name: &str) -> Option<String> {
-    let name = name.to_lowercase();
-    let own = |agent: &BuiltinAgent| agent.programs.iter().find(|p| p.command == name).cloned();
-    let by_program = || all().iter().filter(|agent| is_acp(agent)).find_map(own);
-    let by_name = || {
-        let agent = find(&name).filter(|agent| is_acp(agent))?;
-        let first = agent.programs.first().cloned();
-        first.or_else(|| agent.package_launch())
-    };
-    let launch = by_program().or_else(by_name)?;
-    Some(launch.line())
-}
-
-fn is_acp(agent: &BuiltinAgent) -> bool {
-    agent.protocol == Protocol::Acp
 }
 
 /// Returns the command by which the user of this agent signs in.
@@ -172,16 +152,6 @@ mod tests {
             let (command, args) = words(line);
             assert_eq!(acp_command(&command, &args).as_deref(), want, "{line}");
         }
-        assert_eq!(named("Gemini").as_deref(), Some("gemini --acp"));
-        assert_eq!(named("codex").as_deref(), Some("codex-acp"));
-        assert_eq!(named("codex-acp").as_deref(), Some("codex-acp"));
-        assert_eq!(named("vibe").as_deref(), Some("vibe-acp"));
-        assert_eq!(named("Cursor").as_deref(), Some("cursor-agent acp"));
-        let package = "npx -y @compass-ai/nova acp";
-        assert_eq!(named("nova").as_deref(), Some(package));
-        assert_eq!(named("claude"), None);
-        assert_eq!(named("demo"), None);
-        assert_eq!(named("none"), None);
     }
 
     #[test]

@@ -252,8 +252,10 @@ impl Hub {
         program: Option<Program>,
         now: Instant,
     ) -> wire::AgentSummary {
+        let is_runner = self.definition_of(agent).spec.is_package_runner();
         let installed = program.as_ref();
-        let installed = installed.is_some_and(|p| p.found_by != FoundBy::PackageRunner);
+        let installed =
+            installed.is_some_and(|p| p.found_by != FoundBy::PackageRunner && !is_runner);
         let (mut summary, is_default) = match agent {
             ListedAgent::Machine(agent) => {
                 let sessions = self.sessions.of(agent).count() as u64;

@@ -1,0 +1,177 @@
+//! Choice of the default agent: which agent a command line, an environment and a configuration name.
+
+use super::args::AgentArgs;
+use super::config::Config;
+use super::{UsageError, agent_definitions};
+use crate::core::agent_command::AgentCommand;
+use crate::core::agent_definition::AgentDefinition;
+use crate::core::agent_spec::AgentSpec;
+use crate::core::builtin_agents;
+use crate::core::claude::CLAUDE;
+use crate::core::config::Settings;
+use crate::proto::wire::{AgentSource, Protocol, SessionOptions};
+
+/// Agent of the stored session that a run continues.
+#[derive(Debug, Clone)]
+pub struct StoredAgent {
+    /// Name of the agent; `None` if it had none.
+    pub name: Option<String>,
+    /// Command line of the agent.
+    pub command: AgentCommand,
+}
+
+/// Returns the default agent. Precedence: the command after `--`, `--agent`, the stored session,
+/// `ACPIPE_AGENT`, the configuration, the demo agent.
+///
+/// # Errors
+/// A name means no agent, or a variable cannot be read.
+pub fn choose(
+    args: &AgentArgs,
+    stored: Option<&StoredAgent>,
+    config: &Config,
+    settings: &Settings,
+) -> anyhow::Result<AgentDefinition> {
+    let named = |name: &str| agent_definitions::named(name, config, settings);
+    if let Some(name) = &args.agent {
+        let definition = named(name)?;
+        return Ok(with_command(definition, &args.command, args.protocol()));
+    }
+    if !args.command.is_empty() {
+        return of_command(
+            &args.command,
+            args.protocol(),
+            AgentSource::CommandLine,
+            settings,
+        );
+    }
+    if let Some(stored) = stored.filter(|stored| !stored.command.demo) {
+        return of_stored(stored, args, config, settings);
+    }
+    if let Ok(line) = std::env::var("ACPIPE_AGENT")
+        && !line.trim().is_empty()
+        && stored.is_none()
+    {
+        let line = line.trim();
+        let is_name = config.agent(line).is_some() || builtin_agents::find(line).is_some();
+        if is_name {
+            return named(line);
+        }
+        let words = shlex::split(line)
+            .ok_or_else(|| UsageError(format!("ACPIPE_AGENT has an unclosed quote: {line}")))?;
+        return of_command(&words, args.protocol(), AgentSource::Environment, settings);
+    }
+    if let Some((name, place)) = &config.default_agent
+        && stored.is_none()
+    {
+        let definition = named(name);
+        return definition.map_err(|error| UsageError(format!("{place}: {error:#}")).into());
+    }
+    demo(settings)
+}
+
+/// Returns acpipe's demo agent, which has no name as the default agent.
+///
+/// # Errors
+/// Never: the data file of built-in agents has the demo agent.
+fn demo(settings: &Settings) -> anyhow::Result<AgentDefinition> {
+    let demo = builtin_agents::find("demo").map(|demo| demo.definition(settings));
+    let demo = demo.ok_or_else(|| UsageError("the demo agent is missing".to_owned()))?;
+    Ok(AgentDefinition::unnamed(demo.spec))
+}
+
+/// Returns a named agent with the command line after `--`: a whole command line, or options that are appended
+/// to the agent's own.
+fn with_command(
+    mut definition: AgentDefinition,
+    words: &[String],
+    protocol: Option<Protocol>,
+) -> AgentDefinition {
+    let spec = &mut definition.spec;
+    spec.protocol = protocol.unwrap_or(spec.protocol);
+    match words.split_first() {
+        None => {}
+        Some((first, _)) if first.starts_with('-') => spec.args.extend(words.iter().cloned()),
+        Some((command, args)) => {
+            spec.command.clone_from(command);
+            spec.args = args.to_vec();
+            spec.fallback = None;
+        }
+    }
+    definition
+}
+
+/// Returns the agent of a command line.
+fn of_command(
+    words: &[String],
+    protocol: Option<Protocol>,
+    source: AgentSource,
+    settings: &Settings,
+) -> anyhow::Result<AgentDefinition> {
+    let (command, args) = match words.split_first() {
+        // Only options: the protocol names the program.
+        Some((first, _)) if first.starts_with('-') && protocol == Some(Protocol::Claude) => {
+            (CLAUDE.to_owned(), words.to_vec())
+        }
+        Some((command, args)) => (command.clone(), args.to_vec()),
+        None => {
+            let message = "the agent's command is empty; give a command line after --";
+            return Err(UsageError(message.to_owned()).into());
+        }
+    };
+    let protocol = protocol.unwrap_or(Protocol::of_command(&command));
+    let spec = AgentSpec {
+        command,
+        args,
+        cwd: settings.cwd.clone(),
+        env: crate::proto::wire::Variables::default(),
+        source,
+        protocol,
+        child_per_session: false,
+        options: SessionOptions::default(),
+        fallback: None,
+    };
+    let quirks = settings.quirks.get(&spec.key()).copied();
+    let definition = AgentDefinition::unnamed(spec);
+    Ok(definition.with_quirks(quirks.unwrap_or_default(), &settings.limits))
+}
+
+/// Returns the agent of a stored session: by its name, or if no agent has that name any more by its command.
+fn of_stored(
+    stored: &StoredAgent,
+    args: &AgentArgs,
+    config: &Config,
+    settings: &Settings,
+) -> anyhow::Result<AgentDefinition> {
+    let command = &stored.command;
+    if args.protocol().is_some_and(|own| own != command.protocol) {
+        let message = format!(
+            "--protocol: does not match the protocol of the session's agent {:?}; omit --protocol, or give another \
+             agent after --",
+            command.line()
+        );
+        return Err(UsageError(message).into());
+    }
+    if let Some(name) = &stored.name {
+        let is_known = config.agent(name).is_some() || builtin_agents::find(name).is_some();
+        if is_known {
+            return agent_definitions::named(name, config, settings);
+        }
+        super::print_note(&format!(
+            "agent {name:?} is not defined any more; its command is used with the permissions of all agents"
+        ));
+    }
+    let words: Vec<String> = std::iter::once(&command.command)
+        .chain(&command.args)
+        .cloned()
+        .collect();
+    let source = AgentSource::Session;
+    let mut definition = of_command(&words, Some(command.protocol), source, settings)?;
+    definition.spec.child_per_session |= command.child_per_session;
+    if !command.cwd.is_empty() {
+        definition.spec.cwd.clone_from(&command.cwd);
+    }
+    if let Some(name) = &stored.name {
+        definition.name.clone_from(name);
+    }
+    Ok(definition)
+}

@@ -1,0 +1,122 @@
+//! Definitions of the user's agents: from the configuration and the built-in agents to what the core starts.
+
+use super::UsageError;
+use super::config::{Base, Config, ConfiguredAgent, policy_of_agent};
+use crate::core::agent_definition::AgentDefinition;
+use crate::core::agent_names::{AgentName, resolve};
+use crate::core::agent_spec::AgentSpec;
+use crate::core::builtin_agents;
+use crate::core::config::Settings;
+use crate::core::policy::Effect;
+use crate::proto::wire::{AgentSource, Protocol, SessionOptions};
+use std::sync::Arc;
+
+/// Returns the definitions of all agents of the configuration that may be used, and notes about the others.
+///
+/// # Errors
+/// The definition of an agent is not valid.
+pub fn configured(
+    config: &Config,
+    settings: &Settings,
+) -> anyhow::Result<(Vec<AgentDefinition>, Vec<String>)> {
+    let (mut definitions, mut notes) = (Vec::new(), config.notes.clone());
+    for agent in &config.agents {
+        match &agent.locked {
+            Some(reason) => notes.push(format!("agent {:?} cannot be used: {reason}", agent.name)),
+            None => definitions.push(definition(agent, config, settings)?),
+        }
+    }
+    Ok((definitions, notes))
+}
+
+/// Returns the definition of the agent that a name means: one of the configuration, or a built-in one.
+///
+/// # Errors
+/// No agent or several agents have that name, or the user does not trust the file that defines it.
+pub fn named(name: &str, config: &Config, settings: &Settings) -> anyhow::Result<AgentDefinition> {
+    let own = config.agents.iter().map(|agent| agent.name.as_str());
+    let meant = resolve(name, own).map_err(|error| UsageError(format!("--agent: {error}")))?;
+    match meant {
+        AgentName::Builtin(agent) => Ok(agent.definition(settings)),
+        AgentName::Own(name) => {
+            let agent = config.agent(name);
+            let agent = agent.ok_or_else(|| UsageError(format!("agent {name:?} not found")))?;
+            if let Some(reason) = &agent.locked {
+                return Err(UsageError(reason.clone()).into());
+            }
+            definition(agent, config, settings)
+        }
+    }
+}
+
+/// Returns the definition of an agent of the configuration.
+fn definition(
+    agent: &ConfiguredAgent,
+    config: &Config,
+    settings: &Settings,
+) -> anyhow::Result<AgentDefinition> {
+    let wrong = |why: &str| UsageError(format!("{}: agents.{}: {why}", agent.place, agent.name));
+    let base = match &agent.base {
+        Base::Builtin(id) => {
+            let builtin = builtin_agents::find(id);
+            let missing = || wrong(&format!("{id:?} is not the name of a built-in agent"));
+            builtin.ok_or_else(missing)?.definition(settings)
+        }
+        Base::Command { command, args } => AgentDefinition::new(
+            &agent.name,
+            AgentSpec {
+                command: command.clone(),
+                args: args.clone(),
+                cwd: settings.cwd.clone(),
+                env: crate::proto::wire::Variables::default(),
+                source: AgentSource::Configuration,
+                protocol: agent.protocol.unwrap_or(Protocol::of_command(command)),
+                child_per_session: false,
+                options: SessionOptions::default(),
+                fallback: None,
+            },
+        ),
+    };
+    let mut spec = base.spec;
+    spec.source = AgentSource::Configuration;
+    spec.protocol = agent.protocol.unwrap_or(spec.protocol);
+    spec.env.0.extend(agent.env.0.clone());
+    spec.options = agent.options.clone().or(&spec.options);
+    spec.child_per_session = agent.child_per_session.unwrap_or(spec.child_per_session);
+    if let Some(cwd) = &agent.cwd {
+        spec.cwd.clone_from(cwd);
+    }
+    let mut policy = policy_of_agent(&config.policy, agent)?;
+    let label = format!("agent {:?}: ", agent.name);
+    for (list, entries, effect) in [
+        ("tools", &agent.options.allowed_tools, Effect::Allow),
+        (
+            "disallowed_tools",
+            &agent.options.disallowed_tools,
+            Effect::Deny,
+        ),
+    ] {
+        for entry in entries {
+            let listed = policy.add_listed(entry, &format!("{label}{list}"), effect);
+            listed.map_err(|why| wrong(&format!("{list}: {why}")))?;
+        }
+    }
+    let mut limits = settings.limits;
+    for (timeout, limit) in &agent.limits {
+        limits.set(*timeout, *limit);
+    }
+    let mut definition = AgentDefinition::new(&agent.name, spec);
+    definition.description = agent.description.clone().or(base.description);
+    definition.tags.clone_from(&agent.tags);
+    definition.policy = Some(Arc::new(policy));
+    definition.limits = (limits != settings.limits).then(|| Box::new(limits));
+    definition.mcp_servers.clone_from(&agent.mcp_servers);
+    let quirks = settings
+        .quirks
+        .get(&agent.name)
+        .copied()
+        .unwrap_or(base.quirks);
+    Ok(definition
+        .with_instructions(agent.prompt.clone())
+        .with_quirks(quirks, &settings.limits))
+}

@@ -1,0 +1,155 @@
+//! Lists of agents, as a table or as JSON.
+
+use super::AgentWorld;
+use super::args::ListArgs;
+use crate::cli::screen::Content;
+use crate::cli::sessions::{Cut, TableStyle, aligned, to_stdout};
+use crate::core::agent_definition::AgentDefinition;
+use crate::core::builtin_agents;
+use crate::proto::wire::{AgentSource, FoundBy, Program, Protocol};
+use serde::Serialize;
+use std::io;
+
+/// Agent as it is listed.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListedAgent<'a> {
+    pub agent: &'a str,
+    /// Whether the agent is used where none is named.
+    pub is_default: bool,
+    pub state: AgentAvailability,
+    pub protocol: Protocol,
+    pub source: AgentSource,
+    pub command: &'a str,
+    pub args: &'a [String],
+    pub program: Option<&'a Program>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    pub tags: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub install: Option<&'a str>,
+    /// Command by which the user signs in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub login: Option<&'a str>,
+}
+
+/// Whether an agent can be started on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum AgentAvailability {
+    /// The program is installed.
+    Installed,
+    /// Only a package runner can start the agent.
+    PackageRunner,
+    /// Neither is installed.
+    NotInstalled,
+}
+
+impl<'a> ListedAgent<'a> {
+    /// Describes an agent whose program was searched for.
+    pub fn new(
+        world: &'a AgentWorld,
+        agent: &'a AgentDefinition,
+        program: Option<&'a Program>,
+    ) -> Self {
+        let builtin = builtin_agents::find(&agent.name);
+        let builtin = builtin.or_else(|| of_base(world, &agent.name));
+        let default = world.config.default_agent.as_ref();
+        Self {
+            agent: &agent.name,
+            is_default: default.is_some_and(|(name, _)| *name == agent.name),
+            state: match program {
+                None => AgentAvailability::NotInstalled,
+                Some(_) if agent.spec.is_package_runner() => AgentAvailability::PackageRunner,
+                Some(p) if p.found_by == FoundBy::PackageRunner => AgentAvailability::PackageRunner,
+                Some(_) => AgentAvailability::Installed,
+            },
+            protocol: agent.spec.protocol,
+            source: agent.spec.source,
+            command: &agent.spec.command,
+            args: &agent.spec.args,
+            program,
+            description: agent.description.as_deref(),
+            tags: &agent.tags,
+            install: builtin.and_then(|agent| agent.install.as_deref()),
+            login: builtin.and_then(|agent| agent.login.as_deref()),
+        }
+    }
+
+    fn row(&self) -> [String; COLUMNS] {
+        let state = match self.state {
+            AgentAvailability::Installed => "installed".to_owned(),
+            AgentAvailability::PackageRunner => {
+                let file = self.program.map(|program| program.file.as_str());
+                let runner = file.and_then(|file| file.rsplit('/').next());
+                format!("through {}", runner.unwrap_or("a package runner"))
+            }
+            AgentAvailability::NotInstalled => "not installed".to_owned(),
+        };
+        let mark = if self.is_default { " (default)" } else { "" };
+        let protocol = match self.protocol {
+            Protocol::Acp => "acp",
+            Protocol::Claude => "claude",
+        };
+        [
+            format!("{}{mark}", self.agent),
+            state,
+            protocol.to_owned(),
+            self.login.unwrap_or_default().to_owned(),
+            self.description.unwrap_or_default().to_owned(),
+        ]
+    }
+}
+
+/// Returns the built-in agent on which an agent of the configuration is based.
+fn of_base(world: &AgentWorld, name: &str) -> Option<&'static builtin_agents::BuiltinAgent> {
+    match &world.config.agent(name)?.base {
+        crate::cli::config::Base::Builtin(id) => builtin_agents::find(id),
+        crate::cli::config::Base::Command { .. } => None,
+    }
+}
+
+const COLUMNS: usize = 5;
+const HEAD: [&str; COLUMNS] = ["AGENT", "STATE", "PROTOCOL", "SIGN IN WITH", "DESCRIPTION"];
+const CUTS: [Cut; 1] = [Cut::end(4, 20)];
+
+/// Lists the agents of the configuration and those found on this machine.
+pub fn list(world: &mut AgentWorld, args: &ListArgs) -> anyhow::Result<()> {
+    let world = &*world;
+    let is_own = |id: &str| world.own.iter().any(|own| own.name == id);
+    let builtin = builtin_agents::all()
+        .iter()
+        .filter(|agent| !is_own(&agent.id));
+    let builtin: Vec<AgentDefinition> = builtin
+        .map(|agent| agent.definition(&world.settings))
+        .collect();
+    let all: Vec<&AgentDefinition> = world.own.iter().chain(&builtin).collect();
+    let programs = world.find(&all)?;
+    let agents = all.iter().zip(&programs);
+    let agents = agents.map(|(agent, program)| ListedAgent::new(world, agent, program.as_ref()));
+    let is_shown = |agent: &ListedAgent<'_>| {
+        args.all || is_own(agent.agent) || agent.state == AgentAvailability::Installed
+    };
+    let (shown, hidden): (Vec<_>, Vec<_>) = agents.partition(is_shown);
+    to_stdout(Content::of(args.json), |out| {
+        if !args.json {
+            let rows: Vec<_> = shown.iter().map(ListedAgent::row).collect();
+            let text = aligned(HEAD, &rows, None, &CUTS, &TableStyle::of_stdout());
+            out.write_all(text.as_bytes())?;
+            return Ok(());
+        }
+        for agent in &shown {
+            serde_json::to_writer(&mut *out, agent).map_err(io::Error::from)?;
+            out.write_all(b"\n")?;
+        }
+        Ok(())
+    })?;
+    if !args.json && !hidden.is_empty() {
+        crate::cli::print_note(&format!(
+            "{} more agents are known but not installed; list them with acpipe agents --all",
+            hidden.len()
+        ));
+    }
+    Ok(())
+}
