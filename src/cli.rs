@@ -41,6 +41,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
+use tracing::info;
 
 pub use config::policy_of;
 pub use schema::{FILES, render};
@@ -165,7 +166,8 @@ fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Re
     };
     let (agents, notes) = agent_definitions::configured(&config, &settings)?;
     for note in notes {
-        print_note(&note);
+        // `acpipe agents` shows them; here only the use of such an agent fails.
+        info!("{note}");
     }
     let mut default = agent_choice::choose(agent, origin.agent.as_ref(), &config, &settings)?;
     let spec = &mut default.spec;

@@ -14,6 +14,7 @@ pub mod agent_names;
 pub mod agent_spec;
 pub mod answers;
 pub mod builtin_agents;
+pub mod builtin_definition;
 pub mod cause;
 mod chunk_sink;
 pub mod claude;

@@ -7,6 +7,7 @@ use crate::core::agent_command::AgentCommand;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::AgentSpec;
 use crate::core::builtin_agents;
+use crate::core::builtin_definition::builtin_definition;
 use crate::core::claude::CLAUDE;
 use crate::core::config::Settings;
 use crate::proto::wire::{AgentSource, Protocol, SessionOptions};
@@ -74,7 +75,7 @@ pub fn choose(
 /// # Errors
 /// Never: the data file of built-in agents has the demo agent.
 fn demo(settings: &Settings) -> anyhow::Result<AgentDefinition> {
-    let demo = builtin_agents::find("demo").map(|demo| demo.definition(settings));
+    let demo = builtin_agents::find("demo").map(|demo| builtin_definition(demo, settings));
     let demo = demo.ok_or_else(|| UsageError("the demo agent is missing".to_owned()))?;
     Ok(AgentDefinition::unnamed(demo.spec))
 }

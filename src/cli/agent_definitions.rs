@@ -6,6 +6,7 @@ use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_names::{AgentName, resolve};
 use crate::core::agent_spec::AgentSpec;
 use crate::core::builtin_agents;
+use crate::core::builtin_definition::builtin_definition;
 use crate::core::config::Settings;
 use crate::core::policy::Effect;
 use crate::proto::wire::{AgentSource, Protocol, SessionOptions};
@@ -37,7 +38,7 @@ pub fn named(name: &str, config: &Config, settings: &Settings) -> anyhow::Result
     let own = config.agents.iter().map(|agent| agent.name.as_str());
     let meant = resolve(name, own).map_err(|error| UsageError(format!("--agent: {error}")))?;
     match meant {
-        AgentName::Builtin(agent) => Ok(agent.definition(settings)),
+        AgentName::Builtin(agent) => Ok(builtin_definition(agent, settings)),
         AgentName::Own(name) => {
             let agent = config.agent(name);
             let agent = agent.ok_or_else(|| UsageError(format!("agent {name:?} not found")))?;
@@ -60,7 +61,7 @@ fn definition(
         Base::Builtin(id) => {
             let builtin = builtin_agents::find(id);
             let missing = || wrong(&format!("{id:?} is not the name of a built-in agent"));
-            builtin.ok_or_else(missing)?.definition(settings)
+            builtin_definition(builtin.ok_or_else(missing)?, settings)
         }
         Base::Command { command, args } => AgentDefinition::new(
             &agent.name,

@@ -11,6 +11,7 @@ use super::config::{self, Config, LoadArgs};
 use super::print_note;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::builtin_agents;
+use crate::core::builtin_definition::builtin_definition;
 use crate::core::config::Settings;
 use crate::core::transport::ProcessSpec;
 use crate::shell::{self, LoginShell};
@@ -102,7 +103,7 @@ pub fn installed_agents(settings: &Settings) -> impl Iterator<Item = &'static st
     let others = builtin_agents::all().iter();
     let others = others.filter(|agent| !agent.programs.is_empty());
     let installed = others.filter(|agent| {
-        let definition = agent.definition(settings);
+        let definition = builtin_definition(agent, settings);
         shell::find_on_path(&program_of(&definition)).is_some()
     });
     installed.map(|agent| agent.id.as_str())

@@ -22,7 +22,7 @@ use limits::{LimitArgs, MaxTime};
 use options::OptionArgs;
 pub use permissions::PermissionArgs;
 use serving::ServingArgs;
-use shared::{ChunkProfile, PlaceArgs};
+use shared::{ChunkProfile, Kind, PlaceArgs};
 use std::path::PathBuf;
 use timeouts::TimeoutArgs;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -40,7 +40,8 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
         acpipe run \"fix the tests\" -- my-agent --acp\n\n\
         List the agents on this machine, and choose the default one:\n  \
         acpipe agents\n  \
-        acpipe agents default claude"
+        acpipe agents default claude\n\n\
+        The environment variable ACPIPE_AGENT holds the default agent of a shell: a name, or a command line."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -320,24 +321,6 @@ pub enum Format {
     Sse,
     /// The summary of the turn as one JSON object
     Json,
-}
-
-/// Protocol that an agent speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
-    /// Agent Client Protocol
-    Acp,
-    /// Stream-json of the Claude Code CLI
-    Claude,
-}
-
-impl From<Kind> for Protocol {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::Acp => Self::Acp,
-            Kind::Claude => Self::Claude,
-        }
-    }
 }
 
 /// Parses log levels, global and per module. An invalid level is rejected here because `Targets` would parse

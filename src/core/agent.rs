@@ -159,7 +159,7 @@ impl AgentMachine {
     /// Time limits of the agent.
     #[must_use]
     pub fn limits<'a>(&'a self, settings: &'a Settings) -> &'a Limits {
-        self.definition.limits(settings)
+        settings.limits_of(&self.definition)
     }
 
     /// Returns the deadline of a wait that begins now; `None` if it has no limit.

@@ -1,7 +1,6 @@
 //! Definition of an agent: how it is started, and the rules that hold for its sessions.
 
 use super::agent_spec::{AgentSpec, DEFAULT_AGENT};
-use super::config::Settings;
 use super::dialects::traits;
 use super::limits::Limits;
 use super::policy::Policy;
@@ -91,24 +90,5 @@ impl AgentDefinition {
             self.spec.source,
             AgentSource::Configuration | AgentSource::BuiltIn
         )
-    }
-
-    /// Returns the policy of the agent's sessions.
-    #[must_use]
-    pub fn policy<'a>(&'a self, settings: &'a Settings) -> &'a Policy {
-        self.policy.as_deref().unwrap_or(&settings.policy)
-    }
-
-    /// Returns the time limits of the agent.
-    #[must_use]
-    pub fn limits<'a>(&'a self, settings: &'a Settings) -> &'a Limits {
-        self.limits.as_deref().unwrap_or(&settings.limits)
-    }
-
-    /// Returns the MCP servers that every session of the agent gets: those of the definition, and those of
-    /// the settings whose name the definition does not use.
-    #[must_use]
-    pub fn mcp_servers(&self, settings: &Settings) -> Vec<McpServer> {
-        super::mcp::joined(&self.mcp_servers, &settings.mcp_servers)
     }
 }

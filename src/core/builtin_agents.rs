@@ -1,6 +1,5 @@
 //! Built-in agents: well-known agents by name, read from the data file `builtin_agents/agents.json`.
 
-mod definition;
 pub mod hints;
 mod launch;
 pub mod registry;

@@ -44,6 +44,27 @@ pub struct Settings {
     pub mcp_servers: Vec<McpServer>,
 }
 
+impl Settings {
+    /// Returns the policy of an agent's sessions.
+    #[must_use]
+    pub fn policy_of<'a>(&'a self, agent: &'a AgentDefinition) -> &'a Policy {
+        agent.policy.as_deref().unwrap_or(&self.policy)
+    }
+
+    /// Returns the time limits of an agent.
+    #[must_use]
+    pub fn limits_of<'a>(&'a self, agent: &'a AgentDefinition) -> &'a Limits {
+        agent.limits.as_deref().unwrap_or(&self.limits)
+    }
+
+    /// Returns the MCP servers that every session of an agent gets: those of its definition, and those of the
+    /// settings whose name the definition does not use.
+    #[must_use]
+    pub fn mcp_servers_of(&self, agent: &AgentDefinition) -> Vec<McpServer> {
+        super::mcp::joined(&agent.mcp_servers, &self.mcp_servers)
+    }
+}
+
 /// Treatment of the stored history of a session whose agent has lost its memory of it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OnLost {

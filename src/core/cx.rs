@@ -71,13 +71,13 @@ impl<C> Cx<'_, C> {
     /// Returns the time limits of the session's agent.
     #[must_use]
     pub fn limits(&self) -> &Limits {
-        self.agent.definition.limits(&self.shared.settings)
+        self.shared.settings.limits_of(self.agent.definition)
     }
 
     /// Returns the policy of the session's agent.
     #[must_use]
     pub fn policy(&self) -> &Policy {
-        self.agent.definition.policy(&self.shared.settings)
+        self.shared.settings.policy_of(self.agent.definition)
     }
 
     /// Returns the MCP servers of a session, given those that it declares itself.

@@ -171,7 +171,7 @@ fn run_without_an_agent_uses_the_demo_agent_with_a_note() {
     assert!(!outcome.text().trim().is_empty());
     assert!(outcome.stderr.contains("demo agent"), "{}", outcome.stderr);
     assert!(
-        outcome.stderr.contains("ACPIPE_AGENT"),
+        outcome.stderr.contains("--agent NAME"),
         "{}",
         outcome.stderr
     );

@@ -27,7 +27,7 @@ fn initialize_reports_the_server_and_its_default_agent() {
     let it = s.initialize();
     assert_eq!(
         it["defaultAgent"],
-        json!({"command": "some-agent", "args": ["--acp"], "source": "commandLine"})
+        json!({"name": "default", "command": "some-agent", "args": ["--acp"], "source": "commandLine"})
     );
     drop(s);
 
@@ -36,7 +36,7 @@ fn initialize_reports_the_server_and_its_default_agent() {
     let it = s.initialize();
     assert_eq!(
         it["defaultAgent"],
-        json!({"command": "some agent", "args": ["a b", "c"], "source": "environment"})
+        json!({"name": "default", "command": "some agent", "args": ["a b", "c"], "source": "environment"})
     );
 }
 

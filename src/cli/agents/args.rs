@@ -1,7 +1,6 @@
 //! Arguments of `acpipe agents`.
 
-use crate::cli::args::Kind;
-use crate::cli::args::shared::PlaceArgs;
+use crate::cli::args::shared::{Kind, PlaceArgs};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 

@@ -6,6 +6,7 @@ use crate::cli::screen::Content;
 use crate::cli::sessions::{Cut, TableStyle, aligned, to_stdout};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::builtin_agents;
+use crate::core::builtin_definition::builtin_definition;
 use crate::proto::wire::{AgentSource, FoundBy, Program, Protocol};
 use serde::Serialize;
 use std::io;
@@ -122,7 +123,7 @@ pub fn list(world: &mut AgentWorld, args: &ListArgs) -> anyhow::Result<()> {
         .iter()
         .filter(|agent| !is_own(&agent.id));
     let builtin: Vec<AgentDefinition> = builtin
-        .map(|agent| agent.definition(&world.settings))
+        .map(|agent| builtin_definition(agent, &world.settings))
         .collect();
     let all: Vec<&AgentDefinition> = world.own.iter().chain(&builtin).collect();
     let programs = world.find(&all)?;

@@ -3,6 +3,7 @@
 pub use super::timeouts::stage;
 
 use crate::core::profile::Profile;
+use crate::proto::wire::Protocol;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -30,6 +31,24 @@ impl From<ChunkProfile> for Profile {
             ChunkProfile::V7 => Self::V7,
             ChunkProfile::V6 => Self::V6,
             ChunkProfile::V5 => Self::V5,
+        }
+    }
+}
+
+/// Protocol that an agent speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// Agent Client Protocol
+    Acp,
+    /// Stream-json of the Claude Code CLI
+    Claude,
+}
+
+impl From<Kind> for Protocol {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Acp => Self::Acp,
+            Kind::Claude => Self::Claude,
         }
     }
 }

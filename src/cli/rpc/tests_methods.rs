@@ -55,7 +55,8 @@ impl Row {
             "protocolVersion" | "afterSeq" => json!(1),
             "chunks" => json!(true),
             "message" => json!({"id": "m", "role": "user", "parts": []}),
-            "sessionId" | "messageId" | "methodId" | "mode" | "model" | "option" | "value" => {
+            "agent" | "sessionId" | "messageId" | "methodId" | "mode" | "model" | "option"
+            | "value" => {
                 json!("x")
             }
             _ => panic!("{}: add a value of {name} to this test", self.method.name),

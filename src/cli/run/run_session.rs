@@ -7,6 +7,7 @@ use crate::cli::args::RunArgs;
 use crate::cli::logs::Secrets;
 use crate::cli::{Origin, UsageError, directory, persists, print_note, sessions, state_dir};
 use crate::core::agent_command::{AgentCommand, key_of_line};
+use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::claude::CLAUDE;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::Settings;
@@ -32,7 +33,7 @@ pub fn find(args: &RunArgs, secrets: &Secrets, view: &mut View) -> anyhow::Resul
     let origin = origin(args, chosen.as_ref())?;
     let settings = crate::cli::settings(&args.agent, &origin, secrets)?;
     let is_demo = settings.default_agent.spec.source == AgentSource::Demo;
-    if is_demo && !args.agent.names_agent() {
+    if is_demo && settings.default_agent.name == DEFAULT_AGENT && !args.agent.names_agent() {
         let why = if let Some(chosen) = &chosen {
             if let Some(why) = origin.missing_agent {
                 return Err(UsageError(why).into());

@@ -122,7 +122,7 @@ impl AgentMachine {
                 ..default.clone()
             },
         };
-        let policy = self.definition.policy(&shared.settings);
+        let policy = shared.settings.policy_of(&self.definition);
         options::check(spec.protocol, &spec.options, &[], policy)?;
         Ok(spec)
     }
@@ -135,7 +135,7 @@ impl AgentMachine {
         cx: &mut AgentCx<'_, C>,
     ) {
         let was_announced = matches!(self.state, State::Backoff { .. });
-        let has_rules = self.definition.policy(&cx.shared.settings).has_rules();
+        let has_rules = cx.shared.settings.policy_of(&self.definition).has_rules();
         let mut dialect = dialect(&spec, has_rules, cx.shared);
         let mut out = Outgoing::default();
         dialect.start(&mut out);

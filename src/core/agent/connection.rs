@@ -247,7 +247,7 @@ impl Connection {
         (definition, spec): (&AgentDefinition, &AgentSpec),
         cx: &mut AgentCx<'_, C>,
     ) {
-        let limits = definition.limits(&cx.shared.settings);
+        let limits = cx.shared.settings.limits_of(definition);
         let (now, effects) = (cx.now, &mut *cx.effects);
         let stopping = self.is_stopping();
         for (child, order) in self.out.take() {
@@ -297,7 +297,7 @@ impl Connection {
         // end is not needed.
         self.processes.retain(|process| !process.is_read_only);
         for process in self.processes.iter_mut().filter(|p| p.stop.is_none()) {
-            let limits = definition.limits(&cx.shared.settings);
+            let limits = cx.shared.settings.limits_of(definition);
             cx.effects.push(process.begin_stop(cx.now, limits));
         }
     }

@@ -3,7 +3,7 @@
 
 use super::cx::AgentCx;
 use super::{AgentMachine, Phase, State};
-use crate::core::agent_spec::AgentSpec;
+use crate::core::agent_spec::{AgentSpec, DEFAULT_AGENT};
 use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, ErrorKind, out_of_order};
 use crate::proto::wire::{AgentSource, AgentState};
@@ -56,7 +56,9 @@ impl AgentMachine {
             }
             return Ok(());
         }
-        if self.definition.spec.source != AgentSource::Demo {
+        // The demo agent is started only if it was chosen by its name.
+        let is_chosen = self.definition.spec.source != AgentSource::Demo;
+        if is_chosen || self.name() != DEFAULT_AGENT {
             self.start(self.definition.spec.clone(), Vec::new(), cx);
             return Ok(());
         }

@@ -21,7 +21,7 @@ pub fn servers(
     (definition, spec): (&AgentDefinition, &AgentSpec),
     ready: Option<&AgentInfo>,
 ) -> Result<Vec<McpServer>, Error> {
-    let all = mcp::joined(own, &definition.mcp_servers(settings));
+    let all = mcp::joined(own, &settings.mcp_servers_of(definition));
     if let Some(info) = ready {
         mcp::check_reachable(&all, &spec.command, info.capabilities)?;
     }

@@ -6,6 +6,7 @@ use crate::core::agent::AgentMachine;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_names::{check_name, resolve};
 use crate::core::builtin_agents::{self, BuiltinAgent};
+use crate::core::builtin_definition::builtin_definition;
 use crate::core::client::{ClientId, Reply, Token};
 use crate::core::client_sink::ClientSinks;
 use crate::core::effect::Effect;
@@ -59,7 +60,7 @@ impl Hub {
         if let Some(agent) = self.agents.find(&builtin.id) {
             return Ok(agent);
         }
-        self.add_agent(builtin.definition(&self.shared.settings))
+        self.add_agent(builtin_definition(builtin, &self.shared.settings))
     }
 
     /// Adds an agent. The name must not be in use.
@@ -189,7 +190,7 @@ impl Hub {
     fn definition_of(&self, agent: ListedAgent) -> AgentDefinition {
         match agent {
             ListedAgent::Machine(agent) => self.agents.get(agent).definition().clone(),
-            ListedAgent::BuiltIn(agent) => agent.definition(&self.shared.settings),
+            ListedAgent::BuiltIn(agent) => builtin_definition(agent, &self.shared.settings),
         }
     }
 
@@ -274,7 +275,7 @@ impl Hub {
     fn details(&self, agent: ListedAgent, summary: wire::AgentSummary) -> wire::AgentDetails {
         let definition = self.definition_of(agent);
         let builtin = builtin_agents::find(&definition.name);
-        let servers = definition.mcp_servers(&self.shared.settings).into_iter();
+        let servers = self.shared.settings.mcp_servers_of(&definition).into_iter();
         let spec = definition.spec;
         wire::AgentDetails {
             summary,

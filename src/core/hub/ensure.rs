@@ -149,7 +149,7 @@ impl Hub {
             spec.protocol,
             &options,
             &servers,
-            machine.definition().policy(&self.shared.settings),
+            self.shared.settings.policy_of(machine.definition()),
         )?;
         Ok(options)
     }

@@ -60,8 +60,9 @@ pub const FORWARDED: &[(&str, &str)] = &[
     ("src/cli/rpc/methods.rs", "e message"),
     // `Variables::fault`, in REASONS.
     ("src/core/agent/environment.rs", "why"),
-    // `check_name`, whose reasons are read where it returns them.
-    ("src/core/hub/commands.rs", "why"),
+    // `check_name` and `NameError`, in REASONS.
+    ("src/core/hub/catalog.rs", "why"),
+    ("src/cli/agents/change.rs", "error to_string"),
     // The client's refusal of a file or a terminal.
     ("src/core/host/forward.rs", "clip refusal message"),
     // The reason of a decision: functions of decision.rs in REASONS.
