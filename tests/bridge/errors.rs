@@ -1,5 +1,4 @@
-//! Table of errors: every kind is provoked, with its code and name, or reserved for a feature that does not
-//! exist yet.
+//! Table of errors: every kind is provoked, with its code and name.
 
 use crate::evidence;
 use crate::harness::server::{Id, Server};
@@ -7,13 +6,6 @@ use crate::harness::steps::{end, say, until_cancelled};
 use crate::harness::{FAKE_AGENT, claude};
 use acpipe::core::error::ErrorKind;
 use serde_json::{Value, json};
-use std::path::Path;
-
-/// Kinds that no code raises yet, with the missing feature.
-const RESERVED: &[(ErrorKind, &str)] = &[(
-    ErrorKind::DuplicateAgent,
-    "agents have no names in a configuration yet",
-)];
 
 /// Evidence of an error kind.
 enum Evidence {
@@ -23,8 +15,6 @@ enum Evidence {
     Turn(Value),
     /// Another test that provokes the kind: its file and its name.
     Elsewhere(&'static str, &'static str),
-    /// No evidence: the kind must be one of [`RESERVED`].
-    Never,
 }
 
 fn connect_error(params: &Value) -> Evidence {
@@ -142,7 +132,12 @@ fn provoke(kind: ErrorKind) -> Evidence {
             "src/core/hub/tests/panics.rs",
             "panic_in_a_command_is_answered",
         ),
-        ErrorKind::DuplicateAgent => Evidence::Never,
+        ErrorKind::DuplicateAgent => {
+            let mut s = Server::initialized(&[]);
+            let agent = json!({"agent": "twice", "command": FAKE_AGENT});
+            s.call("agent/register", &agent);
+            Evidence::Answer(s.call_error("agent/register", &agent))
+        }
     }
 }
 
@@ -159,19 +154,11 @@ fn hub(file: &str, test: &'static str) -> Evidence {
     Evidence::Elsewhere(file, test)
 }
 
-fn reserved(kind: ErrorKind) -> Option<&'static str> {
-    let found = RESERVED.iter().find(|(reserved, _)| *reserved == kind);
-    found.map(|(_, reason)| *reason)
-}
-
 #[test]
-fn every_kind_of_error_is_provoked_or_reserved() {
+fn every_kind_of_error_is_provoked() {
     for &kind in ErrorKind::ALL {
         let name = kind.name();
-        let seen = provoke(kind);
-        let never = matches!(seen, Evidence::Never);
-        assert_eq!(reserved(kind).is_some(), never, "{name}");
-        match seen {
+        match provoke(kind) {
             Evidence::Answer(error) => {
                 assert_eq!(error["code"], kind.rpc_code(), "{name}: {error}");
                 assert_eq!(error["data"]["kind"], name, "{error}");
@@ -190,36 +177,8 @@ fn every_kind_of_error_is_provoked_or_reserved() {
                 let is_named = spellings.iter().any(|word| body.contains(word));
                 assert!(is_named, "{path}: {test} does not name {name}");
             }
-            Evidence::Never => {}
         }
     }
-}
-
-/// A reserved kind that acpipe raises must be provoked instead.
-#[test]
-fn reserved_kinds_are_raised_nowhere() {
-    fn visit(directory: &Path, look: &mut impl FnMut(&Path, &str)) {
-        for entry in std::fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                visit(&path, look);
-            } else {
-                look(&path, &std::fs::read_to_string(&path).unwrap());
-            }
-        }
-    }
-    let (mut files, mut raised) = (0, Vec::new());
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    visit(&source, &mut |path, text| {
-        files += 1;
-        for (kind, _) in RESERVED {
-            if text.contains(&format!("ErrorKind::{kind:?}")) {
-                raised.push(format!("{kind:?} in {}", path.display()));
-            }
-        }
-    });
-    assert!(files > 100, "{files}");
-    assert_eq!(raised, Vec::<String>::new());
 }
 
 #[test]

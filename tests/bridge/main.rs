@@ -55,6 +55,7 @@ mod logs;
 mod matrix;
 mod mcp;
 mod named_agents;
+mod named_agents_cli;
 mod ownership;
 mod params;
 mod pauses;
