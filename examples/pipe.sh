@@ -1,7 +1,8 @@
 #!/bin/sh
 # `acpipe run` in pipes: one prompt, one answer. Needs acpipe and jq in PATH. The demo agent answers, or the agent
-# that ACPIPE_AGENT names: ACPIPE_AGENT="opencode acp" examples/pipe.sh
+# that ACPIPE_AGENT names: ACPIPE_AGENT=opencode examples/pipe.sh
 set -eu
+export ACPIPE_AGENT="${ACPIPE_AGENT:-acpipe demo-agent}"
 
 # stdin is appended to the prompt: the question first, then what it is about.
 ls | acpipe run "What kind of project is this?"

@@ -28,7 +28,7 @@ SESSION = "run-19f3a2c07b"
 
 # (command line, [(text to wait for, keys to type)])
 SCENES = [
-    (["acpipe", "run", "--permissions", "ask", "list the files here"], [("(Enter refuses): ", "y\n")]),
+    (["acpipe", "run", "--agent", "demo", "--permissions", "ask", "list the files here"], [("(Enter refuses): ", "y\n")]),
     (["acpipe", "run", "-c", "hello again"], []),
 ]
 

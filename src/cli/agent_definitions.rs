@@ -36,7 +36,7 @@ pub fn configured(
 /// No agent or several agents have that name, or the user does not trust the file that defines it.
 pub fn named(name: &str, config: &Config, settings: &Settings) -> anyhow::Result<AgentDefinition> {
     let own = config.agents.iter().map(|agent| agent.name.as_str());
-    let meant = resolve(name, own).map_err(|error| UsageError(format!("--agent: {error}")))?;
+    let meant = resolve(name, own).map_err(|error| UsageError(error.to_string()))?;
     match meant {
         AgentName::Builtin(agent) => Ok(builtin_definition(agent, settings)),
         AgentName::Own(name) => {

@@ -56,6 +56,7 @@ mod logs;
 mod matrix;
 mod mcp;
 mod named_agents;
+mod named_agents_cli;
 mod ownership;
 mod params;
 mod pauses;

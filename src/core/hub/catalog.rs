@@ -4,7 +4,7 @@ use super::Hub;
 use super::agents::Agents;
 use crate::core::agent::AgentMachine;
 use crate::core::agent_definition::AgentDefinition;
-use crate::core::agent_names::{check_name, resolve};
+use crate::core::agent_names::{NameError, check_name, resolve};
 use crate::core::builtin_agents::{self, BuiltinAgent};
 use crate::core::builtin_definition::builtin_definition;
 use crate::core::client::{ClientId, Reply, Token};
@@ -80,11 +80,15 @@ impl Hub {
                 "agent {name:?} not found; use the full name {:?}",
                 meant.as_str()
             ),
-            Err(error) => {
-                let error = error.to_string();
-                let said = error.trim_end_matches("`acpipe agents` lists all agents");
+            Err(error @ NameError::Ambiguous { .. }) => error.to_string(),
+            Err(NameError::Unknown { similar, .. }) => {
+                let similar = if similar.is_empty() {
+                    String::new()
+                } else {
+                    format!("did you mean {}? ", similar.join(" or "))
+                };
                 format!(
-                    "{said}call agent/connect with its command, or use one of {}",
+                    "agent {name:?} not found; {similar}call agent/connect with its command, or use one of {}",
                     own.join(", ")
                 )
             }

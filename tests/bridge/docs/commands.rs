@@ -16,6 +16,7 @@ use std::thread;
 const REASONS: &[(&str, &str)] = &[
     ("cargo ", "builds or installs acpipe"),
     ("git clone", "downloads"),
+    ("curl ", "downloads"),
     ("node examples/server.mjs", "runs until it is stopped"),
     ("datamodel-codegen", "code generators are not installed"),
     ("json2ts", "code generators are not installed"),

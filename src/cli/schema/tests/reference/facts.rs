@@ -148,12 +148,25 @@ const SIZES: &[(&str, &str, &str, &str)] = &[
         "core/hub/prompts.rs",
         "256",
     ),
-    ("limits", "| agents | 64 |", "core/hub/commands.rs", "64"),
+    ("limits", "| agents | 64 |", "core/hub/catalog.rs", "64"),
     (
         "limits",
         "| name of an agent | 64 bytes |",
-        "core/hub/commands.rs",
+        "core/agent_names.rs",
         "64",
+    ),
+    ("agents", "at least two letters", "core/agent_names.rs", "2"),
+    (
+        "configuration",
+        "at most 64 letters",
+        "cli/config/agents.rs",
+        "64",
+    ),
+    (
+        "configuration",
+        "up to 32 in a row",
+        "cli/config/agents.rs",
+        "32",
     ),
     (
         "limits",
@@ -371,6 +384,7 @@ fn sizes_are_those_of_the_code() {
 fn keys<'a>(page: &'a str, heading: &str) -> Vec<&'a str> {
     let section = page.split(heading).nth(1).unwrap();
     let section = section.split("\n## ").next().unwrap();
+    let section = section.split("\n### ").next().unwrap();
     let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
     rows.filter_map(|row| row.split('`').next()).collect()
 }
@@ -394,6 +408,19 @@ fn keys_of_the_configuration_are_those_of_the_code() {
         for word in words.filter(|word| word.contains('_')) {
             assert!(keys.contains(&word), "configuration.md lacks {word}");
         }
+    }
+    let schema = crate::cli::config::schema();
+    for (heading, table) in [
+        ("## `[agents.NAME]`", &schema["$defs"]["AgentTable"]),
+        (
+            "### `[agents.NAME.options]`",
+            &schema["$defs"]["OptionTable"],
+        ),
+    ] {
+        let listed: BTreeSet<&str> = keys(&page, heading).into_iter().collect();
+        let known = table["properties"].as_object().unwrap().keys();
+        let known: BTreeSet<&str> = known.map(String::as_str).collect();
+        assert_eq!(listed, known, "{heading}");
     }
     let example = page.split("```toml\n").nth(1).unwrap();
     let example = example.split("```").next().unwrap();
