@@ -55,6 +55,24 @@ fn methods(log: &[Value]) -> Vec<&str> {
 }
 
 #[test]
+fn session_that_is_not_strict_opens_without_a_mode_that_is_not_offered() {
+    let mut s = Server::ready(&script(&json!({})));
+    let options = json!({"mode": "nope"});
+    let params = json!({"sessionId": "s", "options": options, "strict": false});
+    let opened = s.call("session/ensure", &params);
+    let [left] = &opened["recovery"]["notRestored"].as_array().unwrap()[..] else {
+        panic!("{opened}");
+    };
+    assert_eq!(
+        (&left["setting"], &left["value"]),
+        (&json!("mode"), &json!("nope"))
+    );
+    let id = s.send_prompt("s", "go");
+    assert_eq!(s.turn(&id).summary["text"], "done");
+    s.finish();
+}
+
+#[test]
 fn session_requires_its_requested_mode_and_model() {
     let ids = |error: &Value| -> Vec<Value> {
         let choices = error["data"]["choices"].as_array().unwrap().iter();

@@ -218,6 +218,7 @@ impl Hub {
             cwd: p.cwd,
             mcp_servers: p.mcp_servers,
             options: p.options,
+            strict: p.strict,
             strategy: Strategy::Only(Rung::New),
             agent_session_id: None,
             fork: false,

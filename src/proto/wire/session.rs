@@ -33,6 +33,10 @@ pub struct EnsureParams {
     /// the agent's `options`.
     #[serde(default)]
     pub options: Box<SessionOptions>,
+    /// Whether a mode or model of `options` that the agent does not offer fails the call. With `false` the
+    /// session is opened without it, and the receipt reports it in `notRestored`. Default: `true`.
+    #[serde(default)]
+    pub strict: Option<bool>,
     /// How to restore a session that is not live. Default: `auto`.
     #[serde(default)]
     pub strategy: Strategy,
@@ -172,6 +176,10 @@ pub struct CreateParams {
     /// Options of the session. An option that is not set is taken from the agent's `options`.
     #[serde(default)]
     pub options: Box<SessionOptions>,
+    /// Whether a mode or model of `options` that the agent does not offer fails the call. With `false` the
+    /// session is opened without it, and the receipt reports it in `notRestored`. Default: `true`.
+    #[serde(default)]
+    pub strict: Option<bool>,
 }
 
 /// Result of `session/ensure` and `session/create`.
