@@ -2,6 +2,7 @@
 
 mod args;
 mod config;
+mod doctor;
 mod logs;
 mod mcp;
 mod permissions;
@@ -15,6 +16,7 @@ mod sessions;
 
 use crate::core::agent_command::AgentCommand;
 use crate::core::agent_definition::AgentDefinition;
+use crate::core::builtin_agents::profile_name;
 use crate::core::claude::CLAUDE;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentSpec, Hub, OnLost, Settings};
@@ -22,7 +24,7 @@ use crate::core::limits::Timeout;
 use crate::core::store::Store;
 use crate::proto::wire::{AgentSource, Protocol, Variables};
 use crate::shell::{
-    Durability, Events, Files, Launch, Memory, SUPERVISOR, check_descriptors, keep,
+    Durability, Events, Files, Launch, Memory, SUPERVISOR, check_descriptors, keep, read_profiles,
     survive_file_limit,
 };
 use anyhow::Context as _;
@@ -91,6 +93,7 @@ fn dispatch(cli: Cli, secrets: &Secrets) -> anyhow::Result<u8> {
         Verb::Sessions(args) => sessions::sessions(&args),
         Verb::Permissions(args) => permissions::permissions(&args),
         Verb::Processes(args) => processes::processes(&args),
+        Verb::Doctor(args) => on_runtime(doctor::doctor(args, &[])),
         Verb::DemoAgent => on_runtime(crate::demo::run()).map(|()| 0),
         Verb::Schema(args) => schema::print(&args).map(|()| 0),
     }
@@ -141,25 +144,31 @@ fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Re
         .context("the agent's command is empty; give a command line after --")?;
     let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let started = started.map_or(0, |d| d.as_millis());
+    let spec = AgentSpec {
+        command: command.clone(),
+        args: args.to_vec(),
+        cwd: match stored {
+            Some(stored) if !stored.cwd.is_empty() => stored.cwd.clone(),
+            _ => cwd.clone(),
+        },
+        env: agent.variables(),
+        source,
+        protocol,
+        child_per_session: agent.child_per_session
+            || stored.is_some_and(|stored| stored.child_per_session),
+        options: agent.options.to_wire()?,
+        fallback: None,
+    };
+    let limits = agent.timeouts.limits();
+    let quirks = state_dir(&agent.store.place)
+        .map_or_else(|_| BTreeMap::new(), |state| read_profiles(&state));
+    let own_quirks = quirks.get(&profile_name(&spec)).copied();
     Ok(Settings {
-        default_agent: AgentDefinition::unnamed(AgentSpec {
-            command: command.clone(),
-            args: args.to_vec(),
-            cwd: match stored {
-                Some(stored) if !stored.cwd.is_empty() => stored.cwd.clone(),
-                _ => cwd.clone(),
-            },
-            env: agent.variables(),
-            source,
-            protocol,
-            child_per_session: agent.child_per_session
-                || stored.is_some_and(|stored| stored.child_per_session),
-            options: agent.options.to_wire()?,
-            fallback: None,
-        }),
+        default_agent: AgentDefinition::unnamed(spec)
+            .with_quirks(own_quirks.unwrap_or_default(), &limits),
         agents: Vec::new(),
         own_program: own_program()?,
-        quirks: BTreeMap::new(),
+        quirks,
         policy: config::policy(&agent.permissions)?,
         profile: agent.chunk_profile.into(),
         cwd,
@@ -168,7 +177,7 @@ fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Re
         idle_after: None,
         max_sessions: None,
         inherited: inherited(),
-        limits: agent.timeouts.limits(),
+        limits,
         mcp_servers: mcp::servers(agent.mcp_config.as_deref(), secrets)?,
         on_lost: OnLost {
             clear: agent.store.on_new == args::OnNew::Clear,

@@ -28,6 +28,14 @@ pub fn policy(args: &PermissionArgs) -> anyhow::Result<Policy> {
     Ok(policy)
 }
 
+/// Returns the path of the configuration file; `None` if there is none.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn file(args: &PermissionArgs) -> anyhow::Result<Option<PathBuf>> {
+    Ok(find(args.config.as_deref())?.map(|(file, _)| file))
+}
+
 /// Returns path and content of the named file, or else of the user's default file if it exists.
 fn find(named: Option<&Path>) -> anyhow::Result<Option<(PathBuf, String)>> {
     let usual = || Some(dirs::config_dir()?.join("acpipe").join("config.toml"));

@@ -7,6 +7,7 @@ pub mod registry;
 #[cfg(test)]
 mod tests;
 
+pub use definition::profile_name;
 pub use launch::{Archive, Distribution, Launch, Package};
 
 use crate::proto::wire::Protocol;

@@ -1,6 +1,7 @@
 //! Definitions of built-in agents.
 
-use super::{BuiltinAgent, Launch};
+use super::{BuiltinAgent, Launch, all};
+use crate::core::agent_command;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::AgentSpec;
 use crate::core::config::Settings;
@@ -46,8 +47,26 @@ impl BuiltinAgent {
     }
 }
 
+/// Returns the name under which the profile of an agent without a name is stored: the id of the built-in
+/// agent that has the same program, else the key of the program.
+#[must_use]
+pub fn profile_name(spec: &AgentSpec) -> String {
+    let key = spec.key();
+    let is_same = |agent: &&BuiltinAgent| {
+        let runner = agent.package_launch();
+        let mut launches = agent.programs.iter().chain(&runner);
+        agent.protocol == spec.protocol
+            && launches
+                .any(|form| agent_command::key(spec.protocol, &form.command, &form.args) == key)
+            || agent.demo && spec.source == AgentSource::Demo
+    };
+    let builtin = all().iter().find(is_same);
+    builtin.map_or(key, |agent| agent.id.clone())
+}
+
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::core::builtin_agents;
     use crate::testing::SettingsBuilder;
     use std::time::Instant;
@@ -64,5 +83,29 @@ mod tests {
         let codex = builtin_agents::find("codex").unwrap().definition(&settings);
         assert_eq!(codex.spec.command, "codex-acp");
         assert_eq!(codex.spec.fallback.unwrap().command, "npx");
+    }
+
+    #[test]
+    fn profile_of_a_command_line_is_that_of_the_built_in_agent() {
+        let settings = SettingsBuilder::new(Instant::now()).build();
+        for agent in builtin_agents::all() {
+            let spec = agent.definition(&settings).spec;
+            assert_eq!(profile_name(&spec), agent.id);
+        }
+        let cases = [
+            ("/opt/bin/codex-acp", "codex"),
+            ("npx -y @agentclientprotocol/codex-acp@2.6.0", "codex"),
+            ("node /a/agent.js --acp", "node /a/agent.js"),
+        ];
+        for (line, want) in cases {
+            let mut words = line.split(' ').map(str::to_owned);
+            let mut spec = builtin_agents::find("codex")
+                .unwrap()
+                .definition(&settings)
+                .spec;
+            spec.command = words.next().unwrap();
+            spec.args = words.collect();
+            assert_eq!(profile_name(&spec), want, "{line}");
+        }
     }
 }
