@@ -141,6 +141,14 @@ impl AcpConnection {
         }
     }
 
+    /// Sends a prompt and returns the id of its request.
+    pub fn prompt(&mut self, session: &str, text: &str) -> u64 {
+        self.cancelled.remove(session);
+        let prompt = json!([{"type": "text", "text": text}]);
+        let params = json!({"sessionId": session, "prompt": prompt});
+        self.call("session/prompt", &params)
+    }
+
     /// Cancels the turn of a session.
     pub fn cancel(&mut self, session: &str) {
         self.cancelled.insert(session.to_owned());

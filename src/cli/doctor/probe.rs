@@ -18,7 +18,7 @@ use crate::core::transport::ProcessSpec;
 use crate::proto::wire::AgentCapabilities;
 use crate::shell::{AgentProfile, AgentStarter, StopStep};
 use finding::Finding;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
 
@@ -165,11 +165,6 @@ impl Probe<'_> {
                 results.add(stop_check(&stopped, &self.limits))
             }
         }
-    }
-
-    /// Returns the parameters of a prompt.
-    fn prompt(session: &str, text: &str) -> Value {
-        json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]})
     }
 }
 

@@ -42,11 +42,11 @@ impl Probe<'_> {
                 self.stop(connection, false, results).await?;
             }
         }
-        // A session of its own, since permission requests of the cancelled one are refused.
-        if let Some((connection, _)) = open {
-            self.stop(connection, true, results).await?;
-        }
-        let Some((mut connection, session)) = self.connect_with_session(results).await? else {
+        let opened = match open {
+            None => self.connect_with_session(results).await?,
+            open => open,
+        };
+        let Some((mut connection, session)) = opened else {
             return Ok(());
         };
         let is_idle = self.two_prompts(&mut connection, &session, results).await?;
@@ -73,7 +73,7 @@ impl Probe<'_> {
         };
         let before = connection.seen().updates.len();
         let since = Instant::now();
-        let id = connection.call("session/prompt", &Self::prompt(session, &text));
+        let id = connection.prompt(session, &text);
         let deadline = since + self.limits.prompt;
         connection
             .wait(deadline, |seen| {
@@ -130,8 +130,7 @@ impl Probe<'_> {
     ) -> anyhow::Result<bool> {
         const NAME: &str = "second prompt";
         let since = Instant::now();
-        let ids =
-            OVERLAPPING.map(|text| connection.call("session/prompt", &Self::prompt(session, text)));
+        let ids = OVERLAPPING.map(|text| connection.prompt(session, text));
         let mut outcomes = Vec::new();
         for id in ids {
             outcomes.push(connection.response(id, since, self.limits.prompt).await);

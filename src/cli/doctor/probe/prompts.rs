@@ -20,8 +20,7 @@ impl Probe<'_> {
     ) -> anyhow::Result<bool> {
         const NAME: &str = "prompt";
         let since = Instant::now();
-        let prompt = Self::prompt(session, "Reply with the word OK.");
-        let id = connection.call("session/prompt", &prompt);
+        let id = connection.prompt(session, "Reply with the word OK.");
         let outcome = connection.response(id, since, self.limits.prompt).await;
         let time = match &outcome {
             Outcome::Result(_, time) => *time,
@@ -98,7 +97,7 @@ impl Probe<'_> {
         let since = Instant::now();
         let ids = [0, 1].map(|n| {
             let text = format!("Reply with the word {}.", WORDS[n]);
-            connection.call("session/prompt", &Self::prompt(sessions[n], &text))
+            connection.prompt(sessions[n], &text)
         });
         let mut outcomes = Vec::new();
         for id in ids {
