@@ -5,6 +5,7 @@ mod agent_definitions;
 mod agents;
 mod args;
 pub mod config;
+mod doctor;
 mod logs;
 mod mcp;
 mod permissions;
@@ -25,7 +26,7 @@ use crate::core::profile::Profile;
 use crate::core::store::Store;
 use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
 use crate::shell::{
-    Durability, Events, Files, Launch, Memory, SUPERVISOR, check_descriptors, keep,
+    Durability, Events, Files, Launch, Memory, SUPERVISOR, check_descriptors, keep, read_profiles,
     survive_file_limit,
 };
 use agent_choice::StoredAgent;
@@ -98,6 +99,7 @@ fn dispatch(cli: Cli, secrets: &Secrets) -> anyhow::Result<u8> {
         Verb::Sessions(args) => sessions::sessions(&args),
         Verb::Permissions(args) => permissions::permissions(&args),
         Verb::Processes(args) => processes::processes(&args),
+        Verb::Doctor(args) => on_runtime(doctor::doctor(args)),
         Verb::DemoAgent => on_runtime(crate::demo::run()).map(|()| 0),
         Verb::Schema(args) => schema::print(&args).map(|()| 0),
     }
@@ -162,6 +164,7 @@ fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Re
             clear: agent.store.on_new == args::OnNew::Clear,
             reinject: agent.store.reinject,
         },
+        quirks: state.as_deref().map(read_profiles).unwrap_or_default(),
         ..plain_settings(cwd, &config)?
     };
     let (agents, notes) = agent_definitions::configured(&config, &settings)?;

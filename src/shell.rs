@@ -8,6 +8,7 @@ mod client;
 mod client_process;
 mod clock;
 mod descriptors;
+mod direct_process;
 mod discover;
 mod drive;
 mod files;
@@ -20,6 +21,7 @@ mod launches;
 mod output;
 mod path;
 mod process_settings;
+mod profiles;
 mod program_search;
 mod regular;
 mod signals;
@@ -33,6 +35,7 @@ mod terminal;
 
 pub use client::{ClientAction, ClientConnection};
 pub use descriptors::check as check_descriptors;
+pub use direct_process::{AgentStarter, DirectProcess, NextLine, ProcessEnd, StopStep, Stopped};
 pub use discover::{LoginShell, find_on_path};
 pub use drive::drive;
 pub use frames::{log_frames, logs_frames};
@@ -41,11 +44,12 @@ pub use input::ReservedBytes;
 pub use input::{ClientInput, read_stdin};
 pub use launches::{Ended, Launch, LaunchedProcess, end_left, launched};
 pub use output::{FULL, Pressure, hand_over};
+pub use profiles::{AgentProfile, read_all as read_profiles};
 pub use program_search::find_programs;
 pub use signals::{Interrupt, survive_file_limit};
 pub use store::{
-    Durability, Events, Files, Memory, ReadOnly, archived, cards, read_only, real_path, state_dir,
-    stored, sweep,
+    Durability, Events, Files, Memory, ReadOnly, archived, cards, check_writable, read_only,
+    real_path, state_dir, stored, sweep,
 };
 pub use supervisor::{SUPERVISOR, keep};
 pub use terminal::{Terminal, stdout_width};

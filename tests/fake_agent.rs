@@ -22,6 +22,7 @@
 //! | `{"sleep": ms}`, `{"stderr": "…"}` | sleeps; writes a line to stderr |
 //! | `{"repeat": {"times": N, "until"?: "method", "steps": […]}}` | performs the steps N times; with `until` it stops before the round in which a `wait` for this method would not block |
 //! | `{"once": {"mark": "path", "steps": […]}}` | performs the steps and creates the file, unless the file exists: for another behaviour after a restart |
+//! | `{"if": {"params": "…", "then": […], "else"?: […]}}` | performs `then` if the JSON of the call's parameters contains the text, else `else` |
 //! | `{"exit": code}` | ends the process |
 //! | `{"hang": true}` | ends the run without an answer; in `start` and `eof`: sleeps forever |
 //! | `{"closeStdout": true}` | closes stdout; the process continues |

@@ -7,7 +7,7 @@ use crate::core::agent_command::AgentCommand;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::AgentSpec;
 use crate::core::builtin_agents;
-use crate::core::builtin_definition::builtin_definition;
+use crate::core::builtin_definition::{builtin_definition, profile_name};
 use crate::core::claude::CLAUDE;
 use crate::core::config::Settings;
 use crate::proto::wire::{AgentSource, Protocol, SessionOptions};
@@ -131,7 +131,7 @@ fn of_command(
         options: SessionOptions::default(),
         fallback: None,
     };
-    let quirks = settings.quirks.get(&spec.key()).copied();
+    let quirks = settings.quirks.get(&profile_name(&spec)).copied();
     let definition = AgentDefinition::unnamed(spec);
     Ok(definition.with_quirks(quirks.unwrap_or_default(), &settings.limits))
 }

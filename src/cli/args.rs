@@ -1,15 +1,16 @@
 //! Command-line definition of `acpipe`.
 
-mod duration;
+pub mod duration;
 pub mod hints;
 mod limits;
 mod options;
 mod permissions;
 mod serving;
 pub mod shared;
-mod timeouts;
+pub mod timeouts;
 
 use super::agents::args::AgentsArgs;
+use super::doctor::args::DoctorArgs;
 use super::permissions::args::PermissionsArgs;
 use super::processes::ProcessesArgs;
 use super::sessions::args::SessionsArgs;
@@ -99,6 +100,8 @@ pub enum Verb {
     Permissions(PermissionsArgs),
     /// List the processes that acpipe started, and end orphaned ones
     Processes(ProcessesArgs),
+    /// Check this machine and its agents, and measure the faults of an agent
+    Doctor(DoctorArgs),
     /// Run the built-in demo agent: ACP on stdin and stdout, no model, no network
     #[command(
         long_about = "Run the built-in demo agent: ACP on stdin and stdout, no model, no network.\n\n\

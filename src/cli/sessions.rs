@@ -15,7 +15,7 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
 use crate::core::store::Card;
 use crate::shell;
-pub use age::exact;
+pub use age::{exact, now};
 use args::{ListArgs, SessionsArgs, SessionsVerb};
 pub use lookup::{directory, find, in_directory, newest, same_dir};
 use std::io::{self, IsTerminal as _, Write};

@@ -1,8 +1,9 @@
 //! Definitions of built-in agents.
 
+use super::agent_command;
 use super::agent_definition::AgentDefinition;
 use super::agent_spec::AgentSpec;
-use super::builtin_agents::{BuiltinAgent, Launch};
+use super::builtin_agents::{BuiltinAgent, Launch, all};
 use super::config::Settings;
 use super::transport::Fallback;
 use crate::proto::wire::{AgentSource, SessionOptions};
@@ -44,6 +45,23 @@ pub fn builtin_definition(agent: &BuiltinAgent, settings: &Settings) -> AgentDef
     definition.with_quirks(quirks.unwrap_or_default(), &settings.limits)
 }
 
+/// Returns the name under which the profile of an agent without a name is stored: the id of the built-in
+/// agent that has the same program, else the key of the program.
+#[must_use]
+pub fn profile_name(spec: &AgentSpec) -> String {
+    let key = spec.key();
+    let is_same = |agent: &&BuiltinAgent| {
+        let runner = agent.package_launch();
+        let mut launches = agent.programs.iter().chain(&runner);
+        agent.protocol == spec.protocol
+            && launches
+                .any(|form| agent_command::key(spec.protocol, &form.command, &form.args) == key)
+            || agent.demo && spec.source == AgentSource::Demo
+    };
+    let builtin = all().iter().find(is_same);
+    builtin.map_or(key, |agent| agent.id.clone())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,5 +81,27 @@ mod tests {
         let codex = builtin_definition(builtin_agents::find("codex").unwrap(), &settings);
         assert_eq!(codex.spec.command, "codex-acp");
         assert_eq!(codex.spec.fallback.unwrap().command, "npx");
+    }
+
+    #[test]
+    fn profile_of_a_command_line_is_that_of_the_built_in_agent() {
+        let settings = SettingsBuilder::new(Instant::now()).build();
+        for agent in builtin_agents::all() {
+            let spec = builtin_definition(agent, &settings).spec;
+            assert_eq!(profile_name(&spec), agent.id);
+        }
+        let cases = [
+            ("/opt/bin/codex-acp", "codex"),
+            ("npx -y @agentclientprotocol/codex-acp@2.6.0", "codex"),
+            ("node /a/agent.js --acp", "node /a/agent.js"),
+        ];
+        for (line, want) in cases {
+            let mut words = line.split(' ').map(str::to_owned);
+            let codex = builtin_agents::find("codex").unwrap();
+            let mut spec = builtin_definition(codex, &settings).spec;
+            spec.command = words.next().unwrap();
+            spec.args = words.collect();
+            assert_eq!(profile_name(&spec), want, "{line}");
+        }
     }
 }

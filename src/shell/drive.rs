@@ -133,10 +133,8 @@ pub async fn drive(
             Wakeup::Due if !due.is_some_and(|(at, _)| shell.clock.is_due(at, real)) => {}
             Wakeup::Due if !ticks => shell.hub.tick_turn_limits(now, client),
             Wakeup::Due => {
-                // Pending responses are handled first, so that none of them is timed out.
-                shell.handle_all_events(&mut inbox, client, now);
                 debug!(what = due.map(|(_, what)| what), "timer fired");
-                shell.hub.tick(now, client);
+                shell.tick(&mut inbox, client, now);
             }
             Wakeup::Stalled => {
                 if shell.stalled_at(client).is_some_and(|at| at <= now) {

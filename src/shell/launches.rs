@@ -127,6 +127,11 @@ impl Launch {
         format!("{}/{number}", self.id)
     }
 
+    /// Returns the number of processes of this launch that run.
+    pub fn processes(&self) -> usize {
+        launch_processes(&self.id).len()
+    }
+
     /// Keeps the record after the end of acpipe if processes are left then.
     pub fn keep_record(&self) {
         self.keep_record.store(true, Ordering::Relaxed);

@@ -29,6 +29,7 @@ pub use file::ReadOnly;
 use file::{File, LogResources};
 pub use leftovers::{archived, sweep};
 pub use memory::Memory;
+pub use names::escaped;
 use pool::Pool;
 use speed::Speed;
 use std::fs::{self, DirBuilder};
@@ -140,6 +141,20 @@ pub fn make_private(dir: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(dir)
+}
+
+/// Checks that sessions can be stored in a state directory, without creating it.
+///
+/// # Errors
+/// The directory, or the nearest one above it that exists, is not writable.
+pub fn check_writable(state: &Path) -> io::Result<()> {
+    let existing = state.ancestors().find(|dir| dir.exists());
+    let dir = existing.unwrap_or(Path::new("/"));
+    if !dir.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+    Ok(rustix::fs::access(dir, access)?)
 }
 
 impl Store for Files {

@@ -34,6 +34,7 @@ mod content;
 mod demands;
 mod depth;
 mod docs;
+mod doctor;
 mod endless;
 mod environment;
 mod errors;

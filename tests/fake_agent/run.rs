@@ -107,6 +107,14 @@ impl Run {
                         self.perform(steps)?;
                     }
                 }
+                Step::If {
+                    params,
+                    then,
+                    otherwise,
+                } => {
+                    let is_met = self.params.to_string().contains(params);
+                    self.perform(if is_met { then } else { otherwise })?;
+                }
                 Step::Exit(code) => exit(*code),
                 Step::Hang => return ControlFlow::Break(()),
                 Step::CloseStdout => or_exit(close_stdout()),

@@ -53,6 +53,12 @@ pub(crate) enum Step {
         mark: String,
         steps: Vec<Step>,
     },
+    /// Steps chosen by a text in the parameters of the call.
+    If {
+        params: String,
+        then: Vec<Step>,
+        otherwise: Vec<Step>,
+    },
     Exit(i32),
     Hang,
     CloseStdout,
@@ -64,7 +70,7 @@ pub(crate) enum Step {
 }
 
 const STEPS: &str = "update, notify, ask, echoAnswer, reply, error, default, frame, line, partial, bytes, huge, wait, \
-                     sleep, stderr, repeat, once, exit, hang, closeStdout, spawn, ignoreTerm";
+                     sleep, stderr, repeat, once, if, exit, hang, closeStdout, spawn, ignoreTerm";
 
 impl Script {
     pub(crate) fn load(arg: &str) -> Result<Self, String> {
@@ -153,6 +159,9 @@ pub(crate) fn names_session(steps: &[Step]) -> Option<&str> {
 fn find<'s, T>(steps: &'s [Step], look: &dyn Fn(&'s Step) -> Option<T>) -> Option<T> {
     steps.iter().find_map(|step| match step {
         Step::Repeat { steps, .. } | Step::Once { steps, .. } => find(steps, look),
+        Step::If {
+            then, otherwise, ..
+        } => find(then, look).or_else(|| find(otherwise, look)),
         step => look(step),
     })
 }
@@ -237,6 +246,15 @@ impl Step {
                     steps: steps(&arg["steps"]).map_err(named)?,
                 }
             }
+            "if" => {
+                known(&["params", "then", "else"])?;
+                let branch = |name| arg.get(name).map_or(Ok(Vec::new()), steps).map_err(named);
+                Self::If {
+                    params: text(&arg["params"]).map_err(named)?,
+                    then: branch("then")?,
+                    otherwise: branch("else")?,
+                }
+            }
             "exit" => {
                 let code = arg.as_i64().and_then(|code| i32::try_from(code).ok());
                 Self::Exit(code.ok_or_else(|| named(format!("not an exit code: {arg}")))?)
@@ -275,6 +293,7 @@ impl Step {
             Self::Default => Some("default"),
             Self::Wait(_) => Some("wait"),
             Self::Repeat { until: Some(_), .. } => Some("until"),
+            Self::If { .. } => Some("if"),
             _ => None,
         }
     }

@@ -72,6 +72,20 @@ impl Shell {
         !self.output.is_full() && self.backlog.is_none()
     }
 
+    /// Handles the timers that are due. Pending responses are handled first, so that none of them is timed
+    /// out.
+    pub(super) fn tick(
+        &mut self,
+        inbox: &mut Inbox,
+        client: &mut impl ClientConnection,
+        now: Instant,
+    ) {
+        self.handle_all_events(inbox, client, now);
+        self.hub.tick(now, client);
+        // A timer may have ended the wait for late output of an answered turn.
+        self.drained(inbox, client, now);
+    }
+
     /// Ends answered turns, unless a batch is only partly handled.
     fn drained(&mut self, inbox: &Inbox, client: &mut impl ClientConnection, now: Instant) {
         let all = self.backlog.is_none() && inbox.is_round_over();

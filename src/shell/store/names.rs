@@ -16,7 +16,7 @@ const MAX_NAME_BYTES: usize = 200;
 /// # Errors
 /// The id is empty or too long.
 pub fn log(dir: &Path, id: &str) -> Result<PathBuf, Error> {
-    let name = name(id);
+    let name = escaped(id);
     let wrong = match name.len() {
         0 => "must not be empty",
         1..=MAX_NAME_BYTES => return Ok(dir.join(format!("{name}.{LOG}"))),
@@ -30,7 +30,7 @@ pub fn log(dir: &Path, id: &str) -> Result<PathBuf, Error> {
 
 /// Escapes an id as a file name. Lower case letters, digits, `-`, `_` and dots that are not leading stay; all
 /// other bytes become `%XX`, including upper case letters because some file systems ignore case.
-fn name(id: &str) -> String {
+pub fn escaped(id: &str) -> String {
     let mut name = String::new();
     for (n, byte) in id.bytes().enumerate() {
         match byte {

@@ -1,0 +1,271 @@
+//! Connection to an ACP agent without the hub: it sends requests, and keeps everything that it receives.
+
+mod seen;
+
+use crate::core::acp::wants_sign_in;
+use crate::core::transport::ProcessSpec;
+use crate::proto::rpc::{self, Message, RpcError};
+use crate::shell::{AgentStarter, DirectProcess, NextLine, ProcessEnd};
+use seen::permission_answer;
+pub use seen::{ALLOWED_COMMAND, Seen};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+/// Error response of the agent.
+#[derive(Debug, Clone)]
+pub struct Fault {
+    pub code: i64,
+    pub message: String,
+    /// Whether the error means that the user has to sign in.
+    pub wants_sign_in: bool,
+}
+
+impl Fault {
+    fn of(error: &RpcError<'_>) -> Self {
+        Self {
+            code: error.code,
+            message: crate::core::error::clip(&error.message),
+            wants_sign_in: wants_sign_in(error),
+        }
+    }
+}
+
+/// Response to a request.
+#[derive(Debug, Clone)]
+pub struct Response {
+    /// When it arrived.
+    pub at: Instant,
+    pub result: Result<Value, Fault>,
+}
+
+/// Outcome of a request.
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    /// The agent answered after this time.
+    Result(Value, Duration),
+    /// The agent answered with an error.
+    Error(Fault),
+    /// The agent opened another session than the requested one.
+    OtherSession(String),
+    /// The agent did not answer within this time.
+    NoAnswer(Duration),
+    /// The agent exited, with this reason.
+    Exited(String),
+}
+
+impl Outcome {
+    /// Returns `true` if the agent answered without an error.
+    pub fn is_success(&self) -> bool {
+        matches!(self, Self::Result(..))
+    }
+
+    /// Returns `true` if the agent answered.
+    pub fn is_answer(&self) -> bool {
+        matches!(
+            self,
+            Self::Result(..) | Self::Error(_) | Self::OtherSession(_)
+        )
+    }
+
+    /// Describes the outcome.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Result(_, time) => format!("answered after {}", super::report::shown(*time)),
+            Self::Error(fault) => format!("error {}: {}", fault.code, fault.message),
+            Self::OtherSession(id) => format!("another session was opened: {id}"),
+            Self::NoAnswer(limit) => format!("no answer within {}", super::report::shown(*limit)),
+            Self::Exited(why) => format!("the agent exited: {why}"),
+        }
+    }
+}
+
+/// Connection to an agent process.
+pub struct AcpConnection {
+    process: DirectProcess,
+    last_id: u64,
+    seen: Seen,
+    /// Sessions whose turn was cancelled: their permission requests are answered `cancelled`.
+    cancelled: BTreeSet<String>,
+}
+
+impl AcpConnection {
+    /// Starts an agent process.
+    pub fn start(starter: &AgentStarter, spec: ProcessSpec) -> Self {
+        Self {
+            process: starter.start(spec),
+            last_id: 0,
+            seen: Seen::default(),
+            cancelled: BTreeSet::new(),
+        }
+    }
+
+    /// Returns the process, to be stopped.
+    pub fn into_process(self) -> DirectProcess {
+        self.process
+    }
+
+    /// Returns what the agent sent so far.
+    pub fn seen(&self) -> &Seen {
+        &self.seen
+    }
+
+    /// Sends a request and returns its id.
+    pub fn call(&mut self, method: &str, params: &Value) -> u64 {
+        self.last_id += 1;
+        let id = self.last_id;
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        self.process.send(&request.to_string());
+        id
+    }
+
+    /// Sends a request and waits for its response.
+    pub async fn request(&mut self, method: &str, params: &Value, limit: Duration) -> Outcome {
+        let since = Instant::now();
+        let id = self.call(method, params);
+        self.response(id, since, limit).await
+    }
+
+    /// Waits for the response to a request that was sent at `since`.
+    pub async fn response(&mut self, id: u64, since: Instant, limit: Duration) -> Outcome {
+        let done = self.wait(since + limit, |seen| seen.responses.contains_key(&id));
+        done.await;
+        match self.seen.responses.get(&id) {
+            Some(Response { at, result }) => match result {
+                Ok(result) => Outcome::Result(result.clone(), at.duration_since(since)),
+                Err(fault) => Outcome::Error(fault.clone()),
+            },
+            None if self.process.end().is_some() => Outcome::Exited(self.end_reason()),
+            None => Outcome::NoAnswer(limit),
+        }
+    }
+
+    /// Sends a prompt and returns the id of its request.
+    pub fn prompt(&mut self, session: &str, text: &str) -> u64 {
+        self.cancelled.remove(session);
+        let prompt = json!([{"type": "text", "text": text}]);
+        let params = json!({"sessionId": session, "prompt": prompt});
+        self.call("session/prompt", &params)
+    }
+
+    /// Cancels the turn of a session.
+    pub fn cancel(&mut self, session: &str) {
+        self.cancelled.insert(session.to_owned());
+        let params = json!({"sessionId": session});
+        let cancel = json!({"jsonrpc": "2.0", "method": "session/cancel", "params": params});
+        self.process.send(&cancel.to_string());
+    }
+
+    /// Sends a line that is not a message.
+    pub fn send_raw(&mut self, line: &str) {
+        self.process.send(line);
+    }
+
+    /// Receives until a condition holds; returns `false` if it does not before the deadline, or the agent
+    /// exits.
+    pub async fn wait(&mut self, deadline: Instant, done: impl Fn(&Seen) -> bool) -> bool {
+        while !done(&self.seen) {
+            match self.process.next_line(deadline).await {
+                NextLine::Line(line) => self.receive(&line),
+                NextLine::TimedOut | NextLine::Ended => return false,
+            }
+        }
+        true
+    }
+
+    /// Receives until a session has no output for `quiet`, at most until the deadline.
+    pub async fn settle(&mut self, session: &str, quiet: Duration, deadline: Instant) {
+        let mut since = Instant::now();
+        loop {
+            let before = self.seen.output_of(session).count();
+            let until = (since + quiet).min(deadline);
+            let more = |seen: &Seen| seen.output_of(session).count() > before;
+            if !self.wait(until, more).await {
+                return;
+            }
+            since = Instant::now();
+        }
+    }
+
+    /// Returns the end of what the agent wrote to stderr.
+    pub fn stderr(&mut self) -> String {
+        self.process.stderr()
+    }
+
+    /// Returns why the agent ended, from its exit code and stderr.
+    pub fn end_reason(&mut self) -> String {
+        let stderr = crate::core::cause::cause_or_last(&self.process.stderr());
+        let end = match self.process.end() {
+            Some(ProcessEnd::StartFailed(error)) => return error.message.clone(),
+            Some(ProcessEnd::Exited(exit)) => match (exit.code, exit.signal) {
+                (Some(code), _) => format!("exit code {code}"),
+                (None, Some(signal)) => format!("signal {signal}"),
+                (None, None) => "unknown exit code".to_owned(),
+            },
+            Some(ProcessEnd::OutputClosed) => "it closed its stdout".to_owned(),
+            None => "it still runs".to_owned(),
+        };
+        match stderr {
+            Some(stderr) => format!("{end}; its stderr: {stderr}"),
+            None => end,
+        }
+    }
+
+    fn receive(&mut self, line: &[u8]) {
+        let text = String::from_utf8_lossy(line);
+        let Ok(message) = rpc::parse(&text) else {
+            self.seen.stray += u32::from(!text.trim().is_empty());
+            return;
+        };
+        match message {
+            Message::Response { id, outcome } => {
+                let result = outcome.map(value).map_err(|error| Fault::of(&error));
+                match id.and_then(|id| id.get().parse().ok()) {
+                    Some(id) => {
+                        let at = Instant::now();
+                        self.seen.responses.insert(id, Response { at, result });
+                    }
+                    None => self.seen.orphan_errors.extend(result.err()),
+                }
+            }
+            Message::Notification { method, params } => {
+                if method == "session/update" {
+                    self.seen.update(&params.map(value).unwrap_or_default());
+                }
+            }
+            Message::Request { id, method, params } => {
+                let params = params.map(value).unwrap_or_default();
+                let answer = self.answer(&method, &params);
+                let (key, answer) = match answer {
+                    Ok(result) => ("result", result),
+                    Err(error) => ("error", error),
+                };
+                // The id is echoed as the agent wrote it.
+                let line = format!(r#"{{"jsonrpc":"2.0","id":{},"{key}":{answer}}}"#, id.get());
+                self.process.send(&line);
+            }
+        }
+    }
+
+    /// Answers a request of the agent: only the command of the probe is allowed.
+    fn answer(&mut self, method: &str, params: &Value) -> Result<Value, Value> {
+        if method != "session/request_permission" {
+            let message = "acpipe doctor does not serve this method";
+            return Err(json!({"code": rpc::code::METHOD_NOT_FOUND, "message": message}));
+        }
+        let session = params["sessionId"].as_str().unwrap_or_default();
+        if self.cancelled.contains(session) {
+            return Ok(json!({"outcome": {"outcome": "cancelled"}}));
+        }
+        let (answer, is_allowed) = permission_answer(params, &self.seen);
+        if is_allowed {
+            self.seen.allowed.push(session.to_owned());
+        }
+        Ok(answer)
+    }
+}
+
+fn value(raw: &RawValue) -> Value {
+    serde_json::from_str(raw.get()).unwrap_or_default()
+}

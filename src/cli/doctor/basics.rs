@@ -1,0 +1,195 @@
+//! Steps of every check of an ACP agent: the handshake, a session, and the stop.
+
+use super::acp::{AcpConnection, Fault, Outcome};
+use super::limits::ProbeLimits;
+use super::report::{Check, shown};
+use super::subject::Subject;
+use crate::core::acp::{initialize_request, initialize_result};
+use crate::core::dialect::AgentServices;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::AgentInfo;
+use crate::core::transport::ProcessSpec;
+use crate::proto::wire::AgentCapabilities;
+use crate::shell::{AgentStarter, StopStep, Stopped};
+use serde_json::{Value, json, value::RawValue};
+use std::time::Duration;
+
+/// Sends the handshake. Returns what the agent reported, and the time.
+pub async fn initialize(
+    connection: &mut AcpConnection,
+    spec: &ProcessSpec,
+    limits: &ProbeLimits,
+) -> (Check, Option<(AgentInfo, Duration)>) {
+    const NAME: &str = "initialize";
+    let params = initialize_request(AgentServices::default());
+    let params = serde_json::to_value(params).unwrap_or_default();
+    let outcome = connection.request(NAME, &params, limits.initialize);
+    let check = match outcome.await {
+        Outcome::Result(result, time) => {
+            let raw = RawValue::from_string(result.to_string());
+            let info = raw.map_err(|error| Error::new(ErrorKind::Malformed, error.to_string()));
+            match info.and_then(|raw| initialize_result(&raw, spec)) {
+                Ok(info) => {
+                    let check = Check::ok(NAME, format!("ACP 1, answered after {}", shown(time)));
+                    let check = check.time("ms", time).fact("result", result);
+                    return (check, Some((info, time)));
+                }
+                Err(error) => {
+                    let advice = "use another version of the agent";
+                    Check::problem(NAME, error.message, advice).fact("result", result)
+                }
+            }
+        }
+        outcome @ Outcome::NoAnswer(_) => {
+            let stderr = crate::core::cause::cause_or_last(&connection.stderr());
+            let stderr = stderr.map_or(String::new(), |line| format!("; its stderr: {line}"));
+            let hint = acp_hint(spec);
+            let hint = hint.unwrap_or_else(|| {
+                "check that the program speaks ACP with these arguments, or raise --timeout initialize=…"
+                    .to_owned()
+            });
+            Check::problem(NAME, format!("{}{stderr}", outcome.describe()), hint)
+        }
+        outcome @ (Outcome::Exited(_) | Outcome::Error(_) | Outcome::OtherSession(_)) => {
+            let hint = acp_hint(spec);
+            let hint = hint.unwrap_or_else(|| {
+                "check that the program speaks ACP with these arguments".to_owned()
+            });
+            Check::problem(NAME, outcome.describe(), hint)
+        }
+    };
+    (check, None)
+}
+
+/// Returns the command line that starts the same program as an ACP agent, if this one does not.
+fn acp_hint(spec: &ProcessSpec) -> Option<String> {
+    let line = crate::core::builtin_agents::hints::acp_command(&spec.command, &spec.args)?;
+    Some(format!("did you mean `{line}`?"))
+}
+
+/// Describes what the agent reported in its handshake.
+pub fn about(info: &AgentInfo) -> Check {
+    let name = info.title.as_ref().or(info.name.as_ref());
+    let name = name.map_or("the agent has no name", String::as_str);
+    let version = info.version.as_deref().unwrap_or("without a version");
+    let can = capabilities(&info.capabilities);
+    let can = if can.is_empty() {
+        "nothing beyond prompts".to_owned()
+    } else {
+        can.join(", ")
+    };
+    let methods: Vec<&str> = info.auth_methods.iter().map(|m| m.name.as_str()).collect();
+    let methods = match methods.as_slice() {
+        [] => String::new(),
+        methods => format!("; sign-in: {}", methods.join(", ")),
+    };
+    Check::ok("agent", format!("{name} {version}; offers {can}{methods}"))
+        .fact("name", json!(info.name))
+        .fact("agentVersion", json!(info.version))
+        .fact("capabilities", json!(info.capabilities))
+        .fact("authMethods", json!(info.auth_methods))
+}
+
+fn capabilities(can: &AgentCapabilities) -> Vec<&'static str> {
+    let all = [
+        (can.load, "load"),
+        (can.resume, "resume"),
+        (can.list, "list"),
+        (can.close, "close"),
+        (can.image, "images"),
+        (can.audio, "audio"),
+        (can.embedded_context, "embedded context"),
+        (can.mcp_http, "MCP over HTTP"),
+        (can.mcp_sse, "MCP over SSE"),
+        (can.logout, "logout"),
+    ];
+    let has = all.into_iter().filter(|(has, _)| *has);
+    has.map(|(_, name)| name).collect()
+}
+
+/// Opens a session. Returns its id.
+pub async fn new_session(
+    connection: &mut AcpConnection,
+    cwd: &str,
+    limits: &ProbeLimits,
+    subject: &Subject,
+) -> (Check, Option<String>) {
+    const NAME: &str = "session/new";
+    let params = json!({"cwd": cwd, "mcpServers": []});
+    let outcome = connection.request(NAME, &params, limits.new).await;
+    let check = match &outcome {
+        Outcome::Result(result, time) => {
+            if let Some(id) = result["sessionId"].as_str() {
+                let check = Check::ok(NAME, outcome.describe()).time("ms", *time);
+                return (check, Some(id.to_owned()));
+            }
+            let advice = "use another version of the agent";
+            Check::problem(NAME, "the answer has no sessionId", advice)
+        }
+        Outcome::Error(fault) if fault.wants_sign_in => sign_in(NAME, fault, subject),
+        Outcome::Error(_)
+        | Outcome::OtherSession(_)
+        | Outcome::NoAnswer(_)
+        | Outcome::Exited(_) => {
+            let advice = "see the agent's own log, or raise --timeout open=…";
+            Check::problem(NAME, outcome.describe(), advice)
+        }
+    };
+    (check, None)
+}
+
+/// Reports that the user has to sign in.
+pub fn sign_in(name: &str, fault: &Fault, subject: &Subject) -> Check {
+    let found = format!("sign-in required: {}", fault.message);
+    Check::problem(name, found, subject.login_advice()).fact("signInRequired", true)
+}
+
+/// Stops an agent process.
+pub async fn stop(
+    starter: &AgentStarter,
+    connection: AcpConnection,
+    limits: &ProbeLimits,
+) -> Stopped {
+    let process = connection.into_process();
+    starter.stop(process, limits.close, limits.terminate).await
+}
+
+/// Describes how an agent process stopped.
+pub fn stop_check(stopped: &Stopped, limits: &ProbeLimits) -> Check {
+    const NAME: &str = "stop";
+    let time = shown(stopped.time);
+    let check = match (stopped.left, stopped.step) {
+        (left @ 1.., _) => Check::problem(
+            NAME,
+            format!("{left} processes of the agent are left"),
+            "list them with acpipe processes",
+        ),
+        (0, StopStep::EndOfInput) => {
+            let found = format!("exited {time} after the end of stdin; no process is left");
+            Check::ok(NAME, found)
+        }
+        (0, StopStep::Before) => Check::problem(
+            NAME,
+            "the agent had exited by itself",
+            "see the agent's own log",
+        ),
+        (0, StopStep::Terminate | StopStep::Kill) => Check::warning(
+            NAME,
+            format!(
+                "did not exit within {} after the end of stdin",
+                shown(limits.close)
+            ),
+            "acpipe sends SIGTERM, then SIGKILL; nothing is left",
+        ),
+    };
+    let step = match stopped.step {
+        StopStep::Before => "before",
+        StopStep::EndOfInput => "endOfInput",
+        StopStep::Terminate => "SIGTERM",
+        StopStep::Kill => "SIGKILL",
+    };
+    check
+        .time("ms", stopped.time)
+        .fact("by", step)
+        .fact("left", Value::from(stopped.left))
+}

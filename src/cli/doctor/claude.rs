@@ -1,0 +1,84 @@
+//! Check of the Claude Code CLI, which does not speak ACP.
+
+use super::args::DoctorArgs;
+use super::limits::ProbeLimits;
+use super::program::find_program;
+use super::report::{Check, Report, shown};
+use super::subject::Subject;
+use crate::core::limits::Limits;
+use crate::shell::{AgentStarter, NextLine, ProcessEnd};
+use serde_json::json;
+use std::time::Instant;
+
+/// Checks the CLI: its program and version. No prompt is sent.
+pub async fn check(
+    args: &DoctorArgs,
+    subject: &Subject,
+    starter: &AgentStarter,
+    limits: &Limits,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    report.set("agent", json!(subject.profile));
+    report.set("command", json!(subject.line()));
+    if !find_program(subject, starter, report).await? {
+        return Ok(());
+    }
+    report.add(
+        version(
+            subject,
+            starter,
+            &ProbeLimits::new(args.probe_limit, limits),
+        )
+        .await,
+    )?;
+    report.add(
+        Check::ok(
+            "sign-in",
+            "not checked: the CLI reports it only for a prompt",
+        )
+        .advice(subject.login_advice()),
+    )?;
+    if args.probe {
+        report.add(Check::warning(
+            "probe",
+            "not measured: --probe measures ACP agents only",
+            "acpipe runs the CLI as one process per session and knows its behaviour; nothing needs to be measured",
+        ))?;
+    }
+    Ok(())
+}
+
+async fn version(subject: &Subject, starter: &AgentStarter, limits: &ProbeLimits) -> Check {
+    const NAME: &str = "version";
+    let mut spec = subject.process();
+    spec.args = vec!["--version".to_owned()];
+    let since = Instant::now();
+    let mut process = starter.start(spec);
+    let line = process.next_line(since + limits.initialize).await;
+    let time = since.elapsed();
+    let failure = match process.end() {
+        Some(ProcessEnd::StartFailed(error)) => Some(error.message.clone()),
+        Some(ProcessEnd::Exited(_) | ProcessEnd::OutputClosed) | None => None,
+    };
+    starter.stop(process, limits.close, limits.terminate).await;
+    let advice = format!(
+        "run it in a terminal, or reinstall it; {}",
+        subject.install_advice()
+    );
+    match line {
+        NextLine::Line(line) => {
+            let version = String::from_utf8_lossy(&line).trim().to_owned();
+            Check::ok(NAME, format!("{version} ({})", shown(time)))
+                .time("ms", time)
+                .fact("agentVersion", version)
+        }
+        NextLine::TimedOut => {
+            let found = format!("no answer to --version within {}", shown(limits.initialize));
+            Check::problem(NAME, found, advice)
+        }
+        NextLine::Ended => {
+            let why = failure.unwrap_or_else(|| "it printed nothing".to_owned());
+            Check::problem(NAME, format!("cannot run it with --version: {why}"), advice)
+        }
+    }
+}

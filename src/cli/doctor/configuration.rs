@@ -1,0 +1,20 @@
+//! The configuration that `acpipe doctor` checks, and whose agents it knows.
+
+use super::args::DoctorArgs;
+use crate::cli::config::{self, Config, LoadArgs};
+use crate::cli::state_dir;
+use crate::core::builtin_agents;
+use anyhow::Context as _;
+
+/// Reads the configuration of the user and of the project.
+pub fn configuration_of(args: &DoctorArgs) -> anyhow::Result<Config> {
+    let cwd = std::env::current_dir().context("cannot read the working directory")?;
+    let state = state_dir(&args.place)?;
+    config::load(&LoadArgs {
+        config: args.config.as_deref(),
+        mode: None,
+        cwd: Some(args.cwd.as_deref().map_or(&*cwd, |dir| dir)),
+        state_dir: Some(&state),
+        is_builtin: &|name| builtin_agents::find(name).is_some(),
+    })
+}

@@ -1,0 +1,140 @@
+//! Prompts: one alone, and one in each of two sessions.
+
+use super::{Finding, Probe, Results};
+use crate::cli::doctor::acp::{AcpConnection, Outcome};
+use crate::cli::doctor::basics::{new_session, sign_in};
+use crate::cli::doctor::report::{Check, shown};
+use std::time::Instant;
+
+/// Words of the prompts in two sessions. Neither occurs in the other session.
+const WORDS: [&str; 2] = ["ALPHA", "BETA"];
+
+impl Probe<'_> {
+    /// Sends the first prompt, and waits for output after its end. Returns `false` if the agent does not
+    /// answer it.
+    pub(super) async fn first_prompt(
+        &self,
+        connection: &mut AcpConnection,
+        session: &str,
+        results: &mut Results<'_>,
+    ) -> anyhow::Result<bool> {
+        const NAME: &str = "prompt";
+        let since = Instant::now();
+        let id = connection.prompt(session, "Reply with the word OK.");
+        let outcome = connection.response(id, since, self.limits.prompt).await;
+        let time = match &outcome {
+            Outcome::Result(_, time) => *time,
+            Outcome::Error(fault) if fault.wants_sign_in => {
+                results.add(sign_in(NAME, fault, self.subject))?;
+                return Ok(false);
+            }
+            Outcome::Error(_)
+            | Outcome::OtherSession(_)
+            | Outcome::NoAnswer(_)
+            | Outcome::Exited(_) => {
+                let advice = "check the agent's model and key with its own program";
+                results.add(Check::problem(NAME, outcome.describe(), advice))?;
+                return Ok(false);
+            }
+        };
+        let ended = since + time;
+        let deadline = Instant::now() + self.limits.prompt;
+        connection
+            .settle(session, self.limits.quiet, deadline)
+            .await;
+        let output: Vec<Instant> = connection.seen().output_of(session).map(|u| u.at).collect();
+        let Some((first, last)) = output.first().zip(output.last()) else {
+            let advice =
+                "a failure of the model may be hidden; check the agent with its own program";
+            let found = "answered without any output";
+            return results
+                .add(Check::warning(NAME, found, advice))
+                .map(|()| true);
+        };
+        let first = first.duration_since(since);
+        let found = format!(
+            "first output after {}, end after {}",
+            shown(first),
+            shown(time)
+        );
+        results.add(
+            Check::ok(NAME, found)
+                .time("firstOutputMs", first)
+                .time("ms", time),
+        )?;
+        if *last > ended {
+            let late = last.duration_since(ended);
+            results.fault("late output", Finding::LateOutput(late))?;
+        } else {
+            let found = format!("none within {} after the end", shown(self.limits.quiet));
+            results.add(Check::ok("late output", found))?;
+        }
+        Ok(true)
+    }
+
+    /// Opens a second session in the same process and sends a prompt in both; then closes it. Returns `true`
+    /// if no turn runs afterwards.
+    pub(super) async fn two_sessions(
+        &self,
+        connection: &mut AcpConnection,
+        first: &str,
+        results: &mut Results<'_>,
+    ) -> anyhow::Result<bool> {
+        const NAME: &str = "two sessions";
+        let opened = new_session(connection, &self.cwd, &self.limits, self.subject).await;
+        let Some(second) = opened.1 else {
+            let why = "the second session/new failed".to_owned();
+            results.fault(NAME, Finding::OneSessionPerProcess(why))?;
+            return Ok(true);
+        };
+        if second == first {
+            let why = "both have the same id".to_owned();
+            results.fault(NAME, Finding::OneSessionPerProcess(why))?;
+            return Ok(true);
+        }
+        let sessions = [first, &second];
+        let before = connection.seen().updates.len();
+        let since = Instant::now();
+        let ids = [0, 1].map(|n| {
+            let text = format!("Reply with the word {}.", WORDS[n]);
+            connection.prompt(sessions[n], &text)
+        });
+        let mut outcomes = Vec::new();
+        for id in ids {
+            outcomes.push(connection.response(id, since, self.limits.prompt).await);
+        }
+        let is_idle = outcomes.iter().all(Outcome::is_answer);
+        let fault = outcomes.iter().zip(["first", "second"]);
+        let fault = fault.filter(|(outcome, _)| !outcome.is_success());
+        let fault = fault.map(|(outcome, which)| {
+            format!(
+                "the prompt in the {which} session failed: {}",
+                outcome.describe()
+            )
+        });
+        let updates = &connection.seen().updates[before..];
+        let mixed = updates
+            .iter()
+            .filter(|update| update.is_output())
+            .find_map(|update| {
+                let own = sessions
+                    .iter()
+                    .position(|session| *session == update.session);
+                match own {
+                    None => Some("output has the id of neither session".to_owned()),
+                    Some(own) => update
+                        .text
+                        .contains(WORDS[1 - own])
+                        .then(|| "output of one has the id of the other".to_owned()),
+                }
+            });
+        match fault.chain(mixed).next() {
+            Some(why) => results.fault(NAME, Finding::OneSessionPerProcess(why))?,
+            None => results.add(Check::ok(NAME, "both answered, output has the right ids"))?,
+        }
+        if is_idle {
+            self.close(connection, &second, results).await?;
+        }
+        Ok(is_idle)
+    }
+}

@@ -1,0 +1,195 @@
+//! The agent that `acpipe doctor` checks, and how it is started.
+
+use super::args::DoctorArgs;
+use crate::cli::{UsageError, own_program};
+use crate::core::agent_definition::AgentDefinition;
+use crate::core::agent_names::{AgentName, resolve};
+use crate::core::agent_spec::AgentSpec;
+use crate::core::builtin_agents::{self, BuiltinAgent};
+use crate::core::builtin_definition::{builtin_definition, profile_name};
+use crate::core::config::{OnLost, Settings};
+use crate::core::nested;
+use crate::core::policy::Policy;
+use crate::core::profile::Profile;
+use crate::core::transport::ProcessSpec;
+use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
+use anyhow::Context as _;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Agent to check.
+#[derive(Debug)]
+pub struct Subject {
+    pub definition: AgentDefinition,
+    /// The built-in agent with the same program, which has hints for the user.
+    pub builtin: Option<&'static BuiltinAgent>,
+    /// Name under which the agent's profile is stored.
+    pub profile: String,
+}
+
+impl Subject {
+    /// Returns the agent that the command line names; `None` if it names none.
+    ///
+    /// # Errors
+    /// The name means no agent, or several agents.
+    pub fn find(
+        args: &DoctorArgs,
+        own: &[AgentDefinition],
+        settings: &Settings,
+    ) -> anyhow::Result<Option<Self>> {
+        if let Some((command, rest)) = args.command.split_first() {
+            let spec = spec_of(command, rest, AgentSource::CommandLine, settings);
+            return Ok(Some(Self::of(AgentDefinition::unnamed(spec))));
+        }
+        let Some(name) = &args.name else {
+            return Ok(None);
+        };
+        let names = own.iter().map(|agent| agent.name.as_str());
+        let found = resolve(name, names).map_err(|error| UsageError(error.to_string()))?;
+        Ok(match found {
+            AgentName::Builtin(agent) => Some(Self::builtin(agent, settings)),
+            AgentName::Own(name) => {
+                let own = own.iter().find(|agent| agent.name == name);
+                own.cloned().map(Self::own)
+            }
+        })
+    }
+
+    /// Returns an agent of the configuration.
+    pub fn own(definition: AgentDefinition) -> Self {
+        let profile = definition.name.clone();
+        Self {
+            profile,
+            ..Self::of(definition)
+        }
+    }
+
+    /// Returns a built-in agent.
+    pub fn builtin(agent: &'static BuiltinAgent, settings: &Settings) -> Self {
+        Self {
+            definition: builtin_definition(agent, settings),
+            builtin: Some(agent),
+            profile: agent.id.clone(),
+        }
+    }
+
+    /// Returns an agent without a name.
+    pub fn of(definition: AgentDefinition) -> Self {
+        let profile = profile_name(&definition.spec);
+        Self {
+            definition,
+            builtin: builtin_agents::find(&profile),
+            profile,
+        }
+    }
+
+    /// Returns the process that runs the agent.
+    pub fn process(&self) -> ProcessSpec {
+        let spec = &self.definition.spec;
+        let mut env = nested::environment();
+        env.0.extend(spec.env.0.clone());
+        ProcessSpec {
+            command: spec.command.clone(),
+            args: spec.args.clone(),
+            cwd: spec.cwd.clone(),
+            env,
+            protocol: spec.protocol,
+            fallback: spec.fallback.clone(),
+        }
+    }
+
+    /// Returns the command line of the agent.
+    pub fn line(&self) -> String {
+        let spec = &self.definition.spec;
+        let words = std::iter::once(&spec.command).chain(&spec.args);
+        crate::core::shell_words::join(words.map(String::as_str))
+    }
+
+    /// Returns advice on how the user signs in.
+    pub fn login_advice(&self) -> String {
+        match self.builtin.and_then(|agent| agent.login.as_ref()) {
+            Some(login) => format!("sign in with: {login}"),
+            None => {
+                "sign in with the agent's own program, or set its key in the environment".to_owned()
+            }
+        }
+    }
+
+    /// Returns advice on how the user installs the agent.
+    pub fn install_advice(&self) -> String {
+        match self.builtin.and_then(|agent| agent.install.as_ref()) {
+            Some(install) => format!("install it: {install}"),
+            None => "install it, or give the path of its program after --".to_owned(),
+        }
+    }
+}
+
+/// Returns the default agent that the environment names; `None` if it names none.
+///
+/// # Errors
+/// The variable is not a command line.
+pub fn of_environment(settings: &Settings) -> Option<Result<Subject, String>> {
+    let line = std::env::var("ACPIPE_AGENT").ok()?;
+    if line.trim().is_empty() {
+        return None;
+    }
+    let words = shlex::split(&line);
+    let Some((command, args)) = words.as_deref().and_then(<[String]>::split_first) else {
+        return Some(Err(line));
+    };
+    let spec = spec_of(command, args, AgentSource::Environment, settings);
+    Some(Ok(Subject::of(AgentDefinition::unnamed(spec))))
+}
+
+fn spec_of(command: &str, args: &[String], source: AgentSource, settings: &Settings) -> AgentSpec {
+    AgentSpec {
+        command: command.to_owned(),
+        args: args.to_vec(),
+        cwd: settings.cwd.clone(),
+        env: Variables::default(),
+        source,
+        protocol: Protocol::of_command(command),
+        child_per_session: false,
+        options: SessionOptions::default(),
+        fallback: None,
+    }
+}
+
+/// Builds the settings from which definitions of built-in agents are derived.
+///
+/// # Errors
+/// The working directory or acpipe's program file is unknown.
+pub fn settings(args: &DoctorArgs) -> anyhow::Result<Settings> {
+    let here = std::env::current_dir().context("cannot read the working directory")?;
+    let cwd = args.cwd.as_ref().map_or(here.clone(), |cwd| here.join(cwd));
+    let own_program = own_program()?;
+    let demo = AgentSpec {
+        command: own_program.clone(),
+        args: vec!["demo-agent".to_owned()],
+        cwd: cwd.to_string_lossy().into_owned(),
+        env: Variables::default(),
+        source: AgentSource::Demo,
+        protocol: Protocol::Acp,
+        child_per_session: false,
+        options: SessionOptions::default(),
+        fallback: None,
+    };
+    Ok(Settings {
+        cwd: demo.cwd.clone(),
+        default_agent: AgentDefinition::unnamed(demo),
+        agents: Vec::new(),
+        own_program,
+        // The faults are measured anew, so the known ones must not change how the agent is started.
+        quirks: BTreeMap::new(),
+        policy: Policy::at_home(None),
+        profile: Profile::V7,
+        id_prefix: String::new(),
+        clock: (Instant::now(), 0),
+        idle_after: None,
+        max_sessions: None,
+        inherited: Variables::default(),
+        limits: args.timeouts.limits(),
+        mcp_servers: Vec::new(),
+        on_lost: OnLost::default(),
+    })
+}
