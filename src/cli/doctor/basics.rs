@@ -27,7 +27,10 @@ pub async fn initialize(
     let check = match outcome.await {
         Outcome::Result(result, time) => {
             let raw = RawValue::from_string(result.to_string());
-            let info = raw.map_err(|error| Error::new(ErrorKind::Malformed, error.to_string()));
+            let info = raw.map_err(|error| {
+                let message = format!("cannot read the agent's response to initialize: {error}");
+                Error::new(ErrorKind::Malformed, message)
+            });
             match info.and_then(|raw| initialize_result(&raw, spec)) {
                 Ok(info) => {
                     let check = Check::ok(NAME, format!("ACP 1, answered after {}", shown(time)));

@@ -45,7 +45,8 @@ impl Subject {
             return Ok(None);
         };
         let names = own.iter().map(|agent| agent.name.as_str());
-        let found = resolve(name, names).map_err(|error| UsageError(error.to_string()))?;
+        let found = resolve(name, names)
+            .map_err(|error| UsageError(format!("cannot check an agent: {error}")))?;
         Ok(match found {
             AgentName::Builtin(agent) => Some(Self::builtin(agent, settings)),
             AgentName::Own(name) => {
