@@ -19,7 +19,7 @@ class Named:
     def __init__(self, *names):
         self.agents = [AGENTS[name] for name in names]
         self.names = [agent.builtin or name for name, agent in zip(names, self.agents)]
-        self.package = self
+        self.package, self.title = self, " + ".join(names)
 
     def packages(self):
         return [package for agent in self.agents for package in agent.packages()]

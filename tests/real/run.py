@@ -17,6 +17,7 @@ import sandbox
 from asking import ASKING, QUESTIONS
 from cases import CASES
 from differences import DIFFERENCES
+from doctor import DOCTOR
 from faces import Job, run, serve
 from mock_model import MockModel
 from names import NAMED, ONE, PAIRS, TWO
@@ -31,7 +32,8 @@ TABLES = (("acpipe run", CASES, run, EVERY), ("acpipe serve", CASES, serve, EVER
           ("Where agents differ", DIFFERENCES, recover, EVERY),
           ("Questions to the user", QUESTIONS, recover, {name: EVERY[name] for name in ("claude", "claude-acp", "qwen")}),
           ("Claude Code in its own protocol", NATIVE, recover, {"claude": EVERY["claude"]}),
-          ("By name", ONE, recover, NAMED), ("Two named agents", TWO, recover, PAIRS))
+          ("By name", ONE, recover, NAMED), ("Two named agents", TWO, recover, PAIRS),
+          ("Doctor", DOCTOR, recover, NAMED))
 NAMES = list(dict.fromkeys(case.name for _, cases, *_ in TABLES for case in cases))
 ROWS = list(dict.fromkeys(name for *_, whose in TABLES for name in whose))
 
@@ -138,9 +140,10 @@ def play_jobs(chosen, names):
 
 
 def commit():
-    """Returns the commit of this checkout, which the binary should be built from."""
-    found = subprocess.run(["git", "-C", HERE, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    return f" ({found.stdout.strip()})" if found.returncode == 0 else ""
+    """Returns the last commit of this checkout that changed acpipe itself."""
+    git = ["git", "-C", HERE.parents[1], "log", "-1", "--format=%h", "--", "src", "Cargo.toml", "Cargo.lock"]
+    found = subprocess.run(git, capture_output=True, text=True).stdout.strip()
+    return f" ({found})" if found else ""
 
 
 def write(sections, head, replaced):
