@@ -99,6 +99,9 @@ class Agent:
     base = {}           # additions to acpipe's own environment, to find the agent
     asks = True         # requests permission before it runs a command
     outputs = True      # reports the output of commands
+    builtin = None      # name of its built-in entry in acpipe, if that is not its name here
+    programs = ()       # further programs that must be in PATH if acpipe finds the agent by name
+    own = ()            # variables among `env` that take the place of `programs`
     fails = (401, 529)  # statuses of the model that it does not retry for minutes
 
     def packages(self):
@@ -106,6 +109,10 @@ class Agent:
 
     def command(self):
         raise NotImplementedError
+
+    def program(self):
+        """Returns the path of the program as its package installs it, which its built-in entry in acpipe names."""
+        return self.command()[0]
 
     def words(self):
         """Returns the end of the command line of `acpipe run`, which names the agent."""
@@ -146,6 +153,9 @@ class Claude(Agent):
     memory = (".claude/projects",)
     base = {"CLAUDE_CLI_PATH": str(package.modules / "@anthropic-ai" / f"claude-code-{PLATFORM}" / "claude")}
 
+    def program(self):
+        return Path(self.base["CLAUDE_CLI_PATH"])      # bin/claude is a placeholder until an install script ran
+
     def words(self):
         return ["--agent", "claude"]
 
@@ -159,12 +169,16 @@ class ClaudeAcp(Agent):
     needs = (NODE,)
     env, memory = Claude.env, Claude.memory
 
+    def program(self):
+        return self.package.modules / ".bin" / "claude-agent-acp"
+
     def command(self):
         return [NODE_BIN / "node", self.package.modules / self.package.name / "dist" / "index.js"]
 
 
 class Codex(Agent):
     package = Package("@zed-industries/codex-acp", "0.16.0")
+    builtin = "codex"
     env = {"OPENAI_API_KEY": "fake", "CODEX_HOME": "{home}/.codex"}
     memory = (".codex/sessions", ".codex/*.sqlite*")
     files = {".codex/config.toml": """\
@@ -222,6 +236,9 @@ class Gemini(Agent):
         "privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled": False},
     }, indent=2)}
 
+    def program(self):
+        return self.package.modules / ".bin" / "gemini"
+
     def command(self):
         script = self.package.modules / self.package.name / "bundle" / "gemini.js"
         return [NODE_BIN / "node", script, "--acp", "--model", "gemini-2.5-flash"]
@@ -233,12 +250,16 @@ class Gemini(Agent):
 
 class CodexAcp(Codex):
     """The adapter of the ACP project, which starts `codex app-server`."""
+    builtin = None
     package = Package("@agentclientprotocol/codex-acp", "2.6.0")
     needs = (NODE,)
     env = {**Codex.env, "MODEL_PROVIDER": "mock", "NO_BROWSER": "1", "INITIAL_AGENT_MODE": "read-only"}
 
     def wire_model(self, chosen):
         return chosen.split("[")[0]         # gpt-5.5[high]
+
+    def program(self):
+        return self.package.modules / ".bin" / "codex-acp"
 
     def command(self):
         return [NODE_BIN / "node", self.package.modules / self.package.name / "dist" / "index.js"]
@@ -318,6 +339,7 @@ class Pi(Agent):
     package = Package("pi-acp", "0.0.34")
     agent = Package("@earendil-works/pi-coding-agent", "0.87.1")
     needs = (NODE, agent)
+    programs, own = (agent.modules / ".bin" / "pi",), ("PI_ACP_PI_COMMAND",)
     env = {"PI_OFFLINE": "1", "PI_ACP_PI_COMMAND": str(agent.modules / ".bin" / "pi")}
     memory = (".pi/agent/sessions",)
     files = {
@@ -331,6 +353,9 @@ class Pi(Agent):
 
     def wire_model(self, chosen):
         return chosen.split("/")[-1]        # mock/mock-2
+
+    def program(self):
+        return self.package.modules / ".bin" / "pi-acp"
 
     def command(self):
         return [NODE_BIN / "node", self.package.modules / "pi-acp" / "dist" / "index.js"]
@@ -354,6 +379,9 @@ class Qwen(Agent):
 
     def wire_model(self, chosen):
         return chosen.split("(")[0]         # mock-2(openai)
+
+    def program(self):
+        return self.package.modules / ".bin" / "qwen"
 
     def command(self):
         return [NODE_BIN / "node", self.package.modules / self.package.name / "cli.js", "--acp"]

@@ -16,6 +16,7 @@ The last user message chooses the answer, with a line that holds only a keyword:
     fail 401 …     an error with that status
     big 2000       a text of that many pieces
 
+Without a keyword, the prompts of `acpipe doctor --probe` are obeyed (`PROBES`).
 A request without tools belongs to no turn (titles, routing) and gets one word, or JSON of the requested schema.
 Marks (zebra-1, zebra-2 …) choose no answer: the marks in a request show what its agent remembers.
 """
@@ -39,6 +40,9 @@ ASKERS = ("AskUserQuestion", "ask_user_question")
 KINDS = {401: "authentication_error", 429: "rate_limit_error", 529: "overloaded_error"}
 SHELLS = ("Bash", "bash", "run_shell_command", "exec_command", "shell", "shell_command", "Shell", "terminal", "execute",
           "execute_bash", "run_commands", "execute_command")
+PROBES = {re.compile("Run the shell command `(.+?)`"): lambda ask, command: shell(ask.tools, command),
+          re.compile(r"Write the numbers from 1 to (\d+)"): lambda _, most: count(int(most)),
+          re.compile(r"Reply with the word (\w+)"): lambda _, word: Text(word)}
 MARK = re.compile(r"zebra-(\d)")
 KEYWORD = re.compile(r"^\W*(say hello|run bash|run forever|slow|think|delegate|run aside|ask me|fail \d+|big \d+)\W*$", re.M)
 
@@ -118,7 +122,14 @@ def script(ask):
         return [Text("I will ", "run it."), shell(ask.tools, COMMANDS[keyword])]
     if keyword == "say hello":
         return [Text("Hello", ", ", "world", "! ✓")]
+    for prompt, answer in PROBES.items():
+        if found := prompt.search(ask.text):
+            return [answer(ask, found[1])]
     return [Text("No keyword.")]
+
+
+def count(most):
+    return Text(*(f"{number}\n" for number in range(1, most + 1)), pause=0.05)
 
 
 def shell(tools, command):

@@ -78,17 +78,21 @@ class Life(drive.Acpipe):
         sandbox.refuse_network()
         super().__init__(*self.words, program=job.acpipe, env=job.base, cwd=job.home,
                          stderr=trial.errors)
-        self.trial, self.chunks, self.seq = trial, [], None
+        self.trial, self.chunks, self.seqs = trial, [], {}
         self.answers = {}               # request id -> response
         self.watchdog = threading.Timer(LIMIT + 60, self.child.kill)      # some agents make a session wait, see `ripen`
         self.watchdog.start()
         trial.groups.add(self.child.pid)
         self.call("initialize", {"protocolVersion": 1, "clientInfo": {"name": "acpipe-real", "version": "1"},
                                  "capabilities": self.capabilities})
+        self.connect(**options)
+        self.agents()
+
+    def connect(self, **options):
+        job = self.trial.job
         self.call("agent/connect", {**job.agent.named(), "cwd": str(job.cwd), "env": job.variables,
                                     **({"options": options} if options else {})})
         self.can = self.call("agent/status")["capabilities"]
-        self.agents()
 
     def agents(self):
         """Returns the agent processes: one for all sessions, or one for each."""
@@ -107,9 +111,10 @@ class Life(drive.Acpipe):
             self.answers[message["id"]] = message
         if message and message.get("method") == "session/chunk":
             params = message["params"]
-            if self.seq is not None and params["seq"] != self.seq + 1:
-                self.trial.notes.append(f"seq {params['seq']} after {self.seq}")
-            self.seq = params["seq"]
+            seq = self.seqs.get(params["sessionId"])
+            if seq is not None and params["seq"] != seq + 1:
+                self.trial.notes.append(f"seq {params['seq']} after {seq}")
+            self.seqs[params["sessionId"]] = params["seq"]
             self.chunks.append(params)
         return message
 

@@ -17,28 +17,36 @@ import sandbox
 from asking import ASKING, QUESTIONS
 from cases import CASES
 from differences import DIFFERENCES
+from doctor import DOCTOR
 from faces import Job, run, serve
 from mock_model import MockModel
+from names import NAMED, ONE, PAIRS, TWO
 from native import NATIVE
 from recovery import RECOVERIES, recover
 
 HERE = Path(__file__).resolve().parent
-TABLES = (("acpipe run", CASES, run, agents.AGENTS), ("acpipe serve", CASES, serve, agents.AGENTS),
-          ("Sessions that come back", RECOVERIES, recover, agents.AGENTS),
-          ("What an agent may do", ASKING, recover, agents.AGENTS),
-          ("Where agents differ", DIFFERENCES, recover, agents.AGENTS),
-          ("Questions to the user", QUESTIONS, recover, ("claude", "claude-acp", "qwen")),
-          ("Claude Code in its own protocol", NATIVE, recover, ("claude",)))
+EVERY = agents.AGENTS
+TABLES = (("acpipe run", CASES, run, EVERY), ("acpipe serve", CASES, serve, EVERY),
+          ("Sessions that come back", RECOVERIES, recover, EVERY),
+          ("What an agent may do", ASKING, recover, EVERY),
+          ("Where agents differ", DIFFERENCES, recover, EVERY),
+          ("Questions to the user", QUESTIONS, recover, {name: EVERY[name] for name in ("claude", "claude-acp", "qwen")}),
+          ("Claude Code in its own protocol", NATIVE, recover, {"claude": EVERY["claude"]}),
+          ("By name", ONE, recover, NAMED), ("Two named agents", TWO, recover, PAIRS),
+          ("Doctor", DOCTOR, recover, NAMED))
 NAMES = list(dict.fromkeys(case.name for _, cases, *_ in TABLES for case in cases))
+ROWS = list(dict.fromkeys(name for *_, whose in TABLES for name in whose))
 
 
 def options():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--acpipe", type=Path, metavar="PATH", default=HERE.parents[1] / "target/release/acpipe")
-    parser.add_argument("--only", action="append", choices=agents.AGENTS, metavar="AGENT",
-                        help=f"one of {', '.join(agents.AGENTS)}; may be repeated; leaves RESULTS.md as it is")
+    parser.add_argument("--only", action="append", choices=ROWS, metavar="AGENT",
+                        help=f"one of {', '.join(ROWS)}; may be repeated; leaves RESULTS.md as it is")
     parser.add_argument("--case", action="append", choices=NAMES, metavar="CASE",
                         help=f"one of {', '.join(NAMES)}; likewise")
+    parser.add_argument("--table", action="append", choices=[title for title, *_ in TABLES], metavar="TITLE",
+                        help="title of a table of RESULTS.md; may be repeated; replaces only these tables there")
     parser.add_argument("--jobs", type=int, default=1, metavar="N",
                         help="agents at a time; more than 1 makes the times in the cells longer")
     parser.add_argument("--rows", type=Path, help=argparse.SUPPRESS)       # file to which a job writes the rows of its agent
@@ -47,11 +55,19 @@ def options():
     chosen.acpipe = chosen.acpipe.resolve()
     if not os.access(chosen.acpipe, os.X_OK):
         parser.error(f"no binary at {chosen.acpipe}: cargo build --release, or --acpipe PATH")
-    chosen.missing = agents.missing(chosen.only or agents.AGENTS)
+    wanted = [name for _, _, _, whose in tables(chosen) for name in whose if name in (chosen.only or ROWS)]
+    chosen.missing = agents.missing(dict.fromkeys(agent for name in wanted for agent in name.split(" + ")))
     if chosen.missing:
         print(f"not installed: {', '.join(chosen.missing)}; run {HERE / 'agents.py'} {' '.join(chosen.missing)}",
               file=sys.stderr)
     return chosen
+
+
+def tables(chosen):
+    """Returns the tables to run, with their cases."""
+    found = [(title, [case for case in cases if case.name in (chosen.case or NAMES)], face, whose)
+             for title, cases, face, whose in TABLES if title in (chosen.table or title)]
+    return [table for table in found if table[1]]
 
 
 def play(acpipe, agent, face, case, model, log):
@@ -69,10 +85,10 @@ def left_behind(case, turn):
             yield f"{case.name}: {len(found)} ({', '.join(sorted(p.name for p in found))}; {whose}; {after})"
 
 
-def row(name, face, cases, chosen, model):
+def row(name, agent, face, cases, chosen, model):
     """Returns the row of one agent, and whether all its cells are good."""
-    agent, cells, left, good = agents.AGENTS[name], [], [], True
-    if name in chosen.missing:
+    cells, left, good = [], [], True
+    if set(name.split(" + ")) & set(chosen.missing):
         return f"| {name} | not installed |{' – |' * (len(cases) + 1)}", False
     for case in cases:
         if reason := case.not_offered(agent):
@@ -80,7 +96,7 @@ def row(name, face, cases, chosen, model):
             continue
         log = None
         if chosen.keep_logs:
-            log = chosen.keep_logs / "-".join((name, face.__name__, *case.name.split()))
+            log = chosen.keep_logs / "-".join((*name.split(" + "), face.__name__, *case.name.split()))
         turn = play(chosen.acpipe, agent, face, case, model, log)
         faults = case.faults(turn)
         cells.append("**" + "; ".join(faults).replace("|", "\\|") + "**" if faults else case.outcome(turn))
@@ -98,10 +114,9 @@ def play_rows(chosen, names):
         chosen.keep_logs.mkdir(parents=True, exist_ok=True)
     log = open(chosen.keep_logs / "model.ndjson", "a") if chosen.keep_logs else None
     model, good, rows = MockModel(log=log).start(), True, {}
-    for title, cases, face, whose in TABLES:
-        cases = [case for case in cases if case.name in (chosen.case or NAMES)]
-        for name in (name for name in names if cases and name in whose):
-            rows.setdefault(title, {})[name], well = row(name, face, cases, chosen, model)
+    for title, cases, face, whose in tables(chosen):
+        for name in (name for name in names if name in whose):
+            rows.setdefault(title, {})[name], well = row(name, whose[name], face, cases, chosen, model)
             good = good and well
     return rows, good
 
@@ -124,9 +139,27 @@ def play_jobs(chosen, names):
     return rows, good
 
 
+def commit():
+    """Returns the last commit of this checkout that changed acpipe itself."""
+    git = ["git", "-C", HERE.parents[1], "log", "-1", "--format=%h", "--", "src", "Cargo.toml", "Cargo.lock"]
+    found = subprocess.run(git, capture_output=True, text=True).stdout.strip()
+    return f" ({found})" if found else ""
+
+
+def write(sections, head, replaced):
+    """Writes RESULTS.md, or replaces only these sections of it."""
+    path = HERE / "RESULTS.md"
+    if replaced:
+        head, *old = path.read_text().split("\n## ")
+        kept = {text.split("\n", 1)[0]: text.split("\n", 1)[1].strip("\n") for text in old}
+        sections = kept | sections
+    path.write_text("\n\n".join([head.strip("\n"), *(f"## {title}\n\n{text}" for title, text in sections.items())]) + "\n")
+
+
 def main():
     chosen = options()
-    names = [name for name in agents.AGENTS if name in (chosen.only or agents.AGENTS)]
+    names = [name for name in ROWS if name in (chosen.only or ROWS)
+             and any(name in whose for *_, whose in tables(chosen))]
     date, load = time.strftime("%-d %B %Y", time.gmtime()), os.getloadavg()[0]
     version = subprocess.run([chosen.acpipe, "--version"], capture_output=True, text=True).stdout.strip()
     if chosen.rows:
@@ -134,25 +167,24 @@ def main():
         rows, good = play_rows(chosen, [chosen.only[-1]])
         chosen.rows.write_text(json.dumps([rows, good]))
         return 0 if good else 1
+    build = commit()
     if chosen.jobs > 1:
         rows, good = play_jobs(chosen, names)
     else:
         sandbox.enter()
         rows, good = play_rows(chosen, names)
     at_once = f", {chosen.jobs} agents at a time" if chosen.jobs > 1 else ""
-    lines = ["# Real agents through acpipe", "",
-             f"{version}, {date}, {os.cpu_count()} cores, load {load:.1f} at the start{at_once}. "
-             "Written by `run.py`; README.md says what the columns mean."]
-    for title, cases, *_ in TABLES:
-        cases = [case for case in cases if case.name in (chosen.case or NAMES)]
+    when = f"{version}{build}, {date}, {os.cpu_count()} cores, load {load:.1f} at the start{at_once}."
+    head = f"# Real agents through acpipe\n\n{when} Written by `run.py`; README.md says what the columns mean."
+    sections = {}
+    for title, cases, *_ in tables(chosen):
         if title in rows:
             titles = ("agent", "version", *(case.name for case in cases), "left behind")
-            lines += ["", f"## {title}", "", "| " + " | ".join(titles) + " |", "|" + " --- |" * len(titles)]
-            lines += rows[title].values()
-    table = "\n".join(lines) + "\n"
+            lines = ["| " + " | ".join(titles) + " |", "|" + " --- |" * len(titles), *rows[title].values()]
+            sections[title] = "\n".join([when, "", *lines] if chosen.table else lines)
     if not chosen.only and not chosen.case:
-        (HERE / "RESULTS.md").write_text(table)
-    print(table)
+        write(sections, head, chosen.table)
+    print(head, *(f"## {title}\n\n{text}" for title, text in sections.items()), sep="\n\n")
     return 0 if good else 1
 
 
