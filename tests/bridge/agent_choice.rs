@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use std::fs;
 use std::process::Stdio;
 
+/// Environment variables, arguments, and the expected stdout of a command.
+type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str], &'a str);
+
 /// Result of a command: exit code, stdout, stderr.
 type Ended = (i32, String, String);
 
@@ -90,7 +93,7 @@ fn command_line_environment_and_configuration_choose_in_this_order() {
     configure(&world, &format!("agent = \"alpha\"\n{}", tables.concat()));
     let script = world.script(&json!({"session/prompt": [[say("delta"), end("end_turn")]]}));
     let variable = [("ACPIPE_AGENT", "beta")];
-    let cases: [(&[(&str, &str)], &[&str], &str); 5] = [
+    let cases: [Case<'_>; 5] = [
         (&[], &["run", "hi"], "alpha\n"),
         (&variable, &["run", "hi"], "beta\n"),
         (&variable, &["run", "--agent", "gamma", "hi"], "gamma\n"),

@@ -383,6 +383,7 @@ impl Replay {
             cwd: None,
             mcp_servers: Vec::new(),
             options: Box::default(),
+            strict: None,
             strategy: wire::Strategy::Auto,
             agent_session_id: None,
             fork: false,

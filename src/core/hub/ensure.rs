@@ -9,7 +9,7 @@ use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
 use crate::core::ids::AgentRef;
 use crate::core::mcp;
 use crate::core::options;
-use crate::core::session::{RequiredSettings, SessionAgents, SessionMachine, Stage};
+use crate::core::session::{SessionAgents, SessionMachine, Stage};
 use crate::proto::wire::{
     EnsureParams, McpServer, Memory, Recovery, Rung, SessionOptions, Strategy,
 };
@@ -114,10 +114,7 @@ impl Hub {
             if !p.mcp_servers.is_empty() {
                 session.mcp_servers = p.mcp_servers;
             }
-            let required = match p.strict {
-                Some(false) => RequiredSettings::default(),
-                _ => session.required(&p.options),
-            };
+            let required = session.required(&p.options, p.strict);
             session.set_options(options, &p.options, protocol);
             session.begin_opening(strategy, vec![token]);
             session.require(required);

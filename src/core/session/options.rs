@@ -49,7 +49,10 @@ impl SessionMachine {
 
     /// Returns the settings that the session must have to be opened with these options.
     #[must_use]
-    pub fn required(&self, wish: &SessionOptions) -> RequiredSettings {
+    pub fn required(&self, wish: &SessionOptions, strict: Option<bool>) -> RequiredSettings {
+        if strict == Some(false) {
+            return RequiredSettings::default();
+        }
         let fresh = self.log.identity().is_none();
         RequiredSettings {
             mode: fresh || wish.mode.is_some(),

@@ -182,7 +182,7 @@ fn session_is_not_opened_without_a_required_mode() {
     };
     t.act(|s, cx| s.set_options(wish.clone(), &wish, cx.agent.spec.protocol));
     t.act(|s, cx| {
-        let required = s.required(&wish);
+        let required = s.required(&wish, None);
         s.begin_opening(Strategy::Auto, vec![Token::first(77)]);
         s.require(required);
         s.continue_restore(cx);
