@@ -56,7 +56,8 @@ fn methods(log: &[Value]) -> Vec<&str> {
 
 #[test]
 fn session_that_is_not_strict_opens_without_a_mode_that_is_not_offered() {
-    let mut s = Server::ready(&script(&json!({})));
+    let mut s = Server::initialized(&[]);
+    s.connect(&script(&json!({})));
     let options = json!({"mode": "nope"});
     let params = json!({"sessionId": "s", "options": options, "strict": false});
     let opened = s.call("session/ensure", &params);

@@ -63,6 +63,7 @@ pub const FORWARDED: &[(&str, &str)] = &[
     // `check_name` and `NameError`, in REASONS.
     ("src/core/hub/catalog.rs", "why"),
     ("src/cli/agents/change.rs", "error to_string"),
+    ("src/cli/agent_definitions.rs", "error to_string"),
     // The client's refusal of a file or a terminal.
     ("src/core/host/forward.rs", "clip refusal message"),
     // The reason of a decision: functions of decision.rs in REASONS.
