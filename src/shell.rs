@@ -45,7 +45,6 @@ pub use input::{ClientInput, read_stdin};
 pub use launches::{Ended, Launch, LaunchedProcess, end_left, launched};
 pub use output::{FULL, Pressure, hand_over};
 pub use profiles::{AgentProfile, read_all as read_profiles};
-pub use program_search::find_programs;
 pub use signals::{Interrupt, survive_file_limit};
 pub use store::{
     Durability, Events, Files, Memory, ReadOnly, archived, cards, check_writable, read_only,

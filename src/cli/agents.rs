@@ -1,10 +1,12 @@
-//! `acpipe agents`: lists agents and changes those of the configuration. Starts no agent.
+//! `acpipe agents`: lists agents and changes those of the configuration. Programs are asked for their version
+//! only.
 
 pub mod args;
 mod change;
 mod import;
 mod listed;
 mod show;
+mod version;
 
 use super::args::shared::PlaceArgs;
 use super::config::{self, Config, LoadArgs};
@@ -13,11 +15,15 @@ use crate::core::agent_definition::AgentDefinition;
 use crate::core::builtin_agents;
 use crate::core::builtin_definition::builtin_definition;
 use crate::core::config::Settings;
+use crate::core::limits::Timeout;
 use crate::core::transport::ProcessSpec;
-use crate::shell::{self, LoginShell};
+use crate::proto::frame::DEFAULT_MAX_LINE;
+use crate::proto::wire::{AgentSource, FoundBy, Program};
+use crate::shell::{self, AgentStarter, Launch, LoginShell};
 use anyhow::Context as _;
 use args::{AgentsArgs, AgentsVerb};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Runs the subcommand and returns the exit code.
 pub fn agents(args: &AgentsArgs) -> anyhow::Result<u8> {
@@ -68,17 +74,44 @@ impl AgentWorld {
         })
     }
 
-    /// Searches for the programs of these agents, also in the `PATH` of the login shell.
-    fn find(
-        &self,
-        agents: &[&AgentDefinition],
-    ) -> anyhow::Result<Vec<Option<crate::proto::wire::Program>>> {
-        let specs = agents.iter().map(|agent| program_of(agent)).collect();
-        let state = self.state.clone();
-        super::on_runtime(async move {
-            Ok(shell::find_programs(specs, LoginShell::new(true), &state).await?)
+    /// Searches for the programs of these agents, also in the `PATH` of the login shell, and asks those that
+    /// are installed for their versions.
+    fn find(&self, agents: &[&AgentDefinition]) -> anyhow::Result<Vec<FoundAgent>> {
+        let grace = self.settings.limits.of(Timeout::Terminate);
+        let grace = grace.unwrap_or_default();
+        super::on_runtime(async {
+            let launch = Launch::begin(Some(&self.state), grace);
+            let login = LoginShell::new(true);
+            let starter = AgentStarter::new(login, launch, DEFAULT_MAX_LINE, grace)
+                .context("cannot start the thread that starts processes")?;
+            let starter = Arc::new(starter);
+            let mut programs = Vec::new();
+            for agent in agents {
+                programs.push(starter.find(&program_of(agent)).await.ok());
+            }
+            let asked = agents.iter().zip(&programs).map(|(agent, program)| {
+                let is_demo = agent.spec.source == AgentSource::Demo;
+                let is_asked = is_installed(agent, program.as_ref()) && !is_demo;
+                is_asked.then(|| program_of(agent))
+            });
+            let versions = version::versions(asked.collect(), &starter).await;
+            let found = programs.into_iter().zip(versions);
+            let found = found.map(|(program, version)| FoundAgent { program, version });
+            Ok(found.collect())
         })
     }
+}
+
+/// Program of an agent on this machine.
+struct FoundAgent {
+    program: Option<Program>,
+    version: Option<String>,
+}
+
+/// Returns `true` if the program of an agent is installed, and not only a package runner that can run it.
+fn is_installed(agent: &AgentDefinition, program: Option<&Program>) -> bool {
+    let is_runner = agent.spec.is_package_runner();
+    program.is_some_and(|program| program.found_by != FoundBy::PackageRunner && !is_runner)
 }
 
 fn is_builtin(name: &str) -> bool {

@@ -257,7 +257,8 @@ impl DirectProcess {
         true
     }
 
-    async fn stop(&mut self, close: Duration, terminate: Duration) -> StopStep {
+    /// Stops the process: end of stdin, SIGTERM after `close`, SIGKILL after `terminate`.
+    pub async fn stop(&mut self, close: Duration, terminate: Duration) -> StopStep {
         if self.has_exited() {
             return StopStep::Before;
         }

@@ -362,6 +362,30 @@ fn agents_are_added_shown_and_removed_by_command() {
 }
 
 #[test]
+fn list_shows_the_version_of_an_installed_agent() {
+    let world = World::new();
+    fs::create_dir(world.dir.join("bin")).unwrap();
+    world.executable("bin/opencode", "#!/bin/sh\necho \"opencode $1 1.18.33\"\n");
+    // It prints no version and does not exit by itself.
+    world.executable("bin/goose", "#!/bin/sh\necho '{}'\nexec /bin/sleep 1000\n");
+    let path = world.dir.join("bin").to_str().unwrap().to_owned();
+    let (code, out, err) = acpipe(&world, &[("PATH", &path)], &["agents", "--json"]);
+    assert_eq!(code, 0, "{err}");
+    let listed: Vec<Value> = out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let version = |name: &str| {
+        let found = listed.iter().find(|agent| agent["agent"] == name);
+        found.map(|agent| agent["version"].clone())
+    };
+    assert_eq!(version("opencode"), Some(json!("1.18.33")));
+    assert_eq!(version("goose"), Some(Value::Null));
+    assert_eq!(version("gemini"), None, "not installed");
+    assert_eq!(world.alive(), []);
+}
+
+#[test]
 fn agents_of_a_registry_file_are_imported() {
     let world = World::new();
     let file = world.file(

@@ -33,7 +33,7 @@ pub struct AgentsArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum AgentsVerb {
-    /// List agents
+    /// List agents; the programs of installed ones are asked for their versions
     #[command(visible_alias = "ls")]
     List(ListArgs),
     /// Show the definition of an agent, and whether it is installed

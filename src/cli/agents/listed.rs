@@ -1,13 +1,13 @@
 //! Lists of agents, as a table or as JSON.
 
-use super::AgentWorld;
 use super::args::ListArgs;
+use super::{AgentWorld, FoundAgent, is_installed};
 use crate::cli::screen::Content;
 use crate::cli::sessions::{Cut, TableStyle, aligned, to_stdout};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::builtin_agents;
 use crate::core::builtin_definition::builtin_definition;
-use crate::proto::wire::{AgentSource, FoundBy, Program, Protocol};
+use crate::proto::wire::{AgentSource, Program, Protocol};
 use serde::Serialize;
 use std::io;
 
@@ -19,6 +19,8 @@ pub struct ListedAgent<'a> {
     /// Whether the agent is used where none is named.
     pub is_default: bool,
     pub state: AgentAvailability,
+    /// Version that the installed program prints; `null` if it is not installed or prints none.
+    pub version: Option<&'a str>,
     pub protocol: Protocol,
     pub source: AgentSource,
     pub command: &'a str,
@@ -49,11 +51,8 @@ pub enum AgentAvailability {
 
 impl<'a> ListedAgent<'a> {
     /// Describes an agent whose program was searched for.
-    pub fn new(
-        world: &'a AgentWorld,
-        agent: &'a AgentDefinition,
-        program: Option<&'a Program>,
-    ) -> Self {
+    pub fn new(world: &'a AgentWorld, agent: &'a AgentDefinition, found: &'a FoundAgent) -> Self {
+        let program = found.program.as_ref();
         let builtin = builtin_agents::find(&agent.name);
         let builtin = builtin.or_else(|| of_base(world, &agent.name));
         let default = world.config.default_agent.as_ref();
@@ -62,10 +61,10 @@ impl<'a> ListedAgent<'a> {
             is_default: default.is_some_and(|(name, _)| *name == agent.name),
             state: match program {
                 None => AgentAvailability::NotInstalled,
-                Some(_) if agent.spec.is_package_runner() => AgentAvailability::PackageRunner,
-                Some(p) if p.found_by == FoundBy::PackageRunner => AgentAvailability::PackageRunner,
-                Some(_) => AgentAvailability::Installed,
+                Some(_) if is_installed(agent, program) => AgentAvailability::Installed,
+                Some(_) => AgentAvailability::PackageRunner,
             },
+            version: found.version.as_deref(),
             protocol: agent.spec.protocol,
             source: agent.spec.source,
             command: &agent.spec.command,
@@ -96,6 +95,7 @@ impl<'a> ListedAgent<'a> {
         [
             format!("{}{mark}", self.agent),
             state,
+            self.version.unwrap_or_default().to_owned(),
             protocol.to_owned(),
             self.login.unwrap_or_default().to_owned(),
             self.description.unwrap_or_default().to_owned(),
@@ -111,9 +111,16 @@ fn of_base(world: &AgentWorld, name: &str) -> Option<&'static builtin_agents::Bu
     }
 }
 
-const COLUMNS: usize = 5;
-const HEAD: [&str; COLUMNS] = ["AGENT", "STATE", "PROTOCOL", "SIGN IN WITH", "DESCRIPTION"];
-const CUTS: [Cut; 1] = [Cut::end(4, 20)];
+const COLUMNS: usize = 6;
+const HEAD: [&str; COLUMNS] = [
+    "AGENT",
+    "STATE",
+    "VERSION",
+    "PROTOCOL",
+    "SIGN IN WITH",
+    "DESCRIPTION",
+];
+const CUTS: [Cut; 1] = [Cut::end(5, 20)];
 
 /// Lists the agents of the configuration and those found on this machine.
 pub fn list(world: &mut AgentWorld, args: &ListArgs) -> anyhow::Result<()> {
@@ -126,9 +133,9 @@ pub fn list(world: &mut AgentWorld, args: &ListArgs) -> anyhow::Result<()> {
         .map(|agent| builtin_definition(agent, &world.settings))
         .collect();
     let all: Vec<&AgentDefinition> = world.own.iter().chain(&builtin).collect();
-    let programs = world.find(&all)?;
-    let agents = all.iter().zip(&programs);
-    let agents = agents.map(|(agent, program)| ListedAgent::new(world, agent, program.as_ref()));
+    let found = world.find(&all)?;
+    let agents = all.iter().zip(&found);
+    let agents = agents.map(|(agent, found)| ListedAgent::new(world, agent, found));
     let is_shown = |agent: &ListedAgent<'_>| {
         args.all || is_own(agent.agent) || agent.state == AgentAvailability::Installed
     };

@@ -14,9 +14,12 @@ use std::io::{self, Write};
 pub fn show(world: &mut AgentWorld, args: &ShowArgs) -> anyhow::Result<()> {
     let world = &*world;
     let agent = named(&args.name, &world.config, &world.settings)?;
-    let programs = world.find(&[&agent])?;
-    let program = programs.first().and_then(Option::as_ref);
-    let listed = ListedAgent::new(world, &agent, program);
+    let found = world.find(&[&agent])?;
+    let Some(found) = found.first() else {
+        return Ok(());
+    };
+    let program = found.program.as_ref();
+    let listed = ListedAgent::new(world, &agent, found);
     to_stdout(Content::of(args.json), |out| {
         if args.json {
             serde_json::to_writer(&mut *out, &listed).map_err(io::Error::from)?;
@@ -56,6 +59,7 @@ pub fn show(world: &mut AgentWorld, args: &ShowArgs) -> anyhow::Result<()> {
             ("defined in", place.map(str::to_owned)),
             ("command", Some(line)),
             ("program", Some(file)),
+            ("version", found.version.clone()),
             ("install", listed.install.map(str::to_owned)),
             ("sign in", listed.login.map(str::to_owned)),
             ("directory", place.map(|_| spec.cwd.clone())),
