@@ -5,7 +5,7 @@ from pathlib import Path
 
 import sandbox
 from faces import LIMIT
-from names import Naming, exported
+from names import NamedLife, Naming, exported
 
 PROFILES = Path(__file__).resolve().parent / "profiles"
 # Faults that earlier measurements of the same versions found, by hand and with recordings.
@@ -14,7 +14,8 @@ KNOWN = {"codex": {"ignoresEndOfInput"}, "codex-zed": {"ignoresEndOfInput"}, "ge
 
 
 def probed(trial):
-    """Measures the agent. A fault of the agent is a result; a problem is a fault of this case."""
+    """Measures the agent. A fault of the agent is a result; a problem is a fault of this case. With the profile, a
+    session must still be restored."""
     job, [name] = trial.job, trial.job.agent.names
     exported(job)
     sandbox.refuse_network()
@@ -26,15 +27,29 @@ def probed(trial):
     trial.notes += [f"{check['check']}: {check['found']}" for check in report["checks"] if check["status"] == "problem"]
     trial.count_left()
     if "profile" not in report:
-        return trial.words.append("no profile")
+        return trial.words.append("no profile, as it does not speak ACP")
     text = Path(report["profile"]).read_text()
-    PROFILES.mkdir(exist_ok=True)
-    (PROFILES / f"{job.agent.title}.json").write_text(text)
-    quirks = {name: value for name, value in json.loads(text)["quirks"].items() if value not in (False, None)}
+    quirks = {quirk: value for quirk, value in json.loads(text)["quirks"].items() if value not in (False, None)}
     known = KNOWN.get(job.agent.title, set())
-    trial.words.append(" ".join(name if value is True else f"{name} {value}" for name, value in quirks.items()) or "no faults")
-    trial.words += [f"{name} is new" for name in sorted(set(quirks) - known)]
-    trial.words += [f"{name} was known, and is not found" for name in sorted(known - set(quirks))]
+    found = [quirk if value is True else f"{quirk} {value}" for quirk, value in quirks.items()]
+    trial.words += found or ["no faults"]
+    trial.words += [f"{quirk} is new" for quirk in sorted(set(quirks) - known)]
+    trial.words += [f"{quirk} was known, and is not found" for quirk in sorted(known - set(quirks))]
+    restored(trial, name)
+    if not trial.notes:
+        PROFILES.mkdir(exist_ok=True)
+        (PROFILES / f"{job.agent.title}.json").write_text(text)
+
+
+def restored(trial, name):
+    for number in (1, 2):
+        life = NamedLife(trial)
+        receipt = life.named("default", name)
+        life.say(number, remembers=range(1, number))
+        life.end()
+        if number == 1:
+            trial.job.agent.ripen()
+    trial.words.append(f"then {receipt['rung']}, {receipt['memory']}")
 
 
 DOCTOR = (Naming("probe", probed),)
