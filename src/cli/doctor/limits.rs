@@ -25,6 +25,8 @@ pub struct ProbeLimits {
     pub quiet: Duration,
     /// Exit after the end of stdin.
     pub close: Duration,
+    /// Age of a session that any agent can load: more than a minute.
+    pub age: Duration,
     /// Duration of a handshake from which on it counts as slow.
     pub slow_start: Duration,
 }
@@ -42,6 +44,7 @@ impl ProbeLimits {
             prompt: answer * 6,
             quiet: answer * 3 / 10,
             close: answer * 2 / 5,
+            age: answer * 61 / 5,
             slow_start: answer * 4,
         }
     }

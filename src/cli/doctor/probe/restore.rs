@@ -51,7 +51,27 @@ impl Probe<'_> {
         let Some(mut connection) = self.connect(results).await? else {
             return Ok(());
         };
-        let restored = self.restore(&mut connection, LOAD, session).await;
+        let mut restored = self.restore(&mut connection, LOAD, session).await;
+        if restored.outcome.is_answer() && !restored.outcome.is_success() {
+            // Gemini CLI loses a session that is loaded in the minute of its creation.
+            self.stop(connection, true, results).await?;
+            let Some(older) = self.older_session(results).await? else {
+                let why = restored.outcome.describe();
+                return results.fault(LOAD, Finding::BrokenLoad(why));
+            };
+            let Some(other) = self.connect(results).await? else {
+                return Ok(());
+            };
+            connection = other;
+            restored = self.restore(&mut connection, LOAD, &older).await;
+            if restored.outcome.is_success() {
+                results.add(Check::warning(
+                    "load new session",
+                    "a session that was just created could not be loaded, an older one could",
+                    "the agent may lose a session that is loaded within a minute of its creation",
+                ))?;
+            }
+        }
         let late = restored
             .history
             .iter()
@@ -73,6 +93,26 @@ impl Probe<'_> {
             self.unknown(&mut connection, LOAD, results).await?;
         }
         self.stop(connection, true, results).await
+    }
+
+    /// Creates another session with one prompt, stops its process, and waits until the session is older than a
+    /// minute. `None` if that fails, which is reported.
+    async fn older_session(&self, results: &mut Results<'_>) -> anyhow::Result<Option<String>> {
+        let Some((mut connection, session)) = self.connect_with_session(results).await? else {
+            return Ok(None);
+        };
+        let since = Instant::now();
+        let id = connection.prompt(&session, "Reply with the word OK.");
+        let outcome = connection.response(id, since, self.limits.prompt).await;
+        self.stop(connection, false, results).await?;
+        if !outcome.is_success() {
+            let advice = "repeat --probe";
+            let check = Check::warning("prompt in another session", outcome.describe(), advice);
+            results.add(check)?;
+            return Ok(None);
+        }
+        tokio::time::sleep_until((since + self.limits.age).into()).await;
+        Ok(Some(session))
     }
 
     /// Resumes the session in a new process.
