@@ -97,7 +97,7 @@ fn confirm(args: &DoctorArgs, subject: Option<&Subject>) -> anyhow::Result<()> {
         return refused();
     }
     print_note(&format!(
-        "--probe sends seven short prompts to {}, which may cost tokens. Send them? [y/N]",
+        "--probe sends up to eight short prompts to {}, which may cost tokens. Send them? [y/N]",
         subject.line()
     ));
     let mut answer = String::new();

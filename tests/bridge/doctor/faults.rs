@@ -199,3 +199,15 @@ fn agent_that_cannot_be_prompted_gets_no_profile() {
     assert_eq!(check(&report, "profile")["status"], "warning");
     assert!(report.get("profile").is_none() && report.get("quirks").is_none());
 }
+
+#[test]
+fn turn_that_a_second_session_drops_is_found() {
+    // The first prompt of a session that runs while another one is opened gets no answer.
+    let dropped = json!({"if": {"params": "ALPHA", "then": [], "else": [{"default": true}]}});
+    let [wait, stop] = crate::harness::steps::until_cancelled();
+    let script = with(
+        "session/prompt",
+        prompts(&[dropped], &[say("one"), wait, stop]),
+    );
+    finds(&script, &json!({"oneSessionPerProcess": true}));
+}

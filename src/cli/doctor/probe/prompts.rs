@@ -72,8 +72,8 @@ impl Probe<'_> {
         Ok(true)
     }
 
-    /// Opens a second session in the same process and sends a prompt in both; then closes it. Returns `true`
-    /// if no turn runs afterwards.
+    /// Sends a prompt, opens a second session in the same process while the turn runs, and sends a prompt
+    /// there; then closes it. Returns `true` if no turn runs afterwards.
     pub(super) async fn two_sessions(
         &self,
         connection: &mut AcpConnection,
@@ -81,24 +81,26 @@ impl Probe<'_> {
         results: &mut Results<'_>,
     ) -> anyhow::Result<bool> {
         const NAME: &str = "two sessions";
+        let before = connection.seen().updates.len();
+        let since = Instant::now();
+        let prompt = |n: usize| format!("Reply with the word {}.", WORDS[n]);
+        // Some agents drop the turn of the first session when a second one is opened.
+        let first_call = connection.prompt(first, &prompt(0));
         let opened = new_session(connection, &self.cwd, &self.limits, self.subject).await;
         let Some(second) = opened.1 else {
             let why = "the second session/new failed".to_owned();
             results.fault(NAME, Finding::OneSessionPerProcess(why))?;
-            return Ok(true);
+            let left = connection.response(first_call, since, self.limits.prompt);
+            return Ok(left.await.is_answer());
         };
         if second == first {
             let why = "both have the same id".to_owned();
             results.fault(NAME, Finding::OneSessionPerProcess(why))?;
-            return Ok(true);
+            let left = connection.response(first_call, since, self.limits.prompt);
+            return Ok(left.await.is_answer());
         }
         let sessions = [first, &second];
-        let before = connection.seen().updates.len();
-        let since = Instant::now();
-        let ids = [0, 1].map(|n| {
-            let text = format!("Reply with the word {}.", WORDS[n]);
-            connection.prompt(sessions[n], &text)
-        });
+        let ids = [first_call, connection.prompt(&second, &prompt(1))];
         let mut outcomes = Vec::new();
         for id in ids {
             outcomes.push(connection.response(id, since, self.limits.prompt).await);

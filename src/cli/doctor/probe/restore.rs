@@ -3,6 +3,7 @@
 use super::{Finding, Probe, Results};
 use crate::cli::doctor::acp::{AcpConnection, Outcome};
 use crate::cli::doctor::report::{Check, shown};
+use crate::cli::print_note;
 use serde_json::json;
 use std::time::Instant;
 
@@ -111,6 +112,9 @@ impl Probe<'_> {
             results.add(check)?;
             return Ok(None);
         }
+        print_note(
+            "loading the session failed; it is tried again when the session is a minute old",
+        );
         tokio::time::sleep_until((since + self.limits.age).into()).await;
         Ok(Some(session))
     }
