@@ -157,9 +157,13 @@ fn of_stored(
         if is_known {
             return agent_definitions::named(name, config, settings);
         }
-        super::print_note(&format!(
-            "agent {name:?} is not defined any more; its command is used with the permissions of all agents"
-        ));
+        if command.configured {
+            let message = format!(
+                "agent {name:?} of the session is not defined any more; define it in the configuration, or give another agent \
+                 with --agent"
+            );
+            return Err(UsageError(message).into());
+        }
     }
     let words: Vec<String> = std::iter::once(&command.command)
         .chain(&command.args)

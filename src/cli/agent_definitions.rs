@@ -12,7 +12,7 @@ use crate::core::policy::Effect;
 use crate::proto::wire::{AgentSource, Protocol, SessionOptions};
 use std::sync::Arc;
 
-/// Returns the definitions of all agents of the configuration that may be used, and notes about the others.
+/// Returns the definitions of all agents of the configuration, and notes about those that must not be started.
 ///
 /// # Errors
 /// The definition of an agent is not valid.
@@ -23,7 +23,14 @@ pub fn configured(
     let (mut definitions, mut notes) = (Vec::new(), config.notes.clone());
     for agent in &config.agents {
         match &agent.locked {
-            Some(reason) => notes.push(format!("agent {:?} cannot be used: {reason}", agent.name)),
+            Some(reason) => {
+                notes.push(format!("agent {:?} cannot be used: {reason}", agent.name));
+                // A mistake in a file that is not trusted must not stop other agents.
+                if let Ok(mut locked) = definition(agent, config, settings) {
+                    locked.locked = Some(reason.clone());
+                    definitions.push(locked);
+                }
+            }
             None => definitions.push(definition(agent, config, settings)?),
         }
     }

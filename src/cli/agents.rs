@@ -62,7 +62,9 @@ impl AgentWorld {
             is_builtin: &is_builtin,
         })?;
         let settings = super::plain_settings(cwd.to_string_lossy().into_owned(), &config)?;
-        let (own, notes) = super::agent_definitions::configured(&config, &settings)?;
+        let (mut own, notes) = super::agent_definitions::configured(&config, &settings)?;
+        // Their programs must not even be asked for a version.
+        own.retain(|agent| agent.locked.is_none());
         for note in notes {
             print_note(&note);
         }

@@ -19,6 +19,7 @@ mod write;
 
 use super::UsageError;
 use super::args::PermissionArgs;
+use crate::core::agent_names::{AgentName, resolve as resolve_name};
 use crate::core::error::Error;
 use crate::core::policy::{Mode, Policy};
 pub use agents::{Base, ConfiguredAgent, PermissionLayer, check_name, policy_of_agent};
@@ -143,9 +144,9 @@ fn combine(
         let Some((name, place)) = default_of(source, &agents, is_builtin)? else {
             continue;
         };
-        let is_of_user = agents
-            .iter()
-            .any(|agent| agent.name == name && !agent.from_project);
+        let of_user = agents.iter().filter(|agent| !agent.from_project);
+        let of_user = of_user.map(|agent| agent.name.as_str());
+        let is_of_user = matches!(resolve_name(&name, of_user), Ok(AgentName::Own(_)));
         if source.is_untrusted() && is_of_user {
             let file = &source.file;
             let what = format!("{file} sets your agent {name:?} as the default, without effect");
@@ -242,6 +243,10 @@ fn find_project_file(
     // Opening a pipe would block.
     let is_regular = file.metadata().map(|metadata| metadata.is_file());
     let text = match is_regular {
+        Ok(true) if metadata_len(&file) > MAX_PROJECT_BYTES => {
+            let why = "the file of a project must not be larger than 64 KiB; check the file";
+            Err(io::Error::new(ErrorKind::InvalidData, why))
+        }
         Ok(true) => text_of(&file),
         Ok(false) => {
             let why = "not a regular file; remove it, or replace it by a file";
@@ -258,6 +263,13 @@ fn find_project_file(
 fn unreadable(file: &Path, error: &io::Error) -> anyhow::Error {
     let message = format!("cannot read the configuration {}: {error}", file.display());
     UsageError(message).into()
+}
+
+/// Maximum size of a project's file in bytes: it is read in every directory, also of projects of others.
+const MAX_PROJECT_BYTES: u64 = 64 << 10;
+
+fn metadata_len(file: &Path) -> u64 {
+    file.metadata().map_or(0, |metadata| metadata.len())
 }
 
 /// Maximum size of a configuration file in bytes. A larger file is a mistake, or an endless device.

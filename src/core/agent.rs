@@ -29,7 +29,7 @@ pub use crate::core::agent_spec::{AgentSpec, DEFAULT_AGENT};
 use crate::core::client::ClientId;
 use crate::core::client_requests::OpenRequest;
 use crate::core::config::Settings;
-use crate::core::error::Error;
+use crate::core::error::{Error, invalid};
 use crate::core::event::CallId;
 use crate::core::ids::AgentRef;
 use crate::core::limits::{Limits, Timeout};
@@ -142,6 +142,14 @@ impl AgentMachine {
     #[must_use]
     pub fn owner(&self) -> Option<ClientId> {
         self.owner
+    }
+
+    /// Checks that the agent may be started.
+    fn check_unlocked(&self) -> Result<(), Error> {
+        match &self.definition.locked {
+            None => Ok(()),
+            Some(reason) => Err(invalid("agent", reason)),
+        }
     }
 
     /// Makes the agent unavailable under its name.

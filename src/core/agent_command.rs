@@ -24,6 +24,10 @@ pub struct AgentCommand {
     /// Whether each session gets its own agent process.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub child_per_session: bool,
+    /// Whether the agent was one of the configuration: it is started only by its definition, whose rules are
+    /// not stored.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub configured: bool,
     /// Whether the agent is acpipe's demo agent. Its path is not used: the demo agent is found again if
     /// acpipe has moved.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

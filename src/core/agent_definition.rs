@@ -30,6 +30,8 @@ pub struct AgentDefinition {
     pub mcp_servers: Vec<McpServer>,
     /// Known faults of the agent.
     pub quirks: Quirks,
+    /// Reason why the agent must not be started; `None` if it may.
+    pub locked: Option<String>,
 }
 
 impl AgentDefinition {
@@ -46,6 +48,7 @@ impl AgentDefinition {
             limits: None,
             mcp_servers: Vec::new(),
             quirks: Quirks::default(),
+            locked: None,
         }
     }
 

@@ -119,7 +119,12 @@ pub fn resolve<'a>(
             let owned = own.clone().filter(|own| is(own)).map(AgentName::Own);
             let builtin = builtin_agents::all().iter();
             let builtin = builtin.filter(|agent| agent.names().any(is));
-            for found in [owned.collect(), builtin.map(AgentName::Builtin).collect()] {
+            // The alias of a built-in agent that an own agent hides means the own agent.
+            let builtin = builtin.map(|agent| {
+                let hiding = own.clone().find(|own| *own == agent.id);
+                hiding.map_or(AgentName::Builtin(agent), AgentName::Own)
+            });
+            for found in [owned.collect(), builtin.collect()] {
                 if let Some(agent) = the_only(name, found)? {
                     return Ok(agent);
                 }

@@ -53,6 +53,7 @@ impl AgentSpec {
             cwd: self.cwd.clone(),
             protocol: self.protocol,
             child_per_session: self.child_per_session,
+            configured: self.source == AgentSource::Configuration,
             demo: self.source == AgentSource::Demo,
         }
     }

@@ -37,6 +37,7 @@ pub fn builtin_definition(agent: &BuiltinAgent, settings: &Settings) -> AgentDef
         fallback: fallback.map(|runner| Fallback {
             command: runner.command,
             args: runner.args,
+            cwd: settings.home(),
         }),
     };
     let quirks = settings.quirks.get(&agent.id).copied();

@@ -45,6 +45,14 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Returns the home directory of the user, or the root directory if it is unknown.
+    #[must_use]
+    pub fn home(&self) -> String {
+        let home = self.inherited.0.get("HOME").cloned().flatten();
+        home.filter(|home| home.starts_with('/'))
+            .unwrap_or_else(|| "/".to_owned())
+    }
+
     /// Returns the policy of an agent's sessions.
     #[must_use]
     pub fn policy_of<'a>(&'a self, agent: &'a AgentDefinition) -> &'a Policy {

@@ -14,6 +14,9 @@ const CANCEL_LIMIT: Duration = Duration::from_millis(500);
 /// Limit of the wait for an exit after the end of stdin, for an agent that does not exit then.
 const CLOSE_LIMIT: Duration = Duration::from_millis(50);
 
+/// Longest wait for late output or history, whatever the profile says.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
 /// Factor between the measured time of a handshake and its limit.
 const START_FACTOR: u32 = 4;
 
@@ -91,13 +94,15 @@ impl Quirks {
     /// Returns how long to wait for output after the response to a prompt.
     #[must_use]
     pub fn late_output(&self) -> Duration {
-        Duration::from_millis(self.late_output_ms.unwrap_or_default().into())
+        let late = Duration::from_millis(self.late_output_ms.unwrap_or_default().into());
+        late.min(LONGEST_WAIT)
     }
 
     /// Returns how long to wait for the history after the response to a load.
     #[must_use]
     pub fn late_replay(&self) -> Duration {
-        Duration::from_millis(self.late_replay_ms.unwrap_or_default().into())
+        let late = Duration::from_millis(self.late_replay_ms.unwrap_or_default().into());
+        late.min(LONGEST_WAIT)
     }
 }
 
@@ -145,6 +150,17 @@ mod tests {
             quirks.mask(&mut can);
             assert_eq!((can.load, can.resume), (load, !load));
         }
+    }
+
+    #[test]
+    fn waits_of_a_wild_profile_are_bounded() {
+        let quirks = Quirks {
+            late_output_ms: Some(u32::MAX),
+            late_replay_ms: Some(u32::MAX),
+            ..Quirks::default()
+        };
+        assert_eq!(quirks.late_output(), LONGEST_WAIT);
+        assert_eq!(quirks.late_replay(), LONGEST_WAIT);
     }
 
     #[test]

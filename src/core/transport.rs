@@ -71,6 +71,9 @@ pub struct Fallback {
     pub command: String,
     /// Its arguments: the package, and the arguments of the program.
     pub args: Vec<String>,
+    /// Directory in which it runs. It must not be that of a project: a package runner prefers the packages and
+    /// the settings that it finds there.
+    pub cwd: String,
 }
 
 impl Transport {

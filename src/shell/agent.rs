@@ -181,8 +181,8 @@ async fn live(
     (lines, health): (StdinReceiver, LiveHealth),
     mut requests: Requests,
 ) {
-    if let Some(args) = found.args {
-        spec.args = args;
+    if let Some(fallback) = found.fallback {
+        (spec.args, spec.cwd) = (fallback.args, fallback.cwd);
     }
     if let Some(path) = found.path {
         spec.env.0.insert("PATH".to_owned(), Some(path));

@@ -11,7 +11,7 @@ mod windows;
 use super::process_settings::ProcessSettings;
 use crate::core::claude::CLAUDE;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::transport::ProcessSpec;
+use crate::core::transport::{Fallback, ProcessSpec};
 use crate::proto::wire::{FoundBy, PassedOver, Program, Protocol};
 pub use login::LoginShell;
 use std::env::{join_paths, split_paths};
@@ -34,8 +34,8 @@ pub struct FoundProgram {
     pub path: Option<String>,
     /// Description for the status: file, and how it was found.
     pub program: Program,
-    /// Arguments in place of the agent's own, if the program is a package runner.
-    pub args: Option<Vec<String>>,
+    /// Command line in place of the agent's own, if the program is that of the fallback.
+    pub fallback: Option<Fallback>,
 }
 
 /// Finds the program of an agent, or the package runner that can run it. May take as long as a login shell
@@ -57,13 +57,14 @@ pub async fn program(
     };
     let runner = ProcessSpec {
         command: fallback.command.clone(),
+        cwd: fallback.cwd.clone(),
         fallback: None,
         ..spec.clone()
     };
     match installed(&runner, login, terms).await {
         Ok(mut found) => {
             found.program.found_by = FoundBy::PackageRunner;
-            found.args = Some(fallback.args.clone());
+            found.fallback = Some(fallback.clone());
             Ok(found)
         }
         Err(_) => Err(error),
@@ -275,7 +276,7 @@ impl<'a> Search<'a> {
             },
             file: file.to_owned(),
             path: self.widened(),
-            args: None,
+            fallback: None,
         }
     }
 

@@ -419,3 +419,81 @@ fn agents_of_a_registry_file_are_imported() {
     assert_eq!(code, 2);
     assert!(err.contains("curl"), "{err}");
 }
+
+#[test]
+fn stored_session_of_an_undefined_agent_is_readable_but_not_started() {
+    let world = World::new();
+    let table = asking(&world, "writer");
+    configure(&world, &format!("{table}permissions = \"deny\"\n"));
+    stdout(
+        &world,
+        &["run", "--session", "s", "--agent", "writer", "go"],
+    );
+    configure(&world, "");
+    let before = world.log().len();
+    let (code, _, err) = acpipe(&world, &[], &["run", "--session", "s", "again"]);
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains("not defined any more"), "{err}");
+
+    let mut server = Server::launch(world, &[], Framing::Lines, &[]);
+    server.waive("agent/state");
+    server.initialize();
+    let error = server.call_error("session/ensure", &json!({"sessionId": "s"}));
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("not defined any more"), "{message}");
+    let messages = server.call("message/list", &json!({"sessionId": "s"}));
+    assert_eq!(messages["messages"].as_array().unwrap().len(), 2);
+    assert_eq!(server.world.log().len(), before, "nothing was started");
+    server.finish();
+}
+
+#[test]
+fn alias_of_a_built_in_agent_means_the_own_agent_of_its_name() {
+    let world = World::new();
+    let table = asking(&world, "codex");
+    configure(&world, &format!("{table}permissions = \"deny\"\n"));
+    for name in ["codex", "codex-acp", "CODEX-ACP"] {
+        stdout(&world, &["run", "--agent", name, "go"]);
+    }
+    let decided = decisions(&world);
+    assert_eq!(decided.len(), 3);
+    for (approved, rule) in decided {
+        assert!(!approved && rule.starts_with("agent \"codex\""), "{rule}");
+    }
+}
+
+#[test]
+fn untrusted_project_cannot_redefine_a_built_in_agent() {
+    let world = World::new();
+    world.file(".acpipe.toml", "[agents.demo]\nuse = \"opencode\"\n");
+    let (code, _, err) = acpipe(&world, &[], &["run", "--agent", "demo", "hi"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("has the name of a built-in agent"), "{err}");
+}
+
+#[test]
+fn trust_holds_for_one_directory_and_commands_are_relative_to_the_file() {
+    let world = World::new();
+    let script = world.script(&json!({"session/prompt": [[say("own"), end("end_turn")]]}));
+    for (dir, text) in [("a", "exec"), ("a/sub", "exit 3 #"), ("b", "exit 3 #")] {
+        fs::create_dir_all(world.dir.join(dir).join("bin")).unwrap();
+        let program = format!("#!/bin/sh\n{text} '{FAKE_AGENT}' '{script}'\n");
+        world.executable(&format!("{dir}/bin/agent"), &program);
+    }
+    let table = "agent = \"own\"\n[agents.own]\ncommand = \"./bin/agent\"\n";
+    world.file("a/.acpipe.toml", table);
+    std::os::unix::fs::symlink("../a/.acpipe.toml", world.dir.join("b/.acpipe.toml")).unwrap();
+    let in_dir = |dir: &str, args: &[&str]| {
+        let mut command = world.acpipe(args);
+        let command = command.current_dir(world.dir.join(dir));
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        (
+            output.status.code().unwrap(),
+            String::from_utf8(output.stdout).unwrap(),
+        )
+    };
+    assert_eq!(in_dir("a", &["agents", "trust"]).0, 0);
+    assert_eq!(in_dir("a", &["run", "hi"]), (0, "own\n".to_owned()));
+    assert_eq!(in_dir("a/sub", &["run", "hi"]), (0, "own\n".to_owned()));
+    assert_eq!(in_dir("b", &["run", "hi"]).0, 2, "the link is not trusted");
+}

@@ -13,7 +13,7 @@ fn with_programs(programs: &[&str]) -> (World, String) {
     std::fs::create_dir(world.dir.join("bin")).unwrap();
     for program in programs {
         let text = format!(
-            "#!/bin/sh\necho \"$0 $*\" >> '{}/started'\nexec '{FAKE_AGENT}' '{script}'\n",
+            "#!/bin/sh\necho \"$0 $* in $PWD\" >> '{}/started'\nexec '{FAKE_AGENT}' '{script}'\n",
             world.dir.display()
         );
         world.executable(&format!("bin/{program}"), &text);
@@ -24,7 +24,12 @@ fn with_programs(programs: &[&str]) -> (World, String) {
 
 /// Starts acpipe with this `PATH`, and claims the notifications of agents' states.
 fn serve(world: World, path: &str) -> Server {
-    let env = [("PATH", path), ("ACPIPE_NO_PATH_PROBE", "1")];
+    let home = world.dir.to_str().unwrap().to_owned();
+    let env = [
+        ("PATH", path),
+        ("HOME", &home),
+        ("ACPIPE_NO_PATH_PROBE", "1"),
+    ];
     let mut server = Server::launch(world, &[], Framing::Lines, &env);
     server.waive("agent/state");
     server.initialize();
@@ -71,7 +76,7 @@ fn built_in_agent_is_started_by_its_name() {
     let id = server.send_prompt("s", "hello");
     assert_eq!(server.turn(&id).summary["text"], "hi");
     assert!(
-        started(&server).ends_with("opencode acp\n"),
+        started(&server).contains("opencode acp in "),
         "{}",
         started(&server)
     );
@@ -105,6 +110,9 @@ fn package_runner_starts_an_agent_that_is_not_installed() {
         line.contains("npx -y @agentclientprotocol/codex-acp"),
         "{line}"
     );
+    // In a project, npx would prefer the project's own packages.
+    let home = format!("in {}\n", server.world.dir.display());
+    assert!(line.ends_with(&home), "{line}");
     server.finish();
 }
 
@@ -155,11 +163,11 @@ fn registered_agent_is_started_by_its_name_with_its_instructions() {
         !details.to_string().contains("agent.log"),
         "values are not shown"
     );
-    for name in ["reviewer", "default", "", "a b"] {
+    for name in ["reviewer", "codex-acp", "default", "", "a b"] {
         let mut other = definition.clone();
         other["agent"] = json!(name);
         let error = server.call_error("agent/register", &other);
-        let kind = if name == "reviewer" {
+        let kind = if ["reviewer", "codex-acp"].contains(&name) {
             "duplicateAgent"
         } else {
             "invalidParams"

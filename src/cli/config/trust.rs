@@ -37,14 +37,13 @@ pub fn untrust(state: &Path, file: &Path) -> io::Result<bool> {
 /// Maximum length of an escaped path, so that the name of its copy is valid.
 const MAX_NAME: usize = 240;
 
-/// Returns the path of a file's copy. Its name is the real path of the file, in which all bytes except
+/// Returns the path of a file's copy. Its name is the real path of the directory with the name of the file, in which all bytes except
 /// letters, digits, `.`, `_` and `-` are escaped.
 fn copy_of(state: &Path, file: &Path) -> io::Result<PathBuf> {
-    // A removed file has no real path, but its directory has.
-    let real = match (fs::canonicalize(file), file.parent(), file.file_name()) {
-        (Ok(real), ..) => real,
-        (Err(_), Some(dir), Some(name)) => fs::canonicalize(dir)?.join(name),
-        (Err(error), ..) => return Err(error),
+    // A symbolic link is not followed: its agents run in another project than those of its target.
+    let real = match (file.parent(), file.file_name()) {
+        (Some(dir), Some(name)) => fs::canonicalize(dir)?.join(name),
+        _ => return Err(ErrorKind::InvalidInput.into()),
     };
     let mut escaped = String::new();
     for byte in real.as_os_str().as_encoded_bytes() {

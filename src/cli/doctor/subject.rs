@@ -51,6 +51,9 @@ impl Subject {
             AgentName::Builtin(agent) => Some(Self::builtin(agent, settings)),
             AgentName::Own(name) => {
                 let own = own.iter().find(|agent| agent.name == name);
+                if let Some(reason) = own.and_then(|own| own.locked.as_ref()) {
+                    return Err(UsageError(reason.clone()).into());
+                }
                 own.cloned().map(Self::own)
             }
         })

@@ -8,6 +8,7 @@ use crate::core::agent_spec::AgentSpec;
 use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::client::{Reply, Token};
 use crate::core::client_sink::ClientSinks;
+use crate::core::config::Settings;
 use crate::core::dialect::{AgentServices, Dialect, Outgoing, ProcessSpec};
 use crate::core::dialects::{self, DialectSetup};
 use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
@@ -32,6 +33,7 @@ impl AgentMachine {
         p: ConnectParams,
         cx: &mut AgentCx<'_, C>,
     ) -> Result<(), Error> {
+        self.check_unlocked()?;
         let names_command = p.command.is_some() || p.protocol.is_some();
         let spec = self.spec_of(p, cx.shared)?;
         if names_command && self.definition.is_fixed() {
@@ -223,7 +225,7 @@ fn dialect(spec: &AgentSpec, has_rules: bool, shared: &Shared) -> Box<dyn Dialec
         launch: ProcessSpec {
             command: spec.command.clone(),
             args: spec.args.clone(),
-            cwd: spec.cwd.clone(),
+            cwd: process_cwd(spec, &shared.settings),
             env: nested::environment(),
             protocol: spec.protocol,
             fallback: spec.fallback.clone(),
@@ -242,6 +244,20 @@ fn dialect(spec: &AgentSpec, has_rules: bool, shared: &Shared) -> Box<dyn Dialec
         has_rules,
     };
     dialects::dialect(spec.protocol, setup)
+}
+
+/// Returns the directory in which the agent process runs. A package runner of a defined agent does not run in
+/// a project: it prefers the packages and the settings that it finds there.
+fn process_cwd(spec: &AgentSpec, settings: &Settings) -> String {
+    let is_defined = matches!(
+        spec.source,
+        AgentSource::BuiltIn | AgentSource::Configuration
+    );
+    if is_defined && spec.is_package_runner() {
+        settings.home()
+    } else {
+        spec.cwd.clone()
+    }
 }
 
 fn already_connected(command: &str, how: &str) -> Error {

@@ -38,6 +38,7 @@ impl AgentMachine {
         let State::Absent { why } = &self.state else {
             return Ok(());
         };
+        self.check_unlocked()?;
         if let Some(crash) = &self.crash {
             if self.crashes > RESTARTS {
                 let message = format!(

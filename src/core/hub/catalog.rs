@@ -16,7 +16,7 @@ use crate::core::transport::ProcessSpec;
 use crate::proto::wire::{self, FoundBy, Program};
 use std::time::Instant;
 
-/// Maximum number of agents.
+/// Maximum number of agents that clients define.
 const MOST_AGENTS: usize = 64;
 
 /// Call that waits for the search for the programs of agents.
@@ -60,12 +60,18 @@ impl Hub {
         if let Some(agent) = self.agents.find(&builtin.id) {
             return Ok(agent);
         }
-        self.add_agent(builtin_definition(builtin, &self.shared.settings))
+        // The number of built-in agents is bounded.
+        let definition = builtin_definition(builtin, &self.shared.settings);
+        Ok(self.agents.add(definition))
     }
 
-    /// Adds an agent. The name must not be in use.
-    pub(super) fn add_agent(&mut self, definition: AgentDefinition) -> Result<AgentRef, Error> {
-        if self.agents.iter().count() >= MOST_AGENTS {
+    /// Adds an agent of a client. The name must not be in use.
+    fn add_agent(&mut self, definition: AgentDefinition) -> Result<AgentRef, Error> {
+        let of_clients = self.agents.iter().filter(|agent| {
+            let source = agent.definition().spec.source;
+            source == wire::AgentSource::Client && !agent.is_retired()
+        });
+        if of_clients.count() >= MOST_AGENTS {
             let message =
                 format!("cannot add an agent: the limit of {MOST_AGENTS} agents is reached");
             return Err(Error::new(ErrorKind::Overloaded, message));
@@ -121,7 +127,7 @@ impl Hub {
     pub(super) fn register(&mut self, token: Token, p: wire::RegisterParams) -> Result<(), Error> {
         let name = p.agent;
         check_name(&name).map_err(|why| invalid("agent", why))?;
-        if self.agents.find(&name).is_some() {
+        if self.agents.find(&name).is_some() || builtin_agents::find(&name).is_some() {
             let message = format!("agent {name:?} already exists; use another name");
             let error = Error::new(ErrorKind::DuplicateAgent, message);
             return Err(error.with("field", "agent"));

@@ -47,9 +47,13 @@ impl Hub {
         }
         let default = self.agents.get(Agents::DEFAULT).configured();
         let stored = identity.agent_command.clone();
+        let is_configured = stored.as_ref().is_some_and(|stored| stored.configured);
         let spec = stored.and_then(|stored| AgentSpec::of_stored(stored, default));
         let spec = spec.unwrap_or_else(|| default.clone());
-        self.agents.add(AgentDefinition::new(name, spec))
+        let mut definition = AgentDefinition::new(name, spec);
+        // Without its definition, the agent would run without the rules of the definition.
+        definition.locked = is_configured.then(|| undefined(name));
+        self.agents.add(definition)
     }
 
     /// Opens a log, and ends its unfinished turns.
@@ -137,4 +141,11 @@ impl Hub {
         })?;
         self.close_session(id, now, clients)
     }
+}
+
+/// Describes an agent of a stored session that is not defined any more.
+fn undefined(name: &str) -> String {
+    format!(
+        "agent {name:?} of the session is not defined any more; define it in the configuration, or name another agent"
+    )
 }

@@ -121,7 +121,7 @@ fn another_session_in_place_of_an_unknown_one_is_no_fault() {
 fn history_after_the_response_to_a_load_is_found() {
     let [user, answer] = history();
     let late = [user, json!({"reply": {}}), json!({"sleep": 300}), answer];
-    let report = probe(&with("session/load", restore(&late)), "1s").json();
+    let report = probe(&with("session/load", restore(&late)), "2s").json();
     let quirks = quirks(&report);
     let wait = quirks["lateReplayMs"].as_u64().unwrap();
     // Twice the measured time; the response may have been read late.
@@ -139,7 +139,7 @@ fn output_after_the_end_of_a_prompt_is_found() {
     ];
     let [wait, stop] = crate::harness::steps::until_cancelled();
     let script = with("session/prompt", prompts(&late, &[say("one"), wait, stop]));
-    let quirks = quirks(&probe(&script, "1s").json());
+    let quirks = quirks(&probe(&script, "2s").json());
     let wait = quirks["lateOutputMs"].as_u64().unwrap();
     // Twice the measured time; the response may have been read late.
     assert!(wait >= 300, "{quirks}");

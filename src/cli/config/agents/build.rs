@@ -21,17 +21,17 @@ pub fn agent(
 ) -> Result<ConfiguredAgent, Fault> {
     let table = definition.table;
     let source = definition.source;
-    let base = base(table, &parent, context)?;
-    let locked = locks::reason(definition, &parent);
-    let inherited = match parent {
-        Parent::Agent(parent) => *parent,
-        Parent::None | Parent::Builtin(_) => empty(base.clone()),
-    };
     let paths = Paths {
         home: context.policy.home(),
         dir: Path::new(&source.file)
             .parent()
             .filter(|_| source.is_of_project()),
+    };
+    let base = base(table, &parent, &paths, context)?;
+    let locked = locks::reason(definition, &parent, context);
+    let inherited = match parent {
+        Parent::Agent(parent) => *parent,
+        Parent::None | Parent::Builtin(_) => empty(base.clone()),
     };
     let mut env = inherited.env;
     if let Some(own) = &table.env {
@@ -95,7 +95,12 @@ fn empty(base: Base) -> ConfiguredAgent {
     }
 }
 
-fn base(table: &AgentTable, parent: &Parent<'_>, context: Context<'_>) -> Result<Base, Fault> {
+fn base(
+    table: &AgentTable,
+    parent: &Parent<'_>,
+    paths: &Paths<'_>,
+    context: Context<'_>,
+) -> Result<Base, Fault> {
     let wrong = |key, why: String| Err(Fault::new(KeyPath::of(&[key]), why));
     if let Some(name) = &table.uses {
         if table.command.is_some() {
@@ -126,8 +131,16 @@ fn base(table: &AgentTable, parent: &Parent<'_>, context: Context<'_>) -> Result
                 Some(Base::Command { args, .. }) => args,
                 _ => Vec::new(),
             };
+            // A path in the file of a project is relative to the file, wherever acpipe runs.
+            let is_of_project = paths.dir.is_some() && command.contains('/');
+            let command = if is_of_project {
+                let absolute = paths.absolute(command);
+                absolute.map_err(|why| Fault::new(KeyPath::of(&["command"]), why))?
+            } else {
+                command.clone()
+            };
             Ok(Base::Command {
-                command: command.clone(),
+                command,
                 args: table.args.clone().unwrap_or(args),
             })
         }

@@ -1,17 +1,23 @@
 //! Keys that a project's file may use only if the user trusts it: those that start or change programs, or
 //! may allow more.
 
-use super::{Definition, Parent};
+use super::{Context, Definition, Parent};
 use crate::cli::config::file::AgentTable;
 
 /// Returns the reason why an agent cannot be used before the user trusts the file that defines it, or `None`
 /// for an agent that can be used.
-pub fn reason(definition: &Definition<'_>, parent: &Parent<'_>) -> Option<String> {
+pub fn reason(
+    definition: &Definition<'_>,
+    parent: &Parent<'_>,
+    context: Context<'_>,
+) -> Option<String> {
     if !definition.source.is_untrusted() {
         return None;
     }
     let does = if let Some(key) = first_key(definition.table) {
         format!("sets {key}")
+    } else if (context.is_builtin)(definition.name) {
+        "has the name of a built-in agent".to_owned()
     } else {
         match parent {
             Parent::Agent(parent) if !parent.from_project => {

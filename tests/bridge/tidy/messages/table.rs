@@ -62,6 +62,9 @@ pub const FORWARDED: &[(&str, &str)] = &[
     ("src/core/agent/environment.rs", "why"),
     // `check_name` and `NameError`, in REASONS.
     ("src/core/hub/catalog.rs", "why"),
+    // The reason why an agent is locked: `locks.rs` and `undefined`, in REASONS.
+    ("src/cli/doctor/subject.rs", "reason clone"),
+    ("src/core/agent.rs", "reason"),
     ("src/cli/agents/change.rs", "error to_string"),
     ("src/cli/agent_definitions.rs", "error to_string"),
     // The client's refusal of a file or a terminal.
@@ -82,6 +85,7 @@ pub const REASONS: &[(&str, &str)] = &[
     ("src/core/decision.rs", "phrase"),
     ("src/core/session/queue.rs", "fmt"),
     ("src/core/agent_names.rs", "fmt"),
+    ("src/core/hub/sessions.rs", "undefined"),
     ("src/core/session/options.rs", "changed_since"),
     ("src/core/idle_timer.rs", "update_name"),
     ("src/proto/wire/environment.rs", "fault"),
