@@ -22,6 +22,7 @@ use crate::core::builtin_agents;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentSpec, Hub, OnLost, Settings};
 use crate::core::limits::{Limits, Timeout};
+use crate::core::policy::Policy;
 use crate::core::profile::Profile;
 use crate::core::store::Store;
 use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
@@ -33,7 +34,7 @@ use agent_choice::StoredAgent;
 use anyhow::Context as _;
 use args::shared::PlaceArgs;
 use args::{AgentArgs, Cli, Persist, StoreArgs, Verb};
-use config::{Config, LoadArgs};
+use config::LoadArgs;
 use logs::{Logs, Secrets};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -165,7 +166,7 @@ fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Re
             reinject: agent.store.reinject,
         },
         quirks: state.as_deref().map(read_profiles).unwrap_or_default(),
-        ..plain_settings(cwd, &config)?
+        ..plain_settings(cwd, config.policy.clone())?
     };
     let (agents, notes) = agent_definitions::configured(&config, &settings)?;
     for note in notes {
@@ -187,7 +188,7 @@ fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Re
 }
 
 /// Builds settings with default values for everything but the policy, and the demo agent.
-fn plain_settings(cwd: String, config: &Config) -> anyhow::Result<Settings> {
+fn plain_settings(cwd: String, policy: Policy) -> anyhow::Result<Settings> {
     let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let started = started.map_or(0, |d| d.as_millis());
     let own_program = own_program()?;
@@ -207,7 +208,7 @@ fn plain_settings(cwd: String, config: &Config) -> anyhow::Result<Settings> {
         agents: Vec::new(),
         own_program,
         quirks: BTreeMap::new(),
-        policy: config.policy.clone(),
+        policy,
         profile: Profile::default(),
         cwd,
         id_prefix: format!("{started:x}{:x}", std::process::id()),

@@ -16,7 +16,6 @@ use crate::core::builtin_agents;
 use crate::core::builtin_definition::builtin_definition;
 use crate::core::config::Settings;
 use crate::core::limits::Timeout;
-use crate::core::transport::ProcessSpec;
 use crate::proto::frame::DEFAULT_MAX_LINE;
 use crate::proto::wire::{AgentSource, FoundBy, Program};
 use crate::shell::{self, AgentStarter, Launch, LoginShell};
@@ -61,7 +60,8 @@ impl AgentWorld {
             state_dir: Some(&state),
             is_builtin: &is_builtin,
         })?;
-        let settings = super::plain_settings(cwd.to_string_lossy().into_owned(), &config)?;
+        let settings =
+            super::plain_settings(cwd.to_string_lossy().into_owned(), config.policy.clone())?;
         let (mut own, notes) = super::agent_definitions::configured(&config, &settings)?;
         // Their programs must not even be asked for a version.
         own.retain(|agent| agent.locked.is_none());
@@ -81,6 +81,7 @@ impl AgentWorld {
     fn find(&self, agents: &[&AgentDefinition]) -> anyhow::Result<Vec<FoundAgent>> {
         let grace = self.settings.limits.of(Timeout::Terminate);
         let grace = grace.unwrap_or_default();
+        let home = self.settings.home();
         super::on_runtime(async {
             let launch = Launch::begin(Some(&self.state), grace);
             let login = LoginShell::new(true);
@@ -89,12 +90,12 @@ impl AgentWorld {
             let starter = Arc::new(starter);
             let mut programs = Vec::new();
             for agent in agents {
-                programs.push(starter.find(&program_of(agent)).await.ok());
+                programs.push(starter.find(&agent.spec.process(&home)).await.ok());
             }
             let asked = agents.iter().zip(&programs).map(|(agent, program)| {
                 let is_demo = agent.spec.source == AgentSource::Demo;
                 let is_asked = is_installed(agent, program.as_ref()) && !is_demo;
-                is_asked.then(|| program_of(agent))
+                is_asked.then(|| agent.spec.process(&home))
             });
             let versions = version::versions(asked.collect(), &starter).await;
             let found = programs.into_iter().zip(versions);
@@ -120,26 +121,13 @@ fn is_builtin(name: &str) -> bool {
     builtin_agents::find(name).is_some()
 }
 
-/// Returns the program of an agent.
-fn program_of(agent: &AgentDefinition) -> ProcessSpec {
-    let spec = agent.spec.clone();
-    ProcessSpec {
-        command: spec.command,
-        args: spec.args,
-        cwd: spec.cwd,
-        env: spec.env,
-        protocol: spec.protocol,
-        fallback: spec.fallback,
-    }
-}
-
 /// Returns the ids of the built-in agents whose program is in `PATH`, except the demo agent.
 pub fn installed_agents(settings: &Settings) -> impl Iterator<Item = &'static str> + use<'_> {
     let others = builtin_agents::all().iter();
     let others = others.filter(|agent| !agent.programs.is_empty());
     let installed = others.filter(|agent| {
         let definition = builtin_definition(agent, settings);
-        shell::find_on_path(&program_of(&definition)).is_some()
+        shell::find_on_path(&definition.spec.process(&settings.home())).is_some()
     });
     installed.map(|agent| agent.id.as_str())
 }

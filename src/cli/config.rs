@@ -22,7 +22,7 @@ use super::args::PermissionArgs;
 use crate::core::agent_names::{AgentName, resolve as resolve_name};
 use crate::core::error::Error;
 use crate::core::policy::{Mode, Policy};
-pub use agents::{Base, ConfiguredAgent, PermissionLayer, check_name, policy_of_agent};
+pub use agents::{Base, ConfiguredAgent, PermissionLayer, policy_of_agent};
 pub use file::{AgentPermissions, AgentTable, ConfigFile, OptionTable, PermissionTable, RuleTable};
 pub use schema::schema;
 pub use values::{Answer, EnvTable, PresetName, Texts, TimeoutTable};

@@ -3,7 +3,7 @@
 use crate::core::agent_command::{self, AgentCommand};
 use crate::core::dialects::traits;
 use crate::core::package_runner::package_runner;
-use crate::core::transport::Fallback;
+use crate::core::transport::{Fallback, ProcessSpec};
 use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
 
 /// Command line of an agent with its working directory, environment, protocol and default session options.
@@ -35,6 +35,30 @@ impl AgentSpec {
     #[must_use]
     pub fn key(&self) -> String {
         agent_command::key(self.protocol, &self.command, &self.args)
+    }
+
+    /// Returns the process that runs the agent, with the agent's own variables alone. A package runner of a
+    /// defined agent does not run in a project, since it prefers the packages and the settings that it finds
+    /// there, but in `home`.
+    #[must_use]
+    pub fn process(&self, home: &str) -> ProcessSpec {
+        let is_defined = matches!(
+            self.source,
+            AgentSource::BuiltIn | AgentSource::Configuration
+        );
+        let cwd = if is_defined && self.is_package_runner() {
+            home
+        } else {
+            &self.cwd
+        };
+        ProcessSpec {
+            command: self.command.clone(),
+            args: self.args.clone(),
+            cwd: cwd.to_owned(),
+            env: self.env.clone(),
+            protocol: self.protocol,
+            fallback: self.fallback.clone(),
+        }
     }
 
     /// Returns `true` if the command is a package runner, which downloads and runs the agent.

@@ -9,6 +9,7 @@ use super::fault::{Fault, KeyPath};
 use super::file::{AgentTable, PermissionTable};
 use super::permissions::apply;
 use super::source::Source;
+use crate::core::agent_names::check_name;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::limits::Timeout;
 use crate::core::policy::{Policy, unknown};
@@ -255,29 +256,4 @@ pub fn unknown_agent(name: &str, known: &[&str]) -> String {
         );
     }
     unknown("agent", name, known)
-}
-
-/// Maximum length of an agent's name, in bytes.
-const MAX_NAME: usize = 64;
-
-/// Checks the name of an agent.
-///
-/// # Errors
-/// The name has another form, or is reserved.
-pub fn check_name(name: &str) -> Result<(), String> {
-    if name == crate::core::agent_spec::DEFAULT_AGENT {
-        return Err("the name \"default\" is reserved; choose another name".to_owned());
-    }
-    let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    let is_valid = name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && name.chars().all(is_letter)
-        && name.len() <= MAX_NAME;
-    if is_valid {
-        Ok(())
-    } else {
-        Err(format!(
-            "the name must consist of at most {MAX_NAME} letters, digits, `.`, `_` and `-`, and begin with a letter \
-                 or digit"
-        ))
-    }
 }

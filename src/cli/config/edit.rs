@@ -1,8 +1,9 @@
 //! Changes of the user's configuration file that keep its comments and format.
 
-use super::agents::{Context, check_name, resolve};
+use super::agents::{Context, resolve};
 use super::source::{Origin, Source};
 use super::{text_of, user_policy, write};
+use crate::core::agent_names::check_name;
 use crate::core::error::{Error, ErrorKind, invalid};
 use serde_json::{Map, Value as Json};
 use std::io;
@@ -47,7 +48,7 @@ impl<'a> Edit<'a> {
     /// # Errors
     /// `duplicateAgent` if the file has an agent of this name.
     pub fn add_agent(&mut self, name: &str, keys: &Map<String, Json>) -> Result<(), Error> {
-        check_name(name).map_err(|why| invalid(&format!("agents.{name}"), &why))?;
+        check_name(name).map_err(|why| invalid(&format!("agents.{name}"), why))?;
         let head = self.take_lone_comments();
         let mut all = Table::new();
         all.set_implicit(true);

@@ -166,7 +166,7 @@ pub async fn list_agents(
         None => {}
     }
     for definition in own {
-        let subject = Subject::own(definition.clone());
+        let subject = Subject::own(definition.clone(), settings);
         report.add(configured(&definition.name, &subject, starter).await)?;
     }
     let all = builtin_agents::all().iter();

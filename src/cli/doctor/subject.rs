@@ -1,21 +1,19 @@
 //! The agent that `acpipe doctor` checks, and how it is started.
 
 use super::args::DoctorArgs;
-use crate::cli::{UsageError, own_program};
+use crate::cli::{UsageError, plain_settings};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_names::{AgentName, resolve};
 use crate::core::agent_spec::AgentSpec;
 use crate::core::builtin_agents::{self, BuiltinAgent};
 use crate::core::builtin_definition::{builtin_definition, profile_name};
-use crate::core::config::{OnLost, Settings};
+use crate::core::config::Settings;
 use crate::core::nested;
 use crate::core::policy::Policy;
-use crate::core::profile::Profile;
 use crate::core::transport::ProcessSpec;
 use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
 use anyhow::Context as _;
 use std::collections::BTreeMap;
-use std::time::Instant;
 
 /// Agent to check.
 #[derive(Debug)]
@@ -25,6 +23,8 @@ pub struct Subject {
     pub builtin: Option<&'static BuiltinAgent>,
     /// Name under which the agent's profile is stored.
     pub profile: String,
+    /// Home directory of the user.
+    home: String,
 }
 
 impl Subject {
@@ -39,7 +39,7 @@ impl Subject {
     ) -> anyhow::Result<Option<Self>> {
         if let Some((command, rest)) = args.command.split_first() {
             let spec = spec_of(command, rest, AgentSource::CommandLine, settings);
-            return Ok(Some(Self::of(AgentDefinition::unnamed(spec))));
+            return Ok(Some(Self::of(AgentDefinition::unnamed(spec), settings)));
         }
         let Some(name) = &args.name else {
             return Ok(None);
@@ -54,17 +54,17 @@ impl Subject {
                 if let Some(reason) = own.and_then(|own| own.locked.as_ref()) {
                     return Err(UsageError(reason.clone()).into());
                 }
-                own.cloned().map(Self::own)
+                own.cloned().map(|own| Self::own(own, settings))
             }
         })
     }
 
     /// Returns an agent of the configuration.
-    pub fn own(definition: AgentDefinition) -> Self {
+    pub fn own(definition: AgentDefinition, settings: &Settings) -> Self {
         let profile = definition.name.clone();
         Self {
             profile,
-            ..Self::of(definition)
+            ..Self::of(definition, settings)
         }
     }
 
@@ -74,32 +74,27 @@ impl Subject {
             definition: builtin_definition(agent, settings),
             builtin: Some(agent),
             profile: agent.id.clone(),
+            home: settings.home(),
         }
     }
 
     /// Returns an agent without a name.
-    pub fn of(definition: AgentDefinition) -> Self {
+    pub fn of(definition: AgentDefinition, settings: &Settings) -> Self {
         let profile = profile_name(&definition.spec);
         Self {
             definition,
             builtin: builtin_agents::find(&profile),
             profile,
+            home: settings.home(),
         }
     }
 
     /// Returns the process that runs the agent.
     pub fn process(&self) -> ProcessSpec {
-        let spec = &self.definition.spec;
+        let process = self.definition.spec.process(&self.home);
         let mut env = nested::environment();
-        env.0.extend(spec.env.0.clone());
-        ProcessSpec {
-            command: spec.command.clone(),
-            args: spec.args.clone(),
-            cwd: spec.cwd.clone(),
-            env,
-            protocol: spec.protocol,
-            fallback: spec.fallback.clone(),
-        }
+        env.0.extend(process.env.0);
+        ProcessSpec { env, ..process }
     }
 
     /// Returns the command line of the agent.
@@ -142,7 +137,7 @@ pub fn of_environment(settings: &Settings) -> Option<Result<Subject, String>> {
         return Some(Err(line));
     };
     let spec = spec_of(command, args, AgentSource::Environment, settings);
-    Some(Ok(Subject::of(AgentDefinition::unnamed(spec))))
+    Some(Ok(Subject::of(AgentDefinition::unnamed(spec), settings)))
 }
 
 fn spec_of(command: &str, args: &[String], source: AgentSource, settings: &Settings) -> AgentSpec {
@@ -166,34 +161,11 @@ fn spec_of(command: &str, args: &[String], source: AgentSource, settings: &Setti
 pub fn settings(args: &DoctorArgs) -> anyhow::Result<Settings> {
     let here = std::env::current_dir().context("cannot read the working directory")?;
     let cwd = args.cwd.as_ref().map_or(here.clone(), |cwd| here.join(cwd));
-    let own_program = own_program()?;
-    let demo = AgentSpec {
-        command: own_program.clone(),
-        args: vec!["demo-agent".to_owned()],
-        cwd: cwd.to_string_lossy().into_owned(),
-        env: Variables::default(),
-        source: AgentSource::Demo,
-        protocol: Protocol::Acp,
-        child_per_session: false,
-        options: SessionOptions::default(),
-        fallback: None,
-    };
+    let cwd = cwd.to_string_lossy().into_owned();
     Ok(Settings {
-        cwd: demo.cwd.clone(),
-        default_agent: AgentDefinition::unnamed(demo),
-        agents: Vec::new(),
-        own_program,
         // The faults are measured anew, so the known ones must not change how the agent is started.
         quirks: BTreeMap::new(),
-        policy: Policy::at_home(None),
-        profile: Profile::V7,
-        id_prefix: String::new(),
-        clock: (Instant::now(), 0),
-        idle_after: None,
-        max_sessions: None,
-        inherited: Variables::default(),
         limits: args.timeouts.limits(),
-        mcp_servers: Vec::new(),
-        on_lost: OnLost::default(),
+        ..plain_settings(cwd, Policy::at_home(None))?
     })
 }

@@ -8,7 +8,6 @@ use crate::core::agent_spec::AgentSpec;
 use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::client::{Reply, Token};
 use crate::core::client_sink::ClientSinks;
-use crate::core::config::Settings;
 use crate::core::dialect::{AgentServices, Dialect, Outgoing, ProcessSpec};
 use crate::core::dialects::{self, DialectSetup};
 use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
@@ -223,12 +222,9 @@ fn dialect(spec: &AgentSpec, has_rules: bool, shared: &Shared) -> Box<dyn Dialec
     env.0.extend(spec.env.0.clone());
     let setup = DialectSetup {
         launch: ProcessSpec {
-            command: spec.command.clone(),
-            args: spec.args.clone(),
-            cwd: process_cwd(spec, &shared.settings),
+            // The agent's own variables are added when the process is started.
             env: nested::environment(),
-            protocol: spec.protocol,
-            fallback: spec.fallback.clone(),
+            ..spec.process(&shared.settings.home())
         },
         offer: AgentServices {
             questions: shared
@@ -244,20 +240,6 @@ fn dialect(spec: &AgentSpec, has_rules: bool, shared: &Shared) -> Box<dyn Dialec
         has_rules,
     };
     dialects::dialect(spec.protocol, setup)
-}
-
-/// Returns the directory in which the agent process runs. A package runner of a defined agent does not run in
-/// a project: it prefers the packages and the settings that it finds there.
-fn process_cwd(spec: &AgentSpec, settings: &Settings) -> String {
-    let is_defined = matches!(
-        spec.source,
-        AgentSource::BuiltIn | AgentSource::Configuration
-    );
-    if is_defined && spec.is_package_runner() {
-        settings.home()
-    } else {
-        spec.cwd.clone()
-    }
 }
 
 fn already_connected(command: &str, how: &str) -> Error {

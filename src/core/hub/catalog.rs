@@ -205,17 +205,10 @@ impl Hub {
     }
 
     fn program_of(&self, agent: ListedAgent) -> ProcessSpec {
-        let spec = match agent {
-            ListedAgent::Machine(agent) => self.agents.get(agent).spec().clone(),
-            ListedAgent::BuiltIn(_) => self.definition_of(agent).spec,
-        };
-        ProcessSpec {
-            command: spec.command,
-            args: spec.args,
-            cwd: spec.cwd,
-            env: spec.env,
-            protocol: spec.protocol,
-            fallback: spec.fallback,
+        let home = self.shared.settings.home();
+        match agent {
+            ListedAgent::Machine(agent) => self.agents.get(agent).spec().process(&home),
+            ListedAgent::BuiltIn(_) => self.definition_of(agent).spec.process(&home),
         }
     }
 

@@ -63,7 +63,6 @@ pub const FORWARDED: &[(&str, &str)] = &[
     // `check_name` and `NameError`, in REASONS.
     ("src/core/hub/catalog.rs", "why"),
     // The reason why an agent is locked: `locks.rs` and `undefined`, in REASONS.
-    ("src/cli/doctor/subject.rs", "reason clone"),
     ("src/core/agent.rs", "reason"),
     ("src/cli/agents/change.rs", "error to_string"),
     ("src/cli/agent_definitions.rs", "error to_string"),

@@ -190,7 +190,7 @@ fn invalid_names_are_refused() {
             "{}",
             error.message
         );
-        assert!(error.message.contains("the name"), "{}", error.message);
+        assert!(error.message.contains(": must "), "{}", error.message);
     }
     for name in ["a", "7", "a_b-c", "\"a.b\"", &"x".repeat(64)] {
         read(&format!("[agents.{name}]\nuse = \"claude\""), None).unwrap();
