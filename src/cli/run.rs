@@ -215,6 +215,18 @@ impl RunClient {
         Some(words)
     }
 
+    /// Notes that a package runner started the agent, which is slower and takes the newest version.
+    fn note_package_runner(&mut self, status: &wire::AgentStatus) {
+        let program = status.program.as_ref();
+        let is_fallback = |p: &&wire::Program| p.found_by == wire::FoundBy::PackageRunner;
+        if let (Some(runner), Some(command)) = (program.filter(is_fallback), &status.command) {
+            self.view.note(&format!(
+                "{command} is not installed; {} downloaded and started it",
+                runner.file
+            ));
+        }
+    }
+
     /// Shows the output that was held back once no question is open.
     fn release_output(&mut self) {
         if !self.questions.is_open() {
@@ -254,6 +266,7 @@ impl ClientSink for RunClient {
             (Step::Initialize, Ok(_)) => self.advance_to(Step::Connect),
             (Step::Connect, Ok(reply)) => {
                 if let Reply::Status(status) = reply {
+                    self.note_package_runner(&status);
                     self.can = status.capabilities;
                 }
                 self.advance_to(Step::Ensure);

@@ -205,3 +205,22 @@ fn client_cannot_change_the_command_of_a_defined_agent() {
     assert_eq!(error["data"]["kind"], "duplicateAgent");
     server.finish();
 }
+
+#[test]
+fn run_reports_that_a_package_runner_started_the_agent() {
+    let (world, path) = with_programs(&["npx"]);
+    let home = world.dir.to_str().unwrap();
+    let mut run = world.acpipe(&["run", "--agent", "codex", "hello"]);
+    let run = run
+        .env("PATH", &path)
+        .env("HOME", home)
+        .stdin(std::process::Stdio::null());
+    let output = run.output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        (output.stdout, output.status.code()),
+        (b"hi\n".to_vec(), Some(0)),
+        "{stderr}"
+    );
+    assert!(stderr.contains("codex-acp is not installed"), "{stderr}");
+}

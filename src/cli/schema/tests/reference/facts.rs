@@ -148,7 +148,12 @@ const SIZES: &[(&str, &str, &str, &str)] = &[
         "core/hub/prompts.rs",
         "256",
     ),
-    ("limits", "| agents | 64 |", "core/hub/catalog.rs", "64"),
+    (
+        "limits",
+        "| agents that clients define | 64 |",
+        "core/hub/catalog.rs",
+        "64",
+    ),
     (
         "limits",
         "| name of an agent | 64 bytes |",
@@ -159,7 +164,7 @@ const SIZES: &[(&str, &str, &str, &str)] = &[
     (
         "configuration",
         "at most 64 letters",
-        "cli/config/agents.rs",
+        "core/agent_names.rs",
         "64",
     ),
     (
