@@ -126,9 +126,7 @@ pub fn any(dice: &mut Dice, last: &mut u64) -> Ask {
         }
         _ if dice.percent(20) => (
             "agents",
-            Command::ListAgents(AgentListParams {
-                built_in: dice.percent(50),
-            }),
+            Command::ListAgents(AgentListParams { built_in: true }),
         ),
         _ => ("status", Command::Status(of_agent(dice))),
     };
