@@ -7,7 +7,7 @@ use crate::core::agent_command::AgentCommand;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::AgentSpec;
 use crate::core::builtin_agents;
-use crate::core::builtin_definition::{builtin_definition, profile_name};
+use crate::core::builtin_definition::profile_name;
 use crate::core::claude::CLAUDE;
 use crate::core::config::Settings;
 use crate::proto::wire::{AgentSource, Protocol, SessionOptions};
@@ -22,7 +22,7 @@ pub struct StoredAgent {
 }
 
 /// Returns the default agent. Precedence: the command after `--`, `--agent`, the stored session,
-/// `ACPIPE_AGENT`, the configuration, the demo agent.
+/// `ACPIPE_AGENT`, the configuration, the default agent of the settings: the demo agent.
 ///
 /// # Errors
 /// A name means no agent, or a variable cannot be read.
@@ -67,17 +67,7 @@ pub fn choose(
         let definition = named(name);
         return definition.map_err(|error| UsageError(format!("{place}: {error:#}")).into());
     }
-    demo(settings)
-}
-
-/// Returns acpipe's demo agent, which has no name as the default agent.
-///
-/// # Errors
-/// Never: the data file of built-in agents has the demo agent.
-fn demo(settings: &Settings) -> anyhow::Result<AgentDefinition> {
-    let demo = builtin_agents::find("demo").map(|demo| builtin_definition(demo, settings));
-    let demo = demo.ok_or_else(|| UsageError("the demo agent is missing".to_owned()))?;
-    Ok(AgentDefinition::unnamed(demo.spec))
+    Ok(settings.default_agent.clone())
 }
 
 /// Returns a named agent with the command line after `--`: a whole command line, or options that are appended

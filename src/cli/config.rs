@@ -18,7 +18,6 @@ mod values;
 mod write;
 
 use super::UsageError;
-use super::args::PermissionArgs;
 use crate::core::agent_names::{AgentName, resolve as resolve_name};
 use crate::core::error::Error;
 use crate::core::policy::{Mode, Policy};
@@ -100,21 +99,6 @@ pub fn load(args: &LoadArgs<'_>) -> anyhow::Result<Config> {
     config.user_file = user_file;
     config.project_file = project.map(|(file, _)| file);
     Ok(config)
-}
-
-/// Returns the policy of the user's configuration, with the mode of the command line applied.
-///
-/// # Errors
-/// The configuration cannot be read or is not valid.
-pub fn policy(args: &PermissionArgs) -> anyhow::Result<Policy> {
-    let config = load(&LoadArgs {
-        config: args.config.as_deref(),
-        mode: args.permissions.map(Mode::from),
-        cwd: None,
-        state_dir: None,
-        is_builtin: &|_| true,
-    })?;
-    Ok(config.policy)
 }
 
 /// Combines the user's file and the project's file.

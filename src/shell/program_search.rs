@@ -21,21 +21,12 @@ pub fn search(
     results: Sender<FoundPrograms>,
 ) {
     tokio::spawn(async move {
-        let programs = find_all(specs, &login, &terms).await;
+        let mut programs = Vec::new();
+        for spec in specs {
+            let found = discover::program(&spec, &login, terms.clone()).await;
+            programs.push(found.ok().map(|found| found.program));
+        }
         // Fails only if the loop has ended.
         let _ = results.send((ticket, programs)).await;
     });
-}
-
-async fn find_all(
-    specs: Vec<ProcessSpec>,
-    login: &LoginShell,
-    terms: &ProcessSettings,
-) -> Vec<Option<Program>> {
-    let mut programs = Vec::new();
-    for spec in specs {
-        let found = discover::program(&spec, login, terms.clone()).await;
-        programs.push(found.ok().map(|found| found.program));
-    }
-    programs
 }
