@@ -13,6 +13,7 @@ pub mod agent_definition;
 pub mod agent_names;
 pub mod agent_spec;
 pub mod answers;
+pub mod backend_options;
 pub mod builtin_agents;
 pub mod builtin_definition;
 pub mod cause;

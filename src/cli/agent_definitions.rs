@@ -5,6 +5,7 @@ use super::config::{Base, Config, ConfiguredAgent, policy_of_agent};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_names::{AgentName, resolve};
 use crate::core::agent_spec::AgentSpec;
+use crate::core::backend_options::BackendOptions;
 use crate::core::builtin_agents;
 use crate::core::builtin_definition::builtin_definition;
 use crate::core::config::Settings;
@@ -82,6 +83,7 @@ fn definition(
                 child_per_session: false,
                 options: SessionOptions::default(),
                 fallback: None,
+                backend: BackendOptions::default(),
             },
         ),
     };
