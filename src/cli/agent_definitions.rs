@@ -90,6 +90,7 @@ fn definition(
     let mut spec = base.spec;
     spec.source = AgentSource::Configuration;
     spec.protocol = agent.protocol.unwrap_or(spec.protocol);
+    spec.backend.clone_from(&agent.backend);
     spec.env.0.extend(agent.env.0.clone());
     spec.options = agent.options.clone().or(&spec.options);
     spec.child_per_session = agent.child_per_session.unwrap_or(spec.child_per_session);

@@ -240,6 +240,7 @@ fn dialect(spec: &AgentSpec, has_rules: bool, shared: &Shared) -> Box<dyn Dialec
         env,
         seed: format!("{}.{}", shared.settings.id_prefix, shared.ids.processes()),
         has_rules,
+        backend: spec.backend.clone(),
     };
     dialects::dialect(spec.protocol, setup)
 }
