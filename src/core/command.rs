@@ -103,3 +103,6 @@ pub fn check(options: &SessionOptions) -> Result<(), Error> {
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;
