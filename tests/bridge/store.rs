@@ -377,6 +377,41 @@ fn session_without_a_store_lives_as_long_as_acpipe() {
     s.finish();
 }
 
+#[test]
+fn persist_messages_variable_decides_about_the_store() {
+    // (option, variable, whether the session is stored)
+    let cases = [
+        (None, "false", false),
+        (None, "true", true),
+        (None, "", true),
+        (Some("always"), "false", true),
+        (Some("never"), "true", false),
+    ];
+    for (option, variable, stored) in cases {
+        let world = World::new();
+        let path = world.script(&json!({}));
+        let option = option.map_or_else(Vec::new, |value| vec!["--persist", value]);
+        let args = [option.as_slice(), &["--", FAKE_AGENT, path.as_str()]].concat();
+        let env = [("PERSIST_MESSAGES", variable)];
+        let mut s = Server::launch(world, &args, Framing::Lines, &env);
+        s.initialize();
+        s.waive("agent/state");
+        s.ensure("default");
+        s.prompt("first");
+        assert_eq!(log(&s, "default").exists(), stored, "{option:?} {variable}");
+        s.finish();
+    }
+    let world = World::new();
+    let mut odd = world.acpipe(&["serve"]);
+    let odd = odd.env("PERSIST_MESSAGES", "maybe").output().unwrap();
+    assert_eq!(odd.status.code(), Some(2));
+    let stderr = String::from_utf8_lossy(&odd.stderr);
+    assert!(
+        stderr.contains("PERSIST_MESSAGES must be true or false"),
+        "{stderr}"
+    );
+}
+
 #[cfg(unix)]
 #[test]
 fn stored_files_are_private_to_the_user() {

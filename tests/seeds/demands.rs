@@ -6,6 +6,7 @@ use crate::{documented, evidence};
 use acpipe::core::retry::{RETRY_PAUSE, UNAVAILABLE};
 use serde_json::{Value, json};
 use std::path::Path;
+use std::time::Duration;
 
 /// Returns the ids of all rows.
 pub fn rows() -> Vec<String> {
@@ -79,6 +80,7 @@ fn transient_cli_failure_is_retried_and_reported_in_the_seeds_text() {
     let (mut driver, first) = prompted(&json!({ "message": "go", "retry": true }));
     driver.says(&ended(&first, &failed));
     assert!(driver.played.summary.is_null(), "it is not over");
+    assert_eq!(RETRY_PAUSE, Duration::from_secs(2));
     let second = driver.wait(RETRY_PAUSE);
     assert_eq!(second["message"], first["message"]);
     assert_ne!(second["uuid"], first["uuid"]);
