@@ -479,6 +479,40 @@ fn sessions_of_the_agent_are_listed_and_adopted() {
 }
 
 #[test]
+fn lost_history_stays_or_is_archived_on_request() {
+    // (options, number of messages, number of archived logs)
+    let cases: [(&[&str], u64, usize); 3] = [
+        (&[], 2, 0),
+        (&["--on-new", "keep"], 2, 0),
+        (&["--on-new", "clear"], 0, 1),
+    ];
+    for (options, messages, archived) in cases {
+        let world = World::new();
+        let path = world.script(&json!({}));
+        let args = [options, &["--", FAKE_AGENT, path.as_str()]].concat();
+        let mut s = Server::launch(world, &args, Framing::Lines, &[]);
+        s.initialize();
+        s.waive("agent/state");
+        s.ensure("default");
+        s.prompt("first");
+        let mut s = s.restart(&args);
+        s.initialize();
+        s.waive("agent/state");
+        // The agent can neither resume nor load a session.
+        let recovery = s.ensure("default")["recovery"].clone();
+        assert_eq!(
+            (&recovery["rung"], &recovery["memory"]),
+            (&json!("new"), &json!("lost"))
+        );
+        let list = s.call("message/list", &json!({}));
+        assert_eq!(list["total"], messages, "{options:?}");
+        let archive = fs::read_dir(s.world.dir.join("state/archive")).unwrap();
+        assert_eq!(archive.count(), archived, "{options:?}");
+        s.finish();
+    }
+}
+
+#[test]
 fn recreated_session_is_closed_first() {
     let script = resuming(&json!([[say("one"), end("end_turn")]]));
     let (mut s, _) = serve(World::new(), &script);

@@ -30,7 +30,9 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ),
     (
         "DA-T27",
-        "tests/bridge/store.rs (sessions_are_listed_closed_and_cleared)",
+        "tests/bridge/store.rs (sessions_are_listed_closed_and_cleared), \
+         tests/bridge/session.rs (ensure_returns_a_live_session), \
+         tests/bridge/demands.rs (sessions_have_separate_messages)",
     ),
     (
         "DA-T28",
