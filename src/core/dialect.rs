@@ -227,6 +227,8 @@ pub struct DialectTraits {
     pub enforces_tool_lists: bool,
     /// Whether sessions can be given instructions by the option `appendSystemPrompt`.
     pub takes_system_prompt: bool,
+    /// Whether sessions can be given an output schema; otherwise acpipe adds it to each prompt.
+    pub takes_output_schema: bool,
     /// Whether sessions can be forked.
     pub forks: bool,
     /// How the user signs out of an agent that does not offer to sign out.

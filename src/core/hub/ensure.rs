@@ -9,6 +9,7 @@ use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
 use crate::core::ids::AgentRef;
 use crate::core::mcp;
 use crate::core::options;
+use crate::core::output_schema;
 use crate::core::session::{SessionAgents, SessionMachine, Stage};
 use crate::proto::wire::{
     EnsureParams, McpServer, Memory, Recovery, Rung, SessionOptions, Strategy,
@@ -33,6 +34,8 @@ impl Hub {
             (None, Some(own)) => own,
             (named, _) => self.agent_named(named.as_deref())?,
         };
+        // The agent is not started for a schema that is not valid.
+        output_schema::check("options.outputSchema", p.options.output_schema.as_ref())?;
         let moves = own.is_some_and(|own| own != agent);
         let machine = self.agents.get(agent);
         let stopping = machine.is_stopping();
@@ -127,7 +130,7 @@ impl Hub {
     }
 
     /// Returns the checked options with which a session is to be opened.
-    fn options(
+    pub(super) fn options(
         &self,
         id: &str,
         agent: AgentRef,
