@@ -70,7 +70,8 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
     // Options of the command line override those of a stored session.
     *client.options = settings.default_agent.spec.options.clone();
     let context = args.context.into_iter();
-    client.context = context.map(|(name, value)| (name, value.into())).collect();
+    let context = context.map(|(name, value)| (name, Value::from(value)));
+    *client.context = context.collect();
     client.cwd.clone_from(&settings.cwd);
     let hub = Hub::new(settings, store).serving(args.agent.serving.offer());
     let launch = super::launch(&args.agent.store, &hub);
@@ -120,7 +121,7 @@ struct RunClient {
     began: Instant,
     options: Box<wire::SessionOptions>,
     /// Values that are sent with the first prompt.
-    context: Map<String, Value>,
+    context: Box<Map<String, Value>>,
     /// Sequence number of the last chunk given to the view.
     shown: u64,
     /// `true` while the view has chunks that are not yet in the log; nothing is printed until they are.
@@ -151,7 +152,7 @@ impl RunClient {
             terms,
             began: Instant::now(),
             options: Box::default(),
-            context: Map::new(),
+            context: Box::default(),
             shown: 0,
             log_pending: false,
             questions,

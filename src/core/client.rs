@@ -63,7 +63,7 @@ pub enum Command {
     /// `session/create`
     Create(wire::CreateParams),
     /// `execute`
-    Execute(wire::ExecuteParams),
+    Execute(Box<wire::ExecuteParams>),
     /// `session/prompt`
     Prompt(wire::PromptParams),
     /// `session/cancel`

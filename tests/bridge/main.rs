@@ -38,6 +38,7 @@ mod doctor;
 mod endless;
 mod environment;
 mod errors;
+mod execute;
 mod exit;
 mod failures;
 mod faults;

@@ -34,8 +34,6 @@ impl Hub {
             (None, Some(own)) => own,
             (named, _) => self.agent_named(named.as_deref())?,
         };
-        // The agent is not started for a schema that is not valid.
-        output_schema::check("options.outputSchema", p.options.output_schema.as_ref())?;
         let moves = own.is_some_and(|own| own != agent);
         let machine = self.agents.get(agent);
         let stopping = machine.is_stopping();
@@ -49,12 +47,7 @@ impl Hub {
             );
             return Err(Error::new(ErrorKind::SessionExists, message));
         }
-        if p.fork && !adopts {
-            return Err(invalid(
-                "fork",
-                "requires agentSessionId, the session to fork",
-            ));
-        }
+        check_params(&p)?;
         self.check_directory(id, cwd.as_deref())?;
         self.note_default(
             token.client,
@@ -156,6 +149,17 @@ impl Hub {
         )?;
         Ok(options)
     }
+}
+
+/// Checks parameters for which no agent is to be started.
+fn check_params(p: &EnsureParams) -> Result<(), Error> {
+    if p.fork && p.agent_session_id.is_none() {
+        return Err(invalid(
+            "fork",
+            "requires agentSessionId, the session to fork",
+        ));
+    }
+    output_schema::check("options.outputSchema", p.options.output_schema.as_ref())
 }
 
 /// Returns `true` if the session is already live or being opened as requested. In that case the call is

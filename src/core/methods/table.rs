@@ -117,7 +117,7 @@ methods! {
         secrets: [],
         content: true,
     }
-    "execute" (params: wire::ExecuteParams) -> wire::TurnSummary {
+    "execute" (params: Box<wire::ExecuteParams>) -> wire::TurnSummary {
         command: [Command::Execute(params)],
         summary: "Runs one turn in a session of its own, which leaves nothing behind; returns the summary.",
         only_reads: false,

@@ -16,9 +16,10 @@ pub fn first_request(schema: &Value) -> String {
 /// Returns the prompt that has an answer corrected.
 #[must_use]
 pub fn repair_request(violations: &[Violation]) -> String {
-    let list: String = violations.iter().map(|v| format!("- {v}\n")).collect();
+    let list: Vec<String> = violations.iter().map(|v| format!("- {v}")).collect();
+    let list = list.join("\n");
     format!(
-        "The answer does not match the JSON Schema that was given for it:\n\n{list}\nAnswer again with the \
+        "The answer does not match the JSON Schema that was given for it:\n\n{list}\n\nAnswer again with the \
          corrected JSON value only."
     )
 }

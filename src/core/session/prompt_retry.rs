@@ -67,7 +67,7 @@ impl SessionMachine {
             other => other,
         };
         if let Some(pause) = self.pause_after_answer(&ending) {
-            self.pause_for_attempt(ending, pause, cx);
+            self.pause_for_attempt(&ending, pause, cx);
             return None;
         }
         let running = self.running.as_mut()?;
@@ -101,7 +101,7 @@ impl SessionMachine {
     /// Pauses the turn after a malformed answer, until the prompt is sent again.
     fn pause_for_attempt<C: ClientSinks>(
         &mut self,
-        ending: Ending,
+        ending: &Ending,
         pause: Duration,
         cx: &mut Cx<'_, C>,
     ) {
@@ -111,7 +111,7 @@ impl SessionMachine {
         }
         let notice = ending.error().map(|error| attempt_notice(error, pause));
         self.with_turn(cx.clients, |turn, sink| {
-            if let Ending::Answered(end) = &ending {
+            if let Ending::Answered(end) = ending {
                 turn.account(end);
             }
             turn.end_attempt(sink);

@@ -17,7 +17,7 @@ pub struct ExecuteParams {
     pub message: UserMessage,
     /// Values that the agent is given before the message, such as the branch, as one JSON object. Default: none.
     #[serde(default)]
-    pub context: Map<String, Value>,
+    pub context: Box<Map<String, Value>>,
     /// JSON schema that the answer must match; the summary's `structuredOutput` has the answer. Default:
     /// `options.outputSchema`, otherwise none.
     #[serde(default)]

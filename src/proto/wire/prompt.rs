@@ -51,7 +51,7 @@ pub struct PromptParams {
     pub timeout_ms: Option<u64>,
     /// Values that the agent is given before the message, such as the branch, as one JSON object. Default: none.
     #[serde(default)]
-    pub context: Map<String, Value>,
+    pub context: Box<Map<String, Value>>,
     /// Behaviour while a turn runs in the session, or other prompts are queued. Default: `queue`.
     #[serde(default)]
     pub when_busy: PromptWhenBusy,
