@@ -5,6 +5,7 @@
 //! Nothing is read from files or the network: references must stay within the schema.
 
 mod answer;
+mod keywords;
 mod requests;
 mod subschemas;
 mod work;
@@ -47,7 +48,7 @@ pub struct OutputSchema<'a> {
 pub struct Violation {
     /// JSON pointer to the value; empty for the whole answer.
     pub path: String,
-    /// What is wrong with the value.
+    /// Description of the mismatch.
     pub message: String,
 }
 

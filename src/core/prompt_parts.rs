@@ -4,7 +4,7 @@ use super::dialect::PromptPart;
 use super::error::{Error, invalid};
 use serde_json::{Map, Value, json};
 
-/// Returns the text part that tells an agent the context of a message; `None` without context.
+/// Returns the text part with the context of a message; `None` without context.
 #[must_use]
 pub fn context_part(context: &Map<String, Value>) -> Option<Value> {
     let values = serde_json::to_string_pretty(context).ok()?;

@@ -1,4 +1,4 @@
-//! What acpipe writes to an agent about the schema of its answer.
+//! Texts that acpipe sends to an agent about the schema of its answer.
 
 use super::Violation;
 use serde_json::Value;

@@ -1,41 +1,11 @@
-//! Keywords that contain schemas, and the check of all schemas within a schema.
+//! Check of all schemas within a schema: references, depth, and work without end.
 
+use super::keywords::within;
 use super::work::Work;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// Maximum depth of nested schemas.
 const DEPTH: u32 = 100;
-
-/// Returns the schemas in the value of a keyword. Definitions are included.
-pub fn within<'a>(keyword: &str, value: &'a Value) -> Vec<&'a Value> {
-    match keyword {
-        "not"
-        | "if"
-        | "then"
-        | "else"
-        | "additionalProperties"
-        | "unevaluatedProperties"
-        | "propertyNames"
-        | "additionalItems"
-        | "unevaluatedItems"
-        | "contains"
-        | "contentSchema" => vec![value],
-        "allOf" | "anyOf" | "oneOf" | "prefixItems" => {
-            value.as_array().into_iter().flatten().collect()
-        }
-        "items" => match value {
-            Value::Array(list) => list.iter().collect(),
-            one => vec![one],
-        },
-        "properties" | "patternProperties" | "dependentSchemas" | "dependencies" | "$defs"
-        | "definitions" => {
-            let named = value.as_object().into_iter().flat_map(Map::values);
-            // A list in `dependencies` has names, not schemas.
-            named.filter(|schema| !schema.is_array()).collect()
-        }
-        _ => Vec::new(),
-    }
-}
 
 /// Checks that references stay within the schema, and that no value of an answer takes too many steps.
 ///

@@ -1,6 +1,6 @@
 //! Number of steps of a comparison, counted before it is done: the validator itself cannot be stopped.
 
-use super::subschemas::within;
+use super::keywords::within;
 use serde_json::Value;
 use std::borrow::Cow;
 

@@ -127,6 +127,14 @@ impl SessionMachine {
         }
     }
 
+    /// Removes the session from the agent's directory. Later updates under its agent session ids belong to no
+    /// session.
+    pub(super) fn leave_directory<C>(&self, cx: &mut Cx<'_, C>) {
+        if let Some(connection) = &mut cx.agent.connection {
+            connection.directory.remove(&self.id);
+        }
+    }
+
     /// Returns `true` while the session is being opened.
     #[must_use]
     pub fn is_opening(&self) -> bool {

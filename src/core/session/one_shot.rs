@@ -24,7 +24,7 @@ pub struct OneShot {
     /// Number of attempts that failed.
     failures: usize,
     /// When the session is opened for the next attempt.
-    reopen_at: Option<Instant>,
+    pub(super) reopen_at: Option<Instant>,
 }
 
 impl OneShot {
@@ -74,13 +74,6 @@ impl SessionMachine {
     /// When the session is opened for the next attempt.
     pub(super) fn reopen_at(&self) -> Option<Instant> {
         self.one_shot.as_ref()?.reopen_at
-    }
-
-    /// Extends the pause before the next attempt.
-    pub(super) fn postpone_reopening(&mut self, by: Duration) {
-        if let Some(at) = self.one_shot.as_mut().and_then(|o| o.reopen_at.as_mut()) {
-            *at += by;
-        }
     }
 
     /// Ends the pause before the next attempt.

@@ -497,12 +497,4 @@ impl SessionMachine {
         self.leave_directory(cx);
         self.end_host_calls(cx);
     }
-
-    /// Removes the session from the agent's directory. Later updates under its agent session ids belong to no
-    /// session.
-    pub(super) fn leave_directory<C>(&self, cx: &mut Cx<'_, C>) {
-        if let Some(connection) = &mut cx.agent.connection {
-            connection.directory.remove(&self.id);
-        }
-    }
 }

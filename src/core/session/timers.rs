@@ -181,7 +181,10 @@ impl SessionMachine {
                         turn.attempts.postpone(by);
                     }
                 }
-                SessionTimer::NextAttempt => self.postpone_reopening(by),
+                SessionTimer::NextAttempt => {
+                    let one_shot = self.one_shot.as_mut();
+                    extend(one_shot.and_then(|o| o.reopen_at.as_mut()), by);
+                }
                 SessionTimer::Setting => self.settings.postpone(by),
                 SessionTimer::AbandonedTurn => {
                     let abandoned = self.abandoned.as_mut();
