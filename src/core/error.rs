@@ -269,6 +269,17 @@ const CONNECTION_FAILURES: &[&str] = &[
     "Connection refused",
     "ConnectionRefused",
     "Unable to connect to API",
+    "ECONNABORTED",
+    "FailedToOpenSocket",
+    "ConnectionClosed",
+    "socket connection was closed unexpectedly",
+    "socket hang up",
+    "network error",
+    "Unable to connect. Is the computer able to access the url",
+    "SSL certificate verification failed",
+    "SELF_SIGNED_CERT_IN_CHAIN",
+    "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+    "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
 ];
 
 /// Returns `true` if the text reports a failed connection.

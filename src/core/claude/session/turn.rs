@@ -4,8 +4,11 @@ use super::{Prompt, Session};
 use crate::core::claude::frames;
 use crate::core::claude::result::result;
 use crate::core::error::{Error, ErrorKind, clip};
-use crate::core::event::{AgentEvent, Content, MessagePiece, MessageRole, StopReason, Update};
+use crate::core::event::{
+    AgentEvent, Content, MessagePiece, MessageRole, StopReason, TurnEnd, Update,
+};
 use crate::core::json_schema::fault;
+use crate::core::retry::transient;
 use crate::proto::claude::Frame;
 use crate::proto::json::{JsonStr, Members, value};
 use serde_json::Value;
@@ -71,13 +74,14 @@ impl Session {
             });
         }
         // The session does not exist any more: the CLI has nothing to continue, and sends no output.
-        let stale = std::mem::take(&mut self.resumed)
+        let stale = self.resumed
             && silent
-            && end.error.is_none()
             && said.is_none()
             && end.num_turns == Some(0)
+            && is_unexplained(&end, frame.subtype())
             && !end.of_command
             && !prompt.cancelled;
+        self.resumed &= end.num_turns == Some(0) || end.error.is_some();
         events.push(if stale {
             let message =
                 "the agent ended the turn without running it; it no longer has the session";
@@ -86,6 +90,19 @@ impl Session {
         } else {
             AgentEvent::TurnEnded { call, end }
         });
+    }
+}
+
+/// Returns `true` if nothing in the result says why no turn ran.
+fn is_unexplained(end: &TurnEnd, subtype: &str) -> bool {
+    match &end.error {
+        Some(error) => {
+            error.kind == ErrorKind::Session
+                && subtype == "error_during_execution"
+                && !error.data.contains_key("apiErrorStatus")
+                && transient(error).is_none()
+        }
+        None => matches!(end.stop_reason, StopReason::EndTurn | StopReason::Unknown),
     }
 }
 
