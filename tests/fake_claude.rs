@@ -232,7 +232,12 @@ impl Cli {
 
     fn prompted(&self, frame: &Value) {
         let text: String = match &frame["message"]["content"] {
-            Value::Array(blocks) => blocks.iter().filter_map(|b| b["text"].as_str()).collect(),
+            // Reminders are for the model.
+            Value::Array(blocks) => blocks
+                .iter()
+                .filter_map(|b| b["text"].as_str())
+                .filter(|text| !text.starts_with("<system-reminder>"))
+                .collect(),
             other => other.as_str().unwrap_or_default().to_owned(),
         };
         let steps = serde_json::from_str(&text).unwrap_or_else(|_| vec![json!({"say": text})]);

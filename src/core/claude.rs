@@ -12,6 +12,7 @@ mod history;
 mod launch;
 mod mcp_servers;
 mod permission_requests;
+mod plan;
 mod pre_tool_hook;
 mod processes;
 pub mod projects;

@@ -12,6 +12,7 @@ use super::frames::Frames;
 use super::launch;
 use super::mcp_servers;
 use super::permission_requests::{self, PendingPermission};
+use super::plan::PlanInstruction;
 use super::pre_tool_hook;
 use crate::core::decision::Decision;
 use crate::core::dialect::{Child, Opening, Outgoing, SessionSetup};
@@ -41,9 +42,10 @@ pub struct Session {
     frames: Frames,
     context: Context,
     launched: Launched,
+    plan: PlanInstruction,
     /// Open call in progress.
     opening: Option<Open>,
-    /// `true` if the session continues one of another process.
+    /// `true` if the session continues one of another process and no turn has run since.
     resumed: bool,
     /// `true` if the model, or the CLI in its place, sent output in this turn.
     had_output: bool,
@@ -98,7 +100,11 @@ enum Pending {
     Interrupt,
     /// Withdrawal of a prompt.
     Withdraw,
-    Set(CallId),
+    Set {
+        call: CallId,
+        /// Mode that is set.
+        mode: Option<String>,
+    },
 }
 
 /// Prompt in progress. There is one at a time, because the CLI merges queued prompts.
@@ -135,6 +141,7 @@ impl Session {
                 may_bypass: launch::may_bypass(options),
                 schema: options.output_schema.clone(),
             },
+            plan: PlanInstruction::started_in(options.mode.as_deref()),
             opening: Some(Open {
                 call,
                 history: way != Opening::New,
@@ -188,7 +195,14 @@ impl Session {
     }
 
     /// Sends a prompt.
-    pub fn prompt(&mut self, call: CallId, uuid: String, content: Vec<Value>, out: &mut Vec<u8>) {
+    pub fn prompt(
+        &mut self,
+        call: CallId,
+        uuid: String,
+        mut content: Vec<Value>,
+        out: &mut Vec<u8>,
+    ) {
+        self.plan.add_to(&mut content);
         let mut frame = json!({
             "type": "user",
             "message": { "role": "user" },
@@ -210,7 +224,9 @@ impl Session {
 
     /// Forgets the prompt of this call, which was not sent after all.
     pub fn withdraw_prompt(&mut self, call: CallId) {
-        self.prompt.take_if(|prompt| prompt.call == call);
+        if self.prompt.take_if(|prompt| prompt.call == call).is_some() {
+            self.plan.withdraw();
+        }
     }
 
     /// Requests a change of a setting.
@@ -221,7 +237,11 @@ impl Session {
             // The CLI reports no options; a request for one is rejected by the CLI itself.
             Setting::Option { id, .. } => json!({ "subtype": format!("set_{id}") }),
         };
-        self.request(Pending::Set(call), &request, out);
+        let mode = match setting {
+            Setting::Mode(mode) => Some(mode.clone()),
+            Setting::Model(_) | Setting::Option { .. } => None,
+        };
+        self.request(Pending::Set { call, mode }, &request, out);
     }
 
     /// Responds to a permission request, unless it was withdrawn.
@@ -312,6 +332,11 @@ impl Session {
             "command_lifecycle" => self.lifecycle(&frame, events, out.lines(child)),
             "keep_alive" => {}
             kind => {
+                if kind == "system"
+                    && let Some(mode) = text(frame.rest.get("permissionMode"))
+                {
+                    self.plan.mode(&mode);
+                }
                 if kind == "system" && frame.subtype() == "init" {
                     self.turn_begins(events, out.lines(child));
                     // If it was resumed by title, forked or cleared, the CLI reports the id only here.
@@ -426,7 +451,10 @@ impl Session {
                     events.extend(self.opened());
                 }
             }
-            Pending::Set(call) => {
+            Pending::Set { call, mode } => {
+                if let Some(mode) = mode {
+                    self.plan.mode(&mode);
+                }
                 let state = Members::default();
                 events.push(AgentEvent::Set { call, state });
             }
@@ -447,7 +475,7 @@ impl Session {
                 let what = "the agent refused the MCP servers";
                 (self.opening.take()?.call, what)
             }
-            Pending::Set(call) => (*call, "the agent refused the setting"),
+            Pending::Set { call, .. } => (*call, "the agent refused the setting"),
             Pending::Interrupt | Pending::Withdraw => return None,
         };
         let error = Error::new(ErrorKind::Session, format!("{what}: {why}"));
