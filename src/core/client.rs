@@ -90,7 +90,7 @@ pub enum History {
     /// `session/close`
     CloseSession(wire::SessionParams),
     /// `session/clear`
-    ClearSession(wire::ClearParams),
+    ClearSession(wire::ClearSessionParams),
     /// `session/replay`
     Replay(wire::ReplayParams),
     /// `message/list`

@@ -2,7 +2,8 @@
 
 use super::acp::per_session::PerSession;
 use super::acp::{self, Acp};
-use super::claude::{self, Claude};
+use super::agent_file::{AgentFile, FileAccess};
+use super::claude::{self, Claude, SessionFile};
 use super::dialect::{AgentServices, Dialect, DialectTraits, ProcessSpec};
 use super::error::Error;
 use super::policy::Policy;
@@ -42,6 +43,23 @@ pub fn dialect(protocol: Protocol, setup: DialectSetup) -> Box<dyn Dialect> {
         Protocol::Acp if setup.child_per_session => Box::new(PerSession::new(launch, offer)),
         Protocol::Acp => Box::new(Acp::new(launch, offer)),
         Protocol::Claude => Box::new(Claude::new(launch, setup.env, &setup.seed, setup.has_rules)),
+    }
+}
+
+/// Returns the access to the file of an agent's session, given its directory and its agent session id; `None` if
+/// acpipe does not know where agents of this protocol store their sessions.
+pub fn agent_file(
+    protocol: Protocol,
+    env: Variables,
+    (cwd, agent_session): (&str, &str),
+    access: FileAccess,
+) -> Option<Result<Box<dyn AgentFile>, Error>> {
+    match protocol {
+        Protocol::Acp => None,
+        Protocol::Claude => Some(
+            SessionFile::new(env, cwd, agent_session, access)
+                .map(|file| Box::new(file) as Box<dyn AgentFile>),
+        ),
     }
 }
 

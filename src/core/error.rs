@@ -277,9 +277,9 @@ const CONNECTION_FAILURES: &[&str] = &[
     "network error",
     "Unable to connect. Is the computer able to access the url",
     "SSL certificate verification failed",
-    "SELF_SIGNED_CERT_IN_CHAIN",
-    "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
-    "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+    "self-signed certificate",
+    "unable to verify the first certificate",
+    "unable to get local issuer certificate",
 ];
 
 /// Returns `true` if the text reports a failed connection.

@@ -42,6 +42,14 @@ pub enum Transport {
     Directory(String),
     /// Directory with this path: delivers one line, the path without symbolic links as a JSON string.
     RealPath(String),
+    /// Deletion of the file with this path below the directory `root`. Links that lead out of `root` are not
+    /// followed, and only a regular file is deleted. A missing file is no error.
+    Removal {
+        /// Directory that contains the file.
+        root: String,
+        /// Path of the file, relative to `root`.
+        path: String,
+    },
 }
 
 /// Program of an agent, with its arguments, directory and environment.
@@ -83,7 +91,7 @@ impl Transport {
     pub fn is_read_only(&self) -> bool {
         match self {
             Self::Process(_) => false,
-            Self::File(_) | Self::Directory(_) | Self::RealPath(_) => true,
+            Self::File(_) | Self::Directory(_) | Self::RealPath(_) | Self::Removal { .. } => true,
         }
     }
 }

@@ -36,9 +36,9 @@ pub use environment::{
     WhenBusy,
 };
 pub use history::{
-    AddMessageParams, ClearParams, ListMessagesParams, ListMessagesResult, ListSessionsParams,
-    ListSessionsResult, MessageResult, ReplayEntry, ReplayParams, ReplayResult, SessionInfo,
-    SessionParams, SessionStage, UpdateMessageParams,
+    AddMessageParams, ClearParams, ClearSessionParams, ListMessagesParams, ListMessagesResult,
+    ListSessionsParams, ListSessionsResult, MessageResult, ReplayEntry, ReplayParams, ReplayResult,
+    SessionInfo, SessionParams, SessionStage, UpdateMessageParams,
 };
 pub use hosting::{
     CreateTerminalParams, CreatedTerminal, DoneByClient, EnvVariable, FileCapabilities,

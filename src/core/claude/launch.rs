@@ -258,10 +258,11 @@ mod tests {
     fn plan_instruction_follows_the_clients_system_prompt() {
         let options = json!({"mode": "plan", "appendSystemPrompt": "Be brief."});
         let args = launch(Opening::New, false, options).args;
-        let want = format!("--append-system-prompt=Be brief.\n\n{PLAN}");
+        let plan = plan::instruction(Some("plan")).unwrap();
+        let want = format!("--append-system-prompt=Be brief.\n\n{plan}");
         assert!(args.contains(&want), "{args:?}");
         let args = launch(Opening::New, false, json!({"mode": "plan"})).args;
-        assert!(args.contains(&format!("--append-system-prompt={PLAN}")));
+        assert!(args.contains(&format!("--append-system-prompt={plan}")));
     }
 
     #[test]

@@ -181,7 +181,7 @@ methods! {
         secrets: [],
         content: false,
     }
-    "session/clear" (params: wire::ClearParams) -> wire::Done {
+    "session/clear" (params: wire::ClearSessionParams) -> wire::Done {
         command: [Command::History(History::ClearSession(params))],
         summary: "Deletes a session with its messages.",
         only_reads: false,

@@ -21,6 +21,9 @@ impl Shell {
             Transport::File(path) => files::read(id, path.into(), self.terms.max_line, events),
             Transport::Directory(path) => files::list(id, path.into(), events),
             Transport::RealPath(path) => files::resolve(id, path.into(), events),
+            Transport::Removal { root, path } => {
+                files::remove(id, root.into(), path.into(), events);
+            }
         }
     }
 

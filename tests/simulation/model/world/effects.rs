@@ -95,6 +95,10 @@ impl World {
             Transport::File(_) => self.history.iter().map(files::again).collect(),
             Transport::Directory(_) => files::list(&mut self.dice),
             Transport::RealPath(path) => files::path(path),
+            Transport::Removal { .. } => vec![AgentInput::Exited(Exit {
+                code: Some(0),
+                ..Exit::default()
+            })],
         };
         self.plain(id, said);
     }
