@@ -30,7 +30,7 @@ use super::dialect::{
     Transport,
 };
 use super::error::{Error, ErrorKind};
-use super::event::{AgentEvent, CallId, Exit, ListedSession};
+use super::event::{AgentEvent, CallId, Exit, ListedSession, ToolUpdate};
 use super::policy::Effect;
 use super::request_key::RequestKey;
 use super::setting::Setting;
@@ -41,6 +41,7 @@ pub use about::check;
 use file_reads::{Path, ReadTarget};
 use history::{Chain, History};
 use projects::Listed;
+use serde_json::value::RawValue;
 use session::Session;
 pub use session_file::SessionFile;
 use std::collections::HashMap;
@@ -290,6 +291,13 @@ impl Dialect for Claude {
     fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
         if let Some((session, id)) = self.requesting_session(key) {
             session.answer(id, decision, out.lines(key.child));
+        }
+    }
+
+    fn rewritten(&self, key: &RequestKey, input: &RawValue) -> Option<ToolUpdate<'static>> {
+        match self.children.get(&key.child)? {
+            ChildRole::Session(session) => session.rewritten(key.as_text()?, input),
+            _ => None,
         }
     }
 

@@ -6,7 +6,7 @@
 
 use super::decision::Decision;
 use super::error::{Error, ErrorKind, clip};
-use super::event::{AgentEvent, CallId, Exit};
+use super::event::{AgentEvent, CallId, Exit, ToolUpdate};
 use super::host::{self, HostAnswer};
 use super::policy::Effect;
 use super::request_key::RequestKey;
@@ -14,6 +14,7 @@ use super::setting::Setting;
 pub use super::transport::{Child, ProcessSpec, Transport};
 use crate::proto::frame::Overlong;
 use crate::proto::wire::{LineFaults, McpServer, SessionOptions};
+use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 /// Translator of one agent protocol.
@@ -113,6 +114,12 @@ pub trait Dialect {
     /// otherwise with an approval.
     fn delivers_feedback(&self, _refuses: bool) -> bool {
         false
+    }
+
+    /// Describes the tool call of a permission request with another input, with which a client lets it run.
+    /// `None` if the agent runs calls only with their own input, or does not wait for an answer.
+    fn rewritten(&self, _key: &RequestKey, _input: &RawValue) -> Option<ToolUpdate<'static>> {
+        None
     }
 
     /// Receives the policy's decision on a tool call that the agent reported before it runs.

@@ -54,6 +54,7 @@ mod timers;
 mod turns;
 mod unapproved_runs;
 mod undelivered_feedback;
+mod updated_input;
 mod updates;
 mod wait_notices;
 

@@ -327,6 +327,10 @@ pub struct AgentCapabilities {
     pub mcp_sse: bool,
     /// Supports `agent/logout`.
     pub logout: bool,
+    /// Runs a tool with the `updatedInput` of an answer to `permission/request`.
+    pub updated_input: bool,
+    /// Takes messages into a running turn: `session/steer`.
+    pub steer: bool,
 }
 
 /// Lines of an agent that acpipe could not use, by reason.

@@ -17,7 +17,7 @@ use super::pre_tool_hook;
 use crate::core::decision::Decision;
 use crate::core::dialect::{Child, Opening, Outgoing, SessionSetup};
 use crate::core::error::{Error, ErrorKind, clip};
-use crate::core::event::{AgentEvent, CallId};
+use crate::core::event::{AgentEvent, CallId, ToolUpdate};
 use crate::core::policy::Effect;
 use crate::core::request_key::RequestKey;
 use crate::core::setting::Setting;
@@ -249,6 +249,11 @@ impl Session {
         if let Some(asked) = self.questions.remove(id) {
             respond(id, &permission_requests::answer(&asked, decision), out);
         }
+    }
+
+    /// Describes the call of an open permission request with another input.
+    pub fn rewritten(&self, id: &str, input: &RawValue) -> Option<ToolUpdate<'static>> {
+        permission_requests::rewritten(self.questions.get(id)?, input)
     }
 
     /// Responds whether a reported tool call may run.
