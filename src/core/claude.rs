@@ -138,34 +138,6 @@ impl Claude {
             _ => None,
         }
     }
-
-    /// Returns the session whose process sent a request, and the CLI's id of the request.
-    fn requesting_session<'k>(&mut self, key: &'k RequestKey) -> Option<(&mut Session, &'k str)> {
-        match self.children.get_mut(&key.child)? {
-            ChildRole::Session(session) => Some((session, key.as_text()?)),
-            _ => None,
-        }
-    }
-
-    /// Returns the CLI's id and the process of the session that a call opened.
-    fn opened_by(&self, call: CallId) -> Option<(&String, Child)> {
-        let opened_by =
-            |role: &ChildRole| matches!(role, ChildRole::Session(s) if s.opened_by == call);
-        let mut sessions = self.sessions.iter();
-        let opened = sessions.find(|(_, child)| self.children.get(child).is_some_and(opened_by));
-        opened.map(|(id, child)| (id, *child))
-    }
-
-    /// Returns `true` for the second pass over a file: the first pass has counted its faults.
-    fn is_second_pass(&self, child: Child) -> bool {
-        matches!(self.children.get(&child), Some(ChildRole::History { .. }))
-    }
-
-    /// Returns the error of a call for a session that has no process.
-    fn no_session(id: &str) -> Error {
-        let message = format!("session {id:?} has no agent process");
-        Error::new(ErrorKind::Session, message)
-    }
 }
 
 impl Dialect for Claude {
@@ -262,6 +234,22 @@ impl Dialect for Claude {
             .session(session)
             .ok_or_else(|| Self::no_session(session))?;
         session.prompt(call, uuid, content, out.lines(child));
+        Ok(())
+    }
+
+    fn steer(
+        &mut self,
+        session: &str,
+        parts: &[PromptPart<'_>],
+        degrade: bool,
+        out: &mut Outgoing,
+    ) -> Result<(), Error> {
+        let content = prompt::blocks(parts, degrade)?;
+        let uuid = self.uuids.next();
+        let (child, session) = self
+            .session(session)
+            .ok_or_else(|| Self::no_session(session))?;
+        session.steer(uuid, content, out.lines(child));
         Ok(())
     }
 

@@ -90,6 +90,20 @@ pub trait Dialect {
         out: &mut Outgoing,
     ) -> Result<(), Error>;
 
+    /// Sends a message into the running turn of a session. Called only if the agent has the capability.
+    ///
+    /// If the agent cannot take one of the parts, nothing is sent, as for a prompt.
+    fn steer(
+        &mut self,
+        session: &str,
+        _parts: &[PromptPart<'_>],
+        _degrade: bool,
+        _out: &mut Outgoing,
+    ) -> Result<(), Error> {
+        let message = format!("the agent of session {session:?} takes no messages during a turn");
+        Err(Error::new(ErrorKind::OutOfOrder, message))
+    }
+
     /// Withdraws the prompt of this call, which was not sent after all.
     fn withdraw_prompt(&mut self, call: CallId, session: &str);
 

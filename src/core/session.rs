@@ -44,6 +44,7 @@ mod session_agents;
 mod setting_calls;
 mod sink;
 mod state;
+mod steering;
 mod storage;
 mod summary;
 mod terminals;

@@ -51,7 +51,8 @@ pub use program::{FoundBy, PassedOver, Program};
 pub use prompt::{PromptParams, PromptWhenBusy, UiMessage, UserMessage};
 pub use session::{
     Activity, ActivityParams, Attempt, CancelParams, CancelResult, CreateParams, EnsureParams,
-    Memory, Recovery, Rung, SessionResult, StateParams, Strategy, SubscribeParams, WaitingPrompt,
+    Memory, Recovery, Rung, SessionResult, StateParams, SteerParams, SteerResult, Strategy,
+    SubscribeParams, WaitingPrompt,
 };
 pub use setting::{
     NotRestored, SetModeParams, SetModelParams, SetOptionParams, SettingResult, SettingValue,

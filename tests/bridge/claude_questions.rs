@@ -234,7 +234,9 @@ fn tool_runs_with_the_input_that_the_client_gives() {
         is_log.then(|| std::fs::read_to_string(path).unwrap())
     });
     let records = stored.unwrap();
-    let records = records.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let records = records
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
     let mut ledger = records.filter(|record| record["record"] == "decision");
     let entry = ledger.next().unwrap()["decision"].clone();
     assert_eq!(entry["updatedInput"], file("/w/b"));

@@ -122,6 +122,13 @@ impl Turn {
                     since.iter().any(|subtype| subtype == text).then_some(())
                 });
             }
+            "steered" => {
+                let (uuid, _, text) = cli.until(|state| state.queue.pop_front());
+                let uuid = uuid.unwrap_or_default();
+                frames::lifecycle(&cli, &uuid, "started");
+                frames::lifecycle(&cli, &uuid, "completed");
+                self.step("say", &json!(text));
+            }
             "interrupted" => {
                 self.step("wait", &json!("interrupt"));
                 self.end_message();

@@ -1,12 +1,15 @@
 //! One session of the CLI: requests to its process, and requests of the process that need a response.
 
 mod cancel;
+mod opening;
 mod process_end;
+mod steering;
 #[cfg(test)]
 mod tests;
 mod turn;
 mod turn_start;
 
+use self::steering::Steering;
 use super::context::Context;
 use super::frames::Frames;
 use super::launch;
@@ -53,6 +56,8 @@ pub struct Session {
     pending: HashMap<u64, Pending>,
     last_request: u64,
     prompt: Option<Prompt>,
+    /// Messages that were sent into a turn and that the CLI has not taken.
+    steering: Vec<Steering>,
     /// `true` while a background turn runs, which no prompt started.
     background_turn: bool,
     /// `true` if the CLI reports which prompt it starts with; older versions do not.
@@ -155,6 +160,7 @@ impl Session {
             pending: HashMap::new(),
             last_request: 0,
             prompt: None,
+            steering: Vec::new(),
             background_turn: false,
             reports_prompt_starts: false,
             questions: HashMap::new(),
@@ -188,10 +194,11 @@ impl Session {
         write(&frame, out);
     }
 
-    /// Returns `true` while a background turn runs.
+    /// Returns `true` while a background turn runs, or is about to begin with a message that the last turn did
+    /// not take.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        self.background_turn
+        self.background_turn || (self.prompt.is_none() && !self.steering.is_empty())
     }
 
     /// Sends a prompt.
@@ -203,20 +210,12 @@ impl Session {
         out: &mut Vec<u8>,
     ) {
         self.plan.add_to(&mut content);
-        let mut frame = json!({
-            "type": "user",
-            "message": { "role": "user" },
-            "parent_tool_use_id": null,
-            "session_id": self.id,
-            "uuid": uuid,
-        });
-        // Moved, because it can be large.
-        frame["message"]["content"] = content.into();
-        write(&frame, out);
+        let waits = self.is_busy();
+        self.send_user(&uuid, content, out);
         self.prompt = Some(Prompt {
             call,
             uuid,
-            waits: self.background_turn,
+            waits,
             begun: false,
             cancelled: false,
         });
@@ -261,43 +260,6 @@ impl Session {
         if self.calls.remove(id) {
             respond(id, &pre_tool_hook::answer(effect), out);
         }
-    }
-
-    /// Handles the end of reading the history, or its failure.
-    pub fn history_read(&mut self, how: Result<(), Error>) -> Option<AgentEvent<'static>> {
-        let opening = self.opening.as_mut()?;
-        match how {
-            Ok(()) => {
-                opening.history = false;
-                self.opened()
-            }
-            Err(error) if !opening.loads => {
-                debug!(%error, "cannot read the history of a resumed session");
-                opening.history = false;
-                self.opened()
-            }
-            Err(mut error) => {
-                // Another restore strategy may be left.
-                error.kind = ErrorKind::Session;
-                let call = self.opening.take()?.call;
-                Some(AgentEvent::Failed { call, error })
-            }
-        }
-    }
-
-    fn opened(&mut self) -> Option<AgentEvent<'static>> {
-        let ready = |opening: &mut Open| {
-            !opening.history && opening.servers.is_none() && opening.state.is_some()
-        };
-        let mut opening = self.opening.take_if(ready)?;
-        if let (Some(state), Some(failures)) = (&mut opening.state, &opening.failures) {
-            state.set_owned("mcpFailures", failures);
-        }
-        Some(AgentEvent::SessionOpened {
-            call: opening.call,
-            agent_session: self.id.clone(),
-            state: opening.state.unwrap_or_default(),
-        })
     }
 
     /// Reads a line of the process.

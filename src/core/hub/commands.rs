@@ -102,6 +102,14 @@ impl Hub {
                 let cancelled = cancelled.unwrap_or(false);
                 clients.reply(token, Ok(Reply::Cancel(wire::CancelResult { cancelled })));
             }
+            Command::Steer(p) => {
+                let id = self.session_id(token.client, p.session_id.as_deref())?;
+                let steered = self.with_session(&id, now, clients, |session, cx| {
+                    session.join(token.client, cx);
+                    session.steer(p, cx)
+                })?;
+                clients.reply(token, Ok(Reply::Steer(steered)));
+            }
             Command::SetMode(p) => {
                 let id = self.session_id(token.client, p.session_id.as_deref())?;
                 self.set(token, &id, Setting::Mode(p.mode), now, clients)?;

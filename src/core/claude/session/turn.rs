@@ -26,6 +26,8 @@ impl Session {
         let silent = !std::mem::take(&mut self.had_output);
         self.frames.turn_over();
         self.background_turn = false;
+        let users = frame.user_message_uuids.map_or("", RawValue::get);
+        self.steering_over(users);
         if self.opening.is_some() {
             self.exit_error = end.error;
             return;
