@@ -48,6 +48,7 @@ pub fn dialect(protocol: Protocol, setup: DialectSetup) -> Box<dyn Dialect> {
 
 /// Returns the access to the file of an agent's session, given its directory and its agent session id; `None` if
 /// acpipe does not know where agents of this protocol store their sessions.
+#[must_use]
 pub fn agent_file(
     protocol: Protocol,
     env: Variables,

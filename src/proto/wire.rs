@@ -87,10 +87,9 @@ pub struct InitializeParams {
     /// requests.
     #[serde(default)]
     pub capabilities: ClientCapabilities,
-    /// Major version of the AI SDK whose chunks the client receives: 7, 6 or 5. Default: the value of
-    /// `--chunk-profile`.
+    /// Form of the chunks that the client receives. Default: the value of `--chunk-profile`.
     #[serde(default)]
-    pub chunk_profile: Option<u32>,
+    pub chunk_profile: Option<ChunkProfile>,
     /// Handling of unknown fields in all messages of the client, starting with this call. Default: `refuse`.
     #[serde(default)]
     pub unknown_fields: UnknownFields,
@@ -153,8 +152,8 @@ pub struct InitializeResult {
     pub protocol_version: u32,
     /// Name and version of acpipe.
     pub server_info: PeerInfo,
-    /// Major version of the AI SDK whose chunks the client receives: 7, 6 or 5.
-    pub chunk_profile: u32,
+    /// Form of the chunks that the client receives.
+    pub chunk_profile: ChunkProfile,
     /// Agent that `agent/connect` starts where the call has no `command`.
     pub default_agent: DefaultAgent,
 }
@@ -298,6 +297,25 @@ pub enum AgentState {
     Ready,
     /// Shutting down.
     Stopping,
+}
+
+/// Form of the chunks that a client receives: a major version of the AI SDK (7, 6 or 5), or the name of another
+/// form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "expected 7, 6, 5 or \"discobot\"")]
+pub enum ChunkProfile {
+    /// Major version of the AI SDK.
+    Major(u32),
+    /// Another form.
+    Named(ChunkProfileName),
+}
+
+/// Form of chunks with a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ChunkProfileName {
+    /// The names and outputs of discobot's ACP generation.
+    Discobot,
 }
 
 /// Capabilities that an agent reports.

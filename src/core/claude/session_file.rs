@@ -5,10 +5,8 @@ use super::projects;
 use crate::core::agent_file::{AgentFile, FileAccess};
 use crate::core::error::{Error, ErrorKind, invalid};
 use crate::core::event::AgentEvent;
-use crate::core::replay::Replay;
 use crate::core::transport::Transport;
 use crate::proto::wire::Variables;
-use serde_json::Value;
 
 /// File of a session of the CLI.
 #[derive(Debug)]
@@ -19,7 +17,6 @@ pub struct SessionFile {
     id: String,
     access: FileAccess,
     stage: Stage,
-    replay: Replay,
 }
 
 /// Purpose of the open transport.
@@ -52,7 +49,6 @@ impl SessionFile {
             id: id.to_owned(),
             access,
             stage: Stage::Path,
-            replay: Replay::new("claude", id.to_owned()),
         })
     }
 
@@ -72,11 +68,15 @@ impl SessionFile {
 }
 
 impl AgentFile for SessionFile {
+    fn dialect(&self) -> &'static str {
+        "claude"
+    }
+
     fn start(&mut self) -> Transport {
         Transport::RealPath(self.cwd.clone())
     }
 
-    fn line(&mut self, line: &[u8]) {
+    fn line<'a>(&mut self, line: &'a [u8], events: &mut Vec<AgentEvent<'a>>) {
         match &mut self.stage {
             Stage::Path => {
                 if let Ok(real) = serde_json::from_slice(line) {
@@ -85,18 +85,8 @@ impl AgentFile for SessionFile {
             }
             Stage::Chain { chain, .. } => chain.line(line),
             Stage::History(history) => {
-                let Ok(text) = std::str::from_utf8(line) else {
-                    return;
-                };
-                let mut events = Vec::new();
-                history.line(text, &self.id, &mut events);
-                for event in events {
-                    if let AgentEvent::Update {
-                        update, original, ..
-                    } = event
-                    {
-                        self.replay.update(&update, original);
-                    }
+                if let Ok(text) = std::str::from_utf8(line) {
+                    history.line(text, &self.id, events);
                 }
             }
             Stage::Removal => {}
@@ -125,10 +115,6 @@ impl AgentFile for SessionFile {
         self.stage = stage;
         Ok(Some(next))
     }
-
-    fn messages(self: Box<Self>) -> Vec<Value> {
-        self.replay.finish()
-    }
 }
 
 #[cfg(test)]
@@ -144,7 +130,7 @@ mod tests {
     fn deletion_names_the_file_below_the_root() {
         let mut file = file("a-1", FileAccess::Delete).unwrap();
         assert_eq!(file.start(), Transport::RealPath("/link".into()));
-        file.line(b"\"/work/x\"");
+        file.line(b"\"/work/x\"", &mut Vec::new());
         let next = file.ended().unwrap();
         let removal = Transport::Removal {
             root: "/c".into(),
@@ -163,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_read_in_two_passes() {
+    fn history_is_read_in_two_passes() {
         let mut file = file("a-1", FileAccess::Read).unwrap();
         file.start();
         let records = [
@@ -171,16 +157,18 @@ mod tests {
             r#"{"type":"assistant","uuid":"u2","parentUuid":"u1","message":{"id":"m","role":"assistant","content":[{"type":"text","text":"hi"}]}}"#,
         ];
         let path = Transport::File("/c/projects/-link/a-1.jsonl".into());
+        let mut events = Vec::new();
         for _ in 0..2 {
+            assert!(events.is_empty());
             assert_eq!(file.ended().unwrap().as_ref(), Some(&path));
             for record in records {
-                file.line(record.as_bytes());
+                file.line(record.as_bytes(), &mut events);
             }
         }
         assert_eq!(file.ended().unwrap(), None);
-        let messages = Box::new(file).messages();
-        let ids: Vec<&Value> = messages.iter().map(|message| &message["id"]).collect();
-        assert_eq!(ids, ["a-1-1", "a-1-2"]);
-        assert_eq!(messages[0]["parts"][0]["text"], "hello");
+        let updates = events
+            .iter()
+            .filter(|event| matches!(event, AgentEvent::Update { .. }));
+        assert!(updates.count() >= 2, "{events:?}");
     }
 }

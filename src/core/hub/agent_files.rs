@@ -8,7 +8,9 @@ use crate::core::client_sink::ClientSinks;
 use crate::core::dialects;
 use crate::core::effect::{AgentId, AgentInput, Effect};
 use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
+use crate::core::event::AgentEvent;
 use crate::core::ids::AgentRef;
+use crate::core::replay::Replay;
 use crate::core::sanitize::sanitize;
 use crate::core::transport::Transport;
 use crate::proto::frame::{Batch, lines};
@@ -45,6 +47,7 @@ struct FileCall {
     file: Box<dyn AgentFile>,
     /// Page of messages to return; `None` for a deletion.
     page: Option<ListMessagesParams>,
+    replay: Replay,
     bytes: usize,
 }
 
@@ -75,12 +78,7 @@ impl Hub {
         let own = self.agents.get(agent).spec().cwd.clone();
         let cwd = p.cwd.as_deref().unwrap_or(&own);
         let file = self.agent_file((agent, "agentSessionId"), cwd, id, FileAccess::Read)?;
-        self.open_file(FileCall {
-            token,
-            file,
-            page: Some(p),
-            bytes: 0,
-        });
+        self.open_file(FileCall::new(token, file, Some(p)));
         Ok(())
     }
 
@@ -117,12 +115,7 @@ impl Hub {
         file: Box<dyn AgentFile>,
         now: Instant,
     ) {
-        let call = FileCall {
-            token,
-            file,
-            page: None,
-            bytes: 0,
-        };
+        let call = FileCall::new(token, file, None);
         let closing = ClosingSession {
             agent,
             agent_session,
@@ -199,7 +192,7 @@ impl Hub {
                 }
                 let batch = sanitize(batch);
                 for line in lines(&batch) {
-                    call.file.line(&shallow_line(line.text));
+                    call.line(&shallow_line(line.text));
                 }
             }
             AgentInput::StartFailed(error) => return Err(error),
@@ -232,11 +225,36 @@ impl Hub {
 }
 
 impl FileCall {
+    fn new(token: Token, file: Box<dyn AgentFile>, page: Option<ListMessagesParams>) -> Self {
+        let id = page.as_ref().and_then(|p| p.agent_session_id.clone());
+        let replay = Replay::new(file.dialect(), id.unwrap_or_default());
+        Self {
+            token,
+            file,
+            page,
+            replay,
+            bytes: 0,
+        }
+    }
+
+    fn line(&mut self, line: &[u8]) {
+        let mut events = Vec::new();
+        self.file.line(line, &mut events);
+        for event in events {
+            if let AgentEvent::Update {
+                update, original, ..
+            } = event
+            {
+                self.replay.update(&update, original);
+            }
+        }
+    }
+
     fn reply(self) -> Result<Reply, Error> {
         let Some(p) = self.page else {
             return Ok(Reply::Done(wire::Done {}));
         };
-        page(self.file.messages(), &p).map(Reply::Messages)
+        page(self.replay.finish(), &p).map(Reply::Messages)
     }
 }
 

@@ -152,14 +152,14 @@ impl Hub {
         let mut declaration =
             earlier.unwrap_or_else(|| ClientDeclaration::new(self.shared.settings.profile));
         let subscription = &mut declaration.subscription;
-        if let Some(major) = p.chunk_profile {
-            let unknown = || invalid("chunkProfile", "must be 7, 6 or 5");
-            subscription.profile = Profile::of_major(major).ok_or_else(unknown)?;
+        if let Some(profile) = p.chunk_profile {
+            let unknown = || invalid("chunkProfile", "must be 7, 6, 5 or \"discobot\"");
+            subscription.profile = Profile::of_wire(profile).ok_or_else(unknown)?;
         }
         if let Some(chunks) = p.capabilities.chunks {
             subscription.chunks = chunks;
         }
-        let chunk_profile = subscription.profile.major();
+        let chunk_profile = subscription.profile.to_wire();
         declaration.capabilities = p.capabilities;
         declaration.unknown_fields = p.unknown_fields;
         self.shared.clients.declare(client, declaration);

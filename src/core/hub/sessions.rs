@@ -134,9 +134,10 @@ impl Hub {
         clients: &mut impl ClientSinks,
     ) -> Result<(), Error> {
         let id = &self.session_id(token.client, p.session_id.as_deref())?;
-        let file = match p.delete_agent_files {
-            true => self.file_of(id)?,
-            false => None,
+        let file = if p.delete_agent_files {
+            self.file_of(id)?
+        } else {
+            None
         };
         self.with_session(id, now, clients, |session, cx| {
             session.must_be_idle()?;

@@ -8,7 +8,6 @@ use crate::core::event::{
     AgentEvent, Content, MessagePiece, MessageRole, StopReason, TurnEnd, Update,
 };
 use crate::core::json_schema::fault;
-use crate::core::retry::transient;
 use crate::proto::claude::Frame;
 use crate::proto::json::{JsonStr, Members, value};
 use serde_json::Value;
@@ -101,8 +100,8 @@ fn is_unexplained(end: &TurnEnd, subtype: &str) -> bool {
         Some(error) => {
             error.kind == ErrorKind::Session
                 && subtype == "error_during_execution"
-                && !error.data.contains_key("apiErrorStatus")
-                && transient(error).is_none()
+                // The fact that an error of the API has.
+                && !error.data.contains_key("raw")
         }
         None => matches!(end.stop_reason, StopReason::EndTurn | StopReason::Unknown),
     }
