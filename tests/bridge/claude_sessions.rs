@@ -253,14 +253,14 @@ fn messages_of_a_session_of_the_cli_are_read_without_starting_it() {
     s.initialize();
     let processes = s.processes().len();
     let of = json!({"agent": "claude", "agentSessionId": own, "cwd": cwd});
-    let list = |s: &mut Server, more: Value| {
+    let read = |s: &mut Server, more: Value| {
         let mut params = of.clone();
         for (name, value) in more.as_object().unwrap() {
             params[name] = value.clone();
         }
         s.call("message/list", &params)
     };
-    let page = list(&mut s, json!({}));
+    let page = read(&mut s, json!({}));
     let roles: Vec<&Value> = page["messages"]
         .as_array()
         .unwrap()
@@ -278,7 +278,7 @@ fn messages_of_a_session_of_the_cli_are_read_without_starting_it() {
     asked["parentUuid"] = last["uuid"].clone();
     asked["message"] = json!({"role": "user", "content": "by hand"});
     fs::write(&file, format!("{text}{asked}\n")).unwrap();
-    let page = list(&mut s, json!({"after": page["messages"][1]["id"]}));
+    let page = read(&mut s, json!({"after": page["messages"][1]["id"]}));
     assert_eq!(page["messages"][0]["parts"][0]["text"], "by hand", "{page}");
     assert_eq!((&page["total"], &page["more"]), (&json!(3), &json!(false)));
     assert_eq!(s.processes().len(), processes);
