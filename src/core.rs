@@ -10,6 +10,7 @@ pub mod acp;
 pub mod agent;
 pub mod agent_command;
 pub mod agent_definition;
+pub mod agent_file;
 pub mod agent_names;
 pub mod agent_spec;
 pub mod answers;

@@ -219,6 +219,13 @@ impl ClientSink for RecordingClient {
         self.record(place, chunk, false);
     }
 
+    fn adapted_chunk(&mut self, place: ChunkAddress<'_>, _: &Chunk<'_>, json: &[Vec<u8>]) {
+        for json in json {
+            let chunk = serde_json::from_slice(json).expect("a chunk must be JSON");
+            self.record(place, chunk, false);
+        }
+    }
+
     fn json_chunk(&mut self, place: ChunkAddress<'_>, json: &[u8]) {
         let chunk = serde_json::from_slice(json).expect("a chunk must be JSON");
         self.record(place, chunk, true);

@@ -13,6 +13,7 @@
 //! | `{"asked": {…}}` | like `ask`, without waiting; `{"withdraw": true}` cancels the last request |
 //! | `{"request": {…}}` | sends any other control request, waits for its answer and sends it as a message |
 //! | `{"wait": "subtype"}` | waits until such a control request has arrived since the turn began |
+//! | `{"steered": true}` | waits for another prompt, takes it into the turn and sends its text as a message |
 //! | `{"interrupted": true}` | waits for an interrupt and ends the turn as interrupted |
 //! | `{"result": {…}}` | ends the turn with these fields merged over the default ones; without this step the turn ends with a success |
 //! | `{"silent": true}` | ends the turn without a result |
@@ -232,7 +233,12 @@ impl Cli {
 
     fn prompted(&self, frame: &Value) {
         let text: String = match &frame["message"]["content"] {
-            Value::Array(blocks) => blocks.iter().filter_map(|b| b["text"].as_str()).collect(),
+            // Reminders are for the model.
+            Value::Array(blocks) => blocks
+                .iter()
+                .filter_map(|b| b["text"].as_str())
+                .filter(|text| !text.starts_with("<system-reminder>"))
+                .collect(),
             other => other.as_str().unwrap_or_default().to_owned(),
         };
         let steps = serde_json::from_str(&text).unwrap_or_else(|_| vec![json!({"say": text})]);

@@ -224,8 +224,8 @@ pub struct AgentArgs {
     pub mcp_config: Option<PathBuf>,
     #[command(flatten)]
     pub permissions: PermissionArgs,
-    /// Major version of the AI SDK that the chunks are for
-    #[arg(long, value_enum, default_value_t = ChunkProfile::V7, value_name = "MAJOR")]
+    /// Major version of the AI SDK that the chunks are for, or discobot for the names of that system
+    #[arg(long, value_enum, default_value_t = ChunkProfile::V7, value_name = "PROFILE")]
     pub chunk_profile: ChunkProfile,
     #[command(flatten)]
     pub store: StoreArgs,

@@ -315,6 +315,14 @@ impl ClientSink for RunClient {
         }
     }
 
+    fn adapted_chunk(&mut self, place: ChunkAddress<'_>, chunk: &Chunk<'_>, json: &[Vec<u8>]) {
+        if place.turn == Some(&*self.turn) {
+            self.shown = place.seq;
+            let json = json.iter().map(Vec::as_slice);
+            self.view.adapted(chunk, json);
+        }
+    }
+
     /// Never called: a run's turn is new, and its only client never lags.
     fn json_chunk(&mut self, _: ChunkAddress<'_>, _: &[u8]) {}
 

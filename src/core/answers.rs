@@ -50,15 +50,7 @@ pub fn permission(
             return Err(Box::new(decision));
         }
     };
-    let refused = |why: &str| {
-        warn!(
-            why,
-            "the client's response is not valid; treated as a refusal"
-        );
-        let mut decision = Decision::of(false, false, options, DecisionSource::Client);
-        decision.reason = format!("refused, because the client's response is not valid: {why}");
-        decision
-    };
+    let refused = |why: &str| refusal(options, why);
     match read::<PermissionAnswer>(answer, unknown_fields) {
         Ok(PermissionAnswer { outcome }) => match outcome {
             PermissionOutcome::Cancelled {
@@ -72,10 +64,14 @@ pub fn permission(
                 option_id,
                 message,
                 feedback_delivery,
+                updated_input,
             } => {
                 let feedback = Feedback::of(message, feedback_delivery.is_some());
                 match options.iter().find(|option| option.id == option_id) {
-                    Some(option) => Ok(Decision::chosen(option.clone(), feedback)),
+                    Some(option) => Ok(Decision {
+                        updated_input: updated_input.map(|input| to_raw(&input)),
+                        ..Decision::chosen(option.clone(), feedback)
+                    }),
                     None => Err(Box::new(Decision {
                         feedback,
                         ..refused(&format!("option {option_id:?} was not offered"))
@@ -85,6 +81,18 @@ pub fn permission(
         },
         Err(why) => Err(Box::new(refused(&why))),
     }
+}
+
+/// Returns the decision for a response to a permission request that is not valid.
+#[must_use]
+pub fn refusal(options: &[PermissionOption], why: &str) -> Decision {
+    warn!(
+        why,
+        "the client's response is not valid; treated as a refusal"
+    );
+    let mut decision = Decision::of(false, false, options, DecisionSource::Client);
+    decision.reason = format!("refused, because the client's response is not valid: {why}");
+    decision
 }
 
 /// Converts a client's response to a question into a decision.

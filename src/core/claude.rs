@@ -12,12 +12,14 @@ mod history;
 mod launch;
 mod mcp_servers;
 mod permission_requests;
+mod plan;
 mod pre_tool_hook;
 mod processes;
 pub mod projects;
 mod prompt;
 pub mod result;
 mod session;
+mod session_file;
 mod state;
 pub mod tools;
 mod uuids;
@@ -28,7 +30,7 @@ use super::dialect::{
     Transport,
 };
 use super::error::{Error, ErrorKind};
-use super::event::{AgentEvent, CallId, Exit, ListedSession};
+use super::event::{AgentEvent, CallId, Exit, ListedSession, ToolUpdate};
 use super::policy::Effect;
 use super::request_key::RequestKey;
 use super::setting::Setting;
@@ -39,7 +41,9 @@ pub use about::check;
 use file_reads::{Path, ReadTarget};
 use history::{Chain, History};
 use projects::Listed;
+use serde_json::value::RawValue;
 use session::Session;
+pub use session_file::SessionFile;
 use std::collections::HashMap;
 use tracing::{debug, warn};
 use uuids::Uuids;
@@ -134,34 +138,6 @@ impl Claude {
             ChildRole::Session(session) => Some((child, session)),
             _ => None,
         }
-    }
-
-    /// Returns the session whose process sent a request, and the CLI's id of the request.
-    fn requesting_session<'k>(&mut self, key: &'k RequestKey) -> Option<(&mut Session, &'k str)> {
-        match self.children.get_mut(&key.child)? {
-            ChildRole::Session(session) => Some((session, key.as_text()?)),
-            _ => None,
-        }
-    }
-
-    /// Returns the CLI's id and the process of the session that a call opened.
-    fn opened_by(&self, call: CallId) -> Option<(&String, Child)> {
-        let opened_by =
-            |role: &ChildRole| matches!(role, ChildRole::Session(s) if s.opened_by == call);
-        let mut sessions = self.sessions.iter();
-        let opened = sessions.find(|(_, child)| self.children.get(child).is_some_and(opened_by));
-        opened.map(|(id, child)| (id, *child))
-    }
-
-    /// Returns `true` for the second pass over a file: the first pass has counted its faults.
-    fn is_second_pass(&self, child: Child) -> bool {
-        matches!(self.children.get(&child), Some(ChildRole::History { .. }))
-    }
-
-    /// Returns the error of a call for a session that has no process.
-    fn no_session(id: &str) -> Error {
-        let message = format!("session {id:?} has no agent process");
-        Error::new(ErrorKind::Session, message)
     }
 }
 
@@ -262,6 +238,22 @@ impl Dialect for Claude {
         Ok(())
     }
 
+    fn steer(
+        &mut self,
+        session: &str,
+        parts: &[PromptPart<'_>],
+        degrade: bool,
+        out: &mut Outgoing,
+    ) -> Result<(), Error> {
+        let content = prompt::blocks(parts, degrade)?;
+        let uuid = self.uuids.next();
+        let (child, session) = self
+            .session(session)
+            .ok_or_else(|| Self::no_session(session))?;
+        session.steer(uuid, content, out.lines(child));
+        Ok(())
+    }
+
     fn withdraw_prompt(&mut self, call: CallId, session: &str) {
         if let Some((_, session)) = self.session(session) {
             session.withdraw_prompt(call);
@@ -288,6 +280,13 @@ impl Dialect for Claude {
     fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
         if let Some((session, id)) = self.requesting_session(key) {
             session.answer(id, decision, out.lines(key.child));
+        }
+    }
+
+    fn rewritten(&self, key: &RequestKey, input: &RawValue) -> Option<ToolUpdate<'static>> {
+        match self.children.get(&key.child)? {
+            ChildRole::Session(session) => session.rewritten(key.as_text()?, input),
+            _ => None,
         }
     }
 

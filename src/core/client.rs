@@ -68,6 +68,8 @@ pub enum Command {
     Prompt(wire::PromptParams),
     /// `session/cancel`
     Cancel(wire::CancelParams),
+    /// `session/steer`
+    Steer(wire::SteerParams),
     /// `session/setMode`
     SetMode(wire::SetModeParams),
     /// `session/setModel`
@@ -92,7 +94,7 @@ pub enum History {
     /// `session/close`
     CloseSession(wire::SessionParams),
     /// `session/clear`
-    ClearSession(wire::ClearParams),
+    ClearSession(wire::ClearSessionParams),
     /// `session/replay`
     Replay(wire::ReplayParams),
     /// `message/list`
@@ -130,6 +132,8 @@ pub enum Reply {
     Turn(Box<wire::TurnSummary>),
     /// Result of `session/cancel`.
     Cancel(wire::CancelResult),
+    /// Result of `session/steer`.
+    Steer(wire::SteerResult),
     /// Result of `session/prompt` for a turn that ended earlier: its stored summary, unchanged.
     StoredTurn(Box<RawValue>),
     /// Result of `session/list`.
@@ -161,6 +165,7 @@ impl Serialize for Reply {
             Self::Session(r) => r.serialize(s),
             Self::Turn(r) => r.serialize(s),
             Self::Cancel(r) => r.serialize(s),
+            Self::Steer(r) => r.serialize(s),
             Self::StoredTurn(r) => r.serialize(s),
             Self::Sessions(r) => r.serialize(s),
             Self::SessionInfo(r) => r.serialize(s),

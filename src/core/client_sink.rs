@@ -80,6 +80,13 @@ pub trait ClientSink {
         chunk.write(&mut json);
         self.chunk(address, chunk, &json);
     }
+    /// Sends the chunks in JSON that stand for the next chunk in the client's profile, in order. There may be
+    /// none.
+    fn adapted_chunk(&mut self, address: ChunkAddress<'_>, _chunk: &Chunk<'_>, json: &[Vec<u8>]) {
+        for json in json {
+            self.json_chunk(address, json);
+        }
+    }
     /// Sends the next chunk, of which only the JSON text exists. It may be several chunks merged under the
     /// number of the last.
     fn json_chunk(&mut self, address: ChunkAddress<'_>, json: &[u8]);

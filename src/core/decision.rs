@@ -111,6 +111,8 @@ pub struct Decision {
     pub feedback: Option<Feedback>,
     /// The user's answer to an elicitation, a JSON object.
     pub content: Option<Box<RawValue>>,
+    /// Input with which the tool runs in place of its own, a JSON object.
+    pub updated_input: Option<Box<RawValue>>,
     /// Reason, as text for people.
     pub reason: String,
     /// Source of the decision.
@@ -160,6 +162,7 @@ impl Decision {
             choice: choice.cloned(),
             feedback: None,
             content: None,
+            updated_input: None,
             reason,
             by,
         }
@@ -182,6 +185,7 @@ impl Decision {
             choice: Some(choice),
             feedback,
             content: None,
+            updated_input: None,
             by: DecisionSource::Client,
         }
     }
@@ -193,6 +197,7 @@ impl Decision {
             choice: None,
             feedback: None,
             content: None,
+            updated_input: None,
             reason: format!("cancelled {}", by.phrase()),
             by,
         }

@@ -6,7 +6,7 @@
 
 use super::decision::Decision;
 use super::error::{Error, ErrorKind, clip};
-use super::event::{AgentEvent, CallId, Exit};
+use super::event::{AgentEvent, CallId, Exit, ToolUpdate};
 use super::host::{self, HostAnswer};
 use super::policy::Effect;
 use super::request_key::RequestKey;
@@ -15,6 +15,7 @@ pub use super::transport::{Child, ProcessSpec, Transport};
 use crate::proto::frame::Overlong;
 use crate::proto::wire::{LineFaults, McpServer, SessionOptions};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 /// Translator of one agent protocol.
@@ -104,6 +105,20 @@ pub trait Dialect {
     /// prompt with that message if [`Dialect::takes_transcript`] returns `true`.
     fn continue_transcript(&mut self, _session: &str, _answer: &str, _message: Value) {}
 
+    /// Sends a message into the running turn of a session. Called only if the agent has the capability.
+    ///
+    /// If the agent cannot take one of the parts, nothing is sent, as for a prompt.
+    fn steer(
+        &mut self,
+        session: &str,
+        _parts: &[PromptPart<'_>],
+        _degrade: bool,
+        _out: &mut Outgoing,
+    ) -> Result<(), Error> {
+        let message = format!("the agent of session {session:?} takes no messages during a turn");
+        Err(Error::new(ErrorKind::OutOfOrder, message))
+    }
+
     /// Withdraws the prompt of this call, which was not sent after all.
     fn withdraw_prompt(&mut self, call: CallId, session: &str);
 
@@ -128,6 +143,12 @@ pub trait Dialect {
     /// otherwise with an approval.
     fn delivers_feedback(&self, _refuses: bool) -> bool {
         false
+    }
+
+    /// Describes the tool call of a permission request with another input, with which a client lets it run.
+    /// `None` if the agent runs calls only with their own input, or does not wait for an answer.
+    fn rewritten(&self, _key: &RequestKey, _input: &RawValue) -> Option<ToolUpdate<'static>> {
+        None
     }
 
     /// Receives the policy's decision on a tool call that the agent reported before it runs.

@@ -2,9 +2,10 @@
 
 use super::acp::per_session::PerSession;
 use super::acp::{self, Acp};
+use super::agent_file::{AgentFile, FileAccess};
 use super::backend::Exchanges;
 use super::backend_options::BackendOptions;
-use super::claude::{self, Claude};
+use super::claude::{self, Claude, SessionFile};
 use super::command::{self, Command};
 use super::dialect::{AgentServices, Dialect, DialectTraits, ProcessSpec};
 use super::error::Error;
@@ -52,6 +53,24 @@ pub fn dialect(protocol: Protocol, setup: DialectSetup) -> Box<dyn Dialect> {
             let command = Command::new(launch, setup.backend);
             Box::new(Exchanges::new(command, &setup.seed))
         }
+    }
+}
+
+/// Returns the access to the file of an agent's session, given its directory and its agent session id; `None` if
+/// acpipe does not know where agents of this protocol store their sessions.
+#[must_use]
+pub fn agent_file(
+    protocol: Protocol,
+    env: Variables,
+    (cwd, agent_session): (&str, &str),
+    access: FileAccess,
+) -> Option<Result<Box<dyn AgentFile>, Error>> {
+    match protocol {
+        Protocol::Acp | Protocol::Command => None,
+        Protocol::Claude => Some(
+            SessionFile::new(env, cwd, agent_session, access)
+                .map(|file| Box::new(file) as Box<dyn AgentFile>),
+        ),
     }
 }
 

@@ -271,6 +271,17 @@ const CONNECTION_FAILURES: &[&str] = &[
     "Connection refused",
     "ConnectionRefused",
     "Unable to connect to API",
+    "ECONNABORTED",
+    "FailedToOpenSocket",
+    "ConnectionClosed",
+    "socket connection was closed unexpectedly",
+    "socket hang up",
+    "network error",
+    "Unable to connect. Is the computer able to access the url",
+    "SSL certificate verification failed",
+    "self-signed certificate",
+    "unable to verify the first certificate",
+    "unable to get local issuer certificate",
 ];
 
 /// Returns `true` if the text reports a failed connection.

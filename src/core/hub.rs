@@ -8,6 +8,7 @@
 
 mod agent_calls;
 mod agent_events;
+mod agent_files;
 mod agent_input;
 mod agent_life;
 mod agents;
@@ -48,6 +49,7 @@ use super::sessions::Sessions;
 use super::shared::Shared;
 use super::store::Store;
 use crate::proto::wire::Done;
+use agent_files::AgentFiles;
 use agents::Agents;
 use catalog::ProgramSearch;
 use idle::IdleState;
@@ -65,6 +67,7 @@ pub struct Hub {
     hosting: Hosting,
     /// Calls that read the history in pieces.
     reads: Reads,
+    agent_files: AgentFiles,
     /// `session/list` calls that wait for the lists of agents.
     listings: Vec<Listing>,
     /// Calls that wait for the search for programs.
@@ -94,6 +97,7 @@ impl Hub {
             sessions: Sessions::default(),
             hosting: Hosting::default(),
             reads: Reads::default(),
+            agent_files: AgentFiles::default(),
             listings: Vec::new(),
             searches: Vec::new(),
             idle: IdleState::default(),
@@ -161,6 +165,7 @@ impl Hub {
     fn end(&mut self, token: Option<Token>, now: Instant, clients: &mut impl ClientSinks) {
         self.number_unsent(clients);
         self.stop_reads(clients);
+        self.stop_files(clients);
         self.end_searches(clients);
         self.ending.get_or_insert_default().extend(token);
         let until = self.limits().until(Timeout::Store, now);

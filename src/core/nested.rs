@@ -5,7 +5,8 @@
 
 use crate::proto::wire::Variables;
 
-/// Measured with version 2.1.330 of the CLI and version 0.3.330 of the Agent SDK.
+/// The first six were measured with version 2.1.330 of the CLI and version 0.3.330 of the Agent SDK. The others
+/// name the surrounding session in other versions. Variables that configure the CLI are not marks.
 const MARKS: &[&str] = &[
     "CLAUDECODE",
     "CLAUDE_CODE_ENTRYPOINT",
@@ -13,6 +14,10 @@ const MARKS: &[&str] = &[
     "CLAUDE_CODE_SDK_READS_SESSION_STATE",
     "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS",
     "CLAUDE_CODE_STARTUP_FAILURE_RESULTS",
+    "CLAUDE_CODE_CHILD_SESSION",
+    "CLAUDE_CODE_REMOTE_SESSION_ID",
+    "CLAUDE_CODE_SESSION_ACCESS_TOKEN",
+    "CLAUDE_CODE_SESSION_ID",
 ];
 
 /// Returns the variables to unset for programs that acpipe starts for agents. The client can set them again.

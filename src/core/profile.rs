@@ -8,12 +8,17 @@
 //!   policy is in `data-permission` only, and a refusal by the policy is an error of the tool: otherwise the
 //!   stored message would not be valid.
 //! - Major 5 has neither. Fields that it does not have are in `data-tool-call`.
+//!
+//! The profile `discobot` has the chunks of major 6 with other names (`profile/discobot.rs`). It is made from
+//! chunks in JSON.
 
+mod discobot;
 mod stored;
 
 use crate::proto::chunk::{Chunk, ToolInput, ToolState};
+use crate::proto::wire::{ChunkProfile, ChunkProfileName};
 
-/// Major version of the AI SDK whose chunks a client receives.
+/// Form of the chunks that a client receives: a major version of the AI SDK, or an earlier system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Profile {
     /// `ai` 7.
@@ -23,31 +28,42 @@ pub enum Profile {
     V6,
     /// `ai` 5.
     V5,
+    /// discobot's ACP generation.
+    Discobot,
 }
 
 impl Profile {
-    /// Returns the profile of a major version; `None` if acpipe does not support it.
+    /// Returns the profile that a client names; `None` if acpipe does not support it.
     #[must_use]
-    pub fn of_major(major: u32) -> Option<Self> {
-        match major {
-            7 => Some(Self::V7),
-            6 => Some(Self::V6),
-            5 => Some(Self::V5),
-            _ => None,
+    pub fn of_wire(profile: ChunkProfile) -> Option<Self> {
+        match profile {
+            ChunkProfile::Major(7) => Some(Self::V7),
+            ChunkProfile::Major(6) => Some(Self::V6),
+            ChunkProfile::Major(5) => Some(Self::V5),
+            ChunkProfile::Major(_) => None,
+            ChunkProfile::Named(ChunkProfileName::Discobot) => Some(Self::Discobot),
         }
     }
 
-    /// Returns the major version.
+    /// Returns the name of the profile for clients.
     #[must_use]
-    pub fn major(self) -> u32 {
+    pub fn to_wire(self) -> ChunkProfile {
         match self {
-            Self::V7 => 7,
-            Self::V6 => 6,
-            Self::V5 => 5,
+            Self::V7 => ChunkProfile::Major(7),
+            Self::V6 => ChunkProfile::Major(6),
+            Self::V5 => ChunkProfile::Major(5),
+            Self::Discobot => ChunkProfile::Named(ChunkProfileName::Discobot),
         }
     }
 
-    /// Passes the substitutes of a chunk to `emit`, in order. There may be none.
+    /// Returns `true` if the profile is made from chunks in JSON only, by [`Profile::adapt_json`].
+    #[must_use]
+    pub fn is_of_json(self) -> bool {
+        self == Self::Discobot
+    }
+
+    /// Passes the substitutes of a chunk to `emit`, in order. There may be none. Not for a profile that is made
+    /// from JSON ([`Profile::is_of_json`]).
     pub fn adapt(self, chunk: &Chunk<'_>, mut emit: impl FnMut(&Chunk<'_>)) {
         if self == Self::V7 {
             emit(chunk);

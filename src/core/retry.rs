@@ -238,6 +238,12 @@ impl Attempts {
         }
     }
 
+    /// Returns `true` if an earlier attempt produced output other than its own error.
+    #[must_use]
+    pub fn had_output(&self) -> bool {
+        self.output
+    }
+
     /// Decides whether an ended attempt ends the turn or the prompt is sent again.
     pub fn judge(&mut self, turn: &Turn, ending: Ending, now: Instant) -> RetryDecision {
         if !self.wish.transient {

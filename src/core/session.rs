@@ -45,6 +45,7 @@ mod session_agents;
 mod setting_calls;
 mod sink;
 mod state;
+mod steering;
 mod storage;
 mod structured_answer;
 mod summary;
@@ -57,6 +58,7 @@ mod transcript;
 mod turns;
 mod unapproved_runs;
 mod undelivered_feedback;
+mod updated_input;
 mod updates;
 mod wait_notices;
 

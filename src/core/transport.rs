@@ -45,6 +45,14 @@ pub enum Transport {
     /// Loopback: delivers the lines that are written to it. A dialect without a permanent connection answers
     /// its calls through it, so that answers keep their place in the order of events.
     Loopback,
+    /// Deletion of the file with this path below the directory `root`. Links that lead out of `root` are not
+    /// followed, and only a regular file is deleted. A missing file is no error.
+    Removal {
+        /// Directory that contains the file.
+        root: String,
+        /// Path of the file, relative to `root`.
+        path: String,
+    },
 }
 
 /// Program of an agent, with its arguments, directory and environment.
@@ -86,7 +94,7 @@ impl Transport {
     pub fn is_read_only(&self) -> bool {
         match self {
             Self::Process(_) | Self::Loopback => false,
-            Self::File(_) | Self::Directory(_) | Self::RealPath(_) => true,
+            Self::File(_) | Self::Directory(_) | Self::RealPath(_) | Self::Removal { .. } => true,
         }
     }
 }

@@ -316,9 +316,10 @@ pub enum Chunk<'a> {
         /// Data of the agent so far: content, sender and recipient.
         data: Raw<'a>,
     },
-    /// A message of the user that the agent repeated during the turn.
+    /// A message of the user during the turn: repeated by the agent, or sent with `session/steer`.
     DataUserMessage {
-        /// Data of the agent: `content` and `messageId`.
+        /// Data of the agent: `content` and `messageId`. With `session/steer`: `messageId`, `message` and
+        /// `steering: true`.
         data: Raw<'a>,
     },
     /// Modes, models, options, commands and title of the session. Not part of the message.

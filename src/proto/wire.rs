@@ -38,9 +38,9 @@ pub use environment::{
 };
 pub use execute::ExecuteParams;
 pub use history::{
-    AddMessageParams, ClearParams, ListMessagesParams, ListMessagesResult, ListSessionsParams,
-    ListSessionsResult, MessageResult, ReplayEntry, ReplayParams, ReplayResult, SessionInfo,
-    SessionParams, SessionStage, UpdateMessageParams,
+    AddMessageParams, ClearParams, ClearSessionParams, ListMessagesParams, ListMessagesResult,
+    ListSessionsParams, ListSessionsResult, MessageResult, ReplayEntry, ReplayParams, ReplayResult,
+    SessionInfo, SessionParams, SessionStage, UpdateMessageParams,
 };
 pub use hosting::{
     CreateTerminalParams, CreatedTerminal, DoneByClient, EnvVariable, FileCapabilities,
@@ -53,7 +53,8 @@ pub use program::{FoundBy, PassedOver, Program};
 pub use prompt::{LONGEST_TIMEOUT_MS, PromptParams, PromptWhenBusy, UiMessage, UserMessage};
 pub use session::{
     Activity, ActivityParams, Attempt, CancelParams, CancelResult, CreateParams, EnsureParams,
-    Memory, Recovery, Rung, SessionResult, StateParams, Strategy, SubscribeParams, WaitingPrompt,
+    Memory, Recovery, Rung, SessionResult, StateParams, SteerParams, SteerResult, Strategy,
+    SubscribeParams, WaitingPrompt,
 };
 pub use setting::{
     NotRestored, SetModeParams, SetModelParams, SetOptionParams, SettingResult, SettingValue,
@@ -88,10 +89,9 @@ pub struct InitializeParams {
     /// requests.
     #[serde(default)]
     pub capabilities: ClientCapabilities,
-    /// Major version of the AI SDK whose chunks the client receives: 7, 6 or 5. Default: the value of
-    /// `--chunk-profile`.
+    /// Form of the chunks that the client receives. Default: the value of `--chunk-profile`.
     #[serde(default)]
-    pub chunk_profile: Option<u32>,
+    pub chunk_profile: Option<ChunkProfile>,
     /// Handling of unknown fields in all messages of the client, starting with this call. Default: `refuse`.
     #[serde(default)]
     pub unknown_fields: UnknownFields,
@@ -154,8 +154,8 @@ pub struct InitializeResult {
     pub protocol_version: u32,
     /// Name and version of acpipe.
     pub server_info: PeerInfo,
-    /// Major version of the AI SDK whose chunks the client receives: 7, 6 or 5.
-    pub chunk_profile: u32,
+    /// Form of the chunks that the client receives.
+    pub chunk_profile: ChunkProfile,
     /// Agent that `agent/connect` starts where the call has no `command`.
     pub default_agent: DefaultAgent,
 }
@@ -301,6 +301,25 @@ pub enum AgentState {
     Stopping,
 }
 
+/// Form of the chunks that a client receives: a major version of the AI SDK (7, 6 or 5), or the name of another
+/// form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "expected 7, 6, 5 or \"discobot\"")]
+pub enum ChunkProfile {
+    /// Major version of the AI SDK.
+    Major(u32),
+    /// Another form.
+    Named(ChunkProfileName),
+}
+
+/// Form of chunks with a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ChunkProfileName {
+    /// The names and outputs of discobot's ACP generation.
+    Discobot,
+}
+
 /// Capabilities that an agent reports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -329,6 +348,10 @@ pub struct AgentCapabilities {
     pub mcp_sse: bool,
     /// Supports `agent/logout`.
     pub logout: bool,
+    /// Runs a tool with the `updatedInput` of an answer to `permission/request`.
+    pub updated_input: bool,
+    /// Takes messages into a running turn: `session/steer`.
+    pub steer: bool,
 }
 
 /// Lines of an agent that acpipe could not use, by reason.

@@ -1,5 +1,5 @@
-//! Read-only transports: the lines of a file, one line about each file of a directory, or the real path of a
-//! directory.
+//! Transports without processes: the lines of a file, one line about each file of a directory, the real path
+//! of a directory, or the deletion of a file.
 //!
 //! Each is read by its own thread, as fast as the loop accepts its events.
 
@@ -9,6 +9,8 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentId, AgentInput, Exit};
 use crate::proto::frame::{Batch, LineBatches};
 use bytes::{Bytes, BytesMut};
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
 use memchr::{memchr, memrchr};
 use serde_json::json;
 use std::fs::{self, File};
@@ -82,6 +84,40 @@ pub fn resolve(id: AgentId, dir: PathBuf, events: EventSender) {
         line.push('\n');
         Ok(to.send(AgentInput::Batch(Batch::Lines(line.into()))))
     });
+}
+
+/// Deletes the file at a path below `root`.
+pub fn remove(id: AgentId, root: PathBuf, path: PathBuf, events: EventSender) {
+    in_thread(LineSender { id, events }, move |_| {
+        delete(&root, &path).map_err(|error| {
+            let at = root.join(&path).display().to_string();
+            let message = format!(
+                "cannot delete {at}: {error}; the session is cleared, and its file is left to you"
+            );
+            let error = Error::new(ErrorKind::Session, message).with("os", error.to_string());
+            error.with("path", at)
+        })?;
+        Ok(Continue(()))
+    });
+}
+
+/// The directory is opened from the handle of `root`, so that a link cannot lead out of it.
+fn delete(root: &Path, path: &Path) -> io::Result<()> {
+    let delete = || {
+        let root = Dir::open_ambient_dir(root, ambient_authority())?;
+        let dir = root.open_dir(path.parent().unwrap_or(Path::new(".")))?;
+        let name = path
+            .file_name()
+            .ok_or_else(|| io::Error::other("it is not a file"))?;
+        if !dir.symlink_metadata(name)?.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        dir.remove_file(name)
+    };
+    match delete() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        deleted => deleted,
+    }
 }
 
 fn in_thread(
@@ -322,6 +358,30 @@ mod tests {
         let file = place.file("x", b"", 0);
         let wrong = events_as_text(|events| list(ID, file, events));
         assert!(wrong[0].starts_with("failed: "), "{wrong:?}");
+    }
+
+    #[test]
+    fn only_regular_files_below_the_root_are_deleted() {
+        let place = QueueSlot::new("delete");
+        let outside = QueueSlot::new("outside");
+        fs::create_dir(place.0.join("p")).unwrap();
+        let kept = outside.file("a.jsonl", b"x", 0);
+        std::os::unix::fs::symlink(&outside.0, place.0.join("out")).unwrap();
+        std::os::unix::fs::symlink(&kept, place.0.join("p/link.jsonl")).unwrap();
+        fs::create_dir(place.0.join("p/dir.jsonl")).unwrap();
+        let own = place.file("p/a.jsonl", b"x", 0);
+        let deleted = |path: &str| {
+            events_as_text(|events| remove(ID, place.0.clone(), path.into(), events)).concat()
+        };
+        for path in ["out/a.jsonl", "p/link.jsonl", "p/dir.jsonl", "../a.jsonl"] {
+            let said = deleted(path);
+            assert!(said.starts_with("failed: cannot delete "), "{path}: {said}");
+        }
+        assert!(kept.exists() && own.exists());
+        for _ in 0..2 {
+            assert_eq!(deleted("p/a.jsonl"), "exit Some(0)");
+            assert!(!own.exists());
+        }
     }
 
     #[test]

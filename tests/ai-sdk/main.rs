@@ -27,6 +27,15 @@ use std::path::Path;
 
 const PROFILES: [Profile; 3] = [Profile::V7, Profile::V6, Profile::V5];
 
+/// Returns the major whose readers judge a profile.
+fn major(profile: Profile) -> u32 {
+    match profile {
+        Profile::V7 => 7,
+        Profile::V6 | Profile::Discobot => 6,
+        Profile::V5 => 5,
+    }
+}
+
 /// Number of turns of generated sessions that are judged.
 const GENERATED: usize = 10_000;
 
@@ -39,7 +48,7 @@ fn streams(name: &str, got: Replayed, profile: Profile) -> Vec<Stream> {
     turns
         .map(|turn| Stream {
             name: format!("{name}, {}", turn.id),
-            profile: profile.major(),
+            profile: major(profile),
             chunks: turn.chunks,
             // A turn without a prompt has no summary.
             failed: turn
@@ -50,15 +59,24 @@ fn streams(name: &str, got: Replayed, profile: Profile) -> Vec<Stream> {
         .collect()
 }
 
-fn recorded() -> Vec<Stream> {
+/// Returns the names and texts of the recordings.
+fn recordings() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts/recordings");
     let files = std::fs::read_dir(folder).unwrap();
     let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
     files.sort();
-    let mut all = Vec::new();
-    for file in files {
+    let read = |file: std::path::PathBuf| {
         let recording = std::fs::read_to_string(&file).unwrap();
         let name = file.file_stem().unwrap().to_str().unwrap();
+        (name.to_owned(), recording)
+    };
+    files.into_iter().map(read).collect()
+}
+
+fn recorded() -> Vec<Stream> {
+    let mut all = Vec::new();
+    for (name, recording) in recordings() {
+        let name = name.as_str();
         for profile in PROFILES {
             // Both answers to every permission request, whatever the recording's client chose.
             for policy in [Mode::Approve, Mode::Deny] {
@@ -127,6 +145,20 @@ fn the_sdk_accepts_every_stream() {
     // Generated while others are judged: both take long.
     let generated = (0..).flat_map(generated).take(GENERATED);
     all_are_right(recorded.into_iter().chain(generated));
+}
+
+#[test]
+fn sdk_accepts_recordings_in_the_discobot_profile() {
+    let streams = recordings().into_iter().flat_map(|(name, recording)| {
+        let profile = Profile::Discobot;
+        let got = if name.starts_with("claude-cli-") {
+            claude::replay(&recording, claude::resumes(&name), Mode::Approve, profile)
+        } else {
+            replay::replay(&recording, Mode::Approve, profile)
+        };
+        streams(&name, got, profile)
+    });
+    all_are_right(streams);
 }
 
 #[test]

@@ -305,6 +305,9 @@ fn failed_claude_turns_report_their_errors() {
     assert_eq!(turn.summary["isError"], true);
     let said = turn.summary["errors"][0]["message"].as_str().unwrap();
     assert!(said.contains("API Error: 400 no"), "{said}");
+    let turn = s.steps(&json!([{"result": {"is_error": true, "stop_reason": "stop_sequence",
+        "result": "API Error: Unable to connect to API (ConnectionRefused)", "terminal_reason": "api_error"}}]));
+    assert_eq!(turn.summary["errors"][0]["kind"], "network");
     assert_eq!(s.prompt("on").summary["text"], "on");
 }
 

@@ -204,6 +204,14 @@ fn settings_are_restored_in_a_new_process() {
         .collect();
     assert_eq!(requests(&log, "set_model")[0]["model"], "haiku");
     assert_eq!(requests(&log, "set_permission_mode")[0]["mode"], "plan");
+    // The system prompt of this process does not have the instruction for plan mode.
+    let prompts: Vec<String> = log
+        .iter()
+        .filter(|line| is_user(line))
+        .map(|line| line["got"]["message"]["content"].to_string())
+        .collect();
+    assert_eq!(prompts.len(), 1);
+    assert!(prompts[0].contains("You are planning."), "{}", prompts[0]);
 }
 
 #[test]

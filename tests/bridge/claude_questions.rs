@@ -192,6 +192,64 @@ fn refused_tool_sends_its_reason_to_the_model() {
 }
 
 #[test]
+fn tool_runs_with_the_input_that_the_client_gives() {
+    let world = World::new();
+    let rules =
+        "[[permissions.rules]]\nname = \"secrets\"\neffect = \"deny\"\npath = \"/**/.env\"\n";
+    let config = world.file("config.toml", rules);
+    let args = ["--config", &config, "--permissions", "ask"];
+    let mut s = claude::uninitialized(world, &args, &json!({}), &[]);
+    let params = json!({"protocolVersion": 1, "capabilities": {"permissions": true}});
+    s.call("initialize", &params);
+    s.connect_claude(&json!({}));
+    s.ensure("default");
+    let status = s.call("agent/status", &json!({}));
+    assert_eq!(status["capabilities"]["updatedInput"], true);
+    let file = |path: &str| json!({"file_path": path, "content": "x"});
+    let mut answer = |tool: &str, option: &str, path: &str| {
+        let ask = json!({"tool_name": "Write", "tool_use_id": tool, "input": file("/w/a")});
+        let prompt = s.send_steps("default", &json!([{ "ask": ask }]));
+        let (id, _) = s.asked("permission/request");
+        let chosen = json!({"outcome": "selected", "optionId": option, "updatedInput": file(path)});
+        s.reply(&id, &json!({ "outcome": chosen }));
+        s.turn(&prompt)
+    };
+    let data = |turn: &Turn| turn.of("data-permission").last().unwrap()["data"].clone();
+    let turn = answer("t1", "allow", "/w/b");
+    assert_eq!(turn.one("tool-approval-response")["approved"], true);
+    assert_eq!(turn.summary["toolCalls"][0]["arguments"], file("/w/b"));
+    let shown = turn.of("tool-output-available");
+    assert_eq!(shown[0]["toolMetadata"]["claude"]["rawInput"], file("/w/b"));
+    // A rule denies the new input, and an option that refuses has none.
+    let turn = answer("t2", "allow", "/w/.env");
+    assert_eq!(data(&turn)["approved"], false);
+    let rule = data(&turn)["rule"].as_str().unwrap().to_owned();
+    assert!(rule.starts_with("rule \"secrets\""), "{rule}");
+    let turn = answer("t3", "reject", "/w/b");
+    assert_eq!(data(&turn)["approved"], false);
+    let mut stored = std::fs::read_dir(s.world.dir.join("state/sessions")).unwrap();
+    let stored = stored.find_map(|file| {
+        let path = file.unwrap().path();
+        let is_log = path.extension().is_some_and(|e| e == "jsonl");
+        is_log.then(|| std::fs::read_to_string(path).unwrap())
+    });
+    let records = stored.unwrap();
+    let records = records
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut ledger = records.filter(|record| record["record"] == "decision");
+    let entry = ledger.next().unwrap()["decision"].clone();
+    assert_eq!(entry["updatedInput"], file("/w/b"));
+    assert_eq!(entry["paths"], json!(["/w/b"]));
+    let log = s.finish().log;
+    let sent = answers(&log);
+    assert_eq!(sent[0]["response"]["updatedInput"], file("/w/b"));
+    for refused in &sent[1..] {
+        assert_eq!(refused["response"]["behavior"], "deny");
+    }
+}
+
+#[test]
 fn question_withdrawn_by_claude_is_closed() {
     let mut s = declaring(&json!({"permissions": true}), &["--permissions", "ask"]);
     let tool = json!({"tool_name": "Bash", "tool_use_id": "t1", "input": {"command": "ls"}});

@@ -140,6 +140,44 @@ fn prompt_to_an_empty_resumed_session_gets_a_new_session() {
 }
 
 #[test]
+fn resumed_session_without_turns_gets_one_new_session_then_an_error() {
+    let mut s = claude::ready(&json!({}));
+    s.prompt("one");
+    let mut s = restart(s);
+    s.ensure("default");
+    // The first attempt fails with a transient error, the second ends without a turn.
+    let overloaded = json!([
+        {"say": "API Error: 529 mock"},
+        {"result": {"num_turns": 0, "is_error": true, "api_error_status": 529, "result": "API Error: 529 mock"}},
+    ]);
+    let empty = json!([{"result": {"num_turns": 0}}]);
+    let mut steps = Vec::new();
+    for (mark, failure) in [("overloaded", &overloaded), ("empty", &empty)] {
+        steps.push(json!({"once": [s.world.dir.join(mark), failure]}));
+    }
+    let answered = json!([steps[0], steps[1], {"say": "new"}]);
+    let id = s.send(
+        "session/prompt",
+        &json!({"message": answered.to_string(), "retry": true}),
+    );
+    let turn = s.turn(&id);
+    assert_eq!(turn.summary["attempts"], 3, "{}", turn.summary);
+    assert_eq!(turn.summary["isError"], false);
+    let recovery = &turn.summary["metadata"]["recovery"];
+    assert_eq!(
+        (&recovery["rung"], &recovery["memory"]),
+        (&json!("new"), &json!("lost"))
+    );
+    // A new session without a turn is an error.
+    let mut s = restart(s);
+    s.ensure("default");
+    let turn = s.steps(&empty);
+    assert_eq!(turn.summary["attempts"], 2, "{}", turn.summary);
+    assert_eq!(turn.summary["errors"][0]["kind"], "emptyTurn");
+    assert_eq!(turn.summary["metadata"]["recovery"]["memory"], "lost");
+}
+
+#[test]
 fn strategy_load_replays_the_claude_history() {
     let mut s = claude::ready(&json!({}));
     s.prompt("one");
@@ -201,4 +239,106 @@ fn session_made_by_the_cli_is_listed_and_adopted() {
         json!({"sessionId": "x", "agentSessionId": "22222222-2222-4222-8222-222222222222"});
     let error = s.call_error("session/ensure", &nobody);
     assert_eq!(error["data"]["kind"], "sessionNotFound");
+}
+
+#[test]
+fn messages_of_a_session_of_the_cli_are_read_without_starting_it() {
+    let mut s = claude::ready(&json!({}));
+    let own = s.ensure("default")["agentSessionId"].clone();
+    s.prompt("one");
+    let cwd = std::env::current_dir().unwrap().display().to_string();
+    // Nothing but the CLI's file has the session.
+    s.call("session/clear", &json!({}));
+    let mut s = s.restart_in(&[], CLI);
+    s.initialize();
+    let processes = s.processes().len();
+    let of = json!({"agent": "claude", "agentSessionId": own, "cwd": cwd});
+    let read = |s: &mut Server, more: Value| {
+        let mut params = of.clone();
+        for (name, value) in more.as_object().unwrap() {
+            params[name] = value.clone();
+        }
+        s.call("message/list", &params)
+    };
+    let page = read(&mut s, json!({}));
+    let roles: Vec<&Value> = page["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|m| &m["role"])
+        .collect();
+    assert_eq!(roles, ["user", "assistant"]);
+    // The file is read again for each call.
+    let file = files(&s.world).remove(0);
+    let text = fs::read_to_string(&file).unwrap();
+    let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    let mut asked = last.clone();
+    asked["type"] = "user".into();
+    asked["uuid"] = "u-1".into();
+    asked["parentUuid"] = last["uuid"].clone();
+    asked["message"] = json!({"role": "user", "content": "by hand"});
+    fs::write(&file, format!("{text}{asked}\n")).unwrap();
+    let page = read(&mut s, json!({"after": page["messages"][1]["id"]}));
+    assert_eq!(page["messages"][0]["parts"][0]["text"], "by hand", "{page}");
+    assert_eq!((&page["total"], &page["more"]), (&json!(3), &json!(false)));
+    assert_eq!(s.processes().len(), processes);
+    let error = s.call_error(
+        "message/list",
+        &json!({"agent": "claude", "agentSessionId": "../x", "cwd": cwd}),
+    );
+    assert_eq!(error["data"]["field"], "agentSessionId");
+    let error = s.call_error(
+        "message/list",
+        &json!({"agent": "claude", "agentSessionId": "missing", "cwd": cwd}),
+    );
+    assert_eq!(error["data"]["kind"], "sessionNotFound");
+    let error = s.call_error(
+        "message/list",
+        &json!({"agentSessionId": own, "sessionId": "default"}),
+    );
+    assert_eq!(error["data"]["field"], "agentSessionId");
+}
+
+#[test]
+fn session_clear_deletes_the_file_of_its_session_only() {
+    let mut s = claude::ready(&json!({}));
+    s.prompt("one");
+    let cwd = s.world.dir.display().to_string();
+    s.call("session/ensure", &json!({"sessionId": "other", "cwd": cwd}));
+    let id = s.send_prompt("other", "two");
+    s.turn(&id);
+    assert_eq!(files(&s.world).len(), 2);
+    let other = s.call("session/get", &json!({"sessionId": "other"}));
+    s.call("session/clear", &json!({"deleteAgentFiles": true}));
+    let left = files(&s.world);
+    let name = format!("{}.jsonl", other["agentSessionId"].as_str().unwrap());
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0].file_name().unwrap().to_str().unwrap(), name);
+    // A link is not followed, and not deleted.
+    let target = s.world.dir.join("target");
+    fs::rename(&left[0], &target).unwrap();
+    symlink(&target, &left[0]).unwrap();
+    let error = s.call_error(
+        "session/clear",
+        &json!({"sessionId": "other", "deleteAgentFiles": true}),
+    );
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("it is not a regular file"),
+        "{error}"
+    );
+    assert!(target.exists());
+}
+
+#[test]
+fn files_of_an_unknown_agent_are_not_deleted() {
+    let mut s = Server::ready(&json!({}));
+    let error = s.call_error("session/clear", &json!({"deleteAgentFiles": true}));
+    assert_eq!(error["data"]["field"], "deleteAgentFiles", "{error}");
+    let error = s.call_error("message/list", &json!({"agentSessionId": "x"}));
+    assert_eq!(error["data"]["field"], "agentSessionId", "{error}");
+    // Nothing was cleared.
+    s.call("session/get", &json!({}));
 }

@@ -96,6 +96,26 @@ fn permission_choice_of_the_client_reaches_the_agent() {
 }
 
 #[test]
+fn input_of_a_tool_of_an_acp_agent_cannot_be_changed() {
+    let script = script(&[
+        tool_change("t", &json!({"status": "failed"})),
+        end("end_turn"),
+    ]);
+    let mut server = server_with_permissions(&["--permissions", "ask"], &script);
+    let prompt = server.send_prompt("default", "go");
+    let (id, _) = server.asked("permission/request");
+    let outcome =
+        json!({"outcome": "selected", "optionId": "y", "updatedInput": {"file_path": "/w/b"}});
+    server.reply(&id, &json!({ "outcome": outcome }));
+    let turn = server.turn(&prompt);
+    let data = permission(&turn);
+    assert_eq!(data["approved"], false);
+    let reason = data["reason"].as_str().unwrap();
+    assert!(reason.contains("updatedInput is not possible"), "{reason}");
+    assert_eq!(agent_answers(&server.finish().log), [&selected("n")]);
+}
+
+#[test]
 fn unanswered_permission_request_is_refused_after_the_timeout() {
     let script = script(&[
         tool_change("t", &json!({"status": "failed"})),

@@ -49,6 +49,7 @@ fn marks_of_the_claude_code_cli_reach_no_agent() {
     let marks = [
         ("CLAUDECODE", "1"),
         ("CLAUDE_CODE_ENTRYPOINT", "cli"),
+        ("CLAUDE_CODE_SESSION_ID", "outer"),
         ("CLAUDE_CODE_MAX_RETRIES", "1"),
     ];
     let mut s = Server::launch(
@@ -76,7 +77,9 @@ fn marks_of_the_claude_code_cli_reach_no_agent() {
     for file in [seen, run] {
         let env = fs::read_to_string(&file).unwrap();
         let has = |line: &str| env.lines().any(|other| other == line);
-        assert!(!env.contains("CLAUDECODE"), "{file}: {env}");
+        for mark in ["CLAUDECODE", "CLAUDE_CODE_SESSION_ID"] {
+            assert!(!env.contains(mark), "{file}: {env}");
+        }
         assert!(has("CLAUDE_CODE_ENTRYPOINT=own"), "{file}: {env}");
         assert!(has("CLAUDE_CODE_MAX_RETRIES=1"), "{file}: {env}");
     }

@@ -85,6 +85,7 @@ mod settings;
 mod signals;
 mod sizes;
 mod start_settings;
+mod steering;
 mod storage;
 mod store;
 mod supervisor;

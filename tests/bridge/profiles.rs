@@ -193,3 +193,71 @@ fn approval_chunk_depends_on_the_chunk_profile() {
         assert_eq!(replayed.count(), if major == 7 { 2 } else { 0 }, "{major}");
     }
 }
+
+#[test]
+fn discobot_profile_names_tools_live_in_replays_and_in_messages() {
+    let action = json!({"protocolVersion": 1, "chunkProfile": "discobot"});
+    let world = World::new();
+    let script = world.script(&json!({"session/prompt": [[
+        {"update": {"sessionUpdate": "plan", "entries": [{"content": "a", "priority": "high", "status": "pending"}]}},
+        tool("a", &json!({"title": "List", "kind": "read", "status": "pending"})),
+        tool_change("a", &json!({"status": "completed", "rawOutput": "out"})),
+        say("done"),
+        end("end_turn"),
+    ]]}));
+    let mut s = Server::launch(world, &["--", FAKE_AGENT, &script], Framing::Lines, &[]);
+    assert_eq!(s.call("initialize", &action)["chunkProfile"], "discobot");
+    s.ensure("default");
+    s.agent_states(&["starting", "ready"]);
+    s.allow_gaps("default");
+    // The summary keeps the names of acpipe.
+    let id = s.send_prompt("default", "go");
+    let summary = s.result(&id);
+    assert_eq!(summary["toolsUsed"], json!(["read"]));
+    let chunks = s.take_chunks("default");
+    for _ in 0..2 {
+        s.notification("session/activity");
+    }
+    let outputs = |chunks: &[&Value]| -> Vec<Value> {
+        let outputs = chunks
+            .iter()
+            .filter(|c| c["type"] == "tool-output-available");
+        outputs.map(|c| c["output"].clone()).collect()
+    };
+    let entries = json!([{"content": "a", "priority": "high", "status": "pending"}]);
+    let live: Vec<&Value> = chunks.iter().collect();
+    assert_eq!(outputs(&live), [entries.clone(), json!("out")]);
+    let message = summary["messageId"].as_str().unwrap();
+    let text = live.iter().find(|chunk| chunk["type"] == "text-start");
+    assert_eq!(text.unwrap()["id"], format!("text-{message}-1"));
+    let replay = s.call("session/replay", &json!({"afterSeq": 0}));
+    let entries_of = replay["entries"].as_array().unwrap();
+    let replayed: Vec<&Value> = entries_of.iter().map(|entry| &entry["chunk"]).collect();
+    assert_eq!(outputs(&replayed), outputs(&live));
+    let list = s.call("message/list", &json!({}));
+    let parts = list["messages"][1]["parts"].as_array().unwrap();
+    let tools = parts.iter().filter(|part| part["type"] == "dynamic-tool");
+    let tools: Vec<(&Value, &Value)> = tools.map(|t| (&t["toolName"], &t["output"])).collect();
+    assert_eq!(
+        tools,
+        [
+            (&json!("TodoWrite"), &entries),
+            (&json!("List"), &json!("out"))
+        ]
+    );
+}
+
+#[test]
+fn run_prints_chunks_of_the_discobot_profile() {
+    let run = |format: &str| {
+        let run = Run::new(&["run", "--chunk-profile", "discobot", "-o", format, "go"]);
+        let script = run
+            .world
+            .script(&json!({"session/prompt": [[say("done"), end("end_turn")]]}));
+        run.agent(&[FAKE_AGENT, &script]).go().expect(0).text()
+    };
+    assert_eq!(run("text").trim(), "done");
+    let chunks = run("chunks");
+    assert!(chunks.contains("\"id\":\"text-msg-"), "{chunks}");
+    assert_eq!(chunks.matches("text-delta").count(), 1, "{chunks}");
+}

@@ -122,6 +122,7 @@ impl Turn {
                     since.iter().any(|subtype| subtype == text).then_some(())
                 });
             }
+            "steered" => self.steered(),
             "interrupted" => {
                 self.step("wait", &json!("interrupt"));
                 self.end_message();
@@ -186,6 +187,16 @@ impl Turn {
             }
             other => crate::die(&format!("unknown step {other:?}")),
         }
+    }
+
+    /// Takes another prompt into the turn.
+    fn steered(&mut self) {
+        let (uuid, _, text) = self.cli.until(|state| state.queue.pop_front());
+        let uuid = uuid.unwrap_or_default();
+        frames::lifecycle(&self.cli, &uuid, "started");
+        frames::lifecycle(&self.cli, &uuid, "completed");
+        self.delta(&text);
+        self.end_message();
     }
 
     fn delta(&mut self, text: &str) {

@@ -36,8 +36,14 @@ impl Played {
 
 /// Plays one turn: the user's message, the agent's updates, and its response (`result` or `error`).
 pub fn play(message: &Value, updates: &[Value], answer: &Value) -> Played {
+    play_in(&json!(7), message, updates, answer)
+}
+
+/// Like [`play`], for a client of this chunk profile.
+pub fn play_in(profile: &Value, message: &Value, updates: &[Value], answer: &Value) -> Played {
     let mut driver = Driver::new(Protocol::Acp);
-    driver.command(Command::Initialize(params(json!({ "protocolVersion": 1 }))));
+    let hello = json!({ "protocolVersion": 1, "chunkProfile": profile });
+    driver.command(Command::Initialize(params(hello)));
     let call = driver.command(Command::Connect(params(json!({}))));
     driver.answer(&call, &json!({ "result": { "protocolVersion": 1 } }));
     let call = driver.command(Command::Ensure(params(json!({}))));

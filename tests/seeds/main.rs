@@ -86,6 +86,55 @@ fn check(case: &Case, play: Play) -> Result<(), String> {
     }
 }
 
+/// Differences that the profile `discobot` does not have.
+const NOT_IN_DISCOBOT: &[&str] = &["plan", "tool-name", "tool-output", "no-output"];
+
+/// Cases that differ in the profile `discobot`, too: each chunk is converted by itself, so a plan does not
+/// close a text.
+const ALSO_IN_DISCOBOT: &[&str] = &["a plan amid a text"];
+
+#[test]
+fn discobot_profile_has_the_names_and_outputs_of_the_seed() {
+    let mut wrong = String::new();
+    let mut held: BTreeSet<&str> = BTreeSet::new();
+    for case in table::cases() {
+        let reasons = case
+            .differs
+            .as_ref()
+            .map_or(&[][..], |(reasons, _)| *reasons);
+        if !reasons
+            .iter()
+            .all(|reason| NOT_IN_DISCOBOT.contains(reason))
+        {
+            continue;
+        }
+        let profile = json!("discobot");
+        let played = drive::play_in(&profile, &json!("go"), &case.updates, &case.answer);
+        stream::check(&played.chunks).unwrap();
+        let named = expect::named([case.seed.as_slice()]);
+        let as_seed = expect::compare(&played.chunks, &case.seed, &named);
+        if as_seed.is_err() != ALSO_IN_DISCOBOT.contains(&case.what) {
+            let _ = writeln!(wrong, "{:?} {}: {as_seed:?}", case.rows, case.what);
+        }
+        held.extend(reasons);
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+    assert_eq!(held.len(), NOT_IN_DISCOBOT.len(), "{held:?}");
+}
+
+#[test]
+fn blocks_of_the_discobot_profile_are_named_by_kind_and_message() {
+    let answer = json!({ "result": { "stopReason": "end_turn" } });
+    let updates = [words::think("a"), words::say("b"), words::think("c")];
+    let played = drive::play_in(&json!("discobot"), &json!("go"), &updates, &answer);
+    let want = [
+        words::reasoning("reasoning-<msg>-1", "a"),
+        words::text("text-<msg>-2", "b"),
+        words::reasoning("reasoning-<msg>-3", "c"),
+    ];
+    expect::compare(&played.chunks, &want.concat(), &[]).unwrap();
+}
+
 #[test]
 fn prompt_parts_become_the_blocks_of_the_seed() {
     let parts = [

@@ -1,5 +1,6 @@
 //! Versions of installed agents: what their programs print for `--version`.
 
+use crate::core::nested;
 use crate::core::transport::ProcessSpec;
 use crate::shell::{AgentStarter, NextLine};
 use std::sync::Arc;
@@ -36,6 +37,9 @@ pub async fn versions(
 
 async fn version(mut program: ProcessSpec, starter: &AgentStarter) -> Option<String> {
     program.args = vec!["--version".to_owned()];
+    let mut env = nested::environment();
+    env.0.extend(program.env.0);
+    program.env = env;
     let mut process = starter.start(program);
     let line = process.next_line(Instant::now() + LIMIT).await;
     process.stop(Duration::ZERO, Duration::ZERO).await;

@@ -23,6 +23,8 @@ pub enum ChunkProfile {
     V6,
     #[value(name = "5")]
     V5,
+    #[value(name = "discobot")]
+    Discobot,
 }
 
 impl From<ChunkProfile> for Profile {
@@ -31,6 +33,7 @@ impl From<ChunkProfile> for Profile {
             ChunkProfile::V7 => Self::V7,
             ChunkProfile::V6 => Self::V6,
             ChunkProfile::V5 => Self::V5,
+            ChunkProfile::Discobot => Self::Discobot,
         }
     }
 }

@@ -105,6 +105,8 @@ fn capabilities(can: &AgentCapabilities) -> Vec<&'static str> {
         (can.mcp_http, "MCP over HTTP"),
         (can.mcp_sse, "MCP over SSE"),
         (can.logout, "logout"),
+        (can.updated_input, "changed tool input"),
+        (can.steer, "steering"),
     ];
     let has = all.into_iter().filter(|(has, _)| *has);
     has.map(|(_, name)| name).collect()

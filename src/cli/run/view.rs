@@ -268,24 +268,27 @@ impl View {
 
     /// Shows the next chunk; `json` is its serialized form.
     pub fn chunk(&mut self, chunk: &Chunk<'_>, json: &[u8]) {
+        self.adapted(chunk, [json]);
+    }
+
+    /// Shows the next chunk, for which these chunks stand in the profile.
+    pub fn adapted<'j>(&mut self, chunk: &Chunk<'_>, all: impl IntoIterator<Item = &'j [u8]>) {
         match chunk {
             Chunk::DataPermission { id, data } => self.decided(id, &value(data.0)),
             Chunk::DataRecovery { data } => self.recovered(value(data.0)),
             Chunk::DataNotice { data, .. } => self.warn(&value(data.0)),
             _ => {}
         }
-        match self.format {
-            Format::Text => self.text(chunk),
-            Format::Chunks => {
-                self.push(json, Content::Json);
-                self.out.push(b'\n');
-            }
-            Format::Sse => {
-                self.out.extend_from_slice(b"data: ");
-                self.push(json, Content::Json);
-                self.out.extend_from_slice(b"\n\n");
-            }
-            Format::Json => {}
+        let (before, after): (&[u8], &[u8]) = match self.format {
+            Format::Text => return self.text(chunk),
+            Format::Json => return,
+            Format::Chunks => (b"", b"\n"),
+            Format::Sse => (b"data: ", b"\n\n"),
+        };
+        for json in all {
+            self.out.extend_from_slice(before);
+            self.push(json, Content::Json);
+            self.out.extend_from_slice(after);
         }
     }
 

@@ -81,8 +81,8 @@ pub struct ExportArgs {
     /// Content to print
     #[arg(short, long, value_enum, default_value_t = Content::Messages, value_name = "CONTENT")]
     pub output: Content,
-    /// Major version of the AI SDK that messages and chunks are for
-    #[arg(long, value_enum, default_value_t = ChunkProfile::V7, value_name = "MAJOR")]
+    /// Major version of the AI SDK that messages and chunks are for, or discobot for the names of that system
+    #[arg(long, value_enum, default_value_t = ChunkProfile::V7, value_name = "PROFILE")]
     pub chunk_profile: ChunkProfile,
 }
 

@@ -60,6 +60,8 @@ fn capabilities(raw: Option<&RawValue>) -> AgentCapabilities {
         mcp_http: on(mcp.http),
         mcp_sse: on(mcp.sse),
         logout: on(auth.logout),
+        updated_input: false,
+        steer: false,
     }
 }
 

@@ -105,6 +105,8 @@ pub fn about(version: &str, stored: bool, command: &str) -> AgentInfo {
             mcp_http: true,
             mcp_sse: true,
             logout: false,
+            updated_input: true,
+            steer: true,
         },
         auth_methods: auth_methods(command),
     }

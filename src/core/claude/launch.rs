@@ -1,5 +1,6 @@
 //! Command line of a session's process.
 
+use super::plan;
 use crate::core::dialect::{Opening, SessionSetup};
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::wire::SessionOptions;
@@ -17,11 +18,6 @@ const FIXED: [&str; 7] = [
 
 /// Mode without permission requests; the process must be started with permission to enter it.
 const BYPASS: &str = "bypassPermissions";
-
-/// Instruction for the model in plan mode, in addition to the CLI's own.
-const PLAN: &str = "You are planning. Read whatever you need, but change nothing: no file, no state of any system. \
-    When you know enough, write down the plan and hand it over with ExitPlanMode; begin the work only after it \
-    was approved.";
 
 /// Returns the arguments for a session of this id.
 pub fn args(way: Opening<'_>, id: &str, place: &SessionSetup<'_>, more: &[String]) -> Vec<String> {
@@ -49,7 +45,7 @@ pub fn args(way: Opening<'_>, id: &str, place: &SessionSetup<'_>, more: &[String
     if let Some(turns) = o.max_turns {
         say("max-turns", &turns.to_string());
     }
-    let plan = (o.mode.as_deref() == Some("plan")).then_some(PLAN);
+    let plan = plan::instruction(o.mode.as_deref());
     let system: Vec<&str> = o
         .append_system_prompt
         .as_deref()
@@ -262,10 +258,11 @@ mod tests {
     fn plan_instruction_follows_the_clients_system_prompt() {
         let options = json!({"mode": "plan", "appendSystemPrompt": "Be brief."});
         let args = launch(Opening::New, false, options).args;
-        let want = format!("--append-system-prompt=Be brief.\n\n{PLAN}");
+        let plan = plan::instruction(Some("plan")).unwrap();
+        let want = format!("--append-system-prompt=Be brief.\n\n{plan}");
         assert!(args.contains(&want), "{args:?}");
         let args = launch(Opening::New, false, json!({"mode": "plan"})).args;
-        assert!(args.contains(&format!("--append-system-prompt={PLAN}")));
+        assert!(args.contains(&format!("--append-system-prompt={plan}")));
     }
 
     #[test]

@@ -16,6 +16,8 @@ use std::borrow::Cow;
 #[derive(Debug)]
 pub struct PendingPermission {
     about: PermissionTopic,
+    tool_name: String,
+    tool_id: String,
     input: Option<Box<RawValue>>,
     /// Permission rules that the CLI suggests for "always".
     suggestions: Option<Box<RawValue>>,
@@ -81,9 +83,17 @@ pub fn read<'a>(
         // The call has no valid questions.
         form.unwrap_or_else(|| ElicitationDetails::form(tools::title(&name, q.input), json!({})))
     });
+    let id = text(q.tool_use_id)?;
+    let asked = PendingPermission {
+        about,
+        tool_name: name.clone().into_owned(),
+        tool_id: id.clone().into_owned(),
+        input: q.input.map(ToOwned::to_owned),
+        suggestions: suggestions.map(ToOwned::to_owned),
+    };
     let tool = ToolUpdate {
         locations: blocked.map(|path| Cow::Owned(to_raw(&[json!({ "path": path })]))),
-        ..tool(name, text(q.tool_use_id)?, q.input)
+        ..tool(name, id, q.input)
     };
     let permission = Permission {
         options: offered(raw_options),
@@ -91,11 +101,6 @@ pub fn read<'a>(
         form,
         other,
         ..plain(session, child, request, tool)
-    };
-    let asked = PendingPermission {
-        about,
-        input: q.input.map(ToOwned::to_owned),
-        suggestions: suggestions.map(ToOwned::to_owned),
     };
     Some((permission, asked))
 }
@@ -114,6 +119,29 @@ pub fn tool<'a>(
         name: Some(name),
         ..ToolUpdate::default()
     }
+}
+
+/// Describes the call of a request with another input; `None` for questions to the user, whose answer is their
+/// input.
+pub fn rewritten(asked: &PendingPermission, input: &RawValue) -> Option<ToolUpdate<'static>> {
+    if asked.about == PermissionTopic::User {
+        return None;
+    }
+    let name = asked.tool_name.as_str();
+    Some(ToolUpdate {
+        id: Cow::Owned(asked.tool_id.clone()),
+        name: Some(Cow::Owned(name.to_owned())),
+        title: Some(tools::title(name, Some(input)).into()),
+        kind: Some(tools::kind(name).into()),
+        input: Some(Cow::Owned(input.to_owned())),
+        locations: Some(tools::locations(name, input).map_or_else(no_locations, Cow::Owned)),
+        ..ToolUpdate::default()
+    })
+}
+
+/// Replaces the locations of a call whose new input names none.
+fn no_locations() -> Cow<'static, RawValue> {
+    Cow::Owned(to_raw(&json!([])))
 }
 
 /// Returns a permission request of which only the tool is known.
@@ -168,7 +196,10 @@ pub fn answer(asked: &PendingPermission, decision: &Decision) -> Box<RawValue> {
             .zip(decision.content.as_deref())
             .and_then(|(input, content)| ask_user::answered(input, content))
             .map(Some),
-        (_, input) => Some(input.map(ToOwned::to_owned)),
+        (_, input) => {
+            let updated = decision.updated_input.as_deref();
+            Some(updated.or(input).map(ToOwned::to_owned))
+        }
     };
     if let (Some(kind), Some(input)) = (kind.filter(allows), input) {
         answer.set_owned("behavior", &"allow");
@@ -283,6 +314,23 @@ mod tests {
     }
 
     #[test]
+    fn tool_runs_with_the_clients_input() {
+        let request = to_raw(
+            &json!({"tool_name": "Bash", "tool_use_id": "t", "input": {"command": "rm -r x"}}),
+        );
+        let (permission, asked) = read("s", Child(3), "r", &request).unwrap();
+        let input = to_raw(&json!({"command": "ls"}));
+        let tool = rewritten(&asked, &input).unwrap();
+        assert_eq!((tool.id.as_ref(), tool.title.as_deref()), ("t", Some("ls")));
+        let decision = Decision {
+            updated_input: Some(input),
+            ..Decision::of(true, false, &permission.options, DecisionSource::Client)
+        };
+        let want = json!({"behavior": "allow", "updatedInput": {"command": "ls"}});
+        assert_eq!(json!(answer(&asked, &decision)), want);
+    }
+
+    #[test]
     fn always_is_offered_only_with_suggestions() {
         let request = json!({"tool_name": "Bash", "tool_use_id": "t", "input": {}});
         assert_eq!(asked(&request).0, ["allow", "reject"]);
@@ -356,6 +404,8 @@ mod tests {
     fn a_cancelled_question_interrupts() {
         let asked = PendingPermission {
             about: PermissionTopic::Tool,
+            tool_name: "Bash".to_owned(),
+            tool_id: "t".to_owned(),
             input: None,
             suggestions: None,
         };

@@ -1,9 +1,11 @@
 //! Assignment of processes to sessions.
 
+use super::session::Session;
 use super::{ChildRole, Claude};
 use crate::core::dialect::{Child, Outgoing, TransportOrder};
 use crate::core::error::{Error, ErrorKind};
-use crate::core::event::AgentEvent;
+use crate::core::event::{AgentEvent, CallId};
+use crate::core::request_key::RequestKey;
 
 impl Claude {
     /// Stops a session's process, which is not needed any more.
@@ -45,5 +47,36 @@ impl Claude {
             session.ended(Err(&error), events);
         }
         self.stop(child, out);
+    }
+
+    /// Returns the session whose process sent a request, and the CLI's id of the request.
+    pub(super) fn requesting_session<'k>(
+        &mut self,
+        key: &'k RequestKey,
+    ) -> Option<(&mut Session, &'k str)> {
+        match self.children.get_mut(&key.child)? {
+            ChildRole::Session(session) => Some((session, key.as_text()?)),
+            _ => None,
+        }
+    }
+
+    /// Returns the CLI's id and the process of the session that a call opened.
+    pub(super) fn opened_by(&self, call: CallId) -> Option<(&String, Child)> {
+        let opened_by =
+            |role: &ChildRole| matches!(role, ChildRole::Session(s) if s.opened_by == call);
+        let mut sessions = self.sessions.iter();
+        let opened = sessions.find(|(_, child)| self.children.get(child).is_some_and(opened_by));
+        opened.map(|(id, child)| (id, *child))
+    }
+
+    /// Returns `true` for the second pass over a file: the first pass has counted its faults.
+    pub(super) fn is_second_pass(&self, child: Child) -> bool {
+        matches!(self.children.get(&child), Some(ChildRole::History { .. }))
+    }
+
+    /// Returns the error of a call for a session that has no process.
+    pub(super) fn no_session(id: &str) -> Error {
+        let message = format!("session {id:?} has no agent process");
+        Error::new(ErrorKind::Session, message)
     }
 }

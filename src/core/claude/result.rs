@@ -371,6 +371,8 @@ mod tests {
             "API Error: Unable to connect to API (ECONNREFUSED)",
             "API Error: Unable to connect to API (ConnectionRefused)",
             "API Error: Connection error.",
+            "API Error: The socket connection was closed unexpectedly.",
+            "API Error: Unable to connect to API: SSL certificate verification failed",
         ] {
             assert_eq!(failed(said, Value::Null), ErrorKind::Network, "{said}");
         }

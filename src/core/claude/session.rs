@@ -1,22 +1,26 @@
 //! One session of the CLI: requests to its process, and requests of the process that need a response.
 
 mod cancel;
+mod opening;
 mod process_end;
+mod steering;
 #[cfg(test)]
 mod tests;
 mod turn;
 mod turn_start;
 
+use self::steering::Steering;
 use super::context::Context;
 use super::frames::Frames;
 use super::launch;
 use super::mcp_servers;
 use super::permission_requests::{self, PendingPermission};
+use super::plan::PlanInstruction;
 use super::pre_tool_hook;
 use crate::core::decision::Decision;
 use crate::core::dialect::{Child, Opening, Outgoing, SessionSetup};
 use crate::core::error::{Error, ErrorKind, clip};
-use crate::core::event::{AgentEvent, CallId};
+use crate::core::event::{AgentEvent, CallId, ToolUpdate};
 use crate::core::policy::Effect;
 use crate::core::request_key::RequestKey;
 use crate::core::setting::Setting;
@@ -41,9 +45,10 @@ pub struct Session {
     frames: Frames,
     context: Context,
     launched: Launched,
+    plan: PlanInstruction,
     /// Open call in progress.
     opening: Option<Open>,
-    /// `true` if the session continues one of another process.
+    /// `true` if the session continues one of another process and no turn has run since.
     resumed: bool,
     /// `true` if the model, or the CLI in its place, sent output in this turn.
     had_output: bool,
@@ -51,6 +56,8 @@ pub struct Session {
     pending: HashMap<u64, Pending>,
     last_request: u64,
     prompt: Option<Prompt>,
+    /// Messages that were sent into a turn and that the CLI has not taken.
+    steering: Vec<Steering>,
     /// `true` while a background turn runs, which no prompt started.
     background_turn: bool,
     /// `true` if the CLI reports which prompt it starts with; older versions do not.
@@ -96,7 +103,11 @@ enum Pending {
     Interrupt,
     /// Withdrawal of a prompt.
     Withdraw,
-    Set(CallId),
+    Set {
+        call: CallId,
+        /// Mode that is set.
+        mode: Option<String>,
+    },
 }
 
 /// Prompt in progress. There is one at a time, because the CLI merges queued prompts.
@@ -132,6 +143,7 @@ impl Session {
                 mode: options.mode.clone(),
                 may_bypass: launch::may_bypass(options),
             },
+            plan: PlanInstruction::started_in(options.mode.as_deref()),
             opening: Some(Open {
                 call,
                 history: way != Opening::New,
@@ -145,6 +157,7 @@ impl Session {
             pending: HashMap::new(),
             last_request: 0,
             prompt: None,
+            steering: Vec::new(),
             background_turn: false,
             reports_prompt_starts: false,
             questions: HashMap::new(),
@@ -178,28 +191,28 @@ impl Session {
         write(&frame, out);
     }
 
-    /// Returns `true` while a background turn runs.
+    /// Returns `true` while a background turn runs, or is about to begin with a message that the last turn did
+    /// not take.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        self.background_turn
+        self.background_turn || (self.prompt.is_none() && !self.steering.is_empty())
     }
 
     /// Sends a prompt.
-    pub fn prompt(&mut self, call: CallId, uuid: String, content: Vec<Value>, out: &mut Vec<u8>) {
-        let mut frame = json!({
-            "type": "user",
-            "message": { "role": "user" },
-            "parent_tool_use_id": null,
-            "session_id": self.id,
-            "uuid": uuid,
-        });
-        // Moved, because it can be large.
-        frame["message"]["content"] = content.into();
-        write(&frame, out);
+    pub fn prompt(
+        &mut self,
+        call: CallId,
+        uuid: String,
+        mut content: Vec<Value>,
+        out: &mut Vec<u8>,
+    ) {
+        self.plan.add_to(&mut content);
+        let waits = self.is_busy();
+        self.send_user(&uuid, content, out);
         self.prompt = Some(Prompt {
             call,
             uuid,
-            waits: self.background_turn,
+            waits,
             begun: false,
             cancelled: false,
         });
@@ -207,7 +220,9 @@ impl Session {
 
     /// Forgets the prompt of this call, which was not sent after all.
     pub fn withdraw_prompt(&mut self, call: CallId) {
-        self.prompt.take_if(|prompt| prompt.call == call);
+        if self.prompt.take_if(|prompt| prompt.call == call).is_some() {
+            self.plan.withdraw();
+        }
     }
 
     /// Requests a change of a setting.
@@ -218,7 +233,11 @@ impl Session {
             // The CLI reports no options; a request for one is rejected by the CLI itself.
             Setting::Option { id, .. } => json!({ "subtype": format!("set_{id}") }),
         };
-        self.request(Pending::Set(call), &request, out);
+        let mode = match setting {
+            Setting::Mode(mode) => Some(mode.clone()),
+            Setting::Model(_) | Setting::Option { .. } => None,
+        };
+        self.request(Pending::Set { call, mode }, &request, out);
     }
 
     /// Responds to a permission request, unless it was withdrawn.
@@ -228,48 +247,16 @@ impl Session {
         }
     }
 
+    /// Describes the call of an open permission request with another input.
+    pub fn rewritten(&self, id: &str, input: &RawValue) -> Option<ToolUpdate<'static>> {
+        permission_requests::rewritten(self.questions.get(id)?, input)
+    }
+
     /// Responds whether a reported tool call may run.
     pub fn answer_hook(&mut self, id: &str, effect: Effect, out: &mut Vec<u8>) {
         if self.calls.remove(id) {
             respond(id, &pre_tool_hook::answer(effect), out);
         }
-    }
-
-    /// Handles the end of reading the history, or its failure.
-    pub fn history_read(&mut self, how: Result<(), Error>) -> Option<AgentEvent<'static>> {
-        let opening = self.opening.as_mut()?;
-        match how {
-            Ok(()) => {
-                opening.history = false;
-                self.opened()
-            }
-            Err(error) if !opening.loads => {
-                debug!(%error, "cannot read the history of a resumed session");
-                opening.history = false;
-                self.opened()
-            }
-            Err(mut error) => {
-                // Another restore strategy may be left.
-                error.kind = ErrorKind::Session;
-                let call = self.opening.take()?.call;
-                Some(AgentEvent::Failed { call, error })
-            }
-        }
-    }
-
-    fn opened(&mut self) -> Option<AgentEvent<'static>> {
-        let ready = |opening: &mut Open| {
-            !opening.history && opening.servers.is_none() && opening.state.is_some()
-        };
-        let mut opening = self.opening.take_if(ready)?;
-        if let (Some(state), Some(failures)) = (&mut opening.state, &opening.failures) {
-            state.set_owned("mcpFailures", failures);
-        }
-        Some(AgentEvent::SessionOpened {
-            call: opening.call,
-            agent_session: self.id.clone(),
-            state: opening.state.unwrap_or_default(),
-        })
     }
 
     /// Reads a line of the process.
@@ -309,6 +296,11 @@ impl Session {
             "command_lifecycle" => self.lifecycle(&frame, events, out.lines(child)),
             "keep_alive" => {}
             kind => {
+                if kind == "system"
+                    && let Some(mode) = text(frame.rest.get("permissionMode"))
+                {
+                    self.plan.mode(&mode);
+                }
                 if kind == "system" && frame.subtype() == "init" {
                     self.turn_begins(events, out.lines(child));
                     // If it was resumed by title, forked or cleared, the CLI reports the id only here.
@@ -422,7 +414,10 @@ impl Session {
                     events.extend(self.opened());
                 }
             }
-            Pending::Set(call) => {
+            Pending::Set { call, mode } => {
+                if let Some(mode) = mode {
+                    self.plan.mode(&mode);
+                }
                 let state = Members::default();
                 events.push(AgentEvent::Set { call, state });
             }
@@ -443,7 +438,7 @@ impl Session {
                 let what = "the agent refused the MCP servers";
                 (self.opening.take()?.call, what)
             }
-            Pending::Set(call) => (*call, "the agent refused the setting"),
+            Pending::Set { call, .. } => (*call, "the agent refused the setting"),
             Pending::Interrupt | Pending::Withdraw => return None,
         };
         let error = Error::new(ErrorKind::Session, format!("{what}: {why}"));

@@ -28,7 +28,10 @@ impl Hub {
         now: Instant,
         clients: &mut impl ClientSinks,
     ) -> Option<AgentInput> {
-        let agent = self.agents.with_process(id)?;
+        let Some(agent) = self.agents.with_process(id) else {
+            self.file_input(id, input, now, clients);
+            return None;
+        };
         if let AgentInput::Batch(batch) = input {
             let connection = self.agents.get_mut(agent).connection_mut()?;
             let child = connection.child(id)?;

@@ -78,6 +78,7 @@ impl Hub {
             hub.number_unsent(clients);
             hub.shared.clients.remove(client);
             hub.forget_reads(client);
+            hub.agent_files.forget(client);
             hub.idle.forget_client(client);
             for agent in hub.agents.all() {
                 hub.with_agent(agent, now, clients, |agent, cx| {

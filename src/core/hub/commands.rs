@@ -103,6 +103,14 @@ impl Hub {
                 let cancelled = cancelled.unwrap_or(false);
                 clients.reply(token, Ok(Reply::Cancel(wire::CancelResult { cancelled })));
             }
+            Command::Steer(p) => {
+                let id = self.session_id(token.client, p.session_id.as_deref())?;
+                let steered = self.with_session(&id, now, clients, |session, cx| {
+                    session.join(token.client, cx);
+                    session.steer(p, cx)
+                })?;
+                clients.reply(token, Ok(Reply::Steer(steered)));
+            }
             Command::SetMode(p) => {
                 let id = self.session_id(token.client, p.session_id.as_deref())?;
                 self.set(token, &id, Setting::Mode(p.mode), now, clients)?;
@@ -145,14 +153,14 @@ impl Hub {
         let mut declaration =
             earlier.unwrap_or_else(|| ClientDeclaration::new(self.shared.settings.profile));
         let subscription = &mut declaration.subscription;
-        if let Some(major) = p.chunk_profile {
-            let unknown = || invalid("chunkProfile", "must be 7, 6 or 5");
-            subscription.profile = Profile::of_major(major).ok_or_else(unknown)?;
+        if let Some(profile) = p.chunk_profile {
+            let unknown = || invalid("chunkProfile", "must be 7, 6, 5 or \"discobot\"");
+            subscription.profile = Profile::of_wire(profile).ok_or_else(unknown)?;
         }
         if let Some(chunks) = p.capabilities.chunks {
             subscription.chunks = chunks;
         }
-        let chunk_profile = subscription.profile.major();
+        let chunk_profile = subscription.profile.to_wire();
         declaration.capabilities = p.capabilities;
         declaration.unknown_fields = p.unknown_fields;
         self.shared.clients.declare(client, declaration);

@@ -13,7 +13,7 @@ use std::time::Instant;
 const CHUNKS: (u32, u32) = (10_000, 1000);
 
 /// Maximum and default number of messages in a page.
-const MESSAGES: (u32, u32) = (1000, 100);
+pub(super) const MESSAGES: (u32, u32) = (1000, 100);
 
 impl Hub {
     pub(super) fn history(
@@ -25,6 +25,9 @@ impl Hub {
     ) -> Result<(), Error> {
         let reply = match asked {
             History::ListSessions(p) => return self.list_sessions(token, p, now, clients),
+            History::ListMessages(p) if p.agent_session_id.is_some() => {
+                return self.list_agent_messages(token, p);
+            }
             History::ListMessages(p) => return self.list_messages(token, &p, now, clients),
             History::LastMessage(p) => return self.last_message(token, &p, now, clients),
             History::GetSession(p) => {
@@ -37,8 +40,7 @@ impl Hub {
                 Reply::Done(wire::Done {})
             }
             History::ClearSession(p) => {
-                self.clear_session(token.client, &p, now, clients)?;
-                Reply::Done(wire::Done {})
+                return self.clear_session(token, &p, now, clients);
             }
             History::Replay(p) => {
                 let limit = limit(p.limit, CHUNKS)?;
@@ -92,6 +94,12 @@ impl Hub {
         clients: &mut impl ClientSinks,
     ) -> Result<(), Error> {
         let limit = limit(p.limit, MESSAGES)?;
+        if p.agent.is_some() || p.cwd.is_some() {
+            return Err(invalid(
+                "agentSessionId",
+                "is missing; agent and cwd need it",
+            ));
+        }
         let id = self.session_id(token.client, p.session_id.as_deref())?;
         let places = self
             .readable(&id)?

@@ -116,6 +116,7 @@ impl Hub {
         self.cancel_stale_requests(now, clients);
         self.remove_spent(now, clients);
         self.continue_hosting(now, clients);
+        self.continue_deletions(now);
         for agent in self.agents.all() {
             self.continue_renewal(agent, now, clients);
         }

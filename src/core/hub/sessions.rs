@@ -4,14 +4,15 @@ use super::Hub;
 use super::agents::Agents;
 use crate::core::agent::AgentSpec;
 use crate::core::agent_definition::AgentDefinition;
-use crate::core::client::ClientId;
+use crate::core::agent_file::{AgentFile, FileAccess};
+use crate::core::client::{ClientId, Reply, Token};
 use crate::core::client_sink::ClientSinks;
 use crate::core::error::Error;
 use crate::core::ids::AgentRef;
 use crate::core::log::{Identity, Log};
 use crate::core::session::{SessionAgents, SessionMachine};
 use crate::proto::chunk::Chunk;
-use crate::proto::wire::{ClearParams, SessionInfo, SessionParams};
+use crate::proto::wire::{ClearSessionParams, Done, SessionInfo, SessionParams};
 use std::time::Instant;
 use tracing::warn;
 
@@ -123,15 +124,21 @@ impl Hub {
         }
     }
 
-    /// Removes a session with its stored messages and identity.
+    /// Removes a session with its stored messages and identity, and the agent's file of it if that is
+    /// requested.
     pub(super) fn clear_session(
         &mut self,
-        client: ClientId,
-        p: &ClearParams,
+        token: Token,
+        p: &ClearSessionParams,
         now: Instant,
         clients: &mut impl ClientSinks,
     ) -> Result<(), Error> {
-        let id = &self.session_id(client, p.session_id.as_deref())?;
+        let id = &self.session_id(token.client, p.session_id.as_deref())?;
+        let file = if p.delete_agent_files {
+            self.file_of(id)?
+        } else {
+            None
+        };
         self.with_session(id, now, clients, |session, cx| {
             session.must_be_idle()?;
             session.end_background(cx);
@@ -139,9 +146,35 @@ impl Hub {
             session.catch_up_at_end(cx.clients);
             session.log.remove(p.archive)
         })?;
-        self.close_session(id, now, clients)
+        self.close_session(id, now, clients)?;
+        match file {
+            Some((owner, file)) => self.delete_agent_file(token, owner, file, now),
+            None => clients.reply(token, Ok(Reply::Done(Done {}))),
+        }
+        Ok(())
+    }
+
+    /// Returns the access to the agent's file of a session; `None` if the agent never had the session.
+    fn file_of(&mut self, id: &str) -> Result<Option<OwnedFile>, Error> {
+        let session = self.session(id)?;
+        let (agent, cwd, known) = (session.agent, session.cwd.clone(), session.known.clone());
+        let identity = self.agents.get(agent).identity();
+        let agent_session = known.id_of(&identity).unwrap_or_default();
+        // An agent whose files are unknown is refused, also without a session.
+        let named = if agent_session.is_empty() {
+            "none"
+        } else {
+            agent_session
+        };
+        let field = (agent, "deleteAgentFiles");
+        let file = self.agent_file(field, &cwd, named, FileAccess::Delete)?;
+        let owner = (agent, agent_session.to_owned());
+        Ok((!agent_session.is_empty()).then_some((owner, file)))
     }
 }
+
+/// File of an agent's session, with the agent and its id of the session.
+type OwnedFile = ((AgentRef, String), Box<dyn AgentFile>);
 
 /// Describes an agent of a stored session that is not defined any more.
 fn undefined(name: &str) -> String {

@@ -133,6 +133,14 @@ methods! {
         secrets: [],
         content: false,
     }
+    "session/steer" (params: wire::SteerParams) -> wire::SteerResult {
+        command: [Command::Steer(params)],
+        summary: "Sends a message into the running turn, if the agent supports it (`capabilities.steer`).",
+        only_reads: false,
+        needs_agent: false,
+        secrets: [],
+        content: true,
+    }
     "session/setMode" (params: wire::SetModeParams) -> wire::SettingResult {
         command: [Command::SetMode(params)],
         summary: "Sets the session's mode; returns when the agent has accepted it.",
@@ -189,7 +197,7 @@ methods! {
         secrets: [],
         content: false,
     }
-    "session/clear" (params: wire::ClearParams) -> wire::Done {
+    "session/clear" (params: wire::ClearSessionParams) -> wire::Done {
         command: [Command::History(History::ClearSession(params))],
         summary: "Deletes a session with its messages.",
         only_reads: false,

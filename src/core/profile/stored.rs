@@ -1,6 +1,6 @@
 //! Adaptation of stored chunks to a profile, the counterpart of [`Profile::adapt`] for chunks in JSON.
 
-use super::Profile;
+use super::{Profile, discobot};
 use crate::proto::json::value;
 use serde_json::{Map, Value, json};
 
@@ -25,7 +25,7 @@ impl Profile {
         is_open: impl Fn(&str) -> bool,
         mut emit: impl FnMut(Value),
     ) {
-        let open = self == Self::V6
+        let open = matches!(self, Self::V6 | Self::Discobot)
             && chunk["type"] == "tool-approval-request"
             && chunk["approvalId"].as_str().is_some_and(is_open);
         match &mut chunk {
@@ -41,10 +41,17 @@ impl Profile {
     ///
     /// Major 6 gets no permission requests, since its chunks cannot express how they were answered.
     pub fn adapt_stored(self, chunk: Value, mut emit: impl FnMut(Value)) {
-        if self == Self::V7 {
-            emit(chunk);
-            return;
+        match self {
+            Self::V7 => emit(chunk),
+            Self::V6 | Self::V5 => self.adapt_older(chunk, &mut emit),
+            Self::Discobot => {
+                Self::V6.adapt_older(chunk, &mut |chunk| discobot::adapt(chunk, &mut emit));
+            }
         }
+    }
+
+    /// Passes the substitutes of a stored chunk for an older major.
+    fn adapt_older(self, chunk: Value, emit: &mut dyn FnMut(Value)) {
         let Value::Object(mut chunk) = chunk else {
             emit(chunk);
             return;

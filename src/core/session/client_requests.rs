@@ -1,6 +1,7 @@
 //! Client requests: sent, answered, timed out, withdrawn. The agent gets exactly one answer to each,
 //! from whichever side decides.
 
+use super::updated_input::updated_call;
 use super::{SessionMachine, UndeliveredFeedback};
 use crate::core::answers;
 use crate::core::client::ClientId;
@@ -151,17 +152,19 @@ impl SessionMachine {
             }
             return;
         };
-        let open = &mut self.open_requests[at];
+        let open = &self.open_requests[at];
         let unknown_fields = cx.shared.clients.unknown_fields(client);
         let policy = cx.policy();
         let decision = match &open.about {
             OpenRequestKind::Permission { options, rule, .. } => {
                 answers::permission(options, rule, answer, policy, unknown_fields)
+                    .and_then(|decision| self.check_updated_input(open, decision, cx))
             }
             OpenRequestKind::Question { question, options } => {
                 answers::question(question, options, answer, unknown_fields)
             }
         };
+        let open = &mut self.open_requests[at];
         if let AnswerEffect::Ignored = open.record_answer(client, decision.is_ok()) {
             debug!(
                 id = id.0,
@@ -197,7 +200,11 @@ impl SessionMachine {
     ) {
         cx.close_request(open.id);
         let question = open.about.question();
+        let rewritten = updated_call(&open, decision, cx);
         self.with_turn_of(&open.turn_id, cx.clients, |turn, sink| {
+            if let Some(call) = &rewritten {
+                turn.rewrite(question, call, sink);
+            }
             turn.decide(question, decision, sink);
         });
         // The agent was waiting for the answer, so the idle timer restarts.
@@ -205,6 +212,9 @@ impl SessionMachine {
         let mut entry = *open.entry;
         entry.waited_ms = Some(millis(cx.now.saturating_duration_since(open.since)));
         entry.content = question.content(decision);
+        if let Some(call) = &rewritten {
+            self.note_updated_input(&mut entry, call);
+        }
         if let Some(feedback) = &decision.feedback {
             entry.feedback = Some(feedback.words.clone());
             entry.feedback_delivered = Some(feedback.delivered);

@@ -43,7 +43,10 @@ impl SessionMachine {
             return Some(ending);
         };
         let attempts = &mut running.attempts;
-        let doubtful = self.restored_by.is_some() && !running.turn.has_begun();
+        // An attempt that produced only its own error does not prove that the agent has the session.
+        let is_silent = !running.turn.has_begun()
+            || (attempts.sent > 1 && !attempts.had_output() && !running.turn.has_output());
+        let doubtful = self.restored_by.is_some() && is_silent;
         let ending = match ending {
             Ending::Failed(error)
             | Ending::Answered(TurnEnd {

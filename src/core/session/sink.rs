@@ -83,7 +83,11 @@ impl<C: ClientSinks> SessionSink<'_, C> {
         let seq = self.log.large_chunk(self.turn, chunk);
         self.hand_on(seq, |subscriber, address, sink| {
             let profile = subscriber.subscription.profile;
-            profile.adapt(chunk, |chunk| sink.large_chunk(address, chunk));
+            if profile.is_of_json() {
+                send_adapted(profile, address, chunk, sink);
+            } else {
+                profile.adapt(chunk, |chunk| sink.large_chunk(address, chunk));
+            }
         });
     }
 
@@ -158,6 +162,14 @@ fn send_adapted(
     chunk: &Chunk<'_>,
     sink: &mut impl ClientSink,
 ) {
+    if profile.is_of_json() {
+        let mut json = Vec::new();
+        chunk.write(&mut json);
+        let mut adapted = Vec::new();
+        profile.adapt_json(&json, |json| adapted.push(json.to_vec()));
+        sink.adapted_chunk(address, chunk, &adapted);
+        return;
+    }
     profile.adapt(chunk, |chunk| {
         let mut json = Vec::new();
         chunk.write(&mut json);

@@ -3,7 +3,7 @@
 use super::{Question, Turn, TurnView, UnapprovedRun};
 use crate::core::decision::Decision;
 use crate::core::elicitation::ElicitationDetails;
-use crate::core::event::Permission;
+use crate::core::event::{Permission, ToolUpdate};
 use crate::core::policy::Subject;
 use crate::proto::wire::{AskedTool, OfferedOption};
 
@@ -117,6 +117,21 @@ impl Turn {
         }
         self.end_text(view);
         self.tools.decide(question, decision, view);
+    }
+
+    /// Replaces the input of the call of an open permission request: the client lets the call run with this
+    /// one.
+    pub fn rewrite(
+        &mut self,
+        question: &Question,
+        tool: &ToolUpdate<'_>,
+        view: &mut impl TurnView,
+    ) {
+        if question.subagent.is_some() {
+            self.subagents.rewrite(question, tool, view);
+        } else {
+            self.tools.update(tool, view);
+        }
     }
 
     /// Adds an elicitation to a permission request.

@@ -3,7 +3,7 @@
 use super::{AgentIds, Question, SettleReason, Turn, TurnEvent, TurnView};
 use crate::core::decision::Decision;
 use crate::core::elicitation::ElicitationDetails;
-use crate::core::event::{Original, Permission, Update};
+use crate::core::event::{Original, Permission, ToolUpdate, Update};
 use crate::proto::json::value;
 use crate::proto::wire::OfferedOption;
 use serde_json::{Map, Value, json};
@@ -139,6 +139,18 @@ impl Subagents {
             self.change(at, view, |turn, view| {
                 turn.tools.decide(question, decision, view);
             });
+        }
+    }
+
+    /// Replaces the input of the call of a subagent's permission request.
+    pub fn rewrite(
+        &mut self,
+        question: &Question,
+        tool: &ToolUpdate<'_>,
+        view: &mut impl TurnView,
+    ) {
+        if let Some(at) = self.place(question.subagent.as_deref()) {
+            self.change(at, view, |turn, view| turn.tools.update(tool, view));
         }
     }
 

@@ -185,7 +185,8 @@ impl Turn {
         }
     }
 
-    pub(super) fn end_text(&mut self, view: &mut impl TurnView) {
+    /// Ends the current text, because something else follows.
+    pub fn end_text(&mut self, view: &mut impl TurnView) {
         self.messages.end_text();
         view.event(&TurnEvent::TextEnded { provider: None });
     }

@@ -116,6 +116,11 @@ pub enum PermissionOutcome {
         /// Handling of a `message` that is not delivered. Default: it is only stored.
         #[serde(default)]
         feedback_delivery: Option<FeedbackDelivery>,
+        /// Input with which the tool runs in place of its own, if the agent's capability `updatedInput` is
+        /// set and the option allows the call. The policy judges the call again with this input. Default: the
+        /// input of the call.
+        #[serde(default)]
+        updated_input: Option<Map<String, Value>>,
     },
     /// The user dismissed the question without choosing an option. Some agents then end the turn.
     Cancelled {
@@ -244,6 +249,10 @@ pub struct LedgerEntry {
     /// after 4 KiB. Absent if there are none.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub tool_call: Map<String, Value>,
+    /// Input with which the client let the tool run, cut after 4 KiB. `paths` and `command` are those of this
+    /// input. Absent if the client did not change the input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_input: Option<Value>,
     /// Whether the action was allowed, or the question answered.
     pub approved: bool,
     /// Id of the chosen option. `null` if none was chosen.

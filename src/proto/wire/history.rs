@@ -14,7 +14,7 @@ pub struct SessionParams {
     pub session_id: Option<String>,
 }
 
-/// Parameters of `session/clear` and `message/clear`.
+/// Parameters of `message/clear`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClearParams {
@@ -25,6 +25,23 @@ pub struct ClearParams {
     /// is deleted.
     #[serde(default)]
     pub archive: bool,
+}
+
+/// Parameters of `session/clear`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClearSessionParams {
+    /// The client's id of the session. Default: `default`, the connection's default session.
+    #[serde(default)]
+    pub session_id: Option<String>,
+    /// Whether acpipe keeps a copy of the removed data in the `archive` directory. Default: `false`, the data
+    /// is deleted.
+    #[serde(default)]
+    pub archive: bool,
+    /// Whether the agent's own file of the session is deleted, too, after the session's process has exited.
+    /// Only for Claude Code. Default: `false`.
+    #[serde(default)]
+    pub delete_agent_files: bool,
 }
 
 /// Parameters of `session/list`, which lists sessions, most recently changed first.
@@ -167,6 +184,16 @@ pub struct ListMessagesParams {
     /// if more follow.
     #[serde(default)]
     pub limit: Option<u32>,
+    /// The agent's id of a session, in place of `sessionId`: lists the messages in the agent's own file, which
+    /// is read for each call without starting the agent. Only for Claude Code. Default: none.
+    #[serde(default)]
+    pub agent_session_id: Option<String>,
+    /// With `agentSessionId`: name of the agent. Default: the default agent.
+    #[serde(default)]
+    pub agent: Option<String>,
+    /// With `agentSessionId`: working directory of the session, an absolute path. Default: the agent's.
+    #[serde(default)]
+    pub cwd: Option<String>,
 }
 
 /// Result of `message/list`.

@@ -1,7 +1,7 @@
 //! Sessions on the wire: opening, cancelling, subscribing, and their state.
 
 use super::mcp::McpServerList;
-use super::{McpServer, NotRestored, SessionOptions, Waiting};
+use super::{McpServer, NotRestored, SessionOptions, UserMessage, Waiting};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -292,6 +292,38 @@ pub struct CancelParams {
     /// Id of a running or queued turn: cancels only this turn. Default: see the description of the call.
     #[serde(default)]
     pub turn_id: Option<String>,
+}
+
+/// Parameters of `session/steer`, which sends a message into the running turn of an agent with the capability
+/// `steer`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SteerParams {
+    /// The client's id of the session. Default: `default`, the connection's default session.
+    #[serde(default)]
+    pub session_id: Option<String>,
+    /// Message of the user.
+    pub message: UserMessage,
+    /// Id of the turn that the message is for; the call fails if another turn runs. Default: the running
+    /// turn.
+    #[serde(default)]
+    pub turn_id: Option<String>,
+    /// Whether images and audio that the agent does not accept are sent as links. Default: `false`, the call
+    /// fails.
+    #[serde(default)]
+    pub degrade: bool,
+}
+
+/// Result of `session/steer`, sent when the message is on its way to the agent.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SteerResult {
+    /// Id of the turn into which the message was sent.
+    pub turn_id: String,
+    /// Id of the message, as in the turn's `data-user-message` chunk.
+    pub message_id: String,
+    /// Types of the parts of the message that acpipe did not send.
+    pub skipped_parts: Vec<String>,
 }
 
 /// Result of `session/cancel`. The end of the turn itself is the result of its `session/prompt`.

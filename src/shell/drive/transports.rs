@@ -25,6 +25,9 @@ impl Shell {
             Transport::Loopback => {
                 self.loopbacks.insert(id, loopback::start(id, events));
             }
+            Transport::Removal { root, path } => {
+                files::remove(id, root.into(), path.into(), events);
+            }
         }
     }
 

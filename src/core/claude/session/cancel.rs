@@ -19,6 +19,7 @@ impl Session {
     /// Handles the end of an interrupt. A prompt that is still queued would start now, and is withdrawn.
     pub(super) fn interrupted(&mut self, response: Option<&RawValue>, out: &mut Vec<u8>) {
         let queued = response.map(RawValue::get).unwrap_or_default();
+        self.withdraw_steering(queued, out);
         let Some(prompt) = &self.prompt else { return };
         if prompt.cancelled && queued.contains(&prompt.uuid) {
             let request = json!({ "subtype": "cancel_async_message", "message_uuid": prompt.uuid });
@@ -36,6 +37,11 @@ impl Session {
         let uuid = text(frame.rest.get("command_uuid"));
         let ours = |prompt: &mut Prompt| uuid.as_deref() == Some(prompt.uuid.as_str());
         let state = word(frame.rest.get("state"));
+        if matches!(state, "started" | "completed" | "cancelled")
+            && let Some(uuid) = &uuid
+        {
+            self.steering_taken(uuid, state == "started", out);
+        }
         if state == "started" && self.prompt.as_mut().is_some_and(ours) {
             self.reports_prompt_starts = true;
             self.prompt_begins(events, out);

@@ -84,7 +84,7 @@ impl Session {
         }
         let error = error(ErrorKind::AgentExited, "the agent exited unexpectedly");
         for pending in self.pending.into_values() {
-            if let Pending::Set(call) = pending {
+            if let Pending::Set { call, .. } = pending {
                 let error = error.clone();
                 events.push(AgentEvent::Failed { call, error });
             }

@@ -4,9 +4,12 @@ use super::{Prompt, Session};
 use crate::core::claude::frames;
 use crate::core::claude::result::result;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::event::{AgentEvent, Content, MessagePiece, MessageRole, Update};
+use crate::core::event::{
+    AgentEvent, Content, MessagePiece, MessageRole, StopReason, TurnEnd, Update,
+};
 use crate::proto::claude::Frame;
 use crate::proto::json::{JsonStr, Members};
+use serde_json::value::RawValue;
 
 impl Session {
     /// Handles the end of a turn: of the prompt, of a background turn, or of a process that cannot start.
@@ -20,6 +23,8 @@ impl Session {
         let silent = !std::mem::take(&mut self.had_output);
         self.frames.turn_over();
         self.background_turn = false;
+        let users = frame.user_message_uuids.map_or("", RawValue::get);
+        self.steering_over(users);
         if self.opening.is_some() {
             self.exit_error = end.error;
             return;
@@ -59,13 +64,14 @@ impl Session {
             });
         }
         // The session does not exist any more: the CLI has nothing to continue, and sends no output.
-        let stale = std::mem::take(&mut self.resumed)
+        let stale = self.resumed
             && silent
-            && end.error.is_none()
             && said.is_none()
             && end.num_turns == Some(0)
+            && is_unexplained(&end, frame.subtype())
             && !end.of_command
             && !prompt.cancelled;
+        self.resumed &= end.num_turns == Some(0) || end.error.is_some();
         events.push(if stale {
             let message =
                 "the agent ended the turn without running it; it no longer has the session";
@@ -74,6 +80,19 @@ impl Session {
         } else {
             AgentEvent::TurnEnded { call, end }
         });
+    }
+}
+
+/// Returns `true` if nothing in the result says why no turn ran.
+fn is_unexplained(end: &TurnEnd, subtype: &str) -> bool {
+    match &end.error {
+        Some(error) => {
+            error.kind == ErrorKind::Session
+                && subtype == "error_during_execution"
+                // The fact that an error of the API has.
+                && !error.data.contains_key("raw")
+        }
+        None => matches!(end.stop_reason, StopReason::EndTurn | StopReason::Unknown),
     }
 }
 

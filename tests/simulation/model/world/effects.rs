@@ -97,6 +97,10 @@ impl World {
             Transport::Directory(_) => files::list(&mut self.dice),
             Transport::RealPath(path) => files::path(path),
             Transport::Loopback => return self.add(id, Agent::Loopback, Vec::new()),
+            Transport::Removal { .. } => vec![AgentInput::Exited(Exit {
+                code: Some(0),
+                ..Exit::default()
+            })],
         };
         self.plain(id, said);
     }

@@ -13,16 +13,37 @@ fn resumed_session_without_output_is_stale() {
         said[0].starts_with("2 failed: sessionNotFound: "),
         "{said:?}"
     );
-    // Only the first time: afterwards it is an answer.
+    // After an error no turn has run either.
+    let failed = json!({"num_turns": 0, "is_error": true, "api_error_status": 529, "result": "API Error: 529"});
     let uuid = t.prompts("a");
-    assert_eq!(t.says(child, &result(&uuid, &stale)), ["3 ended: end_turn"]);
+    let said = t.says(child, &result(&uuid, &failed));
+    assert!(said[0].starts_with("3 ended: API Error"), "{said:?}");
+    let unexplained = json!({"num_turns": 0, "is_error": true, "subtype": "error_during_execution",
+        "stop_reason": null, "terminal_reason": null, "result": null});
+    for (n, stale) in [(4, &stale), (5, &unexplained)] {
+        let uuid = t.prompts("a");
+        let said = t.says(child, &result(&uuid, stale));
+        assert!(
+            said[0].starts_with(&format!("{n} failed: sessionNotFound: ")),
+            "{said:?}"
+        );
+    }
+    // Once a turn has run, the CLI has the session.
+    let uuid = t.prompts("a");
+    let said = json!({"num_turns": 1, "result": "hello"});
+    assert_eq!(
+        t.says(child, &result(&uuid, &said)).last().unwrap(),
+        "6 ended: end_turn"
+    );
+    let uuid = t.prompts("a");
+    assert_eq!(t.says(child, &result(&uuid, &stale)), ["7 ended: end_turn"]);
     // Slash commands of the CLI do not use the model.
     let child = t.open(Opening::Resume("b"), &none());
     let uuid = t.prompts("b");
     let command = json!({"num_turns": 0, "local_command": "cost"});
     assert_eq!(
         t.says(child, &result(&uuid, &command)),
-        ["5 ended: end_turn"]
+        ["9 ended: end_turn"]
     );
 }
 

@@ -1,0 +1,32 @@
+//! Access to the files in which agents store their sessions, without running the agents.
+
+use super::error::Error;
+use super::event::AgentEvent;
+use super::transport::Transport;
+
+/// Purpose of an access to the file of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileAccess {
+    /// Read the messages.
+    Read,
+    /// Delete the file.
+    Delete,
+}
+
+/// File of an agent's session, accessed through a sequence of transports without processes.
+pub trait AgentFile: std::fmt::Debug {
+    /// Returns the name of the agent's protocol.
+    fn dialect(&self) -> &'static str;
+
+    /// Returns the first transport to open.
+    fn start(&mut self) -> Transport;
+
+    /// Reads a line of the open transport: appends its events, which are the history, to `events`.
+    fn line<'a>(&mut self, line: &'a [u8], events: &mut Vec<AgentEvent<'a>>);
+
+    /// Handles the end of the open transport; returns the next one, or `None` at the end.
+    ///
+    /// # Errors
+    /// The path of the file cannot be determined.
+    fn ended(&mut self) -> Result<Option<Transport>, Error>;
+}
