@@ -87,7 +87,7 @@ fn check(case: &Case, play: Play) -> Result<(), String> {
 }
 
 /// Differences that the profile `discobot` does not have.
-const NOT_IN_DISCOBOT: &[&str] = &["plan", "tool-name", "tool-output", "no-output"];
+const NOT_IN_DISCOBOT: &[&str] = &["plan", "tool-name", "tool-output"];
 
 /// Cases that differ in the profile `discobot`, too: each chunk is converted by itself, so a plan does not
 /// close a text.

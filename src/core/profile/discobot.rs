@@ -86,7 +86,7 @@ fn name_tool(fields: &mut Map<String, Value>) {
 }
 
 /// Replaces the output `{content, rawOutput, …}` with the raw output, else the response in `_meta`, else the
-/// text of the content. Without any of them the chunk has no output. Content that is more than this text stays
+/// text of the content. Without any of them the output is `null`. Content that is more than this text stays
 /// in the metadata.
 fn set_output(fields: &mut Map<String, Value>) {
     let output = fields.remove("output").unwrap_or_default();
@@ -98,9 +98,8 @@ fn set_output(fields: &mut Map<String, Value>) {
     let keeps_content = raw.is_some() || !is_text_only;
     let rest = || part("terminalOutput").or_else(|| part("note"));
     let output = raw.or_else(|| text.map(Value::from)).or_else(rest);
-    if let Some(output) = output {
-        fields.insert("output".to_owned(), output);
-    }
+    // The AI SDK refuses a stream with a chunk that has no output.
+    fields.insert("output".to_owned(), output.unwrap_or_default());
     let metadata = fields
         .get_mut("toolMetadata")
         .and_then(Value::as_object_mut);
@@ -135,7 +134,7 @@ mod tests {
         let diff = json!([{"type": "diff", "path": "/a", "newText": "x"}]);
         let chunk = json!({"type": "tool-output-available", "output": {"content": diff},
             "toolMetadata": {"acp": {"status": "completed"}}});
-        let want = json!({"type": "tool-output-available",
+        let want = json!({"type": "tool-output-available", "output": null,
             "toolMetadata": {"acp": {"status": "completed", "content": diff}}});
         assert_eq!(adapted(chunk), [want]);
     }
