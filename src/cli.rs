@@ -18,6 +18,7 @@ mod serve;
 mod sessions;
 
 use crate::core::agent_definition::AgentDefinition;
+use crate::core::backend_options::BackendOptions;
 use crate::core::builtin_agents;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentSpec, Hub, OnLost, Settings};
@@ -202,6 +203,7 @@ fn plain_settings(cwd: String, policy: Policy) -> anyhow::Result<Settings> {
         child_per_session: false,
         options: SessionOptions::default(),
         fallback: None,
+        backend: BackendOptions::default(),
     };
     Ok(Settings {
         default_agent: AgentDefinition::unnamed(demo),

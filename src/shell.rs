@@ -18,6 +18,7 @@ mod host;
 mod inbox;
 mod input;
 mod launches;
+mod loopback;
 mod output;
 mod path;
 mod process_settings;

@@ -4,6 +4,7 @@
 //! Compiled for tests and with the feature `fake-agent`, which no release build enables.
 
 use crate::core::agent_definition::AgentDefinition;
+use crate::core::backend_options::BackendOptions;
 use crate::core::client::{Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
@@ -40,6 +41,7 @@ impl SettingsBuilder {
                 child_per_session: false,
                 options: SessionOptions::default(),
                 fallback: None,
+                backend: BackendOptions::default(),
             }),
             agents: Vec::new(),
             own_program: "/bin/acpipe".into(),

@@ -6,6 +6,7 @@ use super::{UsageError, agent_definitions};
 use crate::core::agent_command::AgentCommand;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::AgentSpec;
+use crate::core::backend_options::BackendOptions;
 use crate::core::builtin_agents;
 use crate::core::builtin_definition::profile_name;
 use crate::core::claude::CLAUDE;
@@ -120,6 +121,7 @@ fn of_command(
         child_per_session: false,
         options: SessionOptions::default(),
         fallback: None,
+        backend: BackendOptions::default(),
     };
     let quirks = settings.quirks.get(&profile_name(&spec)).copied();
     let definition = AgentDefinition::unnamed(spec);

@@ -5,6 +5,7 @@ use super::config::{Base, Config, ConfiguredAgent, policy_of_agent};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_names::{AgentName, resolve};
 use crate::core::agent_spec::AgentSpec;
+use crate::core::backend_options::BackendOptions;
 use crate::core::builtin_agents;
 use crate::core::builtin_definition::builtin_definition;
 use crate::core::config::Settings;
@@ -82,12 +83,14 @@ fn definition(
                 child_per_session: false,
                 options: SessionOptions::default(),
                 fallback: None,
+                backend: BackendOptions::default(),
             },
         ),
     };
     let mut spec = base.spec;
     spec.source = AgentSource::Configuration;
     spec.protocol = agent.protocol.unwrap_or(spec.protocol);
+    spec.backend.clone_from(&agent.backend);
     spec.env.0.extend(agent.env.0.clone());
     spec.options = agent.options.clone().or(&spec.options);
     spec.child_per_session = agent.child_per_session.unwrap_or(spec.child_per_session);

@@ -5,6 +5,7 @@ mod agent;
 pub mod args;
 mod basics;
 mod claude;
+mod command;
 mod configuration;
 mod limits;
 mod machine;
@@ -58,6 +59,9 @@ pub async fn doctor(args: DoctorArgs) -> anyhow::Result<u8> {
             }
             Some(subject) if subject.definition.spec.protocol == Protocol::Claude => {
                 claude::check(&args, subject, &starter, &settings.limits, &mut report).await
+            }
+            Some(subject) if subject.definition.spec.protocol == Protocol::Command => {
+                command::check(&args, subject, &starter, &mut report).await
             }
             Some(subject) => {
                 agent::check(

@@ -1,6 +1,7 @@
 //! How to start an agent: command line, environment, protocol and default options.
 
 use crate::core::agent_command::{self, AgentCommand};
+use crate::core::backend_options::BackendOptions;
 use crate::core::dialects::traits;
 use crate::core::package_runner::package_runner;
 use crate::core::transport::{Fallback, ProcessSpec};
@@ -28,6 +29,8 @@ pub struct AgentSpec {
     pub options: SessionOptions,
     /// Command line to start if the program is not found.
     pub fallback: Option<Fallback>,
+    /// Options of an agent that is not a process with a conversation.
+    pub backend: BackendOptions,
 }
 
 impl AgentSpec {
@@ -99,6 +102,7 @@ impl AgentSpec {
             child_per_session: stored.child_per_session,
             options: default.options.clone(),
             fallback: None,
+            backend: BackendOptions::default(),
         })
     }
 

@@ -6,6 +6,7 @@ use super::agent_spec::AgentSpec;
 use super::builtin_agents::{BuiltinAgent, Launch, all};
 use super::config::Settings;
 use super::transport::Fallback;
+use crate::core::backend_options::BackendOptions;
 use crate::proto::wire::{AgentSource, SessionOptions};
 
 /// Returns the definition by which a built-in agent is started.
@@ -39,6 +40,7 @@ pub fn builtin_definition(agent: &BuiltinAgent, settings: &Settings) -> AgentDef
             args: runner.args,
             cwd: settings.home(),
         }),
+        backend: BackendOptions::default(),
     };
     let quirks = settings.quirks.get(&agent.id).copied();
     let mut definition = AgentDefinition::new(&agent.id, spec);

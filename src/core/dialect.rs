@@ -14,6 +14,7 @@ use super::setting::Setting;
 pub use super::transport::{Child, ProcessSpec, Transport};
 use crate::proto::frame::Overlong;
 use crate::proto::wire::{LineFaults, McpServer, SessionOptions};
+use serde_json::Value;
 use std::borrow::Cow;
 
 /// Translator of one agent protocol.
@@ -88,6 +89,16 @@ pub trait Dialect {
         degrade: bool,
         out: &mut Outgoing,
     ) -> Result<(), Error>;
+
+    /// Returns `true` if the agent does not remember earlier messages and receives the stored ones with each
+    /// prompt ([`Dialect::set_transcript`]).
+    fn takes_transcript(&self) -> bool {
+        false
+    }
+
+    /// Receives the message of the next prompt of a session and the messages before it. Called before
+    /// [`Dialect::prompt`] if [`Dialect::takes_transcript`] returns `true`, once for all attempts at a prompt.
+    fn set_transcript(&mut self, _session: &str, _transcript: Transcript) {}
 
     /// Withdraws the prompt of this call, which was not sent after all.
     fn withdraw_prompt(&mut self, call: CallId, session: &str);
@@ -299,6 +310,17 @@ pub struct SessionSetup<'a> {
     /// Whether to fork: the resumed or loaded session stays unchanged, and the opened session gets another
     /// id.
     pub fork: bool,
+}
+
+/// Stored conversation of a session, for an agent that does not remember it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Transcript {
+    /// Earlier messages as `UIMessage`s of `ai` 7, oldest first.
+    pub earlier: Vec<Value>,
+    /// Message of the prompt.
+    pub message: Value,
+    /// Number of messages before `earlier` that exceed the limit ([`HistoryLimit`](super::backend_options::HistoryLimit)).
+    pub omitted: u64,
 }
 
 /// URL prefix of a prompt's file that was sent as data; the name of the file follows.

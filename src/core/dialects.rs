@@ -2,7 +2,10 @@
 
 use super::acp::per_session::PerSession;
 use super::acp::{self, Acp};
+use super::backend::Exchanges;
+use super::backend_options::BackendOptions;
 use super::claude::{self, Claude};
+use super::command::{self, Command};
 use super::dialect::{AgentServices, Dialect, DialectTraits, ProcessSpec};
 use super::error::Error;
 use super::policy::Policy;
@@ -23,6 +26,8 @@ pub struct DialectSetup {
     /// Whether the policy has rules. If so, the agent has to report tools that it runs without a permission
     /// request.
     pub has_rules: bool,
+    /// Options of an agent that is not a process with a conversation.
+    pub backend: BackendOptions,
 }
 
 /// Returns the properties of a protocol.
@@ -31,6 +36,7 @@ pub fn traits(protocol: Protocol) -> &'static DialectTraits {
     match protocol {
         Protocol::Acp => &acp::TRAITS,
         Protocol::Claude => &claude::TRAITS,
+        Protocol::Command => &command::TRAITS,
     }
 }
 
@@ -42,6 +48,10 @@ pub fn dialect(protocol: Protocol, setup: DialectSetup) -> Box<dyn Dialect> {
         Protocol::Acp if setup.child_per_session => Box::new(PerSession::new(launch, offer)),
         Protocol::Acp => Box::new(Acp::new(launch, offer)),
         Protocol::Claude => Box::new(Claude::new(launch, setup.env, &setup.seed, setup.has_rules)),
+        Protocol::Command => {
+            let command = Command::new(launch, setup.backend);
+            Box::new(Exchanges::new(command, &setup.seed))
+        }
     }
 }
 
@@ -58,5 +68,6 @@ pub fn check_options(
     match protocol {
         Protocol::Acp => acp::check(options, servers, policy),
         Protocol::Claude => claude::check(options, servers),
+        Protocol::Command => command::check(options),
     }
 }

@@ -51,6 +51,7 @@ mod terminals;
 mod tests;
 mod timeouts;
 mod timers;
+mod transcript;
 mod turns;
 mod unapproved_runs;
 mod undelivered_feedback;

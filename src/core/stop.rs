@@ -42,6 +42,20 @@ impl Stop {
         (stop, last)
     }
 
+    /// Begins the stop of a process whose stdin is closed already: with SIGTERM, to be sent at once.
+    #[must_use]
+    pub fn begin_with_closed_input(now: Instant, limits: &Limits) -> (Self, Step) {
+        let last = Step::Terminate;
+        let terminate = limits.of(Timeout::Terminate).unwrap_or_default();
+        let stop = Self {
+            last,
+            next: now.checked_add(terminate),
+            terminate,
+            expedited: false,
+        };
+        (stop, last)
+    }
+
     /// Returns when the next step is due; `None` after the last step.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
@@ -88,6 +102,10 @@ mod tests {
         assert_eq!(stop.tick(at(2)), Some(Step::Terminate));
         assert_eq!(stop.tick(at(4)), None);
         assert_eq!(stop.tick(at(5)), Some(Step::Kill));
+        let (mut stop, first) = Stop::begin_with_closed_input(t0, &Limits::default());
+        assert_eq!(first, Step::Terminate);
+        assert_eq!(stop.tick(at(2)), None);
+        assert_eq!(stop.tick(at(3)), Some(Step::Kill));
         assert_eq!(stop.deadline(), None);
         assert_eq!(stop.tick(at(99)), None);
     }

@@ -42,6 +42,9 @@ pub enum Transport {
     Directory(String),
     /// Directory with this path: delivers one line, the path without symbolic links as a JSON string.
     RealPath(String),
+    /// Loopback: delivers the lines that are written to it. A dialect without a permanent connection answers
+    /// its calls through it, so that answers keep their place in the order of events.
+    Loopback,
 }
 
 /// Program of an agent, with its arguments, directory and environment.
@@ -82,7 +85,7 @@ impl Transport {
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         match self {
-            Self::Process(_) => false,
+            Self::Process(_) | Self::Loopback => false,
             Self::File(_) | Self::Directory(_) | Self::RealPath(_) => true,
         }
     }

@@ -13,6 +13,7 @@ use super::host::{HOST_QUEUE, Host};
 use super::inbox::{self, EventSender};
 use super::input::ClientInput;
 use super::launches::Launch;
+use super::loopback::Loopback;
 use super::output::{Closed, Output, Pressure};
 use super::program_search::{FoundPrograms, SEARCH_QUEUE, search};
 use super::signals::{Interrupt, Signals};
@@ -178,6 +179,7 @@ struct Shell {
     hub: Hub,
     output: Output,
     agents: BTreeMap<AgentId, Agent>,
+    loopbacks: BTreeMap<AgentId, Loopback>,
     events: EventSender,
     /// Input of an agent that the hub cannot accept until the client reads.
     backlog: Option<(AgentId, AgentInput)>,
@@ -214,6 +216,7 @@ impl Shell {
             hub,
             output: Output::new()?,
             agents: BTreeMap::new(),
+            loopbacks: BTreeMap::new(),
             events,
             backlog: None,
             host: host(terms.clone()),
@@ -389,7 +392,7 @@ impl Shell {
             Effect::Open(id, transport) => self.open(id, transport),
             Effect::Send(id, lines) => self.send(id, lines, client, now),
             Effect::FinishInput(id) => self.with_agent(id, Agent::finish_input),
-            Effect::CloseInput(id) => self.with_agent(id, Agent::close_input),
+            Effect::CloseInput(id) => self.close_input(id),
             Effect::Terminate(id) => {
                 self.with_agent(id, |agent| agent.order(SupervisorOrder::Terminate));
             }

@@ -4,8 +4,10 @@
 use crate::harness::claude::{self, args};
 use crate::harness::server::{Server, Turn};
 use crate::harness::steps::{end, say, think, tool, tool_change, until_cancelled};
+use acpipe::core::fold::Fold;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 /// Starts a connected agent of each dialect with the session `default`.
 fn both() -> [(&'static str, Server); 2] {
@@ -198,6 +200,8 @@ fn summary_holds_the_fields_of_the_claude_result() {
     assert_eq!(summary["text"], json!(turn.text()));
     assert!(turn.text().starts_with("one ") && turn.text().ends_with("two"));
     assert_eq!(summary["toolsUsed"], json!(["Bash"]));
+    let names: Vec<&Value> = turn.activity.iter().map(|a| &a["toolName"]).collect();
+    assert_eq!(names, [&json!("Bash"), &Value::Null]);
     assert_eq!(
         summary["toolCalls"][0]["arguments"],
         json!({"command": "ls"})
@@ -303,4 +307,168 @@ fn summary_has_duration_and_reported_usage_for_every_ending() {
     s.await_chunk("default", |chunk| chunk["delta"] == "x");
     s.call("session/cancel", &json!({}));
     assert_eq!(s.turn(&prompt).summary["usage"], Value::Null);
+}
+
+/// Returns the shortest of several times: other programs on the machine can only lengthen one.
+fn shortest(mut measure: impl FnMut() -> Duration) -> Duration {
+    (0..5).map(|_| measure()).min().unwrap()
+}
+
+#[test]
+fn a_turn_takes_less_than_100_ms_beside_the_time_of_the_agent() {
+    // Both fake agents answer at once, so the whole time of the call counts.
+    for (dialect, mut s) in both() {
+        s.waive("agent/state");
+        let time = shortest(|| {
+            let start = Instant::now();
+            assert_eq!(s.prompt("hello").summary["text"], "hello", "{dialect}");
+            start.elapsed()
+        });
+        assert!(time < Duration::from_millis(100), "{dialect}: {time:?}");
+    }
+}
+
+#[test]
+fn the_first_text_arrives_within_500_ms_of_the_call() {
+    let [wait, stop] = until_cancelled();
+    let script = json!({"session/prompt": [[say("x"), wait, stop]]});
+    for (dialect, mut s) in [
+        ("acp", Server::ready(&script)),
+        ("claude", claude::ready(&json!({}))),
+    ] {
+        let time = shortest(|| {
+            let start = Instant::now();
+            let prompt = match dialect {
+                "acp" => s.send_prompt("default", "go"),
+                _ => s.send_steps("default", &json!([{"delta": "x"}, {"interrupted": true}])),
+            };
+            s.await_chunk("default", |chunk| chunk["delta"] == "x");
+            let time = start.elapsed();
+            // The turn still runs: its text did not wait for the end.
+            let cancel = s.call("session/cancel", &json!({}));
+            assert_eq!(cancel, json!({"cancelled": true}), "{dialect}");
+            s.turn(&prompt);
+            time
+        });
+        assert!(time < Duration::from_millis(500), "{dialect}: {time:?}");
+    }
+}
+
+#[test]
+fn an_answer_in_one_piece_is_a_complete_stream() {
+    for (dialect, mut s) in both() {
+        s.waive("agent/state");
+        let turn = s.prompt("all of it");
+        let types = [
+            "start",
+            "start-step",
+            "text-start",
+            "text-delta",
+            "text-end",
+            "finish-step",
+            "finish",
+        ];
+        assert_eq!(common_types(&turn), types, "{dialect}");
+        assert_eq!(turn.one("text-delta")["delta"], "all of it", "{dialect}");
+    }
+}
+
+#[test]
+fn the_stored_message_is_the_fold_of_the_chunks() {
+    let plan =
+        |text: &str| json!({"update": {"sessionUpdate": "plan", "entries": [{"content": text}]}});
+    let steps = [
+        think("hm"),
+        say("one"),
+        tool(
+            "t",
+            &json!({"name": "n", "status": "in_progress", "rawInput": {"a": 1}}),
+        ),
+        plan("first"),
+        tool_change("t", &json!({"status": "completed", "rawOutput": "out"})),
+        plan("second"),
+        say("two"),
+        end("end_turn"),
+    ];
+    let call = json!({"tool_name": "Bash", "tool_use_id": "t", "input": {"command": "ls"}});
+    for dialect in ["acp", "claude"] {
+        let (mut s, turn) = if dialect == "acp" {
+            let mut s = Server::ready(&json!({"session/prompt": [steps]}));
+            let turn = s.prompt("go");
+            (s, turn)
+        } else {
+            let mut s = claude::ready(&json!({}));
+            let turn = s.steps(&json!([{"say": "one "}, { "ask": call }, {"say": "two"}]));
+            (s, turn)
+        };
+        let mut fold = Fold::default();
+        turn.chunks.iter().for_each(|chunk| fold.push(chunk));
+        let messages = s.call("message/list", &json!({}))["messages"].clone();
+        assert_eq!(messages[0]["role"], "user", "{dialect}");
+        assert_eq!(messages[1], fold.message(), "{dialect}");
+        let types: Vec<&str> = messages[1]["parts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|part| part["type"].as_str().unwrap())
+            .collect();
+        let has = |kind: &str| types.iter().filter(|other| **other == kind).count();
+        assert!(has("text") >= 2, "{types:?}");
+        assert_eq!(has("dynamic-tool"), 1, "{types:?}");
+        if dialect == "acp" {
+            assert_eq!((has("reasoning"), has("data-plan")), (1, 1), "{types:?}");
+        }
+    }
+}
+
+#[test]
+fn the_last_message_can_be_read_while_its_turn_runs() {
+    let [wait, stop] = until_cancelled();
+    let mut s = Server::ready(&json!({"session/prompt": [[say("so far"), wait, stop]]}));
+    let last = |s: &mut Server| s.call("message/last", &json!({}))["message"].clone();
+    assert_eq!(last(&mut s), Value::Null);
+    let prompt = s.send_prompt("default", "go");
+    s.await_chunk("default", |chunk| chunk["delta"] == "so far");
+    let message = last(&mut s);
+    assert_eq!(message["role"], "assistant");
+    let text = |part: &Value| part["type"] == "text" && part["text"] == "so far";
+    assert!(
+        message["parts"].as_array().unwrap().iter().any(text),
+        "{message}"
+    );
+    s.call("session/cancel", &json!({}));
+    let summary = s.turn(&prompt).summary;
+    assert_eq!(summary["messageId"], message["id"]);
+}
+
+#[test]
+fn sessions_have_separate_messages() {
+    let mut s = Server::ready(&json!({}));
+    for session in ["a", "b"] {
+        s.ensure(session);
+        let prompt = s.send_prompt(session, session);
+        s.turn(&prompt);
+    }
+    let texts = |s: &mut Server, session: &str| {
+        let list = s.call("message/list", &json!({"sessionId": session}));
+        let messages = list["messages"].as_array().unwrap().clone();
+        let text = |message: &Value| {
+            let parts = message["parts"].as_array().unwrap();
+            parts
+                .iter()
+                .filter_map(|part| part["text"].as_str())
+                .collect::<String>()
+        };
+        messages.iter().map(text).collect::<Vec<String>>()
+    };
+    let note = json!({"id": "n", "role": "system", "parts": [{"type": "text", "text": "note"}]});
+    s.call("message/add", &json!({"sessionId": "a", "message": note}));
+    assert_eq!(texts(&mut s, "a"), ["a", "a", "note"]);
+    assert_eq!(texts(&mut s, "b"), ["b", "b"]);
+    let other = json!({"sessionId": "b", "messageId": "n", "message": {}});
+    let error = s.call_error("message/update", &other);
+    assert_eq!(error["data"]["kind"], "messageNotFound");
+    s.call("message/clear", &json!({"sessionId": "a"}));
+    assert!(texts(&mut s, "a").is_empty());
+    assert_eq!(texts(&mut s, "b"), ["b", "b"]);
 }

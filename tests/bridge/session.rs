@@ -333,6 +333,8 @@ fn agent_can_reconnect_after_a_disconnect() {
     let status = s.call("agent/status", &json!({}));
     assert_eq!(status["state"], "disconnected");
     assert_eq!(status["pid"], Value::Null);
+    // The messages do not depend on the agent.
+    assert_eq!(s.call("message/list", &json!({}))["total"], 2);
     // After an explicit disconnect the agent is not restarted automatically.
     assert_eq!(
         s.call_error("session/prompt", &json!({"message": "x"}))["data"]["kind"],

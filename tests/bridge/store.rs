@@ -377,6 +377,41 @@ fn session_without_a_store_lives_as_long_as_acpipe() {
     s.finish();
 }
 
+#[test]
+fn persist_messages_variable_decides_about_the_store() {
+    // (option, variable, whether the session is stored)
+    let cases = [
+        (None, "false", false),
+        (None, "true", true),
+        (None, "", true),
+        (Some("always"), "false", true),
+        (Some("never"), "true", false),
+    ];
+    for (option, variable, stored) in cases {
+        let world = World::new();
+        let path = world.script(&json!({}));
+        let option = option.map_or_else(Vec::new, |value| vec!["--persist", value]);
+        let args = [option.as_slice(), &["--", FAKE_AGENT, path.as_str()]].concat();
+        let env = [("PERSIST_MESSAGES", variable)];
+        let mut s = Server::launch(world, &args, Framing::Lines, &env);
+        s.initialize();
+        s.waive("agent/state");
+        s.ensure("default");
+        s.prompt("first");
+        assert_eq!(log(&s, "default").exists(), stored, "{option:?} {variable}");
+        s.finish();
+    }
+    let world = World::new();
+    let mut odd = world.acpipe(&["serve"]);
+    let odd = odd.env("PERSIST_MESSAGES", "maybe").output().unwrap();
+    assert_eq!(odd.status.code(), Some(2));
+    let stderr = String::from_utf8_lossy(&odd.stderr);
+    assert!(
+        stderr.contains("PERSIST_MESSAGES must be true or false"),
+        "{stderr}"
+    );
+}
+
 #[cfg(unix)]
 #[test]
 fn stored_files_are_private_to_the_user() {
@@ -441,6 +476,40 @@ fn sessions_of_the_agent_are_listed_and_adopted() {
     let list = s.result(&waiting);
     assert_eq!(list["sessions"].as_array().unwrap().len(), 2);
     s.finish();
+}
+
+#[test]
+fn lost_history_stays_or_is_archived_on_request() {
+    // (options, number of messages, number of archived logs)
+    let cases: [(&[&str], u64, usize); 3] = [
+        (&[], 2, 0),
+        (&["--on-new", "keep"], 2, 0),
+        (&["--on-new", "clear"], 0, 1),
+    ];
+    for (options, messages, archived) in cases {
+        let world = World::new();
+        let path = world.script(&json!({}));
+        let args = [options, &["--", FAKE_AGENT, path.as_str()]].concat();
+        let mut s = Server::launch(world, &args, Framing::Lines, &[]);
+        s.initialize();
+        s.waive("agent/state");
+        s.ensure("default");
+        s.prompt("first");
+        let mut s = s.restart(&args);
+        s.initialize();
+        s.waive("agent/state");
+        // The agent can neither resume nor load a session.
+        let recovery = s.ensure("default")["recovery"].clone();
+        assert_eq!(
+            (&recovery["rung"], &recovery["memory"]),
+            (&json!("new"), &json!("lost"))
+        );
+        let list = s.call("message/list", &json!({}));
+        assert_eq!(list["total"], messages, "{options:?}");
+        let archive = fs::read_dir(s.world.dir.join("state/archive")).unwrap();
+        assert_eq!(archive.count(), archived, "{options:?}");
+        s.finish();
+    }
 }
 
 #[test]

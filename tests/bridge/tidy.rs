@@ -46,6 +46,15 @@ const FORBIDDEN: &[(&str, &[&str], &str)] = &[
 /// Files that may start processes: the supervisor, which starts agents, and the code that starts supervisors.
 const MAKE_PROCESSES: &[&str] = &["src/shell/supervisor.rs", "src/shell/supervised.rs"];
 
+/// Paths of the types that implement a dialect. Outside of the dialects, only `core/dialects.rs` creates them.
+const DIALECTS: &[&str] = &[
+    "acp::Acp",
+    "acp::{self, Acp",
+    "acp::per_session",
+    "claude::Claude",
+    "claude::{self, Claude",
+];
+
 /// Types of state that another thread can change.
 const SHARED: &[&str] = &["Mutex", "RwLock", "Atomic", "OnceLock"];
 
@@ -78,6 +87,14 @@ fn violations(path: &str, text: &str) -> Vec<String> {
     for (room, words, why) in FORBIDDEN.iter().filter(|(room, ..)| within(room)) {
         for word in words.iter().filter(|w| code.contains(**w)) {
             wrong.push(format!("{path}: {word} in {room}: {why}"));
+        }
+    }
+    let is_dialect = ["src/core/acp", "src/core/claude", "src/core/dialects"];
+    if within("src/core") && !is_dialect.iter().any(|room| within(room)) {
+        for word in DIALECTS.iter().filter(|w| code.contains(**w)) {
+            wrong.push(format!(
+                "{path}: {word}: only core/dialects.rs creates dialects"
+            ));
         }
     }
     if code.contains("Command::new") && !MAKE_PROCESSES.contains(&path) {
@@ -158,7 +175,11 @@ fn violations_of_source_rules_are_found() {
     let ok = "//! Doc.\n// tokio:: in a comment\nfn x() {}\n#[cfg(test)]\nmod tests {\n Instant::now\n}\n";
     assert_eq!(violations("src/core/x.rs", ok), Vec::<String>::new());
     let long = format!("//! Doc.\n{}", "x\n".repeat(CEILING));
+    let dialect = "//! D.\nuse super::acp::{self, Acp};\n";
+    assert!(violations("src/core/dialects.rs", dialect).is_empty());
+    assert!(violations("src/core/acp/x.rs", dialect).is_empty());
     let cases = [
+        ("src/core/agent/x.rs", dialect, "only core/dialects.rs"),
         ("src/core/x.rs", "fn x() {}\n", "begin with"),
         ("src/core/x.rs", long.as_str(), "501 lines"),
         ("src/core/x.rs", "//! D.\nuse tokio::sync;\n", "tokio::"),

@@ -100,6 +100,33 @@ fn update_after_a_tool_failure_is_sent_as_data() {
 }
 
 #[test]
+fn update_without_a_status_keeps_the_result() {
+    let turn = play(&[
+        tool(
+            "t",
+            &json!({"name": "n", "status": "in_progress", "rawInput": 1}),
+        ),
+        tool_change("t", &json!({"status": "completed", "rawOutput": "x"})),
+        tool_change("t", &json!({"title": "T"})),
+        tool_change("t", &json!({"status": "completed", "rawOutput": "x"})),
+        say("done"),
+        end("end_turn"),
+    ]);
+    // The second output shows the title; the repeated result is no change.
+    assert_eq!(
+        tool_types(&turn),
+        ["input-available", "output-available", "output-available"]
+    );
+    for shown in turn.of("tool-output-available") {
+        assert_eq!(shown["output"]["rawOutput"], "x");
+        assert_eq!(shown["toolMetadata"]["acp"]["status"], "completed");
+    }
+    let results = json!([{"callId": "t", "result": "x", "isError": false}]);
+    assert_eq!(turn.summary["toolResults"], results);
+    assert_eq!(turn.activity.last(), Some(&Value::Null));
+}
+
+#[test]
 fn parallel_tool_calls_stay_separate() {
     let turn = play(&[
         tool(

@@ -79,7 +79,13 @@ fn text_and_thought_come_as_blocks() {
     assert_eq!(s["finishReason"], "stop");
     assert_eq!(s["isError"], false);
     assert_eq!(s["attempts"], 1);
-    for unknown in ["usage", "cost", "numTurns", "errorReason"] {
+    for unknown in [
+        "usage",
+        "cost",
+        "numTurns",
+        "errorReason",
+        "structuredOutput",
+    ] {
         assert_eq!(s[unknown], Value::Null, "{unknown}");
     }
     for empty in ["errors", "toolCalls", "toolResults", "toolsUsed"] {

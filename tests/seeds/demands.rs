@@ -1,61 +1,138 @@
-//! Requirements of earlier systems on Claude Code beside the chunks: `tests/seeds/seeds.md` names for each
-//! row the tests that hold it, or the reason why nothing does.
+//! Requirements of earlier systems: `tests/seeds/seeds.md` names for each row the tests that hold it, or the
+//! reason why acpipe is different.
 
 use crate::cli::{ended, prompted};
-use crate::{documented, evidence};
+use crate::{documented, evidence, rows};
 use acpipe::core::retry::{RETRY_PAUSE, UNAVAILABLE};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::Path;
-
-/// Returns the ids of all rows.
-pub fn rows() -> Vec<String> {
-    let list = |prefix: &'static str, numbers: &[u32]| -> Vec<String> {
-        numbers.iter().map(|n| format!("{prefix}{n}")).collect()
-    };
-    let range = |prefix: &'static str, from: u32, to: u32| -> Vec<String> {
-        (from..=to).map(|n| format!("{prefix}{n}")).collect()
-    };
-    [
-        range("DS-", 1, 27),
-        range("DS-", 40, 43),
-        list("DS-X", &[1, 2, 3, 4, 5, 7, 9, 10, 11]),
-        range("L-", 20, 47),
-        range("L-X", 1, 16),
-        list("H-", &[20, 21, 22, 23]),
-        range("H-X", 5, 13),
-        list("M-", &[1, 4, 6, 8, 10, 11, 19, 21]),
-        range("M-", 23, 37),
-        list("M-", &[40, 41, 45, 47, 48, 51, 54, 56]),
-        range("M-X", 1, 14),
-        list("U-", &[1, 7, 8, 9, 11, 16]),
-    ]
-    .concat()
-}
+use std::time::Duration;
 
 /// Beginnings of a verdict.
-const VERDICTS: [&str; 3] = ["held by ", "differs: ", "not built: "];
+const VERDICTS: [&str; 4] = ["held by ", "different: ", "not applicable: ", "planned: "];
+
+/// Prefixes of the ids of rows.
+const PREFIXES: [&str; 7] = ["L-", "H-", "DA-", "DS-", "M-", "B-", "U-"];
+
+/// Returns the verdicts of all rows on the page.
+pub fn verdicts(page: &str) -> BTreeMap<String, String> {
+    let of = |prefix: &&str| documented(page, prefix, prefix);
+    PREFIXES.iter().flat_map(of).collect()
+}
+
+/// Returns the faults of the page: rows without a subject or a verdict, and rows that do not exist.
+fn faults(page: &str) -> Vec<String> {
+    let verdicts = verdicts(page);
+    let (all, mappings) = (rows::all(), rows::mappings());
+    let mut faults = Vec::new();
+    for row in &all {
+        match verdicts.get(row) {
+            None => faults.push(format!("{row} has no verdict")),
+            // Cases decide on the verdicts of mappings.
+            Some(_) if mappings.contains(row) => {}
+            Some(verdict) => faults.extend(fault(row, verdict)),
+        }
+    }
+    let unknown = verdicts.keys().filter(|row| !all.contains(row));
+    faults.extend(unknown.map(|row| format!("{row} is not a row")));
+    let rows = page.lines().filter(|line| {
+        let is_row = |prefix: &&str| line.starts_with(&format!("| {prefix}"));
+        PREFIXES.iter().any(is_row)
+    });
+    for row in rows {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let ["", id, subject, verdict, ""] = cells[..] else {
+            faults.push(format!("not a row of three cells: {row}"));
+            continue;
+        };
+        if subject.is_empty() || verdict.is_empty() {
+            faults.push(format!("{id} has an empty cell"));
+        }
+    }
+    faults
+}
+
+/// Returns the fault of a verdict: it begins with none of the words, or its evidence is not a test.
+fn fault(row: &str, verdict: &str) -> Option<String> {
+    let begin = VERDICTS.iter().find(|begin| verdict.starts_with(**begin));
+    let Some(begin) = begin.filter(|begin| verdict.len() > begin.len()) else {
+        return Some(format!("{row}: not a verdict: {verdict}"));
+    };
+    let places = evidence::places(verdict);
+    if *begin == "held by " && places.is_empty() {
+        return Some(format!("{row} names no test: {verdict}"));
+    }
+    let mut checked = places
+        .into_iter()
+        .map(|(path, test)| evidence::check_place(path, test));
+    checked
+        .find_map(Result::err)
+        .map(|why| format!("{row}: {why}"))
+}
 
 #[test]
 fn each_requirement_has_a_verdict_backed_by_tests() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let docs = std::fs::read_to_string(root.join("tests/seeds/seeds.md")).unwrap();
-    let mut told = std::collections::BTreeMap::new();
-    for prefix in ["DS-", "L-", "H-", "M-", "U-"] {
-        told.extend(documented(&docs, prefix, prefix));
-    }
-    for row in rows() {
-        let verdict = told.get(&row).unwrap_or_else(|| panic!("{row} is missing"));
-        let reason = VERDICTS
-            .iter()
-            .find_map(|begin| verdict.strip_prefix(begin));
+    let page = std::fs::read_to_string(root.join("tests/seeds/seeds.md")).unwrap();
+    let faults = faults(&page);
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+}
+
+#[test]
+fn missing_unknown_and_unfounded_rows_are_found() {
+    let held = "held by tests/seeds/demands.rs (permanent_cli_failure_is_not_retried)";
+    let all = rows::all();
+    let page = |changed: &str, verdict: Option<&str>| -> String {
+        let verdict_of = |row: &String| match verdict {
+            verdict if *row == changed => verdict.map(str::to_owned),
+            _ => Some(held.to_owned()),
+        };
+        let line = |row: &String| Some(format!("| {row} | a subject | {} |\n", verdict_of(row)?));
+        all.iter().filter_map(line).collect()
+    };
+    let whole = page("", None);
+    assert_eq!(faults(&whole), [""; 0]);
+    for (row, verdict, why) in [
+        ("U-16", None, "U-16 has no verdict"),
+        ("DA-T5", None, "DA-T5 has no verdict"),
+        ("M-1", Some(""), "M-1: not a verdict"),
+        ("M-1", Some("yes"), "M-1: not a verdict"),
+        ("M-1", Some("different: "), "M-1: not a verdict"),
+        ("M-1", Some("held by the design"), "M-1 names no test"),
+        (
+            "M-1",
+            Some("held by tests/seeds/demands.rs (no_test)"),
+            "no_test is not there",
+        ),
+        (
+            "M-1",
+            Some("different: so, held by tests/seeds/no.rs (a)"),
+            "No such file",
+        ),
+        (
+            "M-1",
+            Some("not applicable: Python, see tests/seeds/demands.rs"),
+            "name a test",
+        ),
+    ] {
+        let faults = faults(&page(row, verdict));
         assert!(
-            reason.is_some_and(|reason| !reason.is_empty()),
-            "{row}: {verdict}"
+            faults.iter().any(|fault| fault.contains(why)),
+            "{why}: {faults:?}"
         );
-        if verdict.starts_with("held by ") || !evidence::places(verdict).is_empty() {
-            check_evidence(&row, verdict);
-        }
     }
+    for (line, why) in [
+        ("| B-17 | a subject | different: x |\n", "B-17 is not a row"),
+        (
+            "| H-X01 | a subject | different: x |\n",
+            "H-X01 is not a row",
+        ),
+    ] {
+        assert_eq!(faults(&format!("{whole}{line}")), [why]);
+    }
+    let empty = whole.replace("| L-9 | a subject |", "| L-9 | |");
+    assert_eq!(faults(&empty), ["L-9 has an empty cell"]);
 }
 
 /// Fails unless the verdict names at least one test, and everything that it names is a test.
@@ -79,6 +156,7 @@ fn transient_cli_failure_is_retried_and_reported_in_the_seeds_text() {
     let (mut driver, first) = prompted(&json!({ "message": "go", "retry": true }));
     driver.says(&ended(&first, &failed));
     assert!(driver.played.summary.is_null(), "it is not over");
+    assert_eq!(RETRY_PAUSE, Duration::from_secs(2));
     let second = driver.wait(RETRY_PAUSE);
     assert_eq!(second["message"], first["message"]);
     assert_ne!(second["uuid"], first["uuid"]);

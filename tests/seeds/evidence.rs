@@ -154,7 +154,7 @@ fn test_body_is_extracted_alone() {
 
 #[test]
 fn evidence_paths_and_tests_are_parsed_from_a_verdict() {
-    let verdict = "differs: a, held by tests/a.rs (one), src/b/tests.rs; its queue by tests/c.rs (two), since `tests/d.rs`";
+    let verdict = "different: a, held by tests/a.rs (one), src/b/tests.rs; its queue by tests/c.rs (two), since `tests/d.rs`";
     let places = places(verdict);
     let want = [
         ("tests/a.rs", Some("one")),

@@ -1,6 +1,6 @@
 //! Chunk mappings of an earlier system, row by row: acpipe's chunks are the same, or `tests/seeds/seeds.md`
-//! names the difference and its reason. That page also lists other requirements of earlier systems on Claude
-//! Code, each with the tests that hold it.
+//! names the difference and its reason. That page also lists the other requirements of earlier systems, each with
+//! the tests that hold it.
 
 #![expect(clippy::unwrap_used, reason = "a test may end at any surprise")]
 
@@ -10,6 +10,7 @@ mod drive;
 mod evidence;
 mod expect;
 mod failure_modes;
+mod rows;
 #[path = "../transcripts/stream.rs"]
 mod stream;
 mod table;
@@ -29,7 +30,9 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ),
     (
         "DA-T27",
-        "tests/bridge/store.rs (sessions_are_listed_closed_and_cleared)",
+        "tests/bridge/store.rs (sessions_are_listed_closed_and_cleared), \
+         tests/bridge/session.rs (ensure_returns_a_live_session), \
+         tests/bridge/demands.rs (sessions_have_separate_messages)",
     ),
     (
         "DA-T28",
@@ -39,15 +42,6 @@ const ELSEWHERE: &[(&str, &str)] = &[
 
 /// Row about prompts, which has a separate test.
 const PROMPTS: &str = "DA-T26";
-
-fn rows() -> Vec<String> {
-    let mapping = (12..=25).map(|n| format!("DA-X{n}"));
-    let pinned = (1..=28).map(|n| format!("DA-T{n}"));
-    let events = (28..=39).map(|n| format!("DS-{n}"));
-    let beyond = [6, 8].map(|n| format!("DS-X{n}"));
-    let rows = mapping.chain(pinned).chain(events);
-    rows.chain(beyond).collect()
-}
 
 /// Returns all cases: those of ACP's updates and those of the CLI's frames.
 fn cases() -> Vec<Case> {
@@ -139,7 +133,7 @@ fn seeds_page_lists_each_row_and_difference() {
     let mut used = BTreeSet::new();
     let mut verdicts = BTreeMap::new();
     let cases = cases();
-    for row in rows() {
+    for row in rows::mappings() {
         let of_row = || cases.iter().filter(|case| case.rows.contains(&&*row));
         let reasons: BTreeSet<&str> = of_row()
             .filter_map(|case| case.differs.as_ref())
@@ -167,8 +161,7 @@ fn seeds_page_lists_each_row_and_difference() {
         used.extend(reasons);
         verdicts.insert(row, verdict);
     }
-    let mut told = documented(&docs, "DA-", "DA-");
-    told.extend(documented(&docs, "DS-", "DS-"));
+    let told = demands::verdicts(&docs);
     for (row, verdict) in &verdicts {
         assert_eq!(
             told.get(row),
@@ -176,12 +169,10 @@ fn seeds_page_lists_each_row_and_difference() {
             "{row} in tests/seeds/seeds.md"
         );
     }
-    told.retain(|row, _| !demands::rows().contains(row));
-    assert_eq!(told.len(), verdicts.len(), "rows that there are not");
     let explained = documented(&docs, "`", "");
     let explained: BTreeSet<&str> = explained.keys().map(String::as_str).collect();
     assert_eq!(explained, used, "the reasons, documented and used");
-    let known = rows();
+    let known = rows::mappings();
     for row in cases.iter().flat_map(|case| case.rows) {
         assert!(known.iter().any(|known| known == row), "{row} is no row");
     }

@@ -25,10 +25,7 @@ pub fn add(world: &AgentWorld, args: &AddArgs) -> anyhow::Result<()> {
         set("command", Some(json!(command)));
         set("args", Some(json!(rest)).filter(|_| !rest.is_empty()));
     }
-    let protocol = args.protocol.map(|kind| match Protocol::from(kind) {
-        Protocol::Acp => json!("acp"),
-        Protocol::Claude => json!("claude"),
-    });
+    let protocol = args.protocol.map(|kind| json!(Protocol::from(kind).name()));
     set("protocol", protocol);
     set("description", text(&args.description));
     set("prompt", text(&args.prompt));

@@ -88,15 +88,11 @@ impl<'a> ListedAgent<'a> {
             AgentAvailability::NotInstalled => "not installed".to_owned(),
         };
         let mark = if self.is_default { " (default)" } else { "" };
-        let protocol = match self.protocol {
-            Protocol::Acp => "acp",
-            Protocol::Claude => "claude",
-        };
         [
             format!("{}{mark}", self.agent),
             state,
             self.version.unwrap_or_default().to_owned(),
-            protocol.to_owned(),
+            self.protocol.name().to_owned(),
             self.login.unwrap_or_default().to_owned(),
             self.description.unwrap_or_default().to_owned(),
         ]

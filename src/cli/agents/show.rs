@@ -58,6 +58,7 @@ pub fn show(world: &mut AgentWorld, args: &ShowArgs) -> anyhow::Result<()> {
             ("tags", Some(agent.tags.join(", "))),
             ("defined in", place.map(str::to_owned)),
             ("command", Some(line)),
+            ("protocol", Some(spec.protocol.name().to_owned())),
             ("program", Some(file)),
             ("version", found.version.clone()),
             ("install", listed.install.map(str::to_owned)),

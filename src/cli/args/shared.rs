@@ -42,6 +42,8 @@ pub enum Kind {
     Acp,
     /// Stream-json of the Claude Code CLI
     Claude,
+    /// A program that reads one prompt and prints one answer
+    Command,
 }
 
 impl From<Kind> for Protocol {
@@ -49,6 +51,7 @@ impl From<Kind> for Protocol {
         match kind {
             Kind::Acp => Self::Acp,
             Kind::Claude => Self::Claude,
+            Kind::Command => Self::Command,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Agents of the configuration, with everything that they inherit by `extends`.
 
+mod backend;
 mod build;
 mod locks;
 #[cfg(test)]
@@ -10,6 +11,7 @@ use super::file::{AgentTable, PermissionTable};
 use super::permissions::apply;
 use super::source::Source;
 use crate::core::agent_names::check_name;
+use crate::core::backend_options::BackendOptions;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::limits::Timeout;
 use crate::core::policy::{Policy, unknown};
@@ -53,6 +55,8 @@ pub struct ConfiguredAgent {
     pub base: Base,
     /// Protocol, if the configuration sets it.
     pub protocol: Option<Protocol>,
+    /// Options of an agent that is not a process with a conversation.
+    pub backend: BackendOptions,
     /// Absolute path of the working directory, if the configuration sets it.
     pub cwd: Option<String>,
     /// Environment variables.

@@ -1,6 +1,7 @@
 //! Types of the configuration file. The schema, the reader and the editor are derived from them.
 
 use super::values::{Answer, EnvTable, PresetName, Texts, TimeoutTable};
+use crate::core::backend_options::{CommandInput, CommandOutput};
 use crate::core::policy::{Effect, Mode};
 use crate::proto::wire::{McpServersByName, Protocol};
 use schemars::JsonSchema;
@@ -117,6 +118,25 @@ pub struct AgentTable {
     pub child_per_session: Option<bool>,
     /// Options of the agent's protocol.
     pub options: Option<OptionTable>,
+    /// How a command receives the prompt; for `protocol = "command"`. Default: `text`.
+    pub input: Option<CommandInput>,
+    /// How a command writes its answer; for `protocol = "command"`. Default: `text`.
+    pub output: Option<CommandOutput>,
+    /// Path of the text in the JSON of a command's answer: keys and numbers of array elements, joined by dots.
+    /// Default: `text`.
+    pub answer: Option<String>,
+    /// Limit on the earlier messages that the agent receives with each prompt, if it receives them.
+    pub history: Option<HistoryTable>,
+}
+
+/// Limit on earlier messages. The newest messages are sent.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HistoryTable {
+    /// Maximum number of messages. Default: 100.
+    pub messages: Option<usize>,
+    /// Maximum number of tokens, estimated as four bytes of JSON for each. Default: 64000.
+    pub tokens: Option<usize>,
 }
 
 /// Permissions of an agent.

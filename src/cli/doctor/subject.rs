@@ -5,6 +5,7 @@ use crate::cli::{UsageError, plain_settings};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_names::{AgentName, resolve};
 use crate::core::agent_spec::AgentSpec;
+use crate::core::backend_options::BackendOptions;
 use crate::core::builtin_agents::{self, BuiltinAgent};
 use crate::core::builtin_definition::{builtin_definition, profile_name};
 use crate::core::config::Settings;
@@ -151,6 +152,7 @@ fn spec_of(command: &str, args: &[String], source: AgentSource, settings: &Setti
         child_per_session: false,
         options: SessionOptions::default(),
         fallback: None,
+        backend: BackendOptions::default(),
     }
 }
 

@@ -6,6 +6,7 @@ use super::directory::Directory;
 use super::{AgentMachine, State};
 use crate::core::agent_spec::AgentSpec;
 use crate::core::agent_spec::DEFAULT_AGENT;
+use crate::core::backend_options::BackendOptions;
 use crate::core::client::{Reply, Token};
 use crate::core::client_sink::ClientSinks;
 use crate::core::dialect::{AgentServices, Dialect, Outgoing, ProcessSpec};
@@ -111,6 +112,7 @@ impl AgentMachine {
                 child_per_session: p.child_per_session.unwrap_or_default(),
                 options: *p.options,
                 fallback: None,
+                backend: BackendOptions::default(),
             },
             None if !p.args.is_empty() => {
                 return Err(invalid("args", "cannot be given without command"));
@@ -238,6 +240,7 @@ fn dialect(spec: &AgentSpec, has_rules: bool, shared: &Shared) -> Box<dyn Dialec
         env,
         seed: format!("{}.{}", shared.settings.id_prefix, shared.ids.processes()),
         has_rules,
+        backend: spec.backend.clone(),
     };
     dialects::dialect(spec.protocol, setup)
 }

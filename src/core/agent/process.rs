@@ -106,7 +106,12 @@ impl Process {
 
     /// Begins its stop; returns the first step.
     pub fn begin_stop(&mut self, now: Instant, limits: &Limits) -> Effect {
-        let (stop, first) = Stop::begin(now, limits);
+        let begin = if self.input_closed {
+            Stop::begin_with_closed_input
+        } else {
+            Stop::begin
+        };
+        let (stop, first) = begin(now, limits);
         self.stop = Some(stop);
         self.effect(first)
     }

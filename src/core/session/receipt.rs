@@ -10,13 +10,22 @@ use crate::core::replay::unstored_messages;
 use crate::proto::wire::{Attempt, Memory, Recovery, Rung};
 use serde_json::Value;
 
+/// Session as the agent has it now.
+pub(super) struct TakenSession<'a> {
+    /// Identity of the agent.
+    pub agent: &'a str,
+    /// Agent session id.
+    pub id: &'a str,
+    /// Whether the agent receives the stored messages with each prompt.
+    pub receives_history: bool,
+}
+
 impl SessionMachine {
-    /// Creates the receipt, and stores replayed messages beyond the stored ones. `agent` and `id` are the
-    /// identity of the agent that has the session now and its agent session id.
+    /// Creates the receipt, and stores replayed messages beyond the stored ones.
     pub(super) fn receipt_of(
         &mut self,
         rung: Rung,
-        (agent, id): (&str, &str),
+        taken: TakenSession<'_>,
         failed: Vec<Attempt>,
         replayed: Option<Vec<Value>>,
         on_lost: OnLost,
@@ -43,14 +52,17 @@ impl SessionMachine {
         let memory = match rung {
             Rung::Live | Rung::Resume => Memory::Kept,
             Rung::Load => Memory::Replayed,
+            Rung::New if before > 0 && taken.receives_history => Memory::Kept,
             Rung::New if before > 0 => Memory::Lost,
             Rung::New => Memory::None,
         };
         let missed = match rung {
+            _ if taken.receives_history => 0,
             Rung::New => 0,
-            Rung::Live | Rung::Resume | Rung::Load => self.known.missed_by(agent, before),
+            Rung::Live | Rung::Resume | Rung::Load => self.known.missed_by(taken.agent, before),
         };
-        self.known.give(agent.to_owned(), id.to_owned(), before);
+        let (agent, id) = (taken.agent.to_owned(), taken.id.to_owned());
+        self.known.give(agent, id, before);
         let unknown = match memory {
             Memory::Lost => 0..before,
             _ => before.saturating_sub(missed)..before,

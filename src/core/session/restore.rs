@@ -1,5 +1,6 @@
 //! Restore of a session at its agent: one call after the other, in the order of the strategies allowed.
 
+use super::receipt::TakenSession;
 use super::{SessionAgents, SessionMachine, SessionRequest, SettingsRestore, Stage};
 use crate::core::agent::connection::Call;
 use crate::core::agent::directory::state_news;
@@ -335,7 +336,13 @@ impl SessionMachine {
             }
         }
         let before = self.known.clone();
-        let taken = (key.as_str(), agent_session.as_str());
+        let receives_history = cx.agent.connection.as_ref();
+        let receives_history = receives_history.is_some_and(|c| c.dialect.takes_transcript());
+        let taken = TakenSession {
+            agent: &key,
+            id: &agent_session,
+            receives_history,
+        };
         match self.receipt_of(rung, taken, failed, replayed, on_lost, &at) {
             Ok(mut recovery) => {
                 recovery.handed_over_from = self.handover.as_ref().map(|h| h.name.clone());

@@ -13,9 +13,21 @@ pub enum Protocol {
     Acp,
     /// The Claude Code CLI's own protocol (stream-json in both directions): one process for each session.
     Claude,
+    /// A program that reads one prompt and prints one answer: one process for each prompt.
+    Command,
 }
 
 impl Protocol {
+    /// Returns the name of the protocol, as it is written in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Acp => "acp",
+            Self::Claude => "claude",
+            Self::Command => "command",
+        }
+    }
+
     /// Returns the protocol that a program's file name implies.
     #[must_use]
     pub fn of_command(command: &str) -> Self {

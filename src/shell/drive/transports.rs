@@ -6,6 +6,7 @@ use crate::core::hub::{AgentId, AgentInput};
 use crate::core::transport::Transport;
 use crate::shell::agent::{self, Agent};
 use crate::shell::files;
+use crate::shell::loopback;
 use std::time::Instant;
 
 impl Shell {
@@ -21,6 +22,9 @@ impl Shell {
             Transport::File(path) => files::read(id, path.into(), self.terms.max_line, events),
             Transport::Directory(path) => files::list(id, path.into(), events),
             Transport::RealPath(path) => files::resolve(id, path.into(), events),
+            Transport::Loopback => {
+                self.loopbacks.insert(id, loopback::start(id, events));
+            }
         }
     }
 
@@ -32,11 +36,22 @@ impl Shell {
         client: &mut impl ClientConnection,
         now: Instant,
     ) {
-        let agent = self.agents.get(&id);
-        if agent.map_or(Ok(()), |agent| agent.send(lines)).is_err() {
+        let is_taken = if let Some(loopback) = self.loopbacks.get(&id) {
+            loopback.send(lines).is_ok()
+        } else {
+            let agent = self.agents.get(&id);
+            agent.is_none_or(|agent| agent.send(lines).is_ok())
+        };
+        if !is_taken {
             // Only batches can be accepted in part.
             let _ = self.hub.agent(id, AgentInput::InputStuck, now, client);
         }
+    }
+
+    /// Closes the input of a transport, which ends a loopback.
+    pub(super) fn close_input(&mut self, id: AgentId) {
+        self.loopbacks.remove(&id);
+        self.with_agent(id, Agent::close_input);
     }
 
     /// Calls `act` with the process of this id. A process that has exited and a read-only transport have

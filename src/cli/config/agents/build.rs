@@ -1,5 +1,6 @@
 //! Builds an agent from its definition and the agent that it extends.
 
+use super::backend::backend;
 use super::locks;
 use super::{Base, ConfiguredAgent, Context, Definition, Parent, PermissionLayer};
 use crate::cli::args::shared::stage;
@@ -7,6 +8,7 @@ use crate::cli::config::fault::{Fault, KeyPath, Step};
 use crate::cli::config::file::{AgentTable, OptionTable};
 use crate::cli::config::permissions::{each, not_both, table_of};
 use crate::cli::config::values::{Texts, TimeoutTable};
+use crate::core::backend_options::BackendOptions;
 use crate::core::limits::Timeout;
 use crate::core::policy::Effect;
 use crate::proto::wire::{SessionOptions, Variables};
@@ -53,11 +55,13 @@ pub fn agent(
     let cwd = table.cwd.as_deref().map(|dir| paths.absolute(dir));
     let cwd = cwd.transpose();
     let cwd = cwd.map_err(|why| Fault::new(KeyPath::of(&["cwd"]), why))?;
+    let protocol = table.protocol.or(inherited.protocol);
     Ok(ConfiguredAgent {
         name: definition.name.to_owned(),
         place: source.place(&definition.path()),
         base,
-        protocol: table.protocol.or(inherited.protocol),
+        protocol,
+        backend: backend(table, protocol, inherited.backend)?,
         cwd: cwd.or(inherited.cwd),
         env,
         description: table.description.clone().or(inherited.description),
@@ -80,6 +84,7 @@ fn empty(base: Base) -> ConfiguredAgent {
         place: String::new(),
         base,
         protocol: None,
+        backend: BackendOptions::default(),
         cwd: None,
         env: Variables::default(),
         description: None,

@@ -163,6 +163,7 @@ impl Fixture {
             env: Variables::default(),
             seed: String::new(),
             has_rules: false,
+            backend: crate::core::backend_options::BackendOptions::default(),
         };
         let info = AgentInfo {
             capabilities,

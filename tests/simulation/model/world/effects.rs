@@ -10,6 +10,7 @@ use super::{MAX_ROUNDS, World};
 use acpipe::core::error::{Error, ErrorKind};
 use acpipe::core::hub::{AgentInput, Effect, Exit, Measure};
 use acpipe::core::transport::{ProcessSpec, Transport};
+use acpipe::proto::frame::Batch;
 use acpipe::proto::wire::{FoundBy, Program, Protocol};
 
 impl World {
@@ -95,6 +96,7 @@ impl World {
             Transport::File(_) => self.history.iter().map(files::again).collect(),
             Transport::Directory(_) => files::list(&mut self.dice),
             Transport::RealPath(path) => files::path(path),
+            Transport::Loopback => return self.add(id, Agent::Loopback, Vec::new()),
         };
         self.plain(id, said);
     }
@@ -154,13 +156,19 @@ impl World {
             return;
         };
         assert!(lines.ends_with(b"\n"), "a torn line");
+        if matches!(process.agent, Agent::Loopback) {
+            let lines = Batch::Lines(lines.to_vec().into());
+            let returned = ProcessOutput::Event(AgentInput::Batch(lines));
+            process.said.push_back(returned);
+            return;
+        }
         for line in lines.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
             let message = serde_json::from_slice(line)
                 .unwrap_or_else(|e| panic!("{e}: {:?}", String::from_utf8_lossy(line)));
             match &mut process.agent {
                 Agent::Acp(acp) => acp.hear(&message, &self.clients),
                 Agent::Claude(claude) => claude.hear(&message, &self.clients),
-                Agent::Plain => {}
+                Agent::Plain | Agent::Loopback => {}
             }
         }
     }

@@ -24,7 +24,7 @@ impl World {
         let lines = match &mut process.agent {
             Agent::Acp(acp) => acp.act(dice),
             Agent::Claude(claude) => claude.act(dice),
-            Agent::Plain => Vec::new(),
+            Agent::Plain | Agent::Loopback => Vec::new(),
         };
         process
             .said
@@ -38,7 +38,7 @@ impl World {
         let Some(process) = self.processes.get_mut(&id).filter(|p| p.lives) else {
             return;
         };
-        if matches!(process.agent, Agent::Plain) && how != 0 {
+        if matches!(process.agent, Agent::Plain | Agent::Loopback) && how != 0 {
             return;
         }
         let input = match how {

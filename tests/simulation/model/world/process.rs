@@ -13,6 +13,8 @@ pub(super) enum Agent {
     Claude(Box<Claude>),
     /// A process that only prints and ends.
     Plain,
+    /// Not a process: returns what is written to it.
+    Loopback,
 }
 
 impl Agent {
@@ -20,7 +22,7 @@ impl Agent {
         match self {
             Self::Acp(acp) => Some(&mut acp.ledger),
             Self::Claude(claude) => Some(&mut claude.ledger),
-            Self::Plain => None,
+            Self::Plain | Self::Loopback => None,
         }
     }
 }
@@ -46,7 +48,7 @@ impl Process {
         match &self.agent {
             Agent::Acp(acp) => acp.is_prompted(),
             Agent::Claude(claude) => claude.is_prompted(),
-            Agent::Plain => false,
+            Agent::Plain | Agent::Loopback => false,
         }
     }
 
@@ -59,7 +61,7 @@ impl Process {
         let lines = match &mut self.agent {
             Agent::Acp(acp) => acp.answer_all(dice),
             Agent::Claude(claude) => claude.answer_all(),
-            Agent::Plain => Vec::new(),
+            Agent::Plain | Agent::Loopback => Vec::new(),
         };
         let some = !lines.is_empty();
         self.said.extend(lines.into_iter().map(ProcessOutput::Line));

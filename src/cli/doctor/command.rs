@@ -1,0 +1,34 @@
+//! Check of a command that answers one prompt.
+
+use super::args::DoctorArgs;
+use super::program::find_program;
+use super::report::{Check, Report};
+use super::subject::Subject;
+use crate::shell::AgentStarter;
+use serde_json::json;
+
+/// Checks the program. It is not started, because it has no handshake and would answer a prompt.
+pub async fn check(
+    args: &DoctorArgs,
+    subject: &Subject,
+    starter: &AgentStarter,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    report.set("agent", json!(subject.profile));
+    report.set("command", json!(subject.line()));
+    if !find_program(subject, starter, report).await? {
+        return Ok(());
+    }
+    report.add(Check::ok(
+        "answer",
+        "not checked: the command is started for prompts only; try it with acpipe run",
+    ))?;
+    if args.probe {
+        report.add(Check::warning(
+            "probe",
+            "not measured: --probe measures ACP agents only",
+            "acpipe starts the command for each prompt; nothing needs to be measured",
+        ))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,352 @@
+//! Dialect of all backends: sessions, and one exchange for each prompt.
+
+use super::{Answer, Backend, BackendPrompt, BackendSession};
+use crate::core::decision::Decision;
+use crate::core::dialect::{
+    Child, Dialect, Opening, Outgoing, PromptPart, SessionSetup, Transcript, Transport,
+    TransportOrder,
+};
+use crate::core::error::{Error, ErrorKind, clip};
+use crate::core::event::{AgentEvent, CallId, Exit, Original, StopReason, TurnEnd};
+use crate::core::request_key::RequestKey;
+use crate::core::setting::Setting;
+use crate::proto::frame::Overlong;
+use crate::proto::json::Members;
+use crate::proto::wire::LineFaults;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
+use tracing::{debug, warn};
+
+/// Line that the loopback returns for each event of `due`.
+const NEXT: &[u8] = b"next\n";
+
+/// Dialect of a backend. Calls that need no exchange are answered through a loopback.
+pub struct Exchanges<B> {
+    backend: B,
+    /// Prefix that makes session ids unique across connections.
+    seed: String,
+    sessions: HashMap<String, Session>,
+    exchanges: HashMap<Child, Running>,
+    /// Events that the loopback delivers, oldest first.
+    due: VecDeque<AgentEvent<'static>>,
+    last_child: u64,
+    last_session: u64,
+    faults: LineFaults,
+}
+
+struct Session {
+    about: BackendSession,
+    opened_by: CallId,
+    transcript: Transcript,
+}
+
+/// Exchange in progress.
+struct Running {
+    session: String,
+    call: CallId,
+    answer: Box<dyn Answer>,
+}
+
+impl<B: Backend> Exchanges<B> {
+    /// Creates a dialect. `seed` makes its session ids unique.
+    #[must_use]
+    pub fn new(backend: B, seed: &str) -> Self {
+        Self {
+            backend,
+            seed: seed.to_owned(),
+            sessions: HashMap::new(),
+            exchanges: HashMap::new(),
+            due: VecDeque::new(),
+            last_child: Child::MAIN.0,
+            last_session: 0,
+            faults: LineFaults::default(),
+        }
+    }
+
+    /// Delivers an event after this call.
+    fn later(&mut self, event: AgentEvent<'static>, out: &mut Outgoing) {
+        self.due.push_back(event);
+        out.lines(Child::MAIN).extend_from_slice(NEXT);
+    }
+
+    /// Stops the exchange of a session; returns the call that began it.
+    fn stop(&mut self, session: &str, out: &mut Outgoing) -> Option<CallId> {
+        let mut running = self.exchanges.iter();
+        let (child, _) = running.find(|(_, running)| running.session == session)?;
+        let child = *child;
+        let running = self.exchanges.remove(&child)?;
+        out.order(child, TransportOrder::Stop);
+        Some(running.call)
+    }
+
+    fn new_session_id(&mut self) -> String {
+        self.last_session += 1;
+        format!("{}.{}", self.seed, self.last_session)
+    }
+}
+
+impl<B: Backend> Dialect for Exchanges<B> {
+    fn name(&self) -> &'static str {
+        self.backend.name()
+    }
+
+    fn start(&mut self, out: &mut Outgoing) {
+        out.open(Child::MAIN, Transport::Loopback);
+        let about = Box::new(self.backend.about());
+        self.later(AgentEvent::Ready(about), out);
+    }
+
+    fn open(
+        &mut self,
+        call: CallId,
+        way: Opening<'_>,
+        place: &SessionSetup<'_>,
+        out: &mut Outgoing,
+    ) {
+        let id = match way {
+            Opening::New => self.new_session_id(),
+            Opening::Resume(id) | Opening::Load(id) => id.to_owned(),
+        };
+        self.stop(&id, out);
+        let about = BackendSession {
+            id: id.clone(),
+            cwd: place.cwd.to_owned(),
+            options: place.options.clone(),
+        };
+        let session = Session {
+            about,
+            opened_by: call,
+            transcript: Transcript::default(),
+        };
+        self.sessions.insert(id.clone(), session);
+        let opened = AgentEvent::SessionOpened {
+            call,
+            agent_session: id,
+            state: Members::default(),
+        };
+        self.later(opened, out);
+    }
+
+    fn forget(&mut self, call: CallId, out: &mut Outgoing) {
+        let mut sessions = self.sessions.iter();
+        let opened = sessions.find(|(_, session)| session.opened_by == call);
+        if let Some(id) = opened.map(|(id, _)| id.clone()) {
+            self.stop(&id, out);
+            self.sessions.remove(&id);
+        }
+    }
+
+    fn list(&mut self, call: CallId, _: Option<&str>, _: Option<&str>, out: &mut Outgoing) {
+        let sessions = Vec::new();
+        let next = None;
+        self.later(
+            AgentEvent::Listed {
+                call,
+                sessions,
+                next,
+            },
+            out,
+        );
+    }
+
+    fn close(&mut self, _: CallId, session: &str, out: &mut Outgoing) -> bool {
+        self.stop(session, out);
+        self.sessions.remove(session);
+        false
+    }
+
+    fn child_of(&self, session: Option<&str>, _: Option<CallId>) -> Option<Child> {
+        let mut exchanges = self.exchanges.iter();
+        let running = exchanges.find(|(_, running)| Some(running.session.as_str()) == session);
+        running.map(|(child, _)| *child)
+    }
+
+    fn takes_transcript(&self) -> bool {
+        self.backend.takes_transcript()
+    }
+
+    fn set_transcript(&mut self, session: &str, transcript: Transcript) {
+        if let Some(session) = self.sessions.get_mut(session) {
+            session.transcript = transcript;
+        }
+    }
+
+    fn prompt(
+        &mut self,
+        call: CallId,
+        session: &str,
+        parts: &[PromptPart<'_>],
+        degrade: bool,
+        out: &mut Outgoing,
+    ) -> Result<(), Error> {
+        let known = self.sessions.get(session).ok_or_else(|| {
+            let message = format!("the agent has no session {session:?}");
+            Error::new(ErrorKind::SessionNotFound, message)
+        })?;
+        let exchange = self.backend.exchange(&BackendPrompt {
+            session: &known.about,
+            parts,
+            degrade,
+            transcript: &known.transcript,
+        })?;
+        self.last_child += 1;
+        let child = Child(self.last_child);
+        out.open(child, exchange.transport);
+        out.lines(child).extend_from_slice(&exchange.input);
+        out.order(child, TransportOrder::FinishInput);
+        let running = Running {
+            session: session.to_owned(),
+            call,
+            answer: exchange.answer,
+        };
+        self.exchanges.insert(child, running);
+        Ok(())
+    }
+
+    fn withdraw_prompt(&mut self, call: CallId, _: &str) {
+        self.exchanges.retain(|_, running| running.call != call);
+    }
+
+    fn set(&mut self, call: CallId, session: &str, setting: &Setting, out: &mut Outgoing) {
+        let known = self.sessions.get_mut(session);
+        let event = match (setting, known) {
+            (Setting::Model(model), Some(known)) if self.backend.takes_model() => {
+                known.about.options.model = Some(model.clone());
+                let state = Members::default();
+                AgentEvent::Set { call, state }
+            }
+            _ => {
+                let message = "the agent does not have this setting";
+                let error = Error::new(ErrorKind::InvalidParams, message);
+                AgentEvent::Failed { call, error }
+            }
+        };
+        self.later(event, out);
+    }
+
+    fn cancel(&mut self, session: &str, out: &mut Outgoing) {
+        if let Some(call) = self.stop(session, out) {
+            let end = TurnEnd {
+                stop_reason: StopReason::Cancelled,
+                reported: "cancelled".to_owned(),
+                ..TurnEnd::default()
+            };
+            self.later(AgentEvent::TurnEnded { call, end }, out);
+        }
+    }
+
+    fn answer(&mut self, _: &RequestKey, _: &Decision, _: &mut Outgoing) {}
+
+    fn read<'a>(
+        &mut self,
+        child: Child,
+        line: &'a [u8],
+        events: &mut Vec<AgentEvent<'a>>,
+        _: &mut Outgoing,
+    ) {
+        if child == Child::MAIN {
+            events.extend(self.due.pop_front());
+            return;
+        }
+        let Some(running) = self.exchanges.get_mut(&child) else {
+            debug!(bytes = line.len(), "line of an exchange that was stopped");
+            return;
+        };
+        let Ok(line) = std::str::from_utf8(line) else {
+            self.faults.invalid_utf8 += 1;
+            warn!(
+                count = self.faults.invalid_utf8,
+                "skipped a line of the agent: not UTF-8"
+            );
+            return;
+        };
+        let mut updates = Vec::new();
+        if running.answer.read(line, &mut updates).is_err() {
+            let count = match line.trim().is_empty() {
+                true => &mut self.faults.blank,
+                false => &mut self.faults.malformed,
+            };
+            *count += 1;
+            debug!(line = clip(line), "line of the agent that cannot be used");
+        }
+        let session = &running.session;
+        events.extend(
+            updates
+                .into_iter()
+                .map(|(update, original)| AgentEvent::Update {
+                    session: Cow::Owned(session.clone()),
+                    update,
+                    original,
+                }),
+        );
+    }
+
+    fn read_overlong(
+        &mut self,
+        child: Child,
+        line: &Overlong,
+        events: &mut Vec<AgentEvent<'static>>,
+        out: &mut Outgoing,
+    ) {
+        self.faults.too_long += 1;
+        let Some(running) = self.exchanges.remove(&child) else {
+            return;
+        };
+        out.order(child, TransportOrder::Stop);
+        let message = format!(
+            "a line of the answer is longer than the limit ({} bytes); raise it with --max-line",
+            line.len
+        );
+        let error = Error::new(ErrorKind::Malformed, message);
+        let call = running.call;
+        events.push(AgentEvent::Failed { call, error });
+    }
+
+    fn ended(
+        &mut self,
+        child: Child,
+        how: Result<&Exit, &Error>,
+        events: &mut Vec<AgentEvent<'static>>,
+        _: &mut Outgoing,
+    ) -> bool {
+        if child == Child::MAIN {
+            return false;
+        }
+        let Some(mut running) = self.exchanges.remove(&child) else {
+            return true;
+        };
+        let mut updates = Vec::new();
+        let end = running.answer.end(how, &mut updates);
+        events.extend(updates.into_iter().map(|update| AgentEvent::Update {
+            session: Cow::Owned(running.session.clone()),
+            update,
+            original: NO_ORIGINAL,
+        }));
+        let call = running.call;
+        events.push(match end {
+            Ok(end) => AgentEvent::TurnEnded { call, end },
+            Err(error) => AgentEvent::Failed { call, error },
+        });
+        true
+    }
+
+    fn faults(&self) -> LineFaults {
+        self.faults
+    }
+}
+
+/// Original of an update that was made from several lines.
+const NO_ORIGINAL: Original<'static> = Original {
+    line: "",
+    cut: no_update,
+    fields: no_fields,
+};
+
+fn no_update(_: &str) -> Option<&RawValue> {
+    None
+}
+
+fn no_fields(_: &str) -> Members<'_> {
+    Members::default()
+}

@@ -1,0 +1,59 @@
+//! Options of agents that are not processes with a conversation: commands that answer one prompt.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Options of an agent that is not a process with a conversation. Each protocol uses only some of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BackendOptions {
+    /// Limit on the earlier messages that the agent receives with a prompt.
+    pub history: HistoryLimit,
+    /// How a command receives the prompt.
+    pub input: CommandInput,
+    /// How a command writes its answer.
+    pub output: CommandOutput,
+    /// Path of the text in a JSON answer: keys and numbers of array elements, joined by dots. Default: `text`.
+    pub answer: Option<String>,
+}
+
+/// Limit on the earlier messages that an agent receives with a prompt. The newest messages are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HistoryLimit {
+    /// Maximum number of messages.
+    pub messages: usize,
+    /// Maximum number of tokens, estimated as four bytes of JSON for each.
+    pub tokens: usize,
+}
+
+impl Default for HistoryLimit {
+    fn default() -> Self {
+        Self {
+            messages: 100,
+            tokens: 64_000,
+        }
+    }
+}
+
+/// How a command receives the prompt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CommandInput {
+    /// As text: in place of `{prompt}` in the arguments, or on stdin if no argument contains it.
+    #[default]
+    Text,
+    /// As one line of JSON on stdin: the message, the messages before it, and the session.
+    Json,
+}
+
+/// How a command writes its answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CommandOutput {
+    /// As text, which is shown line by line.
+    #[default]
+    Text,
+    /// As one JSON value that contains the text.
+    Json,
+    /// As lines of JSON that contain pieces of the text.
+    JsonLines,
+}

@@ -1,0 +1,169 @@
+//! Answer of a command: text, one JSON value, or lines of JSON.
+
+use crate::core::backend::{Answer, UnusableLine};
+use crate::core::backend_options::CommandOutput;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::{Content, Exit, MessagePiece, MessageRole, Original, TurnEnd, Update};
+use crate::proto::json::{Members, to_raw};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// Path of the text in a JSON answer if the user sets none.
+const DEFAULT_PATH: &str = "text";
+
+/// Creates the reader of an answer. `path` is the place of the text in JSON.
+pub fn answer(form: CommandOutput, path: Option<&str>) -> Box<dyn Answer> {
+    let path = path.unwrap_or(DEFAULT_PATH).to_owned();
+    match form {
+        CommandOutput::Text => Box::new(TextAnswer::default()),
+        CommandOutput::Json => Box::new(JsonAnswer {
+            path,
+            output: String::new(),
+        }),
+        CommandOutput::JsonLines => Box::new(JsonLinesAnswer { path }),
+    }
+}
+
+/// Text that is shown line by line, without the last newline.
+#[derive(Default)]
+struct TextAnswer {
+    /// Newlines that precede the next line with text.
+    newlines: usize,
+    has_text: bool,
+}
+
+impl Answer for TextAnswer {
+    fn read<'a>(
+        &mut self,
+        line: &'a str,
+        updates: &mut Vec<(Update<'a>, Original<'a>)>,
+    ) -> Result<(), UnusableLine> {
+        if line.trim().is_empty() {
+            // Blank lines at the beginning and at the end are no content.
+            self.newlines += usize::from(self.has_text);
+            return Ok(());
+        }
+        let text = "\n".repeat(self.newlines) + line;
+        self.newlines = 1;
+        self.has_text = true;
+        updates.push((piece(&text), original(line)));
+        Ok(())
+    }
+
+    fn end(
+        &mut self,
+        how: Result<&Exit, &Error>,
+        _: &mut Vec<Update<'static>>,
+    ) -> Result<TurnEnd, Error> {
+        exited(how)
+    }
+}
+
+/// One JSON value that contains the text.
+struct JsonAnswer {
+    path: String,
+    output: String,
+}
+
+impl Answer for JsonAnswer {
+    fn read<'a>(
+        &mut self,
+        line: &'a str,
+        _: &mut Vec<(Update<'a>, Original<'a>)>,
+    ) -> Result<(), UnusableLine> {
+        self.output.push_str(line);
+        self.output.push('\n');
+        Ok(())
+    }
+
+    fn end(
+        &mut self,
+        how: Result<&Exit, &Error>,
+        updates: &mut Vec<Update<'static>>,
+    ) -> Result<TurnEnd, Error> {
+        let output: Result<Value, _> = serde_json::from_str(&self.output);
+        let text = output
+            .as_ref()
+            .ok()
+            .and_then(|value| find(value, &self.path));
+        updates.extend(text.map(piece));
+        let end = exited(how)?;
+        let fault = match (&output, text) {
+            (_, Some(_)) => return Ok(end),
+            (Ok(_), None) => format!("has no text at {:?}", self.path),
+            (Err(error), None) => format!("is not JSON: {error}"),
+        };
+        let message = format!("the command's output {fault}; check its `output` and `answer`");
+        Err(Error::new(ErrorKind::Malformed, message).with_end("raw", &self.output))
+    }
+}
+
+/// Lines of JSON that contain pieces of the text.
+struct JsonLinesAnswer {
+    path: String,
+}
+
+impl Answer for JsonLinesAnswer {
+    fn read<'a>(
+        &mut self,
+        line: &'a str,
+        updates: &mut Vec<(Update<'a>, Original<'a>)>,
+    ) -> Result<(), UnusableLine> {
+        let value: Value = serde_json::from_str(line).map_err(|_| UnusableLine)?;
+        let update = find(&value, &self.path).map_or(Update::Other, piece);
+        updates.push((update, original(line)));
+        Ok(())
+    }
+
+    fn end(
+        &mut self,
+        how: Result<&Exit, &Error>,
+        _: &mut Vec<Update<'static>>,
+    ) -> Result<TurnEnd, Error> {
+        exited(how)
+    }
+}
+
+/// Finds a text in JSON: the value itself if it is a string, otherwise the string at a path of keys and
+/// numbers of array elements.
+fn find<'v>(value: &'v Value, path: &str) -> Option<&'v str> {
+    let step = |value: &'v Value, key: &str| match value {
+        Value::Array(items) => items.get(key.parse::<usize>().ok()?),
+        Value::Object(members) => members.get(key),
+        _ => None,
+    };
+    let at_path = || path.split('.').try_fold(value, step);
+    value.as_str().or_else(|| at_path()?.as_str())
+}
+
+fn piece(text: &str) -> Update<'static> {
+    Update::Message(MessagePiece {
+        role: MessageRole::Answer,
+        message_id: None,
+        content: Content::Rest(to_raw(&text)),
+        subagent: None,
+        about: Members::default(),
+    })
+}
+
+fn original(line: &str) -> Original<'_> {
+    fn cut(line: &str) -> Option<&RawValue> {
+        serde_json::from_str(line).ok()
+    }
+    fn fields(line: &str) -> Members<'_> {
+        serde_json::from_str(line).unwrap_or_default()
+    }
+    Original { line, cut, fields }
+}
+
+/// Converts the exit of the command to the end of the turn.
+fn exited(how: Result<&Exit, &Error>) -> Result<TurnEnd, Error> {
+    let exit = how.map_err(Clone::clone)?;
+    if exit.code == Some(0) {
+        return Ok(TurnEnd {
+            reported: "end_turn".to_owned(),
+            ..TurnEnd::default()
+        });
+    }
+    Err(exit.error(ErrorKind::AgentExited, "the command failed"))
+}

@@ -1,0 +1,83 @@
+//! Input of a command: the prompt as text or JSON.
+
+use crate::core::backend::BackendPrompt;
+use crate::core::backend_options::CommandInput;
+use crate::core::data_url::DataUrl;
+use crate::core::dialect::{PromptPart, UNNAMED};
+use crate::core::error::{Error, ErrorKind};
+use serde_json::{Value, json};
+
+/// Text in an argument that is replaced by the prompt.
+const PLACEHOLDER: &str = "{prompt}";
+
+/// Returns the data for stdin, and fills the prompt into the arguments.
+///
+/// # Errors
+/// The prompt has a file, which text cannot contain.
+pub fn input(
+    prompt: &BackendPrompt<'_>,
+    form: CommandInput,
+    args: &mut [String],
+) -> Result<Vec<u8>, Error> {
+    match form {
+        CommandInput::Json => {
+            let mut line = json(prompt).to_string().into_bytes();
+            line.push(b'\n');
+            Ok(line)
+        }
+        CommandInput::Text => {
+            let text = text(prompt)?;
+            let mut is_argument = false;
+            for arg in args.iter_mut().filter(|arg| arg.contains(PLACEHOLDER)) {
+                *arg = arg.replace(PLACEHOLDER, &text);
+                is_argument = true;
+            }
+            Ok(if is_argument {
+                Vec::new()
+            } else {
+                (text + "\n").into_bytes()
+            })
+        }
+    }
+}
+
+fn json(prompt: &BackendPrompt<'_>) -> Value {
+    let (session, transcript) = (prompt.session, prompt.transcript);
+    json!({
+        "message": transcript.message,
+        "history": transcript.earlier,
+        "omitted": transcript.omitted,
+        "instructions": session.options.append_system_prompt,
+        "sessionId": session.id,
+        "cwd": session.cwd,
+    })
+}
+
+/// Returns the instructions and the texts of the prompt.
+fn text(prompt: &BackendPrompt<'_>) -> Result<String, Error> {
+    let mut texts: Vec<String> = Vec::new();
+    texts.extend(prompt.session.options.append_system_prompt.clone());
+    for part in prompt.parts {
+        texts.push(match part {
+            PromptPart::Text(text) => text.clone().into_owned(),
+            PromptPart::File { url, name, .. } => file(url, name.as_deref(), prompt.degrade)?,
+        });
+    }
+    Ok(texts.join("\n\n"))
+}
+
+/// Returns the text for a file: its address, or its name if the client allows to leave out the data.
+fn file(url: &str, name: Option<&str>, degrade: bool) -> Result<String, Error> {
+    if DataUrl::read(url).is_none() {
+        return Ok(url.to_owned());
+    }
+    let name = name.unwrap_or(UNNAMED);
+    if degrade {
+        return Ok(format!("(file {name}, not sent)"));
+    }
+    let message = format!(
+        "message.parts: the agent takes text only, not the file {name:?}; remove the part, set `input = \"json\"` for the \
+         agent, or set degrade to send only its name"
+    );
+    Err(Error::new(ErrorKind::InvalidParams, message).with("field", "message.parts"))
+}

@@ -1,0 +1,61 @@
+//! Stored conversation that an agent without memory receives with each prompt.
+
+use super::SessionMachine;
+use crate::core::backend_options::HistoryLimit;
+use crate::core::dialect::Transcript;
+use crate::core::error::Error;
+use crate::core::log::{MessagePart, Reader};
+use crate::core::profile::Profile;
+use serde_json::Value;
+
+/// Maximum number of bytes of the log that are read for one prompt; reading delays all other sessions.
+const READ_BYTES: u64 = 8 << 20;
+
+/// Bytes of JSON that are counted as one token.
+const TOKEN_BYTES: usize = 4;
+
+impl SessionMachine {
+    /// Returns the newest stored messages within the limit, and the message of the prompt, which is not stored
+    /// yet.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub(super) fn transcript_before(
+        &mut self,
+        message: &Value,
+        limit: HistoryLimit,
+    ) -> Result<Transcript, Error> {
+        self.log.wait_for_append()?;
+        let mut budget = READ_BYTES;
+        let mut bytes = limit.tokens.saturating_mul(TOKEN_BYTES);
+        let mut earlier = Vec::new();
+        let mut omitted = self.log.count();
+        for place in (0..usize::try_from(omitted).unwrap_or(usize::MAX)).rev() {
+            if earlier.len() == limit.messages || budget == 0 {
+                break;
+            }
+            let mut reader = Reader::default();
+            let MessagePart::Whole(read) =
+                self.log
+                    .read_message(place, Profile::V7, &mut reader, &mut budget)?
+            else {
+                break;
+            };
+            if let Some(read) = read {
+                let size = read.to_string().len();
+                if size > bytes {
+                    break;
+                }
+                bytes -= size;
+                earlier.push(read);
+            }
+            omitted -= 1;
+        }
+        earlier.reverse();
+        Ok(Transcript {
+            earlier,
+            message: message.clone(),
+            omitted,
+        })
+    }
+}
