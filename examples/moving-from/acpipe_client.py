@@ -154,10 +154,10 @@ class Turn:
         if self._acpipe._running.get(self.session_id) is self:
             del self._acpipe._running[self.session_id]
         if not self._answer.done() and self._acpipe.is_running:
-            # acpipe reads the cancel even if nobody waits for its response.
-            asyncio.ensure_future(self._acpipe.call("session/cancel", sessionId=self.session_id, turnId=self.id))
-            await asyncio.wait([self._answer])
-        if self._answer.done() and not self._answer.cancelled():
+            cancel = self._acpipe.call("session/cancel", sessionId=self.session_id, turnId=self.id)
+            # Errors are results here: the turn ends in one way or another.
+            await asyncio.gather(cancel, self._answer, return_exceptions=True)
+        elif self._answer.done() and not self._answer.cancelled():
             self._answer.exception()    # retrieved, so that asyncio does not report it
 
     def __aiter__(self):

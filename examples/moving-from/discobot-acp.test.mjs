@@ -249,6 +249,11 @@ test('environment is merged, and a connected agent restarts with it', async (t) 
   assert.deepEqual(agent.getEnvironment(), { A: '3', B: '2' });
   await agent.prompt(message('two'));
   assert.deepEqual((await agent.getMessages()).map(textOf), ['one', 'one', 'two', 'two']);
+  await agent.disconnect();
+  await agent.updateEnvironment({ B: '4' });
+  assert.equal(agent.isConnected, false);
+  await agent.connect();
+  assert.equal(readFileSync(seen, 'utf8'), '1 2\n3 2\n3 4\n');
 });
 
 test('sessions are created once, listed, independent and cleared', async (t) => {

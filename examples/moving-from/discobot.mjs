@@ -51,6 +51,7 @@ export class Connection {
   /** Stops acpipe as well: Node can exit then. */
   async close() {
     if (this.#acpipe) await this.call('shutdown');
+    this.#acpipe = undefined;
   }
 
   get isConnected() {
@@ -64,7 +65,7 @@ export class Connection {
    */
   async updateEnvironment(update) {
     this.#env = { ...this.#env, ...update };
-    if (this.isConnected) await this.call('agent/updateEnvironment', { set: update });
+    if (this.#acpipe) await this.call('agent/updateEnvironment', { set: update });
   }
 
   /** @returns {Environment} a copy */
