@@ -13,6 +13,8 @@ import itertools
 import json
 import uuid
 
+UNREAD = 1000       # chunks of a turn from which acpipe is not read, so that it slows the agent down
+
 
 class AcpipeError(Exception):
     """An error of acpipe, or of a turn: `kind` and `data` are for programs, the message is for users."""
@@ -57,6 +59,9 @@ class Acpipe:
         self._running = {}              # id of a session → its running Turn
         self._handlers = {}             # method of a request of acpipe → function that answers it
         self._answering = {}            # id of a request of acpipe → its task
+        self._flows = asyncio.Event()   # set while acpipe is read
+        self._flows.set()
+        self._open = 0                  # number of open calls but prompts
         self._reader = asyncio.create_task(self._read())
 
     @property
@@ -65,6 +70,15 @@ class Acpipe:
 
     async def call(self, method, **params):
         """Calls a method; returns its result or raises AcpipeError. Parameters that are None are left out."""
+        self._open += 1
+        self.flow()                     # the response is behind the unread chunks
+        try:
+            return await self.request(method, **params)
+        finally:
+            self._open -= 1
+
+    async def request(self, method, **params):
+        """Like call, but its response may wait until chunks are read."""
         if not self.is_running:
             raise AcpipeError("acpipeExited", "acpipe has exited; start it again")
         number = next(self._numbers)
@@ -87,12 +101,21 @@ class Acpipe:
         await self._reader
         await self.child.wait()
 
+    def flow(self):
+        """Reads acpipe unless a turn has many unread chunks, and nobody waits for anything."""
+        unread = [turn.unread for turn in self._turns.values()]
+        if self._open or 0 in unread or all(count <= UNREAD for count in unread):
+            self._flows.set()
+        else:
+            self._flows.clear()
+
     def _send(self, message):
         self.child.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
     async def _read(self):
         async for line in self.child.stdout:
             self._receive(json.loads(line))
+            await self._flows.wait()
         for future in self._calls.values():
             if not future.done():
                 future.set_exception(AcpipeError("acpipeExited", "acpipe exited before it answered"))
@@ -138,19 +161,27 @@ class Turn:
         self._acpipe = acpipe
         self._on_activity = on_activity
         self._events = asyncio.Queue()
+        self._is_read = True
         self._call = dict(params, sessionId=session_id, turnId=self.id, message=message)
 
+    @property
+    def unread(self):
+        return self._events.qsize()
+
     def put(self, event):
-        self._events.put_nowait(event)
+        if self._is_read:
+            self._events.put_nowait(event)
+            self._acpipe.flow()
 
     async def __aenter__(self):
         self._acpipe._turns[self.id] = self
-        self._answer = asyncio.create_task(self._acpipe.call("session/prompt", **self._call))
+        self._answer = asyncio.create_task(self._acpipe.request("session/prompt", **self._call))
         self._answer.add_done_callback(lambda _: self.put(("end", None)))
         return self
 
     async def __aexit__(self, *_):
         self._acpipe._turns.pop(self.id, None)
+        self._acpipe.flow()
         if self._acpipe._running.get(self.session_id) is self:
             del self._acpipe._running[self.session_id]
         if not self._answer.done() and self._acpipe.is_running:
@@ -165,6 +196,7 @@ class Turn:
 
     async def __anext__(self):
         while True:
+            self._acpipe.flow()
             event, content = await self._events.get()
             if event == "chunk":
                 return content
@@ -175,5 +207,10 @@ class Turn:
                 await self._on_activity(content)
 
     async def summary(self):
-        """The turn's summary: text, tools, usage, cost, errors. Raises AcpipeError if the turn could not begin."""
+        """The turn's summary: text, tools, usage, cost, errors. Raises AcpipeError if the turn could not begin.
+
+        Chunks that were not read before are dropped.
+        """
+        self._is_read, self._events = False, asyncio.Queue()
+        self._acpipe.flow()
         return await asyncio.shield(self._answer)

@@ -36,13 +36,16 @@ export class AcpipeAgent extends Connection {
     await this.find('session/cancel', { sessionId });
   }
 
-  /** Creates a session; rejects if it exists. */
+  /**
+   * Creates a session; rejects if it exists.
+   * @param {string} sessionId
+   */
   async createSession(sessionId) {
     await this.call('session/create', { sessionId, cwd: this.cwd });
   }
 
   /** @returns {Promise<UIMessage[]>} */
-  getMessages(sessionId) {
+  getMessages(sessionId = DEFAULT_SESSION) {
     return this.messages(sessionId);
   }
 
@@ -51,7 +54,10 @@ export class AcpipeAgent extends Connection {
     await this.call('message/add', { sessionId, message });
   }
 
-  /** @param {Partial<UIMessage>} message fields to replace */
+  /**
+   * @param {string} messageId
+   * @param {Partial<UIMessage>} message fields to replace
+   */
   async updateMessage(messageId, message, sessionId = DEFAULT_SESSION) {
     await this.call('message/update', { sessionId, messageId, message });
   }
@@ -71,7 +77,10 @@ export class AcpipeAgent extends Connection {
   }
 }
 
-/** The agent of the application: messages are stored unless PERSIST_MESSAGES is false. */
+/**
+ * The agent of the application: messages are stored unless PERSIST_MESSAGES is false.
+ * @param {{agentCommand: string, agentArgs?: string[], agentCwd: string, persistMessages?: boolean}} options
+ */
 export function createAgent({ agentCommand, agentArgs, agentCwd, persistMessages = process.env.PERSIST_MESSAGES !== 'false' }) {
   return new AcpipeAgent({ command: agentCommand, args: agentArgs, cwd: agentCwd, persistMessages });
 }

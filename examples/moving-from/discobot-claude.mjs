@@ -26,7 +26,7 @@ export class AcpipeAgent extends Connection {
   async *prompt(message, sessionId = DEFAULT_SESSION) {
     await this.ensureSession(sessionId);
     const turnId = randomUUID();
-    const turn = { unread: [], wake: () => {} };
+    const turn = { unread: [], wake: /** @type {(value?: unknown) => void} */ (() => {}) };
     this.#turns.set(turnId, turn);
     let ended;
     const end = (what) => {
@@ -65,7 +65,11 @@ export class AcpipeAgent extends Connection {
     return found && new Session(this, found.sessionId);
   }
 
-  /** Creates a session under an id of the caller; rejects if it exists. @returns {Promise<Session>} */
+  /**
+   * Creates a session under an id of the caller; rejects if it exists.
+   * @param {string} sessionId
+   * @returns {Promise<Session>}
+   */
   async createSession(sessionId) {
     const created = await this.call('session/create', { sessionId, cwd: this.cwd });
     return new Session(this, created.sessionId);
@@ -98,23 +102,31 @@ export class AcpipeAgent extends Connection {
 /** A session's messages. */
 class Session {
   #agent;
+  #id;
 
   constructor(agent, id) {
     this.#agent = agent;
-    Object.defineProperty(this, 'id', { value: id, enumerable: true });
+    this.#id = id;
+  }
+
+  get id() {
+    return this.#id;
   }
 
   /** @returns {Promise<UIMessage[]>} */
   getMessages() {
-    return this.#agent.messages(this.id);
+    return this.#agent.messages(this.#id);
   }
 
   async clearMessages() {
-    await this.#agent.call('message/clear', { sessionId: this.id });
+    await this.#agent.call('message/clear', { sessionId: this.#id });
   }
 }
 
-/** The agent of the application. */
+/**
+ * The agent of the application.
+ * @param {{cwd: string, model?: string, env?: Record<string, string>}} options
+ */
 export function createAgent({ cwd, model, env }) {
   return new AcpipeAgent({ cwd, model, env });
 }

@@ -121,6 +121,9 @@ export class Connection {
     }
   }
 
+  /** Handles a chunk; the agents override it. */
+  receive(_notification) {}
+
   /** Continues or pauses to read what acpipe sends. acpipe slows the agent down meanwhile. */
   read(flows) {
     const stdout = this.#acpipe?.child.stdout;
