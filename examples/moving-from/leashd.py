@@ -84,6 +84,7 @@ class AcpipeAgent:
     def __init__(self, config: Config | None = None):
         self.config = config or Config()
         self._acpipe: Acpipe | None = None
+        self._rewrites = False      # whether the agent runs tools with another input than its own
         self._gates: dict[str, CanUseTool | None] = {}      # id of a session → the callback of its execution
 
     async def execute(self, prompt, session, *, can_use_tool=None, on_text_chunk=None, on_tool_activity=None):
@@ -148,7 +149,8 @@ class AcpipeAgent:
                 await acpipe.call("session/setMode", sessionId=session.session_id, mode=mode)
             return
         # Waits for an agent that has to stop after a failure; returns at once if the agent is ready.
-        await acpipe.call("agent/connect", agent="leashd")
+        connected = await acpipe.call("agent/connect", agent="leashd")
+        self._rewrites = connected["capabilities"].get("updatedInput", False)
         if known is None and session.agent_session_id:
             try:
                 await acpipe.call("session/ensure", **wanted, agentSessionId=session.agent_session_id)
@@ -160,13 +162,20 @@ class AcpipeAgent:
     async def _permission(self, asked):
         tool, gate = asked["toolCall"], self._gates.get(asked["sessionId"])
         answer = Deny("no can_use_tool callback") if gate is None else await gate(tool["toolName"], tool["input"] or {}, asked)
-        if answer.behavior == "allow" and getattr(answer, "updated_input", None) not in (None, tool["input"]):
-            answer = Deny("the tool's input cannot be rewritten")      # never run what was not approved
+        rewritten = getattr(answer, "updated_input", None) if answer.behavior == "allow" else None
+        if rewritten == tool["input"]:
+            rewritten = None
+        if rewritten is not None and not self._rewrites:
+            answer = Deny("the input of this agent's tools cannot be rewritten")    # never run what was not approved
         kind = "allow_once" if answer.behavior == "allow" else "reject_once"
         for option in asked["options"]:
             if option["kind"] == kind:
-                return {"outcome": {"outcome": "selected", "optionId": option["optionId"],
-                                    "message": getattr(answer, "message", None) or None}}
+                outcome = {"outcome": "selected", "optionId": option["optionId"]}
+                if kind == "reject_once" and answer.message:
+                    outcome["message"] = answer.message
+                elif rewritten is not None:
+                    outcome["updatedInput"] = rewritten
+                return {"outcome": outcome}
         return {"outcome": {"outcome": "cancelled"}}
 
     async def _question(self, asked):

@@ -66,17 +66,32 @@ class LeashdTest(Case):
         answer = json.loads(response.content)
         self.assertEqual((answer["behavior"], answer["message"].endswith("not here")), ("deny", True))
 
-    async def test_tool_is_refused_without_a_gate_and_if_the_gate_fails_or_rewrites_the_input(self):
+    async def test_tool_is_refused_without_a_gate_and_if_the_gate_fails(self):
         async def fail(*_):
             raise ValueError("broken gate")
 
+        agent = await self.start()
+        for gate in None, fail:
+            response = await self.run_turn(agent, [BASH], can_use_tool=gate)
+            self.assertEqual(json.loads(response.content)["behavior"], "deny")
+
+    async def test_rewritten_input_runs_or_nothing_does(self):
         async def rewrite(*_):
             return Allow(updated_input={"command": "pwd"})
 
+        options = [{"optionId": k, "name": k, "kind": k} for k in ("allow_once", "reject_once")]
+        asks = {"ask": {"method": "session/request_permission", "params": {
+            "toolCall": {"toolCallId": "c", "title": "Run", "rawInput": {"command": "ls"}}, "options": options}}}
+        agent = await self.start(agent=self.agent([asks, {"echoAnswer": True}, END]))
+        response = await self.run_turn(agent, "go", can_use_tool=rewrite)
+        self.assertIn("reject_once", response.content)
+
         agent = await self.start()
-        for gate in None, fail, rewrite:
-            response = await self.run_turn(agent, [BASH], can_use_tool=gate)
-            self.assertEqual(json.loads(response.content)["behavior"], "deny")
+        answer = json.loads((await self.run_turn(agent, [BASH], Session("chat-2", str(self.project)), can_use_tool=rewrite)).content)
+        if agent._rewrites:     # the capability updatedInput of the agent
+            self.assertEqual((answer["behavior"], answer["updatedInput"]), ("allow", {"command": "pwd"}))
+        else:
+            self.assertEqual(answer["behavior"], "deny")
 
     async def test_plan_is_a_call_of_exit_plan_mode(self):
         asked = []
