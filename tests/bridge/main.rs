@@ -30,6 +30,7 @@ mod claude_sessions;
 mod cli;
 mod client_answers;
 mod client_permissions;
+mod conformance;
 mod content;
 mod demands;
 mod depth;

@@ -309,7 +309,12 @@ fn reader_accepts_every_key_of_the_schema() {
             8,
             "[[permissions.rules]]\neffect = \"allow\"\ncommand = \"git *\"\n".to_owned(),
         ),
-        ("AgentTable", 19, "[agents.a]\n".to_owned()),
+        ("AgentTable", 23, "[agents.a]\n".to_owned()),
+        (
+            "HistoryTable",
+            2,
+            "[agents.a]\ncommand = \"c\"\nprotocol = \"command\"\n[agents.a.history]\n".to_owned(),
+        ),
         ("OptionTable", 5, format!("{agent}[agents.a.options]\n")),
         ("TimeoutStages", 16, format!("{agent}[agents.a.timeout]\n")),
     ] {
@@ -322,6 +327,9 @@ fn reader_accepts_every_key_of_the_schema() {
             let base = match (table, key) {
                 ("AgentTable", "use" | "command" | "extends") => "",
                 ("AgentTable", "args") => "command = \"c\"\n",
+                ("AgentTable", "input" | "output" | "answer" | "history") => {
+                    "command = \"c\"\nprotocol = \"command\"\n"
+                }
                 ("AgentTable", _) => "use = \"claude\"\n",
                 _ => "",
             };
