@@ -69,6 +69,7 @@ fn in_a_turn() -> (Hub, AgentId, Lines) {
             retry: false,
             retry_after_output: false,
             timeout_ms: None,
+            context: Box::default(),
             when_busy: wire::PromptWhenBusy::default(),
         }),
     ];

@@ -119,6 +119,8 @@ pub enum Verb {
         git diff | acpipe run \"review this\" -- codex-acp       append stdin to the prompt\n  \
         acpipe run -f task.md --attach shot.png -- codex-acp    read the prompt from a file, attach an image\n  \
         acpipe run -o json \"2+2?\" -- gemini --acp | jq .text   print the summary as JSON\n  \
+        acpipe run -q -o json --output-schema answer.json --max-time 10m \"review this\" -- codex-acp |\n    \
+            jq .structuredOutput                                get an answer of a given form, or an exit code\n  \
         acpipe run -c \"and now the tests\"                     continue the last session of this directory\n  \
         acpipe run --permissions ask \"fix it\" -- opencode acp  approve each tool call in the terminal\n  \
         acpipe run --config ci.toml \"test\" -- opencode acp     decide by rules, see docs/guides/permissions.md\n\n\
@@ -170,6 +172,11 @@ pub struct RunArgs {
     /// limits it.
     #[arg(long, value_name = "DURATION", default_value = "none", hide_default_value = true, value_parser = MaxTime::parse)]
     pub max_time: MaxTime,
+    /// Give the agent a value besides the prompt, for example `branch=main` (repeatable)
+    ///
+    /// The values precede the prompt as one JSON object.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub context: Vec<(String, String)>,
     /// Do not retry the prompt when the AI service is overloaded
     #[arg(long)]
     pub no_retry: bool,
@@ -353,6 +360,13 @@ fn variable(text: &str) -> Result<(String, Option<String>), String> {
     Ok((name.to_owned(), value))
 }
 
+fn key_value(text: &str) -> Result<(String, String), String> {
+    match variable(text)? {
+        (name, Some(value)) => Ok((name, value)),
+        (name, None) => Err(format!("the value is missing; write {name}=VALUE")),
+    }
+}
+
 fn size(text: &str) -> Result<usize, String> {
     let split = text
         .find(|c: char| !c.is_ascii_digit())
@@ -431,13 +445,39 @@ mod tests {
     }
 
     #[test]
-    fn invalid_json_schema_is_a_usage_error() {
-        let line = ["acpipe", "run", "--output-schema", "file.json", "hello"];
-        let Verb::Run(run) = Cli::try_parse_from(line).unwrap().verb else {
-            panic!("not run");
+    fn context_values_are_texts() {
+        assert_eq!(key_value("a=b=c"), Ok(("a".into(), "b=c".into())));
+        assert_eq!(key_value("n="), Ok(("n".into(), String::new())));
+        assert!(key_value("n").unwrap_err().contains("n=VALUE"));
+        assert!(key_value("=x").is_err());
+    }
+
+    #[test]
+    fn output_schema_is_a_file_or_the_schema() {
+        let schema = |given: &str| {
+            let line = ["acpipe", "run", "--output-schema", given, "hello"];
+            let Verb::Run(run) = Cli::try_parse_from(line).unwrap().verb else {
+                panic!("not run");
+            };
+            let wire = run.agent.options.to_wire();
+            wire.map(|options| options.output_schema.unwrap())
         };
-        let error = run.agent.options.to_wire().unwrap_err();
-        assert!(error.is::<crate::cli::UsageError>(), "{error}");
+        let directory = std::env::temp_dir();
+        let file = directory.join(format!("acpipe-schema-{}.json", std::process::id()));
+        std::fs::write(&file, r#"{"type": "integer"}"#).unwrap();
+        let integer = serde_json::json!({"type": "integer"});
+        assert_eq!(schema(&file.to_string_lossy()).unwrap(), integer);
+        assert_eq!(schema(r#"{"type": "integer"}"#).unwrap(), integer);
+        std::fs::remove_file(file).unwrap();
+        for (wrong, why) in [
+            ("no-such-file.json", "cannot read no-such-file.json"),
+            ("{\"type\"", "not valid JSON"),
+            (r#"{"type": "int"}"#, "not a valid JSON schema"),
+        ] {
+            let error = schema(wrong).unwrap_err();
+            assert!(error.is::<crate::cli::UsageError>(), "{error}");
+            assert!(error.to_string().contains(why), "{error}");
+        }
     }
 
     #[test]

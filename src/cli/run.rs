@@ -20,6 +20,7 @@ use crate::proto::wire;
 use crate::shell::{ClientAction, ClientConnection, ClientInput, Interrupt, Terminal, drive};
 use prompt::Prompt;
 use questions::TerminalQuestions;
+use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
@@ -68,6 +69,9 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
     let mut client = RunClient::new(prompt, session, turn, terms, questions, view);
     // Options of the command line override those of a stored session.
     *client.options = settings.default_agent.spec.options.clone();
+    let context = args.context.into_iter();
+    let context = context.map(|(name, value)| (name, Value::from(value)));
+    *client.context = context.collect();
     client.cwd.clone_from(&settings.cwd);
     let hub = Hub::new(settings, store).serving(args.agent.serving.offer());
     let launch = super::launch(&args.agent.store, &hub);
@@ -116,6 +120,8 @@ struct RunClient {
     terms: PromptTerms,
     began: Instant,
     options: Box<wire::SessionOptions>,
+    /// Values that are sent with the first prompt.
+    context: Box<Map<String, Value>>,
     /// Sequence number of the last chunk given to the view.
     shown: u64,
     /// `true` while the view has chunks that are not yet in the log; nothing is printed until they are.
@@ -146,6 +152,7 @@ impl RunClient {
             terms,
             began: Instant::now(),
             options: Box::default(),
+            context: Box::default(),
             shown: 0,
             log_pending: false,
             questions,
@@ -190,6 +197,7 @@ impl RunClient {
                 retry: self.terms.retry,
                 retry_after_output: false,
                 timeout_ms: self.terms.timeout_ms(),
+                context: std::mem::take(&mut self.context),
                 when_busy: wire::PromptWhenBusy::default(),
             }),
             Step::Over => {

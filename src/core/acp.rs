@@ -59,6 +59,7 @@ pub const TRAITS: DialectTraits = DialectTraits {
     starts_in_mode: false,
     enforces_tool_lists: false,
     takes_system_prompt: false,
+    takes_output_schema: false,
     forks: false,
     logout_hint: "sign out with the agent's own command line",
     may_lack_argument: true,

@@ -55,6 +55,7 @@ pub const TRAITS: DialectTraits = DialectTraits {
     starts_in_mode: true,
     enforces_tool_lists: true,
     takes_system_prompt: true,
+    takes_output_schema: true,
     forks: true,
     logout_hint: "run `claude auth logout` in a terminal",
     may_lack_argument: false,

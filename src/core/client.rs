@@ -62,6 +62,8 @@ pub enum Command {
     Ensure(wire::EnsureParams),
     /// `session/create`
     Create(wire::CreateParams),
+    /// `execute`
+    Execute(Box<wire::ExecuteParams>),
     /// `session/prompt`
     Prompt(wire::PromptParams),
     /// `session/cancel`
@@ -124,7 +126,7 @@ pub enum Reply {
     Authenticate(wire::AuthenticateResult),
     /// Result of `session/ensure` and `session/create`.
     Session(Box<wire::SessionResult>),
-    /// Result of `session/prompt`: the summary of the turn.
+    /// Result of `session/prompt` and `execute`: the summary of the turn.
     Turn(Box<wire::TurnSummary>),
     /// Result of `session/cancel`.
     Cancel(wire::CancelResult),

@@ -21,6 +21,7 @@ pub const TRAITS: DialectTraits = DialectTraits {
     starts_in_mode: true,
     enforces_tool_lists: false,
     takes_system_prompt: true,
+    takes_output_schema: false,
     forks: false,
     logout_hint: "sign out with the command's own means",
     may_lack_argument: false,
@@ -82,13 +83,14 @@ impl Backend for Command {
     }
 }
 
-/// Checks the options of a session: a command has instructions alone.
+/// Checks the options of a session: a command has instructions alone, and acpipe itself applies an output schema.
 ///
 /// # Errors
 /// `invalidParams` for any other option.
 pub fn check(options: &SessionOptions) -> Result<(), Error> {
     let own = SessionOptions {
         append_system_prompt: None,
+        output_schema: None,
         ..options.clone()
     };
     let given = serde_json::to_value(&own).ok();
@@ -98,7 +100,7 @@ pub fn check(options: &SessionOptions) -> Result<(), Error> {
     match first {
         Some(name) => Err(invalid(
             &format!("options.{name}"),
-            "agents of the protocol `command` do not support this option; use only appendSystemPrompt",
+            "agents of the protocol `command` do not support this option; use only appendSystemPrompt and outputSchema",
         )),
         None => Ok(()),
     }

@@ -100,6 +100,10 @@ pub trait Dialect {
     /// [`Dialect::prompt`] if [`Dialect::takes_transcript`] returns `true`, once for all attempts at a prompt.
     fn set_transcript(&mut self, _session: &str, _transcript: Transcript) {}
 
+    /// Adds an answer to the conversation, and the message that asks the agent to correct it. Called before the
+    /// prompt with that message if [`Dialect::takes_transcript`] returns `true`.
+    fn continue_transcript(&mut self, _session: &str, _answer: &str, _message: Value) {}
+
     /// Withdraws the prompt of this call, which was not sent after all.
     fn withdraw_prompt(&mut self, call: CallId, session: &str);
 
@@ -238,6 +242,8 @@ pub struct DialectTraits {
     pub enforces_tool_lists: bool,
     /// Whether sessions can be given instructions by the option `appendSystemPrompt`.
     pub takes_system_prompt: bool,
+    /// Whether sessions can be given an output schema; otherwise acpipe adds it to each prompt.
+    pub takes_output_schema: bool,
     /// Whether sessions can be forked.
     pub forks: bool,
     /// How the user signs out of an agent that does not offer to sign out.

@@ -74,6 +74,8 @@ kinds! {
     Network = "network", -32015, 69;
     #[doc = "The agent's response is not valid; `data.raw` contains it."]
     Malformed = "malformed", -32016, 65;
+    #[doc = "The agent's answer does not match the output schema; `data.violations` lists the mismatches."]
+    SchemaMismatch = "schemaMismatch", -32040, 65;
     #[doc = "The agent's output ended early; the output before that was delivered."]
     Streaming = "streaming", -32017, 74;
     #[doc = "A queue or limit is full; try again later."]

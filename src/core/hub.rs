@@ -15,6 +15,7 @@ mod catalog;
 mod clients;
 mod commands;
 mod ensure;
+mod execute;
 mod history;
 mod host_events;
 mod idle;

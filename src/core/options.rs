@@ -2,6 +2,7 @@
 
 use super::dialects;
 use super::error::{Error, invalid};
+use super::output_schema;
 use super::policy::Policy;
 use crate::proto::wire::{McpServer, Protocol, SessionOptions};
 use std::path::Path;
@@ -25,5 +26,6 @@ pub fn check(
     if options.max_turns == Some(0) {
         return Err(invalid("options.maxTurns", "must be at least 1"));
     }
+    output_schema::check("options.outputSchema", options.output_schema.as_ref())?;
     dialects::check_options(protocol, options, servers, policy)
 }

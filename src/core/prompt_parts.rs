@@ -2,7 +2,17 @@
 
 use super::dialect::PromptPart;
 use super::error::{Error, invalid};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
+
+/// Returns the text part with the context of a message; `None` without context.
+#[must_use]
+pub fn context_part(context: &Map<String, Value>) -> Option<Value> {
+    let values = serde_json::to_string_pretty(context).ok()?;
+    let text = format!(
+        "Context of the message, as JSON:\n\n{values}\n\n(End of the context. The message follows.)"
+    );
+    (!context.is_empty()).then(|| json!({ "type": "text", "text": text }))
+}
 
 /// Returns the parts that can be sent, and the types of those that cannot.
 ///

@@ -2,6 +2,7 @@
 
 use super::error::{Error, ErrorKind, clip};
 use super::event::{StopReason, TurnEnd};
+use super::output_schema::{Violation, repair_request};
 use super::turn::Turn;
 use super::turn_ending::Ending;
 use crate::proto::json::value;
@@ -99,6 +100,8 @@ fn has_status(text: &str, status: &str) -> bool {
 pub struct Attempts {
     /// The prompt to send again.
     pub prompt: Prompt,
+    /// Message that has the answer corrected, which is sent instead of the prompt once there is one.
+    repair: Option<Value>,
     wish: RetryConsent,
     /// Number of times the prompt was sent.
     pub sent: u32,
@@ -171,6 +174,7 @@ impl Attempts {
     pub fn first(prompt: Prompt, wish: RetryConsent) -> Self {
         Self {
             prompt,
+            repair: None,
             wish,
             sent: 1,
             pause: None,
@@ -180,6 +184,35 @@ impl Attempts {
             text_at: 0,
             unavailable: false,
         }
+    }
+
+    /// Sets the message that has an answer corrected, to be sent next. Returns `false` if there was one
+    /// before: an answer is corrected once.
+    pub fn begin_repair(&mut self, violations: &[Violation]) -> bool {
+        let is_first = self.repair.is_none();
+        if is_first {
+            let text = repair_request(violations);
+            let parts = json!([{ "type": "text", "text": text }]);
+            self.repair = Some(json!({ "role": "user", "parts": parts }));
+        }
+        is_first
+    }
+
+    /// Prepares the prompt for a new session, which knows nothing of the earlier attempts.
+    pub fn begin_anew(&mut self) {
+        self.repair = None;
+    }
+
+    /// Returns `true` if the agent is asked to correct its answer.
+    #[must_use]
+    pub fn is_repair(&self) -> bool {
+        self.repair.is_some()
+    }
+
+    /// Returns the message to send.
+    #[must_use]
+    pub fn message(&self) -> &Value {
+        self.repair.as_ref().unwrap_or(&self.prompt.message)
     }
 
     /// Records that the prompt was sent again.

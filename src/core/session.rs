@@ -26,6 +26,7 @@ mod hosting;
 mod late_feedback;
 mod lifecycle;
 mod merged;
+mod one_shot;
 mod open_turn;
 mod options;
 mod panic_repair;
@@ -45,6 +46,7 @@ mod setting_calls;
 mod sink;
 mod state;
 mod storage;
+mod structured_answer;
 mod summary;
 mod terminals;
 #[cfg(test)]
@@ -86,6 +88,7 @@ use disk_wait::DiskWait;
 use handover::Handover;
 use host_call::HostCall;
 pub use lifecycle::stored_info;
+pub use one_shot::OneShot;
 pub use pending::{PendingSettings, RequiredSettings, SettingsRestore};
 pub use preamble::Preamble;
 pub use queue::{MAX_PROMPTS, Queue, Queued};
@@ -176,6 +179,8 @@ pub struct SessionMachine {
     pub abandoned: Option<AbandonedPrompt>,
     /// Idle timer of the current wait for the agent.
     pub idle_timer: Option<IdleTimer>,
+    /// Set if the session serves one `execute` call and is removed after it.
+    pub one_shot: Option<OneShot>,
     /// `true` after a panic interrupted writing chunks of the session.
     pub broken: bool,
     /// `true` after a panic interrupted the handling of an event of the session.
@@ -293,6 +298,7 @@ impl SessionMachine {
             last: None,
             abandoned: None,
             idle_timer: None,
+            one_shot: None,
             broken: false,
             was_handling: false,
         }

@@ -349,7 +349,8 @@ pub enum Chunk<'a> {
         /// The receipt, as `recovery` in the result of `session/ensure`.
         data: Raw<'a>,
     },
-    /// Answer of the agent that matches the session's `outputSchema`.
+    /// JSON value of the answer, if the session has an `outputSchema`. An answer that does not match is followed by
+    /// an error.
     DataStructuredOutput {
         /// Always `structured-output`.
         id: &'a str,

@@ -9,6 +9,7 @@ mod agents;
 mod auth;
 mod client_requests;
 mod environment;
+mod execute;
 mod history;
 mod hosting;
 mod mcp;
@@ -35,6 +36,7 @@ pub use environment::{
     BroughtBack, EnvironmentResult, UpdateEnvironmentParams, UpdateEnvironmentResult, Variables,
     WhenBusy,
 };
+pub use execute::ExecuteParams;
 pub use history::{
     AddMessageParams, ClearParams, ListMessagesParams, ListMessagesResult, ListSessionsParams,
     ListSessionsResult, MessageResult, ReplayEntry, ReplayParams, ReplayResult, SessionInfo,
@@ -48,7 +50,7 @@ pub use hosting::{
 pub use mcp::{McpPair, McpServer, McpServersByName, McpTransport};
 pub use options::{Protocol, SessionOptions};
 pub use program::{FoundBy, PassedOver, Program};
-pub use prompt::{PromptParams, PromptWhenBusy, UiMessage, UserMessage};
+pub use prompt::{LONGEST_TIMEOUT_MS, PromptParams, PromptWhenBusy, UiMessage, UserMessage};
 pub use session::{
     Activity, ActivityParams, Attempt, CancelParams, CancelResult, CreateParams, EnsureParams,
     Memory, Recovery, Rung, SessionResult, StateParams, Strategy, SubscribeParams, WaitingPrompt,

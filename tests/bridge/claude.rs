@@ -314,8 +314,11 @@ fn turn_without_its_structured_output_fails() {
     s.connect_claude(&json!({"outputSchema": {"type": "object"}}));
     s.ensure("default");
     let turn = s.prompt("just text");
-    assert_eq!(turn.summary["isError"], true);
-    assert_eq!(turn.summary["text"], "just text");
+    assert_eq!(turn.summary["errors"][0]["kind"], "schemaMismatch");
+    // The agent was asked once to correct its answer, and the fake repeats the request.
+    assert_eq!(turn.summary["attempts"], 2);
+    let text = turn.summary["text"].as_str().unwrap();
+    assert!(text.contains("contains no JSON value"), "{text}");
     let turn = s.steps(&json!([{"result": {"structured_output": {"a": [1]}}}]));
     assert_eq!(turn.summary["structuredOutput"], json!({"a": [1]}));
     assert_eq!(turn.summary["isError"], false);

@@ -123,6 +123,13 @@ fn provoke(kind: ErrorKind) -> Evidence {
         ErrorKind::ResourceNotFound | ErrorKind::Resource => {
             hub("hosting/files", "host_request_errors_explain_the_cause")
         }
+        ErrorKind::SchemaMismatch => {
+            let mut s = Server::initialized(&[]);
+            s.connect(&json!({}));
+            let wish = json!({"message": "go", "outputSchema": {"type": "integer"}});
+            let id = s.send("execute", &wish);
+            Evidence::Turn(s.turn(&id).summary["errors"][0].clone())
+        }
         ErrorKind::InvalidParams => call_error("session/prompt", &json!({})),
         ErrorKind::MethodNotFound => call_error("no/such/method", &json!({})),
         ErrorKind::InvalidRequest => raw_error("{}"),

@@ -179,11 +179,13 @@ fn max_time_ends_a_run_despite_output() {
 }
 
 #[test]
-fn zero_timeout_is_refused() {
+fn zero_and_endless_timeouts_are_refused() {
     let mut s = Server::ready(&json!({}));
-    let error = s.call_error("session/prompt", &json!({"message": "x", "timeoutMs": 0}));
-    assert_eq!(error["data"]["kind"], "invalidParams");
-    assert_eq!(error["data"]["field"], "timeoutMs");
+    for ms in [0, 400_000_000_000_u64] {
+        let error = s.call_error("session/prompt", &json!({"message": "x", "timeoutMs": ms}));
+        assert_eq!(error["data"]["kind"], "invalidParams");
+        assert_eq!(error["data"]["field"], "timeoutMs");
+    }
 }
 
 #[test]

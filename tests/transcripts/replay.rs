@@ -349,6 +349,7 @@ impl Replay {
                     retry: false,
                     retry_after_output: false,
                     timeout_ms: None,
+                    context: Box::default(),
                     when_busy: wire::PromptWhenBusy::Reject,
                 });
                 self.command("session/prompt", prompt)

@@ -1,9 +1,7 @@
 //! Durations on the command line.
 
+use crate::proto::wire::LONGEST_TIMEOUT_MS;
 use std::time::Duration;
-
-/// Maximum of ten years, in milliseconds: a later instant might not be representable.
-const LONGEST: u64 = 10 * 365 * 24 * 3_600_000;
 
 /// Parses a duration with a unit, such as `90s`. Returns `None` for `none` and `0`, which mean no limit.
 pub fn duration(text: &str) -> Result<Option<Duration>, String> {
@@ -27,7 +25,7 @@ pub fn duration(text: &str) -> Result<Option<Duration>, String> {
     let all = number.parse::<u64>().ok().and_then(|n| n.checked_mul(ms));
     match all {
         Some(0) => Err("a duration must be greater than zero; use none for no limit".to_owned()),
-        Some(ms) if ms <= LONGEST => Ok(Some(Duration::from_millis(ms))),
+        Some(ms) if ms <= LONGEST_TIMEOUT_MS => Ok(Some(Duration::from_millis(ms))),
         _ => Err(
             "the number before the unit must be a whole number, and the duration at most ten years"
                 .to_owned(),

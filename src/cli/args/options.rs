@@ -1,8 +1,10 @@
 //! Session options on the command line.
 
 use crate::cli::UsageError;
+use crate::core::output_schema::OutputSchema;
 use crate::proto::wire::SessionOptions;
 use clap::Args;
+use serde_json::Value;
 use std::path::PathBuf;
 
 /// Default options of sessions.
@@ -36,8 +38,11 @@ pub struct OptionArgs {
     /// Comma-separated setting files to load: user, project, local; `""` for none (Claude only)
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub setting_sources: Option<Vec<String>>,
-    /// JSON schema that the answer must match, as text (Claude only)
-    #[arg(long, value_name = "JSON")]
+    /// JSON schema that the answer must match: a file, or the schema itself
+    ///
+    /// The agent is asked once to correct an answer that does not match. With `-o json` the answer is in
+    /// `structuredOutput`; the exit code is 65 if it still does not match.
+    #[arg(long, value_name = "FILE")]
     pub output_schema: Option<String>,
 }
 
@@ -47,13 +52,7 @@ impl OptionArgs {
     /// # Errors
     /// The schema is not JSON, or an additional directory does not exist.
     pub fn to_wire(&self) -> anyhow::Result<SessionOptions> {
-        let schema = self.output_schema.as_deref();
-        let schema = schema.map(serde_json::from_str).transpose();
-        let schema = schema.map_err(|error| {
-            UsageError(format!(
-                "--output-schema: not valid JSON: {error}; to use a file, write --output-schema \"$(cat FILE)\""
-            ))
-        })?;
+        let schema = self.output_schema.as_deref().map(read_schema).transpose()?;
         let absolute = |dir: &PathBuf| {
             let dir = std::path::absolute(dir).map_err(|error| {
                 UsageError(format!("--add-dir: not a valid directory: {error}"))
@@ -83,5 +82,27 @@ impl OptionArgs {
             setting_sources: sources.map(named),
             output_schema: schema,
         })
+    }
+}
+
+/// Reads an output schema from a file, or from the argument itself if that is an object or a boolean.
+fn read_schema(given: &str) -> anyhow::Result<Value> {
+    let is_schema = given.trim_start().starts_with('{') || matches!(given, "true" | "false");
+    let text = if is_schema {
+        given.to_owned()
+    } else {
+        std::fs::read_to_string(given).map_err(|error| {
+            UsageError(format!(
+                "--output-schema: cannot read {given}: {error}; give a file with a JSON schema, or the schema itself"
+            ))
+        })?
+    };
+    let schema = serde_json::from_str(&text)
+        .map_err(|error| UsageError(format!("--output-schema: not valid JSON: {error}")))?;
+    match OutputSchema::compile(&schema) {
+        Ok(_) => Ok(schema),
+        Err(why) => {
+            Err(UsageError(format!("--output-schema: not a valid JSON schema: {why}")).into())
+        }
     }
 }

@@ -162,6 +162,6 @@ pub struct OptionTable {
     pub add_dirs: Option<Vec<String>>,
     /// Sources from which the agent reads its settings: `user`, `project`, `local`.
     pub setting_sources: Option<Vec<String>>,
-    /// JSON schema that the answer must match.
+    /// JSON schema that every answer must match.
     pub output_schema: Option<Value>,
 }

@@ -4,7 +4,8 @@ use crate::core::error::{Error, invalid};
 use crate::core::policy::Policy;
 use crate::proto::wire::{McpServer, SessionOptions};
 
-/// Checks the options of a session. ACP has modes and models; the policy enforces lists of tools.
+/// Checks the options of a session. ACP has modes and models; the policy enforces lists of tools, and acpipe
+/// itself applies an output schema.
 ///
 /// # Errors
 /// `invalidParams` for any other option, and for lists that the policy cannot enforce.
@@ -18,6 +19,7 @@ pub fn check(
         mode: None,
         allowed_tools: Vec::new(),
         disallowed_tools: Vec::new(),
+        output_schema: None,
         ..options.clone()
     };
     let given = serde_json::to_value(&own).ok();
@@ -25,7 +27,7 @@ pub fn check(
         .as_ref()
         .and_then(|given| given.as_object()?.keys().next());
     if let Some(name) = first {
-        let why = "ACP agents do not support this option; use only model, mode, allowedTools and disallowedTools";
+        let why = "ACP agents do not support this option; use only model, mode, allowedTools, disallowedTools and outputSchema";
         return Err(invalid(&format!("options.{name}"), why));
     }
     // The agent's own settings may contain servers besides those of the client, so an empty list means

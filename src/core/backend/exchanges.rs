@@ -14,6 +14,7 @@ use crate::proto::frame::Overlong;
 use crate::proto::json::Members;
 use crate::proto::wire::LineFaults;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use tracing::{debug, warn};
@@ -169,6 +170,16 @@ impl<B: Backend> Dialect for Exchanges<B> {
     fn set_transcript(&mut self, session: &str, transcript: Transcript) {
         if let Some(session) = self.sessions.get_mut(session) {
             session.transcript = transcript;
+        }
+    }
+
+    fn continue_transcript(&mut self, session: &str, answer: &str, message: Value) {
+        if let Some(session) = self.sessions.get_mut(session) {
+            let transcript = &mut session.transcript;
+            let prompt = std::mem::replace(&mut transcript.message, message);
+            let parts = json!([{ "type": "text", "text": answer }]);
+            let answer = json!({ "role": "assistant", "parts": parts });
+            transcript.earlier.extend([prompt, answer]);
         }
     }
 

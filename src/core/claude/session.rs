@@ -71,8 +71,6 @@ struct Launched {
     model: Option<String>,
     mode: Option<String>,
     may_bypass: bool,
-    /// Schema that the answer must match.
-    schema: Option<Value>,
 }
 
 /// Conditions that are missing until a session is open.
@@ -133,7 +131,6 @@ impl Session {
                 model: options.model.clone(),
                 mode: options.mode.clone(),
                 may_bypass: launch::may_bypass(options),
-                schema: options.output_schema.clone(),
             },
             opening: Some(Open {
                 call,
@@ -411,7 +408,6 @@ impl Session {
                         model,
                         mode,
                         may_bypass,
-                        ..
                     } = &self.launched;
                     let (model, mode) = (model.as_deref(), mode.as_deref());
                     let facts = &mut self.frames.facts;

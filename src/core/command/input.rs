@@ -43,7 +43,13 @@ pub fn input(
 
 fn json(prompt: &BackendPrompt<'_>) -> Value {
     let (session, transcript) = (prompt.session, prompt.transcript);
+    let texts = prompt.parts.iter().filter_map(|part| match part {
+        PromptPart::Text(text) => Some(text.as_ref()),
+        PromptPart::File { .. } => None,
+    });
+    let texts: Vec<&str> = texts.collect();
     json!({
+        "prompt": texts.join("\n\n"),
         "message": transcript.message,
         "history": transcript.earlier,
         "omitted": transcript.omitted,

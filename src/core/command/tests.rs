@@ -193,7 +193,7 @@ fn json_input_has_message_history_and_session() {
     assert_eq!(
         input,
         json!({
-            "message": transcript.message, "history": transcript.earlier, "omitted": 3,
+            "prompt": "hi", "message": transcript.message, "history": transcript.earlier, "omitted": 3,
             "instructions": null, "sessionId": session, "cwd": "/work",
         })
     );

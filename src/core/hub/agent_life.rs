@@ -97,7 +97,8 @@ impl Hub {
             agent.note_crash(cx.now);
             agent.gone(error, may_start, cx);
         });
-        let waiting = self.sessions.of(agent).filter(|s| !s.queue.is_empty());
+        let waiting = self.sessions.of(agent);
+        let waiting = waiting.filter(|s| !s.queue.is_empty() || s.waits_for_agent());
         let waiting: Vec<String> = waiting.map(|session| session.id.clone()).collect();
         self.pending.freed.extend(waiting);
         self.finish_if_done(clients);

@@ -93,6 +93,7 @@ impl Hub {
             }
             Command::Ensure(p) => self.ensure(token, p, now, clients)?,
             Command::Create(p) => self.create(token, p, now, clients)?,
+            Command::Execute(p) => self.execute(token, *p, now, clients)?,
             Command::Prompt(p) => self.prompt(token, p, now, clients)?,
             Command::Cancel(p) => {
                 let id = self.session_id(token.client, p.session_id.as_deref())?;

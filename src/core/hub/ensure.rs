@@ -9,6 +9,7 @@ use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
 use crate::core::ids::AgentRef;
 use crate::core::mcp;
 use crate::core::options;
+use crate::core::output_schema;
 use crate::core::session::{SessionAgents, SessionMachine, Stage};
 use crate::proto::wire::{
     EnsureParams, McpServer, Memory, Recovery, Rung, SessionOptions, Strategy,
@@ -46,12 +47,7 @@ impl Hub {
             );
             return Err(Error::new(ErrorKind::SessionExists, message));
         }
-        if p.fork && !adopts {
-            return Err(invalid(
-                "fork",
-                "requires agentSessionId, the session to fork",
-            ));
-        }
+        check_params(&p)?;
         self.check_directory(id, cwd.as_deref())?;
         self.note_default(
             token.client,
@@ -127,7 +123,7 @@ impl Hub {
     }
 
     /// Returns the checked options with which a session is to be opened.
-    fn options(
+    pub(super) fn options(
         &self,
         id: &str,
         agent: AgentRef,
@@ -153,6 +149,17 @@ impl Hub {
         )?;
         Ok(options)
     }
+}
+
+/// Checks parameters for which no agent is to be started.
+fn check_params(p: &EnsureParams) -> Result<(), Error> {
+    if p.fork && p.agent_session_id.is_none() {
+        return Err(invalid(
+            "fork",
+            "requires agentSessionId, the session to fork",
+        ));
+    }
+    output_schema::check("options.outputSchema", p.options.output_schema.as_ref())
 }
 
 /// Returns `true` if the session is already live or being opened as requested. In that case the call is

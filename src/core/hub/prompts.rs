@@ -9,7 +9,7 @@ use crate::core::ids::AgentRef;
 use crate::core::prompt_parts::prompt_parts;
 use crate::core::session::{Queued, Stage};
 use crate::core::setting::Setting;
-use crate::proto::wire::{AgentSource, PromptParams, Strategy};
+use crate::proto::wire::{AgentSource, LONGEST_TIMEOUT_MS, PromptParams, Strategy};
 use std::time::Instant;
 
 /// Maximum length of a turn id that a client may choose, in bytes. Each record of the turn contains it.
@@ -26,8 +26,13 @@ impl Hub {
     ) -> Result<(), Error> {
         // An invalid prompt is reported now, not when its turn begins.
         prompt_parts(Some(&p.message.parts))?;
-        if p.timeout_ms == Some(0) {
-            return Err(invalid("timeoutMs", "must be at least 1"));
+        if let Some(ms) = p.timeout_ms
+            && !(1..=LONGEST_TIMEOUT_MS).contains(&ms)
+        {
+            return Err(invalid(
+                "timeoutMs",
+                "must be at least 1 and at most ten years",
+            ));
         }
         let id = &self.session_id(token.client, p.session_id.as_deref())?;
         if let Some(given) = &p.turn_id {
@@ -88,7 +93,7 @@ impl Hub {
             let needed = room.and_then(|()| self.ensure_agent(id, agent, now, clients));
             self.with(id, now, clients, |session, cx| match needed {
                 Ok(()) => session.open(Strategy::Auto, cx),
-                Err(error) => session.fail_queue(&error, cx.clients),
+                Err(error) => session.cannot_open(&error, cx),
             });
             return;
         }

@@ -114,6 +114,7 @@ impl Hub {
             }
         }
         self.cancel_stale_requests(now, clients);
+        self.remove_spent(now, clients);
         self.continue_hosting(now, clients);
         for agent in self.agents.all() {
             self.continue_renewal(agent, now, clients);

@@ -6,6 +6,7 @@ mod claude;
 mod clients;
 mod closing;
 mod crossings;
+mod execute;
 mod fixture;
 mod hook_policy;
 mod idle;

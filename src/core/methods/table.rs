@@ -117,6 +117,14 @@ methods! {
         secrets: [],
         content: true,
     }
+    "execute" (params: Box<wire::ExecuteParams>) -> wire::TurnSummary {
+        command: [Command::Execute(params)],
+        summary: "Runs one turn in a session of its own, which leaves nothing behind; returns the summary.",
+        only_reads: false,
+        needs_agent: true,
+        secrets: [],
+        content: true,
+    }
     "session/cancel" (params: wire::CancelParams) -> wire::CancelResult {
         command: [Command::Cancel(params)],
         summary: "Cancels a turn, a queued prompt or the opening of the session; does not wait for the turn's end.",

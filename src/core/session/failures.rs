@@ -81,7 +81,7 @@ impl SessionMachine {
 
 /// Returns `true` if a prompt is a command of the agent, which may have no output. If the agent lists no
 /// commands, everything that looks like a command counts.
-fn is_command(message: &Value, state: &Map<String, Value>) -> bool {
+pub(super) fn is_command(message: &Value, state: &Map<String, Value>) -> bool {
     let mut parts = message["parts"].as_array().into_iter().flatten();
     let text = parts.find_map(|part| part["text"].as_str());
     let name = text.and_then(|text| text.trim_start().strip_prefix('/'));

@@ -17,7 +17,9 @@ impl SessionMachine {
     /// Handles the loss of the session at an agent that still serves others. The next prompt restores it.
     pub fn session_lost<C: ClientSinks>(&mut self, error: &Error, cx: &mut Cx<'_, C>) {
         self.cancel_requests(&DecisionSource::End, cx);
-        self.end_turn(Ending::Failed(error.clone()), cx);
+        if !self.survives_loss(error, cx) {
+            self.end_turn(Ending::Failed(error.clone()), cx);
+        }
         self.end_unprompted(Some(error), cx.clients);
         for token in self.settings.take_waiting() {
             cx.clients.reply(token, Err(error.clone()));
@@ -48,7 +50,9 @@ impl SessionMachine {
     ) {
         // No later agent gets the answers.
         self.cancel_requests(&DecisionSource::End, cx);
-        self.end_turn(Ending::Failed(error.clone()), cx);
+        if renews || !self.survives_loss(error, cx) {
+            self.end_turn(Ending::Failed(error.clone()), cx);
+        }
         self.end_unprompted(Some(error).filter(|_| broke_off), cx.clients);
         for token in self.settings.take_waiting() {
             cx.clients.reply(token, Err(error.clone()));
@@ -120,6 +124,14 @@ impl SessionMachine {
         self.rest();
         if let Some(connection) = &mut cx.agent.connection {
             connection.used = cx.now;
+        }
+    }
+
+    /// Removes the session from the agent's directory. Later updates under its agent session ids belong to no
+    /// session.
+    pub(super) fn leave_directory<C>(&self, cx: &mut Cx<'_, C>) {
+        if let Some(connection) = &mut cx.agent.connection {
+            connection.directory.remove(&self.id);
         }
     }
 

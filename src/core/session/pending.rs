@@ -96,6 +96,12 @@ pub struct RequiredSettings {
 }
 
 impl RequiredSettings {
+    /// Both are required.
+    pub const ALL: Self = Self {
+        mode: true,
+        model: true,
+    };
+
     /// Returns `true` if a setting is required.
     #[must_use]
     pub fn includes(self, setting: &Setting) -> bool {

@@ -2,7 +2,9 @@
 //! the agent turns out not to have.
 
 use super::doubts::ListPage;
+use super::one_shot::attempt_notice;
 use super::restore::PAGES;
+use super::structured_answer::with_request;
 use super::{SessionMachine, Stage};
 use crate::core::agent::STOPPING;
 use crate::core::agent::connection::Call;
@@ -14,13 +16,14 @@ use crate::core::idle_timer::IdleTimer;
 use crate::core::limits::Timeout;
 use crate::core::prompt_parts::prompt_parts;
 use crate::core::restore_plan::{RestoreFacts, RestorePlan};
-use crate::core::retry::{MAX_ATTEMPTS, Pause, Prompt, RETRY_PAUSE, RetryDecision};
+use crate::core::retry::{MAX_ATTEMPTS, Pause, RETRY_PAUSE, RetryDecision};
 use crate::core::turn_ending::Ending;
 use crate::core::view::chunks::ChunkSink as _;
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Raw, to_raw};
 use crate::proto::wire::{Rung, Strategy};
 use serde_json::json;
+use std::time::Duration;
 use tracing::{debug, info};
 
 impl SessionMachine {
@@ -63,6 +66,12 @@ impl SessionMachine {
             }
             other => other,
         };
+        if let Some(pause) = self.pause_after_answer(&ending) {
+            self.pause_for_attempt(&ending, pause, cx);
+            return None;
+        }
+        let running = self.running.as_mut()?;
+        let attempts = &mut running.attempts;
         let (class, error, ending) = match attempts.judge(&running.turn, ending, cx.now) {
             RetryDecision::Ends(ending) => return Some(ending),
             RetryDecision::Retry(class, error, ending) => (class, error, ending),
@@ -89,27 +98,62 @@ impl SessionMachine {
         None
     }
 
-    /// Sends the prompt of the running turn again.
-    fn send_again<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    /// Pauses the turn after a malformed answer, until the prompt is sent again.
+    fn pause_for_attempt<C: ClientSinks>(
+        &mut self,
+        ending: &Ending,
+        pause: Duration,
+        cx: &mut Cx<'_, C>,
+    ) {
+        if let Some(running) = &mut self.running {
+            let until = cx.now + pause;
+            running.attempts.pause = Some(Pause::Transient { until });
+        }
+        let notice = ending.error().map(|error| attempt_notice(error, pause));
+        self.with_turn(cx.clients, |turn, sink| {
+            if let Ending::Answered(end) = ending {
+                turn.account(end);
+            }
+            turn.end_attempt(sink);
+            if let Some(notice) = &notice {
+                sink.chunk(&Chunk::DataNotice {
+                    data: Raw(notice),
+                    transient: true,
+                });
+            }
+        });
+    }
+
+    /// Sends the prompt of the running turn again, or the message that has its answer corrected.
+    pub(super) fn send_again<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
         let agent_session = self.agent_session().map(str::to_owned);
         let call = cx.next_call();
         let limit = cx.limits().of(Timeout::Prompt);
+        let protocol = cx.agent.spec.protocol;
+        let running = self.running.as_ref().filter(|r| !r.attempts.is_repair());
+        let request = running.and_then(|r| self.schema_request(protocol, r.attempts.message()));
         let (Some(running), Some(connection), Some(agent_session)) =
             (&mut self.running, &mut cx.agent.connection, agent_session)
         else {
             self.end_turn(Ending::Failed(out_of_order(STOPPING)), cx);
             return;
         };
-        let Prompt { message, degrade } = &running.attempts.prompt;
+        let degrade = running.attempts.prompt.degrade;
         // The parts were valid when the prompt was sent first.
-        let (parts, _) = prompt_parts(message["parts"].as_array()).unwrap_or_default();
+        let parts = running.attempts.message()["parts"].as_array();
+        let (parts, _) = prompt_parts(parts).unwrap_or_default();
         let instructions = cx.agent.definition.instructions.as_deref();
         let preamble = std::mem::take(&mut self.preamble);
-        let parts = preamble.before(instructions, &parts);
+        let parts = with_request(preamble.before(instructions, &parts), request);
         let dialect = &mut connection.dialect;
         running.waits_for_background = dialect.is_busy(&agent_session);
+        if running.attempts.is_repair() && dialect.takes_transcript() {
+            let answer = running.attempts.said(&running.turn);
+            let message = running.attempts.message().clone();
+            dialect.continue_transcript(&agent_session, answer, message);
+        }
         let out = &mut connection.out;
-        if let Err(error) = dialect.prompt(call, &agent_session, &parts, *degrade, out) {
+        if let Err(error) = dialect.prompt(call, &agent_session, &parts, degrade, out) {
             self.end_turn(Ending::Failed(error), cx);
             return;
         }

@@ -84,10 +84,17 @@ impl SessionMachine {
         }
     }
 
-    /// Returns `true` if prompts are queued and no agent has the session.
+    /// Returns `true` if prompts are queued, or a turn waits for a new session, and no agent has the session.
     #[must_use]
     pub fn waits_for_agent(&self) -> bool {
-        matches!(self.stage, Stage::Resting) && !self.queue.is_empty()
+        let has_work = !self.queue.is_empty() || self.is_between_sessions();
+        matches!(self.stage, Stage::Resting) && has_work && !self.waits_for_attempt()
+    }
+
+    /// Fails everything that needs the session at an agent, because it cannot be opened.
+    pub fn cannot_open<C: ClientSinks>(&mut self, error: &Error, cx: &mut Cx<'_, C>) {
+        self.fail_queue(error, cx.clients);
+        self.fail_stale_turn(error, cx);
     }
 
     /// Takes the next queued prompt, if it can be sent now. The clients are notified when it is sent

@@ -160,7 +160,7 @@ impl Queue {
 fn prompt_size(prompt: &wire::PromptParams) -> usize {
     let message = &prompt.message;
     let parts: usize = message.parts.iter().map(value_size).sum();
-    parts + map_size(&message.other)
+    parts + map_size(&message.other) + map_size(&prompt.context)
 }
 
 fn value_size(value: &Value) -> usize {

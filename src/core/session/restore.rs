@@ -1,7 +1,9 @@
 //! Restore of a session at its agent: one call after the other, in the order of the strategies allowed.
 
 use super::receipt::TakenSession;
-use super::{SessionAgents, SessionMachine, SessionRequest, SettingsRestore, Stage};
+use super::{
+    RequiredSettings, SessionAgents, SessionMachine, SessionRequest, SettingsRestore, Stage,
+};
 use crate::core::agent::connection::Call;
 use crate::core::agent::directory::state_news;
 use crate::core::agent_spec::DEFAULT_AGENT;
@@ -54,6 +56,10 @@ impl SessionMachine {
     /// Starts the restore of the session with a strategy.
     pub fn open<C: ClientSinks>(&mut self, strategy: Strategy, cx: &mut Cx<'_, C>) {
         self.begin_opening(strategy, Vec::new());
+        if self.is_one_shot() {
+            // No client sees the receipt before the prompt is sent.
+            self.require(RequiredSettings::ALL);
+        }
         self.continue_restore(cx);
     }
 
@@ -482,10 +488,12 @@ impl SessionMachine {
         for token in waiters.into_iter().chain(settings) {
             cx.clients.reply(token, Err(error.clone()));
         }
-        self.fail_queue(error, cx.clients);
+        let is_retried = self.retries_opening(error, cx.now);
         Self::forget_call(asked, cx);
-        self.fail_stale_turn(error, cx);
-        if self.log.is_empty() {
+        if !is_retried {
+            self.cannot_open(error, cx);
+        }
+        if self.log.is_empty() && !is_retried {
             // The log was created for this restore and is empty.
             let _ = self.log.remove(false);
             self.release_roots(cx);
@@ -495,13 +503,5 @@ impl SessionMachine {
         cx.requests.push(failed);
         self.leave_directory(cx);
         self.end_host_calls(cx);
-    }
-
-    /// Removes the session from the agent's directory. Later updates under its agent session ids belong to no
-    /// session.
-    pub(super) fn leave_directory<C>(&self, cx: &mut Cx<'_, C>) {
-        if let Some(connection) = &mut cx.agent.connection {
-            connection.directory.remove(&self.id);
-        }
     }
 }

@@ -20,6 +20,8 @@ pub(super) enum SessionTimer {
     Quiet,
     /// The pause of a turn whose prompt the agent does not have.
     RetryPause,
+    /// The pause before the session is opened for the next attempt at an `execute` call.
+    NextAttempt,
     /// For the agent to answer a client's setting call.
     Setting,
     /// For the agent to end an abandoned turn. When it expires, the session is restored without the turn.
@@ -46,11 +48,12 @@ pub(super) enum SessionTimer {
 
 impl SessionTimer {
     /// All timers, in the order in which due ones expire.
-    pub(super) const ALL: [Self; 14] = [
+    pub(super) const ALL: [Self; 15] = [
         Self::Answer,
         Self::ClientRequest,
         Self::Quiet,
         Self::RetryPause,
+        Self::NextAttempt,
         Self::Setting,
         Self::AbandonedTurn,
         Self::RestoreLimit,
@@ -72,6 +75,7 @@ impl SessionTimer {
             Self::ClientRequest => "client",
             Self::Quiet => "quiet",
             Self::RetryPause => "retry",
+            Self::NextAttempt => "attempt",
             Self::Setting => "setting",
             Self::AbandonedTurn => "abandoned turn",
             Self::RestoreLimit => "restore",
@@ -123,6 +127,7 @@ impl SessionMachine {
             SessionTimer::ClientRequest => self.client_request_limits().min(),
             SessionTimer::Quiet => self.background_turn.as_ref()?.quiet_at,
             SessionTimer::RetryPause => self.running.as_ref()?.attempts.paused_until(),
+            SessionTimer::NextAttempt => self.reopen_at(),
             SessionTimer::Setting => self.settings.deadline(),
             SessionTimer::AbandonedTurn => self.abandoned.as_ref()?.until,
             SessionTimer::RestoreLimit => match &self.stage {
@@ -176,6 +181,10 @@ impl SessionMachine {
                         turn.attempts.postpone(by);
                     }
                 }
+                SessionTimer::NextAttempt => {
+                    let one_shot = self.one_shot.as_mut();
+                    extend(one_shot.and_then(|o| o.reopen_at.as_mut()), by);
+                }
                 SessionTimer::Setting => self.settings.postpone(by),
                 SessionTimer::AbandonedTurn => {
                     let abandoned = self.abandoned.as_mut();
@@ -226,6 +235,7 @@ impl SessionMachine {
             SessionTimer::ClientRequest => self.time_out_client_requests(cx),
             SessionTimer::Quiet => self.end_quiet_turn(cx.clients),
             SessionTimer::RetryPause => self.end_pause(cx),
+            SessionTimer::NextAttempt => self.reopen_for_attempt(cx),
             SessionTimer::Setting => self.time_out_settings(cx),
             SessionTimer::AbandonedTurn => self.give_up_abandoned(others_run, cx),
             SessionTimer::RestoreLimit => self.time_out_restore(cx),

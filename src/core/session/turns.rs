@@ -1,6 +1,7 @@
 //! Turns: sending a prompt, cancelling it, and ending its turn.
 
 use super::preamble::Preamble;
+use super::structured_answer::with_request;
 use super::summary::{TurnTiming, summarize};
 use super::{Approvals, Queued, Running, SessionMachine, SessionRequest};
 use crate::core::agent::connection::Call;
@@ -13,7 +14,7 @@ use crate::core::event::{CallId, StopReason, TurnEnd};
 use crate::core::idle_timer::IdleTimer;
 use crate::core::limits::Timeout;
 use crate::core::log::Record;
-use crate::core::prompt_parts::prompt_parts;
+use crate::core::prompt_parts::{context_part, prompt_parts};
 use crate::core::retry::{Attempts, Prompt, RetryConsent};
 use crate::core::turn::Turn;
 use crate::core::turn_ending::Ending;
@@ -47,6 +48,8 @@ impl SessionMachine {
             self.write(cx)?;
         }
         let (_, skipped) = prompt_parts(Some(&p.message.parts))?;
+        let context = context_part(&p.context);
+        p.message.parts.splice(0..0, context);
         let late = self.late_feedback.clone();
         let late_parts = late
             .iter()
@@ -57,6 +60,7 @@ impl SessionMachine {
         let user_id = || message_id.replacen("msg", "user", 1);
         let message = p.message.into_ui_message(user_id);
         let (parts, _) = prompt_parts(message["parts"].as_array())?;
+        let request = self.schema_request(cx.agent.spec.protocol, &message);
         let call = cx.next_call();
         let (agent_session, asked) = (self.agent_session().map(str::to_owned), self.asked());
         let takes_transcript = cx.agent.connection.as_ref();
@@ -81,6 +85,7 @@ impl SessionMachine {
         let sent = self
             .preamble
             .before(cx.agent.definition.instructions.as_deref(), &parts);
+        let sent = with_request(sent, request);
         dialect.prompt(call, &agent_session, &sent, p.degrade, &mut lines)?;
         // Open client requests of a background turn keep it open beside the prompt's turn.
         if !waits_for_background && self.open_requests.is_empty() {
@@ -252,7 +257,8 @@ impl SessionMachine {
         let ending = self.running.as_mut().and_then(|r| r.ended.take());
         if let Some(ending) = ending {
             let ending = self.find_failure(ending, cx);
-            if let Some(ending) = self.try_again(ending, cx) {
+            let ending = self.try_again(ending, cx);
+            if let Some(ending) = ending.and_then(|ending| self.check_answer(ending, cx)) {
                 self.end_turn(ending, cx);
             }
         }

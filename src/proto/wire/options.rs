@@ -39,8 +39,8 @@ impl Protocol {
     }
 }
 
-/// Options of a session. ACP agents accept `model` and `mode`, and acpipe itself enforces `allowedTools` and
-/// `disallowedTools` for them; acpipe rejects all other options for an ACP agent.
+/// Options of a session. ACP agents accept `model` and `mode`, and acpipe itself applies `allowedTools`,
+/// `disallowedTools` and `outputSchema` for them; acpipe rejects all other options for an ACP agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SessionOptions {
@@ -75,8 +75,8 @@ pub struct SessionOptions {
     /// Default: the agent's choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub setting_sources: Option<Vec<String>>,
-    /// JSON schema that the answer must match; the summary's `structuredOutput` has the answer. Default:
-    /// none.
+    /// JSON schema that every answer of the session must match; the summary's `structuredOutput` has the answer.
+    /// Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
 }

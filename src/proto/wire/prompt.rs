@@ -6,6 +6,9 @@ use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
 
+/// Maximum of `timeoutMs`: ten years. A later instant might not be representable.
+pub const LONGEST_TIMEOUT_MS: u64 = 10 * 365 * 24 * 3_600_000;
+
 /// Parameters of `session/prompt`, which runs one turn. The turn's chunks are sent as notifications while it
 /// runs; the result is its summary.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -39,12 +42,16 @@ pub struct PromptParams {
     /// may then occur twice. Default: `false`.
     #[serde(default)]
     pub retry_after_output: bool,
-    /// Maximum duration of the turn in milliseconds, whether or not the agent is active; at least 1. When it
-    /// passes, acpipe cancels the turn, which ends with the error `timeout` whose `data.stage` is `turn`.
-    /// Time in the queue does not count. Default: the limit of `--timeout turn=`, otherwise no limit.
+    /// Maximum duration of the turn in milliseconds, whether or not the agent is active; at least 1 and at most
+    /// ten years. When it passes, acpipe cancels the turn, which ends with the error `timeout` whose
+    /// `data.stage` is `turn`. Time in the queue does not count, retries and open permission requests do.
+    /// Default: the limit of `--timeout turn=`, otherwise no limit.
     #[serde(default)]
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = LONGEST_TIMEOUT_MS))]
     pub timeout_ms: Option<u64>,
+    /// Values that the agent is given before the message, such as the branch, as one JSON object. Default: none.
+    #[serde(default)]
+    pub context: Box<Map<String, Value>>,
     /// Behaviour while a turn runs in the session, or other prompts are queued. Default: `queue`.
     #[serde(default)]
     pub when_busy: PromptWhenBusy,

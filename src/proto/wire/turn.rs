@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Summary of a turn: the result of `session/prompt`, and the output of `acpipe run -o json`.
+/// Summary of a turn: the result of `session/prompt` and `execute`, and the output of `acpipe run -o json`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnSummary {
@@ -42,17 +42,17 @@ pub struct TurnSummary {
     pub cost: Option<f64>,
     /// Number of turns of the agent's own loop, summed over all attempts. `null` if the agent reports none.
     pub num_turns: Option<u64>,
-    /// Answer that matches the session's `outputSchema`. `null` if there is no such schema, or no such
-    /// answer.
+    /// JSON value of the answer, if the session has an `outputSchema`. It matches the schema unless `errors` has
+    /// `schemaMismatch`. `null` without such a schema or a JSON value.
     pub structured_output: Option<Value>,
     /// Wall time from the call to the end of the turn, in milliseconds.
     pub duration_ms: u64,
     /// Part of the wall time in which acpipe did not wait for the agent (starting, parsing, translating,
     /// writing), in milliseconds with a fraction.
     pub overhead_ms: f64,
-    /// How often the prompt was sent. More than 1 after a transient error with `retry`, and if the agent
-    /// turned out not to have the restored session, so that the prompt went to a new one. 0 if a run failed
-    /// before its turn began.
+    /// How often the prompt was sent. More than 1 after a transient error with `retry`, after a crash in
+    /// `execute`, if the agent had to correct a structured answer, and if it turned out not to have the restored
+    /// session, so that the prompt went to a new one. 0 if a run failed before its turn began.
     pub attempts: u32,
     /// Data that this summary omits because of its size; the chunks have everything. Absent if nothing is omitted.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -10,6 +10,7 @@ use crate::cli::config::permissions::{each, not_both, table_of};
 use crate::cli::config::values::{Texts, TimeoutTable};
 use crate::core::backend_options::BackendOptions;
 use crate::core::limits::Timeout;
+use crate::core::output_schema::OutputSchema;
 use crate::core::policy::Effect;
 use crate::proto::wire::{SessionOptions, Variables};
 use std::path::Path;
@@ -219,6 +220,10 @@ fn options(
         let dirs = dirs.iter().enumerate().map(directory);
         dirs.collect::<Result<Vec<_>, _>>()
     });
+    if let Some(Err(why)) = own.output_schema.as_ref().map(OutputSchema::compile) {
+        let path = KeyPath::of(&["options", "output_schema"]);
+        return Err(Fault::new(path, format!("not a valid JSON schema: {why}")));
+    }
     let list = |texts: &Option<Texts>| texts.as_ref().map(|texts| texts.as_slice().to_vec());
     Ok(SessionOptions {
         model: table.model.clone().or(inherited.model),

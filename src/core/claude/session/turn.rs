@@ -3,13 +3,10 @@
 use super::{Prompt, Session};
 use crate::core::claude::frames;
 use crate::core::claude::result::result;
-use crate::core::error::{Error, ErrorKind, clip};
-use crate::core::event::{AgentEvent, Content, MessagePiece, MessageRole, StopReason, Update};
-use crate::core::json_schema::fault;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::{AgentEvent, Content, MessagePiece, MessageRole, Update};
 use crate::proto::claude::Frame;
-use crate::proto::json::{JsonStr, Members, value};
-use serde_json::Value;
-use serde_json::value::RawValue;
+use crate::proto::json::{JsonStr, Members};
 
 impl Session {
     /// Handles the end of a turn: of the prompt, of a background turn, or of a process that cannot start.
@@ -19,7 +16,7 @@ impl Session {
         line: &'a str,
         events: &mut Vec<AgentEvent<'a>>,
     ) {
-        let mut end = result(line, self.frames.failure());
+        let end = result(line, self.frames.failure());
         let silent = !std::mem::take(&mut self.had_output);
         self.frames.turn_over();
         self.background_turn = false;
@@ -45,15 +42,6 @@ impl Session {
             return;
         };
         let call = prompt.call;
-        // A slash command of the CLI does not answer the prompt.
-        let answers =
-            end.stop_reason == StopReason::EndTurn && end.error.is_none() && !end.of_command;
-        if let Some(schema) = &self.launched.schema
-            && answers
-            && !prompt.cancelled
-        {
-            end.error = unfit(schema, end.structured_output.as_deref());
-        }
         // Text of the answer that no frame has reported.
         let said = frame.rest.get("result").and_then(JsonStr::new);
         let said = said.filter(|said| silent && end.error.is_none() && !said.is_empty());
@@ -87,22 +75,6 @@ impl Session {
             AgentEvent::TurnEnded { call, end }
         });
     }
-}
-
-/// Returns the error of an answer that does not match the schema.
-fn unfit(schema: &Value, answer: Option<&RawValue>) -> Option<Error> {
-    let failed = "Structured output schema validation failed";
-    let Some(answer) = answer else {
-        let message =
-            format!("{failed}: the agent's answer does not match the schema; its text is kept");
-        return Some(Error::new(ErrorKind::Malformed, message));
-    };
-    let fault = fault(schema, &value(answer))?;
-    let message = format!(
-        "{failed}: expected at {}; the answer is kept in structuredOutput",
-        clip(&fault)
-    );
-    Some(Error::new(ErrorKind::Malformed, message).with("raw", answer.get()))
 }
 
 /// Returns `true` if a result belongs to this prompt: it names the prompt, or it names none and has no other

@@ -1,5 +1,6 @@
 //! Tests of the table of timers: each comes due, is handled once, and is postponed once.
 
+use super::super::OneShot;
 use super::super::timers::SessionTimer;
 use super::event::On;
 use super::fixture::{Fixture, all};
@@ -45,6 +46,10 @@ fn waiting_for(timer: SessionTimer) -> Fixture {
                 Refuse(-32603, "status 529: overloaded"),
                 Read,
             ]
+        }
+        SessionTimer::NextAttempt => {
+            t.session.one_shot = Some(OneShot::new(true));
+            vec![Prompt("hi"), AgentLost]
         }
         SessionTimer::Setting => vec![
             Ensure(Strategy::Auto),

@@ -40,7 +40,6 @@ pub const CONSTRUCTORS: &[Row] = &[
     ("Fault::new", &[1], None, "src/cli/config", false),
     ("Fault::of_key", &[1], None, "src/cli/config", false),
     ("at", &[3], None, "src/cli/config/source.rs", false),
-    ("Fit::new", &[2], None, "src/core/json_schema.rs", false),
     ("timeout", &[1, 2], Some("timeout"), "src/core/session", false),
     ("timeout_after", &[2, 3], Some("timeout"), "src/core/session", false),
     // Reasons in the messages of others.

@@ -130,6 +130,7 @@ impl World {
         let agent = match spec.protocol {
             Protocol::Acp => Agent::Acp(Box::new(Acp::new(id, dice))),
             Protocol::Claude => Agent::Claude(Box::new(Claude::new(&spec.args))),
+            Protocol::Command => unreachable!("no world has a command as its agent"),
         };
         self.add(id, agent, vec![started]);
     }

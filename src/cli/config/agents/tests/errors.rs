@@ -57,6 +57,10 @@ const CASES: &[(&str, &str)] = &[
         "env = { A = true }",
         "3:13: agents.a.env.A: must be a string or false",
     ),
+    (
+        "options = { output_schema = { type = \"int\" } }",
+        "3:29: agents.a.options.output_schema: not a valid JSON schema: /type: ",
+    ),
     ("env = { \"A=s3cret\" = \"x\" }", "3:7: agents.a.env: "),
     (
         "cwd = \"work\"",
@@ -136,11 +140,11 @@ const CASES: &[(&str, &str)] = &[
     ),
     (
         "options.output_schema = { x = 2020-01-01 }",
-        "3:31: agents.a.options.output_schema.x: must not be a date",
+        "3:29: agents.a.options.output_schema.x: must not be a date",
     ),
     (
         "options.output_schema = { x = inf }",
-        "3:31: agents.a.options.output_schema.x: must be a finite number",
+        "3:29: agents.a.options.output_schema.x: must be a finite number",
     ),
     (
         "mcp_servers.s = { command = 7 }",

@@ -1,0 +1,52 @@
+//! Check of all schemas within a schema: references, depth, and work without end.
+
+use super::keywords::within;
+use super::work::Work;
+use serde_json::Value;
+
+/// Maximum depth of nested schemas.
+const DEPTH: u32 = 100;
+
+/// Checks that references stay within the schema, and that no value of an answer takes too many steps.
+///
+/// # Errors
+/// The reason why the schema is not supported.
+pub fn check(root: &Value) -> Result<(), String> {
+    let mut work = Work::new(root);
+    let mut left = vec![(root, 0)];
+    while let Some((schema, depth)) = left.pop() {
+        if depth > DEPTH {
+            return Err(format!("is nested more than {DEPTH} schemas deep"));
+        }
+        if !work.fits_alone(schema) {
+            return Err(
+                "is too complex, or a schema in it refers to itself for the same value".to_owned(),
+            );
+        }
+        let Value::Object(keywords) = schema else {
+            continue;
+        };
+        for (keyword, value) in keywords {
+            let is_local = || {
+                value
+                    .as_str()
+                    .is_some_and(|to| matches!(to, "#") || to.starts_with("#/"))
+            };
+            match keyword.as_str() {
+                "$ref" if !is_local() => {
+                    return Err(format!(
+                        "$ref: {value} is not a reference within the schema; use #/$defs/…"
+                    ));
+                }
+                "$dynamicRef" | "$recursiveRef" => {
+                    return Err(format!("{keyword} is not supported; use $ref"));
+                }
+                "$id" | "id" if depth > 0 && value.is_string() => {
+                    return Err(format!("{keyword} is supported at the top only"));
+                }
+                _ => left.extend(within(keyword, value).into_iter().map(|s| (s, depth + 1))),
+            }
+        }
+    }
+    Ok(())
+}

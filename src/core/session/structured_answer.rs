@@ -1,0 +1,116 @@
+//! Answers that must match an output schema: the request for one, its check, and its one repair.
+
+use super::SessionMachine;
+use super::failures::is_command;
+use crate::core::client_sink::ClientSinks;
+use crate::core::cx::Cx;
+use crate::core::dialect::PromptPart;
+use crate::core::dialects::traits;
+use crate::core::event::{StopReason, TurnEnd};
+use crate::core::output_schema::{OutputSchema, Violation, first_request, json_in, mismatch};
+use crate::core::turn_ending::Ending;
+use crate::core::view::chunks::ChunkSink as _;
+use crate::proto::chunk::Chunk;
+use crate::proto::json::{Raw, to_raw, value};
+use crate::proto::wire::Protocol;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use tracing::info;
+
+impl SessionMachine {
+    /// Returns the request for an answer that matches the output schema, as the last part of a prompt. `None`
+    /// without a schema, for a command of the agent, and for an agent that was given the schema.
+    pub(super) fn schema_request(&self, protocol: Protocol, message: &Value) -> Option<String> {
+        let schema = self.options.output_schema.as_ref()?;
+        let is_needed = !traits(protocol).takes_output_schema && !is_command(message, &self.state);
+        is_needed.then(|| first_request(schema))
+    }
+
+    /// Compares the answer of an attempt with the output schema. Returns the outcome of the turn, or `None` if
+    /// the agent is asked to correct its answer.
+    pub(super) fn check_answer<C: ClientSinks>(
+        &mut self,
+        ending: Ending,
+        cx: &mut Cx<'_, C>,
+    ) -> Option<Ending> {
+        let Ending::Answered(mut end) = ending else {
+            return Some(ending);
+        };
+        let violations = self.compare(&mut end);
+        if violations.is_empty() {
+            return Some(Ending::Answered(end));
+        }
+        let may_repair = cx.agent.is_serving() && self.agent_session().is_some();
+        if let Some(running) = self.running.as_mut().filter(|_| may_repair)
+            && running.attempts.begin_repair(&violations)
+        {
+            let id = &self.id;
+            info!(
+                session = id,
+                "the answer does not match the output schema; asking for a correction"
+            );
+            let all: Vec<String> = violations.iter().map(ToString::to_string).collect();
+            let notice = to_raw(&json!({
+                "severity": "warning",
+                "title": "The answer does not match the output schema; the agent is asked to correct it",
+                "description": all.join("\n"),
+            }));
+            self.with_turn(cx.clients, |turn, sink| {
+                turn.account(&end);
+                turn.end_attempt(sink);
+                sink.chunk(&Chunk::DataNotice {
+                    data: Raw(&notice),
+                    transient: true,
+                });
+            });
+            self.send_again(cx);
+            return None;
+        }
+        let running = self.running.as_ref();
+        let said = running.map_or("", |running| running.attempts.said(&running.turn));
+        let raw = end.structured_output.as_deref();
+        let error = mismatch(&violations, raw.map_or(said, RawValue::get));
+        end.error = Some(error);
+        Some(Ending::Answered(end))
+    }
+
+    /// Compares an answer with the output schema. An answer in the agent's text becomes the structured answer.
+    fn compare(&self, end: &mut TurnEnd) -> Vec<Violation> {
+        let Some(running) = &self.running else {
+            return Vec::new();
+        };
+        let answers = end.stop_reason == StopReason::EndTurn
+            && end.error.is_none()
+            && !end.of_command
+            && !running.is_cancelled()
+            && !is_command(&running.attempts.prompt.message, &self.state);
+        let schema = self.options.output_schema.as_ref().filter(|_| answers);
+        // The schema was valid when the session was opened.
+        let Some(Ok(schema)) = schema.map(OutputSchema::compile) else {
+            return Vec::new();
+        };
+        let own = end.structured_output.as_deref().map(value);
+        let in_text = || json_in(running.attempts.said(&running.turn));
+        let Some(answer) = own.or_else(in_text) else {
+            return vec![Violation::no_json()];
+        };
+        if end.structured_output.is_none() {
+            end.structured_output = Some(to_raw(&answer));
+        }
+        schema.violations(&answer)
+    }
+}
+
+/// Appends the request for a structured answer to the parts of a prompt.
+pub(super) fn with_request<'a>(
+    parts: Cow<'a, [PromptPart<'a>]>,
+    request: Option<String>,
+) -> Cow<'a, [PromptPart<'a>]> {
+    let Some(request) = request else {
+        return parts;
+    };
+    let mut parts = parts.into_owned();
+    parts.push(PromptPart::Text(Cow::Owned(request)));
+    Cow::Owned(parts)
+}

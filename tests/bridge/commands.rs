@@ -1,0 +1,149 @@
+//! Programs that answer one prompt as agents.
+
+use crate::harness::FAKE_AGENT;
+use crate::harness::World;
+use crate::harness::run::Run;
+use crate::harness::server::{Framing, Server};
+use crate::harness::steps::{end, say};
+use serde_json::{Value, json};
+
+/// Returns a server with the agent `own`, a shell script with the conversation as JSON in `$line`.
+fn server(script: &str, keys: &str) -> Server {
+    let world = World::new();
+    configure(&world, script, keys);
+    let mut server = Server::launch(world, &[], Framing::Lines, &[]);
+    server.waive("agent/state");
+    server.waive("session/state");
+    server.initialize();
+    server
+}
+
+fn configure(world: &World, script: &str, keys: &str) {
+    let text =
+        format!("#!/bin/sh\nread -r line\nprintf '%s\\n' \"$line\" >> \"$0.log\"\n{script}\n");
+    let file = world.executable("own.sh", &text);
+    std::fs::create_dir_all(world.dir.join("config/acpipe")).unwrap();
+    let definition =
+        format!("[agents.own]\ncommand = '{file}'\nprotocol = 'command'\ninput = 'json'\n{keys}\n");
+    world.file("config/acpipe/config.toml", &definition);
+}
+
+/// Returns what the command received, prompt by prompt.
+fn received(world: &World) -> Vec<Value> {
+    let log = std::fs::read_to_string(world.dir.join("own.sh.log")).unwrap_or_default();
+    log.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn texts(messages: &Value) -> Vec<&str> {
+    let messages = messages.as_array().unwrap().iter();
+    let parts = messages.flat_map(|message| message["parts"].as_array().unwrap());
+    parts.filter_map(|part| part["text"].as_str()).collect()
+}
+
+#[test]
+fn run_pipes_a_prompt_through_a_program() {
+    for (line, prompt, want) in [
+        (&["tr", "a-z", "A-Z"][..], "hello", "HELLO\n"),
+        (&["echo", "you said {prompt}!"], "a b", "you said a b!\n"),
+    ] {
+        let out = Run::new(&["--protocol", "command", prompt])
+            .agent(line)
+            .go();
+        assert_eq!(out.expect(0).text(), want);
+    }
+}
+
+#[test]
+fn newest_messages_within_the_limit_reach_the_command() {
+    let mut server = server("echo ok", "history = { messages = 3 }");
+    server.call("session/ensure", &json!({"sessionId": "s", "agent": "own"}));
+    for text in ["one", "two", "three"] {
+        let id = server.send_prompt("s", text);
+        server.turn(&id);
+    }
+    let received = received(&server.world);
+    let last = received.last().unwrap();
+    assert_eq!(texts(&last["history"]), ["ok", "two", "ok"]);
+    assert_eq!(
+        (&last["omitted"], &last["prompt"]),
+        (&json!(1), &json!("three"))
+    );
+    server.finish();
+}
+
+#[test]
+fn session_that_is_handed_over_to_a_command_keeps_its_memory() {
+    let mut server = server("echo ok", "");
+    let script = json!({"session/prompt": [[say("first answer"), end("end_turn")]]});
+    let script = server.world.script(&script);
+    let agent = json!({"agent": "other", "command": FAKE_AGENT, "args": [script]});
+    server.call("agent/register", &agent);
+    server.call(
+        "session/ensure",
+        &json!({"sessionId": "s", "agent": "other"}),
+    );
+    let id = server.send_prompt("s", "first");
+    server.turn(&id);
+    let ensured = server.call("session/ensure", &json!({"sessionId": "s", "agent": "own"}));
+    let receipt = &ensured["recovery"];
+    assert_eq!(
+        (
+            &receipt["memory"],
+            &receipt["handedOverFrom"],
+            &receipt["reinjected"]
+        ),
+        (&json!("kept"), &json!("other"), &json!(0))
+    );
+    let id = server.send_prompt("s", "second");
+    server.turn(&id);
+    let received = received(&server.world);
+    assert_eq!(texts(&received[0]["history"]), ["first", "first answer"]);
+    assert_eq!(received[0]["prompt"], "second");
+    server.finish();
+}
+
+#[test]
+fn wrong_answer_is_in_the_history_of_its_correction() {
+    let right =
+        r#"case "$line" in *'"text":"{\"a\":'*) echo '{"a":1}' ;; *) echo '{"a":"x"}' ;; esac"#;
+    let mut server = server(right, "");
+    let schema =
+        json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}});
+    let summary = server.call(
+        "execute",
+        &json!({"agent": "own", "message": "count", "outputSchema": schema}),
+    );
+    assert_eq!(summary["structuredOutput"], json!({"a": 1}), "{summary}");
+    let received = received(&server.world);
+    assert_eq!(received.len(), 2);
+    assert_eq!(texts(&received[1]["history"]), ["count", r#"{"a":"x"}"#]);
+    server.claim_turn(&summary);
+    server.finish();
+}
+
+#[test]
+fn line_of_json_without_text_becomes_data() {
+    let lines = r#"echo '{"text":"a"}'; echo '{"note":1}'; echo '{"text":"b"}'"#;
+    let mut server = server(lines, "output = 'json-lines'");
+    server.call("session/ensure", &json!({"sessionId": "s", "agent": "own"}));
+    let id = server.send_prompt("s", "go");
+    let turn = server.turn(&id);
+    assert_eq!(turn.text(), "ab");
+    assert_eq!(turn.one("data-command")["data"], json!({"note": 1}));
+    server.finish();
+}
+
+#[test]
+fn command_that_does_not_exist_fails_the_turn_with_advice() {
+    let out = Run::new(&["--protocol", "command", "hi"])
+        .agent(&["no-such-program-of-acpipe"])
+        .go()
+        .expect(127);
+    assert!(
+        out.show().contains("install it, or pass its path"),
+        "{}",
+        out.show()
+    );
+}
