@@ -9,7 +9,6 @@ from acpipe_client import Acpipe, AcpipeError
 
 PAUSES = (1, 2)                         # seconds between the attempts of invoke_once; send and send_streaming never repeat
 RETRIED = {"agentExited", "agentStart", "network", "streaming", "malformed"}
-SCHEMA_VIOLATION = "Structured output schema validation failed"      # begins acpipe's message of such an error
 CHANGING_TOOLS = ["Bash", "Write", "Edit", "WebFetch"]      # refused unless the configuration declares them
 
 
@@ -73,7 +72,7 @@ class AgentConfig:
     tools: list[str] = field(default_factory=list)              # declared tools
     mcp_servers: list[dict] = field(default_factory=list)
     working_directory: str | None = None
-    response_format: dict | None = None                         # JSON Schema; Claude Code only
+    response_format: dict | None = None                         # JSON Schema of the answers
     max_turns: int | None = None                                # Claude Code only; HoloDeck's own default is 20
     timeout_seconds: float | None = None                        # of one turn
     accept_all_tools: bool = False                              # unsafe: the agent may run everything
@@ -124,7 +123,7 @@ class AcpipeBackend:
             await session.close()
         if kind == "timeout":
             raise BackendTimeoutError(result.error_reason, kind, result)
-        if kind in RETRIED and not result.error_reason.startswith(SCHEMA_VIOLATION):
+        if kind in RETRIED:
             raise BackendSessionError(result.error_reason, kind, result)
         return result
 

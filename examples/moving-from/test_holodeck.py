@@ -148,6 +148,9 @@ class HolodeckTest(Case):
         self.assertTrue(bad.error_reason.startswith("Structured output schema validation failed: "), bad)
         self.assertEqual(self.pauses, [])
 
+        backend = await self.start(self.agent([say('{"a": 1}'), END]), response_format=schema)
+        self.assertEqual((await backend.invoke_once("go")).structured_output, {"a": 1})
+
     async def test_tools_that_change_something_are_refused_unless_declared(self):
         for config, refused in [({}, ["Bash", "Write", "Edit", "WebFetch"]), ({"tools": ["Bash", "Read"]}, ["Write", "Edit", "WebFetch"]),
                                 ({"accept_all_tools": True}, [])]:
