@@ -48,7 +48,7 @@ fn run_pipes_a_prompt_through_a_program() {
         (&["tr", "a-z", "A-Z"][..], "hello", "HELLO\n"),
         (&["echo", "you said {prompt}!"], "a b", "you said a b!\n"),
     ] {
-        let out = Run::new(&["--protocol", "command", prompt])
+        let out = Run::new(&["run", "--protocol", "command", prompt])
             .agent(line)
             .go();
         assert_eq!(out.expect(0).text(), want);
@@ -131,13 +131,16 @@ fn line_of_json_without_text_becomes_data() {
     let id = server.send_prompt("s", "go");
     let turn = server.turn(&id);
     assert_eq!(turn.text(), "ab");
-    assert_eq!(turn.one("data-command")["data"], json!({"note": 1}));
+    assert_eq!(
+        turn.one("data-command")["data"]["update"],
+        json!({"note": 1})
+    );
     server.finish();
 }
 
 #[test]
 fn command_that_does_not_exist_fails_the_turn_with_advice() {
-    let out = Run::new(&["--protocol", "command", "hi"])
+    let out = Run::new(&["run", "--protocol", "command", "hi"])
         .agent(&["no-such-program-of-acpipe"])
         .go()
         .expect(127);

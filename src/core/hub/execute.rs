@@ -82,6 +82,10 @@ impl Hub {
 
     /// Closes and removes the sessions of `execute` calls that are answered.
     pub(super) fn remove_spent(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+        if self.is_ending() {
+            // The agents are being stopped, and their sessions end with them.
+            return;
+        }
         let spent = self.sessions.awake().filter(|session| session.is_spent());
         let spent: Vec<String> = spent.map(|session| session.id.clone()).collect();
         for id in spent {

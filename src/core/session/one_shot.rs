@@ -71,9 +71,10 @@ impl SessionMachine {
         self.is_one_shot() && self.must_be_idle().is_ok() && !self.subscribers.are_lagging()
     }
 
-    /// When the session is opened for the next attempt.
+    /// When the session is opened for the next attempt; `None` if its call is answered meanwhile.
     pub(super) fn reopen_at(&self) -> Option<Instant> {
-        self.one_shot.as_ref()?.reopen_at
+        let is_awaited = !self.queue.is_empty() || self.is_between_sessions();
+        self.one_shot.as_ref().filter(|_| is_awaited)?.reopen_at
     }
 
     /// Ends the pause before the next attempt.

@@ -23,6 +23,7 @@ const PLAIN_CHUNK_TYPES: &[&str] = &[
     "data-session-message",
     "data-recovery",
     "data-acp",
+    "data-command",
     "data-claude",
     "data-structured-output",
 ];

@@ -124,6 +124,16 @@ pub fn any(dice: &mut Dice, last: &mut u64) -> Ask {
             let json = format!(r#"{{"sessionId":"{}"}}"#, dice.pick(&["a", "b", "c"]));
             ("create", Command::Create(params(&json)))
         }
+        60 if dice.percent(50) => {
+            let more = dice.pick(&[
+                "",
+                r#""retry":false,"#,
+                r#""timeoutMs":1500,"#,
+                r#""outputSchema":{"type":"object"},"#,
+            ]);
+            let json = format!(r#"{{{}{more}"message":"once"}}"#, agent(dice));
+            ("execute", Command::Execute(params(&json)))
+        }
         _ if dice.percent(20) => (
             "agents",
             Command::ListAgents(AgentListParams { built_in: true }),

@@ -140,11 +140,11 @@ const CASES: &[(&str, &str)] = &[
     ),
     (
         "options.output_schema = { x = 2020-01-01 }",
-        "3:29: agents.a.options.output_schema.x: must not be a date",
+        "3:31: agents.a.options.output_schema.x: must not be a date",
     ),
     (
         "options.output_schema = { x = inf }",
-        "3:29: agents.a.options.output_schema.x: must be a finite number",
+        "3:31: agents.a.options.output_schema.x: must be a finite number",
     ),
     (
         "mcp_servers.s = { command = 7 }",
