@@ -94,6 +94,7 @@ impl Place {
             .env_remove("XDG_CONFIG_HOME")
             .env("HOME", self.world.dir.join("home"))
             .env("PATH", std::env::join_paths(path).unwrap())
+            .env("PYTHONDONTWRITEBYTECODE", "1")
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_NAME"), "n")))
             .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_EMAIL"), "e")))
