@@ -4,11 +4,10 @@
 
 #![warn(missing_docs)]
 
+pub mod agent;
 pub mod cli;
 pub mod core;
 pub mod demo;
 pub mod proto;
 pub mod shell;
-#[cfg(any(test, feature = "fake-agent"))]
-#[doc(hidden)]
 pub mod testing;

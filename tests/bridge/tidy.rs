@@ -15,18 +15,29 @@ const CEILING: usize = 500;
 const FORBIDDEN: &[(&str, &[&str], &str)] = &[
     (
         "src/proto",
-        &["crate::core", "crate::shell", "crate::cli", "crate::demo"],
+        &[
+            "crate::core",
+            "crate::shell",
+            "crate::cli",
+            "crate::demo",
+            "crate::agent",
+        ],
         "proto knows nobody",
     ),
     (
         "src/core",
-        &["crate::shell", "crate::cli", "crate::demo"],
+        &["crate::shell", "crate::cli", "crate::demo", "crate::agent"],
         "core knows proto only",
     ),
     (
         "src/shell",
-        &["crate::cli", "crate::demo"],
+        &["crate::cli", "crate::demo", "crate::agent"],
         "shell knows core and proto",
+    ),
+    (
+        "src/agent",
+        &["crate::core", "crate::shell", "crate::cli", "crate::demo"],
+        "an agent needs no client",
     ),
     (
         "src/demo",
