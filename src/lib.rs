@@ -11,3 +11,5 @@ pub mod demo;
 pub mod proto;
 pub mod shell;
 pub mod testing;
+
+pub use cli::serve_stdio;

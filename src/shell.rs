@@ -15,6 +15,7 @@ mod files;
 mod frames;
 mod health;
 mod host;
+mod in_process;
 mod inbox;
 mod input;
 mod launches;
@@ -39,6 +40,7 @@ pub use direct_process::{AgentStarter, DirectProcess, NextLine, ProcessEnd, Stop
 pub use discover::{LoginShell, find_on_path};
 pub use drive::drive;
 pub use frames::{log_frames, logs_frames};
+pub use in_process::{InProcessAgent, InProcessAgents};
 #[cfg(test)]
 pub use input::ReservedBytes;
 pub use input::{ClientInput, read_stdin};

@@ -17,7 +17,9 @@ use crate::core::hub::Hub;
 use crate::core::session::unstarted_summary;
 use crate::proto::chunk::Chunk;
 use crate::proto::wire;
-use crate::shell::{ClientAction, ClientConnection, ClientInput, Interrupt, Terminal, drive};
+use crate::shell::{
+    ClientAction, ClientConnection, ClientInput, InProcessAgents, Interrupt, Terminal, drive,
+};
 use prompt::Prompt;
 use questions::TerminalQuestions;
 use std::collections::VecDeque;
@@ -71,7 +73,7 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
     client.cwd.clone_from(&settings.cwd);
     let hub = Hub::new(settings, store).serving(args.agent.serving.offer());
     let launch = super::launch(&args.agent.store, &hub);
-    let start = (args.agent.login(), launch);
+    let start = (args.agent.login(), launch, InProcessAgents::new());
     drive(hub, &mut client, typed, stored, max_line, start).await?;
     Ok(client.exit_code())
 }

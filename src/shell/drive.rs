@@ -10,6 +10,7 @@ use super::clock;
 use super::descriptors;
 use super::discover::LoginShell;
 use super::host::{HOST_QUEUE, Host};
+use super::in_process::InProcessAgents;
 use super::inbox::{self, EventSender};
 use super::input::ClientInput;
 use super::launches::Launch;
@@ -43,7 +44,8 @@ const UNREAD_FOR: Duration = Duration::from_secs(10);
 const TIME_OF_DAY_EVERY: Duration = Duration::from_secs(1);
 
 /// Runs the loop until everything has ended. Lines of agents over `max_line` bytes are dropped, `login` is
-/// queried for programs that are not in `PATH`, and processes carry the mark of `launch`.
+/// queried for programs that are not in `PATH`, processes carry the mark of `launch`, and `in_process` has the
+/// agents inside this program.
 ///
 /// # Errors
 /// Threads or signal handlers could not be set up.
@@ -53,7 +55,7 @@ pub async fn drive(
     stdin: Option<mpsc::Receiver<ClientInput>>,
     mut stored: Events,
     max_line: usize,
-    (login, launch): (LoginShell, Arc<Launch>),
+    (login, launch, in_process): (LoginShell, Arc<Launch>, InProcessAgents),
 ) -> std::io::Result<()> {
     let (events, mut inbox) = inbox::channel();
     let (host_events, mut handle_host_event) = mpsc::channel(HOST_QUEUE);
@@ -61,6 +63,7 @@ pub async fn drive(
     let (searches, mut found_programs) = mpsc::channel(SEARCH_QUEUE);
     let host = |terms| Host::new(host_events, terms);
     let mut shell = Shell::new(hub, (events, searches), host, max_line, (login, launch))?;
+    shell.in_process = in_process;
     let mut signals = Signals::new()?;
     let (mut interrupts, mut unread) = (0, 0);
     shell.settle(client, shell.clock.now());
@@ -184,6 +187,7 @@ struct Shell {
     host: Host,
     terms: ProcessSettings,
     login: Arc<LoginShell>,
+    in_process: InProcessAgents,
     searches: mpsc::Sender<FoundPrograms>,
     finished: bool,
     /// Since when agents are not read because the client does not read.
@@ -219,6 +223,7 @@ impl Shell {
             host: host(terms.clone()),
             terms,
             login: Arc::new(login),
+            in_process: InProcessAgents::new(),
             searches,
             finished: false,
             paused_reads: None,

@@ -9,6 +9,7 @@ mod crossings;
 mod fixture;
 mod hook_policy;
 mod idle;
+mod in_process;
 mod one_shot;
 mod panics;
 mod play;
