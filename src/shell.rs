@@ -37,7 +37,7 @@ pub use client::{ClientAction, ClientConnection};
 pub use descriptors::check as check_descriptors;
 pub use direct_process::{AgentStarter, DirectProcess, NextLine, ProcessEnd, StopStep, Stopped};
 pub use discover::{LoginShell, find_on_path};
-pub use drive::drive;
+pub use drive::{LoopOwner, LoopSetup, drive};
 pub use frames::{log_frames, logs_frames};
 #[cfg(test)]
 pub use input::ReservedBytes;

@@ -4,7 +4,7 @@ use super::args::ServeArgs;
 use super::logs::Secrets;
 use super::rpc::RpcClient;
 use crate::core::hub::Hub;
-use crate::shell::{drive, read_stdin};
+use crate::shell::{LoopOwner, LoopSetup, drive, read_stdin};
 
 pub async fn serve(args: ServeArgs, secrets: Secrets) -> anyhow::Result<u8> {
     let max_line = args.agent.max_line;
@@ -17,7 +17,14 @@ pub async fn serve(args: ServeArgs, secrets: Secrets) -> anyhow::Result<u8> {
     let stdin = read_stdin(max_line)?;
     let mut client = RpcClient::new(secrets);
     let launch = super::launch(&args.agent.store, &hub);
-    let start = (login, launch);
-    drive(hub, &mut client, Some(stdin), stored, max_line, start).await?;
+    let setup = LoopSetup {
+        input: Some(stdin),
+        stored,
+        max_line,
+        login,
+        launch,
+        owner: LoopOwner::Program,
+    };
+    drive(hub, &mut client, setup).await?;
     Ok(0)
 }
