@@ -109,13 +109,11 @@ pub async fn drive<C: ClientConnection>(
         let now = shell.clock.now();
         shell.hub.wake(now);
         shell.report_health(client, now);
+        let may_make_room = !matches!(happened, Wakeup::Agent | Wakeup::Room);
         match happened {
             Wakeup::Agent => shell.handle_queued_events(&mut inbox, client, now),
             Wakeup::Room => shell.handle_queued_events(&mut inbox, client, now),
-            Wakeup::ClientRoom => {
-                shell.retry_held_agents(&mut inbox, client, now);
-                shell.handle_queued_events(&mut inbox, client, now);
-            }
+            Wakeup::ClientRoom => {}
             Wakeup::Reading => shell.hub.read_on(now, client),
             Wakeup::Client(input) => {
                 unread += 1;
@@ -156,6 +154,11 @@ pub async fn drive<C: ClientConnection>(
             }
         }
         shell.settle(client, now);
+        // A client that read or left makes room for an agent, and so does a turn for a client with room.
+        if may_make_room && !shell.held.is_empty() && shell.has_room() {
+            shell.retry_held_agents(&mut inbox, client, now);
+            shell.settle(client, now);
+        }
         if !inbox.is_empty() {
             // The first yield lets the driver find the readable pipes, the second lets their tasks read them.
             tokio::task::yield_now().await;

@@ -43,6 +43,7 @@ impl Shell {
                 inbox.release(id);
             }
         }
+        self.drained(inbox, client, now);
     }
 
     /// Postpones the timeouts of held agents by the time in which their output was not read.
