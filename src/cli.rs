@@ -55,7 +55,7 @@ pub fn main() -> ExitCode {
     let mut args = std::env::args_os();
     if args.next().is_some_and(|name| name == SUPERVISOR) {
         // An internal command, not part of the CLI: acpipe starts itself as a supervisor with it.
-        return keep(args);
+        return ExitCode::from(keep(args));
     }
     let cli = args::hints::parse();
     let quiet = matches!(&cli.verb, Verb::Run(run) if run.quiet);
@@ -301,6 +301,6 @@ fn persists(args: &StoreArgs) -> anyhow::Result<bool> {
 fn state_dir(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
     match &place.state_dir {
         Some(dir) => std::path::absolute(dir).context("cannot read the working directory"),
-        None => crate::shell::state_dir(),
+        None => Ok(crate::shell::state_dir()?),
     }
 }

@@ -8,7 +8,7 @@ use crate::agent::{Agent, AgentFactory};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::AgentSpec;
 use crate::core::hub::Hub;
-use crate::shell::{InProcessAgents, SUPERVISOR, drive, keep, read_stdin};
+use crate::shell::{InProcessAgents, LoopOwner, LoopSetup, SUPERVISOR, drive, keep, read_stdin};
 use clap::Parser as _;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -33,8 +33,16 @@ async fn serve_with(
     let stdin = read_stdin(max_line)?;
     let mut client = RpcClient::new(secrets);
     let launch = super::launch(&args.agent.store, &hub);
-    let start = (login, launch, agents);
-    drive(hub, &mut client, Some(stdin), stored, max_line, start).await?;
+    let setup = LoopSetup {
+        input: Some(stdin),
+        stored,
+        max_line,
+        login,
+        launch,
+        in_process: agents,
+        owner: LoopOwner::Program,
+    };
+    drive(hub, &mut client, setup).await?;
     Ok(0)
 }
 
@@ -69,7 +77,7 @@ pub fn serve_stdio(agent: impl Agent) -> ExitCode {
 fn serve_factory(factory: &AgentFactory) -> ExitCode {
     let mut args = std::env::args_os();
     if args.next().is_some_and(|name| name == SUPERVISOR) {
-        return keep(args);
+        return ExitCode::from(keep(args));
     }
     let words = ["acpipe", "serve"].map(OsString::from);
     let cli = Cli::parse_from(words.into_iter().chain(args));

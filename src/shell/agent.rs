@@ -9,10 +9,10 @@ use super::path::explain;
 pub use super::process_settings::ProcessSettings;
 use super::stderr::Stderr;
 use super::stdin_queue::{self, Full, StdinReceiver, StdinSender};
-use super::supervised::Supervised;
+use super::supervised::{Supervised, TreeRoot};
+use super::supervisor::KILL_LIMIT;
 use super::supervisor::codec::{SupervisorEvent, SupervisorOrder};
 use super::supervisor::orders::{self, OrderReceiver, OrderSender};
-use super::supervisor::{KILL_LIMIT, tree};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentId, AgentInput, Exit, Measure};
 use crate::core::process_health::HealthChange;
@@ -20,7 +20,6 @@ use crate::core::transport::ProcessSpec;
 use crate::proto::frame::{Batch, LineBatches, release_memory};
 use crate::proto::wire::Program;
 use bytes::BytesMut;
-use rustix::process::Pid;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
@@ -400,11 +399,11 @@ impl Process {
                 }
             }
             Request::Measure => {
-                let supervisor = self.supervised.pid();
+                let root = self.supervised.root();
                 let (id, mut events) = (self.id, self.events.clone());
                 // Runs as its own task because it takes time if there are many processes.
                 tokio::spawn(async move {
-                    let measure = tokio::task::spawn_blocking(move || measure(supervisor));
+                    let measure = tokio::task::spawn_blocking(move || measure(root));
                     let measure = measure.await.unwrap_or_default();
                     let _ = events.send(id, AgentInput::Measured(measure)).await;
                 });
@@ -438,8 +437,8 @@ fn logged(batch: Batch) -> AgentInput {
     AgentInput::Batch(batch)
 }
 
-fn measure(supervisor: Option<Pid>) -> Measure {
-    let below = supervisor.map(tree::below).unwrap_or_default();
+fn measure(root: TreeRoot) -> Measure {
+    let below = root.members();
     let pages: u64 = below.iter().map(|member| member.pages).sum();
     Measure {
         processes: u32::try_from(below.len()).unwrap_or(u32::MAX),

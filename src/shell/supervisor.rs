@@ -19,7 +19,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::os::unix::process::CommandExt as _;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
@@ -45,28 +45,39 @@ pub const KILL_LIMIT: Duration = Duration::from_secs(5);
 const FIRST_ROUND: Duration = Duration::from_millis(2);
 const LAST_ROUND: Duration = Duration::from_millis(100);
 
-/// Runs a supervisor until no process of the agent is left.
-#[must_use]
-pub fn keep(mut args: impl Iterator<Item = OsString>) -> ExitCode {
-    // Must be first: until then the process has the name of acpipe's file.
+/// Exit code of a supervisor that failed.
+const FAILURE: u8 = 1;
+
+/// Gives the current thread the name of a supervisor. On the main thread, that is the name of the process.
+/// Returns `false` if that failed.
+pub fn name_supervisor() -> bool {
     #[cfg(target_os = "linux")]
-    if rustix::thread::set_name(c"supervise-agent").is_err() {
-        return ExitCode::FAILURE;
+    return rustix::thread::set_name(c"supervise-agent").is_ok();
+    #[cfg(not(target_os = "linux"))]
+    true
+}
+
+/// Runs a supervisor until no process of the agent is left; returns the exit code.
+#[must_use]
+pub fn keep(mut args: impl Iterator<Item = OsString>) -> u8 {
+    // Must be first: until then the process has the name of acpipe's file.
+    if !name_supervisor() {
+        return FAILURE;
     }
     let mut number = || args.next().and_then(|n| n.to_str()?.parse().ok());
     let (grace, files) = (number(), number());
     let (Some(grace), Some(files), Some(program)) = (grace, files, args.next()) else {
-        return ExitCode::from(2);
+        return 2;
     };
     if descriptors::check().is_err() {
-        return ExitCode::FAILURE;
+        return FAILURE;
     }
     if files > 0 {
         descriptors::restore(files);
     }
     match supervise(Duration::from_millis(grace), program, args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
+        Ok(()) => 0,
+        Err(_) => FAILURE,
     }
 }
 

@@ -19,6 +19,7 @@ use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 /// Builder of [`Settings`]: an ACP agent in `/`, the newest profile, and defaults for everything else.
@@ -335,5 +336,47 @@ mod tests {
         assert_eq!(left, [("a", 2), ("b", 3)]);
         assert_eq!(taken.len(), 1);
         assert_eq!(client.retracted, [("a".to_owned(), 2)]);
+    }
+}
+
+/// Value that a fake store of a test shares with the test. A store must be `Send`, so this is not an `Rc`.
+#[derive(Debug, Default)]
+pub struct SharedCell<T>(Arc<RwLock<T>>);
+
+impl<T> Clone for SharedCell<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> SharedCell<T> {
+    /// Creates a shared value.
+    pub fn new(value: T) -> Self {
+        Self(Arc::new(RwLock::new(value)))
+    }
+
+    /// Borrows the value.
+    #[must_use]
+    pub fn borrow(&self) -> RwLockReadGuard<'_, T> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Borrows the value for changes.
+    #[must_use]
+    pub fn borrow_mut(&self) -> RwLockWriteGuard<'_, T> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Replaces the value.
+    pub fn set(&self, value: T) {
+        *self.borrow_mut() = value;
+    }
+}
+
+impl<T: Copy> SharedCell<T> {
+    /// Returns a copy of the value.
+    #[must_use]
+    pub fn get(&self) -> T {
+        *self.borrow()
     }
 }
