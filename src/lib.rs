@@ -1,5 +1,5 @@
 //! Drive coding agents from Rust: Claude Code, and every agent that speaks the Agent Client Protocol (ACP),
-//! such as Gemini, Codex, OpenCode or Goose.
+//! such as Gemini, Codex, `OpenCode` or Goose.
 //!
 //! One interface for all of them: sessions that survive restarts, turns as streams, permission requests as
 //! function calls, and no agent process left behind.

@@ -53,5 +53,5 @@ pub use store::{
     Durability, Events, Files, Memory, ReadOnly, archived, cards, check_writable, read_only,
     real_path, state_dir, stored, sweep,
 };
-pub use supervisor::{SUPERVISOR, keep, name_supervisor};
+pub use supervisor::{SUPERVISOR, VERSION, is_supervisor, keep, name_supervisor};
 pub use terminal::{Terminal, stdout_width};

@@ -7,5 +7,7 @@ mod scripted;
 
 #[cfg(any(test, feature = "fake-agent"))]
 #[doc(hidden)]
-pub use hub::{RecordedChunk, RecordingClient, SettingsBuilder, line, messages, params};
+pub use hub::{
+    RecordedChunk, RecordingClient, SettingsBuilder, SharedCell, line, messages, params,
+};
 pub use scripted::{Gate, Reply, ScriptedAgent};

@@ -23,6 +23,7 @@ macro_rules! kinds {
     ($($(#[doc = $doc:literal])+ $kind:ident = $name:literal, $rpc:literal, $exit:literal;)*) => {
         /// Kind of an error.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
         pub enum ErrorKind { $($(#[doc = $doc])+ $kind,)* }
 
         impl ErrorKind {

@@ -124,9 +124,9 @@ impl PermissionRequest {
 
     /// Rejects this action once, and gives the agent the reason if its protocol can carry one.
     #[must_use]
-    pub fn deny_because(&self, reason: impl Into<String>) -> PermissionReply {
+    pub fn deny_because(&self, reason: &str) -> PermissionReply {
         let kinds = [OfferedKind::RejectOnce, OfferedKind::RejectAlways];
-        self.choose(kinds, Some(reason.into()))
+        self.choose(kinds, Some(reason))
     }
 
     /// Chooses an option of the agent by its id.
@@ -141,7 +141,7 @@ impl PermissionRequest {
         dismissed(None)
     }
 
-    fn choose(&self, kinds: [OfferedKind; 2], message: Option<String>) -> PermissionReply {
+    fn choose(&self, kinds: [OfferedKind; 2], message: Option<&str>) -> PermissionReply {
         let options = &self.0.options;
         let of_kind = |kind| options.iter().find(|option| option.kind == kind);
         match kinds.into_iter().find_map(of_kind) {
@@ -151,12 +151,12 @@ impl PermissionRequest {
     }
 }
 
-fn selected(option_id: &str, message: Option<String>) -> PermissionReply {
+fn selected(option_id: &str, message: Option<&str>) -> PermissionReply {
     let outcome = json!({ "outcome": "selected", "optionId": option_id, "message": message });
     PermissionReply(json!({ "outcome": outcome }))
 }
 
-fn dismissed(message: Option<String>) -> PermissionReply {
+fn dismissed(message: Option<&str>) -> PermissionReply {
     PermissionReply(json!({ "outcome": { "outcome": "cancelled", "message": message } }))
 }
 
@@ -218,7 +218,7 @@ impl QuestionRequest {
     /// Answers or approves. `content` has the values of a form, or `optionId` of a plan; it may be empty
     /// otherwise.
     #[must_use]
-    pub fn accept(&self, content: Map<String, Value>) -> QuestionReply {
+    pub fn accept(&self, content: &Map<String, Value>) -> QuestionReply {
         QuestionReply(json!({ "action": "accept", "content": content }))
     }
 

@@ -26,7 +26,6 @@ pub struct Acpipe(Arc<HubHandle>);
 
 impl Acpipe {
     /// Configures a new acpipe.
-    #[must_use]
     pub fn builder() -> Builder {
         Builder::new()
     }

@@ -81,12 +81,12 @@ impl Sink {
         let is_same = |(session, turn): &&(Arc<str>, Option<Arc<str>>)| {
             **session == *address.session && turn.as_deref() == address.turn
         };
-        let (session, turn) = match self.last.as_ref().filter(is_same) {
-            Some(last) => last.clone(),
-            None => {
-                let new = (address.session.into(), address.turn.map(Arc::from));
-                self.last.insert(new).clone()
-            }
+        if self.last.as_ref().is_none_or(|last| !is_same(&last)) {
+            let turn = address.turn.map(Arc::from);
+            self.last = Some((address.session.into(), turn));
+        }
+        let Some((session, turn)) = self.last.clone() else {
+            return;
         };
         self.staged_bytes += json.len();
         self.staged.push(Output::Chunk(SentChunk {

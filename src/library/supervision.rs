@@ -4,9 +4,10 @@ use super::error::{Error, Result};
 use crate::core::error::ErrorKind;
 use crate::core::transport::ProcessSpec;
 use crate::proto::wire::{Protocol, Variables};
-use crate::shell::{SUPERVISOR, Supervision, find_on_path, keep, name_supervisor};
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use crate::shell::{
+    SUPERVISOR, Supervision, VERSION, find_on_path, is_supervisor, keep, name_supervisor,
+};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tracing::warn;
 
@@ -38,7 +39,7 @@ pub fn init() {
     }
     // The name of a process is that of its main thread, and the supervisor has a runtime of its own, which
     // cannot run on a thread of another one.
-    name_supervisor();
+    drop(name_supervisor());
     let args: Vec<_> = args.collect();
     let code = std::thread::spawn(move || keep(args.into_iter())).join();
     #[expect(clippy::exit, reason = "the process is a supervisor, not the program")]
@@ -65,7 +66,7 @@ impl SupervisorChoice {
     pub fn supervision(self) -> Result<Supervision> {
         match self {
             Self::Nothing => Ok(Supervision::Direct),
-            Self::Program(program) if is_same_version(&program) => {
+            Self::Program(program) if is_supervisor(&program) => {
                 Ok(Supervision::Program(program))
             }
             Self::Program(program) => Err(Error::new(
@@ -91,9 +92,6 @@ impl SupervisorChoice {
     }
 }
 
-/// Version of this crate. A supervisor of another version may not understand its orders.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
-
 /// Returns the installed acpipe, if it has this version.
 fn installed() -> Option<PathBuf> {
     let spec = ProcessSpec {
@@ -105,16 +103,5 @@ fn installed() -> Option<PathBuf> {
         fallback: None,
     };
     let program = PathBuf::from(find_on_path(&spec)?.file);
-    is_same_version(&program).then_some(program)
-}
-
-fn is_same_version(program: &Path) -> bool {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "asks a supervisor for its version"
-    )]
-    let mut command = std::process::Command::new(program);
-    let output = command.arg("--version").stdin(Stdio::null()).output();
-    let output = output.map(|output| output.stdout).unwrap_or_default();
-    String::from_utf8_lossy(&output).trim() == format!("acpipe {VERSION}")
+    is_supervisor(&program).then_some(program)
 }

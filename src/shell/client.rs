@@ -32,7 +32,7 @@ pub trait ClientConnection: ClientSinks + Send {
     fn room(&mut self, agents_wait: bool) -> impl Future<Output = ()> + Send {
         async move {
             if !agents_wait {
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }
         }
     }

@@ -13,6 +13,7 @@ use super::discover::LoginShell;
 use super::host::{HOST_QUEUE, Host};
 use super::in_process::InProcessAgents;
 use super::inbox::{self, EventSender};
+use super::launches::Launch;
 use super::output::{Closed, Output, Pressure};
 use super::program_search::{FoundPrograms, SEARCH_QUEUE, search};
 use super::signals::{Interrupt, Signals};
@@ -54,20 +55,10 @@ pub async fn drive<C: ClientConnection>(
     let (host_events, mut handle_host_event) = mpsc::channel(HOST_QUEUE);
     let (mut messages, mut stored) = (setup.input, setup.stored);
     let (searches, mut found_programs) = mpsc::channel(SEARCH_QUEUE);
-    let is_program = matches!(setup.owner, LoopOwner::Program);
-    let terms = ProcessSettings {
-        max_line: setup.max_line,
-        grace: hub.limits().of(Timeout::Terminate).unwrap_or_default(),
-        descriptors: is_program.then(descriptors::raise).flatten(),
-        launch: setup.launch,
-        starter: Starter::new()?,
-        supervision: setup.owner.supervision(),
-    };
-    let output = is_program.then(Output::new).transpose()?;
-    let host = Host::new(host_events, terms.clone());
-    let mut shell = Shell::new(hub, output, (events, searches), host, (terms, setup.login));
+    let processes = (setup.max_line, setup.login, setup.launch);
+    let channels = (events, searches, host_events);
+    let (mut shell, mut signals) = Shell::begin(hub, setup.owner, processes, channels)?;
     shell.in_process = setup.in_process;
-    let mut signals = is_program.then(Signals::new).transpose()?;
     let (mut interrupts, mut unread) = (0, 0);
     shell.settle(client, shell.clock.now());
     while !shell.finished || shell.is_output_pending() {
@@ -113,9 +104,9 @@ pub async fn drive<C: ClientConnection>(
         shell.report_health(client, now);
         let may_make_room = !matches!(happened, Wakeup::Agent | Wakeup::Room);
         match happened {
-            Wakeup::Agent => shell.handle_queued_events(&mut inbox, client, now),
-            Wakeup::Room => shell.handle_queued_events(&mut inbox, client, now),
-            Wakeup::ClientRoom => {}
+            Wakeup::Agent | Wakeup::Room => {
+                shell.handle_queued_events(&mut inbox, client, now);
+            }
             Wakeup::Reading => shell.hub.read_on(now, client),
             Wakeup::Client(input) => {
                 unread += 1;
@@ -135,7 +126,7 @@ pub async fn drive<C: ClientConnection>(
             Wakeup::Stored(event) => shell.hub.stored(event, now, client),
             Wakeup::Hosted(event) => shell.handle_host_event(Some(event), client, now),
             Wakeup::Found(found) => shell.hub.programs_found(found, now, client),
-            Wakeup::Written => {}
+            Wakeup::Written | Wakeup::ClientRoom => {}
             // The wake-up only checked the clock, or acpipe was suspended: pending input is read first.
             Wakeup::Due if !due.is_some_and(|(at, _)| shell.clock.is_due(at, real)) => {}
             Wakeup::Due if !ticks => shell.hub.tick_turn_limits(now, client),
@@ -143,12 +134,7 @@ pub async fn drive<C: ClientConnection>(
                 debug!(what = due.map(|(_, what)| what), "timer fired");
                 shell.tick(&mut inbox, client, now);
             }
-            Wakeup::Stalled => {
-                if shell.stalled_at(client).is_some_and(|at| at <= now) {
-                    warn!("the client does not read its output; unread output is dropped");
-                    shell.give_up_output();
-                }
-            }
+            Wakeup::Stalled => shell.give_up_stalled_output(client, now),
             Wakeup::Unread => shell.log_paused_reads(now),
             Wakeup::Signal(signal) => {
                 interrupts += 1;
@@ -156,10 +142,8 @@ pub async fn drive<C: ClientConnection>(
             }
         }
         shell.settle(client, now);
-        // A client that read or left makes room for an agent, and so does a turn for a client with room.
-        if may_make_room && !shell.held.is_empty() && shell.has_room() {
+        if may_make_room {
             shell.retry_held_agents(&mut inbox, client, now);
-            shell.settle(client, now);
         }
         if !inbox.is_empty() {
             // The first yield lets the driver find the readable pipes, the second lets their tasks read them.
@@ -215,20 +199,35 @@ struct Shell {
 }
 
 impl Shell {
-    fn new(
+    /// Opens what belongs to the owner of the process, and the handlers of its signals.
+    fn begin(
         hub: Hub,
-        output: Option<Output>,
-        (events, searches): (EventSender, mpsc::Sender<FoundPrograms>),
-        host: Host,
-        (terms, login): (ProcessSettings, LoginShell),
-    ) -> Self {
-        Self {
+        owner: LoopOwner,
+        (max_line, login, launch): (usize, LoginShell, Arc<Launch>),
+        (events, searches, host_events): (
+            EventSender,
+            mpsc::Sender<FoundPrograms>,
+            mpsc::Sender<HostEvent>,
+        ),
+    ) -> std::io::Result<(Self, Option<Signals>)> {
+        let is_program = matches!(owner, LoopOwner::Program);
+        let terms = ProcessSettings {
+            max_line,
+            grace: hub.limits().of(Timeout::Terminate).unwrap_or_default(),
+            descriptors: is_program.then(descriptors::raise).flatten(),
+            launch,
+            starter: Starter::new()?,
+            supervision: owner.supervision(),
+        };
+        let output = is_program.then(Output::new).transpose()?;
+        let signals = is_program.then(Signals::new).transpose()?;
+        let shell = Self {
             hub,
             output,
             agents: BTreeMap::new(),
             events,
             held: HeldAgents::default(),
-            host,
+            host: Host::new(host_events, terms.clone()),
             terms,
             login: Arc::new(login),
             in_process: InProcessAgents::new(),
@@ -238,7 +237,8 @@ impl Shell {
             client_process: None,
             clock: RunningClock::new(Instant::now()),
             time_of_day_sent: None,
-        }
+        };
+        Ok((shell, signals))
     }
 
     /// Reports changes in the health of all processes, which explain timeouts. On a runtime with several
@@ -296,8 +296,11 @@ impl Shell {
         }
     }
 
-    fn give_up_output(&mut self) {
-        if let Some(output) = &mut self.output {
+    fn give_up_stalled_output(&mut self, client: &impl ClientConnection, now: Instant) {
+        if self.stalled_at(client).is_some_and(|at| at <= now)
+            && let Some(output) = &mut self.output
+        {
+            warn!("the client does not read its output; unread output is dropped");
             output.give_up();
         }
     }

@@ -42,7 +42,7 @@ pub struct Supervised {
 enum Supervisor {
     /// A process.
     Process {
-        child: Child,
+        child: Box<Child>,
         socket: Option<OwnedReadHalf>,
         heard: BytesMut,
     },
@@ -167,7 +167,7 @@ impl Supervised {
         tokio::spawn(orders::deliver(issued, to_supervisor));
         Ok(Self {
             supervisor: Supervisor::Process {
-                child,
+                child: Box::new(child),
                 socket: Some(socket),
                 heard: BytesMut::new(),
             },

@@ -356,13 +356,11 @@ impl<T> SharedCell<T> {
     }
 
     /// Borrows the value.
-    #[must_use]
     pub fn borrow(&self) -> RwLockReadGuard<'_, T> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Borrows the value for changes.
-    #[must_use]
     pub fn borrow_mut(&self) -> RwLockWriteGuard<'_, T> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }

@@ -150,7 +150,7 @@ async fn question_handler_answers_a_form() {
             assert_eq!(question.message(), "Who?");
             assert!(question.schema().unwrap()["properties"]["name"].is_object());
             let content = json!({"name": "Ada"});
-            question.accept(content.as_object().unwrap().clone())
+            question.accept(content.as_object().unwrap())
         })
         .start()
         .unwrap();

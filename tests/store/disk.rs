@@ -75,18 +75,16 @@ pub struct Disk(SharedCell<State>);
 
 impl Disk {
     pub fn new(seed: u64, logs: BTreeMap<String, StoredLog>) -> Self {
-        Self(SharedCell::new(
-            (State {
-                logs,
-                dice: Dice(seed),
-                failing: 0,
-                slow: 0,
-                answered: BTreeSet::new(),
-                cards: BTreeMap::new(),
-                asked: VecDeque::new(),
-                failures: 0,
-            }),
-        ))
+        Self(SharedCell::new(State {
+            logs,
+            dice: Dice(seed),
+            failing: 0,
+            slow: 0,
+            answered: BTreeSet::new(),
+            cards: BTreeMap::new(),
+            asked: VecDeque::new(),
+            failures: 0,
+        }))
     }
 
     pub fn fail(&self, percent: usize) {

@@ -30,13 +30,17 @@ impl Shell {
         self.hand_over(client, now);
     }
 
-    /// Passes the output of held agents to the hub again, after their clients may have read.
+    /// Passes the output of held agents to the hub again. A client that read or left makes room for an agent,
+    /// and so does a turn for a client with room.
     pub(super) fn retry_held_agents(
         &mut self,
         inbox: &mut Inbox,
         client: &mut impl ClientConnection,
         now: Instant,
     ) {
+        if self.held.is_empty() || !self.has_room() {
+            return;
+        }
         for (id, (rest, _)) in std::mem::take(&mut self.held) {
             self.handle_agent_event((id, rest), inbox, client, now);
             if !self.held.contains_key(&id) {
@@ -44,6 +48,7 @@ impl Shell {
             }
         }
         self.drained(inbox, client, now);
+        self.settle(client, now);
     }
 
     /// Postpones the timeouts of held agents by the time in which their output was not read.

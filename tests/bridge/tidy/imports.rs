@@ -19,6 +19,7 @@ const ROOMS: &[(&str, usize)] = &[
     ("cli", 40),
     ("core", 200),
     ("demo", 4),
+    ("library", 15),
     ("proto", 30),
     ("shell", 40),
     ("testing", 3),
