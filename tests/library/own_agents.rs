@@ -13,7 +13,7 @@ fn start(agent: &ScriptedAgent) -> Acpipe {
     builder
         .on_permission(|request| async move { request.allow() })
         .on_question(|question| async move {
-            question.accept(serde_json::Map::from_iter([(
+            question.accept(&serde_json::Map::from_iter([(
                 "why".to_owned(),
                 json!("so"),
             )]))
