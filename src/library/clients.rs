@@ -44,8 +44,8 @@ pub struct LibraryClients {
 /// Receiver of the reply to a call.
 #[derive(Debug)]
 enum Caller {
-    /// Nobody.
-    Nobody,
+    /// None: the reply is dropped.
+    Dropped,
     /// A handle.
     Handle(oneshot::Sender<Result<Reply>>),
     /// The turn of this id.
@@ -99,7 +99,7 @@ impl LibraryClients {
             chunk_profile: None,
             unknown_fields: wire::UnknownFields::default(),
         };
-        self.submit(client, Command::Initialize(params), Caller::Nobody);
+        self.submit(client, Command::Initialize(params), Caller::Dropped);
     }
 
     fn submit(&mut self, client: ClientId, command: Command, caller: Caller) {
@@ -142,7 +142,7 @@ impl LibraryClients {
                     session_id: Some(session),
                     turn_id: Some(id),
                 };
-                self.submit(client, Command::Cancel(params), Caller::Nobody);
+                self.submit(client, Command::Cancel(params), Caller::Dropped);
             }
         }
     }
@@ -155,7 +155,7 @@ impl LibraryClients {
         for id in std::mem::take(&mut self.prompted) {
             let turn = self.turns.get_mut(&id);
             if let Some(accepted) = turn.and_then(|turn| turn.accepted.take()) {
-                // Fails only if nobody waits for it any more.
+                // Fails only if the caller has stopped waiting.
                 let _ = accepted.send(Ok(()));
             }
         }
@@ -188,8 +188,8 @@ impl LibraryClients {
     fn reply(&mut self, token: Token, answer: Result<Reply, CoreError>) {
         let answer = answer.map_err(Error::from);
         match self.calls.remove(&token.call).map(|(_, caller)| caller) {
-            None | Some(Caller::Nobody) => {}
-            // Fails only if nobody waits for the reply any more.
+            None | Some(Caller::Dropped) => {}
+            // Fails only if the caller has stopped waiting.
             Some(Caller::Handle(caller)) => drop(caller.send(answer)),
             Some(Caller::Turn(id)) => {
                 let Some(turn) = self.turns.remove(&id) else {

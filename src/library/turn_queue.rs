@@ -79,7 +79,7 @@ impl TurnQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a chunk. It is dropped if nobody reads the turn.
+    /// Adds a chunk. It is dropped if the turn has no reader.
     pub fn push(&self, chunk: QueuedChunk) {
         let mut state = self.state();
         if state.is_abandoned || state.has_ended {

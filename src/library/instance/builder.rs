@@ -281,7 +281,7 @@ impl Builder {
             owner: LoopOwner::Host(supervision),
         };
         runtime.spawn(async move {
-            // Dropped last: whoever waits for the end continues even after a panic.
+            // Dropped last: callers that wait for the end continue even after a panic.
             let _ended = EndOfLoop(ended);
             if let Err(error) = drive(hub, &mut clients, setup).await {
                 error!(%error, "cannot start acpipe");

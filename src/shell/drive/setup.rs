@@ -1,4 +1,4 @@
-//! What the loop needs besides the hub and its clients.
+//! Setup of the loop: everything besides the hub and its clients.
 
 use crate::shell::discover::LoginShell;
 use crate::shell::in_process::InProcessAgents;
@@ -8,7 +8,7 @@ use crate::shell::store::Events;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// What the loop needs besides the hub and its clients.
+/// Setup of the loop: everything besides the hub and its clients.
 pub struct LoopSetup<I> {
     /// Messages of the clients; `None` if there are none.
     pub input: Option<mpsc::Receiver<I>>,
