@@ -48,6 +48,7 @@ use tracing::info;
 
 pub use config::policy_of;
 pub use schema::{FILES, render};
+pub use serve::serve_stdio;
 
 /// Runs the program and returns its exit code.
 #[must_use]
@@ -55,11 +56,15 @@ pub fn main() -> ExitCode {
     let mut args = std::env::args_os();
     if args.next().is_some_and(|name| name == SUPERVISOR) {
         // An internal command, not part of the CLI: acpipe starts itself as a supervisor with it.
-        return keep(args);
+        return ExitCode::from(keep(args));
     }
     let cli = args::hints::parse();
     let quiet = matches!(&cli.verb, Verb::Run(run) if run.quiet);
-    let done = Logs::begin(&cli.logs, quiet).and_then(|logs| dispatch(cli, &logs.secrets));
+    report(Logs::begin(&cli.logs, quiet).and_then(|logs| dispatch(cli, &logs.secrets)))
+}
+
+/// Prints an error, and returns the exit code.
+fn report(done: anyhow::Result<u8>) -> ExitCode {
     match done {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
@@ -126,6 +131,8 @@ struct Origin {
     cwd: Option<String>,
     /// Agent of the session; used if the command line names no agent.
     agent: Option<StoredAgent>,
+    /// Agent inside this program; used whatever else is named.
+    own: Option<AgentDefinition>,
     /// Error if neither the command line nor the environment or the configuration names an agent.
     missing_agent: Option<String>,
 }
@@ -174,7 +181,10 @@ fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Re
         // `acpipe agents` shows them; here only the use of such an agent fails.
         info!("{note}");
     }
-    let mut default = agent_choice::choose(agent, origin.agent.as_ref(), &config, &settings)?;
+    let mut default = match &origin.own {
+        Some(own) => own.clone(),
+        None => agent_choice::choose(agent, origin.agent.as_ref(), &config, &settings)?,
+    };
     let spec = &mut default.spec;
     spec.env.0.extend(agent.variables().0);
     spec.child_per_session |= agent.child_per_session;
@@ -293,6 +303,6 @@ fn persists(args: &StoreArgs) -> anyhow::Result<bool> {
 fn state_dir(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
     match &place.state_dir {
         Some(dir) => std::path::absolute(dir).context("cannot read the working directory"),
-        None => crate::shell::state_dir(),
+        None => Ok(crate::shell::state_dir()?),
     }
 }

@@ -1,14 +1,103 @@
-//! acpipe: a native binary between an app and any coding agent.
+//! Drive coding agents from Rust: Claude Code, and every agent that speaks the Agent Client Protocol (ACP),
+//! such as Gemini, Codex, `OpenCode` or Goose.
 //!
-//! Layers, each using only those to its right: `main → cli → shell → core → proto`. See ARCHITECTURE.md.
+//! One interface for all of them: sessions that survive restarts, turns as streams, permission requests as
+//! function calls, and no agent process left behind.
+//!
+//! ```no_run
+//! use acpipe::{Acpipe, Policy};
+//!
+//! #[tokio::main]
+//! async fn main() -> acpipe::Result<()> {
+//!     acpipe::init(); // this program supervises its agents
+//!     let acpipe = Acpipe::builder()
+//!         .agent("claude")
+//!         .policy(Policy::reads())
+//!         .on_permission(|request| async move { request.deny_because("read only, please") })
+//!         .start()?;
+//!     let session = acpipe.session("my-chat").cwd("/home/me/project").ensure().await?;
+//!     let mut turn = session.prompt("What does this project do?").await?;
+//!     while let Some(chunk) = turn.next().await {
+//!         print!("{}", chunk.text().unwrap_or_default());
+//!     }
+//!     let summary = turn.summary().await?;
+//!     println!("\n({:?})", summary.stop_reason);
+//!     acpipe.shutdown().await;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # Concepts
+//!
+//! - [`Acpipe`] is the hub between a program and its agents. It runs as a task of the program's tokio runtime.
+//! - An agent is a program that acpipe starts when a session needs it: a [built-in](AgentConfig) one by name,
+//!   or a command line.
+//! - A [`Session`] is a conversation under an id of the program's choice. [`SessionBuilder::ensure`] opens,
+//!   restores or creates it; its [`Receipt`] says which, and what the agent remembers.
+//! - A [`Turn`] is a prompt with everything that follows: a stream of [`Chunk`]s, then a [`TurnSummary`].
+//!   Dropping it cancels it.
+//! - A [`Policy`] decides what agents may do. What it leaves open is decided by
+//!   [`Builder::on_permission`].
+//! - Every failure is an [`Error`] with an [`ErrorKind`].
+//!
+//! # Processes
+//!
+//! Call [`init`] first in `main`. The program is then its agents' supervisor, which ends them and their tools
+//! however the program ends. [`Builder::supervisor`] describes what happens without it.
+//!
+//! # Agents of your own
+//!
+//! [`agent::Agent`] is a trait for agents. [`agent::serve_acp`] makes a program of an agent for any ACP client,
+//! and [`AgentConfig::in_process`] runs it inside this program. [`testing::ScriptedAgent`] stands in for a
+//! model in tests.
+//!
+//! # Backpressure
+//!
+//! An agent waits while the turn that it works on is not read, after 256 KiB of unread chunks. Cancelling such
+//! a turn and dropping it work all the same, and other sessions are not delayed.
+//!
+//! # Features
+//!
+//! - `cli` (default): the program `acpipe`. Depend on acpipe with `default-features = false` to use only the
+//!   library.
 
 #![warn(missing_docs)]
 
-pub mod cli;
-pub mod core;
-pub mod demo;
-pub mod proto;
-pub mod shell;
-#[cfg(any(test, feature = "fake-agent"))]
+pub mod agent;
+#[cfg(feature = "cli")]
 #[doc(hidden)]
+pub mod cli;
+#[doc(hidden)]
+pub mod core;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod demo;
+mod library;
+#[doc(hidden)]
+pub mod proto;
+#[doc(hidden)]
+pub mod shell;
 pub mod testing;
+
+#[cfg(feature = "cli")]
+#[doc(inline)]
+pub use cli::serve_stdio;
+
+#[doc(inline)]
+pub use crate::core::error::ErrorKind;
+#[doc(inline)]
+pub use crate::core::limits::Timeout;
+#[doc(inline)]
+pub use crate::proto::wire::{
+    ActivityParams as Activity, AgentCapabilities, AgentState,
+    AgentStateParams as AgentStateChange, AgentStatus, AgentSummary, AskedTool, Attempt, McpPair,
+    McpServer, McpTransport, Memory, NotRestored, OfferedKind, OfferedOption, Protocol,
+    QuestionKind, Recovery as Receipt, Rung as RestoreMethod, SessionInfo, SessionOptions,
+    SessionStage, StateParams as SessionState, TokenUsage, ToolCall, ToolResult, TurnError,
+    TurnSummary,
+};
+pub use library::{
+    Acpipe, AgentConfig, Builder, Chunk, ChunkKind, Error, Event, Events, Message, Messages,
+    PermissionReply, PermissionRequest, Policy, PromptBuilder, QuestionReply, QuestionRequest,
+    Result, Rule, Session, SessionBuilder, Turn, init,
+};

@@ -15,6 +15,7 @@ mod files;
 mod frames;
 mod health;
 mod host;
+mod in_process;
 mod inbox;
 mod input;
 mod launches;
@@ -38,18 +39,20 @@ pub use client::{ClientAction, ClientConnection};
 pub use descriptors::check as check_descriptors;
 pub use direct_process::{AgentStarter, DirectProcess, NextLine, ProcessEnd, StopStep, Stopped};
 pub use discover::{LoginShell, find_on_path};
-pub use drive::drive;
+pub use drive::{LoopOwner, LoopSetup, drive};
 pub use frames::{log_frames, logs_frames};
+pub use in_process::{InProcessAgent, InProcessAgents};
 #[cfg(test)]
 pub use input::ReservedBytes;
 pub use input::{ClientInput, read_stdin};
 pub use launches::{Ended, Launch, LaunchedProcess, end_left, launched};
 pub use output::{FULL, Pressure, hand_over};
+pub use process_settings::Supervision;
 pub use profiles::{AgentProfile, read_all as read_profiles};
 pub use signals::{Interrupt, survive_file_limit};
 pub use store::{
     Durability, Events, Files, Memory, ReadOnly, archived, cards, check_writable, read_only,
     real_path, state_dir, stored, sweep,
 };
-pub use supervisor::{SUPERVISOR, keep};
+pub use supervisor::{SUPERVISOR, VERSION, is_supervisor, keep, name_supervisor};
 pub use terminal::{Terminal, stdout_width};

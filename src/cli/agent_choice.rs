@@ -46,7 +46,8 @@ pub fn choose(
             settings,
         );
     }
-    if let Some(stored) = stored.filter(|stored| !stored.command.demo) {
+    if let Some(stored) = stored.filter(|stored| !stored.command.demo && !stored.command.in_process)
+    {
         return of_stored(stored, args, config, settings);
     }
     if let Ok(line) = std::env::var("ACPIPE_AGENT")

@@ -417,9 +417,10 @@ impl ClientSink for RpcClient {
 }
 
 impl ClientConnection for RpcClient {
+    type Input = ClientInput;
+
     fn input(&mut self, input: ClientInput) {
         match input {
-            ClientInput::End => self.actions.push_back(ClientAction::End),
             // Only `run` prompts at the terminal.
             ClientInput::Typed(..) => {}
             ClientInput::Frame(framing, frame, _waiting) => {
@@ -431,6 +432,10 @@ impl ClientConnection for RpcClient {
                 }
             }
         }
+    }
+
+    fn input_ended(&mut self) {
+        self.actions.push_back(ClientAction::End);
     }
 
     fn interrupted(&mut self, first: bool, _: Interrupt) {

@@ -17,7 +17,10 @@ use crate::core::hub::Hub;
 use crate::core::session::unstarted_summary;
 use crate::proto::chunk::Chunk;
 use crate::proto::wire;
-use crate::shell::{ClientAction, ClientConnection, ClientInput, Interrupt, Terminal, drive};
+use crate::shell::{
+    ClientAction, ClientConnection, ClientInput, InProcessAgents, Interrupt, LoopOwner, LoopSetup,
+    Terminal, drive,
+};
 use prompt::Prompt;
 use questions::TerminalQuestions;
 use serde_json::{Map, Value};
@@ -75,8 +78,16 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
     client.cwd.clone_from(&settings.cwd);
     let hub = Hub::new(settings, store).serving(args.agent.serving.offer());
     let launch = super::launch(&args.agent.store, &hub);
-    let start = (args.agent.login(), launch);
-    drive(hub, &mut client, typed, stored, max_line, start).await?;
+    let setup = LoopSetup {
+        input: typed,
+        stored,
+        max_line,
+        login: args.agent.login(),
+        launch,
+        in_process: InProcessAgents::new(),
+        owner: LoopOwner::Program,
+    };
+    drive(hub, &mut client, setup).await?;
     Ok(client.exit_code())
 }
 
@@ -377,6 +388,8 @@ fn wait_note(waiting: &wire::Waiting) -> Option<&str> {
 }
 
 impl ClientConnection for RunClient {
+    type Input = ClientInput;
+
     fn input(&mut self, input: ClientInput) {
         if let ClientInput::Typed(number, line) = input {
             let action = self.questions.typed(number, line.as_deref());
@@ -384,6 +397,9 @@ impl ClientConnection for RunClient {
             self.release_output();
         }
     }
+
+    /// The end of the terminal does not end the run: only its questions cannot be answered any more.
+    fn input_ended(&mut self) {}
 
     fn on_settled(&mut self, written: bool) {
         // A question is shown after the output that precedes it.

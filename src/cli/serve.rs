@@ -1,23 +1,104 @@
 //! `acpipe serve`: JSON-RPC server on stdin and stdout.
 
-use super::args::ServeArgs;
-use super::logs::Secrets;
+use super::args::{Cli, ServeArgs, Verb};
+use super::logs::{Logs, Secrets};
 use super::rpc::RpcClient;
+use super::{Origin, on_runtime, report};
+use crate::agent::{Agent, AgentFactory};
+use crate::core::agent_definition::AgentDefinition;
+use crate::core::agent_spec::AgentSpec;
 use crate::core::hub::Hub;
-use crate::shell::{drive, read_stdin};
+use crate::shell::{InProcessAgents, LoopOwner, LoopSetup, SUPERVISOR, drive, keep, read_stdin};
+use clap::Parser as _;
+use std::ffi::OsString;
+use std::process::ExitCode;
 
 pub async fn serve(args: ServeArgs, secrets: Secrets) -> anyhow::Result<u8> {
+    serve_with(args, secrets, &Origin::default(), InProcessAgents::new()).await
+}
+
+async fn serve_with(
+    args: ServeArgs,
+    secrets: Secrets,
+    origin: &Origin,
+    agents: InProcessAgents,
+) -> anyhow::Result<u8> {
     let max_line = args.agent.max_line;
     let login = args.agent.login();
     let (store, stored) = super::store_for_clients(&args.agent.store)?;
-    let mut settings = super::settings(&args.agent, &super::Origin::default(), &secrets)?;
+    let mut settings = super::settings(&args.agent, origin, &secrets)?;
     settings.idle_after = args.limits.idle_timeout.0;
     settings.max_sessions = args.limits.max_sessions.and_then(|max| max.try_into().ok());
     let hub = Hub::new(settings, store).serving(args.agent.serving.offer());
     let stdin = read_stdin(max_line)?;
     let mut client = RpcClient::new(secrets);
     let launch = super::launch(&args.agent.store, &hub);
-    let start = (login, launch);
-    drive(hub, &mut client, Some(stdin), stored, max_line, start).await?;
+    let setup = LoopSetup {
+        input: Some(stdin),
+        stored,
+        max_line,
+        login,
+        launch,
+        in_process: agents,
+        owner: LoopOwner::Program,
+    };
+    drive(hub, &mut client, setup).await?;
     Ok(0)
+}
+
+/// Serves an agent as a program that speaks acpipe's neutral protocol on stdin and stdout, like
+/// `acpipe serve` with this agent as the default agent.
+///
+/// This is the whole `main` of such a program. It takes the options of `acpipe serve`, uses the same
+/// configuration and stores sessions in the same directory, under the name of the agent. It creates a runtime
+/// of its own and must not be called inside one.
+///
+/// ```no_run
+/// use acpipe::agent::{Agent, AgentError, StopReason, Turn};
+///
+/// struct Echo;
+///
+/// impl Agent for Echo {
+///     async fn prompt(&self, turn: &Turn) -> Result<StopReason, AgentError> {
+///         turn.text(turn.prompt().text()).await;
+///         Ok(StopReason::EndTurn)
+///     }
+/// }
+///
+/// fn main() -> std::process::ExitCode {
+///     acpipe::serve_stdio(Echo)
+/// }
+/// ```
+#[must_use]
+pub fn serve_stdio(agent: impl Agent) -> ExitCode {
+    serve_factory(&AgentFactory::shared(agent))
+}
+
+fn serve_factory(factory: &AgentFactory) -> ExitCode {
+    let mut args = std::env::args_os();
+    if args.next().is_some_and(|name| name == SUPERVISOR) {
+        return ExitCode::from(keep(args));
+    }
+    let words = ["acpipe", "serve"].map(OsString::from);
+    let cli = Cli::parse_from(words.into_iter().chain(args));
+    report(serve_agent(cli, factory))
+}
+
+fn serve_agent(cli: Cli, factory: &AgentFactory) -> anyhow::Result<u8> {
+    let Verb::Serve(args) = cli.verb else {
+        unreachable!("the command line begins with `serve`");
+    };
+    let logs = Logs::begin(&cli.logs, false)?;
+    logs.secrets.add_variables(&args.agent.variables());
+    let name = factory.name();
+    let cwd = super::directory(&args.agent)?;
+    let origin = Origin {
+        own: Some(AgentDefinition::new(
+            &name,
+            AgentSpec::in_process(&name, cwd),
+        )),
+        ..Origin::default()
+    };
+    let agents = InProcessAgents::from([(name, factory.runner())]);
+    on_runtime(serve_with(args, logs.secrets.clone(), &origin, agents))
 }

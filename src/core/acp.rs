@@ -172,6 +172,7 @@ impl Acp {
             _ if decode::is_network(e) => ErrorKind::Network,
             _ => ErrorKind::Session,
         };
+        let kind = failures::reported_kind(e).unwrap_or(kind);
         let message = format!(
             "the agent answered {} with an error: {} ({})",
             pending.method(),

@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 
 /// Stored command line by which the agent of a session is started again. The environment is not stored, since
 /// it may hold secrets.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own in stored files"
+)]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentCommand {
@@ -32,6 +36,10 @@ pub struct AgentCommand {
     /// acpipe has moved.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub demo: bool,
+    /// Whether the agent ran inside the program that contained acpipe. `command` is its name then, and no
+    /// program is started for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_process: bool,
 }
 
 impl AgentCommand {

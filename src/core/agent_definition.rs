@@ -91,7 +91,7 @@ impl AgentDefinition {
     pub fn is_fixed(&self) -> bool {
         matches!(
             self.spec.source,
-            AgentSource::Configuration | AgentSource::BuiltIn
+            AgentSource::Configuration | AgentSource::BuiltIn | AgentSource::InProcess
         )
     }
 }

@@ -14,7 +14,7 @@ pub enum FileAccess {
 }
 
 /// File of an agent's session, accessed through a sequence of transports without processes.
-pub trait AgentFile: std::fmt::Debug {
+pub trait AgentFile: std::fmt::Debug + Send {
     /// Returns the name of the agent's protocol.
     fn dialect(&self) -> &'static str;
 

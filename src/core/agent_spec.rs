@@ -10,7 +10,8 @@ use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
 /// Command line of an agent with its working directory, environment, protocol and default session options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentSpec {
-    /// Program: a path, or a name that is searched for in `PATH`.
+    /// Program: a path, or a name that is searched for in `PATH`. The agent's name if it runs inside the
+    /// program that contains acpipe.
     pub command: String,
     /// Arguments of the program.
     pub args: Vec<String>,
@@ -34,6 +35,30 @@ pub struct AgentSpec {
 }
 
 impl AgentSpec {
+    /// Creates the specification of an agent that runs inside the program that contains acpipe, where it is
+    /// registered under `name`.
+    #[must_use]
+    pub fn in_process(name: impl Into<String>, cwd: impl Into<String>) -> Self {
+        Self {
+            command: name.into(),
+            args: Vec::new(),
+            cwd: cwd.into(),
+            env: Variables::default(),
+            source: AgentSource::InProcess,
+            protocol: Protocol::Acp,
+            child_per_session: false,
+            options: SessionOptions::default(),
+            fallback: None,
+            backend: BackendOptions::default(),
+        }
+    }
+
+    /// Returns `true` if the agent runs inside the program that contains acpipe; `command` is its name then.
+    #[must_use]
+    pub fn is_in_process(&self) -> bool {
+        self.source == AgentSource::InProcess
+    }
+
     /// Returns the identity of an agent without a name: the key of its program. See [`agent_command::key`].
     #[must_use]
     pub fn key(&self) -> String {
@@ -82,15 +107,20 @@ impl AgentSpec {
             child_per_session: self.child_per_session,
             configured: self.source == AgentSource::Configuration,
             demo: self.source == AgentSource::Demo,
+            in_process: self.is_in_process(),
         }
     }
 
     /// Returns the agent of a stored session, with the environment and options of `default`. `None` if the
-    /// session had the demo agent and `default` is another agent.
+    /// session had the demo agent or one inside a program, and `default` is another agent.
     #[must_use]
     pub fn of_stored(stored: AgentCommand, default: &Self) -> Option<Self> {
         if stored.demo {
             return Some(default.clone()).filter(|spec| spec.source == AgentSource::Demo);
+        }
+        if stored.in_process {
+            let is_same = |spec: &Self| spec.is_in_process() && spec.command == stored.command;
+            return Some(default.clone()).filter(is_same);
         }
         Some(Self {
             command: stored.command,
@@ -124,5 +154,27 @@ pub fn identity(name: &str, spec: &AgentSpec) -> String {
         spec.key()
     } else {
         name.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stored_agent_inside_a_program_is_never_started_as_a_program() {
+        let (own, other) = (
+            AgentSpec::in_process("own", "/"),
+            AgentSpec::in_process("other", "/"),
+        );
+        let stored = own.stored();
+        assert_eq!(AgentSpec::of_stored(stored.clone(), &own), Some(own));
+        assert_eq!(AgentSpec::of_stored(stored.clone(), &other), None);
+        let program = AgentSpec {
+            source: AgentSource::CommandLine,
+            ..AgentSpec::in_process("own", "/")
+        };
+        assert_eq!(AgentSpec::of_stored(stored, &program), None);
+        assert!(AgentSpec::of_stored(program.stored(), &other).is_some());
     }
 }

@@ -12,7 +12,7 @@ use crate::proto::wire::SessionOptions;
 pub use exchanges::Exchanges;
 
 /// Protocol of agents that answer each prompt in an exchange of its own.
-pub trait Backend {
+pub trait Backend: Send {
     /// Returns the name of the protocol. Fields that only this backend adds to chunks stand under this key.
     fn name(&self) -> &'static str;
 
@@ -67,7 +67,7 @@ pub struct Exchange {
 }
 
 /// Reader of the answer to one prompt.
-pub trait Answer {
+pub trait Answer: Send {
     /// Reads a line of the transport, which is not empty: appends the updates that it contains.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ use std::borrow::Cow;
 /// their lines, and receives the end of each. [`core/transport.rs`](super::transport) defines what a
 /// transport is and what it must deliver. Process ids, process health and the steps of a stop belong to the
 /// agent machine and the shell.
-pub trait Dialect {
+pub trait Dialect: Send {
     /// Returns the name of the protocol. Fields that only this dialect adds to chunks stand under this key.
     fn name(&self) -> &'static str;
 

@@ -56,6 +56,7 @@ use idle::IdleState;
 use listing::Listing;
 use reads::Reads;
 use route::DeferredActions;
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 /// Router of events between clients, sessions and agents.
@@ -77,6 +78,8 @@ pub struct Hub {
     pending: DeferredActions,
     /// Effects for the shell, in order.
     effects: Vec<Effect>,
+    /// Processes with received output that their clients have no room for.
+    waiting: BTreeSet<AgentId>,
     /// The `shutdown` calls to answer; `Some` once the program is to exit.
     ending: Option<Vec<Token>>,
 }
@@ -103,6 +106,7 @@ impl Hub {
             idle: IdleState::default(),
             pending: DeferredActions::default(),
             effects: Vec::new(),
+            waiting: BTreeSet::new(),
             ending: None,
         }
     }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 /// Kind of a wait that has a time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Timeout {
     /// Start of a process of the agent.
     Spawn,

@@ -45,7 +45,12 @@ const PERMANENT_TEXTS: &[&str] = &[
 /// Returns the class of a transient error of an agent; `None` if the error is not transient.
 #[must_use]
 pub fn transient(error: &Error) -> Option<&'static str> {
-    if !matches!(error.kind, ErrorKind::Session | ErrorKind::Network) {
+    let may_pass = [
+        ErrorKind::Session,
+        ErrorKind::Network,
+        ErrorKind::Overloaded,
+    ];
+    if !may_pass.contains(&error.kind) {
         return None;
     }
     let raw = error.data.get("raw").and_then(Value::as_str);

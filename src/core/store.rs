@@ -17,7 +17,7 @@ use std::time::Duration;
 pub use volatile::MemoryStore;
 
 /// Storage of session logs.
-pub trait Store: Debug {
+pub trait Store: Debug + Send {
     /// Returns `true` if a session is stored under this id.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl io::Write for Count {
 }
 
 /// File of one log. Dropping it allows other programs to open it.
-pub trait LogFile: Debug {
+pub trait LogFile: Debug + Send {
     /// Returns the offset of the end, including bytes that were dropped at the beginning.
     fn end(&self) -> u64;
 

@@ -36,6 +36,9 @@ impl Child {
 pub enum Transport {
     /// Process: accepts lines on its stdin and delivers the lines of its stdout.
     Process(ProcessSpec),
+    /// Agent of this name inside the program that contains acpipe: a task that accepts and delivers lines. It
+    /// has no process id.
+    InProcess(String),
     /// File with this path: delivers its lines.
     File(String),
     /// Directory with this path: delivers a line of JSON for each of its `.jsonl` files, the newest first.
@@ -93,7 +96,7 @@ impl Transport {
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         match self {
-            Self::Process(_) | Self::Loopback => false,
+            Self::Process(_) | Self::InProcess(_) | Self::Loopback => false,
             Self::File(_) | Self::Directory(_) | Self::RealPath(_) | Self::Removal { .. } => true,
         }
     }

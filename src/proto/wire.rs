@@ -192,6 +192,8 @@ pub enum AgentSource {
     Client,
     /// A stored session: the agent that had it last, started for it.
     Session,
+    /// The program that contains acpipe: the agent runs inside it. Its name is in place of a program.
+    InProcess,
 }
 
 /// Parameters of `agent/connect`, which starts an agent. Without `command` and `protocol` it starts the

@@ -9,10 +9,10 @@ use super::path::explain;
 pub use super::process_settings::ProcessSettings;
 use super::stderr::Stderr;
 use super::stdin_queue::{self, Full, StdinReceiver, StdinSender};
-use super::supervised::Supervised;
+use super::supervised::{Supervised, TreeRoot};
+use super::supervisor::KILL_LIMIT;
 use super::supervisor::codec::{SupervisorEvent, SupervisorOrder};
 use super::supervisor::orders::{self, OrderReceiver, OrderSender};
-use super::supervisor::{KILL_LIMIT, tree};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentId, AgentInput, Exit, Measure};
 use crate::core::process_health::HealthChange;
@@ -20,7 +20,6 @@ use crate::core::transport::ProcessSpec;
 use crate::proto::frame::{Batch, LineBatches, release_memory};
 use crate::proto::wire::Program;
 use bytes::BytesMut;
-use rustix::process::Pid;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
@@ -44,7 +43,7 @@ const GRACE: Duration = Duration::from_millis(250);
 /// Maximum time that a supervisor takes in addition to its own limit for killing.
 const SUPERVISOR_EXIT_GRACE: Duration = Duration::from_secs(1);
 
-/// The loop's handle of an agent process.
+/// The loop's handle of an agent process, or of an agent inside this program.
 pub struct Agent {
     input: Option<StdinSender>,
     /// Dropped to cancel the search for the program: until the process is started, nothing reads `input`.
@@ -56,20 +55,57 @@ pub struct Agent {
 
 /// Request to the task that owns a process.
 #[derive(Debug, Clone, Copy)]
-enum Request {
+pub(super) enum Request {
     Order(SupervisorOrder),
     Measure,
 }
 
-/// Receiving end of the requests that an [`Agent`] sends to the task of its process.
-struct Requests {
+/// Receiving ends of the task of an agent, for all that its [`Agent`] sends.
+pub(super) struct TaskEnd {
+    pub lines: StdinReceiver,
+    pub requests: Requests,
+    pub health: LiveHealth,
+    /// Ends when the program need not be started any more.
+    needed: oneshot::Receiver<()>,
+}
+
+/// Creates the handle of an agent, and the receiving ends of its task.
+pub(super) fn channel() -> (Agent, TaskEnd) {
+    let (input, lines) = stdin_queue::channel();
+    let (needed, unneeded) = oneshot::channel();
+    let (orders, ordered) = orders::channel();
+    let (measure, measured) = mpsc::channel(1);
+    let health = LiveHealth::default();
+    let agent = Agent {
+        input: Some(input),
+        needed: Some(needed),
+        orders,
+        measure,
+        health: health.clone(),
+    };
+    let requests = Requests {
+        orders: ordered,
+        measure: measured,
+    };
+    let needed = unneeded;
+    let end = TaskEnd {
+        lines,
+        requests,
+        health,
+        needed,
+    };
+    (agent, end)
+}
+
+/// Receiving end of the requests that an [`Agent`] sends to its task.
+pub(super) struct Requests {
     orders: OrderReceiver,
     measure: mpsc::Receiver<()>,
 }
 
 impl Requests {
     /// Receives the next request; `None` once the [`Agent`] is dropped. Cancel safe.
-    async fn next(&mut self) -> Option<Request> {
+    pub(super) async fn next(&mut self) -> Option<Request> {
         tokio::select! {
             biased;
             Some(order) = self.orders.recv() => Some(Request::Order(order)),
@@ -87,20 +123,13 @@ pub fn start(
     login: Arc<LoginShell>,
     mut events: EventSender,
 ) -> Agent {
-    let (input, lines) = stdin_queue::channel();
-    let (needed, unneeded) = oneshot::channel();
-    let (orders, ordered) = orders::channel();
-    let (measure, measured) = mpsc::channel(1);
-    let mut requests = Requests {
-        orders: ordered,
-        measure: measured,
-    };
-    let health = LiveHealth::default();
-    let streams = (lines, health.clone());
+    let (agent, end) = channel();
+    let mut requests = end.requests;
+    let streams = (end.lines, end.health);
     tokio::spawn(async move {
         let found = tokio::select! {
             found = discover::program(&spec, &login, terms.clone()) => found,
-            () = until_unneeded(unneeded, &mut requests) => {
+            () = until_unneeded(end.needed, &mut requests) => {
                 let message = "the agent was stopped before its program was found";
                 Err(Error::new(ErrorKind::Cancelled, message))
             }
@@ -113,13 +142,7 @@ pub fn start(
             }
         }
     });
-    Agent {
-        input: Some(input),
-        needed: Some(needed),
-        orders,
-        measure,
-        health,
-    }
+    agent
 }
 
 impl Agent {
@@ -376,11 +399,11 @@ impl Process {
                 }
             }
             Request::Measure => {
-                let supervisor = self.supervised.pid();
+                let root = self.supervised.root();
                 let (id, mut events) = (self.id, self.events.clone());
                 // Runs as its own task because it takes time if there are many processes.
                 tokio::spawn(async move {
-                    let measure = tokio::task::spawn_blocking(move || measure(supervisor));
+                    let measure = tokio::task::spawn_blocking(move || measure(root));
                     let measure = measure.await.unwrap_or_default();
                     let _ = events.send(id, AgentInput::Measured(measure)).await;
                 });
@@ -414,8 +437,8 @@ fn logged(batch: Batch) -> AgentInput {
     AgentInput::Batch(batch)
 }
 
-fn measure(supervisor: Option<Pid>) -> Measure {
-    let below = supervisor.map(tree::below).unwrap_or_default();
+fn measure(root: TreeRoot) -> Measure {
+    let below = root.members();
     let pages: u64 = below.iter().map(|member| member.pages).sum();
     Measure {
         processes: u32::try_from(below.len()).unwrap_or(u32::MAX),

@@ -1,17 +1,21 @@
 //! Interface between the loop and a client's connection.
 
-use super::input::ClientInput;
 use super::output::Pressure;
 use super::signals::Interrupt;
-use crate::core::client::{Command, Token};
+use crate::core::client::{ClientId, Command, Token};
 use crate::core::client_request::{ClientAnswer, ClientRequestId};
-use crate::core::client_sink::ClientSink;
+use crate::core::client_sink::ClientSinks;
 use std::time::Duration;
 
-/// Connection of a client: accepts its messages and formats its output.
-pub trait ClientConnection: ClientSink {
-    /// Handles input of the client.
-    fn input(&mut self, input: ClientInput);
+/// Connection of one client or of several: accepts their messages and formats their output.
+pub trait ClientConnection: ClientSinks + Send {
+    /// Message of a client.
+    type Input: Send;
+
+    /// Handles a message of a client.
+    fn input(&mut self, input: Self::Input);
+    /// Handles the end of the input.
+    fn input_ended(&mut self);
     /// Handles a signal that requests the end; `first` if it is the first one.
     fn interrupted(&mut self, first: bool, signal: Interrupt);
     /// Handles the end of the output; `failure` unless the reader closed it.
@@ -23,9 +27,19 @@ pub trait ClientConnection: ClientSink {
     fn next_action(&mut self) -> Option<ClientAction>;
     /// Sets the backpressure of the output.
     fn set_backpressure(&mut self, _pressure: Pressure) {}
+    /// Waits until the clients may have room again; `agents_wait` is `true` while an agent waits for that.
+    /// Without an own definition of room, the output of the program decides. Cancel safe.
+    fn room(&mut self, agents_wait: bool) -> impl Future<Output = ()> + Send {
+        async move {
+            if !agents_wait {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
     /// Called when an event is handled completely; `written` if stdout has all output.
     fn on_settled(&mut self, _written: bool) {}
-    /// Appends pending output to the buffer for stdout.
+    /// Hands over pending output, all of which is in the logs now: to the buffer for stdout, or to the clients
+    /// themselves.
     fn take_output(&mut self, buffer: &mut Vec<u8>);
 }
 
@@ -34,8 +48,10 @@ pub trait ClientConnection: ClientSink {
 pub enum ClientAction {
     /// Command for the hub.
     Command(Token, Command),
-    /// Response to a request of acpipe.
-    Answer(ClientRequestId, ClientAnswer),
+    /// Response of a client to a request of acpipe.
+    Answer(ClientId, ClientRequestId, ClientAnswer),
+    /// The client has left. The others remain.
+    Leave(ClientId),
     /// Orderly shutdown.
     End,
     /// Shutdown without delay.

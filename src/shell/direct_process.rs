@@ -5,7 +5,7 @@ use super::descriptors;
 use super::discover::{self, LoginShell};
 use super::inbox::{self, Inbox};
 use super::launches::Launch;
-use super::process_settings::ProcessSettings;
+use super::process_settings::{ProcessSettings, Supervision};
 use super::starter::Starter;
 use super::supervisor::KILL_LIMIT;
 use super::supervisor::codec::SupervisorOrder;
@@ -109,6 +109,7 @@ impl AgentStarter {
             descriptors: descriptors::raise(),
             launch,
             starter: Starter::new()?,
+            supervision: Supervision::OwnProgram,
         };
         Ok(Self {
             terms,

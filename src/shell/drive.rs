@@ -1,6 +1,7 @@
 //! The event loop: a single `select!` over all events, which owns all state.
 
 mod agent_events;
+mod setup;
 mod transports;
 
 use super::agent::{Agent, ProcessSettings};
@@ -10,23 +11,22 @@ use super::clock;
 use super::descriptors;
 use super::discover::LoginShell;
 use super::host::{HOST_QUEUE, Host};
+use super::in_process::InProcessAgents;
 use super::inbox::{self, EventSender};
-use super::input::ClientInput;
 use super::launches::Launch;
 use super::loopback::Loopback;
 use super::output::{Closed, Output, Pressure};
 use super::program_search::{FoundPrograms, SEARCH_QUEUE, search};
 use super::signals::{Interrupt, Signals};
 use super::starter::Starter;
-use super::store::Events;
 use super::supervisor::codec::SupervisorOrder;
-use crate::core::client::ClientId;
 use crate::core::host::HostEvent;
 use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
 use crate::core::idle_timer::{IdleTimer, format_duration};
 use crate::core::limits::Timeout;
 use crate::core::running_clock::RunningClock;
 use crate::core::store::StoreEvent;
+pub use setup::{LoopOwner, LoopSetup};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -43,40 +43,38 @@ const UNREAD_FOR: Duration = Duration::from_secs(10);
 /// Interval at which the core receives the time of day.
 const TIME_OF_DAY_EVERY: Duration = Duration::from_secs(1);
 
-/// Runs the loop until everything has ended. Lines of agents over `max_line` bytes are dropped, `login` is
-/// queried for programs that are not in `PATH`, and processes carry the mark of `launch`.
+/// Runs the loop until everything has ended.
 ///
 /// # Errors
 /// Threads or signal handlers could not be set up.
-pub async fn drive(
+pub async fn drive<C: ClientConnection>(
     hub: Hub,
-    client: &mut impl ClientConnection,
-    stdin: Option<mpsc::Receiver<ClientInput>>,
-    mut stored: Events,
-    max_line: usize,
-    (login, launch): (LoginShell, Arc<Launch>),
+    client: &mut C,
+    setup: LoopSetup<C::Input>,
 ) -> std::io::Result<()> {
     let (events, mut inbox) = inbox::channel();
     let (host_events, mut handle_host_event) = mpsc::channel(HOST_QUEUE);
-    let mut stdin = stdin;
+    let (mut messages, mut stored) = (setup.input, setup.stored);
     let (searches, mut found_programs) = mpsc::channel(SEARCH_QUEUE);
-    let host = |terms| Host::new(host_events, terms);
-    let mut shell = Shell::new(hub, (events, searches), host, max_line, (login, launch))?;
-    let mut signals = Signals::new()?;
+    let processes = (setup.max_line, setup.login, setup.launch);
+    let channels = (events, searches, host_events);
+    let (mut shell, mut signals) = Shell::begin(hub, setup.owner, processes, channels)?;
+    shell.in_process = setup.in_process;
     let (mut interrupts, mut unread) = (0, 0);
     shell.settle(client, shell.clock.now());
-    while !shell.finished || shell.output.is_pending() {
+    while !shell.finished || shell.is_output_pending() {
         let paused = shell.clock.note_step(Instant::now());
         shell.note_pause(paused);
-        let room = !shell.output.is_full();
+        let room = shell.has_room();
         // A client that does not read can still cancel; only one that floods acpipe meanwhile is not read.
         unread = if room { 0 } else { unread };
         let heard = unread < UNREAD_REQUESTS;
         shell.track_paused_reads(room);
+        shell.postpone_held();
         let (ticks, due) = shell.due(room);
         let stalled = shell.stalled_at(client);
         let unread_notice_at = shell.unread_at();
-        let backlog = shell.backlog.is_some() || !inbox.is_empty();
+        let (backlog, held) = (!inbox.is_empty(), room && !shell.held.is_empty());
         let awaited = due.map(|(at, _)| at).into_iter().chain(stalled).min();
         let wake = shell.clock.sleep(awaited);
         let [stalled_at, unread_notice_at] =
@@ -86,16 +84,17 @@ pub async fn drive(
             () = inbox.arrival(), if room && !backlog => Wakeup::Agent,
             () = std::future::ready(()), if room && backlog => Wakeup::Room,
             () = std::future::ready(()), if room && shell.hub.is_reading() => Wakeup::Reading,
-            input = next_input(&mut stdin), if heard => Wakeup::Client(input),
+            input = next_input(&mut messages), if heard => Wakeup::Client(input),
+            () = client.room(held) => Wakeup::ClientRoom,
             event = stored.next() => Wakeup::Stored(event),
             // Enabled even if the client does not read, so that commands in terminals can continue.
             Some(event) = handle_host_event.recv() => Wakeup::Hosted(event),
             Some(found) = found_programs.recv() => Wakeup::Found(found),
-            () = shell.output.progress() => Wakeup::Written,
+            () = progress(&mut shell.output) => Wakeup::Written,
             () = until(wake) => Wakeup::Due,
             () = until(stalled_at) => Wakeup::Stalled,
             () = until(unread_notice_at) => Wakeup::Unread,
-            signal = signals.next() => Wakeup::Signal(signal),
+            signal = next_signal(&mut signals) => Wakeup::Signal(signal),
             () = client_process::ended(shell.client_process.as_mut()) => Wakeup::ClientEnded,
         };
         let real = Instant::now();
@@ -104,32 +103,31 @@ pub async fn drive(
         let now = shell.clock.now();
         shell.hub.wake(now);
         shell.report_health(client, now);
+        let may_make_room = !matches!(happened, Wakeup::Agent | Wakeup::Room);
         match happened {
-            Wakeup::Agent => shell.handle_queued_events(&mut inbox, client, now),
-            Wakeup::Room => {
-                if let Some((id, input)) = shell.backlog.take() {
-                    shell.handle_agent_event(id, input, client, now);
-                }
+            Wakeup::Agent | Wakeup::Room => {
                 shell.handle_queued_events(&mut inbox, client, now);
             }
             Wakeup::Reading => shell.hub.read_on(now, client),
             Wakeup::Client(input) => {
                 unread += 1;
-                if matches!(input, ClientInput::End) {
-                    stdin = None;
+                if let Some(input) = input {
+                    client.input(input);
+                } else {
+                    messages = None;
+                    client.input_ended();
                 }
-                client.input(input);
             }
             Wakeup::ClientEnded => {
                 warn!("the client's process exited");
                 shell.client_process = None;
-                stdin = None;
-                client.input(ClientInput::End);
+                messages = None;
+                client.input_ended();
             }
             Wakeup::Stored(event) => shell.hub.stored(event, now, client),
             Wakeup::Hosted(event) => shell.handle_host_event(Some(event), client, now),
             Wakeup::Found(found) => shell.hub.programs_found(found, now, client),
-            Wakeup::Written => {}
+            Wakeup::Written | Wakeup::ClientRoom => {}
             // The wake-up only checked the clock, or acpipe was suspended: pending input is read first.
             Wakeup::Due if !due.is_some_and(|(at, _)| shell.clock.is_due(at, real)) => {}
             Wakeup::Due if !ticks => shell.hub.tick_turn_limits(now, client),
@@ -137,12 +135,7 @@ pub async fn drive(
                 debug!(what = due.map(|(_, what)| what), "timer fired");
                 shell.tick(&mut inbox, client, now);
             }
-            Wakeup::Stalled => {
-                if shell.stalled_at(client).is_some_and(|at| at <= now) {
-                    warn!("the client does not read its output; unread output is dropped");
-                    shell.output.give_up();
-                }
-            }
+            Wakeup::Stalled => shell.give_up_stalled_output(client, now),
             Wakeup::Unread => shell.log_paused_reads(now),
             Wakeup::Signal(signal) => {
                 interrupts += 1;
@@ -150,6 +143,9 @@ pub async fn drive(
             }
         }
         shell.settle(client, now);
+        if may_make_room {
+            shell.retry_held_agents(&mut inbox, client, now);
+        }
         if !inbox.is_empty() {
             // The first yield lets the driver find the readable pipes, the second lets their tasks read them.
             tokio::task::yield_now().await;
@@ -159,11 +155,12 @@ pub async fn drive(
     Ok(())
 }
 
-enum Wakeup {
+enum Wakeup<I> {
     Agent,
     Room,
+    ClientRoom,
     Reading,
-    Client(ClientInput),
+    Client(Option<I>),
     Stored(StoreEvent),
     Hosted(HostEvent),
     Found(FoundPrograms),
@@ -175,17 +172,23 @@ enum Wakeup {
     ClientEnded,
 }
 
+/// Agents whose clients have no room: the part of their output that the hub did not accept, and the time up
+/// to which their timeouts are postponed.
+type HeldAgents = BTreeMap<AgentId, (AgentInput, Instant)>;
+
 struct Shell {
     hub: Hub,
-    output: Output,
+    /// Stdout; `None` if it does not belong to the clients.
+    output: Option<Output>,
     agents: BTreeMap<AgentId, Agent>,
     loopbacks: BTreeMap<AgentId, Loopback>,
     events: EventSender,
-    /// Input of an agent that the hub cannot accept until the client reads.
-    backlog: Option<(AgentId, AgentInput)>,
+    /// Agents whose output the hub cannot accept until their clients read.
+    held: HeldAgents,
     host: Host,
     terms: ProcessSettings,
     login: Arc<LoginShell>,
+    in_process: InProcessAgents,
     searches: mpsc::Sender<FoundPrograms>,
     finished: bool,
     /// Since when agents are not read because the client does not read.
@@ -198,41 +201,51 @@ struct Shell {
 }
 
 impl Shell {
-    fn new(
+    /// Opens what belongs to the owner of the process, and the handlers of its signals.
+    fn begin(
         hub: Hub,
-        (events, searches): (EventSender, mpsc::Sender<FoundPrograms>),
-        host: impl FnOnce(ProcessSettings) -> Host,
-        max_line: usize,
-        (login, launch): (LoginShell, Arc<Launch>),
-    ) -> std::io::Result<Self> {
+        owner: LoopOwner,
+        (max_line, login, launch): (usize, LoginShell, Arc<Launch>),
+        (events, searches, host_events): (
+            EventSender,
+            mpsc::Sender<FoundPrograms>,
+            mpsc::Sender<HostEvent>,
+        ),
+    ) -> std::io::Result<(Self, Option<Signals>)> {
+        let is_program = matches!(owner, LoopOwner::Program);
         let terms = ProcessSettings {
             max_line,
             grace: hub.limits().of(Timeout::Terminate).unwrap_or_default(),
-            descriptors: descriptors::raise(),
+            descriptors: is_program.then(descriptors::raise).flatten(),
             launch,
             starter: Starter::new()?,
+            supervision: owner.supervision(),
         };
-        Ok(Self {
+        let output = is_program.then(Output::new).transpose()?;
+        let signals = is_program.then(Signals::new).transpose()?;
+        let shell = Self {
             hub,
-            output: Output::new()?,
+            output,
             agents: BTreeMap::new(),
             loopbacks: BTreeMap::new(),
             events,
-            backlog: None,
-            host: host(terms.clone()),
+            held: HeldAgents::default(),
+            host: Host::new(host_events, terms.clone()),
             terms,
             login: Arc::new(login),
+            in_process: InProcessAgents::new(),
             searches,
             finished: false,
             paused_reads: None,
             client_process: None,
             clock: RunningClock::new(Instant::now()),
             time_of_day_sent: None,
-        })
+        };
+        Ok((shell, signals))
     }
 
-    /// Reports changes in the health of processes before the core handles the next event. Their tasks do not
-    /// run meanwhile, because the runtime has one thread.
+    /// Reports changes in the health of all processes, which explain timeouts. On a runtime with several
+    /// threads more may change at once; `handle_agent_event` reports what precedes an event.
     fn report_health(&mut self, client: &mut impl ClientConnection, now: Instant) {
         for (id, agent) in &self.agents {
             if let Some(change) = agent.health_change() {
@@ -257,28 +270,60 @@ impl Shell {
         }
     }
 
-    /// Moves the client's output to stdout's buffer, after the log is written.
+    /// Hands over the clients' output, after the log is written.
     fn hand_over(&mut self, client: &mut impl ClientConnection, now: Instant) {
         self.hub.commit(now, client);
-        client.take_output(&mut self.output.buffer);
+        match &mut self.output {
+            Some(output) => client.take_output(&mut output.buffer),
+            None => client.take_output(&mut Vec::new()),
+        }
+    }
+
+    /// Returns `true` if agents may be read as far as stdout is concerned.
+    fn has_room(&self) -> bool {
+        !self.output.as_ref().is_some_and(Output::is_full)
+    }
+
+    fn pressure(&self) -> Pressure {
+        let output = self.output.as_ref();
+        output.map_or(Pressure::None, Output::pressure)
+    }
+
+    fn is_output_pending(&self) -> bool {
+        self.output.as_ref().is_some_and(Output::is_pending)
+    }
+
+    fn flush_output(&mut self) {
+        if let Some(output) = &mut self.output {
+            output.flush();
+        }
+    }
+
+    fn give_up_stalled_output(&mut self, client: &impl ClientConnection, now: Instant) {
+        if self.stalled_at(client).is_some_and(|at| at <= now)
+            && let Some(output) = &mut self.output
+        {
+            warn!("the client does not read its output; unread output is dropped");
+            output.give_up();
+        }
     }
 
     /// Performs everything that follows from an event, then writes the output.
     fn settle(&mut self, client: &mut impl ClientConnection, now: Instant) {
         loop {
-            client.set_backpressure(self.output.pressure());
+            client.set_backpressure(self.pressure());
             while let Some(action) = client.next_action() {
                 self.handle(action, client, now);
             }
             self.perform(client, now);
-            client.set_backpressure(self.output.pressure());
-            if self.output.pressure() != Pressure::Full {
+            client.set_backpressure(self.pressure());
+            if self.pressure() != Pressure::Full {
                 self.hub.catch_up(now, client);
                 self.hub.replay_turns(client);
             }
             self.hand_over(client, now);
-            self.output.flush();
-            if let Some(why) = self.output.closed()
+            self.flush_output();
+            if let Some(why) = self.output.as_ref().and_then(Output::closed)
                 && !self.hub.is_ending()
             {
                 client.left(match why {
@@ -289,7 +334,7 @@ impl Shell {
                 continue;
             }
             let Some(action) = client.next_action() else {
-                client.on_settled(!self.output.is_pending());
+                client.on_settled(!self.is_output_pending());
                 return;
             };
             self.handle(action, client, now);
@@ -299,10 +344,10 @@ impl Shell {
     fn handle(&mut self, action: ClientAction, client: &mut impl ClientConnection, now: Instant) {
         match action {
             ClientAction::Command(token, command) => self.hub.command(token, command, now, client),
-            ClientAction::Answer(ask, answer) => {
-                let id = ClientId::FIRST;
+            ClientAction::Answer(id, ask, answer) => {
                 self.hub.client_answered(id, ask, &answer, now, client);
             }
+            ClientAction::Leave(id) => self.hub.client_left(id, now, client),
             ClientAction::End => self.end(client, now),
             ClientAction::Hurry => {
                 self.end(client, now);
@@ -313,7 +358,7 @@ impl Shell {
 
     fn stalled_at(&mut self, client: &impl ClientConnection) -> Option<Instant> {
         let max_read_delay = client.max_read_delay().filter(|_| self.hub.is_ending())?;
-        self.output.stalled_at(max_read_delay)
+        self.output.as_mut()?.stalled_at(max_read_delay)
     }
 
     /// Returns the next deadline, and whether all timers run: while the client does not read, only the limit
@@ -412,9 +457,23 @@ impl Shell {
     }
 }
 
-async fn next_input(stdin: &mut Option<mpsc::Receiver<ClientInput>>) -> ClientInput {
-    match stdin {
-        Some(stdin) => stdin.recv().await.unwrap_or(ClientInput::End),
+async fn next_input<I>(messages: &mut Option<mpsc::Receiver<I>>) -> Option<I> {
+    match messages {
+        Some(messages) => messages.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn progress(output: &mut Option<Output>) {
+    match output {
+        Some(output) => output.progress().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_signal(signals: &mut Option<Signals>) -> Interrupt {
+    match signals {
+        Some(signals) => signals.next().await,
         None => std::future::pending().await,
     }
 }

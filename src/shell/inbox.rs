@@ -8,7 +8,8 @@ use crate::core::hub::{AgentId, AgentInput};
 use crate::proto::frame::Batch;
 use bytes::Bytes;
 use memchr::{memchr, memrchr};
-use std::collections::VecDeque;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use tokio::sync::mpsc::error::SendError;
 use tokio::sync::{mpsc, oneshot};
@@ -27,6 +28,7 @@ pub fn channel() -> (EventSender, Inbox) {
         small: VecDeque::new(),
         round: VecDeque::new(),
         next_round: VecDeque::new(),
+        held: BTreeMap::new(),
     };
     let unhandled = None;
     (EventSender { events, unhandled }, inbox)
@@ -139,6 +141,8 @@ pub struct Inbox {
     /// Batches handled in slices. A new one waits for the next round, so that each round ends.
     round: VecDeque<Event>,
     next_round: VecDeque<Event>,
+    /// Events of sources that are held: they are not handled until the source is released.
+    held: BTreeMap<AgentId, VecDeque<Event>>,
 }
 
 impl Inbox {
@@ -168,7 +172,36 @@ impl Inbox {
         }
     }
 
+    /// Holds the events of a source, also those that have arrived.
+    pub fn hold(&mut self, id: AgentId) {
+        let Entry::Vacant(entry) = self.held.entry(id) else {
+            return;
+        };
+        let held = entry.insert(VecDeque::new());
+        for list in [&mut self.round, &mut self.small, &mut self.next_round] {
+            for event in std::mem::take(list) {
+                let to = if event.id == id {
+                    &mut *held
+                } else {
+                    &mut *list
+                };
+                to.push_back(event);
+            }
+        }
+    }
+
+    /// Releases the events of a source.
+    pub fn release(&mut self, id: AgentId) {
+        for event in self.held.remove(&id).into_iter().flatten() {
+            self.add(event);
+        }
+    }
+
     fn add(&mut self, event: Event) {
+        if let Some(held) = self.held.get_mut(&event.id) {
+            held.push_back(event);
+            return;
+        }
         // An event of a source with a pending batch waits behind the batch to keep the order.
         let mut large = self.round.iter().chain(&self.next_round);
         if is_large(&event.input) || large.any(|other| other.id == event.id) {
@@ -178,7 +211,7 @@ impl Inbox {
         }
     }
 
-    /// Returns `true` if no received event is pending.
+    /// Returns `true` if no received event is pending, apart from those of held sources.
     pub fn is_empty(&self) -> bool {
         self.small.is_empty() && self.is_round_over() && self.next_round.is_empty()
     }
@@ -328,6 +361,27 @@ mod tests {
         }
         assert_eq!(next(&mut inbox), Some((1, 8)));
         assert!(ready.await);
+    }
+
+    #[tokio::test]
+    async fn events_of_a_held_source_wait_until_it_is_released() {
+        let (sender, mut inbox) = channel();
+        let (mut first, mut second) = (sender.clone(), sender.clone());
+        first.send(FIRST, batch(SLICE / 4)).await.unwrap();
+        inbox.receive();
+        assert_eq!(next(&mut inbox), Some((1, SLICE)));
+        inbox.hold(FIRST);
+        assert!(inbox.is_empty());
+        let exited = AgentInput::Exited(Exit::default());
+        sender.clone().send(FIRST, exited).await.unwrap();
+        second.send(SECOND, batch(1)).await.unwrap();
+        inbox.receive();
+        assert_eq!(next(&mut inbox), Some((2, 8)));
+        assert_eq!(next(&mut inbox), None);
+        inbox.release(FIRST);
+        assert_eq!(next(&mut inbox), Some((1, SLICE)));
+        assert_eq!(next(&mut inbox), Some((1, 0)));
+        assert!(inbox.is_empty());
     }
 
     #[test]

@@ -24,8 +24,6 @@ pub enum ClientInput {
     Frame(Framing, ClientFrame, ReservedBytes),
     /// Line typed at the terminal for the question of this number; `None` for end of input (Ctrl-D).
     Typed(u64, Option<Vec<u8>>),
-    /// End of the input.
-    End,
 }
 
 /// Counter of queued bytes.
@@ -77,7 +75,7 @@ fn size(frame: &ClientFrame) -> usize {
     }
 }
 
-/// Starts a thread that reads stdin to its end.
+/// Starts a thread that reads stdin to its end, at which the channel closes.
 ///
 /// # Errors
 /// The thread could not be started.
@@ -87,8 +85,6 @@ pub fn read_stdin(max_message: usize) -> std::io::Result<mpsc::Receiver<ClientIn
         .name("stdin".into())
         .spawn(move || {
             pump(std::io::stdin().lock(), max_message, &sender);
-            // Fails only if the loop has ended.
-            let _ = sender.blocking_send(ClientInput::End);
         })?;
     Ok(receiver)
 }

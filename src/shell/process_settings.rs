@@ -2,6 +2,7 @@
 
 use super::launches::Launch;
 use super::starter::Starter;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,4 +19,18 @@ pub struct ProcessSettings {
     pub launch: Arc<Launch>,
     /// Thread that starts processes.
     pub starter: Starter,
+    /// How processes are supervised.
+    pub supervision: Supervision,
+}
+
+/// How processes are supervised.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Supervision {
+    /// The running program is started as the supervisor: its `main` calls [`keep`](super::supervisor::keep).
+    OwnProgram,
+    /// This program is started as the supervisor: an acpipe of the same version.
+    Program(PathBuf),
+    /// No supervisor: processes are started directly, and only their process group and the processes with
+    /// their mark are killed. They outlive this program if it is killed.
+    Direct,
 }

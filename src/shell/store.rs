@@ -24,7 +24,6 @@ use crate::core::log::Log;
 use crate::core::session_id::{IdHolder, lexical};
 use crate::core::store::{Card, LogFile, Store};
 use crate::shell::regular;
-use anyhow::Context as _;
 pub use file::ReadOnly;
 use file::{File, LogResources};
 pub use leftovers::{archived, sweep};
@@ -64,11 +63,13 @@ pub struct Files {
 ///
 /// # Errors
 /// The user has no home directory.
-pub fn state_dir() -> anyhow::Result<PathBuf> {
+pub fn state_dir() -> Result<PathBuf, Error> {
     let base = dirs::state_dir().or_else(dirs::data_local_dir);
-    let base = base.context(
-        "cannot find the state directory: no home directory is known; set one with --state-dir",
-    )?;
+    let base = base.ok_or_else(|| {
+        let message =
+            "cannot find the state directory: no home directory is known; set one with --state-dir";
+        Error::new(ErrorKind::Internal, message)
+    })?;
     Ok(base.join("acpipe"))
 }
 

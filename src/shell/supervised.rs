@@ -1,8 +1,10 @@
 //! acpipe's side of a supervised process: the pipes of an agent or terminal, and the supervisor that starts
 //! and ends it.
 
+mod group;
+
 use super::launches::{self, Launch};
-use super::process_settings::ProcessSettings;
+use super::process_settings::{ProcessSettings, Supervision};
 use super::supervisor::codec::{SupervisorEvent, SupervisorOrder, send_pipes};
 use super::supervisor::orders::{self, OrderSender};
 use super::supervisor::{SUPERVISOR, tree};
@@ -10,6 +12,7 @@ use crate::core::host::TerminalSpec;
 use crate::core::transport::ProcessSpec;
 use crate::proto::wire::Variables;
 use bytes::{Buf as _, BytesMut};
+use group::ProcessGroup;
 use rustix::process::{Pid, Signal};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, pipe};
@@ -27,14 +30,24 @@ use tracing::warn;
 
 /// Supervised process and its supervisor.
 pub struct Supervised {
-    supervisor: Child,
-    socket: Option<OwnedReadHalf>,
+    supervisor: Supervisor,
     orders: OrderSender,
-    heard: BytesMut,
     agent: Option<tree::Member>,
     /// Mark in the environment of the process and its descendants.
     mark: String,
     launch: Arc<Launch>,
+}
+
+/// Supervisor of a process.
+enum Supervisor {
+    /// A process.
+    Process {
+        child: Box<Child>,
+        socket: Option<OwnedReadHalf>,
+        heard: BytesMut,
+    },
+    /// A task of this program, for [`Supervision::Direct`].
+    Task(ProcessGroup),
 }
 
 /// acpipe's ends of the agent's standard streams.
@@ -117,40 +130,48 @@ impl Supervised {
         streams: [BorrowedFd<'_>; 3],
         terms: ProcessSettings,
     ) -> io::Result<Self> {
+        let mark = terms.launch.next_mark();
+        let (orders, issued) = orders::channel();
+        let program = match terms.supervision {
+            Supervision::OwnProgram => itself()?,
+            Supervision::Program(program) => program,
+            Supervision::Direct => {
+                let group = ProcessGroup::spawn(spawn, streams, &mark, issued)?;
+                return Ok(Self {
+                    supervisor: Supervisor::Task(group),
+                    orders,
+                    agent: None,
+                    mark,
+                    launch: terms.launch,
+                });
+            }
+        };
         let (ours, theirs) = StdUnixStream::pair()?;
         #[expect(clippy::disallowed_methods, reason = "this is who starts keepers")]
-        let mut command = Command::new(itself()?);
+        let mut command = Command::new(program);
         command
             .arg0(SUPERVISOR)
             .arg(terms.grace.as_millis().to_string())
             .arg(terms.descriptors.unwrap_or_default().to_string())
             .arg(&spawn.program)
-            .args(&spawn.args)
-            .current_dir(&spawn.cwd)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        for (name, value) in &spawn.env.0 {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        let mark = terms.launch.next_mark();
-        command.env(launches::MARK, &mark);
-        let supervisor = command.spawn()?;
+        spawn.configure(&mut command, &mark);
+        let child = command.spawn()?;
         // Closes this process's copy of the supervisor's end of the socket.
         drop(command);
         send_pipes(&ours, streams)?;
         ours.set_nonblocking(true)?;
         let (socket, to_supervisor) = UnixStream::from_std(ours)?.into_split();
-        let (orders, issued) = orders::channel();
         tokio::spawn(orders::deliver(issued, to_supervisor));
         Ok(Self {
-            supervisor,
-            socket: Some(socket),
+            supervisor: Supervisor::Process {
+                child: Box::new(child),
+                socket: Some(socket),
+                heard: BytesMut::new(),
+            },
             orders,
-            heard: BytesMut::new(),
             agent: None,
             mark,
             launch: terms.launch,
@@ -159,26 +180,43 @@ impl Supervised {
 
     /// Receives the supervisor's next message; `None`, once, when the supervisor has exited. Cancel safe.
     pub async fn news(&mut self) -> Option<SupervisorEvent> {
-        loop {
-            if let Some((bytes, _)) = self.heard.split_first_chunk::<{ SupervisorEvent::SIZE }>() {
-                let news = SupervisorEvent::of(*bytes);
-                self.heard.advance(SupervisorEvent::SIZE);
-                if let Some(SupervisorEvent::Running(pid)) = news {
-                    self.agent = Pid::from_raw(pid).and_then(tree::look);
-                }
-                if news.is_some() {
-                    return news;
+        let (child, socket, heard) = match &mut self.supervisor {
+            Supervisor::Process {
+                child,
+                socket,
+                heard,
+            } => (child, socket, heard),
+            Supervisor::Task(group) => {
+                let event = group.next_event().await;
+                self.note_event(event);
+                return event;
+            }
+        };
+        let event = loop {
+            if let Some((bytes, _)) = heard.split_first_chunk::<{ SupervisorEvent::SIZE }>() {
+                let event = SupervisorEvent::of(*bytes);
+                heard.advance(SupervisorEvent::SIZE);
+                if event.is_some() {
+                    break event;
                 }
             }
-            let Some(socket) = &mut self.socket else {
+            let Some(open) = socket else {
                 // The exit status of a supervisor carries no information.
-                let _ = self.supervisor.wait().await;
-                return None;
+                let _ = child.wait().await;
+                break None;
             };
-            match socket.read_buf(&mut self.heard).await {
+            match open.read_buf(heard).await {
                 Ok(n) if n > 0 => {}
-                Ok(_) | Err(_) => self.socket = None,
+                Ok(_) | Err(_) => *socket = None,
             }
+        };
+        self.note_event(event);
+        event
+    }
+
+    fn note_event(&mut self, event: Option<SupervisorEvent>) {
+        if let Some(SupervisorEvent::Running(pid)) = event {
+            self.agent = Pid::from_raw(pid).and_then(tree::look);
         }
     }
 
@@ -192,11 +230,14 @@ impl Supervised {
     pub fn give_up(&mut self) {
         warn!("the agent's supervisor failed; processes of the agent may be left");
         self.launch.keep_record();
-        for member in self.pid().map(tree::below).unwrap_or_default() {
+        for member in self.root().members() {
             member.signal(Signal::KILL);
         }
-        // The supervisor may have exited.
-        drop(self.supervisor.start_kill());
+        match &mut self.supervisor {
+            // The supervisor may have exited.
+            Supervisor::Process { child, .. } => drop(child.start_kill()),
+            Supervisor::Task(group) => group.give_up(),
+        }
     }
 
     /// Kills the agent, and all processes with its mark, after the supervisor ended without having done so.
@@ -214,10 +255,53 @@ impl Supervised {
         tokio::task::spawn_blocking(move || launches::kill_marked(&mark));
     }
 
-    /// Returns the supervisor's process id; `None` once it was reaped.
-    pub fn pid(&self) -> Option<Pid> {
-        let pid = self.supervisor.id()?;
-        Pid::from_raw(i32::try_from(pid).ok()?)
+    /// Returns the root of the agent's process tree.
+    pub fn root(&self) -> TreeRoot {
+        match &self.supervisor {
+            Supervisor::Process { child, .. } => {
+                let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
+                TreeRoot {
+                    supervisor: pid.and_then(Pid::from_raw),
+                    agent: None,
+                }
+            }
+            Supervisor::Task(_) => TreeRoot {
+                supervisor: None,
+                agent: self.agent,
+            },
+        }
+    }
+}
+
+/// Root of an agent's process tree: its supervisor, or without one the agent itself.
+#[derive(Debug, Clone, Copy)]
+pub struct TreeRoot {
+    /// The supervisor, which is not part of the tree; `None` once it was reaped.
+    supervisor: Option<Pid>,
+    agent: Option<tree::Member>,
+}
+
+impl TreeRoot {
+    /// Returns the processes of the tree.
+    pub fn members(self) -> Vec<tree::Member> {
+        let above = self.supervisor.or(self.agent.map(|agent| agent.pid));
+        let mut members = above.map(tree::below).unwrap_or_default();
+        members.extend(self.agent.and_then(|agent| tree::look(agent.pid)));
+        members
+    }
+}
+
+impl Spawn {
+    /// Sets arguments, working directory and environment of a process with this mark.
+    fn configure(&self, command: &mut Command, mark: &str) {
+        command.args(&self.args).current_dir(&self.cwd);
+        for (name, value) in &self.env.0 {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.env(launches::MARK, mark);
     }
 }
 

@@ -19,7 +19,8 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::os::unix::process::CommandExt as _;
-use std::process::{Command, ExitCode};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
@@ -45,28 +46,53 @@ pub const KILL_LIMIT: Duration = Duration::from_secs(5);
 const FIRST_ROUND: Duration = Duration::from_millis(2);
 const LAST_ROUND: Duration = Duration::from_millis(100);
 
-/// Runs a supervisor until no process of the agent is left.
-#[must_use]
-pub fn keep(mut args: impl Iterator<Item = OsString>) -> ExitCode {
-    // Must be first: until then the process has the name of acpipe's file.
+/// Exit code of a supervisor that failed.
+const FAILURE: u8 = 1;
+
+/// Gives the current thread the name of a supervisor. On the main thread, that is the name of the process.
+///
+/// # Errors
+/// The system refuses.
+pub fn name_supervisor() -> io::Result<()> {
     #[cfg(target_os = "linux")]
-    if rustix::thread::set_name(c"supervise-agent").is_err() {
-        return ExitCode::FAILURE;
+    rustix::thread::set_name(c"supervise-agent")?;
+    Ok(())
+}
+
+/// Version of this crate. A supervisor of another version may not understand the orders of this one.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Returns `true` if a program is an acpipe of this version, which can be a supervisor. Waits for the program.
+#[must_use]
+pub fn is_supervisor(program: &Path) -> bool {
+    #[expect(clippy::disallowed_methods, reason = "the program is a supervisor")]
+    let mut command = Command::new(program);
+    let output = command.arg("--version").stdin(Stdio::null()).output();
+    let output = output.map(|output| output.stdout).unwrap_or_default();
+    String::from_utf8_lossy(&output).trim() == format!("acpipe {VERSION}")
+}
+
+/// Runs a supervisor until no process of the agent is left; returns the exit code.
+#[must_use]
+pub fn keep(mut args: impl Iterator<Item = OsString>) -> u8 {
+    // Must be first: until then the process has the name of acpipe's file.
+    if name_supervisor().is_err() {
+        return FAILURE;
     }
     let mut number = || args.next().and_then(|n| n.to_str()?.parse().ok());
     let (grace, files) = (number(), number());
     let (Some(grace), Some(files), Some(program)) = (grace, files, args.next()) else {
-        return ExitCode::from(2);
+        return 2;
     };
     if descriptors::check().is_err() {
-        return ExitCode::FAILURE;
+        return FAILURE;
     }
     if files > 0 {
         descriptors::restore(files);
     }
     match supervise(Duration::from_millis(grace), program, args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
+        Ok(()) => 0,
+        Err(_) => FAILURE,
     }
 }
 

@@ -61,6 +61,7 @@ mod matrix;
 mod mcp;
 mod named_agents;
 mod named_agents_cli;
+mod own_agents;
 mod ownership;
 mod params;
 mod pauses;

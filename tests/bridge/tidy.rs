@@ -15,23 +15,66 @@ const CEILING: usize = 500;
 const FORBIDDEN: &[(&str, &[&str], &str)] = &[
     (
         "src/proto",
-        &["crate::core", "crate::shell", "crate::cli", "crate::demo"],
+        &[
+            "crate::core",
+            "crate::shell",
+            "crate::cli",
+            "crate::demo",
+            "crate::agent",
+        ],
         "proto knows nobody",
     ),
     (
         "src/core",
-        &["crate::shell", "crate::cli", "crate::demo"],
+        &[
+            "crate::shell",
+            "crate::cli",
+            "crate::demo",
+            "crate::library",
+            "crate::agent",
+        ],
         "core knows proto only",
     ),
     (
         "src/shell",
-        &["crate::cli", "crate::demo"],
+        &[
+            "crate::cli",
+            "crate::demo",
+            "crate::library",
+            "crate::agent",
+        ],
         "shell knows core and proto",
     ),
     (
+        "src/agent",
+        &[
+            "crate::core",
+            "crate::shell",
+            "crate::cli",
+            "crate::demo",
+            "crate::library",
+        ],
+        "an agent needs no client",
+    ),
+    (
         "src/demo",
-        &["crate::core", "crate::shell", "crate::cli"],
+        &[
+            "crate::core",
+            "crate::shell",
+            "crate::cli",
+            "crate::library",
+        ],
         "the demo agent is an agent like others",
+    ),
+    (
+        "src/library",
+        &["crate::cli", "crate::demo"],
+        "the library needs no command line",
+    ),
+    (
+        "src/cli",
+        &["crate::library"],
+        "the command line and the library are client faces beside each other",
     ),
     ("src/proto", WORLD, "proto is pure"),
     ("src/core", WORLD, "core is pure"),
@@ -43,8 +86,13 @@ const FORBIDDEN: &[(&str, &[&str], &str)] = &[
     ),
 ];
 
-/// Files that may start processes: the supervisor, which starts agents, and the code that starts supervisors.
-const MAKE_PROCESSES: &[&str] = &["src/shell/supervisor.rs", "src/shell/supervised.rs"];
+/// Files that may start processes: the supervisor, which starts agents, and the code that starts supervisors,
+/// or agents without one.
+const MAKE_PROCESSES: &[&str] = &[
+    "src/shell/supervised.rs",
+    "src/shell/supervised/group.rs",
+    "src/shell/supervisor.rs",
+];
 
 /// Paths of the types that implement a dialect. Outside of the dialects, only `core/dialects.rs` creates them.
 const DIALECTS: &[&str] = &[

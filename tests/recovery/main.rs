@@ -38,7 +38,7 @@ fn left(stored: Stored) -> (Disk, u64) {
 
 /// Returns the outcome of a cell, and checks what must hold in every cell.
 fn outcome(cell: Cell, (disk, seq): &(Disk, u64)) -> Outcome {
-    let disk = Shared(std::rc::Rc::new(disk.clone().into()));
+    let disk = Shared(acpipe::testing::SharedCell::new(disk.clone()));
     let mut play = Play::new(disk.clone(), Agent::new(Some(cell)), *seq, cell.clear);
     let strategy = match cell.wish {
         RequestedStrategy::LoadOrNew => json!(["load", "new"]),

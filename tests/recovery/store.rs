@@ -2,11 +2,10 @@
 
 use acpipe::core::error::Error;
 use acpipe::core::store::{Card, LogFile, Store};
-use std::cell::RefCell;
+use acpipe::testing::SharedCell;
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
-use std::rc::Rc;
 
 /// Bytes of the logs by session, and of the archived logs.
 #[derive(Debug, Clone, Default)]
@@ -17,7 +16,7 @@ pub struct Disk {
 
 /// A hub's handle to a disk.
 #[derive(Debug, Clone, Default)]
-pub struct Shared(pub Rc<RefCell<Disk>>);
+pub struct Shared(pub SharedCell<Disk>);
 
 impl Store for Shared {
     fn has(&self, id: &str) -> Result<bool, Error> {

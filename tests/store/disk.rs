@@ -2,11 +2,10 @@
 
 use acpipe::core::error::{Error, ErrorKind};
 use acpipe::core::store::{AppendProgress, Card, LogFile, Store, StoreEvent};
-use std::cell::RefCell;
+use acpipe::testing::SharedCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::ops::Range;
-use std::rc::Rc;
 use std::time::Duration;
 
 /// With at least this patience a caller waits for a slow disk, so the write is done when the call returns.
@@ -72,11 +71,11 @@ enum PendingOperation {
 
 /// The simulated disk; clones share their state.
 #[derive(Debug, Clone)]
-pub struct Disk(Rc<RefCell<State>>);
+pub struct Disk(SharedCell<State>);
 
 impl Disk {
     pub fn new(seed: u64, logs: BTreeMap<String, StoredLog>) -> Self {
-        Self(Rc::new(RefCell::new(State {
+        Self(SharedCell::new(State {
             logs,
             dice: Dice(seed),
             failing: 0,
@@ -85,7 +84,7 @@ impl Disk {
             cards: BTreeMap::new(),
             asked: VecDeque::new(),
             failures: 0,
-        })))
+        }))
     }
 
     pub fn fail(&self, percent: usize) {

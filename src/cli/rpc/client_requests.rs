@@ -1,5 +1,6 @@
 //! Requests of acpipe to its client, and the client's responses.
 
+use crate::core::client::ClientId;
 use crate::core::client_request::{ClientRequest, ClientRequestId, ErrorResponse};
 use crate::core::decision::DecisionSource;
 use crate::core::host::ClientHostRequest;
@@ -54,7 +55,11 @@ pub fn empty_answer(id: Option<&RawValue>) -> Option<ClientAction> {
         code: rpc::code::INTERNAL_ERROR.into(),
         message: "the client's response has neither result nor error".to_owned(),
     };
-    Some(ClientAction::Answer(ask_id(id)?, Err(refusal)))
+    Some(ClientAction::Answer(
+        ClientId::FIRST,
+        ask_id(id)?,
+        Err(refusal),
+    ))
 }
 
 /// Converts a response to an action; `None` if its id is not that of a request of acpipe.
@@ -70,5 +75,5 @@ pub fn answer(
             message: error.message.into_owned(),
         }),
     };
-    Some(ClientAction::Answer(ask, answer))
+    Some(ClientAction::Answer(ClientId::FIRST, ask, answer))
 }

@@ -10,6 +10,7 @@ mod tool;
 #[cfg(test)]
 mod tests;
 
+use crate::core::client::ClientId;
 use crate::core::client_request::{ClientRequest, ClientRequestId, ErrorResponse};
 use crate::core::decision::DecisionSource;
 use crate::core::idle_timer::format_duration;
@@ -60,7 +61,7 @@ impl TerminalQuestions {
                 code: code::METHOD_NOT_FOUND.into(),
                 message,
             };
-            return Some(ClientAction::Answer(id, Err(refusal)));
+            return Some(ClientAction::Answer(ClientId::FIRST, id, Err(refusal)));
         };
         self.open.push_back((id, dialog));
         None
@@ -110,7 +111,7 @@ impl TerminalQuestions {
         };
         let text = match next {
             NextStep::Answer(answer) => {
-                let action = ClientAction::Answer(*id, Ok(to_raw(&answer)));
+                let action = ClientAction::Answer(ClientId::FIRST, *id, Ok(to_raw(&answer)));
                 self.open.pop_front();
                 self.shown = false;
                 return Some(action);

@@ -71,6 +71,30 @@ fn reported(signs: &[FailureSign], event: &AgentEvent<'_>) -> Option<(String, Fa
     Some((session.clone().into_owned(), failing))
 }
 
+/// Kinds that an agent may report by name: those of its model, its tools and its sessions. The others are
+/// acpipe's own.
+const REPORTED_KINDS: &[ErrorKind] = &[
+    ErrorKind::Session,
+    ErrorKind::AuthRequired,
+    ErrorKind::Network,
+    ErrorKind::Timeout,
+    ErrorKind::Overloaded,
+    ErrorKind::MaxTurns,
+    ErrorKind::Malformed,
+    ErrorKind::Streaming,
+    ErrorKind::InvalidTool,
+    ErrorKind::SessionNotFound,
+    ErrorKind::InvalidParams,
+    ErrorKind::Busy,
+];
+
+/// Returns the kind that an agent of acpipe's own framework names in `data.acpipe.kind` of an error.
+pub(super) fn reported_kind(e: &RpcError<'_>) -> Option<ErrorKind> {
+    let name = at(e.data?, &["acpipe", "kind"])?;
+    let mut kinds = REPORTED_KINDS.iter();
+    kinds.find(|kind| kind.name() == name).copied()
+}
+
 impl Acp {
     /// Inserts the failure that the last event reports, before that event, since its text may be the reason.
     pub(super) fn insert_turn_failing(&self, events: &mut Vec<AgentEvent<'_>>) {
@@ -127,6 +151,35 @@ mod tests {
         }
         assert!(signs_of(Some("another")).is_empty());
         assert!(signs_of(None).is_empty());
+    }
+
+    #[test]
+    fn kind_that_an_agent_reports_is_the_kind_of_its_error() {
+        for (data, kind) in [
+            (
+                r#"{"acpipe":{"kind":"malformed"}}"#,
+                Some(ErrorKind::Malformed),
+            ),
+            (
+                r#"{"acpipe":{"kind":"overloaded"}}"#,
+                Some(ErrorKind::Overloaded),
+            ),
+            // These kinds are about acpipe itself.
+            (r#"{"acpipe":{"kind":"internal"}}"#, None),
+            (r#"{"acpipe":{"kind":"storage"}}"#, None),
+            (r#"{"kind":"malformed"}"#, None),
+            (r#"{"acpipe":7}"#, None),
+            (r#""acpipe""#, None),
+        ] {
+            let data = RawValue::from_string(data.to_owned()).unwrap();
+            let e = RpcError {
+                code: -32603,
+                message: "m".into(),
+                data: Some(&data),
+                raw: &data,
+            };
+            assert_eq!(reported_kind(&e), kind, "{data}");
+        }
     }
 
     #[test]

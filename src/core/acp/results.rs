@@ -186,10 +186,24 @@ pub fn prompt(result: &RawValue) -> TurnEnd {
         },
         usage: usage(r.usage, r.meta),
         details: non_null(r.meta).map(ToOwned::to_owned),
+        structured_output: structured_output(r.meta).map(ToOwned::to_owned),
         other: unknown(&r, r.stop_reason.is_some_and(|s| !s.get().starts_with('"'))),
         reported,
         ..TurnEnd::default()
     }
+}
+
+/// Returns the structured answer in the `_meta` of a result, where agents of acpipe's own framework put it.
+fn structured_output(meta: Option<&RawValue>) -> Option<&RawValue> {
+    crate::proto::json::raw_object! {
+        struct Meta { acpipe = "acpipe" }
+    }
+    crate::proto::json::raw_object! {
+        struct Own { structured_output = "structuredOutput" }
+    }
+    let meta: Meta<'_> = read(meta);
+    let own: Own<'_> = read(meta.acpipe);
+    non_null(own.structured_output)
 }
 
 /// Members of a result that no other field of [`TurnEnd`] holds.
@@ -352,6 +366,23 @@ mod tests {
             r#"{"usage":{"inputTokens":18446744073709551615,"outputTokens":1}}"#,
         ));
         assert_eq!(end.usage.and_then(|u| u.total_tokens), None);
+    }
+
+    #[test]
+    fn structured_answer_is_read_from_the_meta_of_acpipe() {
+        let output = |json: &str| {
+            let end = prompt(&raw(json));
+            end.structured_output.map(|output| output.get().to_owned())
+        };
+        let result = r#"{"stopReason":"end_turn","_meta":{"acpipe":{"structuredOutput":{"a":1}}}}"#;
+        assert_eq!(output(result).as_deref(), Some(r#"{"a":1}"#));
+        for none in [
+            r#"{"stopReason":"end_turn","_meta":{"structuredOutput":{"a":1}}}"#,
+            r#"{"stopReason":"end_turn","_meta":{"acpipe":{"structuredOutput":null}}}"#,
+            r#"{"stopReason":"end_turn","_meta":{"acpipe":3}}"#,
+        ] {
+            assert_eq!(output(none), None, "{none}");
+        }
     }
 
     #[test]

@@ -269,6 +269,9 @@ impl Connection {
                     if let Transport::Process(process) = &mut transport {
                         // The client's variables override the dialect's.
                         process.env.0.extend(spec.env.0.clone());
+                        if spec.is_in_process() {
+                            transport = Transport::InProcess(spec.command.clone());
+                        }
                     }
                     let id = AgentId(cx.shared.ids.process());
                     let process = Process::new(id, child, transport.is_read_only(), now);

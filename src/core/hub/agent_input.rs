@@ -39,6 +39,11 @@ impl Hub {
                 return None;
             }
             let rest = self.batch(agent, child, batch, now, clients);
+            if rest.is_some() {
+                self.waiting.insert(id);
+            } else {
+                self.waiting.remove(&id);
+            }
             return rest.map(|rest| AgentInput::Batch(Batch::Lines(rest)));
         }
         if let AgentInput::Health(change) = input {
@@ -48,6 +53,9 @@ impl Hub {
             return None;
         }
         let ends = matches!(input, AgentInput::Exited(_) | AgentInput::StartFailed(_));
+        if ends {
+            self.waiting.remove(&id);
+        }
         self.ending(agent, ends, now, clients, |hub, clients| {
             hub.number_unsent(clients);
             hub.process_event(agent, id, input, now, clients);

@@ -256,10 +256,13 @@ impl Hub {
         program: Option<Program>,
         now: Instant,
     ) -> wire::AgentSummary {
-        let is_runner = self.definition_of(agent).spec.is_package_runner();
-        let installed = program.as_ref();
-        let installed =
-            installed.is_some_and(|p| p.found_by != FoundBy::PackageRunner && !is_runner);
+        let spec = self.definition_of(agent).spec;
+        // A program that has the name of an agent inside this program is another agent.
+        let program = program.filter(|_| !spec.is_in_process());
+        let is_runner = spec.is_package_runner();
+        let found = program.as_ref();
+        let found = found.is_some_and(|p| p.found_by != FoundBy::PackageRunner && !is_runner);
+        let installed = found || spec.is_in_process();
         let (mut summary, is_default) = match agent {
             ListedAgent::Machine(agent) => {
                 let sessions = self.sessions.of(agent).count() as u64;

@@ -171,12 +171,12 @@ impl Hub {
         sessions.any(|s| Some(s.agent) == agent && s.running.is_some())
     }
 
-    /// Ends the answered turns after the received output is read; with `all` false, only a part of it is
-    /// read, and only turns that have waited for `DRAIN_LIMIT` end.
+    /// Ends the answered turns after the received output is read. With `all` false, and for the turns of an
+    /// agent that waits for its clients, only a part of it is read: such a turn ends after `DRAIN_LIMIT`.
     pub fn drained(&mut self, all: bool, now: Instant, clients: &mut impl ClientSinks) {
-        let due = |at: &Instant| all || now.saturating_duration_since(*at) >= DRAIN_LIMIT;
         for (id, at) in std::mem::take(&mut self.pending.ended) {
-            if !due(&at) {
+            let is_read = all && !self.waits_with_output(&id);
+            if !is_read && now.saturating_duration_since(at) < DRAIN_LIMIT {
                 self.pending.ended.push((id, at));
                 continue;
             }
@@ -190,6 +190,15 @@ impl Hub {
             });
         }
         self.catch_and_repair(now, clients, |hub, clients| hub.run_deferred(now, clients));
+    }
+
+    /// Returns `true` if the agent of a session has received output that its clients have no room for.
+    fn waits_with_output(&self, session: &str) -> bool {
+        let mut waiting = self.waiting.iter();
+        let session = self.sessions.get(session);
+        session.is_some_and(|session| {
+            waiting.any(|id| self.agents.with_process(*id) == Some(session.agent))
+        })
     }
 
     pub(super) fn sessions_of(&self, agent: AgentRef) -> Vec<String> {

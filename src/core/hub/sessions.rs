@@ -49,11 +49,16 @@ impl Hub {
         let default = self.agents.get(Agents::DEFAULT).configured();
         let stored = identity.agent_command.clone();
         let is_configured = stored.as_ref().is_some_and(|stored| stored.configured);
+        let was_in_process = stored.as_ref().is_some_and(|stored| stored.in_process);
         let spec = stored.and_then(|stored| AgentSpec::of_stored(stored, default));
         let spec = spec.unwrap_or_else(|| default.clone());
         let mut definition = AgentDefinition::new(name, spec);
         // Without its definition, the agent would run without the rules of the definition.
-        definition.locked = is_configured.then(|| undefined(name));
+        definition.locked = match (is_configured, was_in_process) {
+            (true, _) => Some(undefined(name)),
+            (_, true) => Some(unregistered(name)),
+            _ => None,
+        };
         self.agents.add(definition)
     }
 
@@ -175,6 +180,12 @@ impl Hub {
 
 /// File of an agent's session, with the agent and its id of the session.
 type OwnedFile = ((AgentRef, String), Box<dyn AgentFile>);
+/// Describes an agent of a stored session that ran inside a program and is not registered in this one.
+fn unregistered(name: &str) -> String {
+    format!(
+        "agent {name:?} of the session runs inside another program; continue the session there, or name another agent"
+    )
+}
 
 /// Describes an agent of a stored session that is not defined any more.
 fn undefined(name: &str) -> String {

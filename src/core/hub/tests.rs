@@ -10,6 +10,7 @@ mod execute;
 mod fixture;
 mod hook_policy;
 mod idle;
+mod in_process;
 mod one_shot;
 mod panics;
 mod play;

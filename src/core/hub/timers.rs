@@ -8,6 +8,7 @@ use super::Hub;
 use crate::core::agent::TimeoutFailure;
 use crate::core::agent::timers::AgentTimer;
 use crate::core::client_sink::ClientSinks;
+use crate::core::effect::AgentId;
 use crate::core::ids::AgentRef;
 use crate::core::session::SessionMachine;
 use std::time::{Duration, Instant};
@@ -156,6 +157,20 @@ impl Hub {
                 HubTimer::Terminals => {}
                 // The disk answers whether or not a client reads.
                 HubTimer::StoreAnswer => {}
+            }
+        }
+    }
+
+    /// Extends the timers of one agent and its sessions by the time in which the output of its process was
+    /// not read.
+    pub fn postpone_agent(&mut self, id: AgentId, by: Duration) {
+        let Some(agent) = self.agents.with_process(id) else {
+            return;
+        };
+        self.agents.get_mut(agent).postpone(by);
+        for id in self.sessions_of(agent) {
+            if let Some(session) = self.sessions.get_mut(&id) {
+                session.postpone(by);
             }
         }
     }

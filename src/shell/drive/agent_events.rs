@@ -2,25 +2,63 @@
 
 use super::{ClientConnection, Shell};
 use crate::core::hub::{AgentId, AgentInput};
+use crate::shell::agent::Agent;
 use crate::shell::inbox::Inbox;
 use std::time::Instant;
 
 impl Shell {
-    /// Passes an agent's event to the hub; the part that the hub does not accept is kept in `backlog`.
+    /// Passes an agent's event to the hub. If the hub does not accept all of it, the agent is held.
     pub(super) fn handle_agent_event(
         &mut self,
-        id: AgentId,
-        input: AgentInput,
+        (id, input): (AgentId, AgentInput),
+        inbox: &mut Inbox,
         client: &mut impl ClientConnection,
         now: Instant,
     ) {
+        if let Some(change) = self.agents.get(&id).and_then(Agent::health_change) {
+            // Only batches can be accepted in part.
+            let _ = self.hub.agent(id, AgentInput::Health(change), now, client);
+        }
         if matches!(input, AgentInput::Exited(_) | AgentInput::StartFailed(_)) {
             self.agents.remove(&id);
         }
-        client.set_backpressure(self.output.pressure());
-        let rest = self.hub.agent(id, input, now, client);
-        self.backlog = rest.map(|rest| (id, rest));
+        client.set_backpressure(self.pressure());
+        if let Some(rest) = self.hub.agent(id, input, now, client) {
+            self.held.insert(id, (rest, now));
+            inbox.hold(id);
+        }
         self.hand_over(client, now);
+    }
+
+    /// Passes the output of held agents to the hub again. A client that read or left makes room for an agent,
+    /// and so does a turn for a client with room.
+    pub(super) fn retry_held_agents(
+        &mut self,
+        inbox: &mut Inbox,
+        client: &mut impl ClientConnection,
+        now: Instant,
+    ) {
+        if self.held.is_empty() || !self.has_room() {
+            return;
+        }
+        for (id, (rest, _)) in std::mem::take(&mut self.held) {
+            self.handle_agent_event((id, rest), inbox, client, now);
+            if !self.held.contains_key(&id) {
+                inbox.release(id);
+            }
+        }
+        self.drained(inbox, client, now);
+        self.settle(client, now);
+    }
+
+    /// Postpones the timeouts of held agents by the time in which their output was not read.
+    pub(super) fn postpone_held(&mut self) {
+        let now = self.clock.now();
+        for (id, (_, postponed)) in &mut self.held {
+            self.hub
+                .postpone_agent(*id, now.saturating_duration_since(*postponed));
+            *postponed = now;
+        }
     }
 
     /// Handles received events while the client has room. With several agents, all small events are handled
@@ -36,16 +74,16 @@ impl Shell {
         }
         inbox.receive();
         while self.has_room()
-            && let Some((id, input)) = inbox.next_small()
+            && let Some(event) = inbox.next_small()
         {
-            self.handle_agent_event(id, input, client, now);
+            self.handle_agent_event(event, inbox, client, now);
         }
         self.drained(inbox, client, now);
-        self.output.flush();
+        self.flush_output();
         if self.has_room()
-            && let Some((id, input)) = inbox.next_slice()
+            && let Some(event) = inbox.next_slice()
         {
-            self.handle_agent_event(id, input, client, now);
+            self.handle_agent_event(event, inbox, client, now);
             self.drained(inbox, client, now);
         }
     }
@@ -59,17 +97,12 @@ impl Shell {
     ) {
         inbox.receive();
         while self.has_room()
-            && let Some((id, input)) = inbox.next_whole()
+            && let Some(event) = inbox.next_whole()
         {
-            self.handle_agent_event(id, input, client, now);
+            self.handle_agent_event(event, inbox, client, now);
             inbox.receive();
         }
         self.drained(inbox, client, now);
-    }
-
-    /// Returns `true` if client and hub accept more events of agents.
-    fn has_room(&self) -> bool {
-        !self.output.is_full() && self.backlog.is_none()
     }
 
     /// Handles the timers that are due. Pending responses are handled first, so that none of them is timed
@@ -88,8 +121,7 @@ impl Shell {
 
     /// Ends answered turns, unless a batch is only partly handled.
     fn drained(&mut self, inbox: &Inbox, client: &mut impl ClientConnection, now: Instant) {
-        let all = self.backlog.is_none() && inbox.is_round_over();
-        self.hub.drained(all, now, client);
+        self.hub.drained(inbox.is_round_over(), now, client);
         self.hand_over(client, now);
     }
 }

@@ -6,6 +6,7 @@ use crate::core::hub::{AgentId, AgentInput};
 use crate::core::transport::Transport;
 use crate::shell::agent::{self, Agent};
 use crate::shell::files;
+use crate::shell::in_process;
 use crate::shell::loopback;
 use std::time::Instant;
 
@@ -17,6 +18,10 @@ impl Shell {
             Transport::Process(spec) => {
                 let (terms, login) = (self.terms.clone(), self.login.clone());
                 let agent = agent::start(id, spec, terms, login, events);
+                self.agents.insert(id, agent);
+            }
+            Transport::InProcess(name) => {
+                let agent = in_process::start(id, &name, self.in_process.get(&name), events);
                 self.agents.insert(id, agent);
             }
             Transport::File(path) => files::read(id, path.into(), self.terms.max_line, events),

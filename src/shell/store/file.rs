@@ -13,7 +13,6 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,7 +21,7 @@ use std::time::{Duration, Instant};
 pub struct File {
     path: PathBuf,
     archive: PathBuf,
-    slot: Rc<Slot>,
+    slot: Arc<Slot>,
     pool: Pool,
     /// Identity of the file, by which a replacement of it is detected.
     inode: Inode,

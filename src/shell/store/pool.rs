@@ -2,10 +2,9 @@
 //! file is closed for another one, and reopened when it is used.
 
 use rustix::process::{Resource, getrlimit};
-use std::cell::{Cell, RefCell};
 use std::fs;
-use std::rc::{Rc, Weak};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Minimum number of log files that may be open.
 const LEAST: usize = 4;
@@ -18,22 +17,27 @@ pub fn descriptors() -> usize {
 
 /// Pool of a store's log files.
 #[derive(Debug, Clone)]
-pub struct Pool(Rc<Shared>);
+pub struct Pool(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     /// Maximum number of open files.
-    limit: Cell<usize>,
-    slots: RefCell<Vec<Weak<Slot>>>,
+    limit: AtomicUsize,
+    slots: Mutex<Vec<Weak<Slot>>>,
     /// Number of uses, which serves as a clock for `Slot::used`.
-    uses: Cell<u64>,
+    uses: AtomicU64,
 }
 
 /// Slot for the handle of one log file.
 #[derive(Debug, Default)]
 pub struct Slot {
-    handle: RefCell<Option<Arc<fs::File>>>,
-    used: Cell<u64>,
+    handle: Mutex<Option<Arc<fs::File>>>,
+    used: AtomicU64,
+}
+
+/// Locks a mutex. A panic leaves none of the values half changed.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Pool {
@@ -43,51 +47,50 @@ impl Pool {
     }
 
     pub fn with_limit(limit: usize) -> Self {
-        Self(Rc::new(Shared {
-            limit: Cell::new(limit.max(LEAST)),
-            slots: RefCell::default(),
-            uses: Cell::default(),
+        Self(Arc::new(Shared {
+            limit: AtomicUsize::new(limit.max(LEAST)),
+            slots: Mutex::default(),
+            uses: AtomicU64::default(),
         }))
     }
 
     /// Creates a slot for an open file.
-    pub fn slot(&self, handle: fs::File) -> Rc<Slot> {
-        let slot = Rc::new(Slot::default());
+    pub fn slot(&self, handle: fs::File) -> Arc<Slot> {
+        let slot = Arc::new(Slot::default());
         self.put(&slot, handle);
-        let mut slots = self.0.slots.borrow_mut();
+        let mut slots = lock(&self.0.slots);
         if slots.len() == slots.capacity() {
             // Cleaning up only now bounds the list by the open sessions, at low cost.
             slots.retain(|slot| slot.strong_count() > 0);
         }
-        slots.push(Rc::downgrade(&slot));
+        slots.push(Arc::downgrade(&slot));
         drop(slots);
         slot
     }
 
     /// Sets the handle of a slot.
     pub fn put(&self, slot: &Slot, handle: fs::File) {
-        slot.handle.replace(Some(Arc::new(handle)));
+        *lock(&slot.handle) = Some(Arc::new(handle));
         self.touch(slot);
     }
 
     /// Returns the handle of a slot; `None` if its file is closed.
     pub fn get(&self, slot: &Slot) -> Option<Arc<fs::File>> {
-        let handle = slot.handle.borrow().clone()?;
+        let handle = lock(&slot.handle).clone()?;
         self.touch(slot);
         Some(handle)
     }
 
     fn touch(&self, slot: &Slot) {
-        let uses = self.0.uses.get() + 1;
-        self.0.uses.set(uses);
-        slot.used.set(uses);
+        let uses = self.0.uses.fetch_add(1, Ordering::Relaxed) + 1;
+        slot.used.store(uses, Ordering::Relaxed);
     }
 
     /// Closes files until one more may be opened.
     pub fn make_room(&self) {
-        let limit = self.0.limit.get();
+        let limit = self.0.limit.load(Ordering::Relaxed);
         // Shortcut: with fewer slots than the limit, no file has to be closed.
-        if self.0.slots.borrow().len() < limit {
+        if lock(&self.0.slots).len() < limit {
             return;
         }
         self.close_beyond(limit - 1);
@@ -102,17 +105,17 @@ impl Pool {
     }
 
     /// Returns the slots whose files are open.
-    fn open(&self) -> Vec<Rc<Slot>> {
-        let mut slots = self.0.slots.borrow_mut();
+    fn open(&self) -> Vec<Arc<Slot>> {
+        let mut slots = lock(&self.0.slots);
         slots.retain(|slot| slot.strong_count() > 0);
         let open = slots.iter().filter_map(Weak::upgrade);
-        open.filter(|slot| slot.handle.borrow().is_some()).collect()
+        open.filter(|slot| lock(&slot.handle).is_some()).collect()
     }
 
     fn close_beyond(&self, count: usize) {
         let mut open = self.open();
         let excess = open.len().saturating_sub(count);
-        open.sort_by_key(|slot| slot.used.get());
+        open.sort_by_key(|slot| slot.used.load(Ordering::Relaxed));
         for slot in open.into_iter().take(excess) {
             slot.close();
         }
@@ -122,13 +125,14 @@ impl Pool {
 impl Slot {
     /// Drops the handle without unlocking: the file stays locked while another thread writes to it.
     pub fn detach(&self) {
-        self.handle.take();
+        lock(&self.handle).take();
     }
 
     /// Unlocks and closes the file. Another process can open it at once, even while data is still being
     /// flushed to the disk.
     pub fn close(&self) {
-        if let Some(handle) = self.handle.take() {
+        let handle = lock(&self.handle).take();
+        if let Some(handle) = handle {
             let _ = handle.unlock();
         }
     }

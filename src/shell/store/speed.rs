@@ -6,9 +6,9 @@
 //! [`SLOW`], and for [`CAUTION`] after an append that did.
 
 use super::worker::Worker;
-use std::cell::Cell;
 use std::fs;
-use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Duration from which an operation counts as slow.
@@ -25,34 +25,38 @@ const BESIDE_HANG: Duration = Duration::from_millis(50);
 
 /// Observed speed of the disk with the logs.
 #[derive(Debug, Clone)]
-pub struct Speed(Rc<SpeedState>);
+pub struct Speed(Arc<SpeedState>);
 
 #[derive(Debug, Default)]
 struct SpeedState {
     /// Whether the file system is on another machine or in another program.
-    is_remote: Cell<bool>,
+    is_remote: AtomicBool,
     /// Time until which the disk counts as slow.
-    slow_until: Cell<Option<Instant>>,
+    slow_until: Mutex<Option<Instant>>,
     /// Whether an append has been pending for [`HANG`].
-    hangs: Cell<bool>,
+    hangs: AtomicBool,
 }
 
 impl Speed {
     pub fn new() -> Self {
-        Self(Rc::default())
+        Self(Arc::default())
     }
 
     /// Records the file system of a log.
     pub fn note_place(&self, log: &fs::File) {
-        self.0.is_remote.set(is_remote(log));
+        self.0.is_remote.store(is_remote(log), Ordering::Relaxed);
     }
 
     /// Returns `true` if the loop must not wait for the disk.
     pub fn is_slow(&self, worker: &Worker) -> bool {
-        if self.0.is_remote.get() || worker.lasts_for(SLOW) {
+        if self.0.is_remote.load(Ordering::Relaxed) || worker.lasts_for(SLOW) {
             return true;
         }
-        let until = self.0.slow_until.get();
+        let until = *self
+            .0
+            .slow_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         until.is_some_and(|until| Instant::now() < until)
     }
 
@@ -66,13 +70,18 @@ impl Speed {
 
     fn note(&self, took: Duration) {
         if took >= SLOW {
-            self.0.slow_until.set(Instant::now().checked_add(CAUTION));
+            let mut until = self
+                .0
+                .slow_until
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            *until = Instant::now().checked_add(CAUTION);
         }
     }
 
     /// Returns the time that the loop may wait for an append, at most `wanted`.
     pub fn patience(&self, wanted: Duration) -> Duration {
-        if self.0.hangs.get() {
+        if self.0.hangs.load(Ordering::Relaxed) {
             wanted.min(BESIDE_HANG)
         } else {
             wanted
@@ -82,19 +91,19 @@ impl Speed {
     /// Records that an append has been pending for `time`.
     pub fn note_waiting(&self, time: Duration) {
         if time >= HANG {
-            self.0.hangs.set(true);
+            self.0.hangs.store(true, Ordering::Relaxed);
         }
     }
 
     /// Records that an append has ended, so the disk responds.
     pub fn record_answer(&self) {
-        self.0.hangs.set(false);
+        self.0.hangs.store(false, Ordering::Relaxed);
     }
 
     #[cfg(test)]
     pub fn slow() -> Self {
         let speed = Self::new();
-        speed.0.is_remote.set(true);
+        speed.0.is_remote.store(true, Ordering::Relaxed);
         speed
     }
 }

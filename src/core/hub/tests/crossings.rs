@@ -6,11 +6,10 @@ use super::play::{Play, params};
 use crate::core::client::{Command, History};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::store::{Card, LogFile, MemoryStore, Store};
+use crate::testing::SharedCell;
 use serde_json::{Value, json};
-use std::cell::{Cell, RefCell};
 use std::io;
 use std::ops::Range;
-use std::rc::Rc;
 use std::time::Instant;
 
 /// Returns the response of an agent with two modes to the opening of a session.
@@ -154,7 +153,7 @@ fn messages_that_were_cleared_do_not_come_back_with_the_session() {
 
 /// A disk that is full while the cell is `true`, and the data written to it.
 #[derive(Debug, Clone, Default)]
-struct Disk(Rc<Cell<bool>>, Rc<RefCell<Vec<u8>>>);
+struct Disk(SharedCell<bool>, SharedCell<Vec<u8>>);
 
 impl Disk {
     /// Returns the types of all chunks on the disk.

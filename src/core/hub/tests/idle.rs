@@ -9,20 +9,19 @@ use crate::core::store::{Card, LogFile, Store};
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::Batch;
 use crate::proto::wire::AgentState;
+use crate::testing::SharedCell;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::ops::Range;
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 const LIMIT: Duration = Duration::from_secs(1800);
 
 /// A disk that may be full, with the bytes of each log.
 #[derive(Debug, Clone, Default)]
-struct Disk(Rc<RefCell<Logs>>);
+struct Disk(SharedCell<Logs>);
 
 #[derive(Debug, Default)]
 struct Logs {

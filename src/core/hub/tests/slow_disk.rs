@@ -5,17 +5,16 @@ use crate::core::client::{ClientId, Command, History};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::limits::{Limits, Timeout};
 use crate::core::store::{AppendProgress, Card, LogFile, MemoryStore, Store, StoreEvent};
+use crate::testing::SharedCell;
 use crate::testing::{SettingsBuilder, params};
 use serde_json::json;
-use std::cell::RefCell;
 use std::io;
 use std::ops::Range;
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// A disk on which the log of one session may hang.
 #[derive(Debug, Clone, Default)]
-struct Disk(Rc<RefCell<State>>);
+struct Disk(SharedCell<State>);
 
 #[derive(Debug, Default)]
 struct State {

@@ -1,10 +1,9 @@
 //! In-memory log on a disk that may be full or not answer.
 
 use crate::core::store::{AppendProgress, Card, LogFile};
-use std::cell::Cell;
+use crate::testing::SharedCell;
 use std::io;
 use std::ops::Range;
-use std::rc::Rc;
 use std::time::Duration;
 
 /// Behaviour of the disk on a write.
@@ -20,7 +19,7 @@ pub(super) enum Answer {
 #[derive(Debug)]
 pub(super) struct Disk {
     pub file: Box<dyn LogFile>,
-    pub answer: Rc<Cell<Answer>>,
+    pub answer: SharedCell<Answer>,
 }
 
 impl LogFile for Disk {

@@ -28,11 +28,10 @@ use crate::core::quirks::Quirks;
 use crate::core::shared::Shared;
 use crate::core::store::{MemoryStore, Store as _};
 use crate::proto::wire::{AgentCapabilities, ClientCapabilities, Protocol, Strategy, Variables};
+use crate::testing::SharedCell;
 use crate::testing::{RecordingClient, SettingsBuilder};
 use serde_json::{Value, json};
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// A session machine and its surroundings.
@@ -50,7 +49,7 @@ pub(super) struct Fixture {
     spec: AgentSpec,
     pub requests: Vec<SessionRequest>,
     pub effects: Vec<Effect>,
-    pub disk: Rc<Cell<disk::Answer>>,
+    pub disk: SharedCell<disk::Answer>,
     pub tokens: u64,
     pub last_call: u64,
     pub last_ask: Option<ClientRequestId>,
@@ -89,9 +88,9 @@ impl Fixture {
         declaration.capabilities.questions = true;
         let subscription = declaration.subscription;
         shared.clients.declare(ClientId::FIRST, declaration);
-        let disk = Rc::new(Cell::default());
+        let disk = SharedCell::default();
         let file = MemoryStore.open("s").expect("a log in memory");
-        let answer = Rc::clone(&disk);
+        let answer = SharedCell::clone(&disk);
         let log = Log::open(Box::new(Disk { file, answer })).expect("an empty log");
         let mut session = SessionMachine::new("s".into(), AgentRef(0), "/w".into(), log);
         session.subscribers.add(ClientId::FIRST, subscription);

@@ -92,6 +92,8 @@ impl World {
     fn open(&mut self, id: u64, transport: &Transport) {
         let said = match transport {
             Transport::Process(spec) => return self.spawn(id, spec),
+            // The simulation registers no agents of this kind.
+            Transport::InProcess(name) => panic!("{name} is not registered"),
             Transport::File(_) if self.history.is_empty() => files::history(&mut self.dice),
             Transport::File(_) => self.history.iter().map(files::again).collect(),
             Transport::Directory(_) => files::list(&mut self.dice),

@@ -13,15 +13,14 @@ use crate::core::store::{Card, LogFile, MemoryStore, Store, Write};
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::Overlong;
 use crate::proto::wire::LineFaults;
-use std::cell::RefCell;
+use crate::testing::SharedCell;
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
-use std::rc::Rc;
 
 /// Counts the calls of the traits, and panics at one of them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Trap(Rc<RefCell<Calls>>);
+pub(super) struct Trap(SharedCell<Calls>);
 
 #[derive(Debug, Default)]
 struct Calls {

@@ -1,0 +1,19 @@
+//! Connection of an agent to one client, shared by the tasks of its calls.
+
+use super::client::Client;
+use super::erased::DynAgent;
+use super::error::AgentError;
+use super::facts::AgentFacts;
+use super::sessions::Sessions;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// Connection of an agent to one client.
+pub struct Connection {
+    pub agent: Arc<dyn DynAgent>,
+    pub facts: Arc<AgentFacts>,
+    pub client: Client,
+    pub sessions: Sessions,
+    /// Takes the error of a turn after which the agent cannot continue.
+    pub fatal: mpsc::Sender<AgentError>,
+}

@@ -1,0 +1,310 @@
+//! The library as a client face of the hub: a client for each session handle, and one for all other calls.
+//!
+//! A client for each handle, because the hub slows agents by client: a session that is not read does not slow
+//! the others.
+
+use super::asks::OpenAsks;
+use super::call::{Call, PromptCall};
+use super::error::{Error, Result};
+use super::event::{Event, EventSender};
+use super::sink::{Output, SentChunk, Sink};
+use super::turn_queue::{QueuedChunk, TurnQueue};
+use super::wake::{Departure, Wake};
+use crate::core::client::{ClientId, Command, Reply, Token};
+use crate::core::client_sink::ClientSinks;
+use crate::core::error::Error as CoreError;
+use crate::proto::wire;
+use crate::shell::{ClientAction, ClientConnection, Interrupt};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Clients of the library.
+#[derive(Debug)]
+pub struct LibraryClients {
+    capabilities: wire::ClientCapabilities,
+    asks: OpenAsks,
+    events: EventSender,
+    wake: Arc<Wake>,
+    sinks: BTreeMap<ClientId, Sink>,
+    /// Clients that may have output.
+    listed: Vec<ClientId>,
+    /// Calls that wait for a reply, by the number of the call.
+    calls: BTreeMap<u64, (ClientId, Caller)>,
+    next_call: u64,
+    /// Turns that have not ended, by their ids.
+    turns: BTreeMap<String, OpenTurn>,
+    /// Turns whose prompts the hub has not handled yet.
+    prompted: Vec<String>,
+    actions: VecDeque<ClientAction>,
+    is_ending: bool,
+}
+
+/// Receiver of the reply to a call.
+#[derive(Debug)]
+enum Caller {
+    /// None: the reply is dropped.
+    Dropped,
+    /// A handle.
+    Handle(oneshot::Sender<Result<Reply>>),
+    /// The turn of this id.
+    Turn(String),
+}
+
+/// Turn that has not ended.
+#[derive(Debug)]
+struct OpenTurn {
+    client: ClientId,
+    session: String,
+    queue: Arc<TurnQueue>,
+    /// Until the hub has handled the prompt: receives whether it accepted the prompt.
+    accepted: Option<oneshot::Sender<Result<()>>>,
+}
+
+impl LibraryClients {
+    /// Creates the clients; requests go to `asks`.
+    pub fn new(
+        capabilities: wire::ClientCapabilities,
+        asks: OpenAsks,
+        events: EventSender,
+        wake: Arc<Wake>,
+    ) -> Self {
+        let mut clients = Self {
+            capabilities,
+            asks,
+            events,
+            wake,
+            sinks: BTreeMap::new(),
+            listed: Vec::new(),
+            calls: BTreeMap::new(),
+            next_call: 0,
+            turns: BTreeMap::new(),
+            prompted: Vec::new(),
+            actions: VecDeque::new(),
+            is_ending: false,
+        };
+        clients.join(ClientId::FIRST, Sink::new(Arc::default()));
+        clients
+    }
+
+    fn join(&mut self, client: ClientId, mut sink: Sink) {
+        sink.is_ending = self.is_ending;
+        self.sinks.insert(client, sink);
+        let params = wire::InitializeParams {
+            protocol_version: wire::PROTOCOL_VERSION,
+            client_info: None,
+            process_id: None,
+            capabilities: self.capabilities,
+            chunk_profile: None,
+            unknown_fields: wire::UnknownFields::default(),
+        };
+        self.submit(client, Command::Initialize(params), Caller::Dropped);
+    }
+
+    fn submit(&mut self, client: ClientId, command: Command, caller: Caller) {
+        let call = self.next_call;
+        self.next_call += 1;
+        self.calls.insert(call, (client, caller));
+        let token = Token { client, call };
+        self.actions
+            .push_back(ClientAction::Command(token, command));
+    }
+
+    fn prompt(&mut self, client: ClientId, call: PromptCall) {
+        let turn = OpenTurn {
+            client,
+            session: call.params.session_id.clone().unwrap_or_default(),
+            queue: call.queue,
+            accepted: Some(call.accepted),
+        };
+        self.turns.insert(call.turn.clone(), turn);
+        self.prompted.push(call.turn.clone());
+        let command = Command::Prompt(call.params);
+        self.submit(client, command, Caller::Turn(call.turn));
+    }
+
+    fn note_departure(&mut self, departure: Departure) {
+        match departure {
+            Departure::Client(client) => {
+                self.sinks.remove(&client);
+                self.asks.leave(client);
+                self.calls.retain(|_, (caller, _)| *caller != client);
+                self.turns.retain(|_, turn| turn.client != client);
+                self.actions.push_back(ClientAction::Leave(client));
+            }
+            Departure::Turn(id) => {
+                let Some(turn) = self.turns.get(&id) else {
+                    return;
+                };
+                let (client, session) = (turn.client, turn.session.clone());
+                let params = wire::CancelParams {
+                    session_id: Some(session),
+                    turn_id: Some(id),
+                };
+                self.submit(client, Command::Cancel(params), Caller::Dropped);
+            }
+        }
+    }
+
+    /// Reports the prompts that the hub has accepted: those that it has handled without an error.
+    fn accept_prompts(&mut self) {
+        if !self.actions.is_empty() {
+            return;
+        }
+        for id in std::mem::take(&mut self.prompted) {
+            let turn = self.turns.get_mut(&id);
+            if let Some(accepted) = turn.and_then(|turn| turn.accepted.take()) {
+                // Fails only if the caller has stopped waiting.
+                let _ = accepted.send(Ok(()));
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        self.is_ending = true;
+        for sink in self.sinks.values_mut() {
+            sink.is_ending = true;
+        }
+        self.actions.push_back(ClientAction::End);
+    }
+
+    fn deliver(&mut self, client: ClientId, output: Output) {
+        match output {
+            Output::Reply(token, answer) => self.reply(token, *answer),
+            Output::Chunk(chunk) => self.chunk(client, chunk),
+            Output::Ask(id, request) => self.asks.ask(client, id, *request),
+            Output::Withdraw(id) => self.asks.withdraw(client, id),
+            Output::Notice(notice) => {
+                // Every client gets notifications about agents.
+                let event = Event::of(*notice);
+                if client == ClientId::FIRST || !matches!(event, Event::Agent(_)) {
+                    self.events.send(event);
+                }
+            }
+        }
+    }
+
+    fn reply(&mut self, token: Token, answer: Result<Reply, CoreError>) {
+        let answer = answer.map_err(Error::from);
+        match self.calls.remove(&token.call).map(|(_, caller)| caller) {
+            None | Some(Caller::Dropped) => {}
+            // Fails only if the caller has stopped waiting.
+            Some(Caller::Handle(caller)) => drop(caller.send(answer)),
+            Some(Caller::Turn(id)) => {
+                let Some(turn) = self.turns.remove(&id) else {
+                    return;
+                };
+                let summary = answer.and_then(|reply| match reply {
+                    Reply::Turn(summary) => Ok(*summary),
+                    _ => Err(Error::unexpected_reply()),
+                });
+                if let (Some(accepted), Err(error)) = (turn.accepted, &summary) {
+                    let _ = accepted.send(Err(error.clone()));
+                }
+                turn.queue.finish(summary);
+            }
+        }
+    }
+
+    fn chunk(&mut self, client: ClientId, chunk: SentChunk) {
+        let turn = chunk.turn.as_deref().and_then(|id| self.turns.get(id));
+        match turn {
+            Some(turn) if turn.client == client => turn.queue.push(QueuedChunk {
+                seq: chunk.seq,
+                json: chunk.json,
+            }),
+            // Another handle of the session has the turn.
+            Some(_) => {}
+            None => self.events.send_chunk(chunk),
+        }
+    }
+}
+
+impl ClientSinks for LibraryClients {
+    type Sink = Sink;
+
+    fn sink(&mut self, client: ClientId) -> Option<&mut Sink> {
+        let sink = self.sinks.get_mut(&client)?;
+        if !std::mem::replace(&mut sink.is_listed, true) {
+            self.listed.push(client);
+        }
+        Some(sink)
+    }
+
+    fn is_client_full(&mut self, client: ClientId) -> bool {
+        let sink = self.sinks.get(&client);
+        sink.is_some_and(crate::core::client_sink::ClientSink::is_full)
+    }
+
+    fn is_client_lagging(&mut self, client: ClientId) -> bool {
+        let sink = self.sinks.get(&client);
+        sink.is_some_and(crate::core::client_sink::ClientSink::is_lagging)
+    }
+}
+
+impl ClientConnection for LibraryClients {
+    type Input = Call;
+
+    fn input(&mut self, input: Call) {
+        match input {
+            Call::Join(client, unread) => self.join(client, Sink::new(unread)),
+            Call::Command(client, command, caller) => {
+                self.submit(client, command, Caller::Handle(caller));
+            }
+            Call::Prompt(client, call) => self.prompt(client, *call),
+            Call::Answer(id, answer) => {
+                for client in self.asks.answered(id) {
+                    let answer = answer.clone();
+                    self.actions
+                        .push_back(ClientAction::Answer(client, id, answer));
+                }
+            }
+            Call::Shutdown => self.end(),
+        }
+    }
+
+    fn input_ended(&mut self) {
+        self.end();
+    }
+
+    fn interrupted(&mut self, _: bool, _: Interrupt) {}
+
+    fn left(&mut self, _: Option<std::io::Error>) {}
+
+    fn max_read_delay(&self) -> Option<Duration> {
+        None
+    }
+
+    fn next_action(&mut self) -> Option<ClientAction> {
+        for departure in self.wake.departures() {
+            self.note_departure(departure);
+        }
+        self.actions.pop_front()
+    }
+
+    async fn room(&mut self, _: bool) {
+        self.wake.news().await;
+    }
+
+    fn take_output(&mut self, _: &mut Vec<u8>) {
+        for client in std::mem::take(&mut self.listed) {
+            let Some(sink) = self.sinks.get_mut(&client) else {
+                continue;
+            };
+            sink.is_listed = false;
+            for output in sink.take() {
+                self.deliver(client, output);
+            }
+        }
+        self.accept_prompts();
+    }
+}
+
+impl Drop for LibraryClients {
+    fn drop(&mut self) {
+        for turn in self.turns.values() {
+            turn.queue.finish(Err(Error::shut_down()));
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Setup of the loop: everything besides the hub and its clients.
+
+use crate::shell::discover::LoginShell;
+use crate::shell::in_process::InProcessAgents;
+use crate::shell::launches::Launch;
+use crate::shell::process_settings::Supervision;
+use crate::shell::store::Events;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// Setup of the loop: everything besides the hub and its clients.
+pub struct LoopSetup<I> {
+    /// Messages of the clients; `None` if there are none.
+    pub input: Option<mpsc::Receiver<I>>,
+    /// Later events of the store.
+    pub stored: Events,
+    /// Maximum length of an agent's line in bytes; longer lines are dropped.
+    pub max_line: usize,
+    /// Login shell, which is queried for programs that are not in `PATH`.
+    pub login: LoginShell,
+    /// Launch whose mark the processes carry.
+    pub launch: Arc<Launch>,
+    /// Agents inside this program.
+    pub in_process: InProcessAgents,
+    /// Owner of the process that the loop runs in.
+    pub owner: LoopOwner,
+}
+
+/// Owner of the process that the loop runs in.
+#[derive(Debug, Clone)]
+pub enum LoopOwner {
+    /// acpipe: stdout belongs to the client, signals end the loop, and the limit of open files is raised.
+    Program,
+    /// A program that uses acpipe as a library. The loop leaves its streams, signals and limits alone.
+    Host(Supervision),
+}
+
+impl LoopOwner {
+    /// Returns how agents are supervised.
+    pub(super) fn supervision(self) -> Supervision {
+        match self {
+            Self::Program => Supervision::OwnProgram,
+            Self::Host(supervision) => supervision,
+        }
+    }
+}
