@@ -4,6 +4,8 @@
 //! cargo run --example bot -- claude
 //! ```
 
+#![expect(clippy::print_stdout, reason = "the program talks to its user")]
+
 use acpipe::{Acpipe, PermissionReply, PermissionRequest, Policy, Session};
 
 const TASKS: [(&str, &str); 3] = [

@@ -6,6 +6,12 @@
 //! cargo run --example chat -- "my-agent --acp"
 //! ```
 
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "the program talks to its user"
+)]
+
 use acpipe::{Acpipe, ChunkKind, PermissionReply, PermissionRequest, Policy};
 use std::io::{self, BufRead as _, Write as _};
 

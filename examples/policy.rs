@@ -4,6 +4,8 @@
 //! cargo run --example policy -- claude
 //! ```
 
+#![expect(clippy::print_stdout, reason = "the program talks to its user")]
+
 use acpipe::{Acpipe, Policy, Rule};
 
 #[tokio::main]

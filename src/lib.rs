@@ -89,12 +89,14 @@ pub use crate::core::error::ErrorKind;
 pub use crate::core::limits::Timeout;
 #[doc(inline)]
 pub use crate::proto::wire::{
-    ActivityParams as Activity, AgentCapabilities, AgentState,
-    AgentStateParams as AgentStateChange, AgentStatus, AgentSummary, AskedTool, Attempt, McpPair,
-    McpServer, McpTransport, Memory, NotRestored, OfferedKind, OfferedOption, Protocol,
-    QuestionKind, Recovery as Receipt, Rung as RestoreMethod, SessionInfo, SessionOptions,
-    SessionStage, StateParams as SessionState, TokenUsage, ToolCall, ToolResult, TurnError,
-    TurnSummary,
+    Activity as RunningTool, ActivityParams as Activity, AgentCapabilities, AgentSource,
+    AgentState, AgentStateParams as AgentStateChange, AgentStatus, AgentSummary, AskedTool,
+    Attempt, AuthMethod, AuthVariable, CommandLine, FoundBy, LineFaults, McpPair, McpServer,
+    McpTransport, Memory, NotRestored, OfferedKind, OfferedOption, Omitted, Party, PassedOver,
+    PeerInfo, ProcessStatus, Program, Protocol, QuestionKind, Recovery as Receipt,
+    Rung as RestoreMethod, SessionInfo, SessionOptions, SessionStage, SettingValue, SignIn,
+    StateParams as SessionState, TokenUsage, ToolCall, ToolResult, TurnError, TurnSummary, Waiting,
+    WaitingPrompt,
 };
 pub use library::{
     Acpipe, AgentConfig, Builder, Chunk, ChunkKind, Error, Event, Events, Message, Messages,

@@ -33,7 +33,7 @@ fn left(stored: Stored) -> (Disk, u64) {
         play.prompt(HISTORY[0]);
         assert_eq!(play.messages(), HISTORY);
     }
-    (disk.0.take(), play.heard.seq)
+    (std::mem::take(&mut *disk.0.borrow_mut()), play.heard.seq)
 }
 
 /// Returns the outcome of a cell, and checks what must hold in every cell.
