@@ -40,6 +40,7 @@ pub mod event;
 pub mod fold;
 pub mod host;
 pub mod hosting;
+pub mod http;
 pub mod hub;
 pub mod idle_timer;
 pub mod ids;

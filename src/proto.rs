@@ -8,4 +8,5 @@ pub mod fields;
 pub mod frame;
 pub mod json;
 pub mod rpc;
+pub mod sse;
 pub mod wire;

@@ -15,6 +15,7 @@ mod files;
 mod frames;
 mod health;
 mod host;
+mod http;
 mod inbox;
 mod input;
 mod launches;

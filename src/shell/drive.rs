@@ -10,6 +10,7 @@ use super::clock;
 use super::descriptors;
 use super::discover::LoginShell;
 use super::host::{HOST_QUEUE, Host};
+use super::http::{Http, HttpExchange};
 use super::inbox::{self, EventSender};
 use super::input::ClientInput;
 use super::launches::Launch;
@@ -180,6 +181,8 @@ struct Shell {
     output: Output,
     agents: BTreeMap<AgentId, Agent>,
     loopbacks: BTreeMap<AgentId, Loopback>,
+    exchanges: BTreeMap<AgentId, HttpExchange>,
+    http: Http,
     events: EventSender,
     /// Input of an agent that the hub cannot accept until the client reads.
     backlog: Option<(AgentId, AgentInput)>,
@@ -217,6 +220,8 @@ impl Shell {
             output: Output::new()?,
             agents: BTreeMap::new(),
             loopbacks: BTreeMap::new(),
+            exchanges: BTreeMap::new(),
+            http: Http::default(),
             events,
             backlog: None,
             host: host(terms.clone()),
@@ -393,10 +398,8 @@ impl Shell {
             Effect::Send(id, lines) => self.send(id, lines, client, now),
             Effect::FinishInput(id) => self.with_agent(id, Agent::finish_input),
             Effect::CloseInput(id) => self.close_input(id),
-            Effect::Terminate(id) => {
-                self.with_agent(id, |agent| agent.order(SupervisorOrder::Terminate));
-            }
-            Effect::Kill(id) => self.with_agent(id, |agent| agent.order(SupervisorOrder::Kill)),
+            Effect::Terminate(id) => self.signal(id, SupervisorOrder::Terminate),
+            Effect::Kill(id) => self.signal(id, SupervisorOrder::Kill),
             Effect::Measure(id) => self.with_agent(id, |agent| agent.measure()),
             Effect::FindPrograms(ticket, specs) => {
                 let (login, terms) = (Arc::clone(&self.login), self.terms.clone());
