@@ -9,4 +9,5 @@ pub mod frame;
 pub mod json;
 pub mod rpc;
 pub mod sse;
+pub mod ui_chunk;
 pub mod wire;

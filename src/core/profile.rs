@@ -12,6 +12,7 @@
 mod stored;
 
 use crate::proto::chunk::{Chunk, ToolInput, ToolState};
+use crate::proto::json::Raw;
 
 /// Major version of the AI SDK whose chunks a client receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -82,6 +83,11 @@ impl Profile {
                 url,
                 media_type,
                 provider_metadata: *provider_metadata,
+            }),
+            Chunk::Passed(passed) => self.adapt_json(passed.0.get().as_bytes(), |json| {
+                if let Ok(json) = serde_json::from_slice(json) {
+                    emit(&Chunk::Passed(Raw(json)));
+                }
             }),
             _ if self == Self::V5 => for_v5(chunk, emit),
             _ => emit(chunk),
