@@ -44,7 +44,8 @@ const PERMANENT_TEXTS: &[&str] = &[
 /// Returns the class of a transient error of an agent; `None` if the error is not transient.
 #[must_use]
 pub fn transient(error: &Error) -> Option<&'static str> {
-    if !matches!(error.kind, ErrorKind::Session | ErrorKind::Network) {
+    let is_of_endpoint = error.kind == ErrorKind::Overloaded && error.data.contains_key("status");
+    if !matches!(error.kind, ErrorKind::Session | ErrorKind::Network) && !is_of_endpoint {
         return None;
     }
     let raw = error.data.get("raw").and_then(Value::as_str);
@@ -219,7 +220,7 @@ impl Attempts {
         };
         self.output |= turn.has_tools() || !(said.is_empty() || is_the_error(said, &error));
         let may = self.wish.after_output || !self.output;
-        if may && !self.waited && self.sent < MAX_ATTEMPTS {
+        if may && !was_repeated(&error) && !self.waited && self.sent < MAX_ATTEMPTS {
             self.waited = true;
             self.pause = Some(Pause::Transient {
                 until: now + RETRY_PAUSE,
@@ -290,6 +291,13 @@ fn is_the_error(said: &str, error: &Error) -> bool {
     words(&error.message).contains(&words(said))
         || error.data.get("raw").and_then(Value::as_str) == Some(said)
         || (said.len() <= PRINTED_ERROR_LIMIT && !said.contains('\n') && class(said).is_some())
+}
+
+/// Returns `true` if the transport has sent the request several times already, or if the endpoint requests a
+/// longer pause than a retry makes.
+fn was_repeated(error: &Error) -> bool {
+    let attempts = error.data.get("attempts").and_then(Value::as_u64);
+    attempts.is_some_and(|attempts| attempts > 1) || error.data.contains_key("retryAfterMs")
 }
 
 /// Converts a transient error that persisted into [`UNAVAILABLE`], with the original error as `cause`.

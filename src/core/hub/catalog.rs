@@ -256,10 +256,13 @@ impl Hub {
         program: Option<Program>,
         now: Instant,
     ) -> wire::AgentSummary {
-        let is_runner = self.definition_of(agent).spec.is_package_runner();
+        let spec = self.definition_of(agent).spec;
+        let is_runner = spec.is_package_runner();
         let installed = program.as_ref();
         let installed =
             installed.is_some_and(|p| p.found_by != FoundBy::PackageRunner && !is_runner);
+        // An HTTP endpoint has no program to install.
+        let installed = installed || spec.protocol.is_http();
         let (mut summary, is_default) = match agent {
             ListedAgent::Machine(agent) => {
                 let sessions = self.sessions.of(agent).count() as u64;

@@ -97,6 +97,10 @@ impl World {
             Transport::Directory(_) => files::list(&mut self.dice),
             Transport::RealPath(path) => files::path(path),
             Transport::Loopback => return self.add(id, Agent::Loopback, Vec::new()),
+            Transport::Http(_) => {
+                let error = Error::new(ErrorKind::Network, "there is no network");
+                vec![AgentInput::StartFailed(error)]
+            }
         };
         self.plain(id, said);
     }
@@ -130,6 +134,9 @@ impl World {
         let agent = match spec.protocol {
             Protocol::Acp => Agent::Acp(Box::new(Acp::new(id, dice))),
             Protocol::Claude => Agent::Claude(Box::new(Claude::new(&spec.args))),
+            Protocol::Command | Protocol::OpenAi | Protocol::UiStream => {
+                unreachable!("the simulation has agents of two protocols")
+            }
         };
         self.add(id, agent, vec![started]);
     }
