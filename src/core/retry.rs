@@ -214,13 +214,14 @@ impl Attempts {
         let said = self.said(turn);
         let failure = ending
             .error()
+            .filter(|e| !was_repeated(e))
             .and_then(|e| Some((transient(e)?, e.clone())));
         let Some((class, error)) = failure else {
             return RetryDecision::Ends(ending);
         };
         self.output |= turn.has_tools() || !(said.is_empty() || is_the_error(said, &error));
         let may = self.wish.after_output || !self.output;
-        if may && !was_repeated(&error) && !self.waited && self.sent < MAX_ATTEMPTS {
+        if may && !self.waited && self.sent < MAX_ATTEMPTS {
             self.waited = true;
             self.pause = Some(Pause::Transient {
                 until: now + RETRY_PAUSE,
@@ -293,8 +294,8 @@ fn is_the_error(said: &str, error: &Error) -> bool {
         || (said.len() <= PRINTED_ERROR_LIMIT && !said.contains('\n') && class(said).is_some())
 }
 
-/// Returns `true` if the transport has sent the request several times already, or if the endpoint requests a
-/// longer pause than a retry makes.
+/// Returns `true` if a transport has sent the request several times already, or if the endpoint requests a
+/// longer pause than a retry makes. Its error is reported as it is.
 fn was_repeated(error: &Error) -> bool {
     let attempts = error.data.get("attempts").and_then(Value::as_u64);
     attempts.is_some_and(|attempts| attempts > 1) || error.data.contains_key("retryAfterMs")

@@ -36,6 +36,7 @@ mod depth;
 mod docs;
 mod doctor;
 mod endless;
+mod endpoints;
 mod environment;
 mod errors;
 mod exit;

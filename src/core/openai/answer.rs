@@ -5,17 +5,21 @@ use crate::core::backend::UnusableLine;
 use crate::core::endpoint::{Body, Caller};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{
-    Content, MessagePiece, MessageRole, Original, StopReason, ToolUpdate, TurnEnd, Update,
+    Content, MessagePiece, MessageRole, Original, StopReason, ToolStatus, ToolUpdate, TurnEnd,
+    Update,
 };
 use crate::proto::json::{JsonStr, Members, non_null, text, to_raw, value};
 use crate::proto::openai::{Choice, Completion};
 use crate::proto::wire::TokenUsage;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use std::borrow::Cow;
 
 /// Last event of a stream.
 const DONE: &str = "[DONE]";
+
+/// Result of a tool call.
+const NOT_RUN: &str = "Not run: acpipe runs no tools for chat completions";
 
 /// Maximum size of the collected arguments of a tool call, and of a text that is parsed as JSON.
 const MAX_COLLECTED: usize = 16 << 20;
@@ -134,7 +138,7 @@ impl CompletionBody {
         }
     }
 
-    /// Shows the complete input of the tool calls.
+    /// Shows the complete input of the tool calls, which end without having run.
     fn complete_calls(&self, updates: &mut Vec<Update<'static>>) {
         for call in &self.calls {
             let arguments = match call.arguments.trim() {
@@ -143,9 +147,18 @@ impl CompletionBody {
             };
             let input = serde_json::from_str::<&RawValue>(arguments).map(ToOwned::to_owned);
             let input = input.unwrap_or_else(|_| to_raw(&call.arguments));
+            let id: Cow<'static, str> = Cow::Owned(call.id.clone());
             updates.push(Update::Tool(Box::new(ToolUpdate {
-                id: Cow::Owned(call.id.clone()),
+                id: id.clone(),
                 input: Some(Cow::Owned(input)),
+                ..ToolUpdate::default()
+            })));
+            let why =
+                json!([{ "type": "content", "content": { "type": "text", "text": NOT_RUN } }]);
+            updates.push(Update::Tool(Box::new(ToolUpdate {
+                id,
+                status: Some(Cow::Borrowed(ToolStatus::Failed.as_str())),
+                content: Some(Cow::Owned(to_raw(&why))),
                 ..ToolUpdate::default()
             })));
         }

@@ -102,7 +102,7 @@ impl Body for UiStreamBody {
             }
             Some(End::Abort(reason)) => {
                 end.stop_reason = StopReason::Cancelled;
-                "abort".clone_into(&mut end.reported);
+                "cancelled".clone_into(&mut end.reported);
                 if let Some(reason) = &reason {
                     end.other.set_owned("reason", reason);
                 }

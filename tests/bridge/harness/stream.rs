@@ -24,6 +24,9 @@ const PLAIN_CHUNK_TYPES: &[&str] = &[
     "data-recovery",
     "data-acp",
     "data-claude",
+    "data-command",
+    "data-openai",
+    "data-ui-stream",
     "data-structured-output",
 ];
 
