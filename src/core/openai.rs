@@ -1,7 +1,7 @@
 //! Backend of chat completions: the API of OpenAI, and the servers that imitate it.
 //!
-//! Each prompt is one request with the stored conversation. Tools that the model calls are shown; nobody runs
-//! them.
+//! Each prompt is one request with the stored conversation. Tools that the model calls are shown, but
+//! not run.
 
 mod answer;
 mod pieces;

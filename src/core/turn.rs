@@ -246,7 +246,7 @@ pub enum TurnEvent<'a> {
     Chunk {
         /// The chunk as the agent wrote it.
         json: &'a RawValue,
-        /// The same chunk, parsed.
+        /// Members of the chunk.
         chunk: &'a UiChunk<'a>,
     },
     /// The agent reported metadata of the message.

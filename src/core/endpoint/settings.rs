@@ -6,7 +6,6 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::http::{HttpHeader, HttpLimits, HttpRequest, host, url_fault};
 use crate::core::limits::{Limits, Timeout};
 use crate::proto::wire::{AuthMethod, AuthVariable, SignIn, Variables};
-use std::net::IpAddr;
 
 /// Shortest secret that is removed from messages of the endpoint; a shorter one would remove ordinary text.
 const SHORTEST_SECRET: usize = 6;
@@ -43,7 +42,7 @@ impl Endpoint {
     pub fn new(setup: &EndpointSetup<'_>) -> Self {
         let variable = |name: &str| setup.env.0.get(name).cloned().flatten();
         let own_key = setup.options.api_key_env.as_deref();
-        // A key that nobody configured is not sent in the clear to another machine.
+        // A key without a configured name is not sent in the clear to another machine.
         let default_key = setup.default_key.filter(|_| is_private(setup.url));
         let key_variable = own_key.or(default_key);
         let key = key_variable
@@ -169,11 +168,13 @@ fn header(name: &str, value: String) -> HttpHeader {
     }
 }
 
-/// Returns `true` if nobody else on the network can read what is sent to this address.
+/// Returns `true` if what is sent to this address cannot be read on the network.
 fn is_private(url: &str) -> bool {
     let host = host(url);
-    let is_loopback = || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
-    url.starts_with("https://") || host == "localhost" || is_loopback()
+    let is_v4 = |host: &str| host.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let is_loopback =
+        matches!(host, "localhost" | "::1") || (host.starts_with("127.") && is_v4(host));
+    url.starts_with("https://") || is_loopback
 }
 
 /// Fills the variables into a template with `${NAME}`; returns the text and the values.
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn default_key_is_sent_only_where_nobody_else_can_read_it() {
+    fn default_key_is_not_sent_in_the_clear_to_another_machine() {
         let env = env(&[("OPENAI_API_KEY", "sk-1")]);
         for (url, is_sent) in [
             ("https://api.example.com/v1", true),
@@ -235,6 +236,7 @@ mod tests {
             ("http://[::1]:1/v1", true),
             ("http://10.0.0.5/v1", false),
             ("http://localhost.example.com/v1", false),
+            ("http://127.0.0.1.example.com/v1", false),
         ] {
             let headers = headers(url, &BackendOptions::default(), &env).unwrap();
             let sent = headers.contains(&"authorization: Bearer sk-1".to_owned());

@@ -76,7 +76,7 @@ pub enum Update<'a> {
     Chunk {
         /// The chunk as the agent wrote it.
         json: &'a RawValue,
-        /// The same chunk, parsed.
+        /// Members of the chunk.
         chunk: Box<UiChunk<'a>>,
     },
     /// Metadata of the message, which is merged into it.

@@ -333,3 +333,6 @@ fn usage(usage: &Value) -> TokenUsage {
         thought_tokens: count(&["/completion_tokens_details/reasoning_tokens"]),
     }
 }
+
+#[cfg(test)]
+mod tests;

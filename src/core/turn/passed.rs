@@ -1,7 +1,7 @@
 //! Chunks of the AI SDK that are passed on unchanged: the blocks and tool calls that they leave open.
 //!
-//! Readers reject a stream in which a chunk belongs to no part, and nobody ends parts that a broken stream left
-//! open. A turn therefore follows the chunks, rejects those that belong to nothing, and ends what is open.
+//! Readers reject a stream in which a chunk belongs to no part, and parts that a broken stream left open would
+//! stay open. A turn therefore follows the chunks, rejects those that belong to nothing, and ends what is open.
 
 use super::SUMMARY_LIMIT;
 use super::tools::SettleReason;

@@ -244,7 +244,7 @@ fn is_transient(status: StatusCode) -> bool {
 }
 
 /// Returns the target of a redirect that repeats the request at the same origin. Other redirects are not
-/// followed: they would change the request, or send it with its keys to somebody else.
+/// followed: they would change the request, or send it with its keys to another server.
 fn same_origin_target(from: &Url, response: &Response) -> Option<Url> {
     let keeps_request = matches!(
         response.status(),

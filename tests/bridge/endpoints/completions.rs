@@ -111,7 +111,7 @@ fn model_of_a_session_can_be_changed() {
 }
 
 #[test]
-fn tools_that_nobody_runs_are_shown_and_settled() {
+fn called_tools_are_shown_and_end_as_failed() {
     let call = |id: Value, name: Value, arguments: &str| {
         json!({"tool_calls": [{"index": 0, "id": id, "type": "function",
             "function": {"name": name, "arguments": arguments}}]})
