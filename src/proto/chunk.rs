@@ -371,6 +371,7 @@ pub enum Chunk<'a> {
     },
     /// A chunk of an endpoint that streams chunks itself (`protocol = "ui-stream"`), as it sent it.
     #[serde(untagged)]
+    #[schemars(skip)]
     Passed(Raw<'a>),
 }
 

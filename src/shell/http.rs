@@ -30,6 +30,10 @@ enum Cut {
     /// The exchange failed.
     Failed(Error),
     /// The loop no longer receives events.
+    #[cfg_attr(
+        not(feature = "http"),
+        expect(dead_code, reason = "nothing is delivered without HTTP")
+    )]
     LoopEnded,
 }
 
