@@ -7,5 +7,8 @@ pub mod claude;
 pub mod fields;
 pub mod frame;
 pub mod json;
+pub mod openai;
 pub mod rpc;
+pub mod sse;
+pub mod ui_chunk;
 pub mod wire;

@@ -15,6 +15,7 @@ mod files;
 mod frames;
 mod health;
 mod host;
+mod http;
 mod in_process;
 mod inbox;
 mod input;

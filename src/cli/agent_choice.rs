@@ -11,6 +11,7 @@ use crate::core::builtin_agents;
 use crate::core::builtin_definition::profile_name;
 use crate::core::claude::CLAUDE;
 use crate::core::config::Settings;
+use crate::core::http::url_fault;
 use crate::proto::wire::{AgentSource, Protocol, SessionOptions};
 
 /// Agent of the stored session that a run continues.
@@ -112,6 +113,7 @@ fn of_command(
         }
     };
     let protocol = protocol.unwrap_or(Protocol::of_command(&command));
+    check_address(protocol, &command, &args)?;
     let spec = AgentSpec {
         command,
         args,
@@ -127,6 +129,22 @@ fn of_command(
     let quirks = settings.quirks.get(&profile_name(&spec)).copied();
     let definition = AgentDefinition::unnamed(spec);
     Ok(definition.with_quirks(quirks.unwrap_or_default(), &settings.limits))
+}
+
+/// Checks the address of an HTTP endpoint, which stands in the place of the command.
+fn check_address(protocol: Protocol, command: &str, args: &[String]) -> Result<(), UsageError> {
+    if !protocol.is_http() {
+        return Ok(());
+    }
+    let why = match url_fault(command) {
+        Some(why) => why,
+        None if args.is_empty() => return Ok(()),
+        None => "must be the only word after --: an HTTP endpoint has no arguments",
+    };
+    let name = protocol.name();
+    Err(UsageError(format!(
+        "the address of the agent {why}; give it after --, for example: --protocol {name} -- https://HOST/PATH"
+    )))
 }
 
 /// Returns the agent of a stored session: by its name, or if no agent has that name any more by its command.

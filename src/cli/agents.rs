@@ -90,7 +90,13 @@ impl AgentWorld {
             let starter = Arc::new(starter);
             let mut programs = Vec::new();
             for agent in agents {
-                programs.push(starter.find(&agent.spec.process(&home)).await.ok());
+                // An HTTP endpoint has no program.
+                let program = if agent.spec.protocol.is_http() {
+                    None
+                } else {
+                    starter.find(&agent.spec.process(&home)).await.ok()
+                };
+                programs.push(program);
             }
             let asked = agents.iter().zip(&programs).map(|(agent, program)| {
                 let is_demo = agent.spec.source == AgentSource::Demo;

@@ -57,6 +57,9 @@ pub async fn doctor(args: DoctorArgs) -> anyhow::Result<u8> {
                 machine::check(&args, &state, &starter, &settings, &mut report).await?;
                 machine::list_agents(&own, &starter, &settings, &mut report).await
             }
+            Some(subject) if subject.definition.spec.protocol.is_http() => {
+                report.add(subject.endpoint_check("endpoint"))
+            }
             Some(subject) if subject.definition.spec.protocol == Protocol::Claude => {
                 claude::check(&args, subject, &starter, &settings.limits, &mut report).await
             }

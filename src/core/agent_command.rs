@@ -1,6 +1,7 @@
 //! Command line of a session's agent: its stored form, and the key of the program that it starts.
 
 use super::dialects::traits;
+use super::http::shown_url;
 use super::package_runner::{PackageRunner, package_runner, program, without_wrapper};
 use crate::proto::wire::Protocol;
 use serde::{Deserialize, Serialize};
@@ -58,12 +59,15 @@ impl AgentCommand {
 ///
 /// Command lines with equal keys start the same program, so each of these agents knows the sessions of the
 /// others. Directories, package versions and arguments do not change the key. The key of a package runner,
-/// container or interpreter is the package, image or script that it runs. All agents of the Claude Code CLI
+/// container or interpreter is the package, image or script that it runs, that of an HTTP endpoint its address. All agents of the Claude Code CLI
 /// have one key, since they share their sessions however the CLI is installed or started.
 #[must_use]
 pub fn key(protocol: Protocol, command: &str, args: &[String]) -> String {
     if let Some(identity) = traits(protocol).identity {
         return identity.to_owned();
+    }
+    if protocol.is_http() {
+        return shown_url(command);
     }
     if let Some(package) = package_runner(command, args).and_then(PackageRunner::package) {
         return without_version(package).to_owned();

@@ -1,10 +1,13 @@
-//! Options of agents that are not processes with a conversation: commands that answer one prompt.
+//! Options of agents that are not processes with a conversation: commands that answer one prompt, and HTTP
+//! endpoints.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
 
 /// Options of an agent that is not a process with a conversation. Each protocol uses only some of them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackendOptions {
     /// Limit on the earlier messages that the agent receives with a prompt.
     pub history: HistoryLimit,
@@ -14,6 +17,37 @@ pub struct BackendOptions {
     pub output: CommandOutput,
     /// Path of the text in a JSON answer: keys and numbers of array elements, joined by dots. Default: `text`.
     pub answer: Option<String>,
+    /// Name of the variable that holds the key of an endpoint.
+    pub api_key_env: Option<String>,
+    /// Additional headers of the requests to an endpoint.
+    pub headers: Headers,
+    /// Whether an endpoint streams its answer.
+    pub stream: bool,
+}
+
+impl Default for BackendOptions {
+    fn default() -> Self {
+        Self {
+            history: HistoryLimit::default(),
+            input: CommandInput::default(),
+            output: CommandOutput::default(),
+            answer: None,
+            api_key_env: None,
+            headers: Headers::default(),
+            stream: true,
+        }
+    }
+}
+
+/// Headers by name. Values may contain `${NAME}` for a variable; they are not printed, since they may be
+/// secrets.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Headers(pub BTreeMap<String, String>);
+
+impl fmt::Debug for Headers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.keys()).finish()
+    }
 }
 
 /// Limit on the earlier messages that an agent receives with a prompt. The newest messages are sent.

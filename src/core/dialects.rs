@@ -8,8 +8,12 @@ use super::backend_options::BackendOptions;
 use super::claude::{self, Claude, SessionFile};
 use super::command::{self, Command};
 use super::dialect::{AgentServices, Dialect, DialectTraits, ProcessSpec};
+use super::endpoint::{Endpoint, EndpointSetup};
 use super::error::Error;
+use super::limits::Limits;
+use super::openai::{self, OpenAi};
 use super::policy::Policy;
+use super::ui_stream::{self, UiStream};
 use crate::proto::wire::{McpServer, Protocol, SessionOptions, Variables};
 
 /// Parameters from which a dialect is created.
@@ -29,6 +33,8 @@ pub struct DialectSetup {
     pub has_rules: bool,
     /// Options of an agent that is not a process with a conversation.
     pub backend: BackendOptions,
+    /// Time limits of the agent.
+    pub limits: Limits,
 }
 
 /// Returns the properties of a protocol.
@@ -38,20 +44,37 @@ pub fn traits(protocol: Protocol) -> &'static DialectTraits {
         Protocol::Acp => &acp::TRAITS,
         Protocol::Claude => &claude::TRAITS,
         Protocol::Command => &command::TRAITS,
+        Protocol::OpenAi => &openai::TRAITS,
+        Protocol::UiStream => &ui_stream::TRAITS,
     }
 }
 
 /// Creates the dialect of an agent that is about to be started.
 #[must_use]
 pub fn dialect(protocol: Protocol, setup: DialectSetup) -> Box<dyn Dialect> {
-    let DialectSetup { launch, offer, .. } = setup;
     match protocol {
-        Protocol::Acp if setup.child_per_session => Box::new(PerSession::new(launch, offer)),
-        Protocol::Acp => Box::new(Acp::new(launch, offer)),
-        Protocol::Claude => Box::new(Claude::new(launch, setup.env, &setup.seed, setup.has_rules)),
+        Protocol::Acp if setup.child_per_session => {
+            Box::new(PerSession::new(setup.launch, setup.offer))
+        }
+        Protocol::Acp => Box::new(Acp::new(setup.launch, setup.offer)),
+        Protocol::Claude => Box::new(Claude::new(
+            setup.launch,
+            setup.env,
+            &setup.seed,
+            setup.has_rules,
+        )),
         Protocol::Command => {
-            let command = Command::new(launch, setup.backend);
+            let command = Command::new(setup.launch, setup.backend);
             Box::new(Exchanges::new(command, &setup.seed))
+        }
+        Protocol::OpenAi => {
+            let endpoint = endpoint(&setup, Some(openai::DEFAULT_KEY));
+            let openai = OpenAi::new(endpoint, setup.backend.stream);
+            Box::new(Exchanges::new(openai, &setup.seed))
+        }
+        Protocol::UiStream => {
+            let ui_stream = UiStream::new(endpoint(&setup, None));
+            Box::new(Exchanges::new(ui_stream, &setup.seed))
         }
     }
 }
@@ -66,7 +89,7 @@ pub fn agent_file(
     access: FileAccess,
 ) -> Option<Result<Box<dyn AgentFile>, Error>> {
     match protocol {
-        Protocol::Acp | Protocol::Command => None,
+        Protocol::Acp | Protocol::Command | Protocol::OpenAi | Protocol::UiStream => None,
         Protocol::Claude => Some(
             SessionFile::new(env, cwd, agent_session, access)
                 .map(|file| Box::new(file) as Box<dyn AgentFile>),
@@ -88,5 +111,18 @@ pub fn check_options(
         Protocol::Acp => acp::check(options, servers, policy),
         Protocol::Claude => claude::check(options, servers),
         Protocol::Command => command::check(options),
+        Protocol::OpenAi => openai::check(options),
+        Protocol::UiStream => ui_stream::check(options),
     }
+}
+
+/// Creates the endpoint whose address stands in the place of the command.
+fn endpoint(setup: &DialectSetup, default_key: Option<&'static str>) -> Endpoint {
+    Endpoint::new(&EndpointSetup {
+        url: &setup.launch.command,
+        options: &setup.backend,
+        env: &setup.env,
+        limits: &setup.limits,
+        default_key,
+    })
 }

@@ -92,9 +92,9 @@ impl Fold {
             "reasoning-delta" => self.append("reasoning", chunk),
             "text-end" => self.end("text", chunk),
             "reasoning-end" => self.end("reasoning", chunk),
-            "file" | "reasoning-file" | "source-url" | "source-document" => {
-                self.parts.push(object(chunk.clone()));
-            }
+            "file" | "reasoning-file" | "source-url" | "source-document" | "custom"
+            | "steering-message" => self.parts.push(object(chunk.clone())),
+            "reset-step" => self.reset_step(),
             "tool-input-start" => self.input(chunk, "input-streaming"),
             "tool-input-available" => self.input(chunk, "input-available"),
             "tool-input-delta" => self.input_delta(chunk),
@@ -112,6 +112,13 @@ impl Fold {
             // Step ends and stream ends leave no trace in a message.
             _ => {}
         }
+    }
+
+    /// Removes the parts of the open step.
+    fn reset_step(&mut self) {
+        self.parts.truncate(self.step);
+        self.open.clear();
+        self.places.retain(|_, at| *at < self.step);
     }
 
     fn merge_metadata(&mut self, more: &Value) {
@@ -153,6 +160,7 @@ impl Fold {
     fn end(&mut self, part: &'static str, chunk: &Value) {
         if let Some(block) = self.block(part, chunk) {
             block.insert("state".into(), "done".into());
+            copy(chunk, block, &["citations"]);
         }
         let id = chunk["id"].as_str().unwrap_or_default().to_owned();
         self.open.remove(&(part, id));
@@ -170,25 +178,42 @@ impl Fold {
             at.filter(|at| **at >= self.step)
         });
         if known.is_none() {
-            let mut part = object(json!({ "type": "dynamic-tool" }));
+            // Tools of acpipe's agents are dynamic; an endpoint that streams chunks itself may know its tools.
+            let mut part = if chunk["dynamic"] == true {
+                object(json!({ "type": "dynamic-tool" }))
+            } else {
+                let name = chunk["toolName"].as_str().unwrap_or_default();
+                object(json!({ "type": format!("tool-{name}") }))
+            };
             copy(chunk, &mut part, &["toolCallId"]);
             self.place("tool", chunk["toolCallId"].as_str());
             self.parts.push(part);
         }
         if let Some(part) = self.tool(chunk) {
-            for gone in ["input", "rawInput", "output", "errorText", "preliminary"] {
+            for gone in [
+                "input",
+                "rawInput",
+                "inputEncoding",
+                "output",
+                "errorText",
+                "preliminary",
+            ] {
                 part.remove(gone);
             }
             part.insert("state".into(), state.into());
             let fields = [
-                "toolName",
                 "input",
+                "inputEncoding",
                 "errorText",
                 "title",
                 "toolMetadata",
                 "providerExecuted",
             ];
             copy(chunk, part, &fields);
+            if part.get("type").is_some_and(|kind| kind == "dynamic-tool") {
+                copy(chunk, part, &["toolName"]);
+            }
+            provider_metadata(chunk, part, state);
         }
     }
 
@@ -215,6 +240,7 @@ impl Fold {
                 "providerExecuted",
             ];
             copy(chunk, part, &fields);
+            provider_metadata(chunk, part, state);
         }
     }
 
@@ -224,6 +250,10 @@ impl Fold {
             if let Some(descriptor) = chunk.get("approvalDescriptor") {
                 approval.insert("descriptor".into(), descriptor.clone());
             }
+            if let Some(reason) = chunk.get("reason") {
+                approval.insert("requestReason".into(), reason.clone());
+            }
+            copy(chunk, &mut approval, &["inputSchemaInput", "signature"]);
             if chunk["isAutomatic"] == true {
                 approval.insert("isAutomatic".into(), true.into());
             }
@@ -249,6 +279,8 @@ impl Fold {
             if let Some(Value::Object(approval)) = part.get_mut("approval") {
                 copy(chunk, approval, &["approved", "reason"]);
             }
+            copy(chunk, part, &["providerExecuted"]);
+            provider_metadata(chunk, part, "approval-responded");
         }
     }
 
@@ -304,6 +336,17 @@ fn copy(from: &Value, to: &mut Map<String, Value>, names: &[&str]) {
         if let Some(value) = from.get(name) {
             to.insert((*name).to_owned(), value.clone());
         }
+    }
+}
+
+/// Copies the metadata of a provider to a tool call: that of a result stands beside that of the call.
+fn provider_metadata(chunk: &Value, part: &mut Map<String, Value>, state: &str) {
+    let name = match state {
+        "output-available" | "output-error" => "resultProviderMetadata",
+        _ => "callProviderMetadata",
+    };
+    if let Some(metadata) = chunk.get("providerMetadata") {
+        part.insert(name.into(), metadata.clone());
     }
 }
 

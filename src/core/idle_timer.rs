@@ -121,7 +121,8 @@ pub fn update_name(update: &Update<'_>) -> &'static str {
         }
         Update::Step => "step",
         Update::StructuredOutput(_) => "structured output",
-        Update::TransientUpdate | Update::Other => "update",
+        Update::Chunk { .. } => "chunk",
+        Update::TransientUpdate | Update::MessageMetadata(_) | Update::Other => "update",
     }
 }
 

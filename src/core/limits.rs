@@ -38,11 +38,17 @@ pub enum Timeout {
     Terminate,
     /// Write to a session's log on the disk.
     Store,
+    /// Connection to an HTTP endpoint: name resolution, TCP and TLS.
+    Connect,
+    /// Response of an HTTP endpoint: limit on the time until its head.
+    FirstByte,
+    /// Response of an HTTP endpoint: limit on the time without data in its body.
+    Stream,
 }
 
 impl Timeout {
     /// All waits, in the order of the table.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 19] = [
         Self::Spawn,
         Self::Initialize,
         Self::Open,
@@ -59,6 +65,9 @@ impl Timeout {
         Self::Close,
         Self::Terminate,
         Self::Store,
+        Self::Connect,
+        Self::FirstByte,
+        Self::Stream,
     ];
 
     /// Returns the name of the wait, in the `stage` of errors and on the command line.
@@ -81,6 +90,9 @@ impl Timeout {
             Self::Close => "close",
             Self::Terminate => "terminate",
             Self::Store => "store",
+            Self::Connect => "connect",
+            Self::FirstByte => "firstByte",
+            Self::Stream => "stream",
         }
     }
 
@@ -98,25 +110,28 @@ impl Timeout {
             | Self::Turn
             | Self::Answer
             | Self::Client
-            | Self::Store => true,
+            | Self::Store
+            | Self::FirstByte
+            | Self::Stream => true,
             Self::Spawn
             | Self::List
             | Self::CloseSession
             | Self::Cancel
             | Self::Close
-            | Self::Terminate => false,
+            | Self::Terminate
+            | Self::Connect => false,
         }
     }
 
     /// Returns the default limit; `None` for no limit.
     fn default_limit(self) -> Option<Duration> {
         let seconds = match self {
-            Self::Answer => 300,
             Self::Authenticate | Self::Restore => 600,
             Self::Open | Self::Client => 120,
             Self::Initialize => 60,
             Self::Spawn | Self::Set => 30,
-            Self::List | Self::CloseSession | Self::Store => 10,
+            Self::Answer | Self::FirstByte | Self::Stream => 300,
+            Self::List | Self::CloseSession | Self::Store | Self::Connect => 10,
             Self::Cancel => 5,
             Self::Terminate => 3,
             Self::Close => 2,

@@ -16,6 +16,7 @@ mod discobot;
 mod stored;
 
 use crate::proto::chunk::{Chunk, ToolInput, ToolState};
+use crate::proto::json::Raw;
 use crate::proto::wire::{ChunkProfile, ChunkProfileName};
 
 /// Form of the chunks that a client receives: a major version of the AI SDK, or an earlier system.
@@ -98,6 +99,11 @@ impl Profile {
                 url,
                 media_type,
                 provider_metadata: *provider_metadata,
+            }),
+            Chunk::Passed(passed) => self.adapt_json(passed.0.get().as_bytes(), |json| {
+                if let Ok(json) = serde_json::from_slice(json) {
+                    emit(&Chunk::Passed(Raw(json)));
+                }
             }),
             _ if self == Self::V5 => for_v5(chunk, emit),
             _ => emit(chunk),
@@ -194,4 +200,40 @@ fn input_state<'a>(input: &ToolInput<'a>) -> Option<ToolState<'a>> {
         title: input.title,
         ..named.1
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn passed_chunks_that_older_majors_reject_become_data() {
+        let cases = [
+            (
+                json!({"type": "custom", "kind": "a.b"}),
+                vec![json!({"type": "data-custom", "data": {"kind": "a.b"}})],
+            ),
+            (
+                json!({"type": "steering-message", "id": "m", "parts": []}),
+                vec![json!({"type": "data-steering-message", "id": "m", "data": {"parts": []}})],
+            ),
+            (json!({"type": "reset-step"}), vec![]),
+            (
+                json!({"type": "data-x", "data": 1}),
+                vec![json!({"type": "data-x", "data": 1})],
+            ),
+        ];
+        for (chunk, want) in cases {
+            let raw = crate::proto::json::to_raw(&chunk);
+            let adapted = |profile: Profile| {
+                let mut got: Vec<Value> = Vec::new();
+                profile.adapt(&Chunk::Passed(Raw(&raw)), |chunk| got.push(json!(chunk)));
+                got
+            };
+            assert_eq!(adapted(Profile::V6), want);
+            assert_eq!(adapted(Profile::V5), want);
+            assert_eq!(adapted(Profile::V7), [chunk]);
+        }
+    }
 }

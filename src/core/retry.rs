@@ -257,6 +257,7 @@ impl Attempts {
         let said = self.said(turn);
         let failure = ending
             .error()
+            .filter(|e| !was_repeated(e))
             .and_then(|e| Some((transient(e)?, e.clone())));
         let Some((class, error)) = failure else {
             return RetryDecision::Ends(ending);
@@ -334,6 +335,13 @@ fn is_the_error(said: &str, error: &Error) -> bool {
     words(&error.message).contains(&words(said))
         || error.data.get("raw").and_then(Value::as_str) == Some(said)
         || (said.len() <= PRINTED_ERROR_LIMIT && !said.contains('\n') && class(said).is_some())
+}
+
+/// Returns `true` if a transport has sent the request several times already, or if the endpoint requests a
+/// longer pause than a retry makes. Its error is reported as it is.
+fn was_repeated(error: &Error) -> bool {
+    let attempts = error.data.get("attempts").and_then(Value::as_u64);
+    attempts.is_some_and(|attempts| attempts > 1) || error.data.contains_key("retryAfterMs")
 }
 
 /// Converts a transient error that persisted into [`UNAVAILABLE`], with the original error as `cause`.

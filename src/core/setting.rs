@@ -17,6 +17,15 @@ use view::{
 };
 pub use view::{merge_state, mode, model};
 
+/// Member of the list of models by which an agent declares that it takes models that it does not list.
+pub const ANY_MODEL: &str = "anyModel";
+
+/// Returns `true` if the agent takes any model, since it does not know which ones there are.
+fn takes_any_model(state: &State) -> bool {
+    let models = state.get(MODELS.group);
+    models.is_some_and(|models| models[ANY_MODEL] == true)
+}
+
 /// Request to an agent to change a setting.
 #[derive(Debug, Clone)]
 pub struct SetCall {
@@ -62,6 +71,7 @@ impl Setting {
     pub fn resolve(&self, state: &State) -> Result<Self, Error> {
         match self {
             Self::Mode(word) => resolve_in(state, &MODES, word, Self::Mode),
+            Self::Model(_) if takes_any_model(state) => Ok(self.clone()),
             Self::Model(word) => resolve_in(state, &MODELS, word, Self::Model),
             Self::Option { id, value } => {
                 let all: Vec<Choice<'_>> =

@@ -20,6 +20,7 @@
 //! - a stop in three steps: [`Effect::CloseInput`](super::effect::Effect::CloseInput), `Terminate` and
 //!   `Kill`. After `Kill` its end must follow.
 
+use super::http::HttpRequest;
 use crate::proto::wire::{Protocol, Variables};
 
 /// Number of a transport, chosen by the dialect. Numbers are not reused.
@@ -56,6 +57,9 @@ pub enum Transport {
         /// Path of the file, relative to `root`.
         path: String,
     },
+    /// HTTP request: delivers the head of the response and its body as lines
+    /// ([`HttpLine`](super::http::HttpLine)). Its input is in the request, so lines are not written to it.
+    Http(Box<HttpRequest>),
 }
 
 /// Program of an agent, with its arguments, directory and environment.
@@ -96,8 +100,15 @@ impl Transport {
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         match self {
-            Self::Process(_) | Self::InProcess(_) | Self::Loopback => false,
+            Self::Process(_) | Self::InProcess(_) | Self::Loopback | Self::Http(_) => false,
             Self::File(_) | Self::Directory(_) | Self::RealPath(_) | Self::Removal { .. } => true,
         }
+    }
+
+    /// Returns `true` if the start of the transport is limited by
+    /// [`Timeout::Spawn`](super::limits::Timeout::Spawn). An HTTP request has limits of its own.
+    #[must_use]
+    pub fn has_start_limit(&self) -> bool {
+        matches!(self, Self::Process(_))
     }
 }

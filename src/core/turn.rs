@@ -8,7 +8,9 @@ mod agent_ids;
 mod ending;
 mod hosting;
 mod messages;
+mod passed;
 mod questions;
+mod results;
 mod subagents;
 mod terminals;
 mod tools;
@@ -18,10 +20,12 @@ use super::decision::Decision;
 use super::error::Error;
 use super::event::{FailureReport, MessagePiece, Original, Permission, TurnEnd, Update};
 use crate::proto::json::{JsonStr, Members, value};
-use crate::proto::wire::{TokenUsage, ToolCall, ToolResult};
+use crate::proto::ui_chunk::UiChunk;
+use crate::proto::wire::TokenUsage;
 pub use agent_ids::AgentIds;
 use ending::TurnTotals;
 use messages::Messages;
+use passed::PassedChunks;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -238,6 +242,15 @@ pub enum TurnEvent<'a> {
         /// Size of the agent's line, in bytes; `None` if the cause was not an update.
         reported: Option<usize>,
     },
+    /// The agent reported a chunk of the AI SDK, which is passed on unchanged.
+    Chunk {
+        /// The chunk as the agent wrote it.
+        json: &'a RawValue,
+        /// Members of the chunk.
+        chunk: &'a UiChunk<'a>,
+    },
+    /// The agent reported metadata of the message.
+    MessageMetadata(&'a RawValue),
     /// A new agent session replaced the one that the turn began in.
     AgentSessionReplaced {
         /// The new agent session id.
@@ -292,6 +305,8 @@ pub struct Turn {
     tools: Tools,
     terminals: Terminals,
     subagents: Subagents,
+    /// Chunks that were passed on unchanged.
+    passed: PassedChunks,
     /// Ids of the previous message that this turn may continue.
     earlier: Arc<AgentIds>,
     /// `true` for the turn of a subagent, which has no subagents itself.
@@ -337,6 +352,7 @@ impl Turn {
             message_id,
             terminals: Terminals::default(),
             subagents: Subagents::new(Arc::clone(names)),
+            passed: PassedChunks::default(),
             earlier: Arc::clone(names),
             is_subagent: false,
             context: None,
@@ -404,7 +420,7 @@ impl Turn {
     /// Returns `true` if the turn used tools, directly or through subagents.
     #[must_use]
     pub fn has_tools(&self) -> bool {
-        !self.tools.is_empty() || !self.subagents.is_empty()
+        !self.tools.is_empty() || !self.subagents.is_empty() || self.passed.has_calls()
     }
 
     /// Returns the text of the answer so far.
@@ -478,23 +494,5 @@ impl Turn {
     #[must_use]
     pub fn omitted_text(&self) -> u64 {
         self.messages.omitted()
-    }
-
-    /// Returns the tool calls of the turn, in order, and the size of the omitted arguments in bytes.
-    #[must_use]
-    pub fn tool_calls(&self) -> (Vec<ToolCall>, u64) {
-        self.tools.calls(SUMMARY_LIMIT)
-    }
-
-    /// Returns the results of the turn's tools, in the order of the calls, and their omitted size in bytes.
-    #[must_use]
-    pub fn tool_results(&self) -> (Vec<ToolResult>, u64) {
-        self.tools.results(SUMMARY_LIMIT)
-    }
-
-    /// Returns the name of the tool whose failure was the last event of the turn, if it was.
-    #[must_use]
-    pub fn failed_tool(&self) -> Option<&str> {
-        self.tools.failed_last()
     }
 }

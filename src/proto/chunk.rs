@@ -358,7 +358,7 @@ pub enum Chunk<'a> {
         /// The answer.
         data: Raw<'a>,
     },
-    /// Data of the agent that no other chunk carries: `data-acp` or `data-claude`.
+    /// Data of the agent that no other chunk carries: `data-acp`, `data-claude` and so on.
     #[serde(untagged)]
     DataDialect {
         /// `data-` and the name of the dialect.
@@ -371,6 +371,10 @@ pub enum Chunk<'a> {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         transient: bool,
     },
+    /// A chunk of an endpoint that streams chunks itself (`protocol = "ui-stream"`), as it sent it.
+    #[serde(untagged)]
+    #[schemars(skip)]
+    Passed(Raw<'a>),
 }
 
 /// Type `data-<dialect>` of a chunk; holds the name of the dialect.
@@ -393,7 +397,7 @@ impl JsonSchema for DataKind<'_> {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "enum": ["data-acp", "data-claude"] })
+        schemars::json_schema!({ "type": "string", "enum": ["data-acp", "data-claude", "data-command", "data-openai", "data-ui-stream"] })
     }
 }
 

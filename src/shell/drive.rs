@@ -11,6 +11,7 @@ use super::clock;
 use super::descriptors;
 use super::discover::LoginShell;
 use super::host::{HOST_QUEUE, Host};
+use super::http::{Http, HttpExchange};
 use super::in_process::InProcessAgents;
 use super::inbox::{self, EventSender};
 use super::launches::Launch;
@@ -182,6 +183,8 @@ struct Shell {
     output: Option<Output>,
     agents: BTreeMap<AgentId, Agent>,
     loopbacks: BTreeMap<AgentId, Loopback>,
+    exchanges: BTreeMap<AgentId, HttpExchange>,
+    http: Http,
     events: EventSender,
     /// Agents whose output the hub cannot accept until their clients read.
     held: HeldAgents,
@@ -228,6 +231,8 @@ impl Shell {
             output,
             agents: BTreeMap::new(),
             loopbacks: BTreeMap::new(),
+            exchanges: BTreeMap::new(),
+            http: Http::default(),
             events,
             held: HeldAgents::default(),
             host: Host::new(host_events, terms.clone()),
@@ -438,10 +443,8 @@ impl Shell {
             Effect::Send(id, lines) => self.send(id, lines, client, now),
             Effect::FinishInput(id) => self.with_agent(id, Agent::finish_input),
             Effect::CloseInput(id) => self.close_input(id),
-            Effect::Terminate(id) => {
-                self.with_agent(id, |agent| agent.order(SupervisorOrder::Terminate));
-            }
-            Effect::Kill(id) => self.with_agent(id, |agent| agent.order(SupervisorOrder::Kill)),
+            Effect::Terminate(id) => self.signal(id, SupervisorOrder::Terminate),
+            Effect::Kill(id) => self.signal(id, SupervisorOrder::Kill),
             Effect::Measure(id) => self.with_agent(id, |agent| agent.measure()),
             Effect::FindPrograms(ticket, specs) => {
                 let (login, terms) = (Arc::clone(&self.login), self.terms.clone());

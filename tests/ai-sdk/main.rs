@@ -7,6 +7,7 @@
 mod chats;
 #[path = "../transcripts/claude.rs"]
 mod claude;
+mod endpoint;
 mod generate;
 mod judge;
 mod mangle;

@@ -38,6 +38,7 @@ mod depth;
 mod docs;
 mod doctor;
 mod endless;
+mod endpoints;
 mod environment;
 mod errors;
 mod execute;

@@ -21,8 +21,12 @@ pub fn add(world: &AgentWorld, args: &AddArgs) -> anyhow::Result<()> {
     };
     let text = |text: &Option<String>| text.as_ref().map(|text| json!(text));
     set("extends", text(&args.extends));
+    let is_http = args
+        .protocol
+        .is_some_and(|kind| Protocol::from(kind).is_http());
     if let Some((command, rest)) = args.command.split_first() {
-        set("command", Some(json!(command)));
+        let key = if is_http { "url" } else { "command" };
+        set(key, Some(json!(command)));
         set("args", Some(json!(rest)).filter(|_| !rest.is_empty()));
     }
     let protocol = args.protocol.map(|kind| json!(Protocol::from(kind).name()));

@@ -47,6 +47,8 @@ pub enum AgentAvailability {
     PackageRunner,
     /// Neither is installed.
     NotInstalled,
+    /// The agent is an HTTP endpoint, which has no program.
+    Http,
 }
 
 impl<'a> ListedAgent<'a> {
@@ -60,6 +62,7 @@ impl<'a> ListedAgent<'a> {
             agent: &agent.name,
             is_default: default.is_some_and(|(name, _)| *name == agent.name),
             state: match program {
+                _ if agent.spec.protocol.is_http() => AgentAvailability::Http,
                 None => AgentAvailability::NotInstalled,
                 Some(_) if is_installed(agent, program) => AgentAvailability::Installed,
                 Some(_) => AgentAvailability::PackageRunner,
@@ -86,6 +89,7 @@ impl<'a> ListedAgent<'a> {
                 format!("through {}", runner.unwrap_or("a package runner"))
             }
             AgentAvailability::NotInstalled => "not installed".to_owned(),
+            AgentAvailability::Http => "HTTP".to_owned(),
         };
         let mark = if self.is_default { " (default)" } else { "" };
         [

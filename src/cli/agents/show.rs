@@ -33,6 +33,7 @@ pub fn show(world: &mut AgentWorld, args: &ShowArgs) -> anyhow::Result<()> {
             .agent(&agent.name)
             .map(|own| own.place.as_str());
         let file = match (listed.state, program) {
+            (AgentAvailability::Http, _) => "HTTP endpoint".to_owned(),
             (AgentAvailability::NotInstalled, _) | (_, None) => "not installed".to_owned(),
             (AgentAvailability::PackageRunner, Some(p)) => {
                 format!("not installed; {} downloads and runs it", p.file)

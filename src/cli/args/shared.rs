@@ -47,6 +47,11 @@ pub enum Kind {
     Claude,
     /// A program that reads one prompt and prints one answer
     Command,
+    /// HTTP endpoint for chat completions; its address stands in the place of the command
+    #[value(name = "openai")]
+    OpenAi,
+    /// HTTP endpoint that streams chunks of the AI SDK; its address stands in the place of the command
+    UiStream,
 }
 
 impl From<Kind> for Protocol {
@@ -55,6 +60,8 @@ impl From<Kind> for Protocol {
             Kind::Acp => Self::Acp,
             Kind::Claude => Self::Claude,
             Kind::Command => Self::Command,
+            Kind::OpenAi => Self::OpenAi,
+            Kind::UiStream => Self::UiStream,
         }
     }
 }

@@ -11,10 +11,11 @@ pub struct TimeoutArgs {
     /// Set the timeout of a stage, for example initialize=90s or turn=none (repeatable)
     ///
     /// Stages: spawn, initialize, open, restore, set, authenticate, list, prompt, turn, answer, client, closeSession,
-    /// cancel, close, terminate and store.
+    /// cancel, close, terminate, store, connect, firstByte and stream.
     ///
     /// prompt and open limit the time without any output of the agent, in a turn and while it opens a session. turn and
-    /// restore limit the whole turn and the whole opening. Units are ms, s, m and h.
+    /// restore limit the whole turn and the whole opening. connect, firstByte and stream limit the exchange with an HTTP
+    /// endpoint. Units are ms, s, m and h.
     #[arg(long = "timeout", value_name = "STAGE=DURATION", value_parser = timeout)]
     timeouts: Vec<(Timeout, Option<Duration>)>,
 }

@@ -71,7 +71,7 @@ pub struct RuleTable {
     pub command: Option<Texts>,
 }
 
-/// An agent. It needs `use`, `command` or `extends`.
+/// An agent. It needs `use`, `command`, `url` or `extends`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentTable {
@@ -80,6 +80,8 @@ pub struct AgentTable {
     pub uses: Option<String>,
     /// Program to start, instead of `use`: a path, or a name that is searched for in `PATH`.
     pub command: Option<String>,
+    /// Address of the endpoint, instead of `command`; for `protocol = "openai"` and `"ui-stream"`.
+    pub url: Option<String>,
     /// Arguments of the program. Default: none.
     pub args: Option<Vec<String>>,
     /// Name of an agent of which this agent is a variant. It has the keys of that agent, except those that
@@ -127,6 +129,13 @@ pub struct AgentTable {
     pub answer: Option<String>,
     /// Limit on the earlier messages that the agent receives with each prompt, if it receives them.
     pub history: Option<HistoryTable>,
+    /// Name of the variable that holds the key of the endpoint, which is sent as `Authorization: Bearer`.
+    /// Default: `OPENAI_API_KEY` for `protocol = "openai"` with `https` or on this machine, if it is set.
+    pub api_key_env: Option<String>,
+    /// Additional headers of the requests to the endpoint; `${NAME}` in a value is replaced by the variable.
+    pub headers: Option<BTreeMap<String, String>>,
+    /// `false` requests the answer as a whole; for `protocol = "openai"`. Default: `true`.
+    pub stream: Option<bool>,
 }
 
 /// Limit on earlier messages. The newest messages are sent.

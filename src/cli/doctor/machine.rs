@@ -198,6 +198,9 @@ pub async fn list_agents(
 
 /// Checks that the program of a configured agent is found.
 async fn configured(name: &str, subject: &Subject, starter: &AgentStarter) -> Check {
+    if subject.definition.spec.protocol.is_http() {
+        return subject.endpoint_check(name);
+    }
     match starter.find(&subject.process()).await {
         Ok(program) => found_agent(name, &program),
         Err(error) => Check::problem(name, error.message, subject.install_advice())

@@ -1,6 +1,7 @@
 //! The agent that `acpipe doctor` checks, and how it is started.
 
 use super::args::DoctorArgs;
+use super::report::Check;
 use crate::cli::{UsageError, plain_settings};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_names::{AgentName, resolve};
@@ -9,6 +10,7 @@ use crate::core::backend_options::BackendOptions;
 use crate::core::builtin_agents::{self, BuiltinAgent};
 use crate::core::builtin_definition::{builtin_definition, profile_name};
 use crate::core::config::Settings;
+use crate::core::http::shown_url;
 use crate::core::nested;
 use crate::core::policy::Policy;
 use crate::core::transport::ProcessSpec;
@@ -103,6 +105,15 @@ impl Subject {
         let spec = &self.definition.spec;
         let words = std::iter::once(&spec.command).chain(&spec.args);
         crate::core::shell_words::join(words.map(String::as_str))
+    }
+
+    /// Describes an HTTP endpoint, which has no program. Nothing is sent to it.
+    pub fn endpoint_check(&self, name: &str) -> Check {
+        let url = shown_url(&self.definition.spec.command);
+        let found = format!("HTTP endpoint {url}; send a prompt to check it");
+        Check::ok(name, found)
+            .fact("agent", name.to_owned())
+            .fact("url", url)
     }
 
     /// Returns advice on how the user signs in.

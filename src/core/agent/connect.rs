@@ -13,8 +13,9 @@ use crate::core::dialect::{AgentServices, Dialect, Outgoing, ProcessSpec};
 use crate::core::dialects::{self, DialectSetup};
 use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
 use crate::core::event::AgentInfo;
+use crate::core::http::url_fault;
 use crate::core::idle_timer::IdleTimer;
-use crate::core::limits::Timeout;
+use crate::core::limits::{Limits, Timeout};
 use crate::core::nested;
 use crate::core::options;
 use crate::core::shared::Shared;
@@ -97,7 +98,10 @@ impl AgentMachine {
             }
             (None, Some(protocol)) => match dialects::traits(protocol).default_command {
                 Some(command) => Some(command.to_owned()),
-                None => return Err(invalid("command", "is required for an ACP agent")),
+                None => {
+                    let why = "is required, unless the protocol is `claude`";
+                    return Err(invalid("command", why));
+                }
             },
             (command, _) => command,
         };
@@ -125,6 +129,7 @@ impl AgentMachine {
                 ..default.clone()
             },
         };
+        check_address(&spec)?;
         let policy = shared.settings.policy_of(&self.definition);
         options::check(spec.protocol, &spec.options, &[], policy)?;
         Ok(spec)
@@ -139,11 +144,12 @@ impl AgentMachine {
     ) {
         let was_announced = matches!(self.state, State::Backoff { .. });
         let has_rules = cx.shared.settings.policy_of(&self.definition).has_rules();
-        let mut dialect = dialect(&spec, has_rules, cx.shared);
+        let limits = *self.limits(&cx.shared.settings);
+        let mut dialect = dialect(&spec, has_rules, limits, cx.shared);
         let mut out = Outgoing::default();
         dialect.start(&mut out);
         self.spec = spec;
-        let limit = self.limits(&cx.shared.settings).of(Timeout::Initialize);
+        let limit = limits.of(Timeout::Initialize);
         self.state = State::Connected(Box::new(Connection {
             number: cx.shared.ids.connection(),
             dialect,
@@ -218,8 +224,28 @@ impl AgentMachine {
     }
 }
 
+/// Checks the address of an HTTP endpoint, which stands in the place of the command.
+///
+/// # Errors
+/// `invalidParams`.
+fn check_address(spec: &AgentSpec) -> Result<(), Error> {
+    if !spec.protocol.is_http() {
+        return Ok(());
+    }
+    if let Some(why) = url_fault(&spec.command) {
+        return Err(invalid("command", why));
+    }
+    if !spec.args.is_empty() {
+        return Err(invalid(
+            "args",
+            "must be empty: an HTTP endpoint has no arguments",
+        ));
+    }
+    Ok(())
+}
+
 /// Creates the dialect of an agent that is about to be started.
-fn dialect(spec: &AgentSpec, has_rules: bool, shared: &Shared) -> Box<dyn Dialect> {
+fn dialect(spec: &AgentSpec, has_rules: bool, limits: Limits, shared: &Shared) -> Box<dyn Dialect> {
     let mut env = shared.settings.inherited.clone();
     env.0.extend(spec.env.0.clone());
     let setup = DialectSetup {
@@ -241,6 +267,7 @@ fn dialect(spec: &AgentSpec, has_rules: bool, shared: &Shared) -> Box<dyn Dialec
         seed: format!("{}.{}", shared.settings.id_prefix, shared.ids.processes()),
         has_rules,
         backend: spec.backend.clone(),
+        limits,
     };
     dialects::dialect(spec.protocol, setup)
 }

@@ -274,7 +274,7 @@ impl Connection {
                         }
                     }
                     let id = AgentId(cx.shared.ids.process());
-                    let process = Process::new(id, child, transport.is_read_only(), now);
+                    let process = Process::new(id, child, &transport, now);
                     self.processes.push(process);
                     effects.push(Effect::Open(id, transport));
                 }

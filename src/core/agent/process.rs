@@ -1,6 +1,6 @@
 //! Process of an agent, or another transport.
 
-use crate::core::dialect::Child;
+use crate::core::dialect::{Child, Transport};
 use crate::core::effect::{AgentId, Effect, Measure};
 use crate::core::limits::{Limits, Timeout};
 use crate::core::process_health::ProcessHealth;
@@ -22,6 +22,8 @@ pub struct Process {
     pub measure: Option<Measure>,
     /// Whether the transport is read-only: it accepts no lines and is never stopped.
     pub is_read_only: bool,
+    /// Whether the time until it starts is limited.
+    pub has_start_limit: bool,
     /// Time at which its start was ordered.
     pub since: Instant,
     /// Time of its last output on stdout.
@@ -39,14 +41,15 @@ pub struct Process {
 impl Process {
     /// Creates a transport whose start was just ordered.
     #[must_use]
-    pub fn new(id: AgentId, child: Child, is_read_only: bool, now: Instant) -> Self {
+    pub fn new(id: AgentId, child: Child, transport: &Transport, now: Instant) -> Self {
         Self {
             id,
             child,
             pid: None,
             began: None,
             measure: None,
-            is_read_only,
+            is_read_only: transport.is_read_only(),
+            has_start_limit: transport.has_start_limit(),
             since: now,
             last_activity: None,
             health: ProcessHealth::default(),
@@ -96,7 +99,7 @@ impl Process {
     pub fn start_limit(&self, limits: &Limits) -> Option<Instant> {
         if self.pid.is_some()
             || self.last_activity.is_some()
-            || self.is_read_only
+            || !self.has_start_limit
             || self.stop.is_some()
         {
             return None;

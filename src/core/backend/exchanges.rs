@@ -9,7 +9,7 @@ use crate::core::dialect::{
 use crate::core::error::{Error, ErrorKind, clip};
 use crate::core::event::{AgentEvent, CallId, Exit, Original, StopReason, TurnEnd};
 use crate::core::request_key::RequestKey;
-use crate::core::setting::Setting;
+use crate::core::setting::{ANY_MODEL, Setting};
 use crate::proto::frame::Overlong;
 use crate::proto::json::Members;
 use crate::proto::wire::LineFaults;
@@ -120,11 +120,16 @@ impl<B: Backend> Dialect for Exchanges<B> {
             opened_by: call,
             transcript: Transcript::default(),
         };
+        let mut state = Members::default();
+        if self.backend.takes_model() {
+            let model = session.about.options.model.as_deref();
+            state.set_owned("models", &models(model));
+        }
         self.sessions.insert(id.clone(), session);
         let opened = AgentEvent::SessionOpened {
             call,
             agent_session: id,
-            state: Members::default(),
+            state,
         };
         self.later(opened, out);
     }
@@ -345,6 +350,16 @@ impl<B: Backend> Dialect for Exchanges<B> {
     fn faults(&self) -> LineFaults {
         self.faults
     }
+}
+
+/// Returns the list of models of an agent that takes any model.
+fn models(current: Option<&str>) -> Value {
+    let mut models = json!({ "availableModels": [], ANY_MODEL: true });
+    if let Some(current) = current {
+        models["availableModels"] = json!([{ "modelId": current, "name": current }]);
+        models["currentModelId"] = json!(current);
+    }
+    models
 }
 
 /// Original of an update that was made from several lines.

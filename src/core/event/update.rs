@@ -1,6 +1,7 @@
 //! Updates: reports of an agent about a session, such as pieces of a message and changes of a tool call.
 
 use crate::proto::json::{JsonStr, Members};
+use crate::proto::ui_chunk::UiChunk;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -71,6 +72,15 @@ pub enum Update<'a> {
     StructuredOutput(&'a RawValue),
     /// An event that is only worth showing while the turn runs.
     TransientUpdate,
+    /// A chunk of the AI SDK, which is passed on unchanged.
+    Chunk {
+        /// The chunk as the agent wrote it.
+        json: &'a RawValue,
+        /// Members of the chunk.
+        chunk: Box<UiChunk<'a>>,
+    },
+    /// Metadata of the message, which is merged into it.
+    MessageMetadata(&'a RawValue),
     /// An update that no other variant describes.
     Other,
 }

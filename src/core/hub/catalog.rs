@@ -262,7 +262,8 @@ impl Hub {
         let is_runner = spec.is_package_runner();
         let found = program.as_ref();
         let found = found.is_some_and(|p| p.found_by != FoundBy::PackageRunner && !is_runner);
-        let installed = found || spec.is_in_process();
+        // These have no program to install.
+        let installed = found || spec.is_in_process() || spec.protocol.is_http();
         let (mut summary, is_default) = match agent {
             ListedAgent::Machine(agent) => {
                 let sessions = self.sessions.of(agent).count() as u64;

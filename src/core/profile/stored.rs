@@ -70,6 +70,12 @@ impl Profile {
                 emit(Value::Object(chunk));
                 return;
             }
+            "reset-step" => return,
+            // Chunks of endpoints that stream chunks of `ai` 7 themselves.
+            "custom" | "steering-message" => {
+                emit(as_data(chunk));
+                return;
+            }
             "reasoning-file" => {
                 chunk.insert("type".into(), "file".into());
             }
@@ -100,6 +106,18 @@ impl Profile {
             emit(json!({ "type": "data-tool-call", "id": id, "data": state }));
         }
     }
+}
+
+/// Converts a chunk of a type that older majors reject to a data part of its name.
+fn as_data(mut chunk: Map<String, Value>) -> Value {
+    let kind = chunk.remove("type");
+    let kind = kind.as_ref().and_then(Value::as_str).unwrap_or_default();
+    let mut part = json!({ "type": format!("data-{kind}") });
+    if let Some(id) = chunk.remove("id") {
+        part["id"] = id;
+    }
+    part["data"] = Value::Object(chunk);
+    part
 }
 
 /// Removes and returns the tool state in a chunk.

@@ -95,6 +95,7 @@ impl Turn {
         }
         self.subagents.close(settle, view);
         self.tools.settle(settle, view);
+        self.close_passed(settle, view);
         view.event(&TurnEvent::Closed);
     }
 
@@ -104,6 +105,7 @@ impl Turn {
         let terminals = self.terminals.all();
         view.event(&TurnEvent::AttemptEnded { terminals });
         self.tools.settle(SettleReason::Failed, view);
+        self.close_passed(SettleReason::Failed, view);
     }
 
     /// Adds cost, usage and agent turns of an attempt to the totals.

@@ -52,6 +52,15 @@ impl Messages {
         Some(continues)
     }
 
+    /// Takes text of a chunk that is passed on unchanged; `is_answer` unless it is reasoning.
+    pub fn passed(&mut self, text: JsonStr<'_>, is_answer: bool) {
+        self.has_output |= !is_blank(text);
+        if is_answer {
+            let room = SUMMARY_LIMIT.saturating_sub(self.text.len());
+            self.omitted += text.decode_up_to(room, &mut self.text) as u64;
+        }
+    }
+
     #[cold]
     fn begin(&mut self, role: MessageRole, message: Option<&str>) {
         self.end_text();

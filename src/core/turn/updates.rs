@@ -1,8 +1,9 @@
 //! Handling of updates, in the order in which the agent reports them.
 
-use super::{Turn, TurnEvent, TurnView};
+use super::{SettleReason, Turn, TurnEvent, TurnView};
 use crate::core::event::{MessagePiece, MessageRole, Original, Update};
-use crate::proto::json::{Members, to_raw};
+use crate::proto::json::{JsonStr, Members, to_raw};
+use crate::proto::ui_chunk::UiChunk;
 use serde_json::value::RawValue;
 
 impl Turn {
@@ -64,6 +65,8 @@ impl Turn {
                 | Update::TextEnd { provider: None }
                 | Update::TransientUpdate
                 | Update::FromSubagent { .. }
+                | Update::MessageMetadata(_)
+                | Update::Chunk { .. }
         );
         self.begun |= shows;
         self.attempt.shown |= match update {
@@ -122,6 +125,8 @@ impl Turn {
             }
             Update::StructuredOutput(answer) => self.structured_output(answer, view),
             Update::TransientUpdate => view.event(&TurnEvent::TransientUpdate(original)),
+            Update::Chunk { json, chunk } => self.pass(json, chunk, original, view),
+            Update::MessageMetadata(metadata) => view.event(&TurnEvent::MessageMetadata(metadata)),
             Update::Other => {
                 self.end_text(view);
                 view.event(&TurnEvent::Other(original));
@@ -155,6 +160,45 @@ impl Turn {
                 self.in_step = true;
                 self.subagents
                     .update(id, &self.message_id, update, original, view);
+            }
+        }
+    }
+
+    /// Passes on a chunk, or as data if readers would reject it.
+    fn pass(
+        &mut self,
+        json: &RawValue,
+        chunk: &UiChunk<'_>,
+        original: Original<'_>,
+        view: &mut impl TurnView,
+    ) {
+        if !self.passed.follow(chunk) {
+            view.event(&TurnEvent::Other(original));
+            return;
+        }
+        let kind = chunk.type_name();
+        let text = chunk.delta.and_then(JsonStr::new);
+        match (kind.as_ref(), text) {
+            ("text-delta" | "reasoning-delta", Some(text)) => {
+                self.begun = true;
+                self.messages.passed(text, kind == "text-delta");
+            }
+            ("message-metadata" | "start-step" | "reset-step", _) => {}
+            _ if chunk.is_transient() || kind.ends_with("-start") || kind.ends_with("-end") => {}
+            _ => {
+                self.begun = true;
+                self.attempt.shown = true;
+            }
+        }
+        view.event(&TurnEvent::Chunk { json, chunk });
+    }
+
+    /// Ends what chunks that were passed on left open.
+    pub(super) fn close_passed(&mut self, settle: SettleReason, view: &mut impl TurnView) {
+        for json in self.passed.close(settle) {
+            if let Ok(chunk) = serde_json::from_str(json.get()) {
+                let (json, chunk) = (&json, &chunk);
+                view.event(&TurnEvent::Chunk { json, chunk });
             }
         }
     }

@@ -8,6 +8,7 @@ mod blocks;
 mod calls;
 mod ending;
 mod merged;
+mod passed;
 mod questions;
 mod subagents;
 mod terminals;
@@ -148,6 +149,8 @@ impl ChunkState {
             | TurnEvent::StructuredOutput(_)
             | TurnEvent::Notice(_)
             | TurnEvent::TransientUpdate(_)
+            | TurnEvent::Chunk { .. }
+            | TurnEvent::MessageMetadata(_)
             | TurnEvent::Other(_) => self.show_report(event, sink),
             TurnEvent::FromSubagent { at, event } => {
                 ShownSubagent::of(&mut self.subagents, at, dialect).event(event);
@@ -298,6 +301,10 @@ impl ChunkState {
             }),
             TurnEvent::Notice(original) => notice(original, sink),
             TurnEvent::TransientUpdate(original) => transient_update(self.dialect, original, sink),
+            TurnEvent::Chunk { json, chunk } => passed::show(json, chunk, sink),
+            TurnEvent::MessageMetadata(metadata) => sink.chunk(&Chunk::MessageMetadata {
+                message_metadata: Raw(metadata),
+            }),
             TurnEvent::Other(original) => other(self.dialect, original, sink),
             _ => {}
         }

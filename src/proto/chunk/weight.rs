@@ -46,7 +46,8 @@ impl Chunk<'_> {
             | Self::DataSession { data, .. }
             | Self::DataCompaction { data, .. }
             | Self::DataStructuredOutput { data, .. }
-            | Self::DataDialect { data, .. } => len(data),
+            | Self::DataDialect { data, .. }
+            | Self::Passed(data) => len(data),
             _ => 0,
         }
     }

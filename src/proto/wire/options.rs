@@ -15,6 +15,12 @@ pub enum Protocol {
     Claude,
     /// A program that reads one prompt and prints one answer: one process for each prompt.
     Command,
+    /// An HTTP endpoint for chat completions, of OpenAI or a server that imitates it.
+    #[serde(rename = "openai")]
+    OpenAi,
+    /// An HTTP endpoint that streams chunks of the AI SDK.
+    #[serde(rename = "ui-stream")]
+    UiStream,
 }
 
 impl Protocol {
@@ -25,7 +31,15 @@ impl Protocol {
             Self::Acp => "acp",
             Self::Claude => "claude",
             Self::Command => "command",
+            Self::OpenAi => "openai",
+            Self::UiStream => "ui-stream",
         }
+    }
+
+    /// Returns `true` if agents of the protocol are HTTP endpoints: their command is an address.
+    #[must_use]
+    pub fn is_http(self) -> bool {
+        matches!(self, Self::OpenAi | Self::UiStream)
     }
 
     /// Returns the protocol that a program's file name implies.

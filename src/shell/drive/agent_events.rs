@@ -21,6 +21,7 @@ impl Shell {
         }
         if matches!(input, AgentInput::Exited(_) | AgentInput::StartFailed(_)) {
             self.agents.remove(&id);
+            self.exchanges.remove(&id);
         }
         client.set_backpressure(self.pressure());
         if let Some(rest) = self.hub.agent(id, input, now, client) {
@@ -69,7 +70,7 @@ impl Shell {
         client: &mut impl ClientConnection,
         now: Instant,
     ) {
-        if self.agents.len() <= 1 {
+        if self.agents.len() + self.exchanges.len() <= 1 {
             return self.handle_all_events(inbox, client, now);
         }
         inbox.receive();

@@ -8,6 +8,7 @@ use crate::shell::agent::{self, Agent};
 use crate::shell::files;
 use crate::shell::in_process;
 use crate::shell::loopback;
+use crate::shell::supervisor::codec::SupervisorOrder;
 use std::time::Instant;
 
 impl Shell {
@@ -33,6 +34,11 @@ impl Shell {
             Transport::Removal { root, path } => {
                 files::remove(id, root.into(), path.into(), events);
             }
+            Transport::Http(request) => {
+                let max_line = self.terms.max_line;
+                let exchange = self.http.start(id, *request, max_line, events);
+                self.exchanges.insert(id, exchange);
+            }
         }
     }
 
@@ -56,10 +62,17 @@ impl Shell {
         }
     }
 
-    /// Closes the input of a transport, which ends a loopback.
+    /// Closes the input of a transport, which ends a loopback and an HTTP exchange.
     pub(super) fn close_input(&mut self, id: AgentId) {
         self.loopbacks.remove(&id);
+        self.exchanges.remove(&id);
         self.with_agent(id, Agent::close_input);
+    }
+
+    /// Sends a signal to a transport, which ends an HTTP exchange.
+    pub(super) fn signal(&mut self, id: AgentId, order: SupervisorOrder) {
+        self.exchanges.remove(&id);
+        self.with_agent(id, |agent| agent.order(order));
     }
 
     /// Calls `act` with the process of this id. A process that has exited and a read-only transport have

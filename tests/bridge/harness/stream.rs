@@ -25,6 +25,9 @@ const PLAIN_CHUNK_TYPES: &[&str] = &[
     "data-acp",
     "data-command",
     "data-claude",
+    "data-command",
+    "data-openai",
+    "data-ui-stream",
     "data-structured-output",
 ];
 

@@ -14,17 +14,36 @@ pub fn backend(
     protocol: Option<Protocol>,
     inherited: BackendOptions,
 ) -> Result<BackendOptions, Fault> {
-    let of_command = [
-        ("input", table.input.is_some()),
-        ("output", table.output.is_some()),
-        ("answer", table.answer.is_some()),
-        ("history", table.history.is_some()),
+    use Protocol::{Command, OpenAi, UiStream};
+    let keys: [(&str, bool, &[Protocol]); 7] = [
+        ("input", table.input.is_some(), &[Command]),
+        ("output", table.output.is_some(), &[Command]),
+        ("answer", table.answer.is_some(), &[Command]),
+        (
+            "history",
+            table.history.is_some(),
+            &[Command, OpenAi, UiStream],
+        ),
+        (
+            "api_key_env",
+            table.api_key_env.is_some(),
+            &[OpenAi, UiStream],
+        ),
+        ("headers", table.headers.is_some(), &[OpenAi, UiStream]),
+        ("stream", table.stream.is_some(), &[OpenAi]),
     ];
-    let foreign = of_command.into_iter().find(|(_, is_set)| *is_set);
-    if let Some((key, _)) = foreign.filter(|_| protocol != Some(Protocol::Command)) {
-        let why = "applies only to agents with protocol = \"command\"";
-        return Err(Fault::new(KeyPath::of(&[key]), why.to_owned()));
+    for (key, is_set, protocols) in keys {
+        if is_set && !protocol.is_some_and(|own| protocols.contains(&own)) {
+            let names = protocols
+                .iter()
+                .map(|protocol| format!("{:?}", protocol.name()));
+            let names = names.collect::<Vec<_>>().join(" or ");
+            let why = format!("applies only to agents with protocol = {names}");
+            return Err(Fault::new(KeyPath::of(&[key]), why));
+        }
     }
+    let mut headers = inherited.headers;
+    headers.0.extend(table.headers.clone().unwrap_or_default());
     let history = table.history.as_ref().map(|own| HistoryLimit {
         messages: own.messages.unwrap_or(inherited.history.messages),
         tokens: own.tokens.unwrap_or(inherited.history.tokens),
@@ -34,5 +53,8 @@ pub fn backend(
         input: table.input.unwrap_or(inherited.input),
         output: table.output.unwrap_or(inherited.output),
         answer: table.answer.clone().or(inherited.answer),
+        api_key_env: table.api_key_env.clone().or(inherited.api_key_env),
+        headers,
+        stream: table.stream.unwrap_or(inherited.stream),
     })
 }

@@ -9,10 +9,11 @@ use crate::cli::config::file::{AgentTable, OptionTable};
 use crate::cli::config::permissions::{each, not_both, table_of};
 use crate::cli::config::values::{Texts, TimeoutTable};
 use crate::core::backend_options::BackendOptions;
+use crate::core::http::url_fault;
 use crate::core::limits::Timeout;
 use crate::core::output_schema::OutputSchema;
 use crate::core::policy::Effect;
-use crate::proto::wire::{SessionOptions, Variables};
+use crate::proto::wire::{Protocol, SessionOptions, Variables};
 use std::path::Path;
 use std::time::Duration;
 
@@ -108,6 +109,9 @@ fn base(
     context: Context<'_>,
 ) -> Result<Base, Fault> {
     let wrong = |key, why: String| Err(Fault::new(KeyPath::of(&[key]), why));
+    if let Some(base) = endpoint(table, parent)? {
+        return Ok(base);
+    }
     if let Some(name) = &table.uses {
         if table.command.is_some() {
             return Err(not_both("use", "command"));
@@ -160,9 +164,52 @@ fn base(
         }
         (None, Some(base)) => Ok(base),
         (None, None) => {
-            let why = "the agent has no program; add use, command or extends";
+            let why = "the agent has no program; add use, command, url or extends";
             Err(Fault::of_key(KeyPath::default(), why))
         }
+    }
+}
+
+/// Returns the address of an HTTP endpoint, which stands in the place of a program; `None` for an agent of
+/// another protocol.
+fn endpoint(table: &AgentTable, parent: &Parent<'_>) -> Result<Option<Base>, Fault> {
+    let wrong = |key, why: &str| Err(Fault::new(KeyPath::of(&[key]), why.to_owned()));
+    let inherited = match parent {
+        Parent::Agent(parent) => Some(parent),
+        Parent::None | Parent::Builtin(_) => None,
+    };
+    let inherited_protocol = inherited.and_then(|parent| parent.protocol);
+    let protocol = table.protocol.or(inherited_protocol);
+    if !protocol.is_some_and(Protocol::is_http) {
+        return match &table.url {
+            Some(_) => wrong(
+                "url",
+                "applies only to agents with protocol = \"openai\" or \"ui-stream\"",
+            ),
+            None => Ok(None),
+        };
+    }
+    for (key, is_set) in [
+        ("use", table.uses.is_some()),
+        ("command", table.command.is_some()),
+        ("args", table.args.is_some()),
+    ] {
+        if is_set {
+            return wrong(key, "an HTTP endpoint has no program; use url");
+        }
+    }
+    let Some(url) = &table.url else {
+        return match inherited.filter(|_| inherited_protocol == protocol) {
+            Some(parent) => Ok(Some(parent.base.clone())),
+            None => wrong("protocol", "needs the address of the endpoint; add url"),
+        };
+    };
+    match url_fault(url) {
+        Some(why) => wrong("url", why),
+        None => Ok(Some(Base::Command {
+            command: url.clone(),
+            args: Vec::new(),
+        })),
     }
 }
 

@@ -59,14 +59,21 @@ fn first_key(table: &AgentTable) -> Option<&'static str> {
         timeout,
         child_per_session,
         options,
-        // They change only how a command that is trusted already is read.
+        // They change only how an agent that is trusted already is read.
         input: _,
         output: _,
         answer: _,
         history: _,
+        stream: _,
+        url,
+        api_key_env,
+        headers,
     } = table;
     let keys = [
         ("command", command.is_some()),
+        ("url", url.is_some()),
+        ("api_key_env", api_key_env.is_some()),
+        ("headers", headers.is_some()),
         ("args", args.is_some()),
         ("env", env.is_some()),
         ("cwd", cwd.is_some()),

@@ -8,6 +8,7 @@ use crate::core::agent::directory::Directory;
 use crate::core::agent::{AgentAccess, Connection, Phase, Renewal};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::AgentSpec;
+use crate::core::backend_options::BackendOptions;
 use crate::core::client::{ClientId, Token};
 use crate::core::client_request::ClientRequestId;
 use crate::core::clients::ClientDeclaration;
@@ -20,7 +21,7 @@ use crate::core::event::AgentInfo;
 use crate::core::host::{self, HostEffect};
 use crate::core::hosting::Hosting;
 use crate::core::ids::AgentRef;
-use crate::core::limits::Timeout;
+use crate::core::limits::{Limits, Timeout};
 use crate::core::log::Log;
 use crate::core::policy::{Mode, Policy};
 use crate::core::profile::Profile;
@@ -162,7 +163,8 @@ impl Fixture {
             env: Variables::default(),
             seed: String::new(),
             has_rules: false,
-            backend: crate::core::backend_options::BackendOptions::default(),
+            backend: BackendOptions::default(),
+            limits: Limits::default(),
         };
         let info = AgentInfo {
             capabilities,

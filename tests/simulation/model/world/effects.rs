@@ -103,6 +103,10 @@ impl World {
                 code: Some(0),
                 ..Exit::default()
             })],
+            Transport::Http(_) => {
+                let error = Error::new(ErrorKind::Network, "there is no network");
+                vec![AgentInput::StartFailed(error)]
+            }
         };
         self.plain(id, said);
     }
@@ -136,7 +140,9 @@ impl World {
         let agent = match spec.protocol {
             Protocol::Acp => Agent::Acp(Box::new(Acp::new(id, dice))),
             Protocol::Claude => Agent::Claude(Box::new(Claude::new(&spec.args))),
-            Protocol::Command => unreachable!("no world has a command as its agent"),
+            Protocol::Command | Protocol::OpenAi | Protocol::UiStream => {
+                unreachable!("the simulation has agents of two protocols")
+            }
         };
         self.add(id, agent, vec![started]);
     }

@@ -435,8 +435,17 @@ fn keys_of_the_configuration_are_those_of_the_code() {
 /// Names that look like variables and are not: errors of the network, and what the compiler knows.
 const NO_VARIABLES: &[&str] = &["EAI_AGAIN", "CARGO_PKG_VERSION"];
 
-/// Variables that the platform's directories follow, of which a library reads.
-const PLATFORM: &[&str] = &["XDG_CONFIG_HOME", "XDG_STATE_HOME"];
+/// Variables that libraries read: for the platform's directories, and for HTTP.
+const PLATFORM: &[&str] = &[
+    "XDG_CONFIG_HOME",
+    "XDG_STATE_HOME",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+];
 
 fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(dir).unwrap() {

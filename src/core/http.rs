@@ -1,0 +1,197 @@
+//! HTTP exchanges as pure data: the request of a transport, and the lines that the transport delivers.
+//!
+//! A transport delivers [`HttpLine`]s, then the body of the response as lines. A line of a body is the data of
+//! one server-sent event (`text/event-stream`) or a line of the text (all other types).
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::time::Duration;
+
+/// HTTP request (`POST`) of one exchange.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HttpRequest {
+    /// Address of the endpoint.
+    pub url: String,
+    /// Headers, without those that describe the body's length and the connection.
+    pub headers: Vec<HttpHeader>,
+    /// Body of the request.
+    pub body: Vec<u8>,
+    /// Time limits.
+    pub limits: HttpLimits,
+}
+
+/// Header of a request. The value is not printed, since it may be a secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HttpHeader {
+    /// Name of the header.
+    pub name: String,
+    /// Value of the header.
+    pub value: String,
+}
+
+/// Time limits of an exchange; `None` for no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HttpLimits {
+    /// Limit on the connection: name resolution, TCP and TLS.
+    pub connect: Option<Duration>,
+    /// Limit on the time from the request to the head of the response.
+    pub first_byte: Option<Duration>,
+    /// Limit on the time without data in the body of the response.
+    pub idle: Option<Duration>,
+}
+
+impl fmt::Debug for HttpRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpRequest")
+            .field("url", &shown_url(&self.url))
+            .field("headers", &self.headers)
+            .field("body", &self.body.len())
+            .field("limits", &self.limits)
+            .finish()
+    }
+}
+
+impl fmt::Debug for HttpHeader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: …", self.name)
+    }
+}
+
+/// Line that an HTTP transport delivers before the body of the response.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum HttpLine {
+    /// An attempt failed and the request is sent again after a pause.
+    Retry(HttpRetry),
+    /// Head of the response; the body follows.
+    Head(HttpHead),
+}
+
+/// A failed attempt after which the request is sent again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HttpRetry {
+    /// Reason, for people.
+    pub reason: String,
+    /// Pause before the next attempt.
+    pub after_ms: u64,
+}
+
+/// Head of a response.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HttpHead {
+    /// Status code.
+    pub status: u16,
+    /// Media type of the body without parameters, in lower case; empty if the endpoint names none.
+    pub content_type: String,
+    /// Coding of the body, such as `gzip`; `None` if the body is not coded.
+    pub content_encoding: Option<String>,
+    /// Pause that the endpoint requests before the next attempt.
+    pub retry_after_ms: Option<u64>,
+    /// The endpoint's id of the request.
+    pub request_id: Option<String>,
+    /// Target of a redirect that was not followed, without its query.
+    pub location: Option<String>,
+    /// Number of attempts so far.
+    pub attempts: u32,
+}
+
+impl HttpHead {
+    /// Returns `true` if the body consists of server-sent events.
+    #[must_use]
+    pub fn is_event_stream(&self) -> bool {
+        self.content_type == "text/event-stream"
+    }
+
+    /// Returns `true` if the request succeeded.
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+}
+
+/// Returns an address as errors and logs show it: without user, password, query and fragment.
+#[must_use]
+pub fn shown_url(url: &str) -> String {
+    let end = url.find(['?', '#']).unwrap_or(url.len());
+    let url = &url[..end];
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.to_owned();
+    };
+    let authority_end = rest.find('/').unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(authority_end);
+    let host = authority.rsplit('@').next().unwrap_or(authority);
+    format!("{scheme}://{host}{path}")
+}
+
+/// Checks the address of an endpoint; returns what is wrong with it.
+#[must_use]
+pub fn url_fault(url: &str) -> Option<&'static str> {
+    let rest = url
+        .strip_prefix("https://")
+        .or_else(|| url.strip_prefix("http://"));
+    let Some(rest) = rest else {
+        return Some("must be an address that begins with http:// or https://");
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if authority.is_empty() || url.contains(char::is_whitespace) {
+        return Some("is not a valid address");
+    }
+    authority.contains('@').then_some(
+        "must not contain a user or password; use `api_key_env` or `headers` of a configured agent",
+    )
+}
+
+/// Returns the host of an address, without its port.
+#[must_use]
+pub fn host(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if let Some(inside) = authority.strip_prefix('[') {
+        return inside.split(']').next().unwrap_or_default();
+    }
+    authority.split(':').next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_output_contains_no_secret() {
+        let request = HttpRequest {
+            url: "https://user:pass@host/v1?key=topsecret".to_owned(),
+            headers: vec![HttpHeader {
+                name: "authorization".to_owned(),
+                value: "Bearer topsecret".to_owned(),
+            }],
+            body: b"topsecret".to_vec(),
+            limits: HttpLimits::default(),
+        };
+        let shown = format!("{request:?}");
+        assert!(shown.contains("https://host/v1"), "{shown}");
+        assert!(
+            !shown.contains("topsecret") && !shown.contains("pass"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn addresses_are_checked() {
+        for (url, is_valid) in [
+            ("http://localhost:11434/v1", true),
+            ("https://api.example.com", true),
+            ("http://[::1]:80/", true),
+            ("localhost:11434", false),
+            ("ftp://host/", false),
+            ("https://", false),
+            ("https://user:pass@host/", false),
+            ("https://host/a b", false),
+        ] {
+            assert_eq!(url_fault(url).is_none(), is_valid, "{url}");
+        }
+        assert_eq!(host("http://[::1]:80/x"), "::1");
+        assert_eq!(host("http://localhost:11434/v1"), "localhost");
+    }
+}

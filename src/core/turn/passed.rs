@@ -1,0 +1,291 @@
+//! Chunks of the AI SDK that are passed on unchanged: the blocks and tool calls that they leave open.
+//!
+//! Readers reject a stream in which a chunk belongs to no part, and parts that a broken stream left open would
+//! stay open. A turn therefore follows the chunks, rejects those that belong to nothing, and ends what is open.
+
+use super::SUMMARY_LIMIT;
+use super::tools::SettleReason;
+use crate::proto::json::{JsonStr, text, to_raw, value};
+use crate::proto::ui_chunk::UiChunk;
+use crate::proto::wire::{ToolCall, ToolResult};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::borrow::Cow;
+
+/// State of the chunks that were passed on.
+#[derive(Debug, Default)]
+pub struct PassedChunks {
+    /// Open blocks in their order: `text` or `reasoning`, and the id.
+    blocks: Vec<(&'static str, String)>,
+    calls: Vec<PassedCall>,
+    /// Number of the calls before the open step.
+    calls_before_step: usize,
+    /// Size of the inputs and results that are kept for the summary, in bytes.
+    kept: usize,
+}
+
+/// Tool call in the chunks.
+#[derive(Debug)]
+struct PassedCall {
+    id: String,
+    name: String,
+    is_dynamic: bool,
+    state: CallState,
+    input: Value,
+    /// Input while it is generated.
+    raw_input: String,
+    /// Result as text, and whether it is an error.
+    result: Option<(String, bool)>,
+    /// Size of the input and of the result that were not kept.
+    omitted: (u64, u64),
+}
+
+/// Progress of a tool call.
+#[derive(Debug, PartialEq, Eq)]
+enum CallState {
+    Input,
+    Available,
+    /// Permission was requested under this id.
+    Asked(String),
+    /// Permission was refused.
+    Refused,
+    Settled,
+}
+
+/// Maximum size of the input of a call that is kept while it is generated, in bytes.
+const MAX_RAW_INPUT: usize = 1 << 20;
+
+impl PassedChunks {
+    /// Returns `true` if a tool was called.
+    pub fn has_calls(&self) -> bool {
+        !self.calls.is_empty()
+    }
+
+    /// Follows a chunk. Returns `false` if readers would reject it, since it belongs to nothing.
+    pub fn follow(&mut self, chunk: &UiChunk<'_>) -> bool {
+        let kind = chunk.type_name();
+        let id = text(chunk.id).unwrap_or_default();
+        match kind.as_ref() {
+            "text-start" => self.begin("text", &id),
+            "reasoning-start" => self.begin("reasoning", &id),
+            "text-delta" => self.is_open("text", &id),
+            "reasoning-delta" => self.is_open("reasoning", &id),
+            "text-end" => self.end("text", &id),
+            "reasoning-end" => self.end("reasoning", &id),
+            "start-step" => {
+                self.calls_before_step = self.calls.len();
+                true
+            }
+            "reset-step" => {
+                self.blocks.clear();
+                self.calls.truncate(self.calls_before_step);
+                true
+            }
+            "tool-approval-response" => self.respond(chunk),
+            kind if kind.starts_with("tool-") => self.call(kind, chunk),
+            _ => true,
+        }
+    }
+
+    fn begin(&mut self, part: &'static str, id: &str) -> bool {
+        // A second block of this id would leave the first one open for ever.
+        let is_new = !self.is_open(part, id);
+        if is_new {
+            self.blocks.push((part, id.to_owned()));
+        }
+        is_new
+    }
+
+    fn is_open(&self, part: &'static str, id: &str) -> bool {
+        self.blocks
+            .iter()
+            .any(|(known, own)| *known == part && own == id)
+    }
+
+    fn end(&mut self, part: &'static str, id: &str) -> bool {
+        let was_open = self.is_open(part, id);
+        self.blocks
+            .retain(|(known, own)| *known != part || own != id);
+        was_open
+    }
+
+    fn respond(&mut self, chunk: &UiChunk<'_>) -> bool {
+        let id = text(chunk.approval_id).unwrap_or_default();
+        let asked =
+            |call: &&mut PassedCall| call.state == CallState::Asked(id.clone().into_owned());
+        let Some(call) = self.calls.iter_mut().find(asked) else {
+            return false;
+        };
+        let is_approved = chunk
+            .approved
+            .is_some_and(|approved| approved.get() == "true");
+        call.state = if is_approved {
+            CallState::Available
+        } else {
+            CallState::Refused
+        };
+        true
+    }
+
+    fn call(&mut self, kind: &str, chunk: &UiChunk<'_>) -> bool {
+        let Some(id) = text(chunk.tool_call_id) else {
+            return false;
+        };
+        let begins = matches!(
+            kind,
+            "tool-input-start" | "tool-input-available" | "tool-input-error"
+        );
+        let known = self.calls.iter().rposition(|call| call.id == id);
+        let known = known.filter(|at| !begins || *at >= self.calls_before_step);
+        let at = match known {
+            Some(at) => at,
+            None if begins => {
+                self.calls.push(PassedCall {
+                    id: id.into_owned(),
+                    name: text(chunk.tool_name).unwrap_or_default().into_owned(),
+                    is_dynamic: chunk.dynamic.is_some_and(|dynamic| dynamic.get() == "true"),
+                    state: CallState::Input,
+                    input: Value::Null,
+                    raw_input: String::new(),
+                    result: None,
+                    omitted: (0, 0),
+                });
+                self.calls.len() - 1
+            }
+            None => return false,
+        };
+        self.calls[at].update(kind, chunk, &mut self.kept);
+        true
+    }
+
+    /// Returns the chunks that end everything that is open, in order.
+    pub fn close(&mut self, why: SettleReason) -> Vec<Box<RawValue>> {
+        let mut chunks = Vec::new();
+        for (part, id) in std::mem::take(&mut self.blocks) {
+            chunks.push(json!({ "type": format!("{part}-end"), "id": id }));
+        }
+        for call in &mut self.calls {
+            call.close(why.text(), &mut chunks);
+        }
+        chunks.iter().map(to_raw).collect()
+    }
+
+    /// Adds the calls to those of a summary, and the size of the inputs that were not kept.
+    pub fn add_calls(&self, (calls, omitted): &mut (Vec<ToolCall>, u64)) {
+        for call in &self.calls {
+            *omitted += call.omitted.0;
+            calls.push(ToolCall {
+                name: call.name.clone(),
+                arguments: call.input.clone(),
+                call_id: call.id.clone(),
+            });
+        }
+    }
+
+    /// Adds the results to those of a summary, and the size of the results that were not kept.
+    pub fn add_results(&self, (results, omitted): &mut (Vec<ToolResult>, u64)) {
+        for call in &self.calls {
+            *omitted += call.omitted.1;
+            if let Some((result, is_error)) = &call.result {
+                results.push(ToolResult {
+                    call_id: call.id.clone(),
+                    result: result.clone(),
+                    is_error: *is_error,
+                });
+            }
+        }
+    }
+}
+
+/// Returns `true` if so many bytes may be kept for the summary.
+fn keep(kept: &mut usize, size: usize) -> bool {
+    let fits = *kept + size <= SUMMARY_LIMIT;
+    if fits {
+        *kept += size;
+    }
+    fits
+}
+
+impl PassedCall {
+    fn update(&mut self, kind: &str, chunk: &UiChunk<'_>, kept: &mut usize) {
+        match kind {
+            "tool-input-delta" => {
+                if let Some(delta) = chunk.input_text_delta.and_then(JsonStr::new)
+                    && self.raw_input.len() < MAX_RAW_INPUT
+                {
+                    delta.decode_into(&mut self.raw_input);
+                }
+            }
+            "tool-input-available" => {
+                if let Some(input) = chunk.input {
+                    if keep(kept, input.get().len()) {
+                        self.input = value(input);
+                    } else {
+                        self.omitted.0 += input.get().len() as u64;
+                    }
+                }
+                self.state = CallState::Available;
+            }
+            "tool-approval-request" => {
+                let id = text(chunk.approval_id).unwrap_or_default();
+                self.state = CallState::Asked(id.into_owned());
+            }
+            "tool-output-available" => {
+                self.set_result(chunk.output, false, kept);
+                let is_preliminary = chunk.preliminary.is_some_and(|it| it.get() == "true");
+                if !is_preliminary {
+                    self.state = CallState::Settled;
+                }
+            }
+            "tool-input-error" | "tool-output-error" => {
+                self.set_result(chunk.error_text, true, kept);
+                self.state = CallState::Settled;
+            }
+            "tool-output-denied" => self.state = CallState::Settled,
+            _ => {}
+        }
+    }
+
+    fn close(&mut self, why: &str, chunks: &mut Vec<Value>) {
+        let mut push = |mut chunk: Value| {
+            chunk["toolCallId"] = json!(self.id);
+            if self.is_dynamic {
+                chunk["dynamic"] = json!(true);
+            }
+            chunks.push(chunk);
+        };
+        match std::mem::replace(&mut self.state, CallState::Settled) {
+            CallState::Settled => return,
+            CallState::Input => push(json!({
+                "type": "tool-input-error",
+                "toolName": self.name,
+                "input": self.raw_input,
+                "errorText": why,
+            })),
+            CallState::Available => push(json!({ "type": "tool-output-error", "errorText": why })),
+            CallState::Asked(approval) => {
+                chunks.push(json!({
+                    "type": "tool-approval-response",
+                    "approvalId": approval,
+                    "approved": false,
+                    "reason": why,
+                }));
+                chunks.push(json!({ "type": "tool-output-denied", "toolCallId": self.id }));
+            }
+            CallState::Refused => {
+                chunks.push(json!({ "type": "tool-output-denied", "toolCallId": self.id }));
+            }
+        }
+        self.result = Some((why.to_owned(), true));
+    }
+
+    fn set_result(&mut self, result: Option<&RawValue>, is_error: bool, kept: &mut usize) {
+        let Some(raw) = result else { return };
+        if !keep(kept, raw.get().len()) {
+            self.omitted.1 += raw.get().len() as u64;
+            return;
+        }
+        let result = text(Some(raw)).map_or_else(|| raw.get().to_owned(), Cow::into_owned);
+        self.result = Some((result, is_error));
+    }
+}

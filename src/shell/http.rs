@@ -1,0 +1,106 @@
+//! HTTP transports: a task for each request, which delivers the head and the body of the response as lines.
+
+#[cfg(feature = "http")]
+mod attempts;
+#[cfg(feature = "http")]
+mod body;
+#[cfg(feature = "http")]
+mod clients;
+#[cfg(feature = "http")]
+mod failure;
+#[cfg(feature = "http")]
+mod retry_after;
+
+use super::inbox::EventSender;
+use crate::core::error::Error;
+#[cfg(not(feature = "http"))]
+use crate::core::error::ErrorKind;
+use crate::core::http::HttpRequest;
+use crate::core::hub::{AgentId, AgentInput, Exit};
+use std::convert::Infallible;
+use tokio::sync::oneshot;
+
+/// The loop's handle of an exchange, which closes the connection when it is dropped.
+pub struct HttpExchange {
+    _open: oneshot::Sender<Infallible>,
+}
+
+/// Reason why an exchange ends before its response is complete.
+enum Cut {
+    /// The exchange failed.
+    Failed(Error),
+    /// The loop no longer receives events.
+    #[cfg_attr(
+        not(feature = "http"),
+        expect(dead_code, reason = "nothing is delivered without HTTP")
+    )]
+    LoopEnded,
+}
+
+/// Starter of exchanges, which share their connections.
+#[derive(Debug, Default)]
+pub struct Http {
+    #[cfg(feature = "http")]
+    clients: clients::Clients,
+}
+
+impl Http {
+    /// Sends a request. The lines of the response and its end arrive through `events`.
+    pub fn start(
+        &mut self,
+        id: AgentId,
+        request: HttpRequest,
+        max_line: usize,
+        events: EventSender,
+    ) -> HttpExchange {
+        let (open, closed) = oneshot::channel::<Infallible>();
+        #[cfg(feature = "http")]
+        let work = {
+            let client = self.clients.client(request.limits.connect);
+            let events = events.clone();
+            async move {
+                let client = client.map_err(Cut::Failed)?;
+                let mut exchange = attempts::Attempts::new(id, request, client, events);
+                let response = exchange.response().await?;
+                body::deliver(response, exchange, max_line).await
+            }
+        };
+        #[cfg(not(feature = "http"))]
+        let work = absent(request, max_line);
+        tokio::spawn(run(id, work, closed, events));
+        HttpExchange { _open: open }
+    }
+}
+
+/// Works on an exchange until it ends or its handle is dropped, then reports its end.
+async fn run(
+    id: AgentId,
+    work: impl Future<Output = Result<(), Cut>>,
+    closed: oneshot::Receiver<Infallible>,
+    mut events: EventSender,
+) {
+    // The work is dropped before the end is reported, which closes the connection.
+    let end = {
+        tokio::select! {
+            end = work => end,
+            _ = closed => Ok(()),
+        }
+    };
+    let end = match end {
+        Ok(()) => AgentInput::Exited(Exit {
+            code: Some(0),
+            ..Exit::default()
+        }),
+        Err(Cut::Failed(error)) => AgentInput::StartFailed(error),
+        Err(Cut::LoopEnded) => return,
+    };
+    // Fails only if the loop has ended; the event is not needed then.
+    let _ = events.send(id, end).await;
+}
+
+#[cfg(not(feature = "http"))]
+async fn absent(_: HttpRequest, _: usize) -> Result<(), Cut> {
+    let message = "this acpipe cannot use HTTP endpoints: it was built without the feature `http`; build it with \
+                   the feature, or install a released binary";
+    Err(Cut::Failed(Error::new(ErrorKind::AgentStart, message)))
+}

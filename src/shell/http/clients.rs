@@ -1,0 +1,42 @@
+//! HTTP clients with their connection pools.
+
+use super::failure::causes;
+use crate::core::error::{Error, ErrorKind};
+use reqwest::Client;
+use reqwest::redirect::Policy;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// One client for each connect limit, since the limit belongs to the client. Usually there is one.
+#[derive(Debug, Default)]
+pub struct Clients(BTreeMap<Option<Duration>, Client>);
+
+impl Clients {
+    /// Returns the client with this limit on connections.
+    ///
+    /// # Errors
+    /// The client cannot be created, for example because the system has no certificates.
+    pub fn client(&mut self, connect: Option<Duration>) -> Result<Client, Error> {
+        if let Some(client) = self.0.get(&connect) {
+            return Ok(client.clone());
+        }
+        // Fails if another provider is installed already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = Client::builder()
+            .redirect(Policy::none())
+            .user_agent(concat!("acpipe/", env!("CARGO_PKG_VERSION")));
+        if let Some(limit) = connect {
+            builder = builder.connect_timeout(limit);
+        }
+        let client = builder.build().map_err(|error| {
+            let why = causes(&error);
+            let message = format!(
+                "cannot set up HTTP: {why}; install the system's certificates (package ca-certificates), or set \
+                 SSL_CERT_FILE"
+            );
+            Error::new(ErrorKind::Network, message)
+        })?;
+        self.0.insert(connect, client.clone());
+        Ok(client)
+    }
+}
