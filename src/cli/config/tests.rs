@@ -327,8 +327,12 @@ fn reader_accepts_every_key_of_the_schema() {
             let base = match (table, key) {
                 ("AgentTable", "use" | "command" | "extends") => "",
                 ("AgentTable", "args") => "command = \"c\"\n",
+                ("AgentTable", "url") => "protocol = \"openai\"\n",
+                ("AgentTable", "api_key_env" | "headers" | "stream") => {
+                    "protocol = \"openai\"\nurl = \"http://h/v1\"\n"
+                }
                 ("AgentTable", "input" | "output" | "answer" | "history") => {
-                    "command = \"c\"\nprotocol = \"command\"\n"
+                    "protocol = \"command\"\ncommand = \"c\"\n"
                 }
                 ("AgentTable", _) => "use = \"claude\"\n",
                 _ => "",
@@ -342,6 +346,7 @@ fn reader_accepts_every_key_of_the_schema() {
             };
             let value = match table {
                 "TimeoutStages" => "\"5s\"".to_owned(),
+                _ if key == "url" => "\"http://h/v1\"".to_owned(),
                 _ => sample(part, key),
             };
             let text = format!("{before}{base}{key} = {value}\n");

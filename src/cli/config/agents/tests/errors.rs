@@ -51,7 +51,7 @@ const CASES: &[(&str, &str)] = &[
     ),
     (
         "prompt = \"p\"",
-        "2:9: agents.a: the agent has no program; add use, command or extends",
+        "2:9: agents.a: the agent has no program; add use, command, url or extends",
     ),
     (
         "env = { A = true }",
