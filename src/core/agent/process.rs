@@ -8,7 +8,8 @@ use crate::core::stop::{Step, Stop};
 use crate::proto::wire::ProcessStatus;
 use std::time::{Duration, Instant};
 
-/// Process of an agent, or a read-only transport.
+/// Process of an agent, or another transport.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Process {
     /// Id in effects and inputs.
     pub id: AgentId,

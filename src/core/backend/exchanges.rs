@@ -28,7 +28,7 @@ pub struct Exchanges<B> {
     /// Prefix that makes session ids unique across connections.
     seed: String,
     sessions: HashMap<String, Session>,
-    exchanges: HashMap<Child, Running>,
+    running: HashMap<Child, Running>,
     /// Events that the loopback delivers, oldest first.
     due: VecDeque<AgentEvent<'static>>,
     last_child: u64,
@@ -57,7 +57,7 @@ impl<B: Backend> Exchanges<B> {
             backend,
             seed: seed.to_owned(),
             sessions: HashMap::new(),
-            exchanges: HashMap::new(),
+            running: HashMap::new(),
             due: VecDeque::new(),
             last_child: Child::MAIN.0,
             last_session: 0,
@@ -73,10 +73,10 @@ impl<B: Backend> Exchanges<B> {
 
     /// Stops the exchange of a session; returns the call that began it.
     fn stop(&mut self, session: &str, out: &mut Outgoing) -> Option<CallId> {
-        let mut running = self.exchanges.iter();
+        let mut running = self.running.iter();
         let (child, _) = running.find(|(_, running)| running.session == session)?;
         let child = *child;
-        let running = self.exchanges.remove(&child)?;
+        let running = self.running.remove(&child)?;
         out.order(child, TransportOrder::Stop);
         Some(running.call)
     }
@@ -163,7 +163,7 @@ impl<B: Backend> Dialect for Exchanges<B> {
     }
 
     fn child_of(&self, session: Option<&str>, _: Option<CallId>) -> Option<Child> {
-        let mut exchanges = self.exchanges.iter();
+        let mut exchanges = self.running.iter();
         let running = exchanges.find(|(_, running)| Some(running.session.as_str()) == session);
         running.map(|(child, _)| *child)
     }
@@ -216,12 +216,12 @@ impl<B: Backend> Dialect for Exchanges<B> {
             call,
             answer: exchange.answer,
         };
-        self.exchanges.insert(child, running);
+        self.running.insert(child, running);
         Ok(())
     }
 
     fn withdraw_prompt(&mut self, call: CallId, _: &str) {
-        self.exchanges.retain(|_, running| running.call != call);
+        self.running.retain(|_, running| running.call != call);
     }
 
     fn set(&mut self, call: CallId, session: &str, setting: &Setting, out: &mut Outgoing) {
@@ -265,7 +265,7 @@ impl<B: Backend> Dialect for Exchanges<B> {
             events.extend(self.due.pop_front());
             return;
         }
-        let Some(running) = self.exchanges.get_mut(&child) else {
+        let Some(running) = self.running.get_mut(&child) else {
             debug!(bytes = line.len(), "line of an exchange that was stopped");
             return;
         };
@@ -279,9 +279,10 @@ impl<B: Backend> Dialect for Exchanges<B> {
         };
         let mut updates = Vec::new();
         if running.answer.read(line, &mut updates).is_err() {
-            let count = match line.trim().is_empty() {
-                true => &mut self.faults.blank,
-                false => &mut self.faults.malformed,
+            let count = if line.trim().is_empty() {
+                &mut self.faults.blank
+            } else {
+                &mut self.faults.malformed
             };
             *count += 1;
             debug!(line = clip(line), "line of the agent that cannot be used");
@@ -306,7 +307,7 @@ impl<B: Backend> Dialect for Exchanges<B> {
         out: &mut Outgoing,
     ) {
         self.faults.too_long += 1;
-        let Some(running) = self.exchanges.remove(&child) else {
+        let Some(running) = self.running.remove(&child) else {
             return;
         };
         out.order(child, TransportOrder::Stop);
@@ -329,7 +330,7 @@ impl<B: Backend> Dialect for Exchanges<B> {
         if child == Child::MAIN {
             return false;
         }
-        let Some(mut running) = self.exchanges.remove(&child) else {
+        let Some(mut running) = self.running.remove(&child) else {
             return true;
         };
         let mut updates = Vec::new();

@@ -11,6 +11,7 @@ use crate::proto::wire::{Attempt, Memory, Recovery, Rung};
 use serde_json::Value;
 
 /// Session as the agent has it now.
+#[derive(Clone, Copy)]
 pub(super) struct TakenSession<'a> {
     /// Identity of the agent.
     pub agent: &'a str,

@@ -2,6 +2,7 @@
 
 use super::SessionMachine;
 use crate::core::backend_options::HistoryLimit;
+use crate::core::cx::Cx;
 use crate::core::dialect::Transcript;
 use crate::core::error::Error;
 use crate::core::log::{MessagePart, Reader};
@@ -15,12 +16,36 @@ const READ_BYTES: u64 = 8 << 20;
 const TOKEN_BYTES: usize = 4;
 
 impl SessionMachine {
-    /// Returns the newest stored messages within the limit, and the message of the prompt, which is not stored
-    /// yet.
+    /// Passes the stored conversation to an agent that does not remember it. The message of the prompt is not
+    /// stored yet.
     ///
     /// # Errors
     /// The log cannot be read.
-    pub(super) fn transcript_before(
+    pub(super) fn give_transcript<C>(
+        &mut self,
+        message: &Value,
+        cx: &mut Cx<'_, C>,
+    ) -> Result<(), Error> {
+        let limit = cx.agent.spec.backend.history;
+        let agent_session = self.agent_session().map(str::to_owned);
+        let (Some(connection), Some(agent_session)) = (&mut cx.agent.connection, agent_session)
+        else {
+            return Ok(());
+        };
+        if connection.dialect.takes_transcript() {
+            let transcript = self.transcript_before(message, limit)?;
+            connection
+                .dialect
+                .set_transcript(&agent_session, transcript);
+        }
+        Ok(())
+    }
+
+    /// Returns the newest stored messages within the limit, and the message of the prompt.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    fn transcript_before(
         &mut self,
         message: &Value,
         limit: HistoryLimit,

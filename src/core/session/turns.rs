@@ -63,11 +63,7 @@ impl SessionMachine {
         let request = self.schema_request(cx.agent.spec.protocol, &message);
         let call = cx.next_call();
         let (agent_session, asked) = (self.agent_session().map(str::to_owned), self.asked());
-        let takes_transcript = cx.agent.connection.as_ref();
-        let takes_transcript = takes_transcript.is_some_and(|c| c.dialect.takes_transcript());
-        let transcript = takes_transcript
-            .then(|| self.transcript_before(&message, cx.agent.spec.backend.history));
-        let transcript = transcript.transpose()?;
+        self.give_transcript(&message, cx)?;
         let (Some(connection), Some(agent_session)) = (&mut cx.agent.connection, agent_session)
         else {
             return Err(out_of_order(
@@ -79,9 +75,6 @@ impl SessionMachine {
         let dialect = &mut connection.dialect;
         let mut lines = Outgoing::default();
         let waits_for_background = dialect.is_busy(&agent_session);
-        if let Some(transcript) = transcript {
-            dialect.set_transcript(&agent_session, transcript);
-        }
         let sent = self
             .preamble
             .before(cx.agent.definition.instructions.as_deref(), &parts);
