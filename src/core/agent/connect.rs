@@ -96,13 +96,13 @@ impl AgentMachine {
             (Some(command), _) if command.is_empty() => {
                 return Err(invalid("command", "must not be empty"));
             }
-            (None, Some(protocol)) => match dialects::traits(protocol).default_command {
-                Some(command) => Some(command.to_owned()),
-                None => {
+            (None, Some(protocol)) => {
+                let Some(command) = dialects::traits(protocol).default_command else {
                     let why = "is required, unless the protocol is `claude`";
                     return Err(invalid("command", why));
-                }
-            },
+                };
+                Some(command.to_owned())
+            }
             (command, _) => command,
         };
         let spec = match command {
@@ -145,7 +145,7 @@ impl AgentMachine {
         let was_announced = matches!(self.state, State::Backoff { .. });
         let has_rules = cx.shared.settings.policy_of(&self.definition).has_rules();
         let limits = *self.limits(&cx.shared.settings);
-        let mut dialect = dialect(&spec, has_rules, limits, cx.shared);
+        let mut dialect = dialect(&spec, has_rules, &limits, cx.shared);
         let mut out = Outgoing::default();
         dialect.start(&mut out);
         self.spec = spec;
@@ -245,7 +245,12 @@ fn check_address(spec: &AgentSpec) -> Result<(), Error> {
 }
 
 /// Creates the dialect of an agent that is about to be started.
-fn dialect(spec: &AgentSpec, has_rules: bool, limits: Limits, shared: &Shared) -> Box<dyn Dialect> {
+fn dialect(
+    spec: &AgentSpec,
+    has_rules: bool,
+    limits: &Limits,
+    shared: &Shared,
+) -> Box<dyn Dialect> {
     let mut env = shared.settings.inherited.clone();
     env.0.extend(spec.env.0.clone());
     let setup = DialectSetup {
@@ -267,7 +272,7 @@ fn dialect(spec: &AgentSpec, has_rules: bool, limits: Limits, shared: &Shared) -
         seed: format!("{}.{}", shared.settings.id_prefix, shared.ids.processes()),
         has_rules,
         backend: spec.backend.clone(),
-        limits,
+        limits: *limits,
     };
     dialects::dialect(spec.protocol, setup)
 }

@@ -9,6 +9,7 @@ use crate::proto::wire::ProcessStatus;
 use std::time::{Duration, Instant};
 
 /// Process of an agent, or a read-only transport.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Process {
     /// Id in effects and inputs.
     pub id: AgentId,

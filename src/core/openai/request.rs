@@ -26,7 +26,7 @@ pub fn body(prompt: &BackendPrompt<'_>, streams: bool) -> Result<Value, Error> {
         .iter()
         .map(|part| part_of_prompt(part, prompt.degrade))
         .collect();
-    messages.push(json!({ "role": "user", "content": content(parts?) }));
+    messages.push(json!({ "role": "user", "content": content(&parts?) }));
     let mut body = json!({ "messages": messages });
     if let Some(model) = &options.model {
         body["model"] = json!(model);
@@ -67,7 +67,7 @@ fn earlier(message: &Value) -> Option<Value> {
         })
         .filter(|part| part["text"] != "")
         .collect();
-    (!parts.is_empty()).then(|| json!({ "role": role, "content": content(parts) }))
+    (!parts.is_empty()).then(|| json!({ "role": role, "content": content(&parts) }))
 }
 
 fn part_of_prompt(part: &PromptPart<'_>, degrade: bool) -> Result<Value, Error> {
@@ -143,7 +143,7 @@ fn missing(name: &str) -> Value {
 }
 
 /// Joins texts to one string, since not every server accepts a list of parts.
-fn content(parts: Vec<Value>) -> Value {
+fn content(parts: &[Value]) -> Value {
     let texts: Option<Vec<&str>> = parts.iter().map(|part| part["text"].as_str()).collect();
     match texts {
         Some(texts) => json!(texts.join("\n\n")),

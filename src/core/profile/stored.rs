@@ -54,7 +54,7 @@ impl Profile {
             .and_then(Value::as_str)
             .unwrap_or_default();
         match kind {
-            "tool-approval-request" | "tool-approval-response" => return,
+            "tool-approval-request" | "tool-approval-response" | "reset-step" => return,
             "tool-output-denied" => {
                 chunk.insert("type".into(), "tool-output-error".into());
                 chunk.insert("errorText".into(), "Permission refused".into());
@@ -63,7 +63,6 @@ impl Profile {
                 emit(Value::Object(chunk));
                 return;
             }
-            "reset-step" => return,
             // Chunks of endpoints that stream chunks of `ai` 7 themselves.
             "custom" | "steering-message" => {
                 emit(as_data(chunk));
