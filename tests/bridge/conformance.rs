@@ -223,7 +223,7 @@ fn killed_acpipe_leaves_no_process_and_the_session_continues() {
         bench.begin("hang");
         bench.server.kill();
         assert_eq!(bench.server.world.leak(), None, "{}", subject.name);
-        let receipt = bench.restart(|server, args| server.next(args));
+        let receipt = bench.restart(Server::next);
         assert_eq!(receipt["memory"], "kept", "{}", subject.name);
         // The end of the interrupted turn was written while nobody listened.
         bench.server.allow_gaps("s");

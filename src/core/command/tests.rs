@@ -83,7 +83,7 @@ impl Player {
     }
 
     /// Plays the output and the exit of the command of a prompt.
-    fn plays(&mut self, child: Child, output: &str, exit: Result<Exit, Error>) -> Outcome {
+    fn plays(&mut self, child: Child, output: &str, exit: &Result<Exit, Error>) -> Outcome {
         let mut events = Vec::new();
         for line in output.split_inclusive('\n') {
             let line = line.strip_suffix('\n').unwrap_or(line);
@@ -133,11 +133,11 @@ fn text(text: &str) -> [PromptPart<'_>; 1] {
     [PromptPart::Text(text.into())]
 }
 
-fn exit(code: i32) -> Result<Exit, Error> {
-    Ok(Exit {
+fn exit(code: i32) -> Exit {
+    Exit {
         code: Some(code),
         ..Exit::default()
-    })
+    }
 }
 
 fn options(output: CommandOutput, answer: Option<&str>) -> BackendOptions {
@@ -230,7 +230,7 @@ fn output_becomes_the_answer() {
         let mut player = Player::new(&[], options(form, path));
         let session = player.open(Opening::New, &SessionOptions::default());
         let child = player.prompt(&session, &text("hi")).unwrap().child.unwrap();
-        let (texts, end) = player.plays(child, output, exit(0));
+        let (texts, end) = player.plays(child, output, &Ok(exit(0)));
         assert_eq!(texts, want, "{output}");
         assert_eq!(end.unwrap(), StopReason::EndTurn);
     }
@@ -247,7 +247,7 @@ fn unusable_json_output_is_malformed_with_the_output() {
         let mut player = Player::new(&[], options(CommandOutput::Json, path));
         let session = player.open(Opening::New, &SessionOptions::default());
         let child = player.prompt(&session, &text("hi")).unwrap().child.unwrap();
-        let (texts, end) = player.plays(child, output, exit(0));
+        let (texts, end) = player.plays(child, output, &Ok(exit(0)));
         let error = end.unwrap_err();
         assert_eq!(
             (texts.len(), error.kind),
@@ -262,7 +262,7 @@ fn unusable_json_output_is_malformed_with_the_output() {
 fn failed_command_keeps_its_partial_answer() {
     let not_found = Error::new(ErrorKind::AgentNotFound, "not found");
     for (how, kind) in [
-        (exit(3), ErrorKind::AgentExited),
+        (Ok(exit(3)), ErrorKind::AgentExited),
         (
             Ok(Exit {
                 signal: Some(9),
@@ -275,7 +275,7 @@ fn failed_command_keeps_its_partial_answer() {
         let mut player = Player::new(&[], BackendOptions::default());
         let session = player.open(Opening::New, &SessionOptions::default());
         let child = player.prompt(&session, &text("hi")).unwrap().child.unwrap();
-        let (texts, end) = player.plays(child, "half\n", how);
+        let (texts, end) = player.plays(child, "half\n", &how);
         assert_eq!(
             (texts, end.unwrap_err().kind),
             (vec!["half".to_owned()], kind)

@@ -36,7 +36,9 @@ fn events(chunks: &[Value]) -> String {
 /// Folds chunks, without what acpipe adds to each message: its id, its own metadata and the first step.
 fn folded(chunks: &[Value]) -> Value {
     let mut fold = Fold::default();
-    chunks.iter().for_each(|chunk| fold.push(chunk));
+    for chunk in chunks {
+        fold.push(chunk);
+    }
     let mut message = fold.message();
     message["id"] = json!("");
     if let Some(metadata) = message["metadata"].as_object_mut() {

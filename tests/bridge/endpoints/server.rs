@@ -79,10 +79,10 @@ impl Endpoint {
     }
 }
 
-/// Serves the requests of a connection while there are scripts.
+/// Serves one request: each response has its own connection, so that its end is plain.
 fn serve(mut stream: TcpStream, shared: &Shared) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
-    while let Some(request) = read(&mut reader) {
+    if let Some(request) = read(&mut reader) {
         let script = shared.scripts.lock().unwrap().pop_front();
         let _ = shared.requests.send(request);
         for step in script.unwrap_or_default() {
@@ -109,8 +109,6 @@ fn serve(mut stream: TcpStream, shared: &Shared) {
                 return;
             }
         }
-        // Each response has its own connection, so that its end is plain.
-        return;
     }
 }
 
