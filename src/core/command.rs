@@ -29,12 +29,12 @@ pub const TRAITS: DialectTraits = DialectTraits {
 
 /// A program that answers one prompt.
 #[derive(Debug)]
-pub struct Command {
+pub struct CommandAgent {
     launch: ProcessSpec,
     options: BackendOptions,
 }
 
-impl Command {
+impl CommandAgent {
     /// Creates the backend of a program that is started with `launch`.
     #[must_use]
     pub fn new(launch: ProcessSpec, options: BackendOptions) -> Self {
@@ -42,7 +42,7 @@ impl Command {
     }
 }
 
-impl Backend for Command {
+impl Backend for CommandAgent {
     fn name(&self) -> &'static str {
         "command"
     }

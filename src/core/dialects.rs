@@ -6,7 +6,7 @@ use super::agent_file::{AgentFile, FileAccess};
 use super::backend::Exchanges;
 use super::backend_options::BackendOptions;
 use super::claude::{self, Claude, SessionFile};
-use super::command::{self, Command};
+use super::command::{self, CommandAgent};
 use super::dialect::{AgentServices, Dialect, DialectTraits, ProcessSpec};
 use super::endpoint::{Endpoint, EndpointSetup};
 use super::error::Error;
@@ -64,7 +64,7 @@ pub fn dialect(protocol: Protocol, setup: DialectSetup) -> Box<dyn Dialect> {
             setup.has_rules,
         )),
         Protocol::Command => {
-            let command = Command::new(setup.launch, setup.backend);
+            let command = CommandAgent::new(setup.launch, setup.backend);
             Box::new(Exchanges::new(command, &setup.seed))
         }
         Protocol::OpenAi => {

@@ -225,7 +225,7 @@ fn killed_acpipe_leaves_no_process_and_the_session_continues() {
         assert_eq!(bench.server.world.leak(), None, "{}", subject.name);
         let receipt = bench.restart(Server::next);
         assert_eq!(receipt["memory"], "kept", "{}", subject.name);
-        // The end of the interrupted turn was written while nobody listened.
+        // The end of the interrupted turn was written before the client subscribed.
         bench.server.allow_gaps("s");
         bench.answers();
         bench.server.finish();

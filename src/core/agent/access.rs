@@ -45,6 +45,14 @@ impl AgentAccess<'_> {
         self.connection.as_ref().is_some_and(|c| !c.is_stopping())
     }
 
+    /// Returns `true` if the agent receives the stored messages of a session with each prompt.
+    #[must_use]
+    pub fn takes_transcript(&self) -> bool {
+        self.connection
+            .as_ref()
+            .is_some_and(|c| c.dialect.takes_transcript())
+    }
+
     /// Number of the connection; 0 without a connection.
     #[must_use]
     pub fn number(&self) -> u64 {

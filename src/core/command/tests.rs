@@ -1,6 +1,6 @@
 //! Commands as agents: the dialect's orders, and the events of a prompt.
 
-use super::Command;
+use super::CommandAgent;
 use crate::core::backend::Exchanges;
 use crate::core::backend_options::{BackendOptions, CommandInput, CommandOutput};
 use crate::core::dialect::{
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 /// Agent whose orders and events are collected.
 struct Player {
-    dialect: Exchanges<Command>,
+    dialect: Exchanges<CommandAgent>,
     out: Outgoing,
 }
 
@@ -29,7 +29,7 @@ impl Player {
             ..ProcessSpec::default()
         };
         let mut player = Self {
-            dialect: Exchanges::new(Command::new(launch, options), "seed"),
+            dialect: Exchanges::new(CommandAgent::new(launch, options), "seed"),
             out: Outgoing::default(),
         };
         player.dialect.start(&mut player.out);

@@ -1,7 +1,6 @@
 //! Verification of an agent's claims about a session against its session list: a refusal of a session that it
 //! still lists, and a load of a session that it does not have.
 
-use super::restore::{Adoption, PAGES, RECOVERY_ADVICE};
 use super::{SessionMachine, Stage};
 use crate::core::agent::connection::Call;
 use crate::core::client_sink::ClientSinks;
@@ -14,6 +13,24 @@ use crate::proto::wire::Rung;
 /// Page of an agent's sessions: their ids, and the cursor of the next page. `None` if the agent has no
 /// session list.
 pub type ListPage<'a> = Option<(&'a [String], Option<&'a str>)>;
+
+/// Advice that helps whatever the failure of a session is.
+pub(super) const RECOVERY_ADVICE: &str =
+    "call session/ensure with strategy \"new\" to continue without its memory";
+
+/// Maximum number of pages of an agent's session list that are searched.
+pub(super) const PAGES: u32 = 50;
+
+/// Result of looking up a loaded session in the agent's list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Adoption {
+    /// The id was not looked up.
+    Unknown,
+    /// The agent's list contains the id.
+    Listed,
+    /// The agent has no list, or did not return all of it.
+    NotListed,
+}
 
 impl SessionMachine {
     /// Handles a failed call for the session: tries the next strategy, unless the error rules that out.

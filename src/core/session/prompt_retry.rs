@@ -1,9 +1,8 @@
 //! Prompt retries within a turn: after a transient error, and in a new session that replaces a restored one
 //! the agent turns out not to have.
 
-use super::doubts::ListPage;
+use super::doubts::{ListPage, PAGES};
 use super::one_shot::attempt_notice;
-use super::restore::PAGES;
 use super::structured_answer::with_request;
 use super::{SessionMachine, Stage};
 use crate::core::agent::STOPPING;

@@ -1,5 +1,6 @@
 //! Restore of a session at its agent: one call after the other, in the order of the strategies allowed.
 
+use super::doubts::{Adoption, RECOVERY_ADVICE};
 use super::receipt::TakenSession;
 use super::{
     RequiredSettings, SessionAgents, SessionMachine, SessionRequest, SettingsRestore, Stage,
@@ -22,10 +23,6 @@ use crate::proto::json::Members;
 use crate::proto::wire::{Memory, Rung, Strategy};
 use std::time::Duration;
 
-/// Advice that helps whatever the failure of a session is.
-pub(super) const RECOVERY_ADVICE: &str =
-    "call session/ensure with strategy \"new\" to continue without its memory";
-
 /// Time an agent must be quiet after it loaded a session. Some agents replay the history after their
 /// response.
 pub const LOAD_QUIET: Duration = Duration::from_millis(250);
@@ -37,20 +34,6 @@ fn load_quiet<C>(cx: &Cx<'_, C>) -> Duration {
 
 /// Maximum size of a replayed history, in bytes of the agent's lines. The replay is held in memory.
 pub(super) const REPEATED_LIMIT: usize = 512 << 20;
-
-/// Maximum number of pages of an agent's session list that are searched.
-pub(super) const PAGES: u32 = 50;
-
-/// Result of looking up a loaded session in the agent's list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Adoption {
-    /// The id was not looked up.
-    Unknown,
-    /// The agent's list contains the id.
-    Listed,
-    /// The agent has no list, or did not return all of it.
-    NotListed,
-}
 
 impl SessionMachine {
     /// Starts the restore of the session with a strategy.
@@ -342,12 +325,10 @@ impl SessionMachine {
             }
         }
         let before = self.known.clone();
-        let receives_history = cx.agent.connection.as_ref();
-        let receives_history = receives_history.is_some_and(|c| c.dialect.takes_transcript());
         let taken = TakenSession {
             agent: &key,
             id: &agent_session,
-            receives_history,
+            receives_history: cx.agent.takes_transcript(),
         };
         match self.receipt_of(rung, taken, failed, replayed, on_lost, &at) {
             Ok(mut recovery) => {

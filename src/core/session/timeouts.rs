@@ -1,6 +1,7 @@
 //! Handlers of a session's timeouts.
 
-use super::restore::{RECOVERY_ADVICE, REPEATED_LIMIT};
+use super::doubts::RECOVERY_ADVICE;
+use super::restore::REPEATED_LIMIT;
 use super::{SessionMachine, Stage};
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;

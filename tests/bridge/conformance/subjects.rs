@@ -5,7 +5,7 @@ use crate::harness::{FAKE_AGENT, World};
 use serde_json::{Value, json};
 use std::any::Any;
 
-/// What an agent needs beside its process, such as a server.
+/// Resource that an agent needs beside its process, such as a server.
 pub type Guard = Option<Box<dyn Any>>;
 
 /// Agent of one kind.

@@ -99,7 +99,7 @@ fn process_with_closed_input_continues() {
     // The process can still be stopped.
     assert_eq!(
         started.order([TransportOrder::Stop]),
-        [Effect::CloseInput(id)]
+        [Effect::Terminate(id)]
     );
 }
 
