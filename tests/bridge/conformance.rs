@@ -3,6 +3,7 @@
 //! Each agent of the list understands the same words: `hello` (answers `hi`), `count` (three pieces), `hang`
 //! (says `half` and never ends), `crash` (says `half` and fails), `ask` (asks for permission, if it can).
 
+mod endpoint;
 mod subjects;
 
 use crate::harness::server::{Framing, Server, Turn};

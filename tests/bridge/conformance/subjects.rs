@@ -1,5 +1,6 @@
 //! Agents of each kind that understand the same words.
 
+use super::endpoint;
 use crate::harness::steps::{ask, end, say};
 use crate::harness::{FAKE_AGENT, World};
 use serde_json::{Value, json};
@@ -34,7 +35,64 @@ pub const SUBJECTS: &[Subject] = &[
         asks: false,
         program: Some("subject.sh"),
     },
+    Subject {
+        name: "library",
+        begin: library,
+        asks: true,
+        program: Some("library-agent"),
+    },
+    Subject {
+        name: "openai",
+        begin: openai,
+        asks: false,
+        program: None,
+    },
+    Subject {
+        name: "ui-stream",
+        begin: ui_stream,
+        asks: false,
+        program: None,
+    },
 ];
+
+fn library(_: &World) -> (String, Guard) {
+    let program = env!("CARGO_BIN_EXE_library-agent");
+    let definition = format!("command = '{program}'\npermissions = 'ask'");
+    (definition, None)
+}
+
+fn openai(_: &World) -> (String, Guard) {
+    let piece = |text: &str| {
+        let delta = json!({"role": "assistant", "content": text});
+        json!({"choices": [{"index": 0, "delta": delta}]})
+    };
+    let word = |body: &Value| {
+        body["messages"].as_array()?.last()?["content"]
+            .as_str()
+            .map(str::to_owned)
+    };
+    let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
+    let url = endpoint::start(word, Vec::new(), piece, vec![end]);
+    (format!("url = '{url}'\nprotocol = 'openai'"), None)
+}
+
+fn ui_stream(_: &World) -> (String, Guard) {
+    let piece = |text: &str| json!({"type": "text-delta", "id": "1", "delta": text});
+    let word = |body: &Value| {
+        let parts = &body["messages"].as_array()?.last()?["parts"];
+        parts[0]["text"].as_str().map(str::to_owned)
+    };
+    let begin = [
+        json!({"type": "start"}),
+        json!({"type": "text-start", "id": "1"}),
+    ];
+    let end = [
+        json!({"type": "text-end", "id": "1"}),
+        json!({"type": "finish"}),
+    ];
+    let url = endpoint::start(word, begin.to_vec(), piece, end.to_vec());
+    (format!("url = '{url}'\nprotocol = 'ui-stream'"), None)
+}
 
 /// Steps of the fake agent for one word.
 fn when(word: &str, steps: &Value, otherwise: &Value) -> Value {
