@@ -27,7 +27,7 @@
 //! | a program for any ACP client, such as `acpipe run -- PROGRAM` | [`serve_acp`] |
 //! | the same on other streams | [`serve_acp_on`] |
 //! | an agent inside a program that uses this crate | [`AgentFactory`] |
-//! | the same as a program that speaks acpipe's own protocol | [`serve_stdio`](crate::serve_stdio) |
+//! | the same as a program that speaks acpipe's own protocol | `acpipe::serve_stdio`, with the feature `cli` |
 //! | an agent without a model, for the tests of a client | [`ScriptedAgent`](crate::testing::ScriptedAgent) |
 //!
 //! # An agent with a model
@@ -73,7 +73,8 @@
 //! # Cancelling
 //!
 //! A cancelled turn needs no code: its future is dropped at its next `await` after [`Agent::cancel_grace`], and
-//! the client gets the stop reason `cancelled`. An agent that can stop sooner, or has to clean up, selects on
+//! the client gets the stop reason `cancelled`. Until then, two seconds by default, its output still reaches the
+//! client. An agent that can stop sooner, or has to clean up, selects on
 //! [`Turn::cancelled`]. Permissions and questions end at once when the turn is cancelled.
 //!
 //! # Failures

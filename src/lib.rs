@@ -53,8 +53,9 @@
 //!
 //! # Backpressure
 //!
-//! An agent waits while the turn that it works on is not read, after 256 KiB of unread chunks. Cancelling such
-//! a turn and dropping it work all the same, and other sessions are not delayed.
+//! An agent waits while the turn that it works on is not read, after 256 KiB of unread chunks, unless it also
+//! works on a turn that is read. Cancelling such a turn and dropping it work all the same, and other agents are
+//! not delayed.
 //!
 //! # Features
 //!

@@ -76,6 +76,8 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
     let context = context.map(|(name, value)| (name, Value::from(value)));
     *client.context = context.collect();
     client.cwd.clone_from(&settings.cwd);
+    let names_agent = args.agent.names_agent();
+    client.agent = names_agent.then(|| settings.default_agent.name.clone());
     let hub = Hub::new(settings, store).serving(args.agent.serving.offer());
     let launch = super::launch(&args.agent.store, &hub);
     let setup = LoopSetup {
@@ -127,6 +129,8 @@ struct RunClient {
     can: Option<wire::AgentCapabilities>,
     session: String,
     cwd: String,
+    /// Agent that the command line names; `None` for the agent of the session.
+    agent: Option<String>,
     turn: String,
     terms: PromptTerms,
     began: Instant,
@@ -159,6 +163,7 @@ impl RunClient {
             can: None,
             session,
             cwd: String::new(),
+            agent: None,
             turn,
             terms,
             began: Instant::now(),
@@ -196,6 +201,7 @@ impl RunClient {
             Step::Ensure => Command::Ensure(wire::EnsureParams {
                 session_id: Some(self.session.clone()),
                 cwd: Some(self.cwd.clone()),
+                agent: self.agent.clone(),
                 options: self.options.clone(),
                 ..wire::EnsureParams::default()
             }),

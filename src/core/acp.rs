@@ -60,6 +60,7 @@ pub const TRAITS: DialectTraits = DialectTraits {
     enforces_tool_lists: false,
     takes_system_prompt: false,
     takes_output_schema: false,
+    remembers: true,
     forks: false,
     logout_hint: "sign out with the agent's own command line",
     may_lack_argument: true,

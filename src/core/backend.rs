@@ -78,6 +78,11 @@ pub trait Answer: Send {
         updates: &mut Vec<(Update<'a>, Original<'a>)>,
     ) -> Result<(), UnusableLine>;
 
+    /// Returns `true` if nothing that follows can change the answer: the transport is stopped then.
+    fn is_complete(&self) -> bool {
+        false
+    }
+
     /// Handles the end of the transport: appends the last updates and returns the end of the turn.
     ///
     /// # Errors

@@ -60,6 +60,7 @@ pub const TRAITS: DialectTraits = DialectTraits {
     enforces_tool_lists: true,
     takes_system_prompt: true,
     takes_output_schema: true,
+    remembers: true,
     forks: true,
     logout_hint: "run `claude auth logout` in a terminal",
     may_lack_argument: false,

@@ -22,6 +22,7 @@ pub const TRAITS: DialectTraits = DialectTraits {
     enforces_tool_lists: false,
     takes_system_prompt: true,
     takes_output_schema: false,
+    remembers: false,
     forks: false,
     logout_hint: "sign out with the command's own means",
     may_lack_argument: false,

@@ -101,10 +101,6 @@ pub trait Dialect: Send {
     /// [`Dialect::prompt`] if [`Dialect::takes_transcript`] returns `true`, once for all attempts at a prompt.
     fn set_transcript(&mut self, _session: &str, _transcript: Transcript) {}
 
-    /// Adds an answer to the conversation, and the message that asks the agent to correct it. Called before the
-    /// prompt with that message if [`Dialect::takes_transcript`] returns `true`.
-    fn continue_transcript(&mut self, _session: &str, _answer: &str, _message: Value) {}
-
     /// Sends a message into the running turn of a session. Called only if the agent has the capability.
     ///
     /// If the agent cannot take one of the parts, nothing is sent, as for a prompt.
@@ -265,6 +261,8 @@ pub struct DialectTraits {
     pub takes_system_prompt: bool,
     /// Whether sessions can be given an output schema; otherwise acpipe adds it to each prompt.
     pub takes_output_schema: bool,
+    /// Whether the agent remembers the earlier prompts of a session, and the earlier attempts at a prompt.
+    pub remembers: bool,
     /// Whether sessions can be forked.
     pub forks: bool,
     /// How the user signs out of an agent that does not offer to sign out.

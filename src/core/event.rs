@@ -325,6 +325,21 @@ pub enum StopReason {
     Unknown,
 }
 
+impl StopReason {
+    /// Returns the name of the reason in ACP; `None` for a reason that ACP does not define.
+    #[must_use]
+    pub fn acp_name(self) -> Option<&'static str> {
+        Some(match self {
+            Self::EndTurn => "end_turn",
+            Self::MaxTokens => "max_tokens",
+            Self::MaxTurns => "max_turn_requests",
+            Self::Refusal => "refusal",
+            Self::Cancelled => "cancelled",
+            Self::Unknown => return None,
+        })
+    }
+}
+
 /// Exit status of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Exit {

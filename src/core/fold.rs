@@ -201,6 +201,9 @@ impl Fold {
                 part.remove(gone);
             }
             part.insert("state".into(), state.into());
+            if part.get("type").is_some_and(|kind| kind == "dynamic-tool") {
+                copy(chunk, part, &["toolName"]);
+            }
             let fields = [
                 "input",
                 "inputEncoding",
@@ -210,9 +213,6 @@ impl Fold {
                 "providerExecuted",
             ];
             copy(chunk, part, &fields);
-            if part.get("type").is_some_and(|kind| kind == "dynamic-tool") {
-                copy(chunk, part, &["toolName"]);
-            }
             provider_metadata(chunk, part, state);
         }
     }

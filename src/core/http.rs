@@ -154,6 +154,14 @@ pub fn host(url: &str) -> &str {
     authority.split(':').next().unwrap_or_default()
 }
 
+/// Returns `true` for an address on this machine.
+#[must_use]
+pub fn is_on_this_machine(url: &str) -> bool {
+    let host = host(url);
+    let is_v4 = |host: &str| host.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    matches!(host, "localhost" | "::1") || (host.starts_with("127.") && is_v4(host))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

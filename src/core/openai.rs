@@ -31,6 +31,7 @@ pub const TRAITS: DialectTraits = DialectTraits {
     takes_system_prompt: true,
     // Requests contain the schema, but not every server obeys it.
     takes_output_schema: false,
+    remembers: false,
     forks: false,
     logout_hint: "unset the variable of the key",
     may_lack_argument: false,

@@ -30,8 +30,8 @@ const SMALL_WORK: u32 = 20_000;
 /// Maximum number of steps back in one match of a pattern.
 const BACKTRACKS: usize = 100_000;
 
-/// Maximum size of a compiled pattern, in bytes.
-const PATTERN_BYTES: usize = 1 << 20;
+/// Maximum size of a compiled pattern, in bytes. Compiling one of this size takes milliseconds.
+const PATTERN_BYTES: usize = 256 << 10;
 
 /// Maximum length of a violation's text, in characters.
 const VIOLATION_LENGTH: usize = 300;

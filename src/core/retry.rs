@@ -173,6 +173,15 @@ pub enum RetryDecision {
     Retry(&'static str, Error, Ending),
 }
 
+/// Data of an attempt that an agent without memory needs to correct its answer.
+#[derive(Debug)]
+pub struct Forgotten {
+    /// Request for an answer that matches the schema.
+    pub schema: String,
+    /// The answer.
+    pub answer: String,
+}
+
 impl Attempts {
     /// Creates the record of a first attempt.
     #[must_use]
@@ -191,14 +200,24 @@ impl Attempts {
         }
     }
 
-    /// Sets the message that has an answer corrected, to be sent next. Returns `false` if there was one
-    /// before: an answer is corrected once.
-    pub fn begin_repair(&mut self, violations: &[Violation]) -> bool {
+    /// Sets the message that has an answer corrected, to be sent next. `forgotten` is what an agent without
+    /// memory needs of this attempt. Returns `false` if there was such a message before: an answer is
+    /// corrected once.
+    pub fn begin_repair(&mut self, violations: &[Violation], forgotten: Option<Forgotten>) -> bool {
         let is_first = self.repair.is_none();
         if is_first {
             let text = repair_request(violations);
-            let parts = json!([{ "type": "text", "text": text }]);
-            self.repair = Some(json!({ "role": "user", "parts": parts }));
+            let mut message = json!({ "role": "user", "parts": [] });
+            let mut texts = vec![text];
+            if let Some(Forgotten { schema, answer }) = forgotten {
+                message = self.prompt.message.clone();
+                texts.splice(0..0, [schema, format!("Your answer was:\n\n{answer}")]);
+            }
+            if let Some(parts) = message["parts"].as_array_mut() {
+                let texts = texts.iter();
+                parts.extend(texts.map(|text| json!({ "type": "text", "text": text })));
+            }
+            self.repair = Some(message);
         }
         is_first
     }

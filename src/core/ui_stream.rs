@@ -28,6 +28,7 @@ pub const TRAITS: DialectTraits = DialectTraits {
     enforces_tool_lists: false,
     takes_system_prompt: false,
     takes_output_schema: false,
+    remembers: false,
     forks: false,
     logout_hint: "unset the variable of the key",
     may_lack_argument: false,

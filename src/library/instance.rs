@@ -8,7 +8,8 @@ use super::handle::HubHandle;
 use super::session::SessionBuilder;
 use crate::core::client::{ClientId, Command, History, Reply};
 use crate::proto::wire::{
-    AgentListParams, AgentParams, AgentStatus, AgentSummary, ListSessionsParams, SessionInfo,
+    AgentListParams, AgentParams, AgentStatus, AgentSummary, ConnectParams, ListSessionsParams,
+    SessionInfo,
 };
 pub use builder::Builder;
 use std::fmt;
@@ -65,6 +66,22 @@ impl Acpipe {
     pub async fn agent_status(&self, name: &str) -> Result<AgentStatus> {
         let agent = Some(name.to_owned());
         match self.command(Command::Status(AgentParams { agent })).await? {
+            Reply::Status(status) => Ok(*status),
+            _ => Err(Error::unexpected_reply()),
+        }
+    }
+
+    /// Starts an agent, unless it runs. Sessions start their agent when they need it; this also starts an agent
+    /// that crashed too often to be started by itself (four times in a row without a completed turn).
+    ///
+    /// # Errors
+    /// There is no agent of this name, it cannot be started, or acpipe was shut down.
+    pub async fn start_agent(&self, name: &str) -> Result<AgentStatus> {
+        let params = ConnectParams {
+            agent: Some(name.to_owned()),
+            ..ConnectParams::default()
+        };
+        match self.command(Command::Connect(params)).await? {
             Reply::Status(status) => Ok(*status),
             _ => Err(Error::unexpected_reply()),
         }

@@ -11,8 +11,11 @@ use std::env;
 /// matches, the default decides. Requests that are to be asked go to the handler of
 /// [`Builder::on_permission`](super::Builder::on_permission); without one they are rejected.
 ///
-/// A tool is written as in Claude Code: `Edit`, `Bash(git diff:*)`, `Read(src/**)`, `mcp__server__tool`. The
-/// rules hold for all agents, whatever names they give their tools.
+/// A tool is written as in Claude Code: `Edit`, `Bash(git diff:*)`, `Read(src/**)`, `mcp__server__tool`. A bare
+/// name holds for tools of this name. A rule with a path or a command holds for every tool that edits or reads
+/// such a path, or runs such a command, whatever its name. In a path `//` begins at the root of the file system,
+/// `/` at the directory of the session. [`Rule::kind`] holds for all tools of a kind: prefer it, or a default that
+/// denies, to a bare name if you do not know the names of the agent's tools.
 ///
 /// ```
 /// use acpipe::{Policy, Rule};

@@ -209,7 +209,8 @@ impl Session {
         self.0.command(Command::SetMode(params)).await.map(drop)
     }
 
-    /// Closes the session at the agent. It stays stored, and is restored when it is used again.
+    /// Closes the session at the agent. It stays stored, and is restored when it is used again. Without a
+    /// [state directory](crate::Builder::state_dir) nothing is stored, and closing ends the conversation.
     ///
     /// # Errors
     /// The session does not exist any more, or acpipe was shut down.

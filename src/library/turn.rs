@@ -16,7 +16,7 @@ use std::task::{Context, Poll};
 /// A turn: a stream of [`Chunk`]s, and at its end a summary.
 ///
 /// Dropping a turn before its end cancels it. A turn that is not read makes its agent wait, unless the agent
-/// works for other sessions, too.
+/// also works on a turn that is read.
 ///
 /// ```no_run
 /// # async fn example(session: acpipe::Session) -> acpipe::Result<()> {

@@ -56,7 +56,7 @@ impl Http {
         let (open, closed) = oneshot::channel::<Infallible>();
         #[cfg(feature = "http")]
         let work = {
-            let client = self.clients.client(request.limits.connect);
+            let client = self.clients.client(&request.url, request.limits.connect);
             let events = events.clone();
             async move {
                 let client = client.map_err(Cut::Failed)?;

@@ -105,9 +105,9 @@ fn session_that_is_handed_over_to_a_command_keeps_its_memory() {
 }
 
 #[test]
-fn wrong_answer_is_in_the_history_of_its_correction() {
+fn correction_contains_the_prompt_and_the_wrong_answer() {
     let right =
-        r#"case "$line" in *'"text":"{\"a\":'*) echo '{"a":1}' ;; *) echo '{"a":"x"}' ;; esac"#;
+        r#"case "$line" in *'Your answer was:'*) echo '{"a":1}' ;; *) echo '{"a":"x"}' ;; esac"#;
     let mut server = server(right, "");
     let schema =
         json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}});
@@ -118,7 +118,15 @@ fn wrong_answer_is_in_the_history_of_its_correction() {
     assert_eq!(summary["structuredOutput"], json!({"a": 1}), "{summary}");
     let received = received(&server.world);
     assert_eq!(received.len(), 2);
-    assert_eq!(texts(&received[1]["history"]), ["count", r#"{"a":"x"}"#]);
+    let correction = received[1]["prompt"].as_str().unwrap();
+    for text in [
+        "count",
+        "\"required\"",
+        "Your answer was:\n\n{\"a\":\"x\"}",
+        "/a",
+    ] {
+        assert!(correction.contains(text), "{text} is not in {correction}");
+    }
     server.claim_turn(&summary);
     server.finish();
 }
@@ -149,4 +157,32 @@ fn command_that_does_not_exist_fails_the_turn_with_advice() {
         "{}",
         out.show()
     );
+}
+
+#[test]
+fn execute_starts_a_failed_command_again() {
+    let script = r#"if [ -e "$0.once" ]; then echo ok; else touch "$0.once"; exit 3; fi"#;
+    let mut server = server(script, "");
+    let summary = server.call("execute", &json!({"agent": "own", "message": "go"}));
+    assert_eq!(
+        (&summary["text"], &summary["attempts"], &summary["errors"]),
+        (&json!("ok"), &json!(2), &json!([]))
+    );
+    server.claim_turn(&summary);
+    server.finish();
+}
+
+#[test]
+fn run_continues_a_session_with_the_agent_that_is_named() {
+    let world = World::new();
+    configure(&world, "echo own", "");
+    let text = |args: &[&str]| {
+        let args = [&["run", "--session", "s"], args, &["hi"]].concat();
+        let output = world.acpipe(&args).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(text(&["--agent", "demo"]).contains("demo agent"));
+    assert_eq!(text(&["--agent", "own"]), "own\n");
+    assert_eq!(text(&[]), "own\n");
+    assert!(text(&["--agent", "demo"]).contains("demo agent"));
 }

@@ -81,6 +81,30 @@ impl<B: Backend> Exchanges<B> {
         Some(running.call)
     }
 
+    /// Ends an exchange, and the turn of its prompt.
+    fn finish(
+        &mut self,
+        child: Child,
+        how: Result<&Exit, &Error>,
+        events: &mut Vec<AgentEvent<'_>>,
+    ) {
+        let Some(mut running) = self.running.remove(&child) else {
+            return;
+        };
+        let mut updates = Vec::new();
+        let end = running.answer.end(how, &mut updates);
+        events.extend(updates.into_iter().map(|update| AgentEvent::Update {
+            session: Cow::Owned(running.session.clone()),
+            update,
+            original: NO_ORIGINAL,
+        }));
+        let call = running.call;
+        events.push(match end {
+            Ok(end) => AgentEvent::TurnEnded { call, end },
+            Err(error) => AgentEvent::Failed { call, error },
+        });
+    }
+
     fn new_session_id(&mut self) -> String {
         self.last_session += 1;
         format!("{}.{}", self.seed, self.last_session)
@@ -178,16 +202,6 @@ impl<B: Backend> Dialect for Exchanges<B> {
         }
     }
 
-    fn continue_transcript(&mut self, session: &str, answer: &str, message: Value) {
-        if let Some(session) = self.sessions.get_mut(session) {
-            let transcript = &mut session.transcript;
-            let prompt = std::mem::replace(&mut transcript.message, message);
-            let parts = json!([{ "type": "text", "text": answer }]);
-            let answer = json!({ "role": "assistant", "parts": parts });
-            transcript.earlier.extend([prompt, answer]);
-        }
-    }
-
     fn prompt(
         &mut self,
         call: CallId,
@@ -259,7 +273,7 @@ impl<B: Backend> Dialect for Exchanges<B> {
         child: Child,
         line: &'a [u8],
         events: &mut Vec<AgentEvent<'a>>,
-        _: &mut Outgoing,
+        out: &mut Outgoing,
     ) {
         if child == Child::MAIN {
             events.extend(self.due.pop_front());
@@ -297,6 +311,15 @@ impl<B: Backend> Dialect for Exchanges<B> {
                     original,
                 }),
         );
+        if running.answer.is_complete() {
+            // A server may keep the connection open.
+            out.order(child, TransportOrder::Stop);
+            let exit = Exit {
+                code: Some(0),
+                ..Exit::default()
+            };
+            self.finish(child, Ok(&exit), events);
+        }
     }
 
     fn read_overlong(
@@ -330,21 +353,7 @@ impl<B: Backend> Dialect for Exchanges<B> {
         if child == Child::MAIN {
             return false;
         }
-        let Some(mut running) = self.running.remove(&child) else {
-            return true;
-        };
-        let mut updates = Vec::new();
-        let end = running.answer.end(how, &mut updates);
-        events.extend(updates.into_iter().map(|update| AgentEvent::Update {
-            session: Cow::Owned(running.session.clone()),
-            update,
-            original: NO_ORIGINAL,
-        }));
-        let call = running.call;
-        events.push(match end {
-            Ok(end) => AgentEvent::TurnEnded { call, end },
-            Err(error) => AgentEvent::Failed { call, error },
-        });
+        self.finish(child, how, events);
         true
     }
 

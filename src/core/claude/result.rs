@@ -45,18 +45,12 @@ pub fn result(line: &str, failure: Option<&Failure>) -> TurnEnd {
 /// Returns the stop reason in ACP's terms, so that clients need not know both. The CLI's own terms are in
 /// `details`.
 fn reported<'a>(r: &TurnResult<'a>, stop_reason: StopReason) -> Cow<'a, str> {
-    Cow::Borrowed(match stop_reason {
-        StopReason::EndTurn => "end_turn",
-        StopReason::MaxTokens => "max_tokens",
-        StopReason::MaxTurns => "max_turn_requests",
-        StopReason::Refusal => "refusal",
-        StopReason::Cancelled => "cancelled",
-        StopReason::Unknown => {
-            let said = [r.stop_reason, r.terminal_reason, r.subtype];
-            let said = said.into_iter().find_map(|raw| text(non_null(raw)));
-            return said.unwrap_or(Cow::Borrowed("unknown"));
-        }
-    })
+    if let Some(name) = stop_reason.acp_name() {
+        return Cow::Borrowed(name);
+    }
+    let said = [r.stop_reason, r.terminal_reason, r.subtype];
+    let said = said.into_iter().find_map(|raw| text(non_null(raw)));
+    said.unwrap_or(Cow::Borrowed("unknown"))
 }
 
 fn stop_reason(r: &TurnResult<'_>) -> StopReason {

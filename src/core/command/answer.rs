@@ -11,6 +11,9 @@ use serde_json::value::RawValue;
 /// Path of the text in a JSON answer if the user sets none.
 const DEFAULT_PATH: &str = "text";
 
+/// Maximum size of an answer that is one JSON value, in bytes.
+const MAX_OUTPUT: usize = 64 << 20;
+
 /// Creates the reader of an answer. `path` is the place of the text in JSON.
 pub fn answer(form: CommandOutput, path: Option<&str>) -> Box<dyn Answer> {
     let path = path.unwrap_or(DEFAULT_PATH).to_owned();
@@ -19,6 +22,7 @@ pub fn answer(form: CommandOutput, path: Option<&str>) -> Box<dyn Answer> {
         CommandOutput::Json => Box::new(JsonAnswer {
             path,
             output: String::new(),
+            is_too_large: false,
         }),
         CommandOutput::JsonLines => Box::new(JsonLinesAnswer { path }),
     }
@@ -63,6 +67,8 @@ impl Answer for TextAnswer {
 struct JsonAnswer {
     path: String,
     output: String,
+    /// Whether the output exceeds [`MAX_OUTPUT`]; the rest of it is dropped, and the answer fails.
+    is_too_large: bool,
 }
 
 impl Answer for JsonAnswer {
@@ -71,8 +77,11 @@ impl Answer for JsonAnswer {
         line: &'a str,
         _: &mut Vec<(Update<'a>, Original<'a>)>,
     ) -> Result<(), UnusableLine> {
-        self.output.push_str(line);
-        self.output.push('\n');
+        self.is_too_large |= self.output.len() + line.len() > MAX_OUTPUT;
+        if !self.is_too_large {
+            self.output.push_str(line);
+            self.output.push('\n');
+        }
         Ok(())
     }
 
@@ -81,6 +90,14 @@ impl Answer for JsonAnswer {
         how: Result<&Exit, &Error>,
         updates: &mut Vec<Update<'static>>,
     ) -> Result<TurnEnd, Error> {
+        if self.is_too_large {
+            exited(how)?;
+            let message = format!(
+                "the command's output is larger than {} MiB",
+                MAX_OUTPUT >> 20
+            );
+            return Err(Error::new(ErrorKind::Malformed, message));
+        }
         let output: Result<Value, _> = serde_json::from_str(&self.output);
         let text = output
             .as_ref()

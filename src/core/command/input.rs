@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 /// Text in an argument that is replaced by the prompt.
 const PLACEHOLDER: &str = "{prompt}";
 
+/// Maximum length of an argument, in bytes (Linux: `MAX_ARG_STRLEN`, with the byte that ends it).
+const MAX_ARGUMENT: usize = (128 << 10) - 1;
+
 /// Returns the data for stdin, and fills the prompt into the arguments.
 ///
 /// # Errors
@@ -31,6 +34,12 @@ pub fn input(
             for arg in args.iter_mut().filter(|arg| arg.contains(PLACEHOLDER)) {
                 *arg = arg.replace(PLACEHOLDER, &text);
                 is_argument = true;
+                if arg.len() > MAX_ARGUMENT || arg.contains('\0') {
+                    let message = "message.parts: the prompt is too long for an argument, or contains NUL; remove {prompt} from \
+                                   the arguments, so that the command reads it on stdin";
+                    let error = Error::new(ErrorKind::InvalidParams, message);
+                    return Err(error.with("field", "message.parts"));
+                }
             }
             Ok(if is_argument {
                 Vec::new()

@@ -134,6 +134,10 @@ impl<B: Body> Answer for HttpAnswer<B> {
         Ok(())
     }
 
+    fn is_complete(&self) -> bool {
+        self.is_too_large || self.body.is_complete()
+    }
+
     fn end(
         &mut self,
         how: Result<&Exit, &Error>,
@@ -157,7 +161,7 @@ fn retry_notice(line: &str) -> Original<'_> {
         let mut notice = Members::default();
         if let Ok(HttpLine::Retry(retry)) = serde_json::from_str(line) {
             let pause = format_duration(Duration::from_millis(retry.after_ms));
-            let title = format!("The endpoint did not answer; retrying in {pause}");
+            let title = format!("The request to the endpoint failed; retrying in {pause}");
             notice.set_owned("severity", &"warning");
             notice.set_owned("title", &title);
             notice.set_owned("description", &retry.reason);

@@ -53,7 +53,7 @@ impl Caller {
         let message = format!("{what} (HTTP {status}){reported}; {advice}");
         let mut error = Error::new(kind, message).with("status", status);
         if let Some(id) = &head.request_id {
-            error = error.with("requestId", id.as_str());
+            error = error.with("requestId", self.clean(id));
         }
         if let Some(pause) = head.retry_after_ms {
             error = error.with("retryAfterMs", pause);
@@ -62,7 +62,7 @@ impl Caller {
             error = error.with("attempts", head.attempts);
         }
         if let Some(location) = &head.location {
-            error = error.with("location", location.as_str());
+            error = error.with("location", self.clean(location));
         }
         if !body.trim().is_empty() {
             error = error.with("raw", self.clean(body));

@@ -3,7 +3,7 @@
 use super::failure::Caller;
 use crate::core::backend_options::BackendOptions;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::http::{HttpHeader, HttpLimits, HttpRequest, host, url_fault};
+use crate::core::http::{HttpHeader, HttpLimits, HttpRequest, is_on_this_machine, url_fault};
 use crate::core::limits::{Limits, Timeout};
 use crate::proto::wire::{AuthMethod, AuthVariable, SignIn, Variables};
 
@@ -60,6 +60,8 @@ impl Endpoint {
             match filled(template, variable) {
                 Ok((value, used)) => {
                     secrets.extend(used);
+                    // A value in the file may be a key, too.
+                    secrets.push(value.clone());
                     headers.retain(|known| !known.name.eq_ignore_ascii_case(name));
                     headers.push(header(name, value));
                 }
@@ -80,6 +82,8 @@ impl Endpoint {
             fault.get_or_insert(error);
         }
         secrets.retain(|secret| secret.len() >= SHORTEST_SECRET);
+        // A secret may be the beginning of another one.
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         let limit = |wait| setup.limits.of(wait);
         Self {
             url: setup.url.to_owned(),
@@ -170,11 +174,7 @@ fn header(name: &str, value: String) -> HttpHeader {
 
 /// Returns `true` if what is sent to this address cannot be read on the network.
 fn is_private(url: &str) -> bool {
-    let host = host(url);
-    let is_v4 = |host: &str| host.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    let is_loopback =
-        matches!(host, "localhost" | "::1") || (host.starts_with("127.") && is_v4(host));
-    url.starts_with("https://") || is_loopback
+    url.starts_with("https://") || is_on_this_machine(url)
 }
 
 /// Fills the variables into a template with `${NAME}`; returns the text and the values.

@@ -112,7 +112,8 @@ impl Hub {
 
     /// Returns `true` if an agent has to wait because no client that it works for has room.
     ///
-    /// An agent works for the clients whose turns it runs, or without a turn for the clients of its sessions.
+    /// An agent works for the clients whose turns it runs or whose sessions it opens, otherwise for the clients
+    /// of its sessions.
     /// If one of them has room, the agent continues and the others lag.
     pub(super) fn must_wait(&mut self, agent: AgentRef, clients: &mut impl ClientSinks) -> bool {
         let mut all = self.shared.clients.ids();
@@ -125,8 +126,10 @@ impl Hub {
     fn waits_for_all(&mut self, agent: AgentRef, clients: &mut impl ClientSinks) -> bool {
         let own = || self.sessions.of(agent);
         let leader = |session: &SessionMachine| session.subscribers.leader();
-        let running = own().filter(|session| session.running.is_some());
-        let mut served: BTreeSet<ClientId> = running.filter_map(leader).collect();
+        let is_awaited =
+            |session: &&SessionMachine| session.running.is_some() || session.is_opening();
+        let awaited = own().filter(is_awaited);
+        let mut served: BTreeSet<ClientId> = awaited.filter_map(leader).collect();
         if served.is_empty() {
             served = own().filter_map(leader).collect();
         }

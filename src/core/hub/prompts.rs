@@ -2,6 +2,7 @@
 
 use super::Hub;
 use crate::core::agent::{AgentSpec, STOPPING};
+use crate::core::agent_spec::identity;
 use crate::core::client::Token;
 use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, invalid, out_of_order};
@@ -162,10 +163,16 @@ impl Hub {
     /// Returns an error if the demo agent is connected, since no agent was named, and another agent has the
     /// session.
     fn check_not_taken_by_demo(&self, id: &str, agent: AgentRef) -> Result<(), Error> {
-        let demo = self.agents.get(agent).connected_spec();
+        let machine = self.agents.get(agent);
+        let demo = machine.connected_spec();
         let demo = demo.filter(|spec| spec.source == AgentSource::Demo);
         let session = self.sessions.get(id);
-        let other = demo.and_then(|demo| session?.known.other_than(&demo.key()));
+        // The demo agent may have had the session under its name, or as the default agent without one.
+        let other = demo.and_then(|demo| {
+            let known = &session?.known;
+            known.other_than(&identity(&machine.definition().name, demo))?;
+            known.other_than(&demo.key())
+        });
         match other {
             None => Ok(()),
             Some(other) => Err(out_of_order(&format!(

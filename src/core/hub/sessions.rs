@@ -7,7 +7,7 @@ use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_file::{AgentFile, FileAccess};
 use crate::core::client::{ClientId, Reply, Token};
 use crate::core::client_sink::ClientSinks;
-use crate::core::error::Error;
+use crate::core::error::{Error, ErrorKind};
 use crate::core::ids::AgentRef;
 use crate::core::log::{Identity, Log};
 use crate::core::session::{SessionAgents, SessionMachine};
@@ -172,6 +172,15 @@ impl Hub {
             agent_session
         };
         let field = (agent, "deleteAgentFiles");
+        let shares =
+            |other: &&SessionMachine| other.id != id && other.known.id_of(&identity) == Some(named);
+        if let Some(other) = self.sessions.values().find(shares) {
+            let message = format!(
+                "session {:?} continues the same session of the agent; clear it first, or omit deleteAgentFiles",
+                other.id
+            );
+            return Err(Error::new(ErrorKind::SessionExists, message));
+        }
         let file = self.agent_file(field, &cwd, named, FileAccess::Delete)?;
         let owner = (agent, agent_session.to_owned());
         Ok((!agent_session.is_empty()).then_some((owner, file)))

@@ -24,6 +24,12 @@ const NOT_RUN: &str = "Not run: acpipe runs no tools for chat completions";
 /// Maximum size of the collected arguments of a tool call, and of a text that is parsed as JSON.
 const MAX_COLLECTED: usize = 16 << 20;
 
+/// Maximum number of tool calls in an answer.
+const MAX_CALLS: usize = 1000;
+
+/// Maximum number of members of the completion that nothing else shows.
+const MAX_MEMBERS: usize = 100;
+
 /// Reader of an answer.
 #[derive(Debug, Default)]
 pub struct CompletionBody {
@@ -39,6 +45,8 @@ pub struct CompletionBody {
     error: Option<Error>,
     /// Members of the completion that nothing else shows.
     others: Members<'static>,
+    /// Number of those members.
+    other_members: usize,
 }
 
 /// Tool call in progress.
@@ -72,7 +80,12 @@ impl CompletionBody {
         }
         for (name, other) in completion.rest.iter() {
             let is_known = self.others.get(name).is_some();
-            if !is_known && other.get() != "null" && name != "choices" {
+            if !is_known
+                && self.other_members < MAX_MEMBERS
+                && other.get() != "null"
+                && name != "choices"
+            {
+                self.other_members += 1;
                 self.others.set_owned(name.to_owned(), &other);
             }
         }
@@ -97,14 +110,21 @@ impl CompletionBody {
         }
     }
 
-    /// Merges a piece of a tool call; returns its number and whether it begins the call.
-    fn merge(&mut self, piece: &CallPiece<'_>) -> (usize, bool) {
+    /// Merges a piece of a tool call; returns its number and whether it begins the call. `None` if there are too
+    /// many calls.
+    fn merge(&mut self, piece: &CallPiece<'_>) -> Option<(usize, bool)> {
         // Some servers give every call the index 0, so that another id begins another call.
         let continues = |call: &Call| {
             (piece.index.is_none() || call.index == piece.index)
                 && piece.id.as_ref().is_none_or(|id| *id == call.id)
         };
         let known = self.calls.iter().rposition(continues);
+        if known.is_none() && self.calls.len() == MAX_CALLS {
+            let message = format!("the endpoint's answer has more than {MAX_CALLS} tool calls");
+            let error = Error::new(ErrorKind::Malformed, message);
+            self.error.get_or_insert(error);
+            return None;
+        }
         let at = known.unwrap_or_else(|| {
             let number = self.calls.len() + 1;
             self.calls.push(Call {
@@ -121,7 +141,7 @@ impl CompletionBody {
         {
             arguments.decode_into(&mut call.arguments);
         }
-        (at, known.is_none())
+        Some((at, known.is_none()))
     }
 
     fn stop_reason(&self) -> StopReason {
@@ -196,7 +216,9 @@ impl Body for CompletionBody {
             }
         }
         for piece in &calls {
-            let (at, begins) = self.merge(piece);
+            let Some((at, begins)) = self.merge(piece) else {
+                break;
+            };
             let call = &self.calls[at];
             let update = ToolUpdate {
                 id: Cow::Owned(call.id.clone()),
@@ -233,7 +255,9 @@ impl Body for CompletionBody {
             updates.push(message(piece.role, content, std::mem::take(&mut others)));
         }
         for piece in &found.calls {
-            let (at, begins) = self.merge(piece);
+            let Some((at, begins)) = self.merge(piece) else {
+                break;
+            };
             updates.push(Update::Tool(Box::new(ToolUpdate {
                 id: Cow::Owned(self.calls[at].id.clone()),
                 begins,
@@ -273,12 +297,14 @@ impl Body for CompletionBody {
             .take()
             .filter(|_| stop_reason == StopReason::EndTurn);
         let structured = structured.and_then(|json| RawValue::from_string(json).ok());
+        let finish_reason = self.finish_reason.take().unwrap_or_default();
+        let reported = stop_reason.acp_name().unwrap_or(&finish_reason).to_owned();
+        if !finish_reason.is_empty() {
+            other.set_owned("finishReason", &finish_reason);
+        }
         Ok(TurnEnd {
             stop_reason,
-            reported: self
-                .finish_reason
-                .take()
-                .unwrap_or_else(|| "stop".to_owned()),
+            reported,
             usage: self.usage.as_ref().map(usage),
             structured_output: structured,
             other,

@@ -4,6 +4,9 @@ use super::keywords::within;
 use super::work::Work;
 use serde_json::Value;
 
+/// Maximum number of patterns: each is compiled whenever the schema is used.
+const MAX_PATTERNS: usize = 64;
+
 /// Maximum depth of nested schemas.
 const DEPTH: u32 = 100;
 
@@ -13,6 +16,7 @@ const DEPTH: u32 = 100;
 /// The reason why the schema is not supported.
 pub fn check(root: &Value) -> Result<(), String> {
     let mut work = Work::new(root);
+    let mut patterns = 0;
     let mut left = vec![(root, 0)];
     while let Some((schema, depth)) = left.pop() {
         if depth > DEPTH {
@@ -27,6 +31,14 @@ pub fn check(root: &Value) -> Result<(), String> {
             continue;
         };
         for (keyword, value) in keywords {
+            patterns += match (keyword.as_str(), value) {
+                ("pattern", _) => 1,
+                ("patternProperties", Value::Object(properties)) => properties.len(),
+                _ => 0,
+            };
+            if patterns > MAX_PATTERNS {
+                return Err(format!("has more than {MAX_PATTERNS} patterns"));
+            }
             let is_local = || {
                 value
                     .as_str()

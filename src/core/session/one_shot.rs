@@ -3,12 +3,14 @@
 use super::{SessionMachine, SessionRequest, Stage};
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
+use crate::core::dialects::traits;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::retry::Pause;
 use crate::core::turn_ending::Ending;
 use crate::core::view::chunks::ChunkSink as _;
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Raw, to_raw};
+use crate::proto::wire::Protocol;
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tracing::info;
@@ -85,9 +87,18 @@ impl SessionMachine {
         }
     }
 
-    /// Handles a malformed answer. Returns the pause before the prompt is sent again, `None` if it is not.
-    pub(super) fn pause_after_answer(&mut self, ending: &Ending) -> Option<Duration> {
-        let error = ending.error().filter(|e| e.kind == ErrorKind::Malformed)?;
+    /// Handles a malformed answer, or the failure of an agent whose process serves one prompt. Returns the pause
+    /// before the prompt is sent again, `None` if it is not.
+    pub(super) fn pause_after_answer(
+        &mut self,
+        ending: &Ending,
+        protocol: Protocol,
+    ) -> Option<Duration> {
+        // The loss of another agent is handled apart from the answer (`survives_loss`).
+        let is_whole = !traits(protocol).remembers;
+        let error = ending
+            .error()
+            .filter(|e| is_whole || e.kind == ErrorKind::Malformed)?;
         self.one_shot.as_mut()?.pause_after(error)
     }
 

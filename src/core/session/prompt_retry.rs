@@ -68,7 +68,7 @@ impl SessionMachine {
             }
             other => other,
         };
-        if let Some(pause) = self.pause_after_answer(&ending) {
+        if let Some(pause) = self.pause_after_answer(&ending, cx.agent.spec.protocol) {
             self.pause_for_attempt(&ending, pause, cx);
             return None;
         }
@@ -149,11 +149,6 @@ impl SessionMachine {
         let parts = with_request(preamble.before(instructions, &parts), request);
         let dialect = &mut connection.dialect;
         running.waits_for_background = dialect.is_busy(&agent_session);
-        if running.attempts.is_repair() && dialect.takes_transcript() {
-            let answer = running.attempts.said(&running.turn);
-            let message = running.attempts.message().clone();
-            dialect.continue_transcript(&agent_session, answer, message);
-        }
         let out = &mut connection.out;
         if let Err(error) = dialect.prompt(call, &agent_session, &parts, degrade, out) {
             self.end_turn(Ending::Failed(error), cx);

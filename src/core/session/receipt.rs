@@ -19,6 +19,8 @@ pub(super) struct TakenSession<'a> {
     pub id: &'a str,
     /// Whether the agent receives the stored messages with each prompt.
     pub receives_history: bool,
+    /// Whether the agent remembers earlier prompts by itself.
+    pub remembers: bool,
 }
 
 impl SessionMachine {
@@ -54,7 +56,7 @@ impl SessionMachine {
             Rung::Live | Rung::Resume => Memory::Kept,
             Rung::Load => Memory::Replayed,
             Rung::New if before > 0 && taken.receives_history => Memory::Kept,
-            Rung::New if before > 0 => Memory::Lost,
+            Rung::New if before > 0 && taken.remembers => Memory::Lost,
             Rung::New => Memory::None,
         };
         let missed = match rung {

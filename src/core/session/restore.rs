@@ -12,6 +12,7 @@ use crate::core::client::{Reply, Token};
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::dialect::{Opening, SessionSetup};
+use crate::core::dialects::traits;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{CallId, Original, Update};
 use crate::core::limits::Timeout;
@@ -329,6 +330,7 @@ impl SessionMachine {
             agent: &key,
             id: &agent_session,
             receives_history: cx.agent.takes_transcript(),
+            remembers: traits(cx.agent.spec.protocol).remembers,
         };
         match self.receipt_of(rung, taken, failed, replayed, on_lost, &at) {
             Ok(mut recovery) => {

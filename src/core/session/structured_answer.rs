@@ -8,6 +8,7 @@ use crate::core::dialect::PromptPart;
 use crate::core::dialects::traits;
 use crate::core::event::{StopReason, TurnEnd};
 use crate::core::output_schema::{OutputSchema, Violation, first_request, json_in, mismatch};
+use crate::core::retry::Forgotten;
 use crate::core::turn_ending::Ending;
 use crate::core::view::chunks::ChunkSink as _;
 use crate::proto::chunk::Chunk;
@@ -42,8 +43,9 @@ impl SessionMachine {
             return Some(Ending::Answered(end));
         }
         let may_repair = cx.agent.is_serving() && self.agent_session().is_some();
+        let forgotten = self.forgotten(cx.agent.spec.protocol);
         if let Some(running) = self.running.as_mut().filter(|_| may_repair)
-            && running.attempts.begin_repair(&violations)
+            && running.attempts.begin_repair(&violations, forgotten)
         {
             let id = &self.id;
             info!(
@@ -73,6 +75,16 @@ impl SessionMachine {
         let error = mismatch(&violations, raw.map_or(said, RawValue::get));
         end.error = Some(error);
         Some(Ending::Answered(end))
+    }
+
+    /// Returns what an agent without memory needs to correct its answer; `None` for any other agent.
+    fn forgotten(&self, protocol: Protocol) -> Option<Forgotten> {
+        let running = self.running.as_ref()?;
+        let schema = self.options.output_schema.as_ref()?;
+        (!traits(protocol).remembers).then(|| Forgotten {
+            schema: first_request(schema),
+            answer: running.attempts.said(&running.turn).to_owned(),
+        })
     }
 
     /// Compares an answer with the output schema. An answer in the agent's text becomes the structured answer.

@@ -12,6 +12,12 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 
+/// Maximum number of open blocks. More are not passed on.
+const MAX_OPEN: usize = 1000;
+
+/// Maximum number of tool calls in a turn. More are not passed on.
+const MAX_CALLS: usize = 1000;
+
 /// State of the chunks that were passed on.
 #[derive(Debug, Default)]
 pub struct PassedChunks {
@@ -89,7 +95,7 @@ impl PassedChunks {
 
     fn begin(&mut self, part: &'static str, id: &str) -> bool {
         // A second block of this id would leave the first one open for ever.
-        let is_new = !self.is_open(part, id);
+        let is_new = self.blocks.len() < MAX_OPEN && !self.is_open(part, id);
         if is_new {
             self.blocks.push((part, id.to_owned()));
         }
@@ -139,7 +145,7 @@ impl PassedChunks {
         let known = known.filter(|at| !begins || *at >= self.calls_before_step);
         let at = match known {
             Some(at) => at,
-            None if begins => {
+            None if begins && self.calls.len() < MAX_CALLS => {
                 self.calls.push(PassedCall {
                     id: id.into_owned(),
                     name: text(chunk.tool_name).unwrap_or_default().into_owned(),

@@ -109,9 +109,10 @@ impl Body for UiStreamBody {
             }
             Some(End::Finish(reason)) => {
                 end.stop_reason = stop_reason(reason.as_deref());
-                end.reported = reason.unwrap_or_else(|| "stop".to_owned());
+                let name = end.stop_reason.acp_name();
+                end.reported = name.map(str::to_owned).or(reason).unwrap_or_default();
             }
-            None if self.is_done => "stop".clone_into(&mut end.reported),
+            None if self.is_done => "end_turn".clone_into(&mut end.reported),
             None => {
                 let message = "the endpoint's answer ended early, without its last chunk; the part before it was kept, \
                                try again";

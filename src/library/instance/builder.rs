@@ -147,7 +147,8 @@ impl Builder {
         self
     }
 
-    /// Sets the handler of agents' questions to the user. Without one, questions are declined.
+    /// Sets the handler of agents' questions to the user. Without one, agents learn that this
+    /// client answers no questions.
     pub fn on_question<F>(
         mut self,
         handler: impl Fn(QuestionRequest) -> F + Send + Sync + 'static,

@@ -145,18 +145,15 @@ impl Attempts {
             .send();
         let limit = limits.first_byte;
         let response = match limit {
-            // The limit on the connection comes first and has its own error.
-            Some(limit) => {
-                let whole = limit.saturating_add(limits.connect.unwrap_or_default());
-                tokio::time::timeout(whole, sent).await.map_err(|_| {
-                    NotSent::Final(timed_out(
-                        Timeout::FirstByte,
-                        limit,
-                        &self.request.url,
-                        self.sent,
-                    ))
-                })?
-            }
+            // It includes the connection, whose limit is shorter by default and has its own error.
+            Some(limit) => tokio::time::timeout(limit, sent).await.map_err(|_| {
+                NotSent::Final(timed_out(
+                    Timeout::FirstByte,
+                    limit,
+                    &self.request.url,
+                    self.sent,
+                ))
+            })?,
             None => sent.await,
         };
         response.map_err(|error| {

@@ -2,22 +2,25 @@
 
 use super::failure::causes;
 use crate::core::error::{Error, ErrorKind};
+use crate::core::http::is_on_this_machine;
 use reqwest::Client;
 use reqwest::redirect::Policy;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// One client for each connect limit, since the limit belongs to the client. Usually there is one.
+/// One client for each connect limit and use of proxies, since both belong to the client. Usually there is one.
 #[derive(Debug, Default)]
-pub struct Clients(BTreeMap<Option<Duration>, Client>);
+pub struct Clients(BTreeMap<(Option<Duration>, bool), Client>);
 
 impl Clients {
-    /// Returns the client with this limit on connections.
+    /// Returns the client for an address with this limit on connections. An address on this machine is not
+    /// reached through a proxy, which would see the key and could not connect to it.
     ///
     /// # Errors
     /// The client cannot be created, for example because the system has no certificates.
-    pub fn client(&mut self, connect: Option<Duration>) -> Result<Client, Error> {
-        if let Some(client) = self.0.get(&connect) {
+    pub fn client(&mut self, url: &str, connect: Option<Duration>) -> Result<Client, Error> {
+        let is_local = is_on_this_machine(url);
+        if let Some(client) = self.0.get(&(connect, is_local)) {
             return Ok(client.clone());
         }
         // Fails if another provider is installed already, which is as good.
@@ -25,6 +28,9 @@ impl Clients {
         let mut builder = Client::builder()
             .redirect(Policy::none())
             .user_agent(concat!("acpipe/", env!("CARGO_PKG_VERSION")));
+        if is_local {
+            builder = builder.no_proxy();
+        }
         if let Some(limit) = connect {
             builder = builder.connect_timeout(limit);
         }
@@ -36,7 +42,7 @@ impl Clients {
             );
             Error::new(ErrorKind::Network, message)
         })?;
-        self.0.insert(connect, client.clone());
+        self.0.insert((connect, is_local), client.clone());
         Ok(client)
     }
 }

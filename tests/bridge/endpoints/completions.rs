@@ -34,7 +34,7 @@ fn answer_of_an_endpoint_is_a_turn_like_any_other() {
     let turn = s.prompt("hi");
     assert_eq!(turn.text(), "Hello \u{1f600}");
     assert_eq!(turn.of("reasoning-delta")[0]["delta"], "hm");
-    assert_eq!(turn.summary["stopReason"], "stop", "{}", turn.summary);
+    assert_eq!(turn.summary["stopReason"], "end_turn", "{}", turn.summary);
     let usage = &turn.summary["usage"];
     assert_eq!(
         (

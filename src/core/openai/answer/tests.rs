@@ -110,9 +110,9 @@ fn texts_and_reasoning_of_the_common_servers_are_read() {
 #[test]
 fn finish_reasons_are_stop_reasons() {
     for (reason, want) in [
-        ("stop", "EndTurn stop"),
-        ("length", "MaxTokens length"),
-        ("content_filter", "Refusal content_filter"),
+        ("stop", "EndTurn end_turn"),
+        ("length", "MaxTokens max_tokens"),
+        ("content_filter", "Refusal refusal"),
         ("tool_calls", "Unknown tool_calls"),
     ] {
         assert_eq!(
@@ -121,9 +121,9 @@ fn finish_reasons_are_stop_reasons() {
         );
     }
     let refused = stream(&[delta(&json!({"refusal": "no"})), stop("stop")]);
-    assert_eq!(refused.end, "Refusal stop");
+    assert_eq!(refused.end, "Refusal refusal");
     let done = stream(&[delta(&json!({"content": "a"})), json!("[DONE]")]);
-    assert_eq!(done.end, "EndTurn stop");
+    assert_eq!(done.end, "EndTurn end_turn");
     assert_eq!(stream(&[delta(&json!({"content": "a"}))]).end, "streaming");
     assert_eq!(stream(&[json!("[DONE]")]).end, "malformed");
     assert_eq!(stream(&[json!({"error": "boom"})]).end, "session");
