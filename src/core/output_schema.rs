@@ -1,7 +1,7 @@
 //! Output schemas: JSON Schemas of clients that the answers of agents must match.
 //!
 //! A schema comes from a client and an answer from a model, so the work for both is bounded: the size of a
-//! schema, the steps of a comparison ([`work`]), the backtracking of a pattern and the number of violations.
+//! schema, the steps of a comparison (`work.rs`), the backtracking of a pattern and the number of violations.
 //! Nothing is read from files or the network: references must stay within the schema.
 
 mod answer;

@@ -46,6 +46,10 @@ pub struct Http {
 
 impl Http {
     /// Sends a request. The lines of the response and its end arrive through `events`.
+    #[cfg_attr(
+        not(feature = "http"),
+        expect(clippy::unused_self, reason = "there are no connections without HTTP")
+    )]
     pub fn start(
         &mut self,
         id: AgentId,
@@ -66,7 +70,10 @@ impl Http {
             }
         };
         #[cfg(not(feature = "http"))]
-        let work = absent(request, max_line);
+        let work = {
+            drop((request, max_line));
+            std::future::ready(Err(absent()))
+        };
         tokio::spawn(run(id, work, closed, events));
         HttpExchange { _open: open }
     }
@@ -99,8 +106,8 @@ async fn run(
 }
 
 #[cfg(not(feature = "http"))]
-async fn absent(_: HttpRequest, _: usize) -> Result<(), Cut> {
+fn absent() -> Cut {
     let message = "this acpipe cannot use HTTP endpoints: it was built without the feature `http`; build it with \
                    the feature, or install a released binary";
-    Err(Cut::Failed(Error::new(ErrorKind::AgentStart, message)))
+    Cut::Failed(Error::new(ErrorKind::AgentStart, message))
 }
