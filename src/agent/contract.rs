@@ -20,6 +20,9 @@ pub trait Agent: Send + Sync + 'static {
     /// What the turn wrote is delivered also if it fails or panics. On a cancel, [`Turn::is_cancelled`]
     /// becomes `true`. A turn that does not end within [`Agent::cancel_grace`] is dropped at its next `await`.
     ///
+    /// A turn that ends with [`StopReason::EndTurn`] without any output is the error `emptyTurn` for clients of
+    /// acpipe.
+    ///
     /// # Errors
     /// The turn failed. The client gets the error as the response to its prompt.
     fn prompt(&self, turn: &Turn) -> impl Future<Output = Result<StopReason, AgentError>> + Send;

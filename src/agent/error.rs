@@ -133,7 +133,9 @@ impl AgentError {
 
     /// Creates a failure after which the agent cannot continue. It ends without a response to the prompt, as
     /// after a crash: a program exits with the error, and an agent inside another program is started anew for
-    /// the next prompt.
+    /// the next prompt. acpipe does that three times in a row, at once and after 1 s and 2 s, until a turn is
+    /// complete; after that the agent has to be started by a call (`agent/connect`, or `Acpipe::start_agent` of
+    /// the library).
     pub fn fatal(message: impl Into<String>) -> Self {
         Self {
             fatal: true,

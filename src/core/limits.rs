@@ -6,48 +6,48 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Timeout {
-    /// Start of a process of the agent.
+    /// Start of a process of the agent. Default: 30 s.
     Spawn,
-    /// Response of the agent to the handshake; includes the downloads of package runners such as `npx`.
+    /// Response of the agent to the handshake; includes the downloads of package runners such as `npx`. Default: 60 s.
     Initialize,
-    /// Opening of a session by the agent: limit on the time without activity.
+    /// Opening of a session by the agent: limit on the time without activity. Default: 120 s.
     Open,
-    /// Opening of a session by the agent: limit on the whole time, from the first call to the end.
+    /// Opening of a session by the agent: limit on the whole time, from the first call to the end. Default: 600 s.
     Restore,
-    /// Change of a mode, model or option by the agent.
+    /// Change of a mode, model or option by the agent. Default: 30 s.
     Set,
-    /// Sign-in or sign-out at the agent. With a browser it takes minutes.
+    /// Sign-in or sign-out at the agent. With a browser it takes minutes. Default: 600 s.
     Authenticate,
-    /// Response of the agent to a request for its session list.
+    /// Response of the agent to a request for its session list. Default: 10 s.
     List,
-    /// A running turn: limit on the time without activity.
+    /// A running turn: limit on the time without activity. Default: none.
     Prompt,
-    /// A running turn: limit on the whole time, from begin to end.
+    /// A running turn: limit on the whole time, from begin to end. Default: none.
     Turn,
-    /// Response of the client to a permission request or question of the agent.
+    /// Response of the client to a permission request or question of the agent. Default: 300 s.
     Answer,
-    /// Response of the client to a file or terminal request.
+    /// Response of the client to a file or terminal request. Default: 120 s.
     Client,
-    /// Closing by the agent of a session that is to be opened again.
+    /// Closing by the agent of a session that is to be opened again. Default: 10 s.
     CloseSession,
-    /// End of a cancelled turn by the agent.
+    /// End of a cancelled turn by the agent. Default: 5 s.
     Cancel,
-    /// Exit of a process after its stdin was closed.
+    /// Exit of a process after its stdin was closed. Default: 2 s.
     Close,
-    /// Exit of a process after SIGTERM.
+    /// Exit of a process after SIGTERM. Default: 3 s.
     Terminate,
-    /// Write to a session's log on the disk.
+    /// Write to a session's log on the disk. Default: 10 s.
     Store,
-    /// Connection to an HTTP endpoint: name resolution, TCP and TLS.
+    /// Connection to an HTTP endpoint: name resolution, TCP and TLS. Default: 10 s.
     Connect,
-    /// Response of an HTTP endpoint: limit on the time until its head.
+    /// Response of an HTTP endpoint: limit on the time until its head, with the connection. Default: 300 s.
     FirstByte,
-    /// Response of an HTTP endpoint: limit on the time without data in its body.
+    /// Response of an HTTP endpoint: limit on the time without data in its body. Default: 300 s.
     Stream,
 }
 
 impl Timeout {
-    /// All waits, in the order of the table.
+    /// All waits.
     pub const ALL: [Self; 19] = [
         Self::Spawn,
         Self::Initialize,

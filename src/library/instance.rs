@@ -38,7 +38,7 @@ impl Acpipe {
     /// Returns a builder that opens a session under an id of the program's choice.
     ///
     /// The same id opens the same conversation again, also in a later run of the program if sessions are
-    /// stored ([`Builder::state_dir`]).
+    /// stored ([`Builder::state_dir`]). An id must not be empty.
     pub fn session(&self, id: &str) -> SessionBuilder {
         SessionBuilder::new(self.0.clone(), id)
     }

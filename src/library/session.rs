@@ -120,7 +120,8 @@ impl Session {
         self.0.id()
     }
 
-    /// Returns the receipt: how the session was opened, and what the agent remembers of it.
+    /// Returns the receipt: how the session was opened, and what the agent remembers of it. If the agent is
+    /// started again later, a chunk `data-recovery` of the next turn has the receipt of that.
     #[must_use]
     pub fn receipt(&self) -> &Recovery {
         &self.0.result().recovery
@@ -246,7 +247,11 @@ impl fmt::Debug for Session {
     }
 }
 
-/// Prompt to be sent, from [`Session::prompt`]. Await it to begin the turn.
+/// Prompt to be sent, from [`Session::prompt`]. Awaiting it sends the prompt and returns its turn, which begins
+/// at once, or after the prompts before it.
+///
+/// # Errors
+/// The prompt was refused, for example because the queue is full or an option is not valid; there is no turn then.
 #[must_use = "a prompt is sent when it is awaited"]
 #[derive(Debug)]
 pub struct PromptBuilder {

@@ -52,9 +52,10 @@ impl Turn {
     }
 
     /// Waits for the end of the turn and returns its summary. Chunks that were not read are dropped; the
-    /// summary has the text of all of them.
+    /// summary has their text, up to 4 MiB (`omitted` counts the rest).
     ///
-    /// A cancelled turn has a summary, with the stop reason `cancelled`.
+    /// A cancelled turn has a summary, with the stop reason `cancelled`. A prompt that was cancelled while it was
+    /// queued has none: the error has the kind `cancelled`.
     ///
     /// # Errors
     /// The turn failed: [`Error::kind`] is the kind of its first error, and [`Error::summary`] has what came

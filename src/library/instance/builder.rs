@@ -135,7 +135,8 @@ impl Builder {
 
     /// Sets the handler of the permission requests that the policy does not decide. Each request runs it in a
     /// task of its own. When the request ends without it (the turn was cancelled, or
-    /// [`Timeout::Answer`] passed), the handler's future is dropped.
+    /// [`Timeout::Answer`] passed), the handler's future is dropped. A handler can run before the turn's stream
+    /// has delivered the chunk of the tool call.
     pub fn on_permission<F>(
         mut self,
         handler: impl Fn(PermissionRequest) -> F + Send + Sync + 'static,
