@@ -37,6 +37,9 @@ pub trait Body: Send {
     /// Returns `true` once the stream has said that it is complete.
     fn is_complete(&self) -> bool;
 
+    /// Returns `true` if the endpoint has said that nothing follows.
+    fn is_over(&self) -> bool;
+
     /// Returns the end of the turn after the whole body.
     ///
     /// # Errors
@@ -135,7 +138,7 @@ impl<B: Body> Answer for HttpAnswer<B> {
     }
 
     fn is_complete(&self) -> bool {
-        self.is_too_large || self.body.is_complete()
+        self.is_too_large || self.body.is_over()
     }
 
     fn end(

@@ -270,6 +270,10 @@ impl Body for CompletionBody {
         Ok(())
     }
 
+    fn is_over(&self) -> bool {
+        self.is_done || self.error.is_some()
+    }
+
     fn is_complete(&self) -> bool {
         self.is_done || self.error.is_some()
     }

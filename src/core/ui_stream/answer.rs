@@ -85,6 +85,11 @@ impl Body for UiStreamBody {
         Err(self.caller.malformed(what, body))
     }
 
+    fn is_over(&self) -> bool {
+        // Data can follow the last chunk of the message.
+        self.is_done
+    }
+
     fn is_complete(&self) -> bool {
         self.is_done || self.end.is_some()
     }
