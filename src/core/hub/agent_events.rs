@@ -2,7 +2,6 @@
 
 use super::Hub;
 use crate::core::agent::Call;
-use crate::core::client::Reply;
 use crate::core::client_sink::ClientSinks;
 use crate::core::decision::{Decision, DecisionSource};
 use crate::core::error::{Error, ErrorKind};
@@ -52,9 +51,7 @@ impl Hub {
             AgentEvent::Wanted(wanted) => self.host_request(agent, *wanted, now, clients),
             AgentEvent::Forward(message) => self.forward_to_client(agent, &message, clients),
             AgentEvent::Forwarded { call, result } => {
-                if let Some(Call::Forward { token }) = self.agents.get_mut(agent).take_call(call) {
-                    clients.reply(token, Ok(Reply::Forwarded(result.to_owned())));
-                }
+                self.forwarded_answered(agent, call, result, clients);
             }
             AgentEvent::Withdrawn { key } => self.withdrawn(agent, &key, now, clients),
             AgentEvent::TurnEnded { call, end } => {
