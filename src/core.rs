@@ -7,6 +7,7 @@
 //! ```
 
 pub mod acp;
+pub mod acp_history;
 pub mod acp_updates;
 pub mod agent;
 pub mod agent_command;

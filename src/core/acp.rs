@@ -16,7 +16,7 @@ mod requests;
 mod results;
 mod session_gone;
 mod stray_lines;
-mod updates;
+pub(super) mod updates;
 mod user_question;
 
 use super::builtin_agents::hints;

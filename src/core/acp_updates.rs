@@ -15,8 +15,8 @@ use super::event::{Content, MessagePiece, MessageRole, Original, Update};
 use crate::proto::json::{JsonStr, Members, Surrogates, to_raw};
 use calls::Calls;
 use session::SessionState;
-use writer::Writer;
-pub use writer::{Put, meta_name};
+pub use session::{compaction, plan};
+pub use writer::{Put, Writer, kind, meta_name};
 
 /// Converter of the updates of one session.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl AcpUpdates {
             members.set_owned("status", &"failed");
             let about = self.writer.about_call(call);
             self.writer
-                .update("tool_call_update", &members, about, put);
+                .update("tool_call_update", &members, &about, put);
         }
         self.calls.end_turn();
     }
@@ -163,7 +163,7 @@ impl AcpUpdates {
                 }
             }
             Update::FromSubagent { id, update } => {
-                self.from_subagent(id, update, original, put);
+                self.subagent_update(id, update, original, put);
             }
             Update::Subagent { id } => {
                 self.subagent("subagent", id, &to_raw(&original.fields()), put);
@@ -184,7 +184,7 @@ impl AcpUpdates {
 
     /// Converts an update of a subagent: its tool calls are calls of the session, its text belongs to the tool
     /// call that started it, so that it is not part of the answer.
-    fn from_subagent(
+    fn subagent_update(
         &mut self,
         id: &str,
         update: &Update<'_>,
@@ -195,7 +195,7 @@ impl AcpUpdates {
             Update::Message(piece) => self.subagent_piece(id, piece, put),
             Update::Tool(tool) => self.tool(tool, Some(id), put),
             Update::Refused { tool, reason } => self.refused(tool, reason, Some(id), put),
-            Update::FromSubagent { id, update } => self.from_subagent(id, update, original, put),
+            Update::FromSubagent { id, update } => self.subagent_update(id, update, original, put),
             Update::Subagent { .. } | Update::Notice | Update::Compaction { .. } => {
                 self.other(update, original, put);
             }
@@ -219,7 +219,7 @@ impl AcpUpdates {
 
     fn subagent_piece(&mut self, id: &str, piece: &MessagePiece<'_>, put: &mut Put<'_>) {
         let mut chunk = Members::default();
-        chunk.set_owned("sessionUpdate", &writer::kind(piece.role));
+        chunk.set_owned("sessionUpdate", &kind(piece.role));
         chunk.set_owned("content", &content::block(&piece.content));
         if let Some(id) = &piece.message_id {
             chunk.set_owned("messageId", id);
@@ -243,9 +243,9 @@ impl AcpUpdates {
         let mut about = Members::default();
         about.set(name, data);
         self.writer
-            .update("tool_call_update", &members, about, put);
+            .update("tool_call_update", &members, &about, put);
     }
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

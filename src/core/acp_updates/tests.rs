@@ -1,6 +1,6 @@
 //! Tests of single updates, and of all recordings of the Claude Code CLI.
 
-mod recordings;
+pub mod recordings;
 mod twins;
 
 use super::*;
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 /// Parses an update, and checks that its type in the schema has every member with the same value.
 pub fn parse(update: &[u8]) -> Value {
     let value: Value = serde_json::from_slice(update).unwrap();
-    let typed: SessionUpdate = serde_json::from_value(value.clone())
-        .unwrap_or_else(|error| panic!("{error}: {value}"));
+    let typed: SessionUpdate =
+        serde_json::from_value(value.clone()).unwrap_or_else(|error| panic!("{error}: {value}"));
     let typed = serde_json::to_value(typed).unwrap();
     assert!(holds(&typed, &value), "{value}\nbecame {typed}");
     value
@@ -57,7 +57,9 @@ fn convert(updates: &mut AcpUpdates, update: &Update<'_>) -> Vec<Value> {
 
 fn convert_line(updates: &mut AcpUpdates, update: &Update<'_>, line: &str) -> Vec<Value> {
     let mut got = Vec::new();
-    updates.update(update, original(line), &mut |update| got.push(parse(update)));
+    updates.update(update, original(line), &mut |update| {
+        got.push(parse(update))
+    });
     got
 }
 
@@ -112,9 +114,8 @@ fn characters_split_between_pieces_are_joined() {
         let texts = got.iter().map(|update| update["content"]["text"].as_str());
         texts.map(Option::unwrap).collect()
     };
-    let answer = |updates: &mut AcpUpdates, json| {
-        said(&convert(updates, &text(json, MessageRole::Answer)))
-    };
+    let answer =
+        |updates: &mut AcpUpdates, json| said(&convert(updates, &text(json, MessageRole::Answer)));
     assert_eq!(answer(&mut updates, r#""a\ud83d""#), "a");
     assert_eq!(answer(&mut updates, r#""\ude00b\ud83d""#), "😀b");
     // Another kind of update follows the half of a character.
@@ -235,7 +236,8 @@ fn subagent_text_stays_out_of_the_answer() {
 
 #[test]
 fn results_of_claude_are_shown_as_code() {
-    let content = |text: &str| json!([{ "type": "content", "content": { "type": "text", "text": text } }]);
+    let content =
+        |text: &str| json!([{ "type": "content", "content": { "type": "text", "text": text } }]);
     let cases = [
         (Some("Bash"), false, "a\n", "```console\na\n```"),
         (Some("Read"), false, "```\nx", "````\n```\nx\n````"),
@@ -252,7 +254,11 @@ fn results_of_claude_are_shown_as_code() {
     // A block that ACP does not define would be dropped by a strict client.
     let odd = r#"[{"type":"content","content":{"type":"tool_reference","tool_name":"x"}}]"#;
     let got = content::presented(None, false, raw(odd)).unwrap();
-    assert!(got.get().contains(r#""text":"{\"type\":\"tool_reference\""#), "{got}");
+    assert!(
+        got.get()
+            .contains(r#""text":"{\"type\":\"tool_reference\""#),
+        "{got}"
+    );
 }
 
 #[test]
@@ -319,19 +325,29 @@ fn usage_notices_and_compactions_have_the_fields_of_acp() {
     assert_eq!(got[0]["sessionUpdate"], "session_info_update");
     let notices = [
         (r#"{"content":"c","level":"warning"}"#, "c", "warning"),
-        (r#"{"title":"t","severity":"error","description":"d"}"#, "t", "error"),
+        (
+            r#"{"title":"t","severity":"error","description":"d"}"#,
+            "t",
+            "error",
+        ),
         (r#"{"content":"c","level":"notice"}"#, "c", "info"),
     ];
     for (line, title, severity) in notices {
         let got = convert_line(&mut updates, &Update::Notice, line);
-        assert_eq!((&got[0]["title"], &got[0]["severity"]), (&json!(title), &json!(severity)));
+        assert_eq!(
+            (&got[0]["title"], &got[0]["severity"]),
+            (&json!(title), &json!(severity))
+        );
     }
     let got = convert_line(&mut updates, &Update::Notice, r#"{"odd":1}"#);
     assert_eq!(got[0]["_meta"]["claudeCode"]["notice"], json!({ "odd": 1 }));
     let compactions = [
         (r#"{"status":"compacting"}"#, "in_progress"),
         (r#"{"status":null,"compact_result":"success"}"#, "completed"),
-        (r#"{"compact_result":"failed","compact_error":"e"}"#, "failed"),
+        (
+            r#"{"compact_result":"failed","compact_error":"e"}"#,
+            "failed",
+        ),
         (r#"{"compact_metadata":{"trigger":"manual"}}"#, "completed"),
     ];
     for (line, status) in compactions {
@@ -380,14 +396,24 @@ fn chunks_of_the_ai_sdk_become_updates() {
     ] {
         let chunk = Box::new(serde_json::from_str(line).unwrap());
         let json = raw(line);
-        got.extend(convert_line(&mut updates, &Update::Chunk { json, chunk }, line));
+        got.extend(convert_line(
+            &mut updates,
+            &Update::Chunk { json, chunk },
+            line,
+        ));
     }
     let short: Vec<Value> = got
         .iter()
         .map(|update| {
             let kind = update["sessionUpdate"].as_str().unwrap();
             let block = &update["content"];
-            json!([kind, update["status"], block["text"], block[0]["content"]["text"], update["rawInput"]])
+            json!([
+                kind,
+                update["status"],
+                block["text"],
+                block[0]["content"]["text"],
+                update["rawInput"]
+            ])
         })
         .collect();
     let want = [
@@ -404,7 +430,13 @@ fn chunks_of_the_ai_sdk_become_updates() {
         json!(["session_info_update", null, null, null, null]),
     ];
     assert_eq!(short, want);
-    assert_eq!(got[7]["content"], json!({ "type": "image", "mimeType": "image/png", "data": "aA==" }));
-    assert_eq!(got[8]["content"], json!({ "type": "resource_link", "name": "X", "uri": "https://x" }));
+    assert_eq!(
+        got[7]["content"],
+        json!({ "type": "image", "mimeType": "image/png", "data": "aA==" })
+    );
+    assert_eq!(
+        got[8]["content"],
+        json!({ "type": "resource_link", "name": "X", "uri": "https://x" })
+    );
     assert!(finish(&mut updates).is_empty());
 }

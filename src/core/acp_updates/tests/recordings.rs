@@ -164,5 +164,8 @@ fn updates_of_the_cli_have_the_facts_of_its_messages() {
             calls += got.calls.len();
         }
     }
-    assert!(updates > 500 && calls > 50, "{updates} updates, {calls} calls");
+    assert!(
+        updates > 500 && calls > 50,
+        "{updates} updates, {calls} calls"
+    );
 }
