@@ -8,6 +8,8 @@
 
 pub mod acp;
 pub mod acp_history;
+pub mod acp_requests;
+pub mod acp_settings;
 pub mod acp_updates;
 pub mod agent;
 pub mod agent_command;
