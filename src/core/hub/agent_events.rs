@@ -40,14 +40,7 @@ impl Hub {
             }
             AgentEvent::ToolHook(call) => self.judge_call(agent, &call, now, clients),
             AgentEvent::Elicitation(asked) => self.elicitation(agent, *asked, now, clients),
-            AgentEvent::UrlCompleted { id } => {
-                let mut known = false;
-                self.sessions
-                    .for_each_awake(|session| known |= session.url_completed(&id, clients));
-                if !known {
-                    debug!(id, "URL of an unknown turn was opened");
-                }
-            }
+            AgentEvent::UrlCompleted { id } => self.url_completed(&id, clients),
             AgentEvent::Wanted(wanted) => self.host_request(agent, *wanted, now, clients),
             AgentEvent::Forward(message) => self.forward_to_client(agent, &message, clients),
             AgentEvent::Forwarded { call, result } => {
@@ -127,6 +120,16 @@ impl Hub {
                     session.finish_unprompted(&end, clients);
                 }
             }
+        }
+    }
+
+    /// Routes the report that the user has visited the address of an elicitation.
+    fn url_completed(&mut self, id: &str, clients: &mut impl ClientSinks) {
+        let mut known = false;
+        self.sessions
+            .for_each_awake(|session| known |= session.url_completed(id, clients));
+        if !known {
+            debug!(id, "URL of an unknown turn was opened");
         }
     }
 
