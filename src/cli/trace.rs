@@ -43,14 +43,14 @@ pub fn trace(args: &TraceArgs) -> anyhow::Result<u8> {
         ));
     }
     let write = |width: Option<usize>, out: &mut dyn Write| {
-        Ok(if args.text {
-            text::write(&timeline, width, out)?;
+        if args.text {
+            text::write(&timeline, width, out)
         } else {
-            page::write(&timeline, out)?;
-        })
+            page::write(&timeline, out)
+        }
     };
     let Some(file) = target(args)? else {
-        to_stdout(Content::Text, |out| write(shell::stdout_width(), out))?;
+        to_stdout(Content::Text, |out| Ok(write(shell::stdout_width(), out)?))?;
         return Ok(0);
     };
     save(&file, |out| write(None, out))?;
@@ -149,15 +149,13 @@ fn is_foreign(file: &Path) -> bool {
     read.is_err() || !String::from_utf8_lossy(&head).contains(page::MARK)
 }
 
-fn save(
-    file: &Path,
-    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    let context = || format!("cannot write {}", file.display());
-    let mut out = io::BufWriter::new(File::create(file).with_context(context)?);
-    write(&mut out)
-        .and_then(|()| Ok(out.flush()?))
-        .with_context(context)
+fn save(file: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+    let written = File::create(file).and_then(|file| {
+        let mut out = io::BufWriter::new(file);
+        write(&mut out)?;
+        out.flush()
+    });
+    written.with_context(|| format!("cannot write {}", file.display()))
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ struct About<'a> {
     unreadable: usize,
 }
 
-/// Members of a row in the order of `COLUMNS` in the script.
+/// Members of a row in the order in which the script takes them.
 type Columns<'a> = (
     Option<u64>,
     Side,
@@ -209,7 +209,8 @@ mod tests {
 
     #[test]
     fn rows_have_the_columns_that_the_script_reads() {
-        let (_, after) = SCRIPT.split_once("const COLUMNS = [").unwrap();
+        let (_, after) = SCRIPT.split_once("json('rows').map(").unwrap();
+        let (_, after) = after.split_once("([").unwrap();
         let columns = after.split_once(']').unwrap().0.split(',').count();
         let page = page("{\"t_ms\":1,\"dir\":\"in\",\"frame\":{\"method\":\"m\"}}\n");
         let rows: Value = serde_json::from_str(element(&page, "rows")).unwrap();

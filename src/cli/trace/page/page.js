@@ -2,7 +2,6 @@
 
 // Text of clients and agents is untrusted: it reaches the page as textContent only.
 
-const COLUMNS = ['t', 'side', 'dir', 'kind', 'title', 'detail', 'session', 'pair', 'took', 'fold', 'agent'];
 const KINDS = ['request', 'response', 'notification', 'error', 'event'];
 const ROW = 24; // px, as --row in the style
 const MARGIN = 10; // rows drawn above and below the visible part
@@ -14,7 +13,10 @@ const at = id => document.getElementById(id);
 const json = id => JSON.parse(at(id).textContent);
 
 const about = json('about');
-const rows = json('rows').map(row => Object.fromEntries(COLUMNS.map((name, n) => [name, row[n]])));
+const rows = json('rows').map(
+  ([t, side, dir, kind, title, detail, session, pair, took, fold, agent]) =>
+    ({ t, side, dir, kind, title, detail, session, pair, took, fold, agent }),
+);
 const frames = at('frames').textContent.split('\n');
 const list = at('list');
 
@@ -49,9 +51,9 @@ function refresh() {
   const parent = kept >= 0 && same < 0 && rows[kept].fold !== null ? visible.indexOf(~rows[kept].fold) : same;
   at('space').style.height = `${visible.length * ROW}px`;
   list.setAttribute('aria-rowcount', visible.length);
-  at('count').textContent = found || visible.length < rows.length
-    ? `${visible.length.toLocaleString('en')} rows of ${rows.length.toLocaleString('en')} frames`
-    : `${rows.length.toLocaleString('en')} frames`;
+  const isFiltered = found || session !== null || kinds.size < KINDS.length;
+  const total = `${rows.length.toLocaleString('en')} frames`;
+  at('count').textContent = isFiltered ? `${visible.length.toLocaleString('en')} rows of ${total}` : total;
   choose(Math.max(parent, 0));
 }
 
