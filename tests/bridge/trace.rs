@@ -88,7 +88,7 @@ fn page_goes_beside_the_tape_at_a_terminal_and_replaces_only_a_page() {
     fs::write(&page, "my notes\n").unwrap();
     let mut screen = Screen::new(world);
     screen.start(&["trace", "a.tape"], "");
-    let (code, shown, _) = screen.end();
+    let (code, shown, _world) = screen.next();
     assert_eq!(code, 2, "{shown}");
     assert!(shown.contains("choose a file with -o"), "{shown}");
     assert_eq!(fs::read_to_string(&page).unwrap(), "my notes\n");

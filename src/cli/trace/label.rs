@@ -1,4 +1,4 @@
-//! Label of a frame: what a row shows of it, and what connects it with other rows.
+//! Label of a frame: the texts of its row, and its connections with other rows.
 
 use super::row::Kind;
 use crate::cli::sessions::{clip, one_line};
@@ -12,7 +12,7 @@ const DETAIL: usize = 200;
 /// Bytes of a text from which a detail is made.
 const READ: usize = 2000;
 
-/// What a row shows of a frame.
+/// Texts that a row shows of a frame, and its connections.
 #[derive(Debug)]
 pub struct Label {
     pub kind: Kind,
