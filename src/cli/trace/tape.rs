@@ -132,8 +132,7 @@ fn add(line: &TapeLine<'_>, text: &str, timeline: &mut Timeline) -> bool {
         json,
     };
     if let Some(bytes) = line.cut {
-        let detail = format!("(cut, {bytes} bytes) {}", frame.label.detail);
-        frame.label.detail = detail;
+        frame.label.detail = format!("(cut, {bytes} bytes) {}", frame.label.detail);
     }
     timeline.push(frame);
     true
