@@ -64,6 +64,11 @@ impl Label {
         self
     }
 
+    /// Marks the label of a frame of which the recording has only a part.
+    pub fn mark_cut(&mut self, bytes: u64) {
+        self.detail = format!("(cut, {bytes} bytes) {}", self.detail);
+    }
+
     pub fn of_stream(mut self, stream: &str, text: &str) -> Self {
         self.delta = Some(Delta {
             stream: stream.to_owned(),

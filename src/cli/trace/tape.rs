@@ -132,7 +132,7 @@ fn add(line: &TapeLine<'_>, text: &str, timeline: &mut Timeline) -> bool {
         json,
     };
     if let Some(bytes) = line.cut {
-        frame.label.detail = format!("(cut, {bytes} bytes) {}", frame.label.detail);
+        frame.label.mark_cut(bytes);
     }
     timeline.push(frame);
     true
