@@ -17,6 +17,7 @@ mod schema;
 mod screen;
 mod serve;
 mod sessions;
+mod trace;
 
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::backend_options::BackendOptions;
@@ -111,6 +112,7 @@ fn dispatch(cli: Cli, secrets: &Secrets) -> anyhow::Result<u8> {
         }
         Verb::Agents(args) => agents::agents(&args),
         Verb::Sessions(args) => sessions::sessions(&args),
+        Verb::Trace(args) => trace::trace(&args),
         Verb::Permissions(args) => permissions::permissions(&args),
         Verb::Processes(args) => processes::processes(&args),
         Verb::Doctor(args) => on_runtime(doctor::doctor(args)),
