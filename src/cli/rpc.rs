@@ -19,15 +19,15 @@ use crate::proto::chunk::Chunk;
 use crate::proto::frame::{ClientFrame, Framing, write_framed};
 use crate::proto::json::{shallow, to_raw};
 use crate::proto::rpc::{self, Message, NotAMessage};
+use crate::proto::tape::Direction;
 use crate::shell::{
-    ClientAction, ClientConnection, ClientInput, FULL, Interrupt, Pressure, hand_over, log_frames,
-    logs_frames,
+    ClientAction, ClientConnection, ClientInput, FULL, Interrupt, Pressure, Recorder, hand_over,
+    log_frames, logs_frames,
 };
 use batch::{BatchId, Batches, TooLarge};
 use calls::{Caller, Calls};
-use faults::{
-    client_not_reading, parse_error, too_large_batch, too_many_batches, too_many_calls, write_error,
-};
+pub(super) use faults::write_error;
+use faults::{client_not_reading, parse_error, too_large_batch, too_many_batches, too_many_calls};
 use methods::{CallOutcome, Methods};
 use reads::QueuedReads;
 use serde::Serialize;
@@ -59,6 +59,8 @@ pub struct RpcClient {
     pressure: Pressure,
     /// Number of bytes that wait to be coalesced; they count for [`ClientSink::is_full`].
     unsent: usize,
+    /// Recorder of the tape; `None` if nothing is recorded.
+    recorder: Option<Recorder>,
 }
 
 /// Adjacent chunks of one session in the output buffer.
@@ -93,7 +95,13 @@ impl RpcClient {
             chunks: Vec::new(),
             pressure: Pressure::None,
             unsent: 0,
+            recorder: None,
         }
+    }
+
+    /// Records all messages.
+    pub fn recorded(self, recorder: Option<Recorder>) -> Self {
+        Self { recorder, ..self }
     }
 
     fn message(&mut self, bytes: &[u8]) {
@@ -426,7 +434,13 @@ impl ClientConnection for RpcClient {
             ClientInput::Frame(framing, frame, _waiting) => {
                 self.framing = framing;
                 match frame {
-                    ClientFrame::Message(bytes) => self.message(&bytes),
+                    ClientFrame::Message(bytes) => {
+                        self.message(&bytes);
+                        // After its secrets are known.
+                        if let Some(recorder) = &self.recorder {
+                            recorder.client(Direction::In, &bytes);
+                        }
+                    }
                     ClientFrame::TooLong(line) => self.too_long(&line),
                     ClientFrame::BadHeader(header) => self.bad_header(header),
                 }
@@ -469,6 +483,9 @@ impl ClientConnection for RpcClient {
     fn take_output(&mut self, buffer: &mut Vec<u8>) {
         self.chunks.clear();
         log_frames("acpipe → client", &self.out);
+        if let Some(recorder) = &self.recorder {
+            recorder.client(Direction::Out, &self.out);
+        }
         hand_over(&mut self.out, buffer);
     }
 }

@@ -2,12 +2,14 @@
 
 mod prompt;
 mod questions;
+mod recorder;
 mod run_session;
 mod view;
 
 use super::args::RunArgs;
 use super::logs::Secrets;
 use super::print_note;
+use super::record::Recording;
 use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
@@ -23,6 +25,7 @@ use crate::shell::{
 };
 use prompt::Prompt;
 use questions::TerminalQuestions;
+use recorder::RunRecorder;
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::io::Write as _;
@@ -31,6 +34,7 @@ use tracing::debug;
 use view::View;
 
 pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
+    let recording = Recording::start(&args.agent.record, secrets)?;
     let mut prompt = Prompt::read(&args)?;
     let mut view = View::new(args.output, args.quiet);
     for note in prompt.notes.drain(..) {
@@ -70,6 +74,7 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
     let (terminal, typed) = Terminal::open(may_ask).unzip();
     let questions = TerminalQuestions::new(terminal);
     let mut client = RunClient::new(prompt, session, turn, terms, questions, view);
+    client.recorder = RunRecorder::new(recording.recorder());
     // Options of the command line override those of a stored session.
     *client.options = settings.default_agent.spec.options.clone();
     let context = args.context.into_iter();
@@ -87,6 +92,7 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
         login: args.agent.login(),
         launch,
         in_process: InProcessAgents::new(),
+        recorder: recording.recorder(),
         owner: LoopOwner::Program,
     };
     drive(hub, &mut client, setup).await?;
@@ -147,6 +153,7 @@ struct RunClient {
     actions: VecDeque<ClientAction>,
     interrupted: bool,
     exit_code: Option<u8>,
+    recorder: RunRecorder,
 }
 
 impl RunClient {
@@ -177,6 +184,7 @@ impl RunClient {
             actions: VecDeque::new(),
             interrupted: false,
             exit_code: None,
+            recorder: RunRecorder::default(),
         };
         client.advance_to(Step::Initialize);
         client
@@ -278,6 +286,7 @@ impl RunClient {
 
 impl ClientSink for RunClient {
     fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
+        self.recorder.reply(&answer);
         match (self.step, answer) {
             (Step::Over, _) | (_, Ok(Reply::Cancel(_))) => {}
             (_, Err(error)) => {
@@ -326,6 +335,7 @@ impl ClientSink for RunClient {
         // Text that the agent sends outside the turn is not part of the answer.
         if place.turn == Some(&*self.turn) {
             self.shown = place.seq;
+            self.recorder.chunk(place, json);
             self.view.chunk(chunk, json);
         } else {
             debug!(?place, ?chunk, "chunk outside of the turn");
@@ -336,6 +346,8 @@ impl ClientSink for RunClient {
         if place.turn == Some(&*self.turn) {
             self.shown = place.seq;
             let json = json.iter().map(Vec::as_slice);
+            json.clone()
+                .for_each(|chunk| self.recorder.chunk(place, chunk));
             self.view.adapted(chunk, json);
         }
     }
@@ -449,7 +461,9 @@ impl ClientConnection for RunClient {
     }
 
     fn next_action(&mut self) -> Option<ClientAction> {
-        self.actions.pop_front()
+        let action = self.actions.pop_front();
+        self.recorder.action(action.as_ref());
+        action
     }
 
     fn take_output(&mut self, buffer: &mut Vec<u8>) {

@@ -148,6 +148,17 @@ pub enum EventKind {
     Unknown,
 }
 
+impl Event {
+    /// Returns an event of this kind without any members.
+    #[must_use]
+    pub fn of(kind: EventKind) -> Self {
+        Self {
+            kind,
+            ..Self::default()
+        }
+    }
+}
+
 impl EventKind {
     const NAMES: [(Self, &'static str); 7] = [
         (Self::Started, "started"),

@@ -64,7 +64,7 @@ pub(super) fn parse_error(e: &serde_json::Error) -> Error {
 }
 
 /// Appends an error response.
-pub(super) fn write_error(out: &mut Vec<u8>, id: &RawValue, error: &Error) {
+pub(in crate::cli) fn write_error(out: &mut Vec<u8>, id: &RawValue, error: &Error) {
     let data = to_raw(&error.data());
     let object = ErrorObject {
         code: error.kind.rpc_code(),
