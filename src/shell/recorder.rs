@@ -27,6 +27,9 @@ const QUEUED_BYTES: usize = 64 << 20;
 /// Maximum time that the end of acpipe waits for the tape.
 const FINISH_LIMIT: Duration = Duration::from_secs(5);
 
+/// Time between two attempts to end a tape whose queue is full.
+const FULL_QUEUE_PAUSE: Duration = Duration::from_millis(5);
+
 /// Numbers of signals in a tape.
 const SIGTERM: i32 = 15;
 const SIGKILL: i32 = 9;
@@ -209,10 +212,16 @@ impl Entry {
 
 impl Drop for RecorderThread {
     fn drop(&mut self) {
-        // Waits for a place in the queue: the loop has ended, so nothing else is delayed. Fails only if the
-        // thread has ended.
-        let _ = self.recorder.0.entries.send(Entry::End);
-        if self.finished.recv_timeout(FINISH_LIMIT) == Err(RecvTimeoutError::Timeout) {
+        let since = Instant::now();
+        let entries = &self.recorder.0.entries;
+        let mut end = entries.try_send(Entry::End);
+        // The loop has ended, so the wait for a place in the queue delays nothing else.
+        while matches!(end, Err(TrySendError::Full(_))) && since.elapsed() < FINISH_LIMIT {
+            std::thread::sleep(FULL_QUEUE_PAUSE);
+            end = entries.try_send(Entry::End);
+        }
+        let left = FINISH_LIMIT.saturating_sub(since.elapsed());
+        if self.finished.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
             warn!("the end of the tape is missing: the disk takes too long");
         }
     }

@@ -161,7 +161,7 @@ fn replay_repeats_a_permission_question() {
 
 #[test]
 fn replay_repeats_claude_code() {
-    let prompt = json!([{"say": "hello"}, {"ask": {"tool_name": "Bash", "input": {"command": "rm x"}}}, {"say": "done"}]);
+    let prompt = json!([{"say": "hello"}, {"ask": {"tool_use_id": "t1", "tool_name": "Bash", "input": {"command": "rm x"}}}, {"say": "done"}]);
     let args = [
         "--protocol",
         "claude",

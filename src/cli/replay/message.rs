@@ -20,6 +20,17 @@ pub enum Language {
 /// Name of a prompt to Claude Code.
 pub const PROMPT: &str = "user";
 
+/// Types of messages by which Claude Code is recognized.
+const CLAUDE_TYPES: [&str; 7] = [
+    PROMPT,
+    "assistant",
+    "control_request",
+    "control_response",
+    "result",
+    "stream_event",
+    "system",
+];
+
 /// Methods that open a session. A tape of a session that was restored can be replayed in a new one.
 const OPENING: [&str; 3] = ["session/new", "session/load", "session/resume"];
 
@@ -86,12 +97,11 @@ struct Response<'a> {
 impl Language {
     /// Recognizes the protocol of a line; `None` if it is of no protocol.
     pub fn of(line: &str) -> Option<Self> {
-        if rpc::parse(line).is_ok() {
-            return Some(Self::Acp);
+        let frame: Option<Frame<'_>> = serde_json::from_str(line).ok();
+        if frame.is_some_and(|frame| CLAUDE_TYPES.contains(&frame.kind.as_str())) {
+            return Some(Self::Claude);
         }
-        serde_json::from_str::<Frame<'_>>(line)
-            .is_ok()
-            .then_some(Self::Claude)
+        rpc::parse(line).is_ok().then_some(Self::Acp)
     }
 
     /// Reads a message of the client; `None` for a line that is not a message.

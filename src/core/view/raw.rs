@@ -37,6 +37,7 @@ mod tests {
     use crate::core::view::chunks::{ChunkSink, ChunkState};
     use crate::proto::chunk::Chunk;
     use crate::proto::json::value;
+    use crate::proto::tape::{Direction, Record, records};
     use serde_json::{Value, json};
     use std::sync::Arc;
 
@@ -65,11 +66,14 @@ mod tests {
 
     /// The `session/update` notifications of a recording.
     fn notifications(recording: &str) -> Vec<Value> {
-        let lines = recording.lines();
-        let lines = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
-        lines
-            .filter(|line| line["dir"] == "in" && line["frame"]["method"] == "session/update")
-            .map(|mut line| line["frame"].take())
+        let frames = records(recording).filter_map(|record| match record.unwrap() {
+            Record::Frame(frame) if frame.direction == Direction::In => {
+                serde_json::from_str::<Value>(frame.body.line()).ok()
+            }
+            _ => None,
+        });
+        frames
+            .filter(|frame| frame["method"] == "session/update")
             .collect()
     }
 
