@@ -128,6 +128,7 @@ impl Recorder {
     }
 
     /// Returns the recorder of an agent process, which gets the next number.
+    #[must_use]
     pub fn process(&self, agent: Option<String>, command: Vec<String>) -> ProcessRecorder {
         let child = self.0.processes.fetch_add(1, Ordering::Relaxed) + 1;
         let process = Process {

@@ -71,17 +71,8 @@ impl Writer {
     /// Writes entries until the end.
     pub fn run(&mut self, queue: &Receiver<Entry>) {
         loop {
-            let entry = match queue.try_recv() {
-                Ok(entry) => entry,
-                Err(_) => {
-                    // Whatever ends acpipe later, the tape has all that came before.
-                    let flushed = self.out.flush();
-                    self.check(flushed);
-                    match queue.recv() {
-                        Ok(entry) => entry,
-                        Err(_) => return,
-                    }
-                }
+            let Some(entry) = self.next(queue) else {
+                return;
             };
             self.note_dropped(&entry);
             let len = entry.len();
@@ -94,6 +85,17 @@ impl Writer {
                 return;
             }
         }
+    }
+
+    /// Returns the next entry; `None` if there will be none.
+    fn next(&mut self, queue: &Receiver<Entry>) -> Option<Entry> {
+        if let Ok(entry) = queue.try_recv() {
+            return Some(entry);
+        }
+        // Whatever ends acpipe later, the tape has all that came before.
+        let flushed = self.out.flush();
+        self.check(flushed);
+        queue.recv().ok()
     }
 
     /// Records how many frames were dropped before an entry was queued.
