@@ -103,7 +103,7 @@ impl Recorder {
             .name("recorder".into())
             .spawn(move || {
                 writer.run(&queue);
-                // Nobody waits if acpipe gave up waiting.
+                // Fails only if acpipe gave up waiting.
                 let _ = done.send(());
             })?;
         let recorder = Self(Arc::new(Shared {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Time that a message of the tape is waited for while the client waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The same while the client has sent a request that follows in the tape.
+/// Time that it is waited for while the client has sent a request that follows later in the tape.
 const SHORT_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Maximum time that the process waits for the signal that ends it.

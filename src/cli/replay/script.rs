@@ -1,4 +1,4 @@
-//! What one process of a tape does, step by step.
+//! Steps of one process of a tape.
 
 use super::message::{ClientMessage, Language};
 use crate::proto::tape::{Direction, Event, EventKind, Process, Record, Side};
@@ -23,7 +23,7 @@ pub struct Step {
     pub action: Action,
 }
 
-/// What happens in a step.
+/// Action of a step.
 #[derive(Debug)]
 pub enum Action {
     /// The client sends this message.

@@ -1,3 +1,5 @@
+//! Replays of tapes to clients in memory.
+
 use super::inbox::Inbox;
 use super::message::{AgentMessage, Language};
 use super::player::Player;

@@ -14,7 +14,7 @@ const MAX_MS: f64 = 3.2e12;
 pub struct Fault {
     /// Number of the line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// Reason, for people.
     pub why: String,
 }
 

@@ -1,3 +1,5 @@
+//! Records that are written and read.
+
 use super::*;
 
 fn written(record: &Record<'_>) -> String {

@@ -1,3 +1,5 @@
+//! Tapes that a recorder writes.
+
 use super::*;
 use crate::proto::tape::{Body, Record, records};
 use std::os::unix::fs::PermissionsExt as _;
