@@ -26,6 +26,7 @@ use crate::shell::{
 };
 use batch::{BatchId, Batches, TooLarge};
 use calls::{Caller, Calls};
+use faults::usable_id;
 pub(super) use faults::write_error;
 use faults::{client_not_reading, parse_error, too_large_batch, too_many_batches, too_many_calls};
 use methods::{CallOutcome, Methods};
@@ -102,6 +103,12 @@ impl RpcClient {
     /// Records all messages.
     pub fn recorded(self, recorder: Option<Recorder>) -> Self {
         Self { recorder, ..self }
+    }
+
+    fn record(&self, direction: Direction, messages: &[u8]) {
+        if let Some(recorder) = &self.recorder {
+            recorder.client(direction, messages);
+        }
     }
 
     fn message(&mut self, bytes: &[u8]) {
@@ -437,9 +444,7 @@ impl ClientConnection for RpcClient {
                     ClientFrame::Message(bytes) => {
                         self.message(&bytes);
                         // After its secrets are known.
-                        if let Some(recorder) = &self.recorder {
-                            recorder.client(Direction::In, &bytes);
-                        }
+                        self.record(Direction::In, &bytes);
                     }
                     ClientFrame::TooLong(line) => self.too_long(&line),
                     ClientFrame::BadHeader(header) => self.bad_header(header),
@@ -483,27 +488,9 @@ impl ClientConnection for RpcClient {
     fn take_output(&mut self, buffer: &mut Vec<u8>) {
         self.chunks.clear();
         log_frames("acpipe → client", &self.out);
-        if let Some(recorder) = &self.recorder {
-            recorder.client(Direction::Out, &self.out);
-        }
+        self.record(Direction::Out, &self.out);
         hand_over(&mut self.out, buffer);
     }
-}
-
-/// Returns the names of all methods, sorted.
-#[cfg(test)]
-fn method_names() -> Vec<&'static str> {
-    Methods::new().names()
-}
-
-/// Checks that an id is a string, a number or null.
-fn usable_id(id: &RawValue) -> Result<(), Error> {
-    let first = id.get().as_bytes().first();
-    if matches!(first, Some(b'"' | b'-' | b'0'..=b'9' | b'n')) {
-        return Ok(());
-    }
-    let message = "invalid request: id must be a string, a number or null";
-    Err(Error::new(ErrorKind::InvalidRequest, message))
 }
 
 #[cfg(test)]

@@ -8,8 +8,7 @@ mod view;
 
 use super::args::RunArgs;
 use super::logs::Secrets;
-use super::print_note;
-use super::record::Recording;
+use super::{print_note, record::Recording};
 use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
