@@ -17,6 +17,6 @@ pub fn write(out: &mut Vec<u8>, framing: Framing, notice: &Notice) {
 
 fn notification(out: &mut Vec<u8>, framing: Framing, method: &str, params: &impl Serialize) {
     write_framed(out, framing, |out| {
-        rpc::write_notification(out, method, params)
+        rpc::write_notification(out, method, params);
     });
 }

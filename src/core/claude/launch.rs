@@ -277,6 +277,7 @@ mod tests {
     fn arguments_that_name_the_cli_precede_the_options() {
         let options = SessionOptions::default();
         let place = SessionSetup {
+            acp: &serde_json::Map::new(),
             cwd: "",
             mcp_servers: &[],
             options: &options,
