@@ -15,7 +15,7 @@ use clap::{Args, ValueEnum};
         acpipe acp --agent claude --agent codex         two agents; the editor chooses one for each session"
 )]
 pub struct AcpArgs {
-    /// What happens to a prompt that arrives while a turn runs in its session
+    /// Handling of a prompt that arrives while a turn runs in its session
     #[arg(long, value_enum, default_value_t = WhenBusy::Queue, value_name = "WHAT")]
     pub when_busy: WhenBusy,
     #[command(flatten)]

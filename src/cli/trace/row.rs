@@ -1,9 +1,9 @@
 //! Rows of a timeline and their folds.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// Party at the other end of a frame; acpipe is always one end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Side {
     /// The client: the program that uses acpipe.
@@ -16,7 +16,7 @@ pub enum Side {
 }
 
 /// Direction of a frame, as seen by acpipe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Dir {
     /// acpipe received the frame.

@@ -1,4 +1,4 @@
-//! Reader of tapes: recordings of the frames between a client, acpipe and its agents.
+//! Tapes as timelines.
 
 use super::frames;
 use super::label::{Label, words};
@@ -6,44 +6,8 @@ use super::row::{Dir, Kind, Side};
 use super::timeline::{Frame, Timeline};
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::json::{to_raw, value};
-use serde::Deserialize;
-use serde_json::Value;
-use serde_json::value::RawValue;
-use std::borrow::Cow;
-
-/// Newest format of tapes that can be read.
-const FORMAT: u32 = 1;
-
-/// A line of a tape: the head, a frame or an event.
-#[derive(Debug, Deserialize)]
-struct TapeLine<'a> {
-    tape: Option<u32>,
-    #[serde(borrow)]
-    acpipe: Option<Cow<'a, str>>,
-    #[serde(borrow, rename = "startedAt")]
-    started_at: Option<Cow<'a, str>>,
-    t_ms: Option<u64>,
-    dir: Option<Dir>,
-    #[serde(default)]
-    side: Side,
-    #[serde(borrow)]
-    agent: Option<Cow<'a, str>>,
-    child: Option<Value>,
-    #[serde(borrow)]
-    frame: Option<&'a RawValue>,
-    /// Line that is not JSON.
-    #[serde(borrow, alias = "raw")]
-    text: Option<Cow<'a, str>>,
-    /// Length of a frame of which the tape has only a part.
-    cut: Option<u64>,
-    #[serde(borrow)]
-    event: Option<Cow<'a, str>>,
-    command: Option<Vec<String>>,
-    code: Option<i64>,
-    signal: Option<Value>,
-    #[serde(borrow)]
-    stderr: Option<Cow<'a, str>>,
-}
+use crate::proto::tape::{self, Body, Direction, Event, EventKind, Header, Process, Record};
+use std::time::Duration;
 
 /// Adds the lines of a tape to a timeline. Lines that cannot be read are counted.
 ///
@@ -53,18 +17,16 @@ pub fn read(bytes: &[u8], timeline: &mut Timeline) -> Result<(), Error> {
     let mut is_tape = false;
     let text = String::from_utf8_lossy(bytes);
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        let Ok(parsed) = serde_json::from_str::<TapeLine<'_>>(line) else {
-            timeline.unreadable += 1;
-            continue;
-        };
-        if let Some(format) = parsed.tape {
-            check(format)?;
-            head(&parsed, timeline);
-            is_tape = true;
-        } else if add(&parsed, line, timeline) {
-            is_tape = true;
-        } else {
-            timeline.unreadable += 1;
+        match tape::parse(line) {
+            Ok(record) => {
+                is_tape = true;
+                add(&record, line, timeline);
+            }
+            Err(why) if !is_tape && tape::is_newer(line) => {
+                let message = format!("cannot read the tape: {why}");
+                return Err(Error::new(ErrorKind::InvalidParams, message));
+            }
+            Err(_) => timeline.unreadable += 1,
         }
     }
     if is_tape {
@@ -78,86 +40,97 @@ pub fn read(bytes: &[u8], timeline: &mut Timeline) -> Result<(), Error> {
     Err(Error::new(ErrorKind::InvalidParams, message))
 }
 
-fn check(format: u32) -> Result<(), Error> {
-    if format <= FORMAT {
-        return Ok(());
-    }
-    let message = format!(
-        "cannot read the tape: it has format {format}, but this acpipe supports only {FORMAT}; use a newer acpipe"
-    );
-    Err(Error::new(ErrorKind::InvalidParams, message))
-}
-
-fn head(line: &TapeLine<'_>, timeline: &mut Timeline) {
-    let facts = [("acpipe", &line.acpipe), ("started", &line.started_at)];
-    for (name, fact) in facts {
-        if let Some(fact) = fact {
-            timeline.facts.push((name, fact.to_string()));
+fn add(record: &Record<'_>, line: &str, timeline: &mut Timeline) {
+    let frame = match record {
+        Record::Header(header) => return head(header, timeline),
+        Record::Frame(frame) => frame,
+        Record::Event(event) => {
+            let agent = name_of(&event.process);
+            timeline.process_changed(Side::Agent, &agent);
+            let (label, json) = (event_label(event), one_line(line));
+            timeline.push(Frame {
+                t_ms: Some(millis(event.at)),
+                side: Side::Agent,
+                dir: None,
+                agent,
+                label,
+                json,
+            });
+            return;
         }
-    }
-}
-
-/// Adds a frame or event; returns `false` if the line is neither.
-fn add(line: &TapeLine<'_>, text: &str, timeline: &mut Timeline) -> bool {
-    let child = line.child.as_ref().map(|child| match child {
-        Value::String(name) => name.clone(),
-        other => other.to_string(),
-    });
-    let agent = words([
-        line.agent.as_deref().unwrap_or_default(),
-        child.as_deref().unwrap_or_default(),
-    ]);
-    let (dir, label, json) = match (&line.event, line.frame, &line.text) {
-        (Some(event), ..) => {
-            timeline.process_changed(line.side, &agent);
-            (None, event_label(event, line), one_line(text))
-        }
-        (None, Some(frame), _) if line.dir.is_some() => (
-            line.dir,
-            frames::label(&value(frame)),
-            one_line(frame.get()),
-        ),
-        (None, None, Some(text)) if line.dir.is_some() => {
-            let label = Label::new(Kind::Notification, "text", text);
-            (line.dir, label, to_raw(text).get().to_owned())
-        }
-        _ => return false,
     };
-    let mut frame = Frame {
-        t_ms: line.t_ms,
-        side: line.side,
-        dir,
-        agent,
+    let (label, json) = match &frame.body {
+        Body::Json(json) => (frames::label(&value(json)), one_line(json.get())),
+        Body::Text(text) => {
+            let label = Label::new(Kind::Notification, "text", text);
+            (label, to_raw(text).get().to_owned())
+        }
+    };
+    let mut row = Frame {
+        t_ms: Some(millis(frame.at)),
+        side: match frame.side {
+            tape::Side::Client => Side::Client,
+            tape::Side::Agent => Side::Agent,
+        },
+        dir: Some(match frame.direction {
+            Direction::In => Dir::In,
+            Direction::Out => Dir::Out,
+        }),
+        agent: name_of(&frame.process),
         label,
         json,
     };
-    if let Some(bytes) = line.cut {
-        frame.label.mark_cut(bytes);
+    if let Some(bytes) = frame.cut {
+        row.label.mark_cut(bytes);
     }
-    timeline.push(frame);
-    true
+    timeline.push(row);
+}
+
+fn head(header: &Header, timeline: &mut Timeline) {
+    let facts = [("acpipe", &header.acpipe), ("started", &header.started_at)];
+    for (name, fact) in facts {
+        if let Some(fact) = fact {
+            timeline.facts.push((name, fact.clone()));
+        }
+    }
 }
 
 /// Label of an event. An agent that ended by itself with a failure is an error.
-fn event_label(event: &str, line: &TapeLine<'_>) -> Label {
-    let command = line.command.as_deref().unwrap_or_default().join(" ");
-    let code = line
-        .code
-        .map_or_else(String::new, |code| format!("code {code}"));
-    let signal = match &line.signal {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(name)) => format!("signal {name}"),
-        Some(other) => format!("signal {other}"),
+fn event_label(event: &Event) -> Label {
+    let number = |name: &str, number: Option<i32>| {
+        number.map_or_else(String::new, |number| format!("{name} {number}"))
     };
-    let stderr = line.stderr.as_deref().unwrap_or_default();
-    let failed =
-        event == "exited" && (line.code.is_some_and(|code| code != 0) || !signal.is_empty());
-    let kind = if failed { Kind::Error } else { Kind::Event };
-    let detail = match event {
-        "full" => "the tape is full; later frames are missing".to_owned(),
-        _ => words([&command, &code, &signal, stderr]),
+    let (code, signal) = (number("code", event.code), number("signal", event.signal));
+    let has_failed = match event.kind {
+        EventKind::Failed => true,
+        EventKind::Exited => event.code.is_some_and(|code| code != 0) || event.signal.is_some(),
+        _ => false,
     };
-    Label::new(kind, event, &detail)
+    let detail = match event.kind {
+        EventKind::Full => "the tape is full; later frames are missing".to_owned(),
+        EventKind::Dropped => {
+            "frames are missing: they came faster than they could be written".to_owned()
+        }
+        _ => {
+            let stderr = event.stderr.as_deref().unwrap_or_default();
+            words([&event.command.join(" "), &code, &signal, stderr])
+        }
+    };
+    let kind = if has_failed { Kind::Error } else { Kind::Event };
+    Label::new(kind, event.kind.name(), &detail)
+}
+
+/// Returns the name of an agent and the number of its process.
+fn name_of(process: &Process) -> String {
+    let child = process.child.map(|child| child.to_string());
+    words([
+        process.agent.as_deref().unwrap_or_default(),
+        child.as_deref().unwrap_or_default(),
+    ])
+}
+
+fn millis(at: Duration) -> u64 {
+    u64::try_from(at.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Returns JSON on one line. A carriage return between tokens would become a line break in a page.

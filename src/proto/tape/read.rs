@@ -110,6 +110,13 @@ pub fn parse(line: &str) -> Result<Record<'_>, String> {
     }))
 }
 
+/// Returns `true` if a line is the head of a tape in a newer format than this acpipe reads.
+#[must_use]
+pub fn is_newer(line: &str) -> bool {
+    let head = serde_json::from_str::<Line<'_>>(line);
+    head.is_ok_and(|head| head.tape.is_some_and(|version| version > VERSION))
+}
+
 /// Parses the lines of a tape, without empty ones. The last line is skipped if it is incomplete: the recording
 /// acpipe was killed.
 pub fn records(tape: &str) -> impl Iterator<Item = Result<Record<'_>, Fault>> {

@@ -20,6 +20,7 @@ const REASONS: &[(&str, &str)] = &[
     ("node examples/server.mjs", "runs until it is stopped"),
     ("datamodel-codegen", "code generators are not installed"),
     ("json2ts", "code generators are not installed"),
+    ("acpipe acp ", "waits for the messages of an editor"),
 ];
 
 /// Pages for users. Those for contributors (`docs/internals`, `CONTRIBUTING.md`) have commands that build and measure.
