@@ -1,0 +1,4 @@
+//! Tests over raw ACP: agents and acpipe as an agent, with the test as the client.
+
+mod conformance;
+mod peer;
