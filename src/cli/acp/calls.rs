@@ -37,14 +37,28 @@ pub enum CallKind {
     /// The session was handed over to another agent.
     SetAgent,
     List,
+    /// The session is closed, after its turns have been cancelled.
+    Close {
+        session: String,
+    },
     /// `session/delete` was passed on to the agent; the stored session is deleted next.
     Delete {
         session: String,
     },
+    /// The stored session was deleted; there may have been none.
+    Clear,
     /// Result without data.
     Empty,
     /// Result of the agent, as it is.
     Raw,
+}
+
+/// Call of `session/close` that waits for the turns of its session to end.
+#[derive(Debug)]
+pub struct ClosingCall {
+    /// Id of the client's request.
+    pub id: Option<Box<RawValue>>,
+    pub session: String,
 }
 
 /// How a session is opened.
@@ -71,13 +85,15 @@ pub struct SessionCall {
 #[derive(Debug, Default)]
 pub struct Calls {
     open: BTreeMap<u64, OpenCall>,
+    /// Calls of `session/close` that wait for the turns of their sessions to end.
+    closing: Vec<ClosingCall>,
     next: u64,
 }
 
 impl Calls {
     /// Returns `true` if another call may be made.
     pub fn have_room(&self) -> bool {
-        self.open.len() < MOST_CALLS
+        self.open.len() + self.closing.len() < MOST_CALLS
     }
 
     /// Adds a call.
@@ -94,6 +110,23 @@ impl Calls {
     /// Removes a call, which is being answered.
     pub fn close(&mut self, token: Token) -> Option<OpenCall> {
         self.open.remove(&token.call)
+    }
+
+    /// Keeps a call of `session/close` until a prompt of its session is answered.
+    pub fn defer_close(&mut self, call: ClosingCall) {
+        self.closing.push(call);
+    }
+
+    /// Removes the deferred calls of `session/close` of a session.
+    pub fn take_closing(&mut self, session: &str) -> Vec<ClosingCall> {
+        let of_session = |call: &mut ClosingCall| call.session == session;
+        self.closing.extract_if(.., of_session).collect()
+    }
+
+    /// Returns `true` if a prompt of the session is not answered.
+    pub fn has_prompt(&self, session: &str) -> bool {
+        let mut open = self.open.values();
+        open.any(|call| matches!(&call.kind, CallKind::Prompt { session: of } if of == session))
     }
 
     /// Finds the call of a request of the client.

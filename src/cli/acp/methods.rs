@@ -71,11 +71,7 @@ impl AcpConnection {
             }
             "session/close" => {
                 let session = Params::of(params)?.text("sessionId")?;
-                let params = wire::SessionParams {
-                    session_id: Some(session),
-                };
-                let command = History::CloseSession(params);
-                self.submit(id, CallKind::Empty, Command::History(command));
+                self.close(id, session);
             }
             "session/delete" => {
                 let session = Params::of(params)?.text("sessionId")?;
@@ -128,7 +124,16 @@ impl AcpConnection {
         }
     }
 
-    fn cancel(&mut self, session: String) {
+    /// Closes a session.
+    pub(super) fn close(&mut self, id: Option<&RawValue>, session: String) {
+        let params = wire::SessionParams {
+            session_id: Some(session.clone()),
+        };
+        let command = Command::History(History::CloseSession(params));
+        self.submit(id, CallKind::Close { session }, command);
+    }
+
+    pub(super) fn cancel(&mut self, session: String) {
         let params = wire::CancelParams {
             session_id: Some(session),
             turn_id: None,

@@ -1,6 +1,6 @@
 //! Replies of the hub as responses to the client.
 
-use super::calls::{CallKind, OpenAs, OpenCall, SessionCall};
+use super::calls::{CallKind, ClosingCall, OpenAs, OpenCall, SessionCall};
 use super::client::AcpConnection;
 use super::notices::receipt_text;
 use crate::core::client::{Command, History, Reply};
@@ -16,7 +16,24 @@ impl AcpConnection {
     /// Handles the reply to a call.
     pub(super) fn replied(&mut self, call: OpenCall, answer: Result<Reply, Error>) {
         let OpenCall { id, kind } = call;
-        let id = id.as_deref();
+        let ended = match &kind {
+            CallKind::Prompt { session } => Some(session.clone()),
+            _ => None,
+        };
+        self.handle_reply(id.as_deref(), kind, answer);
+        if let Some(session) = ended {
+            for call in self.calls.take_closing(&session) {
+                self.close(call.id.as_deref(), call.session);
+            }
+        }
+    }
+
+    fn handle_reply(
+        &mut self,
+        id: Option<&RawValue>,
+        kind: CallKind,
+        answer: Result<Reply, Error>,
+    ) {
         match (kind, answer) {
             (CallKind::Replay(call), answer) => self.restore(id, *call, answer),
             (CallKind::Delete { session }, _) => {
@@ -26,7 +43,19 @@ impl AcpConnection {
                     ..wire::ClearSessionParams::default()
                 };
                 let command = Command::History(History::ClearSession(params));
-                self.submit(id, CallKind::Empty, command);
+                self.submit(id, CallKind::Clear, command);
+            }
+            // In ACP a session that does not exist is deleted already.
+            (CallKind::Clear, Err(error)) if error.kind == ErrorKind::SessionNotFound => {
+                self.answer(id, &json!({}));
+            }
+            // In ACP closing a session cancels its turns. A close that meets a turn of another client fails.
+            (CallKind::Close { session }, Err(error))
+                if error.kind == ErrorKind::Busy && self.calls.has_prompt(&session) =>
+            {
+                self.cancel(session.clone());
+                let id = id.map(ToOwned::to_owned);
+                self.calls.defer_close(ClosingCall { id, session });
             }
             (CallKind::Prompt { .. }, Err(error)) if error.kind == ErrorKind::Cancelled => {
                 self.answer(id, &json!({ "stopReason": "cancelled" }));
