@@ -122,6 +122,10 @@ impl SessionMachine {
             policy::Effect::Ask if self.approvals.cover(&subject) => {
                 Some("allowed with its tool call".to_owned())
             }
+            // The client shows its own dialog, as it does for an agent without acpipe.
+            policy::Effect::Ask if self.is_for_acp_client(ticket, cx) => {
+                Some(format!("{}, left to the client that serves it", verdict.by))
+            }
             policy::Effect::Ask | policy::Effect::Deny => None,
         };
         let Some(by) = by else {
@@ -143,6 +147,18 @@ impl SessionMachine {
         match other {
             None => self.do_host_call(ticket, cx),
             Some(decision) => self.refuse_host_call(ticket, &decision, cx),
+        }
+    }
+
+    /// Returns `true` if a client that speaks ACP serves a request.
+    fn is_for_acp_client<C>(&self, ticket: Ticket, cx: &Cx<'_, C>) -> bool {
+        let stage = self.host_calls.get(&ticket).map(|call| &call.stage);
+        let Some(HostStage::Judged(request)) = stage else {
+            return false;
+        };
+        match self.server(request, cx) {
+            Some(HostServer::Client(client)) => cx.shared.clients.speaks_acp(client),
+            Some(HostServer::Acpipe) | None => false,
         }
     }
 

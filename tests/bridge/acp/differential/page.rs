@@ -97,10 +97,6 @@ const INTENDED: &[Intended] = &[
         "a prompt during a turn waits for the end of the turn, where the recorded agent waits for the prompt",
     ),
     whole(
-        &["gemini-write", "testy-all"],
-        "acpipe asks before an agent uses a file or terminal of the client, and the recorded client does not answer",
-    ),
-    whole(
         &[
             "opencode-lifecycle-3resume",
             "testy-lifecycle-3resume",
