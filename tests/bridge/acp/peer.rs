@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 /// Longest wait for one message; a longer one counts as a hang.
 const DEADLINE: Duration = Duration::from_secs(20);
 
+/// Time without a message after which no late message is expected.
+const QUIET: Duration = Duration::from_millis(200);
+
 /// Answer of the client to a request of the agent.
 #[derive(Debug, Clone)]
 pub enum Answer {
@@ -155,6 +158,16 @@ impl Peer {
         }
     }
 
+    /// Receives messages until none has arrived for a moment. A missing message cannot be awaited: an agent
+    /// that sends it later is not caught.
+    pub fn settle(&mut self) -> Result<(), String> {
+        self.barrier()?;
+        while let Ok(line) = self.lines.recv_timeout(QUIET) {
+            self.line(line);
+        }
+        Ok(())
+    }
+
     /// Receives the next message, and answers it if it is a request.
     fn receive(&mut self) -> Result<(), String> {
         let line = match self.lines.recv_timeout(self.deadline) {
@@ -171,6 +184,11 @@ impl Peer {
                 return Err("the agent closed its output".to_owned());
             }
         };
+        self.line(line);
+        Ok(())
+    }
+
+    fn line(&mut self, line: Vec<u8>) {
         match String::from_utf8(line) {
             Ok(line) => match serde_json::from_str::<Value>(&line) {
                 Ok(message) => {
@@ -181,7 +199,6 @@ impl Peer {
             },
             Err(error) => self.faults.push(format!("not UTF-8: {error}")),
         }
-        Ok(())
     }
 
     fn answer(&mut self, message: &Value) {

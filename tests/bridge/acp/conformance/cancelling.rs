@@ -70,7 +70,7 @@ fn no_late_update(case: &mut Case) -> Check {
     let (prompt, from) = case.long_turn(&session)?;
     case.cancel(&session);
     let turn = case.turn(&session, &prompt, from)?;
-    case.agent.barrier()?;
+    case.agent.settle()?;
     case.agent.close()?;
     let late = case
         .agent

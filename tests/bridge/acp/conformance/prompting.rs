@@ -169,7 +169,7 @@ fn answer_before_response(case: &mut Case) -> Check {
     let session = case.session()?;
     let turn = case.finished(&session, case.subject.hello)?;
     ensure(!turn.text().is_empty(), || "no text".to_owned())?;
-    case.agent.barrier()?;
+    case.agent.settle()?;
     case.agent.close()?;
     let after = case
         .agent

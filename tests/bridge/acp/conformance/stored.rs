@@ -167,7 +167,7 @@ fn is_history(update: &Value) -> bool {
 fn history_before_response(case: &mut Case) -> Check {
     let session = loaded(case)?.session;
     let from = case.agent.received.len();
-    case.agent.barrier()?;
+    case.agent.settle()?;
     case.agent.close()?;
     let after = case
         .agent
