@@ -120,7 +120,15 @@ struct Agent {
 /// Open session and its last turn.
 struct Open {
     session: Arc<Session>,
-    turn: Option<(Arc<Notify>, JoinHandle<()>)>,
+    turn: Option<LastTurn>,
+}
+
+/// Handle of a turn that runs or has ended.
+struct LastTurn {
+    /// Id of the request with the prompt.
+    request: Value,
+    cancel: Arc<Notify>,
+    task: JoinHandle<()>,
 }
 
 /// State shared by a session and its turns.
@@ -139,10 +147,10 @@ struct Session {
 impl Open {
     /// Cancels the turn and waits until its prompt is answered.
     async fn cancel(&mut self) {
-        if let Some((cancel, turn)) = self.turn.take() {
-            cancel.notify_one();
+        if let Some(turn) = self.turn.take() {
+            turn.cancel.notify_one();
             // Fails only after a panic, which the runtime reports.
-            turn.await.ok();
+            turn.task.await.ok();
         }
     }
 }
@@ -165,12 +173,12 @@ impl Agent {
                 }
             }
             (Some("session/cancel"), None) => {
-                let open = params["sessionId"]
-                    .as_str()
-                    .and_then(|id| self.sessions.get(id));
-                if let Some((cancel, _)) = open.and_then(|open| open.turn.as_ref()) {
-                    cancel.notify_one();
-                }
+                let id = params["sessionId"].as_str().unwrap_or_default();
+                self.cancel_turn(|open, _| open.session.id == id);
+            }
+            // Only prompts take time. The response is that of a cancelled turn.
+            (Some("$/cancel_request"), None) => {
+                self.cancel_turn(|_, turn| turn.request == params["requestId"]);
             }
             // Notifications get no response, not even unknown ones.
             (Some(_), None) => {}
@@ -183,6 +191,15 @@ impl Agent {
                     .answer(id.unwrap_or(&Value::Null), Err(error))
                     .await;
             }
+        }
+    }
+
+    /// Cancels the turn that matches, unless it has ended.
+    fn cancel_turn(&self, is_wanted: impl Fn(&Open, &LastTurn) -> bool) {
+        let turns = self.sessions.values();
+        let mut turns = turns.filter_map(|open| Some((open, open.turn.as_ref()?)));
+        if let Some((_, turn)) = turns.find(|(open, turn)| is_wanted(open, turn)) {
+            turn.cancel.notify_one();
         }
     }
 
@@ -267,7 +284,11 @@ impl Agent {
         let cancel = Arc::new(Notify::new());
         let turn = Turn::new(self.client.clone(), session, prompt, attachments);
         let task = tokio::spawn(turn.play(request.clone(), Arc::clone(&cancel)));
-        open.turn = Some((cancel, task));
+        open.turn = Some(LastTurn {
+            request: request.clone(),
+            cancel,
+            task,
+        });
         Ok(())
     }
 }

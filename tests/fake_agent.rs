@@ -1,4 +1,5 @@
-//! Scriptable fake ACP agent for tests; with `--flood`, a fast agent for benchmarks.
+//! Scriptable fake ACP agent for tests; with `--flood`, a fast agent for benchmarks; with `--play`, the agent
+//! of a recording (see `fake_agent/play.rs`).
 //!
 //! `fake-agent [SCRIPT]`: SCRIPT is JSON text, if it starts with `{`, or the path of a JSON file. It maps a
 //! method's name to a list of runs. A run is a list of steps: the n-th call of the method performs the n-th
@@ -44,6 +45,8 @@
 
 #[path = "fake_agent/flood.rs"]
 mod flood;
+#[path = "fake_agent/play.rs"]
+mod play;
 #[path = "fake_agent/run.rs"]
 mod run;
 #[path = "fake_agent/script.rs"]
@@ -69,9 +72,13 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["--flood", ..] => Options::parse(&args[1..]).map(flood::serve),
+        ["--play", recording] => Ok(play::play(recording)),
         [] => Ok(serve(Script::default())),
         [script] if !script.starts_with('-') => Script::load(script).map(serve),
-        _ => Err("usage: fake-agent [SCRIPT] | fake-agent --flood [OPTIONS]".to_owned()),
+        _ => Err(
+            "usage: fake-agent [SCRIPT] | fake-agent --flood [OPTIONS] | fake-agent --play FILE"
+                .to_owned(),
+        ),
     };
     match outcome {
         Ok(Ok(())) => ExitCode::SUCCESS,

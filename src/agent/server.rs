@@ -136,12 +136,16 @@ impl Server {
                 }
             },
             Ok(Message::Notification { method, params }) => {
-                // Unknown notifications are ignored, as ACP requires.
-                if method == "session/cancel"
-                    && let Ok(params) = parse(params)
-                    && let Some(id) = params["sessionId"].as_str()
-                {
-                    self.connection.sessions.cancel(id);
+                let params = parse(params).unwrap_or_default();
+                let sessions = &self.connection.sessions;
+                match &*method {
+                    "session/cancel" => {
+                        sessions.cancel(params["sessionId"].as_str().unwrap_or_default());
+                    }
+                    // Calls other than turns end by themselves.
+                    "$/cancel_request" => sessions.cancel_request(&params["requestId"]),
+                    // Unknown notifications are ignored, as ACP requires.
+                    _ => {}
                 }
             }
             Ok(Message::Response { id, outcome }) => {
@@ -169,7 +173,9 @@ impl Server {
         if method == "session/prompt" {
             // Started here and not in a task, so that a cancel that follows finds the turn.
             self.turns += 1;
-            match StartedTurn::start(&self.connection, self.turns, &params) {
+            // The id of a request is valid JSON.
+            let request = parse(Some(id)).unwrap_or_default();
+            match StartedTurn::start(&self.connection, self.turns, request, &params) {
                 Ok(turn) => {
                     let (connection, id) = (Arc::clone(&self.connection), id.to_owned());
                     self.tasks.spawn(turn.play(connection, id));

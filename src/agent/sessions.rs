@@ -2,6 +2,7 @@
 
 use super::error::{AgentError, FailureKind};
 use super::session::Session;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
@@ -16,9 +17,11 @@ struct OpenSession {
     turn: Option<RunningTurn>,
 }
 
-/// Signals of a running turn.
+/// Request and signals of a running turn.
 #[derive(Debug, Clone, Default)]
 pub struct RunningTurn {
+    /// Id of the request with the prompt.
+    pub request: Value,
     /// Cancelled when the client cancels the turn.
     pub cancel: CancellationToken,
     /// Cancelled when the turn has ended.
@@ -51,18 +54,25 @@ impl Sessions {
         Ok(Arc::clone(&open.session))
     }
 
-    /// Starts a turn of a session.
+    /// Starts a turn of a session for a request.
     ///
     /// # Errors
     /// The session is not open, or runs another turn.
-    pub fn start_turn(&self, id: &str) -> Result<(Arc<Session>, RunningTurn), AgentError> {
+    pub fn start_turn(
+        &self,
+        id: &str,
+        request: Value,
+    ) -> Result<(Arc<Session>, RunningTurn), AgentError> {
         let mut sessions = self.lock();
         let open = sessions.get_mut(id).ok_or_else(|| unknown(id))?;
         if open.turn.is_some() {
             return Err(busy(id));
         }
-        let turn = open.turn.insert(RunningTurn::default()).clone();
-        Ok((Arc::clone(&open.session), turn))
+        let turn = open.turn.insert(RunningTurn {
+            request,
+            ..RunningTurn::default()
+        });
+        Ok((Arc::clone(&open.session), turn.clone()))
     }
 
     /// Ends the turn of a session, so that the next one can start.
@@ -75,6 +85,15 @@ impl Sessions {
     /// Cancels the turn of a session, if it runs one.
     pub fn cancel(&self, id: &str) {
         if let Some(turn) = self.lock().get(id).and_then(|open| open.turn.as_ref()) {
+            turn.cancel.cancel();
+        }
+    }
+
+    /// Cancels the turn of a request, if it runs.
+    pub fn cancel_request(&self, request: &Value) {
+        let sessions = self.lock();
+        let mut turns = sessions.values().filter_map(|open| open.turn.as_ref());
+        if let Some(turn) = turns.find(|turn| turn.request == *request) {
             turn.cancel.cancel();
         }
     }

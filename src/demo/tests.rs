@@ -427,6 +427,12 @@ async fn turns_end_with_a_cancel_a_close_and_the_end_of_input() {
         client.cancel(&session).await;
     }
     let prompt = client.prompt(&session, "slow").await;
+    for request in [json!("another request"), prompt.clone()] {
+        let cancel = json!({ "method": "$/cancel_request", "params": { "requestId": request } });
+        client.send(cancel).await;
+    }
+    assert_eq!(client.end(&prompt).await.0, "cancelled");
+    let prompt = client.prompt(&session, "slow").await;
     let close = client
         .request("session/close", json!({ "sessionId": session }))
         .await;

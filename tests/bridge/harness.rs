@@ -28,6 +28,9 @@ pub const ACPIPE: &str = env!("CARGO_BIN_EXE_acpipe");
 /// Path of the scriptable ACP agent.
 pub const FAKE_AGENT: &str = env!("CARGO_BIN_EXE_fake-agent");
 
+/// Path of the agent that is written with the library.
+pub const LIBRARY_AGENT: &str = env!("CARGO_BIN_EXE_library-agent");
+
 /// Path of the scriptable Claude Code CLI.
 pub const FAKE_CLAUDE: &str = env!("CARGO_BIN_EXE_fake-claude");
 
@@ -65,16 +68,22 @@ impl World {
     /// [`World::log`].
     pub fn acpipe<S: AsRef<std::ffi::OsStr>>(&self, args: &[S]) -> Command {
         let mut command = match self.room {
-            None => Command::new(ACPIPE),
+            None => self.command(ACPIPE),
             Some(room) => {
-                let mut limited = Command::new("sh");
+                let mut limited = self.command("sh");
                 let limit = format!(r#"ulimit -f {room}; exec "$0" "$@""#);
                 limited.args(["-c", &limit, ACPIPE]);
                 limited
             }
         };
+        command.args(args);
         command
-            .args(args)
+    }
+
+    /// Returns a marked command that runs this program, with agents that log to [`World::log`].
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command
             .env("PATH", path_without_agents())
             .env_remove("ACPIPE_AGENT")
             .env_remove("CLAUDE_CLI_PATH")

@@ -14,6 +14,7 @@ mod evidence;
 mod harness;
 
 mod abandoned;
+mod acp;
 mod agent_choice;
 mod agents;
 mod auth;

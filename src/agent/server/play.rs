@@ -22,17 +22,22 @@ pub struct StartedTurn {
 }
 
 impl StartedTurn {
-    /// Registers the turn of a prompt.
+    /// Registers the turn of a prompt. `request` is the id of its request.
     ///
     /// # Errors
     /// The prompt is not valid, or its session is not open or runs another turn.
-    pub fn start(connection: &Connection, number: u64, params: &Value) -> Result<Self, AgentError> {
+    pub fn start(
+        connection: &Connection,
+        number: u64,
+        request: Value,
+        params: &Value,
+    ) -> Result<Self, AgentError> {
         let Some(id) = params["sessionId"].as_str() else {
             let message = "`sessionId` must be a string";
             return Err(AgentError::new(FailureKind::InvalidParams, message));
         };
         let prompt = Prompt::of_blocks(&params["prompt"])?;
-        let (session, signals) = connection.sessions.start_turn(id)?;
+        let (session, signals) = connection.sessions.start_turn(id, request)?;
         let context = params["_meta"].as_object().cloned().unwrap_or_default();
         let facts = &connection.facts;
         let output = Arc::new(Output::new(

@@ -23,6 +23,22 @@ async fn cancelled_turn_ends_at_once_if_the_agent_cooperates() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn cancelled_request_ends_its_turn_alone() {
+    let agent = ScriptedAgent::new().on_any(Reply::text("a").hang());
+    let (mut client, session) = Client::with_session(agent).await;
+    let id = client.prompt(&session, "go").await;
+    client.asked("session/update").await;
+    for request in [json!("another request"), json!(null), json!(id)] {
+        let params = json!({ "requestId": request });
+        client
+            .send(json!({ "method": "$/cancel_request", "params": params }))
+            .await;
+    }
+    let (_, response) = client.rest_of_turn(id).await;
+    assert_eq!(response["result"]["stopReason"], "cancelled");
+}
+
+#[tokio::test(start_paused = true)]
 async fn cancelled_turn_is_dropped_after_the_grace() {
     let reply = Reply::new()
         .tool(Tool::new("ls", "List"), "a")

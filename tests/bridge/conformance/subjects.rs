@@ -2,7 +2,7 @@
 
 use super::endpoint;
 use crate::harness::steps::{ask, end, say};
-use crate::harness::{FAKE_AGENT, World};
+use crate::harness::{FAKE_AGENT, LIBRARY_AGENT, World};
 use serde_json::{Value, json};
 use std::any::Any;
 
@@ -56,8 +56,7 @@ pub const SUBJECTS: &[Subject] = &[
 ];
 
 fn library(_: &World) -> (String, Guard) {
-    let program = env!("CARGO_BIN_EXE_library-agent");
-    let definition = format!("command = '{program}'\npermissions = 'ask'");
+    let definition = format!("command = '{LIBRARY_AGENT}'\npermissions = 'ask'");
     (definition, None)
 }
 
