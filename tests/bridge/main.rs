@@ -96,5 +96,6 @@ mod terminal;
 mod tidy;
 mod timeouts;
 mod tools;
+mod trace;
 mod turn;
 mod unreadable_requests;
