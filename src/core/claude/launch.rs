@@ -87,7 +87,6 @@ const LONGEST: usize = 128 * 1024 - 1;
 pub fn check_length(options: &SessionOptions) -> Result<(), Error> {
     let place = SessionSetup {
         acp: &serde_json::Map::new(),
-        acp: &serde_json::Map::new(),
         cwd: "",
         mcp_servers: &[],
         options,
