@@ -101,7 +101,7 @@ impl AcpConnection {
             }
             Ok(Message::Notification { method, params }) => self.notification(&method, params),
             Ok(Message::Response { id, outcome }) => self.response(id, outcome),
-            Err(NotAMessage::Json(error)) if !text.trim_start().starts_with('[') => {
+            Err(NotAMessage::Json(error)) if !error.is_data() => {
                 let message = format!("parse error: {error}");
                 self.error(None, &Error::new(ErrorKind::Parse, message));
             }

@@ -166,6 +166,13 @@ impl AcpConnection {
         if !version.is_some_and(|version| version.is_u64() || version.is_string()) {
             return Err(invalid("protocolVersion", "is required"));
         }
+        let connect = wire::ConnectParams::default();
+        let connect = Command::Connect(connect);
+        if self.is_initialized {
+            // The client's capabilities hold for the whole connection.
+            self.submit(Some(id), CallKind::Initialize, connect);
+            return Ok(());
+        }
         let can = handshake.get("clientCapabilities").unwrap_or(&Value::Null);
         let has = |at: &str| can.pointer(at) == Some(&Value::Bool(true));
         let capabilities = wire::ClientCapabilities {
@@ -194,8 +201,7 @@ impl AcpConnection {
         };
         self.is_initialized = true;
         self.submit(None, CallKind::Silent, Command::Initialize(initialize));
-        let connect = wire::ConnectParams::default();
-        self.submit(Some(id), CallKind::Initialize, Command::Connect(connect));
+        self.submit(Some(id), CallKind::Initialize, connect);
         Ok(())
     }
 
@@ -226,7 +232,7 @@ impl AcpConnection {
         for known in ["cwd", "sessionId", "mcpServers"] {
             p.0.remove(known);
         }
-        let agent = p.take_agent();
+        let agent = p.take_agent()?;
         if let Some(agent) = agent
             .as_ref()
             .filter(|agent| !self.settings.agents.contains(agent))
@@ -294,6 +300,9 @@ impl AcpConnection {
         let Some(Value::Array(blocks)) = p.0.remove("prompt") else {
             return Err(invalid("prompt", "must be an array of content blocks"));
         };
+        if blocks.is_empty() {
+            return Err(invalid("prompt", "must have at least one content block"));
+        }
         let params = wire::PromptParams {
             session_id: Some(session.clone()),
             message: message_of(blocks, &p.0)?,
@@ -403,12 +412,23 @@ impl Params {
     }
 
     /// Takes the agent that the client chooses for a session, `_meta.acpipe.agent`.
-    fn take_agent(&mut self) -> Option<String> {
-        let meta = self.0.get_mut("_meta")?.as_object_mut()?;
-        let own = meta.remove("acpipe")?;
+    fn take_agent(&mut self) -> Result<Option<String>, Error> {
+        let Some(Value::Object(meta)) = self.0.get_mut("_meta") else {
+            return Ok(None);
+        };
+        let Some(own) = meta.remove("acpipe") else {
+            return Ok(None);
+        };
         if meta.is_empty() {
             self.0.remove("_meta");
         }
-        Some(own["agent"].as_str()?.to_owned())
+        match &own["agent"] {
+            Value::Null => Ok(None),
+            Value::String(agent) => Ok(Some(agent.clone())),
+            _ => Err(invalid(
+                "_meta.acpipe.agent",
+                "must be the name of an agent",
+            )),
+        }
     }
 }
