@@ -29,6 +29,7 @@ pub enum CallKind {
     Replay(Box<SessionCall>),
     Prompt {
         session: String,
+        turn: String,
     },
     SetMode,
     SetOption {
@@ -94,6 +95,15 @@ impl Calls {
     /// Removes a call, which is being answered.
     pub fn close(&mut self, token: Token) -> Option<OpenCall> {
         self.open.remove(&token.call)
+    }
+
+    /// Returns the turns of the prompts of a session, oldest first.
+    pub fn turns_of(&self, session: &str) -> Vec<String> {
+        let turn = |call: &OpenCall| match &call.kind {
+            CallKind::Prompt { session: own, turn } if own == session => Some(turn.clone()),
+            _ => None,
+        };
+        self.open.values().filter_map(turn).collect()
     }
 
     /// Finds the call of a request of the client.

@@ -55,6 +55,8 @@ pub struct AcpConnection {
     pub(super) updates: Updates,
     /// Number of sessions that were created.
     pub(super) created: u64,
+    /// Number of prompts that were passed on.
+    pub(super) prompts: u64,
     pub(super) is_initialized: bool,
     pressure: Pressure,
     /// Whether output is held back while the disk does not answer.
@@ -77,6 +79,7 @@ impl AcpConnection {
             asked: BTreeMap::new(),
             updates: Updates::default(),
             created: 0,
+            prompts: 0,
             is_initialized: false,
             pressure: Pressure::None,
             held: false,

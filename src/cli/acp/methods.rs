@@ -128,10 +128,23 @@ impl AcpConnection {
         }
     }
 
+    /// Cancels all prompts of a session, or what its agent does without a prompt.
     fn cancel(&mut self, session: String) {
+        let turns = self.calls.turns_of(&session);
+        if turns.is_empty() {
+            self.cancel_turn(session, None);
+            return;
+        }
+        // The last one first: otherwise it would begin when the turn before it ends.
+        for turn in turns.into_iter().rev() {
+            self.cancel_turn(session.clone(), Some(turn));
+        }
+    }
+
+    fn cancel_turn(&mut self, session: String, turn: Option<String>) {
         let params = wire::CancelParams {
             session_id: Some(session),
-            turn_id: None,
+            turn_id: turn,
         };
         self.submit(None, CallKind::Silent, Command::Cancel(params));
     }
@@ -147,9 +160,9 @@ impl AcpConnection {
             return;
         };
         match kind {
-            CallKind::Prompt { session } => {
-                let session = session.clone();
-                self.cancel(session);
+            CallKind::Prompt { session, turn } => {
+                let (session, turn) = (session.clone(), turn.clone());
+                self.cancel_turn(session, Some(turn));
             }
             CallKind::Raw => {
                 let command = Command::Acp(AcpCommand::Withdraw { call });
@@ -303,10 +316,13 @@ impl AcpConnection {
         if blocks.is_empty() {
             return Err(invalid("prompt", "must have at least one content block"));
         }
+        let message = message_of(blocks, &p.0)?;
+        self.prompts += 1;
+        let turn = format!("turn-acp-{}-{}", self.settings.id_prefix, self.prompts);
         let params = wire::PromptParams {
             session_id: Some(session.clone()),
-            message: message_of(blocks, &p.0)?,
-            turn_id: None,
+            message,
+            turn_id: Some(turn.clone()),
             rerun: false,
             degrade: true,
             retry: false,
@@ -315,7 +331,11 @@ impl AcpConnection {
             context: Box::default(),
             when_busy: self.settings.when_busy,
         };
-        self.submit(id, CallKind::Prompt { session }, Command::Prompt(params));
+        self.submit(
+            id,
+            CallKind::Prompt { session, turn },
+            Command::Prompt(params),
+        );
         Ok(())
     }
 
