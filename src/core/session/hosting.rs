@@ -122,6 +122,13 @@ impl SessionMachine {
             policy::Effect::Ask if self.approvals.cover(&subject) => {
                 Some("allowed with its tool call".to_owned())
             }
+            // The client asks its user, if it wants to, as for the request of an agent without acpipe.
+            policy::Effect::Ask if !verdict.is_explicit && self.is_served_in_acp(ticket, cx) => {
+                Some(format!(
+                    "{}, but the client itself serves the request",
+                    verdict.by
+                ))
+            }
             policy::Effect::Ask | policy::Effect::Deny => None,
         };
         let Some(by) = by else {
@@ -143,6 +150,18 @@ impl SessionMachine {
         match other {
             None => self.do_host_call(ticket, cx),
             Some(decision) => self.refuse_host_call(ticket, &decision, cx),
+        }
+    }
+
+    /// Returns `true` if a client that speaks ACP serves a request that is being judged.
+    fn is_served_in_acp<C>(&self, ticket: Ticket, cx: &Cx<'_, C>) -> bool {
+        let call = self.host_calls.get(&ticket);
+        let Some(HostStage::Judged(request)) = call.map(|call| &call.stage) else {
+            return false;
+        };
+        match self.server(request, cx) {
+            Some(HostServer::Client(client)) => cx.shared.clients.speaks_acp(client),
+            Some(HostServer::Acpipe) | None => false,
         }
     }
 
