@@ -7,6 +7,7 @@
 //! [`ClientSinks`] at once.
 
 mod acp_forwards;
+mod acp_open_calls;
 mod acp_replay;
 mod agent_calls;
 mod agent_events;

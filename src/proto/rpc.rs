@@ -132,7 +132,10 @@ impl<'a> RpcError<'a> {
     }
 }
 
-/// Appends a request, without a newline.
+/// Name of the member for parameters, which JSON-RPC does not allow to be `null`.
+const PARAMS: &str = "\"params\":";
+
+/// Appends a request, without a newline. Parameters that are `null` are left out.
 pub fn write_request(
     out: &mut Vec<u8>,
     id: &impl Serialize,
@@ -141,17 +144,13 @@ pub fn write_request(
 ) {
     write(
         out,
-        &[
-            ("\"id\":", id),
-            ("\"method\":", &method),
-            ("\"params\":", params),
-        ],
+        &[("\"id\":", id), ("\"method\":", &method), (PARAMS, params)],
     );
 }
 
-/// Appends a notification, without a newline.
+/// Appends a notification, without a newline. Parameters that are `null` are left out.
 pub fn write_notification(out: &mut Vec<u8>, method: &str, params: &impl Serialize) {
-    write(out, &[("\"method\":", &method), ("\"params\":", params)]);
+    write(out, &[("\"method\":", &method), (PARAMS, params)]);
 }
 
 /// Appends a response with a result, without a newline.
@@ -196,9 +195,14 @@ impl<T: Serialize + ?Sized> Json for T {
 fn write(out: &mut Vec<u8>, fields: &[(&str, &dyn Json)]) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0""#);
     for (key, value) in fields {
+        let before = out.len();
         out.push(b',');
         out.extend_from_slice(key.as_bytes());
+        let begin = out.len();
         value.append(out);
+        if *key == PARAMS && out[begin..] == *b"null" {
+            out.truncate(before);
+        }
     }
     out.push(b'}');
 }

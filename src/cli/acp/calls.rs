@@ -29,6 +29,7 @@ pub enum CallKind {
     Replay(Box<SessionCall>),
     Prompt {
         session: String,
+        turn: String,
     },
     SetMode,
     SetOption {
@@ -126,7 +127,16 @@ impl Calls {
     /// Returns `true` if a prompt of the session is not answered.
     pub fn has_prompt(&self, session: &str) -> bool {
         let mut open = self.open.values();
-        open.any(|call| matches!(&call.kind, CallKind::Prompt { session: of } if of == session))
+        open.any(|call| matches!(&call.kind, CallKind::Prompt { session: of, .. } if of == session))
+    }
+
+    /// Returns the turns of the prompts of a session, oldest first.
+    pub fn turns_of(&self, session: &str) -> Vec<String> {
+        let turn = |call: &OpenCall| match &call.kind {
+            CallKind::Prompt { session: own, turn } if own == session => Some(turn.clone()),
+            _ => None,
+        };
+        self.open.values().filter_map(turn).collect()
     }
 
     /// Finds the call of a request of the client.

@@ -57,6 +57,8 @@ pub struct AcpConnection {
     pub(super) updates: Updates,
     /// Number of sessions that were created.
     pub(super) created: u64,
+    /// Number of prompts that were passed on.
+    pub(super) prompts: u64,
     pub(super) is_initialized: bool,
     pressure: Pressure,
     /// Recorder of the tape; `None` if nothing is recorded.
@@ -81,6 +83,7 @@ impl AcpConnection {
             asked: BTreeMap::new(),
             updates: Updates::default(),
             created: 0,
+            prompts: 0,
             is_initialized: false,
             pressure: Pressure::None,
             recorder,

@@ -133,10 +133,23 @@ impl AcpConnection {
         self.submit(id, CallKind::Close { session }, command);
     }
 
+    /// Cancels all prompts of a session, or what its agent does without a prompt.
     pub(super) fn cancel(&mut self, session: String) {
+        let turns = self.calls.turns_of(&session);
+        if turns.is_empty() {
+            self.cancel_turn(session, None);
+            return;
+        }
+        // The last one first: otherwise it would begin when the turn before it ends.
+        for turn in turns.into_iter().rev() {
+            self.cancel_turn(session.clone(), Some(turn));
+        }
+    }
+
+    fn cancel_turn(&mut self, session: String, turn: Option<String>) {
         let params = wire::CancelParams {
             session_id: Some(session),
-            turn_id: None,
+            turn_id: turn,
         };
         self.submit(None, CallKind::Silent, Command::Cancel(params));
     }
@@ -152,9 +165,9 @@ impl AcpConnection {
             return;
         };
         match kind {
-            CallKind::Prompt { session } => {
-                let session = session.clone();
-                self.cancel(session);
+            CallKind::Prompt { session, turn } => {
+                let (session, turn) = (session.clone(), turn.clone());
+                self.cancel_turn(session, Some(turn));
             }
             CallKind::Raw => {
                 let command = Command::Acp(AcpCommand::Withdraw { call });
@@ -170,6 +183,13 @@ impl AcpConnection {
         let version = handshake.remove("protocolVersion");
         if !version.is_some_and(|version| version.is_u64() || version.is_string()) {
             return Err(invalid("protocolVersion", "is required"));
+        }
+        let connect = wire::ConnectParams::default();
+        let connect = Command::Connect(connect);
+        if self.is_initialized {
+            // The client's capabilities hold for the whole connection.
+            self.submit(Some(id), CallKind::Initialize, connect);
+            return Ok(());
         }
         let can = handshake.get("clientCapabilities").unwrap_or(&Value::Null);
         let has = |at: &str| can.pointer(at) == Some(&Value::Bool(true));
@@ -199,8 +219,7 @@ impl AcpConnection {
         };
         self.is_initialized = true;
         self.submit(None, CallKind::Silent, Command::Initialize(initialize));
-        let connect = wire::ConnectParams::default();
-        self.submit(Some(id), CallKind::Initialize, Command::Connect(connect));
+        self.submit(Some(id), CallKind::Initialize, connect);
         Ok(())
     }
 
@@ -231,7 +250,7 @@ impl AcpConnection {
         for known in ["cwd", "sessionId", "mcpServers"] {
             p.0.remove(known);
         }
-        let agent = p.take_agent();
+        let agent = p.take_agent()?;
         if let Some(agent) = agent
             .as_ref()
             .filter(|agent| !self.settings.agents.contains(agent))
@@ -299,10 +318,16 @@ impl AcpConnection {
         let Some(Value::Array(blocks)) = p.0.remove("prompt") else {
             return Err(invalid("prompt", "must be an array of content blocks"));
         };
+        if blocks.is_empty() {
+            return Err(invalid("prompt", "must have at least one content block"));
+        }
+        let message = message_of(blocks, &p.0)?;
+        self.prompts += 1;
+        let turn = format!("turn-acp-{}-{}", self.settings.id_prefix, self.prompts);
         let params = wire::PromptParams {
             session_id: Some(session.clone()),
-            message: message_of(blocks, &p.0)?,
-            turn_id: None,
+            message,
+            turn_id: Some(turn.clone()),
             rerun: false,
             degrade: true,
             retry: false,
@@ -311,7 +336,11 @@ impl AcpConnection {
             context: Box::default(),
             when_busy: self.settings.when_busy,
         };
-        self.submit(id, CallKind::Prompt { session }, Command::Prompt(params));
+        self.submit(
+            id,
+            CallKind::Prompt { session, turn },
+            Command::Prompt(params),
+        );
         Ok(())
     }
 
@@ -408,12 +437,23 @@ impl Params {
     }
 
     /// Takes the agent that the client chooses for a session, `_meta.acpipe.agent`.
-    fn take_agent(&mut self) -> Option<String> {
-        let meta = self.0.get_mut("_meta")?.as_object_mut()?;
-        let own = meta.remove("acpipe")?;
+    fn take_agent(&mut self) -> Result<Option<String>, Error> {
+        let Some(Value::Object(meta)) = self.0.get_mut("_meta") else {
+            return Ok(None);
+        };
+        let Some(own) = meta.remove("acpipe") else {
+            return Ok(None);
+        };
         if meta.is_empty() {
             self.0.remove("_meta");
         }
-        Some(own["agent"].as_str()?.to_owned())
+        match &own["agent"] {
+            Value::Null => Ok(None),
+            Value::String(agent) => Ok(Some(agent.clone())),
+            _ => Err(invalid(
+                "_meta.acpipe.agent",
+                "must be the name of an agent",
+            )),
+        }
     }
 }

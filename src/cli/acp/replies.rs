@@ -17,7 +17,7 @@ impl AcpConnection {
     pub(super) fn replied(&mut self, call: OpenCall, answer: Result<Reply, Error>) {
         let OpenCall { id, kind } = call;
         let ended = match &kind {
-            CallKind::Prompt { session } => Some(session.clone()),
+            CallKind::Prompt { session, .. } => Some(session.clone()),
             _ => None,
         };
         self.handle_reply(id.as_deref(), kind, answer);
@@ -62,7 +62,7 @@ impl AcpConnection {
             }
             (_, Err(error)) => {
                 if let Some(id) = id {
-                    self.error(Some(id), &error);
+                    self.error(Some(id), &with_methods_of_acp(error));
                 }
             }
             (kind, Ok(reply)) => self.succeeded(id, kind, reply),
@@ -189,6 +189,16 @@ fn error_of(error: &TurnError) -> Error {
     converted.data = error.data.as_object().cloned().unwrap_or_default();
     converted.acp.clone_from(&error.acp);
     converted
+}
+
+/// Replaces the remedy of an error about an unknown session, which names a method that ACP does not have.
+fn with_methods_of_acp(mut error: Error) -> Error {
+    if error.kind == ErrorKind::SessionNotFound && error.acp.is_none() {
+        let what = error.message.split("; call session/ensure").next();
+        let what = what.unwrap_or_default();
+        error.message = format!("{what}; call session/list for the known sessions, or session/new");
+    }
+    error
 }
 
 /// Appends an error response: the agent's own error as it is, or an error of acpipe.

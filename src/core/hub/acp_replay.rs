@@ -1,6 +1,7 @@
 //! Replays a stored session as ACP updates, as fast as the client reads.
 
 use super::Hub;
+use super::acp_open_calls::OpenCalls;
 use super::reads::PIECE_BYTES;
 use crate::core::acp_history::updates_of;
 use crate::core::acp_notification::AcpNotification;
@@ -31,8 +32,18 @@ enum Step {
     New,
     /// The message is read from its chunks.
     Message(Box<Reader>),
-    /// The ACP updates of this turn are read from this range.
-    Updates(String, Range<u64>),
+    /// The ACP updates of a turn are read.
+    Updates(TurnUpdates),
+}
+
+/// Replay of the ACP updates of a turn.
+#[derive(Debug)]
+struct TurnUpdates {
+    turn: String,
+    /// Range of the log that is not read.
+    range: Range<u64>,
+    /// The open tool calls, if the turn was interrupted.
+    calls: Option<OpenCalls>,
 }
 
 impl Hub {
@@ -111,14 +122,32 @@ impl AcpReplay {
         let mut put = |update: AcpNotification<'_>| sink.update(&session.id, seq, update);
         self.step = match std::mem::replace(&mut self.step, Step::New) {
             Step::New => match log.updates_of(self.place) {
-                Some((turn, range)) => Step::Updates(turn, range),
+                Some((turn, range)) => Step::Updates(TurnUpdates {
+                    calls: log.is_interrupted(&turn).then(OpenCalls::default),
+                    turn,
+                    range,
+                }),
                 None => Step::Message(Box::default()),
             },
-            Step::Updates(turn, range) => {
-                let end = range.end;
-                match log.read_updates(&turn, range, budget, &mut put)? {
-                    Some(next) => Step::Updates(turn, next..end),
-                    None => self.end_message(),
+            Step::Updates(mut updates) => {
+                let range = updates.range.clone();
+                let read = log.read_updates(&updates.turn, range, budget, |update| {
+                    if let Some(calls) = &mut updates.calls {
+                        calls.follow(update);
+                    }
+                    put(update);
+                });
+                match read? {
+                    Some(next) => {
+                        updates.range.start = next;
+                        Step::Updates(updates)
+                    }
+                    None => {
+                        if let Some(calls) = &updates.calls {
+                            calls.fail(&mut |json| put(AcpNotification::Update(json)));
+                        }
+                        self.end_message()
+                    }
                 }
             }
             Step::Message(mut reader) => {

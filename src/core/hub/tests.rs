@@ -1,5 +1,6 @@
 //! Tests of the hub with its machines, in virtual time.
 
+mod acp_replay;
 mod agent_requests;
 mod background_turn;
 mod claude;

@@ -38,6 +38,14 @@ impl Log {
         Some((turn.clone(), updates))
     }
 
+    /// Returns `true` if the turn did not end, because acpipe exited or the disk failed. Its last chunk is then one
+    /// of the next acpipe.
+    #[must_use]
+    pub fn is_interrupted(&self, turn: &str) -> bool {
+        let turn = self.index.turn(turn);
+        turn.is_some_and(|turn| turn.over && turn.prompted && turn.summary.is_none())
+    }
+
     /// Passes the ACP updates of a turn in a range to `take`, and subtracts the bytes read from `budget`, which ends
     /// the reading. Returns where to continue; `None` at the end of the range.
     ///

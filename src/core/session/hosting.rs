@@ -122,9 +122,12 @@ impl SessionMachine {
             policy::Effect::Ask if self.approvals.cover(&subject) => {
                 Some("allowed with its tool call".to_owned())
             }
-            // The client shows its own dialog, as it does for an agent without acpipe.
-            policy::Effect::Ask if self.is_for_acp_client(ticket, cx) => {
-                Some(format!("{}, left to the client that serves it", verdict.by))
+            // The client asks its user, if it wants to, as for the request of an agent without acpipe.
+            policy::Effect::Ask if !verdict.is_explicit && self.is_served_in_acp(ticket, cx) => {
+                Some(format!(
+                    "{}, but the client itself serves the request",
+                    verdict.by
+                ))
             }
             policy::Effect::Ask | policy::Effect::Deny => None,
         };
@@ -150,10 +153,10 @@ impl SessionMachine {
         }
     }
 
-    /// Returns `true` if a client that speaks ACP serves a request.
-    fn is_for_acp_client<C>(&self, ticket: Ticket, cx: &Cx<'_, C>) -> bool {
-        let stage = self.host_calls.get(&ticket).map(|call| &call.stage);
-        let Some(HostStage::Judged(request)) = stage else {
+    /// Returns `true` if a client that speaks ACP serves a request that is being judged.
+    fn is_served_in_acp<C>(&self, ticket: Ticket, cx: &Cx<'_, C>) -> bool {
+        let call = self.host_calls.get(&ticket);
+        let Some(HostStage::Judged(request)) = call.map(|call| &call.stage) else {
             return false;
         };
         match self.server(request, cx) {

@@ -116,7 +116,10 @@ fn acp_result(ending: &Ending) -> Option<Arc<str>> {
         return None;
     };
     let is_limit = end.stop_reason == StopReason::MaxTurns;
-    if end.error.is_some() && !is_limit {
+    // A failure that acpipe finds in the turn does not replace the agent's own result. A timeout does.
+    let is_own = end.acp.is_some();
+    let replaces = |error: &Error| error.kind == ErrorKind::Timeout || !(is_own || is_limit);
+    if end.error.as_ref().is_some_and(replaces) {
         return None;
     }
     let own = || {

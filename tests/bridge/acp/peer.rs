@@ -37,6 +37,8 @@ pub struct Peer {
     ended: bool,
     /// All messages of the agent, in order.
     pub received: Vec<Value>,
+    /// Text of each message in `received`.
+    pub texts: Vec<String>,
     /// Lines of the agent that are not messages.
     pub faults: Vec<String>,
 }
@@ -71,6 +73,7 @@ impl Peer {
             deadline: DEADLINE,
             ended: false,
             received: Vec::new(),
+            texts: Vec::new(),
             faults: Vec::new(),
         }
     }
@@ -194,6 +197,7 @@ impl Peer {
                 Ok(message) => {
                     self.answer(&message);
                     self.received.push(message);
+                    self.texts.push(line);
                 }
                 Err(error) => self.faults.push(format!("not JSON ({error}): {line}")),
             },

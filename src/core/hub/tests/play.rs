@@ -1,5 +1,6 @@
 //! Test fixture: a client and an agent in virtual time, call by call.
 
+use crate::core::acp_notification::AcpNotification;
 use crate::core::client::{Command, History, Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::error::{Error, ErrorKind};
@@ -30,11 +31,15 @@ pub(super) fn program() -> Program {
     }
 }
 
-/// A client that records its answers and the sessions of its chunks.
+/// A client that records its answers, the sessions of its chunks, and its ACP updates.
 #[derive(Default)]
 pub(super) struct HubClient {
     pub answers: HashMap<u64, Result<Value, Error>>,
     pub chunks: Vec<String>,
+    /// ACP updates, as text with the session id `own`.
+    pub updates: Vec<String>,
+    /// Whether agents must wait until the client reads.
+    pub full: bool,
 }
 
 impl ClientSink for HubClient {
@@ -47,6 +52,14 @@ impl ClientSink for HubClient {
         self.chunks.push(place.session.to_owned());
     }
     fn json_chunk(&mut self, _: ChunkAddress<'_>, _: &[u8]) {}
+    fn update(&mut self, _: &str, _: u64, update: AcpNotification<'_>) {
+        let mut text = Vec::new();
+        update.write("\"own\"", &mut text);
+        self.updates.push(String::from_utf8(text).unwrap());
+    }
+    fn is_full(&self) -> bool {
+        self.full
+    }
     fn retract(&mut self, _: &str, _: u64) {}
     fn notify(&mut self, _: &Notice) {}
 }

@@ -1,0 +1,118 @@
+//! Tests of stored sessions that are replayed as ACP updates, piece by piece.
+
+use super::play::{HubClient, Play, params, settings};
+use crate::core::acp_client::AcpCommand;
+use crate::core::client::Command;
+use crate::core::hub::{AgentId, AgentInput, Hub};
+use crate::core::store::MemoryStore;
+use crate::proto::frame::Batch;
+use crate::proto::json::to_raw;
+use crate::proto::wire::{AgentParams, InitializeParams};
+use serde_json::{Value, json};
+use std::time::Instant;
+
+/// More updates than fit into several pieces of a log.
+const UPDATES: usize = 20_000;
+
+/// Returns a client that speaks ACP, with the session `default`, whose prompt the agent answers with these lines.
+fn play(lines: &str, repeated: usize) -> Play {
+    let now = Instant::now();
+    let mut play = Play {
+        hub: Hub::new(settings(now), Box::new(MemoryStore)),
+        client: HubClient::default(),
+        now,
+        tokens: 0,
+        agent: AgentId(0),
+    };
+    let mut initialize: InitializeParams = params(json!({"protocolVersion": 1}));
+    initialize.acp = Some(to_raw(&json!({})));
+    play.ask(Command::Initialize(initialize));
+    play.ensure(json!({}));
+    let call = play.ready();
+    play.answer(&call, &json!({"sessionId": "S"}));
+    play.ask(Command::Prompt(params(json!({"message": "go"}))));
+    let prompt = play.sent();
+    for _ in 0..repeated {
+        play.hear(AgentInput::Batch(Batch::Lines(lines.to_owned().into())));
+    }
+    play.answer(&prompt, &json!({"stopReason": "end_turn"}));
+    play
+}
+
+fn replay(play: &mut Play, session: &str) -> u64 {
+    let session = session.to_owned();
+    play.ask(Command::Acp(AcpCommand::Replay { session }))
+}
+
+/// Reads until the replay has ended; returns the number of pieces.
+fn read_all(play: &mut Play) -> usize {
+    let mut pieces = 0;
+    while play.hub.is_reading() {
+        play.hub.read_on(play.now, &mut play.client);
+        pieces += 1;
+    }
+    pieces
+}
+
+fn line(n: usize) -> String {
+    let update = json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": format!("word {n} ")}});
+    let params = json!({"sessionId": "S", "update": update});
+    format!(
+        "{}\n",
+        json!({"jsonrpc": "2.0", "method": "session/update", "params": params})
+    )
+}
+
+#[test]
+fn long_session_is_replayed_in_pieces_and_waits_for_a_client_that_does_not_read() {
+    let lines: String = (0..1000).map(line).collect();
+    let mut play = play(&lines, UPDATES / 1000);
+    let live = std::mem::take(&mut play.client.updates);
+    assert_eq!(live.len(), UPDATES);
+
+    let call = replay(&mut play, "default");
+    play.hub.read_on(play.now, &mut play.client);
+    let first = play.client.updates.len();
+    assert!(first > 1 && first < UPDATES, "{first}");
+    play.client.full = true;
+    play.hub.read_on(play.now, &mut play.client);
+    assert_eq!(play.client.updates.len(), first);
+    let status = play.ask(Command::Status(AgentParams::default()));
+    assert!(play.client.answers.contains_key(&status));
+    assert!(!play.client.answers.contains_key(&call), "answered early");
+
+    play.client.full = false;
+    assert!(read_all(&mut play) > 2);
+    assert!(play.client.answers[&call].is_ok());
+    let replayed = &play.client.updates;
+    assert!(
+        replayed[0].contains("user_message_chunk"),
+        "{}",
+        replayed[0]
+    );
+    let parsed = |line: &String| -> Value { serde_json::from_str(line).unwrap() };
+    assert!(replayed[1..].iter().map(parsed).eq(live.iter().map(parsed)));
+}
+
+#[test]
+fn two_replays_are_both_answered() {
+    let mut play = play(&line(0), 1);
+    play.client.updates.clear();
+    let calls = [replay(&mut play, "default"), replay(&mut play, "default")];
+    read_all(&mut play);
+    for call in calls {
+        assert!(play.client.answers[&call].is_ok());
+    }
+    assert_eq!(play.client.updates.len(), 4);
+}
+
+#[test]
+fn replay_of_an_unknown_session_fails() {
+    let mut play = play(&line(0), 1);
+    let call = replay(&mut play, "nowhere");
+    read_all(&mut play);
+    assert_eq!(
+        play.failed(call),
+        Some(crate::core::error::ErrorKind::SessionNotFound)
+    );
+}
