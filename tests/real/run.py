@@ -183,7 +183,8 @@ def main():
     sections = {}
     for title, cases, *_ in tables(chosen):
         if title in rows:
-            titles = ("agent", "version", *(case.name for case in cases), "left behind")
+            first = "client + agent" if title.startswith("Clients") else "agent"
+            titles = (first, "version", *(case.name for case in cases), "left behind")
             lines = ["| " + " | ".join(titles) + " |", "|" + " --- |" * len(titles), *rows[title].values()]
             sections[title] = "\n".join([when, "", *lines] if chosen.table else lines)
     if not chosen.only and not chosen.case:
