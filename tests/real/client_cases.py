@@ -13,6 +13,7 @@ from names import Named, exported
 from recovery import Recovery, Trial
 
 QUIET = 12      # seconds until the processes of a client that has ended are gone; acpipe gives an agent 10
+ACPIPE = ("acpipe", "supervise-agent")      # names of acpipe's own processes
 SLOW = 30       # seconds until a turn ends whose agent was killed
 
 
@@ -152,7 +153,7 @@ def agent_killed(trial):
     client.until_pieces(turn, 3)
     trial.stopwatch()
     for process in sandbox.processes():
-        if not client.owns(process) and not process.name.startswith("acpipe"):
+        if not client.owns(process) and not process.name.startswith(ACPIPE):
             try:
                 os.kill(process.pid, signal.SIGKILL)
             except ProcessLookupError:
@@ -225,7 +226,7 @@ class Pair(Named):
         return f"{self.client.package.installed()} + {super().installed()}"
 
     def command(self, job):
-        return [job.acpipe, "acp", "--agent", self.names[0]]
+        return [job.acpipe, "acp", "--agent", self.names[0], "--permissions", "ask"]
 
 
 class Alone(Pair):
