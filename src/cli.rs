@@ -1,5 +1,6 @@
 //! Command-line entry point: arguments, configuration, dispatch to the subcommands, exit code.
 
+mod acp;
 mod agent_choice;
 mod agent_definitions;
 mod agents;
@@ -95,12 +96,18 @@ struct UsageError(String);
 fn dispatch(cli: Cli, secrets: &Secrets) -> anyhow::Result<u8> {
     match cli.verb {
         Verb::Run(args) => {
+            check_single_agent(&args.agent)?;
             secrets.add_variables(&args.agent.variables());
             on_runtime(run::run(args, secrets))
         }
         Verb::Serve(args) => {
+            check_single_agent(&args.agent)?;
             secrets.add_variables(&args.agent.variables());
             on_runtime(serve::serve(args, secrets.clone()))
+        }
+        Verb::Acp(args) => {
+            secrets.add_variables(&args.agent.variables());
+            on_runtime(acp::acp(args, secrets.clone()))
         }
         Verb::Agents(args) => agents::agents(&args),
         Verb::Sessions(args) => sessions::sessions(&args),
@@ -109,6 +116,16 @@ fn dispatch(cli: Cli, secrets: &Secrets) -> anyhow::Result<u8> {
         Verb::Doctor(args) => on_runtime(doctor::doctor(args)),
         Verb::DemoAgent => on_runtime(crate::demo::run()).map(|()| 0),
         Verb::Schema(args) => schema::print(&args).map(|()| 0),
+    }
+}
+
+/// Returns an error if the command line names several agents.
+fn check_single_agent(args: &AgentArgs) -> Result<(), UsageError> {
+    match args.agent.as_slice() {
+        [] | [_] => Ok(()),
+        _ => Err(UsageError(
+            "--agent can be given once; only acpipe acp accepts several agents".to_owned(),
+        )),
     }
 }
 
@@ -154,13 +171,7 @@ fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Re
         None => directory(agent)?,
     };
     let state = state_dir(&agent.store.place).ok();
-    let config = config::load(&LoadArgs {
-        config: agent.permissions.config.as_deref(),
-        mode: agent.permissions.permissions.map(Into::into),
-        cwd: Some(Path::new(&cwd)),
-        state_dir: state.as_deref(),
-        is_builtin: &|name| builtin_agents::find(name).is_some(),
-    })?;
+    let config = load_config(agent, &cwd)?;
     for own in &config.agents {
         secrets.add_variables(&own.env);
         secrets.add_servers(&own.mcp_servers);
@@ -171,7 +182,7 @@ fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Re
         mcp_servers: mcp::servers(agent.mcp_config.as_deref(), secrets)?,
         on_lost: OnLost {
             clear: agent.store.on_new == args::OnNew::Clear,
-            reinject: agent.store.reinject,
+            reinject: agent.store.reinject.unwrap_or_default(),
         },
         quirks: state.as_deref().map(read_profiles).unwrap_or_default(),
         ..plain_settings(cwd, config.policy.clone())?
@@ -196,6 +207,18 @@ fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Re
     settings.agents.retain(|own| own.name != default.name);
     settings.default_agent = default;
     Ok(settings)
+}
+
+/// Reads the configuration for a directory.
+fn load_config(agent: &AgentArgs, cwd: &str) -> anyhow::Result<config::Config> {
+    let state = state_dir(&agent.store.place).ok();
+    config::load(&LoadArgs {
+        config: agent.permissions.config.as_deref(),
+        mode: agent.permissions.permissions.map(Into::into),
+        cwd: Some(Path::new(cwd)),
+        state_dir: state.as_deref(),
+        is_builtin: &|name| builtin_agents::find(name).is_some(),
+    })
 }
 
 /// Builds settings with default values for everything but the policy, and the demo agent.

@@ -7,6 +7,12 @@
 //! ```
 
 pub mod acp;
+pub mod acp_client;
+pub mod acp_history;
+pub mod acp_notification;
+pub mod acp_requests;
+pub mod acp_settings;
+pub mod acp_updates;
 pub mod agent;
 pub mod agent_command;
 pub mod agent_definition;

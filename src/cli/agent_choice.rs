@@ -35,7 +35,7 @@ pub fn choose(
     settings: &Settings,
 ) -> anyhow::Result<AgentDefinition> {
     let named = |name: &str| agent_definitions::named(name, config, settings);
-    if let Some(name) = &args.agent {
+    if let Some(name) = args.agent_name() {
         let definition = named(name)?;
         return Ok(with_command(definition, &args.command, args.protocol()));
     }

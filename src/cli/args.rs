@@ -15,7 +15,7 @@ use super::permissions::args::PermissionsArgs;
 use super::processes::ProcessesArgs;
 use super::sessions::args::SessionsArgs;
 use crate::proto::frame::DEFAULT_MAX_LINE;
-use crate::proto::wire::{Protocol, Variables};
+use crate::proto::wire::{PromptWhenBusy, Protocol, Variables};
 use crate::shell::LoginShell;
 use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -92,6 +92,8 @@ pub enum Verb {
     Run(RunArgs),
     /// Serve an editor or app over JSON-RPC on stdin and stdout
     Serve(ServeArgs),
+    /// Serve an editor that speaks ACP: be an ACP agent, in front of any agent
+    Acp(AcpArgs),
     /// List agents, give them names and choose the default one
     Agents(AgentsArgs),
     /// List, show, export and delete stored sessions
@@ -198,13 +200,51 @@ pub struct ServeArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "An editor starts this command as its agent. It keeps sessions: the editor can load them again, also if \
+        the agent cannot. Settings of editors are in docs/editors.md.\n\n\
+        Examples:\n  \
+        acpipe acp --agent claude                       Claude Code, without its ACP adapter\n  \
+        acpipe acp -- gemini --acp                      any ACP agent\n  \
+        acpipe acp --agent claude --agent codex         two agents; the editor chooses one for each session"
+)]
+pub struct AcpArgs {
+    /// What happens to a prompt that arrives while a turn runs in its session
+    #[arg(long, value_enum, default_value_t = WhenBusy::Queue, value_name = "WHAT")]
+    pub when_busy: WhenBusy,
+    #[command(flatten)]
+    pub limits: LimitArgs,
+    #[command(flatten)]
+    pub agent: AgentArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WhenBusy {
+    /// It waits until the turn ends
+    Queue,
+    /// It gets an error
+    Reject,
+}
+
+impl From<WhenBusy> for PromptWhenBusy {
+    fn from(when: WhenBusy) -> Self {
+        match when {
+            WhenBusy::Queue => Self::Queue,
+            WhenBusy::Reject => Self::Reject,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
 pub struct AgentArgs {
     /// Agent to use, by its name: one of the configuration, or a built-in one such as claude, codex or gemini
     ///
     /// `acpipe agents` lists them. With options after --, these are passed to the agent; with a command after --,
     /// the agent is started by that command.
+    ///
+    /// Only `acpipe acp` accepts several agents (repeatable); the client chooses one for each session.
     #[arg(long, value_name = "NAME")]
-    pub agent: Option<String>,
+    pub agent: Vec<String>,
     /// Protocol of the command after -- [default: chosen by the command's name]
     #[arg(long, value_enum, value_name = "PROTOCOL")]
     pub protocol: Option<Kind>,
@@ -249,7 +289,12 @@ pub struct AgentArgs {
 impl AgentArgs {
     /// Returns `true` if the command line names an agent.
     pub fn names_agent(&self) -> bool {
-        !self.command.is_empty() || self.agent.is_some()
+        !self.command.is_empty() || !self.agent.is_empty()
+    }
+
+    /// Returns the name of `--agent`, the first one if there are several.
+    pub fn agent_name(&self) -> Option<&str> {
+        self.agent.first().map(String::as_str)
     }
 
     /// Returns the protocol of `--protocol`.
@@ -282,9 +327,10 @@ pub struct StoreArgs {
     /// Treatment of a session's stored messages if its agent no longer remembers them
     #[arg(long, value_enum, default_value_t = OnNew::Keep, value_name = "WHAT")]
     pub on_new: OnNew,
-    /// Repeat the last N characters of the session to an agent that no longer remembers it
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub reinject: usize,
+    /// Repeat the last N characters of the session to an agent that no longer remembers it [default: 0, and
+    /// 32000 for `acpipe acp`]
+    #[arg(long, value_name = "N")]
+    pub reinject: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

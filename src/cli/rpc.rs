@@ -408,10 +408,14 @@ impl ClientSink for RpcClient {
     }
 
     fn notify(&mut self, notice: &Notice) {
+        if matches!(notice, Notice::Acp(_) | Notice::Restored(..)) {
+            return;
+        }
         write_framed(&mut self.out, self.framing, |out| match notice {
             Notice::Activity(p) => rpc::write_notification(out, "session/activity", p),
             Notice::SessionState(p) => rpc::write_notification(out, "session/state", p),
             Notice::AgentState(p) => rpc::write_notification(out, "agent/state", p),
+            Notice::Acp(_) | Notice::Restored(..) => {}
         });
     }
 }

@@ -186,6 +186,7 @@ impl RunClient {
         self.step = step;
         let command = match step {
             Step::Initialize => Command::Initialize(wire::InitializeParams {
+                acp: None,
                 protocol_version: wire::PROTOCOL_VERSION,
                 process_id: None,
                 client_info: None,
@@ -379,7 +380,7 @@ impl ClientSink for RunClient {
             }
             Notice::Activity(p) => p.waiting_for.as_ref(),
             Notice::AgentState(p) => p.waiting_for.as_ref(),
-            Notice::SessionState(_) => None,
+            Notice::SessionState(_) | Notice::Acp(_) | Notice::Restored(..) => None,
         };
         if let Some(note) = waiting.and_then(wait_note) {
             self.view.note(note);

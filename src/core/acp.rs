@@ -16,10 +16,11 @@ mod requests;
 mod results;
 mod session_gone;
 mod stray_lines;
-mod updates;
+pub(super) mod updates;
 mod user_question;
 
 use super::builtin_agents::hints;
+use super::client_answer::ClientAnswer;
 use super::decision::Decision;
 use super::dialect::{
     AgentServices, Child, Dialect, DialectTraits, Opening, Outgoing, ProcessSpec, PromptPart,
@@ -45,7 +46,9 @@ use params::{OpenSession, PromptRequest, SetModel};
 use pending::Pending;
 use requests::refuse;
 pub use results::initialize as initialize_result;
+use serde_json::json;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use stray_lines::StrayLines;
 use tracing::{debug, warn};
@@ -121,7 +124,11 @@ impl Acp {
         };
         let outcome = match outcome {
             Ok(result) => pending.check(result).map(|()| result),
-            Err(e) => Err(self.agent_error(&pending, &e)),
+            Err(e) => {
+                let mut error = self.agent_error(&pending, &e);
+                error.acp = self.offer.acp.is_some().then(|| e.raw.get().into());
+                Err(error)
+            }
         };
         events.extend(match outcome {
             Err(error) => pending.failed(error),
@@ -150,6 +157,7 @@ impl Acp {
                 Pending::Authenticate(call) | Pending::Logout(call) | Pending::Close(call) => {
                     AgentEvent::Done { call }
                 }
+                Pending::Forward(call) => AgentEvent::Forwarded { call, result },
             }),
         });
     }
@@ -185,6 +193,20 @@ impl Acp {
 }
 
 impl Acp {
+    /// Passes on a notification that acpipe does not interpret, if a client speaks ACP.
+    fn forward_notification<'a>(
+        &self,
+        method: Cow<'a, str>,
+        params: Option<&'a RawValue>,
+        events: &mut Vec<AgentEvent<'a>>,
+    ) {
+        if self.offer.acp.is_some() {
+            events.push(requests::forwarded(None, method, params));
+        } else {
+            debug!(%method, "notification ignored");
+        }
+    }
+
     /// Fails the pending request of a line that cannot be parsed but appears to be a response, so that its
     /// call does not wait forever.
     fn fail_if_answer(&mut self, line: &[u8], fault: &str, events: &mut Vec<AgentEvent<'_>>) {
@@ -229,7 +251,7 @@ impl Dialect for Acp {
 
     fn start(&mut self, out: &mut Outgoing) {
         out.open(Child::MAIN, Transport::Process(self.launch.clone()));
-        let params = handshake::initialize(self.offer);
+        let params = handshake::initialize(&self.offer);
         self.call(Pending::Initialize, &params, out);
     }
 
@@ -249,6 +271,7 @@ impl Dialect for Acp {
             session_id,
             cwd: place.cwd,
             mcp_servers: place.mcp_servers,
+            more: place.acp,
         };
         self.call(pending, &params, out);
     }
@@ -288,6 +311,7 @@ impl Dialect for Acp {
         let params = PromptRequest {
             session_id: session,
             prompt: blocks,
+            more: prompt::params(parts),
         };
         self.call(Pending::Prompt(call), &params, out);
         Ok(())
@@ -333,10 +357,18 @@ impl Dialect for Acp {
     fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
         let Some(id) = key.as_json() else { return };
         let mut asked = self.user_questions.iter();
-        if let Some(at) = asked.position(|(asked, _)| *asked == key.id) {
-            let (_, asked) = self.user_questions.remove(at);
+        if let Some(at) = asked.position(|(asked, _)| *asked == key.id)
+            && let (_, asked) = self.user_questions.remove(at)
+            && decision.acp.is_none()
+        {
             let lines = out.lines(Child::MAIN);
             rpc::write_result(lines, id, &asked.response(decision));
+            lines.push(b'\n');
+            return;
+        }
+        if let Some(own) = &decision.acp {
+            let lines = out.lines(Child::MAIN);
+            rpc::write_result(lines, id, own);
             lines.push(b'\n');
             return;
         }
@@ -355,7 +387,10 @@ impl Dialect for Acp {
     fn answer_elicitation(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
         let Some(id) = key.as_json() else { return };
         let lines = out.lines(Child::MAIN);
-        rpc::write_result(lines, id, &elicitation::answer(decision));
+        match &decision.acp {
+            Some(own) => rpc::write_result(lines, id, own),
+            None => rpc::write_result(lines, id, &elicitation::answer(decision)),
+        }
         lines.push(b'\n');
     }
 
@@ -366,6 +401,49 @@ impl Dialect for Acp {
     fn give(&mut self, key: &RequestKey, answer: Result<&HostAnswer, &Error>, out: &mut Outgoing) {
         if let Some(id) = key.as_json() {
             hosting::write_answer(out.lines(Child::MAIN), id, answer);
+        }
+    }
+
+    fn forward(
+        &mut self,
+        call: Option<CallId>,
+        _: Option<&str>,
+        method: &str,
+        params: Option<&RawValue>,
+        out: &mut Outgoing,
+    ) -> bool {
+        let lines = out.lines(Child::MAIN);
+        match call {
+            Some(call) => {
+                self.last_id += 1;
+                rpc::write_request(lines, &self.last_id, method, &params);
+                self.pending.insert(self.last_id, Pending::Forward(call));
+            }
+            None => rpc::write_notification(lines, method, &params),
+        }
+        lines.push(b'\n');
+        true
+    }
+
+    fn answer_forwarded(&mut self, key: &RequestKey, answer: &ClientAnswer, out: &mut Outgoing) {
+        let Some(id) = key.as_json() else { return };
+        let lines = out.lines(Child::MAIN);
+        match answer {
+            Ok(result) => rpc::write_result(lines, id, result),
+            Err(error) => rpc::write_error(lines, id, error),
+        }
+        lines.push(b'\n');
+    }
+
+    fn withdraw_forwarded(&mut self, call: CallId, out: &mut Outgoing) {
+        let mut pending = self.pending.iter();
+        let sent =
+            pending.find(|(_, pending)| matches!(pending, Pending::Forward(of) if *of == call));
+        if let Some((id, _)) = sent {
+            let lines = out.lines(Child::MAIN);
+            let params = json!({ "requestId": id });
+            rpc::write_notification(lines, "$/cancel_request", &params);
+            lines.push(b'\n');
         }
     }
 
@@ -416,12 +494,13 @@ impl Dialect for Acp {
             Ok(Message::Notification { method, params }) if method == "elicitation/complete" => {
                 let id = params.and_then(|params| {
                     let params = Members::of(params);
-                    json::text(params.get("elicitationId")).map(std::borrow::Cow::into_owned)
+                    json::text(params.get("elicitationId")).map(Cow::into_owned)
                 });
                 events.extend(id.map(|id| AgentEvent::UrlCompleted { id }));
+                self.forward_notification(method, params, events);
             }
-            Ok(Message::Notification { method, .. }) => {
-                debug!(%method, "notification ignored");
+            Ok(Message::Notification { method, params }) => {
+                self.forward_notification(method, params, events);
             }
             Ok(Message::Request { id, method, params }) => {
                 self.request(id, &method, params, events, out);

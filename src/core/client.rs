@@ -1,5 +1,6 @@
 //! Commands, replies and notices of a client, independent of its connection.
 
+use super::acp_client::{AcpCommand, AcpRequest};
 use crate::proto::wire;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -80,6 +81,8 @@ pub enum Command {
     Subscribe(wire::SubscribeParams),
     /// A call about stored sessions and messages.
     History(History),
+    /// A call of a client that speaks ACP.
+    Acp(AcpCommand),
     /// `shutdown`
     Shutdown,
 }
@@ -148,6 +151,8 @@ pub enum Reply {
     Message(wire::MessageResult),
     /// Result of `session/setMode`, `session/setModel` and `session/setOption`.
     Setting(wire::SettingResult),
+    /// Result of a forwarded request, as the agent sent it.
+    Forwarded(Box<RawValue>),
     /// Result of a command without data.
     Done(wire::Done),
 }
@@ -173,6 +178,7 @@ impl Serialize for Reply {
             Self::Messages(r) => r.serialize(s),
             Self::Message(r) => r.serialize(s),
             Self::Setting(r) => r.serialize(s),
+            Self::Forwarded(r) => r.serialize(s),
             Self::Done(r) => r.serialize(s),
         }
     }
@@ -187,4 +193,8 @@ pub enum Notice {
     SessionState(wire::StateParams),
     /// `agent/state`
     AgentState(wire::AgentStateParams),
+    /// Notification of an ACP agent of a method that acpipe does not interpret, for clients that speak ACP.
+    Acp(Box<AcpRequest>),
+    /// A prompt restored a session, for clients that speak ACP: the client's id of the session, and the receipt.
+    Restored(String, Box<wire::Recovery>),
 }

@@ -4,10 +4,13 @@
 pub type ClientAnswer = Result<Box<serde_json::value::RawValue>, ErrorResponse>;
 
 /// Error response of a client.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ErrorResponse {
     /// JSON-RPC error code.
     pub code: i64,
     /// Error message.
     pub message: String,
+    /// Additional data; `None` if the response has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<serde_json::Value>,
 }

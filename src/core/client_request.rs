@@ -1,5 +1,6 @@
 //! Requests that acpipe sends to its clients.
 
+use super::acp_client::AcpRequest;
 pub use super::client_answer::{ClientAnswer, ErrorResponse};
 use super::host::ClientHostRequest;
 use crate::proto::json::size;
@@ -18,6 +19,9 @@ pub enum ClientRequest {
     Question(Box<wire::QuestionParams>),
     /// File or terminal operation that the agent requested.
     Host(Box<ClientHostRequest>),
+    /// Request of an ACP agent for a client that speaks ACP, as the agent sent it, and the request that other
+    /// clients get in its place; `None` if only clients that speak ACP can answer it.
+    Acp(Box<AcpRequest>, Option<Box<ClientRequest>>),
 }
 
 impl ClientRequest {
@@ -29,6 +33,18 @@ impl ClientRequest {
             Self::Permission(params) => size(params),
             Self::Question(params) => size(params),
             Self::Host(_) => 0,
+            Self::Acp(request, neutral) => {
+                request.size() + neutral.as_ref().map_or(0, |neutral| neutral.size())
+            }
+        }
+    }
+
+    /// Returns the request that clients get which do not speak ACP; `None` if they cannot answer it.
+    #[must_use]
+    pub fn neutral(&self) -> Option<&Self> {
+        match self {
+            Self::Acp(_, neutral) => neutral.as_deref(),
+            own => Some(own),
         }
     }
 
@@ -40,6 +56,9 @@ impl ClientRequest {
             Self::Permission(_) => can.permissions,
             Self::Question(_) => can.questions,
             Self::Host(_) => false,
+            Self::Acp(_, neutral) => neutral
+                .as_ref()
+                .is_some_and(|neutral| neutral.is_answered_with(can)),
         }
     }
 
@@ -50,6 +69,7 @@ impl ClientRequest {
             Self::Permission(_) => "permission/request",
             Self::Question(_) => "question/ask",
             Self::Host(forwarded) => forwarded.method(),
+            Self::Acp(_, neutral) => neutral.as_ref().map_or("", |neutral| neutral.method()),
         }
     }
 }

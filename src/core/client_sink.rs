@@ -1,5 +1,6 @@
 //! Sinks for the output to clients, one per client: a sink appends to a buffer and never blocks.
 
+use super::acp_notification::AcpNotification;
 use super::client::{ClientId, Notice, Reply, Token};
 use super::client_request::{ClientRequest, ClientRequestId};
 use super::decision::DecisionSource;
@@ -94,6 +95,9 @@ pub trait ClientSink {
     fn stored_chunk(&mut self, address: ChunkAddress<'_>, json: &[u8]) {
         self.json_chunk(address, json);
     }
+    /// Sends the next ACP update of a session; `seq` is the number of its last chunk. Called only for clients that
+    /// speak ACP.
+    fn update(&mut self, _session: &str, _seq: u64, _update: AcpNotification<'_>) {}
     /// Discards the chunks of a session after this number: they could not be stored, so the client must not
     /// receive them.
     fn retract(&mut self, session: &str, after: u64);

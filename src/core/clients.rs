@@ -1,10 +1,12 @@
 //! Connected clients, and the declarations of each in `initialize`.
 
+use super::acp_client::AcpClient;
 use super::client::ClientId;
 use super::host::HostServices;
 use super::profile::Profile;
 use super::subscribers::Subscription;
 use crate::proto::wire::{ClientCapabilities, UnknownFields};
+use std::sync::Arc;
 
 /// Declarations of a client in `initialize`, and its defaults.
 #[derive(Debug, Clone)]
@@ -17,6 +19,8 @@ pub struct ClientDeclaration {
     pub subscription: Subscription,
     /// Session for calls without a session id; `None` until the client ensures one.
     pub default_session: Option<DefaultSession>,
+    /// Declarations of a client that speaks ACP; `None` for other clients.
+    pub acp: Option<Arc<AcpClient>>,
 }
 
 /// Default session of a client: the session for calls without a session id, once the client ensured it.
@@ -37,9 +41,11 @@ impl ClientDeclaration {
             unknown_fields: UnknownFields::default(),
             subscription: Subscription {
                 chunks: true,
+                updates: false,
                 profile,
             },
             default_session: None,
+            acp: None,
         }
     }
 
@@ -106,6 +112,20 @@ impl Clients {
     ) -> impl Iterator<Item = ClientId> {
         let able = self.0.iter().filter(move |(_, d)| has(&d.capabilities));
         able.map(|(id, _)| *id)
+    }
+
+    /// Returns the declarations of a client that speaks ACP, the first one if there are several.
+    #[must_use]
+    pub fn acp(&self) -> Option<(ClientId, &Arc<AcpClient>)> {
+        let mut all = self.0.iter();
+        all.find_map(|(id, declaration)| Some((*id, declaration.acp.as_ref()?)))
+    }
+
+    /// Returns `true` if a client speaks ACP.
+    #[must_use]
+    pub fn speaks_acp(&self, client: ClientId) -> bool {
+        self.get(client)
+            .is_some_and(|declaration| declaration.acp.is_some())
     }
 
     /// Returns the handling of unknown fields in a client's messages; the default before its `initialize`.

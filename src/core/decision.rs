@@ -117,6 +117,8 @@ pub struct Decision {
     pub reason: String,
     /// Source of the decision.
     pub by: DecisionSource,
+    /// Response of a client that speaks ACP, which an ACP agent gets as it is.
+    pub acp: Option<Box<RawValue>>,
 }
 
 impl Decision {
@@ -159,6 +161,7 @@ impl Decision {
             ),
         };
         Self {
+            acp: None,
             choice: choice.cloned(),
             feedback: None,
             content: None,
@@ -182,6 +185,7 @@ impl Decision {
                 DecisionSource::Client.phrase(),
                 choice.name
             ),
+            acp: None,
             choice: Some(choice),
             feedback,
             content: None,
@@ -194,6 +198,7 @@ impl Decision {
     #[must_use]
     pub fn cancelled(by: DecisionSource) -> Self {
         Self {
+            acp: None,
             choice: None,
             feedback: None,
             content: None,

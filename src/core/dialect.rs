@@ -4,6 +4,8 @@
 //! the lines that it reads to neutral events. No type of an agent protocol crosses this interface. The
 //! dialect also decides which agent processes run: one for all sessions, or one for each.
 
+use super::acp_client::AcpClient;
+use super::client_answer::ClientAnswer;
 use super::decision::Decision;
 use super::error::{Error, ErrorKind, clip};
 use super::event::{AgentEvent, CallId, Exit, ToolUpdate};
@@ -14,9 +16,10 @@ use super::setting::Setting;
 pub use super::transport::{Child, ProcessSpec, Transport};
 use crate::proto::frame::Overlong;
 use crate::proto::wire::{LineFaults, McpServer, SessionOptions};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Translator of one agent protocol.
 ///
@@ -164,6 +167,28 @@ pub trait Dialect: Send {
     ) {
     }
 
+    /// Passes a request or notification of a client on, of a method that acpipe does not interpret. `call` is the
+    /// call that is answered with the result; `None` for a notification. `session` is the agent's id of the session
+    /// that the message names. Returns `false` if the protocol has no such
+    /// messages.
+    fn forward(
+        &mut self,
+        _call: Option<CallId>,
+        _session: Option<&str>,
+        _method: &str,
+        _params: Option<&RawValue>,
+        _out: &mut Outgoing,
+    ) -> bool {
+        false
+    }
+
+    /// Answers a request of the agent with the response of a client, as the client wrote it.
+    fn answer_forwarded(&mut self, _key: &RequestKey, _answer: &ClientAnswer, _out: &mut Outgoing) {
+    }
+
+    /// Withdraws a request of a client that was passed on.
+    fn withdraw_forwarded(&mut self, _call: CallId, _out: &mut Outgoing) {}
+
     /// Reads one line of a transport: appends its events to `events`, and responses that must be sent at once
     /// to `out`.
     fn read<'a>(
@@ -234,12 +259,14 @@ pub enum TransportOrder {
 }
 
 /// Services that an agent may use apart from prompts, provided by the client or by acpipe itself.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct AgentServices {
     /// Elicitations: the user can answer questions of the agent.
     pub questions: bool,
     /// Files and terminals.
     pub host: host::HostServices,
+    /// Client that speaks ACP; it also gets requests of methods that acpipe does not interpret.
+    pub acp: Option<Arc<AcpClient>>,
 }
 
 /// Properties of a protocol that are known before an agent is started.
@@ -332,6 +359,8 @@ pub struct SessionSetup<'a> {
     pub mcp_servers: &'a [McpServer],
     /// Options of the session.
     pub options: &'a SessionOptions,
+    /// Members that are added to the call in ACP.
+    pub acp: &'a Map<String, Value>,
     /// Whether to fork: the resumed or loaded session stays unchanged, and the opened session gets another
     /// id.
     pub fork: bool,
@@ -379,6 +408,10 @@ pub enum PromptPart<'a> {
         /// Name of the file, if the client gave one.
         name: Option<String>,
     },
+    /// Content block of ACP. Only ACP agents get it.
+    Block(&'a Value),
+    /// Members that a client which speaks ACP adds to the parameters of the prompt. Only ACP agents get them.
+    Params(&'a Map<String, Value>),
 }
 
 #[cfg(test)]

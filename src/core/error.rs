@@ -4,6 +4,7 @@ use super::printable::printable;
 use crate::proto::wire::{AuthMethod, CommandLine, SignIn, TurnError};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Maximum length of a raw message or stderr in an error, in bytes.
 const RAW_LIMIT: usize = 2000;
@@ -17,6 +18,8 @@ pub struct Error {
     pub message: String,
     /// Raw facts by name, bounded in size.
     pub data: Map<String, Value>,
+    /// Error object of an ACP agent as it sent it, for clients that speak ACP.
+    pub acp: Option<Arc<str>>,
 }
 
 macro_rules! kinds {
@@ -130,6 +133,7 @@ impl Error {
             kind,
             message: one_line(printable(&message.into())),
             data: Map::new(),
+            acp: None,
         }
     }
 
@@ -227,6 +231,7 @@ impl From<&Error> for TurnError {
             kind: e.kind.name().to_owned(),
             message: e.message.clone(),
             data: Value::Object(e.data.clone()),
+            acp: e.acp.clone(),
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::proto::wire::{AgentCapabilities, AuthMethod, TokenUsage};
 pub use failure_report::FailureReport;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::sync::Arc;
 pub use update::{
     Content, MessagePiece, MessageRole, TerminalUpdate, ToolStatus, ToolUpdate, Update,
 };
@@ -84,6 +85,15 @@ pub enum AgentEvent<'a> {
     },
     /// Request for a file or a terminal of the client.
     Wanted(Box<HostRequestReceived<'a>>),
+    /// Request or notification of a method that acpipe does not interpret.
+    Forward(Box<ForwardReceived<'a>>),
+    /// Result of a call that passed on a request of a client.
+    Forwarded {
+        /// Call that passed it on.
+        call: CallId,
+        /// The result as the agent sent it.
+        result: &'a RawValue,
+    },
     /// The agent withdrew the request with this key.
     Withdrawn {
         /// Key of the agent's request.
@@ -203,6 +213,8 @@ pub struct Permission<'a> {
     pub raw_options: Option<&'a RawValue>,
     /// Question to the user in the request, which an approval alone does not answer.
     pub form: Option<ElicitationDetails>,
+    /// Parameters of the request in ACP; `None` if the agent does not speak ACP, or did not ask itself.
+    pub acp: Option<&'a RawValue>,
     /// Other members of the request.
     pub other: Members<'a>,
 }
@@ -220,6 +232,8 @@ pub struct Elicitation<'a> {
     pub tool: Option<Cow<'a, str>>,
     /// The question itself.
     pub elicitation: ElicitationDetails,
+    /// Parameters of the request in ACP; `None` if the agent does not speak ACP.
+    pub acp: Option<&'a RawValue>,
 }
 
 /// Request of an agent for a file or a terminal of its client.
@@ -231,6 +245,23 @@ pub struct HostRequestReceived<'a> {
     pub key: RequestKey,
     /// The request itself.
     pub request: HostRequest,
+    /// Method of the request in ACP.
+    pub method: Cow<'a, str>,
+    /// Parameters of the request in ACP.
+    pub acp: Option<&'a RawValue>,
+}
+
+/// Message of an agent to its client, of a method that acpipe does not interpret.
+#[derive(Debug)]
+pub struct ForwardReceived<'a> {
+    /// The agent's id of the session that the message names; `None` if it names none.
+    pub session: Option<Cow<'a, str>>,
+    /// Key of the agent's request, for the response; `None` for a notification.
+    pub key: Option<RequestKey>,
+    /// Name of the method.
+    pub method: Cow<'a, str>,
+    /// Parameters; `None` if the message has none.
+    pub params: Option<&'a RawValue>,
 }
 
 /// Possible answer to a permission request.
@@ -291,6 +322,8 @@ pub struct TurnEnd {
     pub details: Option<Box<RawValue>>,
     /// Other members of the result, which the protocol does not define.
     pub other: Members<'static>,
+    /// Result of `session/prompt` in ACP; `None` if the agent does not speak ACP.
+    pub acp: Option<Arc<str>>,
 }
 
 impl TurnEnd {
@@ -397,4 +430,6 @@ pub struct AgentInfo {
     pub capabilities: AgentCapabilities,
     /// Methods to sign in to the agent.
     pub auth_methods: Vec<AuthMethod>,
+    /// Result of `initialize` in ACP; `None` if the agent does not speak ACP.
+    pub acp: Option<Arc<str>>,
 }

@@ -6,6 +6,8 @@
 //! to its end without waiting. Effects for the shell are collected in order; replies and chunks go to the
 //! [`ClientSinks`] at once.
 
+mod acp_forwards;
+mod acp_replay;
 mod agent_calls;
 mod agent_events;
 mod agent_files;
@@ -49,6 +51,7 @@ use super::sessions::Sessions;
 use super::shared::Shared;
 use super::store::Store;
 use crate::proto::wire::Done;
+use acp_forwards::AcpForwards;
 use agent_files::AgentFiles;
 use agents::Agents;
 use catalog::ProgramSearch;
@@ -69,6 +72,7 @@ pub struct Hub {
     /// Calls that read the history in pieces.
     reads: Reads,
     agent_files: AgentFiles,
+    forwards: AcpForwards,
     /// `session/list` calls that wait for the lists of agents.
     listings: Vec<Listing>,
     /// Calls that wait for the search for programs.
@@ -101,6 +105,7 @@ impl Hub {
             hosting: Hosting::default(),
             reads: Reads::default(),
             agent_files: AgentFiles::default(),
+            forwards: AcpForwards::default(),
             listings: Vec::new(),
             searches: Vec::new(),
             idle: IdleState::default(),

@@ -52,6 +52,36 @@ impl<'a> From<&'a Vec<McpServer>> for Secret<'a> {
     }
 }
 
+/// Properties of a message that a client which speaks ACP sends to the agent.
+const FORWARD: Method = Method {
+    name: "acp/forward",
+    summary: "Passes a message of an ACP client on to the agent.",
+    only_reads: false,
+    needs_agent: true,
+    secrets: &[],
+    content: true,
+};
+
+/// Properties of the withdrawal of such a message.
+const WITHDRAW: Method = Method {
+    name: "acp/withdraw",
+    summary: "Withdraws a request that was passed on.",
+    only_reads: false,
+    needs_agent: false,
+    secrets: &[],
+    content: false,
+};
+
+/// Properties of the replay for a client that speaks ACP.
+const REPLAY: Method = Method {
+    name: "acp/replay",
+    summary: "Replays a stored session as ACP updates.",
+    only_reads: true,
+    needs_agent: false,
+    secrets: &[],
+    content: false,
+};
+
 /// Visitor of all methods of the table, with their types, in the order of the table.
 pub trait MethodVisitor {
     /// Visits one method. `P` is the type of its parameters, `R` of its result; `command` converts parameters
@@ -95,6 +125,13 @@ macro_rules! methods {
                             content: $content,
                         },
                     )+
+                    Command::Acp(crate::core::acp_client::AcpCommand::Forward(_)) => &super::FORWARD,
+                    Command::Acp(crate::core::acp_client::AcpCommand::Withdraw { .. }) => {
+                        &super::WITHDRAW
+                    }
+                    Command::Acp(crate::core::acp_client::AcpCommand::Replay { .. }) => {
+                        &super::REPLAY
+                    }
                 }
             }
 
@@ -104,6 +141,7 @@ macro_rules! methods {
             pub fn secrets(&self) -> Vec<Secret<'_>> {
                 match self {
                     $($($command)+ => vec![$(Secret::from(&$params.$secret)),*],)+
+                    Command::Acp(_) => Vec::new(),
                 }
             }
         }

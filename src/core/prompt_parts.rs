@@ -2,6 +2,9 @@
 
 use super::dialect::PromptPart;
 use super::error::{Error, invalid};
+use crate::proto::wire::Protocol;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 /// Returns the text part with the context of a message; `None` without context.
@@ -12,6 +15,73 @@ pub fn context_part(context: &Map<String, Value>) -> Option<Value> {
         "Context of the message, as JSON:\n\n{values}\n\n(End of the context. The message follows.)"
     );
     (!context.is_empty()).then(|| json!({ "type": "text", "text": text }))
+}
+
+/// Returns the parts of a message that an agent gets, and the types of those that cannot be sent.
+///
+/// # Errors
+/// As [`prompt_parts`].
+pub fn parts_for(
+    protocol: Protocol,
+    message: &Value,
+) -> Result<(Vec<PromptPart<'_>>, Vec<String>), Error> {
+    let (mut parts, skipped) = prompt_parts(message["parts"].as_array())?;
+    if protocol != Protocol::Acp {
+        parts = parts.into_iter().map(without_acp).collect();
+    } else if let Some(params) = message["metadata"]["acp"].as_object() {
+        parts.push(PromptPart::Params(params));
+    }
+    Ok((parts, skipped))
+}
+
+/// Creates the error for a part that only ACP agents get; [`parts_for`] converts such parts for other agents.
+#[must_use]
+pub fn only_acp() -> Error {
+    invalid(
+        "message.parts",
+        "only ACP agents take content blocks of ACP",
+    )
+}
+
+/// Converts a content block of ACP for agents of other protocols.
+fn without_acp(part: PromptPart<'_>) -> PromptPart<'_> {
+    let PromptPart::Block(block) = part else {
+        return part;
+    };
+    let text = |at: &str| block.pointer(at).and_then(Value::as_str);
+    let file = |url: String, media_type: Option<&str>, name: Option<&str>| PromptPart::File {
+        url: url.into(),
+        media_type: media_type.map(str::to_owned),
+        name: name.map(str::to_owned),
+    };
+    let data = |at: &str| Some(text(at)?.to_owned());
+    let of_uri = |uri: &str| uri.rsplit('/').next().map(str::to_owned);
+    let media_type = text("/mimeType").or_else(|| text("/resource/mimeType"));
+    let known = match block["type"].as_str() {
+        Some("text") => text("/text").map(|text| PromptPart::Text(text.into())),
+        Some("image" | "audio") => data("/data").map(|data| {
+            let media = media_type.unwrap_or("application/octet-stream");
+            file(format!("data:{media};base64,{data}"), media_type, None)
+        }),
+        Some("resource_link") => {
+            text("/uri").map(|uri| file(uri.to_owned(), media_type, text("/name")))
+        }
+        Some("resource") => {
+            let name = text("/resource/uri").and_then(of_uri);
+            let base64 =
+                data("/resource/blob").or_else(|| Some(STANDARD.encode(text("/resource/text")?)));
+            base64.map(|base64| {
+                let media = media_type.unwrap_or("text/plain");
+                file(
+                    format!("data:{media};base64,{base64}"),
+                    Some(media),
+                    name.as_deref(),
+                )
+            })
+        }
+        _ => None,
+    };
+    known.unwrap_or_else(|| PromptPart::Text(block.to_string().into()))
 }
 
 /// Returns the parts that can be sent, and the types of those that cannot.
@@ -47,6 +117,15 @@ pub fn prompt_parts(
                 media_type: field("mediaType"),
                 name: field("filename").or_else(|| field("title")),
             }),
+            "data-acp" => match part.get("data") {
+                Some(block @ Value::Object(_)) => parts.push(PromptPart::Block(block)),
+                _ => {
+                    return Err(invalid(
+                        &format!("message.parts[{n}].data"),
+                        "must be an ACP content block",
+                    ));
+                }
+            },
             other => skipped.push(other.to_owned()),
         }
     }

@@ -5,6 +5,7 @@
 //! hub for anything that concerns others by pushing a request (`cx.requests`).
 
 mod abandoned;
+mod acp_clients;
 mod activity;
 mod approvals;
 mod background_turn;
@@ -62,6 +63,7 @@ mod updated_input;
 mod updates;
 mod wait_notices;
 
+use super::acp_updates::AcpUpdates;
 use super::client::{ClientId, Token};
 use super::client_requests::OpenRequest;
 use super::client_sink::ClientSinks;
@@ -82,6 +84,7 @@ use super::turn::{AgentIds, Turn};
 use super::view::chunks::ChunkView;
 use crate::proto::wire::{McpServer, Recovery, Rung, SessionOptions, Strategy};
 use abandoned::AbandonedPrompt;
+pub use acp_clients::UpdateOrigin;
 pub use approvals::Approvals;
 pub use background_turn::BackgroundTurn;
 pub use background_updates::BACKGROUND_QUIET_LIMIT;
@@ -128,6 +131,10 @@ pub struct SessionMachine {
     coalesced: CoalescedChunks,
     /// Clients that are subscribed to the session.
     pub subscribers: Subscribers,
+    /// State of the ACP updates for subscribed clients that speak ACP; `None` without such a client.
+    acp_updates: Option<Box<AcpUpdates>>,
+    /// Members that a client which speaks ACP adds to the calls that open the session.
+    pub acp_setup: Map<String, Value>,
     /// Set while the disk does not answer.
     disk_wait: Option<DiskWait>,
     /// Agents that have had the session, with their agent session ids.
@@ -275,6 +282,8 @@ impl SessionMachine {
             log,
             coalesced: CoalescedChunks::default(),
             subscribers: Subscribers::default(),
+            acp_updates: None,
+            acp_setup: Map::new(),
             disk_wait: None,
             known: SessionAgents::default(),
             forks: false,

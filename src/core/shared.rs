@@ -38,6 +38,8 @@ pub enum RequestOwner {
     Session(String),
     /// The agent with this reference.
     Agent(AgentRef),
+    /// The hub, which passed on a request of an agent.
+    Hub,
 }
 
 /// Reply that waits for the store.

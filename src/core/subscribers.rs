@@ -4,6 +4,7 @@
 //! given, it is sent the missed chunks from the log. Notifications, requests and replies that follow chunks
 //! it has not received are deferred.
 
+use super::acp_notification::AcpNotification;
 use super::client::{ClientId, Notice, Reply, Token};
 use super::client_request::{ClientRequest, ClientRequestId};
 use super::client_sink::{ClientSink, ClientSinks};
@@ -19,6 +20,8 @@ use std::sync::Arc;
 pub struct Subscription {
     /// `true` if the client receives chunks.
     pub chunks: bool,
+    /// `true` if the client receives ACP updates.
+    pub updates: bool,
     /// Chunk profile of the client.
     pub profile: Profile,
 }
@@ -276,6 +279,34 @@ impl Subscribers {
                     && live.all(|other| clients.is_client_lagging(other.client))
             }
         }
+    }
+
+    /// Sends an ACP update to the clients that speak ACP.
+    pub fn update(
+        &mut self,
+        session: &str,
+        seq: u64,
+        update: AcpNotification<'_>,
+        clients: &mut impl ClientSinks,
+    ) {
+        let speaking = self.all.iter().filter(|s| s.subscription.updates);
+        for subscriber in speaking {
+            if let Some(sink) = clients.sink(subscriber.client) {
+                sink.update(session, seq, update);
+            }
+        }
+    }
+
+    /// Iterates over the ids of the clients that speak ACP.
+    pub fn clients_of_acp(&self) -> impl Iterator<Item = ClientId> + '_ {
+        let speaking = self.all.iter().filter(|s| s.subscription.updates);
+        speaking.map(|subscriber| subscriber.client)
+    }
+
+    /// Returns `true` if a subscribed client speaks ACP.
+    #[must_use]
+    pub fn speak_acp(&self) -> bool {
+        self.all.iter().any(|s| s.subscription.updates)
     }
 
     /// Sends a notification to all clients, after the chunks up to `seq`.

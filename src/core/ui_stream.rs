@@ -112,7 +112,7 @@ fn whole_message(prompt: &BackendPrompt<'_>) -> Value {
     let texts = |parts: &[PromptPart<'_>]| -> Vec<Value> {
         let texts = parts.iter().filter_map(|part| match part {
             PromptPart::Text(text) => Some(json!({ "type": "text", "text": text })),
-            PromptPart::File { .. } => None,
+            _ => None,
         });
         texts.collect()
     };

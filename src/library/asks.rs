@@ -120,6 +120,7 @@ fn answer_of(ended: Result<Value, tokio::task::JoinError>) -> Option<ClientAnswe
         Err(error) if error.is_panic() => Some(Err(ErrorResponse {
             code: code::INTERNAL_ERROR.into(),
             message: "the program's handler panicked".to_owned(),
+            data: None,
         })),
         Err(_) => None,
     }

@@ -92,6 +92,7 @@ impl LibraryClients {
         sink.is_ending = self.is_ending;
         self.sinks.insert(client, sink);
         let params = wire::InitializeParams {
+            acp: None,
             protocol_version: wire::PROTOCOL_VERSION,
             client_info: None,
             process_id: None,
@@ -178,7 +179,9 @@ impl LibraryClients {
             Output::Notice(notice) => {
                 // Every client gets notifications about agents.
                 let event = Event::of(*notice);
-                if client == ClientId::FIRST || !matches!(event, Event::Agent(_)) {
+                let event = event
+                    .filter(|event| client == ClientId::FIRST || !matches!(event, Event::Agent(_)));
+                if let Some(event) = event {
                     self.events.send(event);
                 }
             }

@@ -163,7 +163,7 @@ pub fn write_result(out: &mut Vec<u8>, id: &RawValue, result: &impl Serialize) {
 }
 
 /// Appends a response with an error, without a newline.
-pub fn write_error(out: &mut Vec<u8>, id: &RawValue, error: &ErrorObject<'_>) {
+pub fn write_error(out: &mut Vec<u8>, id: &RawValue, error: &impl Serialize) {
     write(out, &[("\"id\":", &id as &dyn Json), ("\"error\":", error)]);
 }
 

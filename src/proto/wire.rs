@@ -64,6 +64,8 @@ pub use wait::{Party, Waiting};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::sync::Arc;
 
 /// The version of the neutral protocol.
 pub const PROTOCOL_VERSION: u32 = 1;
@@ -95,6 +97,10 @@ pub struct InitializeParams {
     /// Handling of unknown fields in all messages of the client, starting with this call. Default: `refuse`.
     #[serde(default)]
     pub unknown_fields: UnknownFields,
+    /// Members of the `initialize` of a client that speaks ACP. Not part of the neutral protocol.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub acp: Option<Box<RawValue>>,
 }
 
 /// Handling of unknown fields in messages of the client. `_meta`, and content that acpipe passes on
@@ -271,6 +277,10 @@ pub struct AgentStatus {
     pub faults: LineFaults,
     /// Step that the start of the agent waits for. `null` unless the agent is starting.
     pub waiting_for: Option<Waiting>,
+    /// Result of the agent's `initialize` in ACP, for clients that speak ACP. Not part of the neutral protocol.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub acp: Option<Arc<str>>,
 }
 
 /// A running process of an agent.

@@ -264,6 +264,7 @@ pub fn replay_to(seen: ReplayClient, recording: &str, policy: impl Into<Policy>)
         now,
     };
     let initialize = Command::Initialize(wire::InitializeParams {
+        acp: None,
         protocol_version: 1,
         process_id: None,
         client_info: None,

@@ -21,7 +21,7 @@ pub async fn initialize(
     limits: &ProbeLimits,
 ) -> (Check, Option<(AgentInfo, Duration)>) {
     const NAME: &str = "initialize";
-    let params = initialize_request(AgentServices::default());
+    let params = initialize_request(&AgentServices::default());
     let params = serde_json::to_value(params).unwrap_or_default();
     let outcome = connection.request(NAME, &params, limits.initialize);
     let check = match outcome.await {

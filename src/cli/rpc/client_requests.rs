@@ -20,6 +20,9 @@ fn id(ask: ClientRequestId) -> String {
 
 /// Appends a request.
 pub fn write_request(out: &mut Vec<u8>, ask: ClientRequestId, request: &ClientRequest) {
+    let Some(request) = request.neutral() else {
+        return;
+    };
     let (id, method) = (id(ask), request.method());
     match request {
         ClientRequest::Permission(params) => rpc::write_request(out, &id, method, params),
@@ -30,6 +33,8 @@ pub fn write_request(out: &mut Vec<u8>, ask: ClientRequestId, request: &ClientRe
             ClientHostRequest::Create(params) => rpc::write_request(out, &id, method, params),
             ClientHostRequest::Terminal(_, params) => rpc::write_request(out, &id, method, params),
         },
+        // A neutral request is none of these.
+        ClientRequest::Acp(..) => {}
     }
 }
 
@@ -54,6 +59,7 @@ pub fn empty_answer(id: Option<&RawValue>) -> Option<ClientAction> {
     let refusal = ErrorResponse {
         code: rpc::code::INTERNAL_ERROR.into(),
         message: "the client's response has neither result nor error".to_owned(),
+        data: None,
     };
     Some(ClientAction::Answer(
         ClientId::FIRST,
@@ -73,6 +79,7 @@ pub fn answer(
         Err(error) => Err(ErrorResponse {
             code: error.code,
             message: error.message.into_owned(),
+            data: None,
         }),
     };
     Some(ClientAction::Answer(ClientId::FIRST, ask, answer))

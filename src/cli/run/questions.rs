@@ -60,6 +60,7 @@ impl TerminalQuestions {
             let refusal = ErrorResponse {
                 code: code::METHOD_NOT_FOUND.into(),
                 message,
+                data: None,
             };
             return Some(ClientAction::Answer(ClientId::FIRST, id, Err(refusal)));
         };
@@ -186,14 +187,14 @@ enum Dialog {
 
 impl Dialog {
     fn new(request: &ClientRequest) -> Option<Self> {
-        Some(match request {
+        Some(match request.neutral()? {
             ClientRequest::Permission(params) => Self::Permission(Permission::new(params)),
             ClientRequest::Question(params) => match params.kind {
                 QuestionKind::Form => Self::Form(Form::new(params)),
                 QuestionKind::Url => Self::Link(Link((**params).clone())),
                 QuestionKind::Plan => Self::Plan(Plan::new((**params).clone())),
             },
-            ClientRequest::Host(_) => return None,
+            ClientRequest::Host(_) | ClientRequest::Acp(..) => return None,
         })
     }
 

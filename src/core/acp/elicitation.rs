@@ -39,6 +39,7 @@ impl Acp {
         id: &RawValue,
         params: Option<&'a RawValue>,
     ) -> Result<Elicitation<'a>, &'static str> {
+        let acp = params;
         let params = params.unwrap_or(RawValue::NULL);
         let p: ElicitationParams<'a> = serde_json::from_str(params.get())
             .map_err(|_| "elicitation/create must have params")?;
@@ -71,6 +72,7 @@ impl Acp {
             key: RequestKey::json(Child::MAIN, id),
             tool: text(p.tool_call_id),
             elicitation,
+            acp,
         })
     }
 }

@@ -1,12 +1,46 @@
 //! Capabilities that acpipe declares to agents.
 
 use super::elicitation;
+use crate::core::acp_client::AcpClient;
 use crate::core::dialect::AgentServices;
 use crate::proto::acp::VERSION;
+use crate::proto::json::{to_raw, value};
 use agent_client_protocol_schema::v1 as schema;
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// Builds the parameters of `initialize` for a client that serves `offer`.
-pub fn initialize(offer: AgentServices) -> schema::InitializeRequest {
+pub fn initialize(offer: &AgentServices) -> Box<RawValue> {
+    match &offer.acp {
+        Some(client) => to_raw(&initialize_of(client, offer)),
+        None => to_raw(&own_initialize(offer)),
+    }
+}
+
+/// Returns the parameters of a client that speaks ACP, with what acpipe serves in addition.
+fn initialize_of(client: &AcpClient, offer: &AgentServices) -> Value {
+    let mut params = value(&client.handshake);
+    params["protocolVersion"] = VERSION.into();
+    let capabilities = &mut params["clientCapabilities"];
+    let host = offer.host;
+    let served = [
+        (&["fs", "readTextFile"][..], host.read_files),
+        (&["fs", "writeTextFile"], host.write_files),
+        (&["terminal"], host.terminals),
+    ];
+    for (path, _) in served.into_iter().filter(|(_, is_served)| *is_served) {
+        let place = path.iter().try_fold(&mut *capabilities, |place, name| {
+            let may_index = place.is_object() || place.is_null();
+            may_index.then(|| &mut place[*name])
+        });
+        if let Some(place) = place {
+            *place = true.into();
+        }
+    }
+    params
+}
+
+fn own_initialize(offer: &AgentServices) -> schema::InitializeRequest {
     let files = schema::FileSystemCapabilities::new()
         .read_text_file(offer.host.read_files)
         .write_text_file(offer.host.write_files);

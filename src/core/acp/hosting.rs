@@ -16,12 +16,12 @@ use std::path::PathBuf;
 
 /// Parses a request for files or terminals; `None` if acpipe did not offer the method, an error if parameters
 /// are missing.
-pub fn wanted(
+pub fn wanted<'a>(
     offer: HostServices,
     id: &RawValue,
     method: &str,
-    params: Option<&RawValue>,
-) -> Option<Result<HostRequestReceived<'static>, String>> {
+    params: Option<&'a RawValue>,
+) -> Option<Result<HostRequestReceived<'a>, String>> {
     let offered = match method {
         "fs/read_text_file" => offer.read_files,
         "fs/write_text_file" => offer.write_files,
@@ -73,6 +73,8 @@ pub fn wanted(
         session: session.to_string().into(),
         key: RequestKey::json(Child::MAIN, id),
         request,
+        method: method.to_owned().into(),
+        acp: params,
     });
     Some(named.map_err(|why| format!("{method}: {why}")))
 }

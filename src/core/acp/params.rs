@@ -2,6 +2,7 @@
 
 use super::prompt;
 use crate::proto::wire::McpServer;
+use serde_json::{Map, Value};
 
 /// Parameters of `session/new`, `session/load` and `session/resume`. ACP requires `mcpServers` even if it is
 /// empty.
@@ -12,6 +13,9 @@ pub(super) struct OpenSession<'a> {
     pub session_id: Option<&'a str>,
     pub cwd: &'a str,
     pub mcp_servers: &'a [McpServer],
+    /// Other members, from a client that speaks ACP.
+    #[serde(flatten)]
+    pub more: &'a Map<String, Value>,
 }
 
 /// Parameters of `session/prompt`, with borrowed text, since the text can be large.
@@ -20,6 +24,9 @@ pub(super) struct OpenSession<'a> {
 pub(super) struct PromptRequest<'a> {
     pub session_id: &'a str,
     pub prompt: Vec<prompt::Block<'a>>,
+    /// Other members, from a client that speaks ACP.
+    #[serde(flatten)]
+    pub more: Option<&'a Map<String, Value>>,
 }
 
 /// Parameters of `session/set_model`, which was removed from ACP; many agents support nothing else.

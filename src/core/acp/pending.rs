@@ -22,6 +22,8 @@ pub(super) enum Pending {
     SetModel(CallId),
     SetOption(CallId),
     Prompt(CallId),
+    /// Request of a client that was passed on.
+    Forward(CallId),
 }
 
 impl Pending {
@@ -40,6 +42,7 @@ impl Pending {
             Self::SetModel(_) => "session/set_model",
             Self::SetOption(_) => "session/set_config_option",
             Self::Prompt(_) => "session/prompt",
+            Self::Forward(_) => "a request of the client",
         }
     }
 
@@ -57,7 +60,8 @@ impl Pending {
             | Self::SetMode(call)
             | Self::SetModel(call)
             | Self::SetOption(call)
-            | Self::Prompt(call) => Some(call),
+            | Self::Prompt(call)
+            | Self::Forward(call) => Some(call),
         }
     }
 
@@ -68,9 +72,12 @@ impl Pending {
     pub fn check(&self, result: &RawValue) -> Result<(), Error> {
         let any = match self {
             // The results of these requests are checked when they are converted.
-            Self::Initialize | Self::New(_) | Self::List(_) | Self::Prompt(_) | Self::Close(_) => {
-                true
-            }
+            Self::Initialize
+            | Self::New(_)
+            | Self::List(_)
+            | Self::Prompt(_)
+            | Self::Close(_)
+            | Self::Forward(_) => true,
             Self::Resume(..)
             | Self::Load(..)
             | Self::Authenticate(_)

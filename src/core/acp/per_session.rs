@@ -7,6 +7,7 @@
 mod queued_call;
 
 use super::{Acp, Pending};
+use crate::core::client_answer::ClientAnswer;
 use crate::core::decision::Decision;
 use crate::core::dialect::{
     AgentServices, Child, Dialect, Opening, Outgoing, ProcessSpec, PromptPart, SessionSetup,
@@ -20,6 +21,7 @@ use crate::core::setting::Setting;
 use crate::proto::frame::Overlong;
 use crate::proto::wire::LineFaults;
 use queued_call::{OpenAs, QueuedCall};
+use serde_json::value::RawValue;
 use std::collections::{BTreeMap, HashMap};
 
 /// An ACP agent with one process per session.
@@ -66,7 +68,7 @@ impl PerSession {
     fn add(&mut self, out: &mut Outgoing) -> Child {
         self.last_child += 1;
         let child = Child(self.last_child);
-        let mut acp = Acp::new(self.launch.clone(), self.offer);
+        let mut acp = Acp::new(self.launch.clone(), self.offer.clone());
         with_child(child, out, |out| acp.start(out));
         let process = Process {
             acp,
@@ -194,6 +196,12 @@ impl PerSession {
                 wanted.key.child = child;
                 true
             }
+            AgentEvent::Forward(forward) => {
+                if let Some(key) = &mut forward.key {
+                    key.child = child;
+                }
+                true
+            }
             AgentEvent::Withdrawn { key } => {
                 key.child = child;
                 true
@@ -276,6 +284,7 @@ impl Dialect for PerSession {
             },
             cwd: place.cwd.to_owned(),
             mcp_servers: place.mcp_servers.to_vec(),
+            acp: place.acp.clone(),
         };
         if let Some(process) = self.children.get_mut(&child) {
             process.opened_by = Some(call);
@@ -377,6 +386,37 @@ impl Dialect for PerSession {
 
     fn give(&mut self, key: &RequestKey, answer: Result<&HostAnswer, &Error>, out: &mut Outgoing) {
         self.for_request(key, out, |acp, out| acp.give(key, answer, out));
+    }
+
+    fn forward(
+        &mut self,
+        call: Option<CallId>,
+        session: Option<&str>,
+        method: &str,
+        params: Option<&RawValue>,
+        out: &mut Outgoing,
+    ) -> bool {
+        let child = match session {
+            Some(session) => self.sessions.get(session).copied(),
+            None => self.children.keys().next().copied(),
+        };
+        let process = child.and_then(|child| Some((child, self.children.get_mut(&child)?)));
+        let Some((child, process)) = process else {
+            return false;
+        };
+        with_child(child, out, |out| {
+            process.acp.forward(call, session, method, params, out)
+        })
+    }
+
+    fn answer_forwarded(&mut self, key: &RequestKey, answer: &ClientAnswer, out: &mut Outgoing) {
+        self.for_request(key, out, |acp, out| acp.answer_forwarded(key, answer, out));
+    }
+
+    fn withdraw_forwarded(&mut self, call: CallId, out: &mut Outgoing) {
+        for (child, process) in &mut self.children {
+            with_child(*child, out, |out| process.acp.withdraw_forwarded(call, out));
+        }
     }
 
     fn read<'a>(

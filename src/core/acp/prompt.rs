@@ -7,6 +7,7 @@ use crate::proto::wire::AgentCapabilities;
 use agent_client_protocol_schema::v1 as schema;
 use schema::ContentBlock;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 /// Converts the parts of a prompt to content blocks.
 ///
@@ -18,15 +19,27 @@ pub fn blocks<'a>(
     degrade: bool,
 ) -> Result<Vec<Block<'a>>, Error> {
     let block = |part: &'a PromptPart<'_>| match part {
-        PromptPart::Text(text) => Ok(Block::Text { kind: "text", text }),
+        PromptPart::Text(text) => Some(Ok(Block::Text { kind: "text", text })),
         PromptPart::File {
             url,
             media_type,
             name,
-        } => file(url, media_type.as_deref(), name.as_deref(), can, degrade)
-            .map(|block| Block::Other(Box::new(block))),
+        } => Some(
+            file(url, media_type.as_deref(), name.as_deref(), can, degrade)
+                .map(|block| Block::Other(Box::new(block))),
+        ),
+        PromptPart::Block(block) => Some(Ok(Block::Own(block))),
+        PromptPart::Params(_) => None,
     };
-    parts.iter().map(block).collect()
+    parts.iter().filter_map(block).collect()
+}
+
+/// Returns the members that the client adds to the parameters of a prompt.
+pub fn params<'a>(parts: &'a [PromptPart<'_>]) -> Option<&'a Map<String, Value>> {
+    parts.iter().find_map(|part| match part {
+        PromptPart::Params(params) => Some(*params),
+        _ => None,
+    })
 }
 
 /// A content block with borrowed text.
@@ -39,6 +52,7 @@ pub enum Block<'a> {
         text: &'a str,
     },
     Other(Box<ContentBlock>),
+    Own(&'a Value),
 }
 
 fn file(
@@ -103,7 +117,7 @@ fn embedded(data: &DataUrl<'_>, media: &str, name: Option<&str>) -> ContentBlock
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn sent(url: &str, name: Option<&str>, can: AgentCapabilities, degrade: bool) -> Value {
         let part = PromptPart::File {

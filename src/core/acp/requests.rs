@@ -5,12 +5,13 @@ use super::user_question::UserQuestion;
 use super::{Acp, hosting, results, updates};
 use crate::core::dialect::{Child, Outgoing};
 use crate::core::error::{Error, ErrorKind};
-use crate::core::event::{AgentEvent, Permission};
+use crate::core::event::{AgentEvent, ForwardReceived, Permission};
 use crate::core::request_key::RequestKey;
 use crate::proto::acp::PermissionParams;
 use crate::proto::json::{self, SMALL};
 use crate::proto::rpc::{self, ErrorObject};
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use tracing::debug;
 
 /// Maximum length of a request id in bytes of JSON. acpipe keeps the id until the response; ordinary ids are
@@ -74,6 +75,10 @@ impl Acp {
                 )));
                 return;
             }
+            _ if self.offer.acp.is_some() && !is_client_method(method) => {
+                events.push(forwarded(Some(id), Cow::Owned(method.to_owned()), params));
+                return;
+            }
             _ => {
                 debug!(method, "unsupported request of the agent");
                 let message = format!("acpipe does not support {method}");
@@ -102,6 +107,32 @@ impl Acp {
     }
 }
 
+/// Returns `true` for methods that clients offer by a capability, which was not offered to the agent.
+fn is_client_method(method: &str) -> bool {
+    let is_of = |family: &&str| method.starts_with(family);
+    ["fs/", "terminal/", "elicitation/"].iter().any(is_of)
+}
+
+/// Returns the event of a message that acpipe does not interpret.
+pub(super) fn forwarded<'a>(
+    id: Option<&RawValue>,
+    method: Cow<'a, str>,
+    params: Option<&'a RawValue>,
+) -> AgentEvent<'a> {
+    crate::proto::json::raw_object! {
+        struct Params { session_id = "sessionId" }
+    }
+    let named: Params<'a> = params
+        .and_then(|params| serde_json::from_str(params.get()).ok())
+        .unwrap_or_default();
+    AgentEvent::Forward(Box::new(ForwardReceived {
+        session: json::text(named.session_id),
+        key: id.map(|id| RequestKey::json(Child::MAIN, id)),
+        method,
+        params,
+    }))
+}
+
 /// Responds to a request with an error.
 pub(super) fn refuse(id: &RawValue, code: i32, message: &str, out: &mut Outgoing) {
     let error = ErrorObject {
@@ -128,6 +159,7 @@ fn permission<'a>(id: &'a RawValue, params: Option<&'a RawValue>) -> Option<Perm
         options: options.into_iter().filter_map(results::option).collect(),
         raw_options,
         form: None,
+        acp: params,
         other: p.rest,
     })
 }

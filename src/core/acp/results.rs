@@ -38,6 +38,7 @@ pub fn initialize(result: &RawValue, launch: &ProcessSpec) -> Result<AgentInfo, 
             .iter()
             .filter_map(|m| auth::method(m, launch))
             .collect(),
+        acp: Some(result.get().into()),
     })
 }
 
@@ -188,6 +189,7 @@ pub fn prompt(result: &RawValue) -> TurnEnd {
         details: non_null(r.meta).map(ToOwned::to_owned),
         structured_output: structured_output(r.meta).map(ToOwned::to_owned),
         other: unknown(&r, r.stop_reason.is_some_and(|s| !s.get().starts_with('"'))),
+        acp: Some(result.get().into()),
         reported,
         ..TurnEnd::default()
     }

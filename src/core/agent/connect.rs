@@ -22,6 +22,7 @@ use crate::core::shared::Shared;
 use crate::proto::wire::{AgentSource, AgentState, ConnectParams, Done, Protocol};
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
 impl AgentMachine {
     /// Connects the agent, or waits for the existing connection.
@@ -266,6 +267,7 @@ fn dialect(
                 .next()
                 .is_some(),
             host: shared.offer(),
+            acp: shared.clients.acp().map(|(_, client)| Arc::clone(client)),
         },
         child_per_session: spec.child_per_session,
         env,

@@ -91,6 +91,11 @@ pub enum Call {
     },
     /// Sets a mode, model or option.
     Set(SetCall),
+    /// Passes on a request of a client that acpipe does not interpret.
+    Forward {
+        /// Call of the client.
+        token: Token,
+    },
     /// Sends a prompt.
     Prompt {
         /// Session of the prompt.

@@ -2,6 +2,7 @@
 
 use super::cx::AgentCx;
 use super::{AgentMachine, Connection};
+use crate::core::acp_client::AcpRequest;
 use crate::core::answers;
 use crate::core::client::ClientId;
 use crate::core::client_request::{ClientAnswer, ClientRequest, ClientRequestId};
@@ -60,6 +61,14 @@ impl AgentMachine {
                 .of(Timeout::Answer)
                 .map(millis),
         }));
+        let acp = asked.acp.filter(|_| cx.shared.clients.acp().is_some());
+        let request = match acp {
+            Some(params) => {
+                let original = AcpRequest::of("elicitation/create", Some(params));
+                ClientRequest::Acp(Box::new(original), Some(Box::new(request)))
+            }
+            None => request,
+        };
         let entry = LedgerEntry {
             what: "question".to_owned(),
             question_id: question.id.clone(),

@@ -3,12 +3,14 @@
 use super::connection::Connection;
 use super::cx::AgentCx;
 use super::{AgentMachine, Phase, State};
+use crate::core::acp_settings::initialize;
 use crate::core::client::{Reply, Token};
 use crate::core::client_sink::ClientSinks;
 use crate::core::dialect::Child;
 use crate::core::effect::{AgentId, Effect, Measure};
 use crate::core::event::AgentInfo;
 use crate::proto::wire::{self, AgentState};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// An `agent/status` call that waits until all processes are measured.
@@ -97,6 +99,7 @@ impl AgentMachine {
             auth_methods: info.map(|i| i.auth_methods.clone()).unwrap_or_default(),
             faults: connection.dialect.faults(),
             waiting_for: self.start_wait(now),
+            acp: info.map(|info| self.acp_handshake(info)),
         }
     }
 
@@ -146,7 +149,14 @@ impl AgentMachine {
             auth_methods: Vec::new(),
             faults: wire::LineFaults::default(),
             waiting_for: None,
+            acp: None,
         }
+    }
+
+    /// Returns the agent's result of `initialize` in ACP.
+    fn acp_handshake(&self, info: &AgentInfo) -> Arc<str> {
+        let own = || initialize(&self.definition.name, info).to_string().into();
+        info.acp.clone().unwrap_or_else(own)
     }
 }
 

@@ -91,6 +91,7 @@ pub fn auth_methods(command: &str) -> Vec<AuthMethod> {
 #[must_use]
 pub fn about(version: &str, stored: bool, command: &str) -> AgentInfo {
     AgentInfo {
+        acp: None,
         name: Some("claude-code".to_owned()),
         title: Some("Claude Code".to_owned()),
         version: Some(version.to_owned()),

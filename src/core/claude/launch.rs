@@ -86,6 +86,7 @@ const LONGEST: usize = 128 * 1024 - 1;
 /// An option is too long for a command line.
 pub fn check_length(options: &SessionOptions) -> Result<(), Error> {
     let place = SessionSetup {
+        acp: &serde_json::Map::new(),
         cwd: "",
         mcp_servers: &[],
         options,

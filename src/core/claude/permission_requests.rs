@@ -153,6 +153,7 @@ pub fn plain<'a>(
 ) -> Permission<'a> {
     let raw_options: &'static RawValue = serde_json::from_str(ONCE).unwrap_or(RawValue::NULL);
     Permission {
+        acp: None,
         session: Cow::Owned(session.to_owned()),
         key: RequestKey::text(child, request),
         tool,

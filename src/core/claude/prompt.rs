@@ -4,6 +4,7 @@
 use crate::core::data_url::DataUrl;
 use crate::core::dialect::{PromptPart, UNNAMED};
 use crate::core::error::{Error, ErrorKind};
+use crate::core::prompt_parts::only_acp;
 use serde_json::{Value, json};
 
 /// Image types that the Messages API accepts.
@@ -20,6 +21,7 @@ pub fn blocks(parts: &[PromptPart<'_>], degrade: bool) -> Result<Vec<Value>, Err
 fn block(part: &PromptPart<'_>, degrade: bool) -> Result<Value, Error> {
     let (url, media_type, name) = match part {
         PromptPart::Text(text) => return Ok(words(text)),
+        PromptPart::Block(_) | PromptPart::Params(_) => return Err(only_acp()),
         PromptPart::File {
             url,
             media_type,

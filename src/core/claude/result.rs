@@ -27,6 +27,7 @@ pub fn result(line: &str, failure: Option<&Failure>) -> TurnEnd {
     };
     let told = |raw: Option<&RawValue>| serde_json::from_str(raw?.get()).ok();
     TurnEnd {
+        acp: None,
         stop_reason,
         reported: reported(&r, stop_reason).into_owned(),
         error,

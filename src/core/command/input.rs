@@ -5,6 +5,7 @@ use crate::core::backend_options::CommandInput;
 use crate::core::data_url::DataUrl;
 use crate::core::dialect::{PromptPart, UNNAMED};
 use crate::core::error::{Error, ErrorKind};
+use crate::core::prompt_parts::only_acp;
 use serde_json::{Value, json};
 
 /// Text in an argument that is replaced by the prompt.
@@ -54,7 +55,7 @@ fn json(prompt: &BackendPrompt<'_>) -> Value {
     let (session, transcript) = (prompt.session, prompt.transcript);
     let texts = prompt.parts.iter().filter_map(|part| match part {
         PromptPart::Text(text) => Some(text.as_ref()),
-        PromptPart::File { .. } => None,
+        _ => None,
     });
     let texts: Vec<&str> = texts.collect();
     json!({
@@ -76,6 +77,7 @@ fn text(prompt: &BackendPrompt<'_>) -> Result<String, Error> {
         texts.push(match part {
             PromptPart::Text(text) => text.clone().into_owned(),
             PromptPart::File { url, name, .. } => file(url, name.as_deref(), prompt.degrade)?,
+            PromptPart::Block(_) | PromptPart::Params(_) => return Err(only_acp()),
         });
     }
     Ok(texts.join("\n\n"))

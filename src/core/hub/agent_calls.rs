@@ -124,6 +124,7 @@ impl Hub {
             }),
             // The session may be opened again after a refusal, too.
             Call::Close { agent_session } => self.closed(agent, &agent_session, now, clients),
+            Call::Forward { token } => clients.reply(token, Err(error)),
             Call::Prompt { session } => {
                 let ending = Ending::Failed(error);
                 self.with(&session, now, clients, |session, cx| {

@@ -2,6 +2,7 @@
 
 use super::Hub;
 use crate::core::agent::Call;
+use crate::core::client::Reply;
 use crate::core::client_sink::ClientSinks;
 use crate::core::decision::{Decision, DecisionSource};
 use crate::core::error::{Error, ErrorKind};
@@ -11,8 +12,9 @@ use crate::core::event::{
 use crate::core::ids::AgentRef;
 use crate::core::limits::Timeout;
 use crate::core::request_key::RequestKey;
-use crate::core::session::SessionMachine;
+use crate::core::session::{SessionMachine, UpdateOrigin};
 use crate::core::turn_ending::Ending;
+use crate::proto::wire::Protocol;
 use std::time::Instant;
 use tracing::{debug, warn};
 
@@ -48,6 +50,12 @@ impl Hub {
                 }
             }
             AgentEvent::Wanted(wanted) => self.host_request(agent, *wanted, now, clients),
+            AgentEvent::Forward(message) => self.forward_to_client(agent, &message, clients),
+            AgentEvent::Forwarded { call, result } => {
+                if let Some(Call::Forward { token }) = self.agents.get_mut(agent).take_call(call) {
+                    clients.reply(token, Ok(Reply::Forwarded(result.to_owned())));
+                }
+            }
             AgentEvent::Withdrawn { key } => self.withdrawn(agent, &key, now, clients),
             AgentEvent::TurnEnded { call, end } => {
                 let ending = Ending::Answered(end);
@@ -149,6 +157,9 @@ impl Hub {
             Some(may_have_run) => may_have_run,
             None => self.other_update(agent, agent_session, update, original, now, clients),
         };
+        if self.shared.clients.acp().is_some() {
+            self.pass_update(agent, agent_session, update, original, clients);
+        }
         if let Update::Tool(tool) = update
             && tool.content.is_some()
         {
@@ -166,6 +177,34 @@ impl Hub {
                     super::super::session::SessionMachine::report_unapproved_runs,
                 );
             }
+        }
+    }
+
+    /// Passes an update on to the clients of its session that speak ACP.
+    fn pass_update(
+        &mut self,
+        agent: AgentRef,
+        agent_session: &str,
+        update: &Update<'_>,
+        original: Original<'_>,
+        clients: &mut impl ClientSinks,
+    ) {
+        let machine = self.agents.get(agent);
+        let is_acp = machine.spec().protocol == Protocol::Acp;
+        let Some(directory) = machine.connection().map(|connection| &connection.directory) else {
+            return;
+        };
+        let own = directory.session(agent_session);
+        let Some(id) = own.or_else(|| directory.owner(agent_session)) else {
+            return;
+        };
+        let origin = UpdateOrigin {
+            session: agent_session,
+            is_of_subagent: own.is_none(),
+            is_acp,
+        };
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.pass_update(origin, update, original, clients);
         }
     }
 
@@ -319,12 +358,15 @@ impl Hub {
             session,
             key,
             request,
+            method,
+            acp,
         } = wanted;
         let routed = self.route(agent, &session).map(|(id, _)| id);
         let id = routed.filter(|id| self.sessions.contains_key(id));
         if let Some(id) = id {
+            let original = acp.map(|params| (&*method, params));
             self.with(&id, now, clients, |session, cx| {
-                session.host_request(key, request, cx);
+                session.host_request(key, request, original, cx);
             });
             return;
         }
@@ -342,7 +384,9 @@ impl Hub {
         now: Instant,
         clients: &mut impl ClientSinks,
     ) {
-        if self.with_agent(agent, now, clients, |agent, cx| agent.withdrawn(key, cx)) {
+        if self.with_agent(agent, now, clients, |agent, cx| agent.withdrawn(key, cx))
+            || self.forward_withdrawn(agent, key, clients)
+        {
             return;
         }
         let number = self.agents.get(agent).number();

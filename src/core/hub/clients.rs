@@ -65,6 +65,7 @@ impl Hub {
                         agent.client_answered(client, id, answer, cx);
                     });
                 }
+                Some(RequestOwner::Hub) => hub.forward_answered(client, id, answer),
                 None => debug!(id = id.0, "response to a request that is already answered"),
             }
             hub.run_deferred(now, clients);
@@ -78,6 +79,7 @@ impl Hub {
             hub.number_unsent(clients);
             hub.shared.clients.remove(client);
             hub.forget_reads(client);
+            hub.end_forwards_to(client);
             hub.agent_files.forget(client);
             hub.idle.forget_client(client);
             for agent in hub.agents.all() {

@@ -2,6 +2,7 @@
 
 use super::Hub;
 use super::agents::Agents;
+use crate::core::acp_client::{AcpClient, AcpCommand};
 use crate::core::client::{ClientId, Command, Reply, Token};
 use crate::core::client_sink::ClientSinks;
 use crate::core::clients::ClientDeclaration;
@@ -11,6 +12,8 @@ use crate::core::ids::AgentRef;
 use crate::core::profile::Profile;
 use crate::core::setting::Setting;
 use crate::proto::wire::{self, Rung, Strategy};
+use serde_json::Map;
+use std::sync::Arc;
 use std::time::Instant;
 
 impl Hub {
@@ -130,6 +133,15 @@ impl Hub {
                 clients.reply(token, Ok(Reply::Done(wire::Done {})));
             }
             Command::History(asked) => self.history(token, asked, now, clients)?,
+            Command::Acp(AcpCommand::Forward(message)) => {
+                self.forward_to_agent(token, message, clients)?;
+            }
+            Command::Acp(AcpCommand::Withdraw { call }) => {
+                let of = Token { call, ..token };
+                self.withdraw_forward(of);
+                clients.reply(token, Ok(Reply::Done(wire::Done {})));
+            }
+            Command::Acp(AcpCommand::Replay { session }) => self.replay_updates(token, session)?,
             Command::Shutdown => self.end(Some(token), now, clients),
         }
         Ok(())
@@ -163,6 +175,10 @@ impl Hub {
         let chunk_profile = subscription.profile.to_wire();
         declaration.capabilities = p.capabilities;
         declaration.unknown_fields = p.unknown_fields;
+        if let Some(handshake) = p.acp.clone() {
+            declaration.subscription.updates = true;
+            declaration.acp = Some(Arc::new(AcpClient { handshake }));
+        }
         self.shared.clients.declare(client, declaration);
         self.effects.extend(p.process_id.map(Effect::Watch));
         let machine = self.agents.get(Agents::DEFAULT);
@@ -222,6 +238,7 @@ impl Hub {
             return Err(Error::new(ErrorKind::SessionExists, message));
         }
         let params = wire::EnsureParams {
+            acp: Map::new(),
             session_id: Some(p.session_id),
             agent: p.agent,
             cwd: p.cwd,

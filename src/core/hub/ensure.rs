@@ -12,7 +12,7 @@ use crate::core::options;
 use crate::core::output_schema;
 use crate::core::session::{SessionAgents, SessionMachine, Stage};
 use crate::proto::wire::{
-    EnsureParams, McpServer, Memory, Recovery, Rung, SessionOptions, Strategy,
+    EnsureParams, McpServer, Memory, Protocol, Recovery, Rung, SessionOptions, Strategy,
 };
 use std::time::Instant;
 
@@ -61,8 +61,9 @@ impl Hub {
             session.replace_opening(&p.strategy, cx)
         });
         let cwd = cwd.or(replaced.flatten());
+        let protocol = self.agents.get(agent).spec().protocol;
         if let Some(session) = self.sessions.get_mut(id).filter(|_| !moves)
-            && ensured_already(session, token, &p, stopping, now, clients)?
+            && ensured_already(session, token, &p, (stopping, protocol), now, clients)?
         {
             return Ok(());
         }
@@ -109,6 +110,9 @@ impl Hub {
             session.end_background(cx);
             if !p.mcp_servers.is_empty() {
                 session.mcp_servers = p.mcp_servers;
+            }
+            if !p.acp.is_empty() {
+                session.acp_setup = p.acp;
             }
             let required = session.required(&p.options, p.strict);
             session.set_options(options, &p.options, protocol);
@@ -168,7 +172,7 @@ fn ensured_already(
     session: &mut SessionMachine,
     token: Token,
     p: &EnsureParams,
-    stopping: bool,
+    (stopping, protocol): (bool, Protocol),
     now: Instant,
     clients: &mut impl ClientSinks,
 ) -> Result<bool, Error> {
@@ -197,7 +201,7 @@ fn ensured_already(
                 handed_over_from: None,
                 instructions_in_prompt: false,
             };
-            let result = session.result(recovery);
+            let result = session.result(recovery, protocol);
             clients.reply(token, Ok(Reply::Session(Box::new(result))));
             Ok(true)
         }

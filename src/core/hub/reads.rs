@@ -2,6 +2,7 @@
 //! clients meanwhile. A call that needs only one piece is answered at once.
 
 use super::Hub;
+use super::acp_replay::AcpReplay;
 use super::turn_replay::TurnReplay;
 use crate::core::client::{ClientId, Reply, Token};
 use crate::core::client_sink::ClientSinks;
@@ -28,11 +29,14 @@ pub(super) struct Reads {
     messages: VecDeque<MessageRead>,
     /// Finished turns that are replayed to clients.
     pub(super) turns: VecDeque<TurnReplay>,
+    /// Sessions that are replayed to clients as ACP updates.
+    pub(super) acp: VecDeque<AcpReplay>,
 }
 
 impl Reads {
     pub(super) fn is_replayed(&self, session: &str) -> bool {
         self.turns.iter().any(|turn| turn.is_of(session))
+            || self.acp.iter().any(|replay| replay.session == session)
     }
 }
 
@@ -185,11 +189,12 @@ impl Hub {
     /// Returns `true` while messages are being read.
     #[must_use]
     pub fn is_reading(&self) -> bool {
-        !self.reads.messages.is_empty()
+        !self.reads.messages.is_empty() || !self.reads.acp.is_empty()
     }
 
     /// Reads a piece of the messages that clients requested.
     pub fn read_on(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+        self.catch_and_repair(now, clients, Self::continue_acp_replays);
         let mut budget = PIECE_BYTES;
         while budget > 0
             && let Some(read) = self.reads.messages.pop_front()
@@ -231,6 +236,9 @@ impl Hub {
         self.reads
             .turns
             .retain(|turn| turn.token().client != client);
+        self.reads
+            .acp
+            .retain(|replay| replay.token.client != client);
     }
 
     /// Fails all calls that still read, since acpipe is shutting down.
@@ -239,7 +247,9 @@ impl Hub {
         let messages = messages.map(|read| read.token);
         let turns = std::mem::take(&mut self.reads.turns).into_iter();
         let turns = turns.map(|turn| turn.token());
-        for token in turns.chain(messages) {
+        let acp = std::mem::take(&mut self.reads.acp).into_iter();
+        let acp = acp.map(|replay| replay.token);
+        for token in turns.chain(messages).chain(acp) {
             clients.reply(token, Err(out_of_order("acpipe is shutting down")));
         }
     }

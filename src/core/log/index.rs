@@ -80,6 +80,8 @@ pub struct Turn {
     pub summary: Option<Range<u64>>,
     /// `true` if the log has its prompt.
     pub prompted: bool,
+    /// Range from its first ACP update to its last one.
+    pub updates: Option<Range<u64>>,
 }
 
 /// Role of a chunk in its message.
@@ -149,8 +151,9 @@ impl Index {
                 self.message(&id, at);
             }
             ("prompt" | "end", None) => return false,
+            ("update", Some(turn)) => self.update(turn, at),
             // Records that are not in lists of messages.
-            ("decision" | "recovery", _) => {}
+            ("decision" | "recovery" | "update", _) => {}
             // Records of a later version.
             _ => self.copies.may_be_newer = true,
         }
@@ -192,6 +195,16 @@ impl Index {
                 if let Some(known) = self.turns.get_mut(turn) {
                     known.over = true;
                 }
+            }
+        }
+    }
+
+    /// Indexes an ACP update of a turn.
+    pub fn update(&mut self, turn: &str, at: &Range<u64>) {
+        if let Some(turn) = self.turns.get_mut(turn) {
+            match &mut turn.updates {
+                Some(updates) => updates.end = at.end,
+                None => turn.updates = Some(at.clone()),
             }
         }
     }

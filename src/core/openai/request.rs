@@ -8,6 +8,7 @@ use crate::core::backend::BackendPrompt;
 use crate::core::data_url::DataUrl;
 use crate::core::dialect::{PromptPart, UNNAMED};
 use crate::core::error::{Error, ErrorKind};
+use crate::core::prompt_parts::only_acp;
 use serde_json::{Value, json};
 
 /// Creates the body of a request.
@@ -73,6 +74,7 @@ fn earlier(message: &Value) -> Option<Value> {
 fn part_of_prompt(part: &PromptPart<'_>, degrade: bool) -> Result<Value, Error> {
     let (url, media_type, name) = match part {
         PromptPart::Text(said) => return Ok(text(said)),
+        PromptPart::Block(_) | PromptPart::Params(_) => return Err(only_acp()),
         PromptPart::File {
             url,
             media_type,

@@ -1,6 +1,7 @@
 //! Client requests: sent, answered, timed out, withdrawn. The agent gets exactly one answer to each,
 //! from whichever side decides.
 
+use super::acp_clients::own_answer;
 use super::updated_input::updated_call;
 use super::{SessionMachine, UndeliveredFeedback};
 use crate::core::answers;
@@ -155,7 +156,7 @@ impl SessionMachine {
         let open = &self.open_requests[at];
         let unknown_fields = cx.shared.clients.unknown_fields(client);
         let policy = cx.policy();
-        let decision = match &open.about {
+        let mut decision = match &open.about {
             OpenRequestKind::Permission { options, rule, .. } => {
                 answers::permission(options, rule, answer, policy, unknown_fields)
                     .and_then(|decision| self.check_updated_input(open, decision, cx))
@@ -173,6 +174,9 @@ impl SessionMachine {
             return;
         }
         let open = self.open_requests.remove(at);
+        if let Ok(decision) = &mut decision {
+            decision.acp = own_answer(client, &open.request, answer, cx);
+        }
         let mut decision = decision.unwrap_or_else(|refusal| *refusal);
         note_delivery(&open, &mut decision, cx);
         self.withdraw_request(&open, &DecisionSource::OtherClient, cx.clients);

@@ -28,6 +28,7 @@ impl SessionMachine {
         // The client receives only whole chunks created after this.
         self.number_unsent(cx.clients);
         self.subscribers.add(client, declaration.subscription);
+        self.follow_acp_clients(cx.agent.protocol_name());
         self.send_open_requests(client, cx);
     }
 
@@ -55,6 +56,7 @@ impl SessionMachine {
             self.cancel(Some(&turn_id), cx);
         }
         self.subscribers.remove(client);
+        self.follow_acp_clients(cx.agent.protocol_name());
         self.drop_requests_to(client, cx);
         self.end_host_calls_to(client, cx);
     }

@@ -1,6 +1,8 @@
 //! Open request of an agent for a file or a terminal.
 
+use crate::core::acp_client::AcpRequest;
 use crate::core::client::ClientId;
+use crate::core::client_answer::ClientAnswer;
 use crate::core::client_request::ClientRequestId;
 use crate::core::event::{OptionKind, PermissionOption, ToolUpdate};
 use crate::core::host::{HostRequest, Ticket, judged_line};
@@ -18,6 +20,12 @@ pub struct HostCall {
     pub key: RequestKey,
     /// Id of the tool call that shows the request, if a client was asked about it.
     pub tool: Option<String>,
+    /// The request as an ACP agent sent it, until a client that speaks ACP gets it.
+    pub original: Option<AcpRequest>,
+    /// Whether a client got the request as the agent sent it.
+    pub is_original: bool,
+    /// Response of such a client.
+    pub answer: Option<ClientAnswer>,
     pub stage: HostStage,
 }
 
@@ -29,7 +37,8 @@ impl HostCall {
             HostStage::Judged(request) => request.size(),
             HostStage::Terminal | HostStage::File | HostStage::Client(_) => 0,
         };
-        self.key.size() + request
+        let original = self.original.as_ref().map_or(0, AcpRequest::size);
+        self.key.size() + request + original
     }
 }
 

@@ -25,6 +25,7 @@ use crate::core::request_key::RequestKey;
 use crate::core::shared::RequestOwner;
 use crate::proto::json::{Members, to_raw};
 use crate::proto::wire::LedgerEntry;
+use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
 use tracing::warn;
@@ -44,6 +45,7 @@ impl SessionMachine {
         &mut self,
         key: RequestKey,
         request: HostRequest,
+        original: Option<(&str, &RawValue)>,
         cx: &mut Cx<'_, C>,
     ) {
         self.note_activity(cx.now, request.name(), cx.clients);
@@ -70,6 +72,9 @@ impl SessionMachine {
             agent: cx.agent.number(),
             key,
             tool: None,
+            original: original.and_then(|(method, params)| self.original(method, params)),
+            is_original: false,
+            answer: None,
             stage: HostStage::Judged(request),
         };
         self.host_calls.insert(ticket, call);
@@ -167,6 +172,7 @@ impl SessionMachine {
             options: options.to_vec(),
             raw_options: Some(&raw_options),
             form: None,
+            acp: None,
             other: Members::default(),
         };
         self.permission((what, Some(ticket)), None, &question, cx);
@@ -250,12 +256,17 @@ impl SessionMachine {
             terminal: forwarded.terminal().map(str::to_owned),
             until: until.filter(|_| has_deadline(&forwarded)),
         });
+        let mut request = ClientRequest::Host(Box::new(forwarded));
         if let Some(call) = self.host_calls.get_mut(&ticket) {
             call.stage = stage;
+            if let Some(original) = call.original.take() {
+                request = ClientRequest::Acp(Box::new(original), Some(Box::new(request)));
+                call.is_original = cx.shared.clients.speaks_acp(client);
+            }
         }
         // The client needs the earlier chunks before the request.
         self.number_unsent(cx.clients);
-        let request = Arc::new(ClientRequest::Host(Box::new(forwarded)));
+        let request = Arc::new(request);
         let seq = self.log.seq();
         self.subscribers
             .request(client, seq, (id, &request), cx.clients);
@@ -294,6 +305,10 @@ impl SessionMachine {
         let Some((ticket, method)) = found else {
             return false;
         };
+        let is_original = self
+            .host_calls
+            .get(&ticket)
+            .is_some_and(|call| call.is_original);
         let read = parse_answer(method, answer, cx.shared.clients.unknown_fields(client));
         if let (Ok(_), Err(error)) = (answer, &read) {
             warn!(method, %error, "the client's response is not valid; the agent receives an error");
@@ -303,6 +318,13 @@ impl SessionMachine {
         }
         self.limit_waits_for_exit(ticket, &read, cx);
         self.note_activity(cx.now, "file or terminal", cx.clients);
+        let is_invalid = answer.is_ok() && read.is_err();
+        if is_original && !is_invalid {
+            // The agent gets the response as the client wrote it.
+            if let Some(call) = self.host_calls.get_mut(&ticket) {
+                call.answer = Some(answer.clone());
+            }
+        }
         self.answer_host_call(ticket, &read, cx);
         true
     }
@@ -338,8 +360,15 @@ impl SessionMachine {
             self.with_turn(cx.clients, |turn, sink| turn.served(tool, is_served, sink));
         }
         // A later connection may use the same key.
-        if call.agent == cx.agent.number() {
-            send_answer(&call.key, answer.as_ref(), cx);
+        if call.agent != cx.agent.number() {
+            return;
+        }
+        match (&call.answer, &mut cx.agent.connection) {
+            (Some(answer), Some(connection)) => {
+                let out = &mut connection.out;
+                connection.dialect.answer_forwarded(&call.key, answer, out);
+            }
+            _ => send_answer(&call.key, answer.as_ref(), cx),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::setting;
 use crate::core::store::Card;
 use crate::core::turn_ending::Ending;
-use crate::proto::wire::{Recovery, SessionInfo, SessionResult, SessionStage, Strategy};
+use crate::proto::wire::{Protocol, Recovery, SessionInfo, SessionResult, SessionStage, Strategy};
 use serde_json::Value;
 
 impl SessionMachine {
@@ -179,8 +179,9 @@ impl SessionMachine {
 
     /// Returns the result of a call that opens the session.
     #[must_use]
-    pub fn result(&self, recovery: Recovery) -> SessionResult {
+    pub fn result(&self, recovery: Recovery, protocol: Protocol) -> SessionResult {
         SessionResult {
+            is_acp: protocol == Protocol::Acp,
             session_id: self.id.clone(),
             agent_session_id: self.agent_session().unwrap_or_default().to_owned(),
             agent_name: self.known.agent_name().to_owned(),

@@ -16,6 +16,7 @@ use crate::core::policy::{Effect, Subject, Verdict};
 use crate::core::timeout_error::millis;
 use crate::core::turn::written;
 use crate::proto::wire::{AskedTool, LedgerEntry, OfferedKind, OfferedOption, PermissionParams};
+use serde_json::value::RawValue;
 use tracing::warn;
 
 /// How a permission request is handled.
@@ -100,8 +101,10 @@ impl SessionMachine {
                 let decision = other.as_ref().unwrap_or(&decision);
                 self.answer_agent(&permission.key, ticket, decision, cx);
             }
-            PermissionRoute::Ask(rule) => self.ask_permission(asking, rule, tool_call, cx),
-            PermissionRoute::Inquire => self.ask_user(asking, Some(tool_call), cx),
+            PermissionRoute::Ask(rule) => {
+                self.ask_permission(asking, rule, tool_call, permission.acp, cx);
+            }
+            PermissionRoute::Inquire => self.ask_user(asking, Some(tool_call), None, cx),
         }
     }
 
@@ -111,6 +114,7 @@ impl SessionMachine {
         mut asking: RequestDraft<'_>,
         rule: String,
         tool_call: AskedTool,
+        original: Option<&RawValue>,
         cx: &mut Cx<'_, C>,
     ) {
         asking.entry.rule = Some(rule.clone());
@@ -126,6 +130,7 @@ impl SessionMachine {
             rule,
             deadline_ms: cx.limits().of(Timeout::Answer).map(millis),
         }));
+        let request = self.with_original(request, "session/request_permission", original);
         self.ask_client(asking, request, cx);
     }
 
@@ -176,15 +181,19 @@ impl SessionMachine {
     ) -> PermissionRoute {
         let policy = cx.policy();
         let verdict = self.verdict(subject, cx);
-        let is_form = permission.form.is_some();
+        // A client that speaks ACP gets the agent's own request, and shows it as its user expects.
+        let is_original = permission.acp.is_some() && self.has_acp_client();
+        let is_gate = is_gate(subject, permission);
+        let is_form = permission.form.is_some() && !is_original;
         let asks_users = !self.clients_with(|can| can.questions, cx).is_empty();
         let asks_clients = !self.clients_with(|can| can.permissions, cx).is_empty();
         let full = are_full(&self.open_requests);
         let unless_full = |why| if full { TOO_MANY_OPEN } else { why };
         let (allow, by) = match verdict.effect {
             Effect::Deny => (false, verdict.by),
-            Effect::Allow if verdict.is_explicit && !is_form => (true, verdict.by),
-            _ if is_gate(subject, permission) && asks_users && !full => {
+            Effect::Allow if verdict.is_explicit && permission.form.is_none() => (true, verdict.by),
+            _ if is_gate && is_original && !full => return PermissionRoute::Ask(verdict.by),
+            _ if is_gate && asks_users && !full => {
                 return PermissionRoute::Inquire;
             }
             _ if is_form => {

@@ -13,7 +13,7 @@ use crate::core::error::{Error, ErrorKind, out_of_order};
 use crate::core::event::{StopReason, TurnEnd};
 use crate::core::idle_timer::IdleTimer;
 use crate::core::limits::Timeout;
-use crate::core::prompt_parts::prompt_parts;
+use crate::core::prompt_parts::parts_for;
 use crate::core::restore_plan::{RestoreFacts, RestorePlan};
 use crate::core::retry::{MAX_ATTEMPTS, Pause, RETRY_PAUSE, RetryDecision};
 use crate::core::turn_ending::Ending;
@@ -142,8 +142,7 @@ impl SessionMachine {
         };
         let degrade = running.attempts.prompt.degrade;
         // The parts were valid when the prompt was sent first.
-        let parts = running.attempts.message()["parts"].as_array();
-        let (parts, _) = prompt_parts(parts).unwrap_or_default();
+        let (parts, _) = parts_for(protocol, running.attempts.message()).unwrap_or_default();
         let instructions = cx.agent.definition.instructions.as_deref();
         let preamble = std::mem::take(&mut self.preamble);
         let parts = with_request(preamble.before(instructions, &parts), request);

@@ -12,6 +12,7 @@ use crate::core::limits::Timeout;
 use crate::core::request_key::RequestKey;
 use crate::core::timeout_error::millis;
 use crate::proto::wire::{AskedTool, LedgerEntry, QuestionParams};
+use serde_json::value::RawValue;
 use tracing::debug;
 
 impl SessionMachine {
@@ -67,7 +68,7 @@ impl SessionMachine {
             },
             entry,
         };
-        self.ask_user(asking, tool_call, cx);
+        self.ask_user(asking, tool_call, asked.acp, cx);
     }
 
     /// Sends a question for the user to the clients.
@@ -75,6 +76,7 @@ impl SessionMachine {
         &mut self,
         asking: RequestDraft<'_>,
         tool_call: Option<AskedTool>,
+        original: Option<&RawValue>,
         cx: &mut Cx<'_, C>,
     ) {
         let question = asking.about.question();
@@ -93,6 +95,7 @@ impl SessionMachine {
             tool_call,
             deadline_ms: cx.limits().of(Timeout::Answer).map(millis),
         }));
+        let request = self.with_original(request, "elicitation/create", original);
         self.ask_client(asking, request, cx);
     }
 

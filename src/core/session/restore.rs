@@ -145,6 +145,7 @@ impl SessionMachine {
             cwd: &self.cwd,
             mcp_servers: &servers,
             options: &self.options,
+            acp: &self.acp_setup,
             fork: self.forks,
         };
         connection.dialect.open(call, way, &place, out);
@@ -398,6 +399,7 @@ impl SessionMachine {
             return;
         }
         self.used = Some(cx.now);
+        self.begin_acp_updates(cx.agent.protocol_name());
         self.handover = None;
         let live = Stage::Live { agent_session };
         self.idle_timer = None;
@@ -408,12 +410,15 @@ impl SessionMachine {
         if tells {
             self.receipt = Some(recovery.clone());
         }
+        if tells && waiters.is_empty() {
+            self.tell_acp_clients(&recovery, cx.clients);
+        }
         if reported && waiters.is_empty() {
             // A prompt restored the session, so no response carries the state.
             self.notify_state(cx.clients);
         }
         for token in waiters {
-            let result = self.result(recovery.clone());
+            let result = self.result(recovery.clone(), cx.agent.spec.protocol);
             cx.clients
                 .reply(token, Ok(Reply::Session(Box::new(result))));
         }

@@ -4,7 +4,7 @@ use super::{Running, SessionMachine};
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, out_of_order};
-use crate::core::prompt_parts::prompt_parts;
+use crate::core::prompt_parts::{parts_for, prompt_parts};
 use crate::core::view::chunks::ChunkSink as _;
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Raw, to_raw};
@@ -22,7 +22,9 @@ impl SessionMachine {
         p: SteerParams,
         cx: &mut Cx<'_, C>,
     ) -> Result<SteerResult, Error> {
-        let (parts, skipped_parts) = prompt_parts(Some(&p.message.parts))?;
+        let (_, skipped_parts) = prompt_parts(Some(&p.message.parts))?;
+        let message = p.message.into_ui_message(|| cx.shared.next_id("user"));
+        let (parts, _) = parts_for(cx.agent.spec.protocol, &message)?;
         let turn_id = self.steered_turn(p.turn_id.as_deref())?;
         let takes = cx.agent.ready().is_some_and(|info| info.capabilities.steer);
         let (true, Some(agent_session), Some(connection)) =
@@ -37,7 +39,6 @@ impl SessionMachine {
         connection
             .dialect
             .steer(agent_session, &parts, p.degrade, out)?;
-        let message = p.message.into_ui_message(|| cx.shared.next_id("user"));
         let message_id = message["id"].as_str().unwrap_or_default().to_owned();
         let data = to_raw(&json!({
             "messageId": message_id, "message": message, "steering": true,

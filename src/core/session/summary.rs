@@ -9,6 +9,7 @@ use crate::core::view::chunks;
 use crate::proto::json::value;
 use crate::proto::wire::{Omitted, TurnError, TurnSummary};
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Durations of a turn.
@@ -71,6 +72,7 @@ pub fn summarize(
         attempts: running.attempts.sent,
         omitted: (omitted != Omitted::default()).then_some(omitted),
         metadata: metadata(running, ending),
+        acp: acp_result(ending),
     }
 }
 
@@ -104,7 +106,24 @@ pub fn unstarted_summary(
         attempts: 0,
         omitted: None,
         metadata: Map::new(),
+        acp: None,
     }
+}
+
+/// Returns the agent's answer in ACP; `None` if the turn failed.
+fn acp_result(ending: &Ending) -> Option<Arc<str>> {
+    let Ending::Answered(end) = ending else {
+        return None;
+    };
+    let is_limit = end.stop_reason == StopReason::MaxTurns;
+    if end.error.is_some() && !is_limit {
+        return None;
+    }
+    let own = || {
+        let reason = end.stop_reason.acp_name().unwrap_or("end_turn");
+        json!({ "stopReason": reason }).to_string().into()
+    };
+    Some(end.acp.clone().unwrap_or_else(own))
 }
 
 fn stop_reason(ending: &Ending) -> String {

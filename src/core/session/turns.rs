@@ -14,7 +14,7 @@ use crate::core::event::{CallId, StopReason, TurnEnd};
 use crate::core::idle_timer::IdleTimer;
 use crate::core::limits::Timeout;
 use crate::core::log::Record;
-use crate::core::prompt_parts::{context_part, prompt_parts};
+use crate::core::prompt_parts::{context_part, parts_for, prompt_parts};
 use crate::core::retry::{Attempts, Prompt, RetryConsent};
 use crate::core::turn::Turn;
 use crate::core::turn_ending::Ending;
@@ -59,7 +59,7 @@ impl SessionMachine {
         let at = cx.time();
         let user_id = || message_id.replacen("msg", "user", 1);
         let message = p.message.into_ui_message(user_id);
-        let (parts, _) = prompt_parts(message["parts"].as_array())?;
+        let (parts, _) = parts_for(cx.agent.spec.protocol, &message)?;
         let request = self.schema_request(cx.agent.spec.protocol, &message);
         let call = cx.next_call();
         let (agent_session, asked) = (self.agent_session().map(str::to_owned), self.asked());
@@ -293,6 +293,8 @@ impl SessionMachine {
         if let Some(connection) = &mut cx.agent.connection {
             connection.calls.remove(&running.call);
         }
+        let has_failed = matches!(ending, Ending::Failed(_)) && !cancelled;
+        self.end_acp_updates(has_failed, cx.clients);
         self.with_turn(cx.clients, |turn, sink| match &ending {
             Ending::Answered(end) => turn.finish(end, cancelled, sink),
             Ending::Failed(error) => turn.fail(error, sink),

@@ -4,7 +4,7 @@ use super::mcp::McpServerList;
 use super::{McpServer, NotRestored, SessionOptions, UserMessage, Waiting};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 /// Parameters of `session/ensure`, which returns a live session: an open one, a restored one, or a new one.
@@ -48,6 +48,11 @@ pub struct EnsureParams {
     /// original unchanged. Only the Claude Code CLI supports this. Default: `false`.
     #[serde(default)]
     pub fork: bool,
+    /// Members that a client which speaks ACP adds to the calls that open the session at an ACP agent. Not part
+    /// of the neutral protocol.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub acp: Map<String, Value>,
 }
 
 /// How to restore a session: `"auto"`, one of `"resume"`, `"load"` and `"new"`, or a list of these to be
@@ -199,6 +204,10 @@ pub struct SessionResult {
     /// State of the session by the agent's own names: modes, models, options, commands and title, as far as
     /// the agent reported them.
     pub state: Value,
+    /// Whether the agent speaks ACP, for clients that speak ACP. Not part of the neutral protocol.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub is_acp: bool,
 }
 
 /// Receipt of a restore: how a session was opened, and what the agent remembers of it.

@@ -4,6 +4,7 @@ use crate::proto::chunk::Chunk;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use std::sync::Arc;
 
 /// Summary of a turn: the result of `session/prompt` and `execute`, and the output of `acpipe run -o json`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -61,6 +62,11 @@ pub struct TurnSummary {
     /// `undeliveredFeedback`, `recovery` (the receipt, if the turn continued in a new session),
     /// `cancelRequested`, and `agent` (the agent's own fields). Each is absent if there is nothing to report.
     pub metadata: serde_json::Map<String, Value>,
+    /// The agent's result of `session/prompt` in ACP, for clients that speak ACP. `None` if the agent did not answer
+    /// with a result. Not part of the neutral protocol.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub acp: Option<Arc<str>>,
 }
 
 /// Number of bytes that a summary omits. Text, arguments and results are limited to 4 MiB each.
@@ -85,6 +91,10 @@ pub struct TurnError {
     pub message: String,
     /// Details for programs, of limited size.
     pub data: Value,
+    /// Error object of an ACP agent, for clients that speak ACP. Not part of the neutral protocol.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub acp: Option<Arc<str>>,
 }
 
 /// A tool call in a summary.

@@ -4,6 +4,7 @@ use crate::core::acp::Acp;
 use crate::core::dialect::{Dialect as _, Opening, Outgoing, SessionSetup};
 use crate::core::event::CallId;
 use crate::proto::wire::{McpServer, SessionOptions};
+use serde_json::{Map, Value};
 
 /// A request to a process that may not be ready yet.
 #[derive(Debug)]
@@ -13,6 +14,7 @@ pub(super) enum QueuedCall {
         way: OpenAs,
         cwd: String,
         mcp_servers: Vec<McpServer>,
+        acp: Map<String, Value>,
     },
     /// Signs in by this method, or signs out if `method` is `None`.
     Sign {
@@ -48,12 +50,14 @@ impl QueuedCall {
                 way,
                 cwd,
                 mcp_servers,
+                acp: more,
             } => {
                 let place = SessionSetup {
                     cwd: &cwd,
                     mcp_servers: &mcp_servers,
                     // ACP opens sessions without options and does not fork them.
                     options: &SessionOptions::default(),
+                    acp: &more,
                     fork: false,
                 };
                 let way = match &way {

@@ -1,0 +1,76 @@
+//! `acpipe acp`: an ACP agent on stdin and stdout, in front of any other agent.
+
+mod answers;
+mod calls;
+mod client;
+mod content;
+mod methods;
+mod notices;
+mod replies;
+mod requests;
+mod state;
+mod updates;
+
+use super::args::AcpArgs;
+use super::logs::Secrets;
+use super::{Origin, UsageError, agent_definitions};
+use crate::core::hub::{Hub, Settings};
+use crate::shell::{InProcessAgents, LoopOwner, LoopSetup, drive, read_stdin};
+use client::{AcpConnection, FaceSettings};
+
+/// Number of characters of a session that are repeated to an agent which no longer remembers it, unless `--reinject`
+/// gives another number.
+const REINJECTED: usize = 32_000;
+
+pub async fn acp(mut args: AcpArgs, secrets: Secrets) -> anyhow::Result<u8> {
+    args.agent.store.reinject.get_or_insert(REINJECTED);
+    let max_line = args.agent.max_line;
+    let login = args.agent.login();
+    let (store, stored) = super::store_for_clients(&args.agent.store)?;
+    let mut settings = super::settings(&args.agent, &Origin::default(), &secrets)?;
+    settings.idle_after = args.limits.idle_timeout.0;
+    settings.max_sessions = args.limits.max_sessions.and_then(|max| max.try_into().ok());
+    let face = FaceSettings {
+        agents: offered_agents(&args, &mut settings)?,
+        id_prefix: settings.id_prefix.clone(),
+        when_busy: args.when_busy.into(),
+    };
+    let hub = Hub::new(settings, store).serving(args.agent.serving.offer());
+    let stdin = read_stdin(max_line)?;
+    let mut client = AcpConnection::new(face, secrets);
+    let launch = super::launch(&args.agent.store, &hub);
+    let setup = LoopSetup {
+        input: Some(stdin),
+        stored,
+        max_line,
+        login,
+        launch,
+        in_process: InProcessAgents::new(),
+        owner: LoopOwner::Program,
+    };
+    drive(hub, &mut client, setup).await?;
+    Ok(0)
+}
+
+/// Returns the names of the agents that the client may choose, the default one first: those of the command line if
+/// it names several, otherwise the default agent and the configured ones. Adds the named agents to the settings.
+fn offered_agents(args: &AcpArgs, settings: &mut Settings) -> anyhow::Result<Vec<String>> {
+    let default = settings.default_agent.name.clone();
+    let named = args.agent.agent.get(1..).unwrap_or_default();
+    if named.is_empty() {
+        let configured = settings.agents.iter().map(|agent| agent.name.clone());
+        return Ok(std::iter::once(default).chain(configured).collect());
+    }
+    let config = super::load_config(&args.agent, &settings.cwd)?;
+    let mut offered = vec![default];
+    for name in named {
+        let definition = agent_definitions::named(name, &config, settings)?;
+        if offered.contains(&definition.name) {
+            return Err(UsageError(format!("--agent {name} is given twice")).into());
+        }
+        offered.push(definition.name.clone());
+        settings.agents.retain(|own| own.name != definition.name);
+        settings.agents.push(definition);
+    }
+    Ok(offered)
+}

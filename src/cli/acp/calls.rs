@@ -1,0 +1,105 @@
+//! Calls of the client that are not answered.
+
+use crate::core::client::{ClientId, Token};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// Maximum number of calls that are not answered.
+const MOST_CALLS: usize = 1024;
+
+/// Call that is not answered.
+#[derive(Debug)]
+pub struct OpenCall {
+    /// Id of the client's request; `None` if nothing is sent to the client.
+    pub id: Option<Box<RawValue>>,
+    pub kind: CallKind,
+}
+
+/// What a reply of the hub means for the client.
+#[derive(Debug)]
+pub enum CallKind {
+    /// The reply is not sent.
+    Silent,
+    /// `initialize`: the agent was started.
+    Initialize,
+    /// `session/new`, `session/load` or `session/resume`: the session is open.
+    Open(OpenAs),
+    /// The stored session was replayed; it is opened next.
+    Replay(Box<SessionCall>),
+    Prompt {
+        session: String,
+    },
+    SetMode,
+    SetOption {
+        session: String,
+    },
+    /// The session was handed over to another agent.
+    SetAgent,
+    List,
+    /// `session/delete` was passed on to the agent; the stored session is deleted next.
+    Delete {
+        session: String,
+    },
+    /// Result without data.
+    Empty,
+    /// Result of the agent, as it is.
+    Raw,
+}
+
+/// How a session is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenAs {
+    New,
+    Load,
+    Resume,
+}
+
+/// Parameters of a call that opens a session.
+#[derive(Debug, Clone)]
+pub struct SessionCall {
+    pub session: String,
+    pub open_as: OpenAs,
+    pub agent: Option<String>,
+    pub cwd: String,
+    pub mcp_servers: Vec<crate::proto::wire::McpServer>,
+    /// Members for the agent, which acpipe does not interpret.
+    pub other: Map<String, Value>,
+}
+
+/// The calls that are not answered.
+#[derive(Debug, Default)]
+pub struct Calls {
+    open: BTreeMap<u64, OpenCall>,
+    next: u64,
+}
+
+impl Calls {
+    /// Returns `true` if another call may be made.
+    pub fn have_room(&self) -> bool {
+        self.open.len() < MOST_CALLS
+    }
+
+    /// Adds a call.
+    pub fn open(&mut self, id: Option<Box<RawValue>>, kind: CallKind) -> Token {
+        let call = self.next;
+        self.next += 1;
+        self.open.insert(call, OpenCall { id, kind });
+        Token {
+            client: ClientId::FIRST,
+            call,
+        }
+    }
+
+    /// Removes a call, which is being answered.
+    pub fn close(&mut self, token: Token) -> Option<OpenCall> {
+        self.open.remove(&token.call)
+    }
+
+    /// Finds the call of a request of the client.
+    pub fn find(&self, id: &RawValue) -> Option<(u64, &CallKind)> {
+        let same = |call: &OpenCall| call.id.as_ref().is_some_and(|own| own.get() == id.get());
+        let mut open = self.open.iter();
+        open.find_map(|(number, call)| same(call).then_some((*number, &call.kind)))
+    }
+}

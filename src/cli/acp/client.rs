@@ -1,0 +1,307 @@
+//! The client of `acpipe acp`: its messages, and the output to it.
+
+use super::answers::Asked;
+use super::calls::{CallKind, Calls};
+use super::state::Sessions;
+use super::updates::Updates;
+use crate::cli::logs::Secrets;
+use crate::core::acp_notification::AcpNotification;
+use crate::core::acp_requests::ElicitationSupport;
+use crate::core::client::{Command, Notice, Reply, Token};
+use crate::core::client_request::{ClientRequest, ClientRequestId};
+use crate::core::client_sink::{ChunkAddress, ClientSink};
+use crate::core::decision::DecisionSource;
+use crate::core::error::{Error, ErrorKind};
+use crate::proto::chunk::Chunk;
+use crate::proto::frame::{ClientFrame, Framing, sniff, write_framed};
+use crate::proto::json::shallow;
+use crate::proto::rpc::{self, Message, NotAMessage};
+use crate::proto::wire::PromptWhenBusy;
+use crate::shell::{
+    ClientAction, ClientConnection, ClientInput, FULL, Interrupt, Pressure, hand_over, log_frames,
+};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// Maximum time that a client which does not read delays acpipe's exit.
+const MAX_READ_DELAY: Duration = Duration::from_secs(2);
+
+/// Settings of the connection.
+#[derive(Debug)]
+pub struct FaceSettings {
+    /// Agents that the client may choose, the default one first.
+    pub agents: Vec<String>,
+    /// Prefix of the ids of new sessions.
+    pub id_prefix: String,
+    pub when_busy: PromptWhenBusy,
+}
+
+/// Connection of `acpipe acp` to its client.
+pub struct AcpConnection {
+    /// Secrets in the client's messages, which must not be logged.
+    pub(super) secrets: Secrets,
+    pub(super) settings: FaceSettings,
+    pub(super) framing: Framing,
+    pub(super) out: Vec<u8>,
+    pub(super) actions: VecDeque<ClientAction>,
+    pub(super) calls: Calls,
+    /// Open requests to the client whose responses are converted.
+    pub(super) asked: BTreeMap<u64, Asked>,
+    /// Forms of elicitations that the client declared.
+    pub(super) elicits: ElicitationSupport,
+    pub(super) sessions: Sessions,
+    pub(super) updates: Updates,
+    /// Number of sessions that were created.
+    pub(super) created: u64,
+    pub(super) is_initialized: bool,
+    pressure: Pressure,
+    /// Whether output is held back while the disk does not answer.
+    held: bool,
+    unsent: usize,
+}
+
+impl AcpConnection {
+    /// Creates the connection; the secrets of the client's messages are added to `secrets`.
+    pub fn new(settings: FaceSettings, secrets: Secrets) -> Self {
+        Self {
+            secrets,
+            elicits: ElicitationSupport::default(),
+            sessions: Sessions::new(&settings.agents),
+            settings,
+            framing: Framing::Lines,
+            out: Vec::new(),
+            actions: VecDeque::new(),
+            calls: Calls::default(),
+            asked: BTreeMap::new(),
+            updates: Updates::default(),
+            created: 0,
+            is_initialized: false,
+            pressure: Pressure::None,
+            held: false,
+            unsent: 0,
+        }
+    }
+
+    fn message(&mut self, bytes: &[u8]) {
+        let Ok(text) = std::str::from_utf8(bytes) else {
+            self.unreadable(bytes, bytes, "parse error: the message is not UTF-8");
+            return;
+        };
+        let text = &shallow(text);
+        match rpc::parse(text) {
+            Ok(Message::Request { id, method, params }) => {
+                if is_usable_id(id) {
+                    self.request(id, &method, params);
+                } else {
+                    let message = "invalid request: id must be a string, a number or null";
+                    self.error(None, &Error::new(ErrorKind::InvalidRequest, message));
+                }
+            }
+            Ok(Message::Notification { method, params }) => self.notification(&method, params),
+            Ok(Message::Response { id, outcome }) => self.response(id, outcome),
+            Err(NotAMessage::Json(error)) if !text.trim_start().starts_with('[') => {
+                let message = format!("parse error: {error}");
+                self.error(None, &Error::new(ErrorKind::Parse, message));
+            }
+            Err(_) => {
+                let message = "invalid request: ACP has requests, notifications and responses, one object a line";
+                self.error(None, &Error::new(ErrorKind::InvalidRequest, message));
+            }
+        }
+    }
+
+    /// Handles a message that cannot be parsed: a request gets an error response, a response is an error.
+    fn unreadable(&mut self, head: &[u8], tail: &[u8], why: &str) {
+        let found = sniff(head, tail);
+        let id = found.id.and_then(|id| RawValue::from_string(id).ok());
+        let id = id.filter(|id| is_usable_id(id));
+        if found.method.is_none()
+            && let Some(id) = &id
+            && self.fail_request(id, why)
+        {
+            return;
+        }
+        self.error(id.as_deref(), &Error::new(ErrorKind::Parse, why));
+    }
+
+    /// Requests an action of the hub.
+    pub(super) fn submit(&mut self, id: Option<&RawValue>, kind: CallKind, command: Command) {
+        self.secrets.add_from_command(&command);
+        let token = self.calls.open(id.map(ToOwned::to_owned), kind);
+        self.actions
+            .push_back(ClientAction::Command(token, command));
+    }
+
+    /// Writes a result.
+    pub(super) fn result(&mut self, id: &RawValue, result: &impl Serialize) {
+        write_framed(&mut self.out, self.framing, |out| {
+            rpc::write_result(out, id, result)
+        });
+    }
+
+    /// Writes an error response; without an id, for a message that cannot be parsed.
+    pub(super) fn error(&mut self, id: Option<&RawValue>, error: &Error) {
+        let id = id.unwrap_or(RawValue::NULL);
+        write_framed(&mut self.out, self.framing, |out| {
+            super::replies::write_error(out, id, error)
+        });
+    }
+
+    /// Writes an update of a session that acpipe made.
+    pub(super) fn own_update(&mut self, session: &str, update: &impl Serialize) {
+        let Ok(json) = serde_json::to_vec(update) else {
+            return;
+        };
+        self.write_update(session, None, AcpNotification::Update(&json));
+    }
+
+    /// Writes an update of a session. `seq` is the number of the session's last chunk, if the update is stored.
+    fn write_update(&mut self, session: &str, seq: Option<u64>, update: AcpNotification<'_>) {
+        let begin = self.out.len();
+        let quoted = self.updates.quoted(session);
+        write_framed(&mut self.out, self.framing, |out| update.write(quoted, out));
+        if let Some(seq) = seq {
+            self.updates.note(seq, begin..self.out.len());
+        }
+    }
+}
+
+impl ClientSink for AcpConnection {
+    fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
+        if let Some(call) = self.calls.close(token) {
+            self.replied(call, answer);
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.out.len() + self.unsent > FULL || self.pressure == Pressure::Full
+    }
+
+    fn is_lagging(&self) -> bool {
+        self.pressure != Pressure::None
+    }
+
+    fn unsent(&self) -> usize {
+        self.unsent
+    }
+
+    fn set_unsent(&mut self, bytes: usize) {
+        self.unsent = bytes;
+    }
+
+    // A client that speaks ACP receives no chunks.
+    fn chunk(&mut self, _: ChunkAddress<'_>, _: &Chunk<'_>, _: &[u8]) {}
+
+    fn json_chunk(&mut self, _: ChunkAddress<'_>, _: &[u8]) {}
+
+    fn update(&mut self, session: &str, seq: u64, update: AcpNotification<'_>) {
+        if let Some(update) = self.sessions.completed(session, update) {
+            self.write_update(session, Some(seq), AcpNotification::Update(&update));
+            return;
+        }
+        self.write_update(session, Some(seq), update);
+    }
+
+    fn retract(&mut self, session: &str, after: u64) {
+        self.updates.retract(session, after, &mut self.out);
+    }
+
+    fn can_lag(&self) -> bool {
+        false
+    }
+
+    fn hold(&mut self, held: bool) {
+        self.held = held;
+    }
+
+    fn ask(&mut self, ask: ClientRequestId, request: &ClientRequest) {
+        self.ask_client(ask, request);
+    }
+
+    fn withdraw(&mut self, ask: ClientRequestId, _: &DecisionSource) {
+        self.asked.remove(&ask.0);
+        let params = serde_json::json!({ "requestId": ask.0 });
+        write_framed(&mut self.out, self.framing, |out| {
+            rpc::write_notification(out, "$/cancel_request", &params);
+        });
+    }
+
+    fn notify(&mut self, notice: &Notice) {
+        self.notice(notice);
+    }
+}
+
+impl ClientConnection for AcpConnection {
+    type Input = ClientInput;
+
+    fn input(&mut self, input: ClientInput) {
+        match input {
+            // Only `run` prompts at the terminal.
+            ClientInput::Typed(..) => {}
+            ClientInput::Frame(framing, frame, _waiting) => {
+                self.framing = framing;
+                match frame {
+                    ClientFrame::Message(bytes) => self.message(&bytes),
+                    ClientFrame::TooLong(line) => {
+                        let why = format!(
+                            "parse error: the message has {} bytes, more than the limit; raise it with --max-line",
+                            line.len
+                        );
+                        self.unreadable(&line.head, &line.tail, &why);
+                    }
+                    ClientFrame::BadHeader(_) => {
+                        let message = "parse error: the header block has no valid Content-Length";
+                        self.error(None, &Error::new(ErrorKind::Parse, message));
+                    }
+                }
+            }
+        }
+    }
+
+    fn input_ended(&mut self) {
+        self.actions.push_back(ClientAction::End);
+    }
+
+    fn interrupted(&mut self, first: bool, _: Interrupt) {
+        self.actions.push_back(if first {
+            ClientAction::End
+        } else {
+            ClientAction::Hurry
+        });
+    }
+
+    fn left(&mut self, failure: Option<std::io::Error>) {
+        if let Some(error) = failure {
+            tracing::error!(%error, "cannot write stdout");
+        }
+    }
+
+    fn max_read_delay(&self) -> Option<Duration> {
+        Some(MAX_READ_DELAY)
+    }
+
+    fn next_action(&mut self) -> Option<ClientAction> {
+        self.actions.pop_front()
+    }
+
+    fn set_backpressure(&mut self, pressure: Pressure) {
+        self.pressure = pressure;
+    }
+
+    fn take_output(&mut self, buffer: &mut Vec<u8>) {
+        if self.held {
+            return;
+        }
+        self.updates.clear();
+        log_frames("acpipe → client", &self.out);
+        hand_over(&mut self.out, buffer);
+    }
+}
+
+/// Returns `true` if an id is a string, a number or null.
+fn is_usable_id(id: &RawValue) -> bool {
+    let first = id.get().as_bytes().first();
+    matches!(first, Some(b'"' | b'-' | b'0'..=b'9' | b'n'))
+}

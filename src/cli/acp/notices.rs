@@ -1,0 +1,77 @@
+//! Notices of acpipe to the user, as updates of a session.
+
+use super::client::AcpConnection;
+use super::replies::remembers;
+use crate::core::client::Notice;
+use crate::proto::frame::write_framed;
+use crate::proto::rpc;
+use crate::proto::wire::{self, Party};
+use serde_json::{Value, json};
+
+impl AcpConnection {
+    /// Sends a notification.
+    pub(super) fn notice(&mut self, notice: &Notice) {
+        match notice {
+            Notice::Acp(message) => {
+                write_framed(&mut self.out, self.framing, |out| {
+                    rpc::write_notification(out, &message.method, &message.params);
+                });
+            }
+            Notice::Restored(session, recovery) => {
+                let update = json!({
+                    "sessionUpdate": "session_info_update",
+                    "_meta": { "acpipe": { "recovery": recovery } },
+                });
+                self.own_update(session, &update);
+                self.tell_receipt(session, recovery);
+            }
+            Notice::Activity(activity) => {
+                let waiting = activity.waiting_for.as_ref();
+                if let Some(waiting) = waiting.filter(|waiting| waiting.party != Party::Client) {
+                    self.note(
+                        &activity.session_id,
+                        &waiting.note,
+                        &json!({ "waitingFor": waiting }),
+                    );
+                }
+            }
+            // The client gets the agent's own updates of the state.
+            Notice::SessionState(_) | Notice::AgentState(_) => {}
+        }
+    }
+
+    /// Shows a sentence of acpipe to the user.
+    pub(super) fn note(&mut self, session: &str, text: &str, about: &Value) {
+        let update = json!({
+            "sessionUpdate": "agent_thought_chunk",
+            "content": { "type": "text", "text": format!("acpipe: {text}\n") },
+            "_meta": { "acpipe": about },
+        });
+        self.own_update(session, &update);
+    }
+}
+
+/// Describes a restore, if the user has to know of it.
+pub fn receipt_text(recovery: &wire::Recovery) -> Option<String> {
+    let mut sentences = Vec::new();
+    if let Some(other) = &recovery.handed_over_from {
+        sentences.push(format!(
+            "this agent continues the session of the agent {other}"
+        ));
+    }
+    match (remembers(recovery), recovery.reinjected) {
+        (_, 1..) => sentences.push(
+            "the agent does not remember the earlier messages; it receives them with the next prompt".to_owned(),
+        ),
+        (false, 0) => sentences.push("the agent does not remember the earlier messages".to_owned()),
+        (true, 0) => {}
+    }
+    for setting in &recovery.not_restored {
+        sentences.push(format!(
+            "{} was not restored: {}",
+            setting.setting, setting.message
+        ));
+    }
+    sentences.extend(recovery.warning.clone());
+    (!sentences.is_empty()).then(|| sentences.join("; "))
+}

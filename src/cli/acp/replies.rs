@@ -1,0 +1,242 @@
+//! Replies of the hub as responses to the client.
+
+use super::calls::{CallKind, OpenAs, OpenCall, SessionCall};
+use super::client::AcpConnection;
+use super::notices::receipt_text;
+use crate::core::client::{Command, History, Reply};
+use crate::core::error::{Error, ErrorKind};
+use crate::proto::acp::RESOURCE_NOT_FOUND;
+use crate::proto::json::to_raw;
+use crate::proto::rpc::{self, ErrorObject};
+use crate::proto::wire::{self, Memory, SessionResult, TurnError, TurnSummary};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+impl AcpConnection {
+    /// Handles the reply to a call.
+    pub(super) fn replied(&mut self, call: OpenCall, answer: Result<Reply, Error>) {
+        let OpenCall { id, kind } = call;
+        let id = id.as_deref();
+        match (kind, answer) {
+            (CallKind::Replay(call), answer) => self.restore(id, *call, answer),
+            (CallKind::Delete { session }, _) => {
+                // An agent that cannot delete sessions, or does not have it, does not prevent the deletion.
+                let params = wire::ClearSessionParams {
+                    session_id: Some(session),
+                    ..wire::ClearSessionParams::default()
+                };
+                let command = Command::History(History::ClearSession(params));
+                self.submit(id, CallKind::Empty, command);
+            }
+            (CallKind::Prompt { .. }, Err(error)) if error.kind == ErrorKind::Cancelled => {
+                self.answer(id, &json!({ "stopReason": "cancelled" }));
+            }
+            (_, Err(error)) => {
+                if let Some(id) = id {
+                    self.error(Some(id), &error);
+                }
+            }
+            (kind, Ok(reply)) => self.succeeded(id, kind, reply),
+        }
+    }
+
+    fn succeeded(&mut self, id: Option<&RawValue>, kind: CallKind, reply: Reply) {
+        match (kind, reply) {
+            (CallKind::Initialize, Reply::Status(status)) => {
+                let result = initialize_result(status.acp.as_deref());
+                self.answer(id, &result);
+            }
+            (CallKind::Open(open_as), Reply::Session(result)) => self.opened(id, open_as, &result),
+            (CallKind::SetAgent, Reply::Session(result)) => {
+                self.sessions.note(&result);
+                let options = self.sessions.options(&result.session_id, &result.state);
+                let meta = json!({ "acpipe": { "recovery": result.recovery } });
+                self.tell_receipt(&result.session_id, &result.recovery);
+                self.answer(id, &json!({ "configOptions": options, "_meta": meta }));
+                self.send_commands(&result.session_id, &result.state);
+            }
+            (CallKind::SetOption { session }, Reply::Setting(result)) => {
+                let options = self.sessions.options(&session, &result.state);
+                self.answer(id, &json!({ "configOptions": options }));
+            }
+            (CallKind::Prompt { .. }, Reply::Turn(summary)) => self.prompted(id, &summary),
+            (CallKind::List, Reply::Sessions(list)) => self.answer(id, &listed(list)),
+            (CallKind::Empty, Reply::Authenticate(result)) if !result.done => {
+                let run = result
+                    .run
+                    .map(|run| [vec![run.command], run.args].concat().join(" "));
+                let message = match run {
+                    Some(run) => format!("sign in with this command in a terminal: {run}"),
+                    None => "sign in with the agent's own program".to_owned(),
+                };
+                let error = Error::new(ErrorKind::AuthRequired, message);
+                self.error(id, &error);
+            }
+            (CallKind::Raw, Reply::Forwarded(result)) => self.answer(id, &result),
+            _ => self.answer(id, &json!({})),
+        }
+    }
+
+    /// Opens a session after its replay. A session that acpipe does not know may be one of the agent's.
+    fn restore(
+        &mut self,
+        id: Option<&RawValue>,
+        call: SessionCall,
+        replayed: Result<Reply, Error>,
+    ) {
+        match replayed {
+            Ok(_) => self.ensure(id, call, false),
+            Err(error) if error.kind == ErrorKind::SessionNotFound => self.ensure(id, call, true),
+            Err(error) => self.error(id, &error),
+        }
+    }
+
+    fn opened(&mut self, id: Option<&RawValue>, open_as: OpenAs, result: &SessionResult) {
+        let session = &result.session_id;
+        self.sessions.note(result);
+        let mut response = self.sessions.opened_result(session, &result.state);
+        let mut own = Map::new();
+        if open_as == OpenAs::New {
+            response.insert("sessionId".to_owned(), session.as_str().into());
+        } else {
+            self.tell_receipt(session, &result.recovery);
+            own.insert("recovery".to_owned(), json!(result.recovery));
+        }
+        if self.settings.agents.len() > 1 {
+            own.insert("agent".to_owned(), result.agent_name.as_str().into());
+        }
+        if !own.is_empty() {
+            let meta = response.entry("_meta").or_insert_with(|| json!({}));
+            if let Some(meta) = meta.as_object_mut() {
+                meta.insert("acpipe".to_owned(), Value::Object(own));
+            }
+        }
+        self.answer(id, &response);
+        self.send_commands(session, &result.state);
+    }
+
+    /// Shows the receipt of a restore, if the user has to know of it.
+    pub(super) fn tell_receipt(&mut self, session: &str, recovery: &wire::Recovery) {
+        if let Some(text) = receipt_text(recovery) {
+            self.note(session, &text, &json!({ "recovery": recovery }));
+        }
+    }
+
+    /// Sends the commands that the agent reported before the response, when the client did not know the session.
+    fn send_commands(&mut self, session: &str, state: &Value) {
+        let commands = &state["availableCommands"];
+        if commands.is_array() {
+            let update = json!({
+                "sessionUpdate": "available_commands_update", "availableCommands": commands,
+            });
+            self.own_update(session, &update);
+        }
+    }
+
+    fn prompted(&mut self, id: Option<&RawValue>, summary: &TurnSummary) {
+        let answered = summary.acp.as_deref();
+        if let Some(result) = answered.and_then(|json| serde_json::from_str::<&RawValue>(json).ok())
+        {
+            self.answer(id, result);
+            return;
+        }
+        match summary.errors.first() {
+            Some(error) => self.error(id, &error_of(error)),
+            None => self.answer(id, &json!({ "stopReason": "end_turn" })),
+        }
+    }
+
+    fn answer(&mut self, id: Option<&RawValue>, result: &(impl serde::Serialize + ?Sized)) {
+        if let Some(id) = id {
+            self.result(id, &result);
+        }
+    }
+}
+
+/// Converts an error of a turn.
+fn error_of(error: &TurnError) -> Error {
+    let kind = ErrorKind::ALL.iter().find(|kind| kind.name() == error.kind);
+    let mut converted = Error::new(kind.copied().unwrap_or(ErrorKind::Session), &*error.message);
+    converted.data = error.data.as_object().cloned().unwrap_or_default();
+    converted.acp.clone_from(&error.acp);
+    converted
+}
+
+/// Appends an error response: the agent's own error as it is, or an error of acpipe.
+pub fn write_error(out: &mut Vec<u8>, id: &RawValue, error: &Error) {
+    let own = error.acp.as_deref();
+    if let Some(own) = own.and_then(|json| serde_json::from_str::<&RawValue>(json).ok()) {
+        rpc::write_error(out, id, &own);
+        return;
+    }
+    let data = to_raw(&error.data());
+    let code = match error.kind {
+        ErrorKind::SessionNotFound | ErrorKind::ResourceNotFound => RESOURCE_NOT_FOUND,
+        kind => kind.rpc_code(),
+    };
+    let error = ErrorObject {
+        code,
+        message: &error.message,
+        data: Some(&data),
+    };
+    rpc::write_error(out, id, &error);
+}
+
+/// Returns the result of `initialize`: that of the agent, with what acpipe adds and without what it cannot pass on.
+fn initialize_result(agent: Option<&str>) -> Value {
+    let agent = agent.and_then(|json| serde_json::from_str(json).ok());
+    let mut result: Value = agent.filter(Value::is_object).unwrap_or_else(|| json!({}));
+    result["protocolVersion"] = 1.into();
+    let capabilities = object_in(&mut result, "agentCapabilities");
+    capabilities["loadSession"] = true.into();
+    let sessions = object_in(capabilities, "sessionCapabilities");
+    for added in ["list", "resume", "close", "delete"] {
+        object_in(sessions, added);
+    }
+    if let Some(sessions) = sessions.as_object_mut() {
+        // The new session would be unknown to acpipe.
+        sessions.remove("fork");
+    }
+    object_in(&mut result, "_meta")["acpipe"] = json!({ "version": env!("CARGO_PKG_VERSION") });
+    result
+}
+
+/// Returns a member of an object, which becomes an object if it is none.
+fn object_in<'a>(parent: &'a mut Value, name: &str) -> &'a mut Value {
+    let member = &mut parent[name];
+    if !member.is_object() {
+        *member = json!({});
+    }
+    member
+}
+
+/// Converts a list of sessions. A session that only the agent has is known by the agent's id.
+fn listed(list: wire::ListSessionsResult) -> Value {
+    let session = |info: wire::SessionInfo| {
+        let mut session = Map::new();
+        let id = info.session_id.or(info.agent_session_id)?;
+        session.insert("sessionId".to_owned(), id.into());
+        session.insert("cwd".to_owned(), info.cwd.into());
+        for (name, said) in [("title", info.title), ("updatedAt", info.updated_at)] {
+            session.extend(said.map(|said| (name.to_owned(), said.into())));
+        }
+        if let Some(agent) = info.agent_name {
+            session.insert("_meta".to_owned(), json!({ "acpipe": { "agent": agent } }));
+        }
+        Some(Value::Object(session))
+    };
+    let sessions: Vec<Value> = list.sessions.into_iter().filter_map(session).collect();
+    let mut result = json!({ "sessions": sessions });
+    if let Some(cursor) = list.next_cursor {
+        result["nextCursor"] = cursor.into();
+    }
+    result
+}
+
+/// Returns `true` if the agent remembers the session.
+pub fn remembers(recovery: &wire::Recovery) -> bool {
+    matches!(
+        recovery.memory,
+        Memory::Kept | Memory::Replayed | Memory::None
+    )
+}

@@ -1,0 +1,90 @@
+//! Requests to the client, and its responses.
+
+use super::answers::convert;
+use super::client::AcpConnection;
+use crate::core::client::ClientId;
+use crate::core::client_request::{ClientAnswer, ClientRequest, ClientRequestId, ErrorResponse};
+use crate::core::error::{Error, ErrorKind};
+use crate::proto::frame::write_framed;
+use crate::proto::json::value;
+use crate::proto::rpc::{self, RpcError, code};
+use crate::shell::ClientAction;
+use serde_json::value::RawValue;
+use tracing::debug;
+
+impl AcpConnection {
+    /// Sends a request to the client.
+    pub(super) fn ask_client(&mut self, ask: ClientRequestId, request: &ClientRequest) {
+        if let ClientRequest::Acp(original, _) = request {
+            write_framed(&mut self.out, self.framing, |out| {
+                rpc::write_request(out, &ask.0, &original.method, &original.params);
+            });
+            return;
+        }
+        match convert(request, self.elicits) {
+            Ok(question) => {
+                write_framed(&mut self.out, self.framing, |out| {
+                    rpc::write_request(out, &ask.0, question.method, &question.params);
+                });
+                self.asked.insert(ask.0, question.asked);
+            }
+            Err(answer) => self.answered(ask.0, answer),
+        }
+    }
+
+    fn answered(&mut self, ask: u64, answer: ClientAnswer) {
+        let ask = ClientRequestId(ask);
+        self.actions
+            .push_back(ClientAction::Answer(ClientId::FIRST, ask, answer));
+    }
+
+    /// Handles a response of the client.
+    pub(super) fn response(
+        &mut self,
+        id: Option<&RawValue>,
+        outcome: Result<&RawValue, RpcError<'_>>,
+    ) {
+        let Some(ask) = id.and_then(ask_id) else {
+            // Without an id it is an error about a message of acpipe that the client could not parse.
+            debug!(
+                id = id.map(RawValue::get),
+                "response without a matching request"
+            );
+            return;
+        };
+        let answer = match outcome {
+            Ok(result) => Ok(result.to_owned()),
+            Err(error) => Err(ErrorResponse {
+                code: error.code,
+                message: error.message.into_owned(),
+                data: error.data.map(value),
+            }),
+        };
+        let answer = match self.asked.remove(&ask) {
+            Some(asked) => asked.convert(answer),
+            None => answer,
+        };
+        self.answered(ask, answer);
+    }
+
+    /// Fails the request to which the client sent an unreadable response. Returns `false` if it is not one of
+    /// acpipe's.
+    pub(super) fn fail_request(&mut self, id: &RawValue, why: &str) -> bool {
+        let Some(ask) = ask_id(id) else {
+            return false;
+        };
+        self.asked.remove(&ask);
+        let error = Error::new(ErrorKind::Parse, why);
+        let refusal = ErrorResponse {
+            code: i64::from(code::PARSE_ERROR),
+            message: error.message,
+            data: None,
+        };
+        self.answered(ask, Err(refusal));
+        true
+    }
+}
+
+fn ask_id(id: &RawValue) -> Option<u64> {
+    id.get().trim_matches('"').parse().ok()
+}

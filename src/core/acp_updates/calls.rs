@@ -1,0 +1,75 @@
+//! Tool calls that were reported: which of them are open.
+
+use crate::core::event::ToolUpdate;
+use std::collections::{HashMap, HashSet};
+
+/// A tool call of the turn.
+#[derive(Debug)]
+pub struct Call {
+    pub id: Box<str>,
+    /// Name of the tool, if the agent gave one.
+    pub name: Option<Box<str>>,
+    /// Tool call that started the subagent which made this call.
+    pub parent: Option<Box<str>>,
+    is_open: bool,
+}
+
+/// Tool calls of the running turn and of the turn before.
+#[derive(Debug, Default)]
+pub struct Calls {
+    calls: Vec<Call>,
+    by_id: HashMap<Box<str>, usize>,
+    /// Ids of the previous turn, whose calls can change in the background.
+    earlier: HashSet<Box<str>>,
+}
+
+impl Calls {
+    /// Records an update; returns the call, and `true` if the client does not know it.
+    pub fn follow(&mut self, update: &ToolUpdate<'_>, parent: Option<&str>) -> (&Call, bool) {
+        let id = update.id.as_ref();
+        let known = self.by_id.get(id).copied();
+        let is_new = known.is_none() && (update.begins || !self.earlier.contains(id));
+        let at = known.unwrap_or_else(|| {
+            self.by_id.insert(id.into(), self.calls.len());
+            self.calls.push(Call {
+                id: id.into(),
+                name: None,
+                parent: parent.map(Into::into),
+                is_open: true,
+            });
+            self.calls.len() - 1
+        });
+        let call = &mut self.calls[at];
+        if let Some(name) = update.name.as_deref().filter(|name| !name.is_empty())
+            && call.name.as_deref() != Some(name)
+        {
+            call.name = Some(name.into());
+        }
+        call.is_open = (call.is_open || update.begins) && !update.ends();
+        (call, is_new)
+    }
+
+    /// Records the end of a call.
+    pub fn close(&mut self, id: &str) {
+        if let Some(&at) = self.by_id.get(id) {
+            self.calls[at].is_open = false;
+        }
+    }
+
+    /// Returns `true` if the client knows the call.
+    pub fn knows(&self, id: &str) -> bool {
+        self.by_id.contains_key(id) || self.earlier.contains(id)
+    }
+
+    /// Iterates over the calls that have not ended, in the order of their first update.
+    pub fn open(&self) -> impl Iterator<Item = &Call> {
+        self.calls.iter().filter(|call| call.is_open)
+    }
+
+    /// Ends the turn.
+    pub fn end_turn(&mut self) {
+        let calls = self.calls.drain(..);
+        self.earlier = calls.map(|call| call.id).collect();
+        self.by_id.clear();
+    }
+}

@@ -1,0 +1,174 @@
+//! Clients of a session that speak ACP: they receive the agent's updates in ACP, which are recorded too.
+
+use super::{SessionMachine, Stage};
+use crate::core::acp_client::AcpRequest;
+use crate::core::acp_notification::AcpNotification;
+use crate::core::acp_updates::AcpUpdates;
+use crate::core::client::Notice;
+use crate::core::client_request::ClientRequest;
+use crate::core::client_sink::{ClientSink as _, ClientSinks};
+use crate::core::cx::Cx;
+use crate::core::event::{Original, Update};
+use crate::proto::wire::{Recovery, Rung};
+use serde_json::value::RawValue;
+
+/// Origin of an update.
+#[derive(Debug, Clone, Copy)]
+pub struct UpdateOrigin<'a> {
+    /// The agent's id of the session in the update.
+    pub session: &'a str,
+    /// Whether the update is of a subagent with a session of its own.
+    pub is_of_subagent: bool,
+    /// Whether the agent speaks ACP, so that its update is passed on as it is.
+    pub is_acp: bool,
+}
+
+impl SessionMachine {
+    /// Begins or ends to pass on ACP updates, after clients have come or gone.
+    pub(super) fn follow_acp_clients(&mut self, dialect: &str) {
+        if !self.subscribers.speak_acp() {
+            self.acp_updates = None;
+        } else if self.acp_updates.is_none() {
+            self.begin_acp_updates(dialect);
+        }
+    }
+
+    /// Begins to pass on the ACP updates of an agent of this dialect, if a client speaks ACP.
+    pub(super) fn begin_acp_updates(&mut self, dialect: &str) {
+        if self.subscribers.speak_acp() {
+            self.acp_updates = Some(Box::new(AcpUpdates::new(dialect)));
+        }
+    }
+
+    /// Passes an update on to the clients that speak ACP.
+    #[inline]
+    pub fn pass_update(
+        &mut self,
+        origin: UpdateOrigin<'_>,
+        update: &Update<'_>,
+        original: Original<'_>,
+        clients: &mut impl ClientSinks,
+    ) {
+        if self.acp_updates.is_some() {
+            self.pass_acp_update(origin, update, original, clients);
+        }
+    }
+
+    fn pass_acp_update(
+        &mut self,
+        origin: UpdateOrigin<'_>,
+        update: &Update<'_>,
+        original: Original<'_>,
+        clients: &mut impl ClientSinks,
+    ) {
+        let is_stored = match &self.stage {
+            Stage::Live { .. } => true,
+            // A client that loads a session which acpipe does not know gets the agent's replay.
+            Stage::Opening { restore, .. }
+                if self.log.is_empty() && restore.rung == Some(Rung::Load) =>
+            {
+                false
+            }
+            Stage::Opening { .. } | Stage::Resting => return,
+        };
+        self.with_acp_updates(is_stored, clients, |updates, put| {
+            if !origin.is_acp {
+                updates.update(update, original, &mut |json| {
+                    put(AcpNotification::Update(json))
+                });
+                return;
+            }
+            updates.note(update);
+            // The output of a terminal is part of the update of a tool call, which is reported next.
+            if !matches!(update, Update::Terminal(_)) {
+                put(AcpNotification::Line {
+                    line: original.line,
+                    session: (!origin.is_of_subagent).then_some(origin.session),
+                });
+            }
+        });
+    }
+
+    /// Ends the updates of a turn. The tool calls that a failed turn has left open have failed.
+    pub(super) fn end_acp_updates(&mut self, has_failed: bool, clients: &mut impl ClientSinks) {
+        self.with_acp_updates(true, clients, |updates, put| {
+            let put = &mut |json: &[u8]| put(AcpNotification::Update(json));
+            if has_failed {
+                updates.finish(put);
+            } else {
+                updates.completed(put);
+            }
+        });
+    }
+
+    fn with_acp_updates(
+        &mut self,
+        is_stored: bool,
+        clients: &mut impl ClientSinks,
+        act: impl FnOnce(&mut AcpUpdates, &mut dyn FnMut(AcpNotification<'_>)),
+    ) {
+        let Some(mut updates) = self.acp_updates.take() else {
+            return;
+        };
+        let turn = self.turn_id().map(str::to_owned);
+        let seq = self.log.seq();
+        act(&mut updates, &mut |update| {
+            if is_stored {
+                self.log.update(turn.as_deref(), update);
+            }
+            self.subscribers.update(&self.id, seq, update, clients);
+        });
+        self.acp_updates = Some(updates);
+    }
+
+    /// Tells the clients that speak ACP that a prompt restored the session.
+    pub(super) fn tell_acp_clients(&self, recovery: &Recovery, clients: &mut impl ClientSinks) {
+        if self.acp_updates.is_none() {
+            return;
+        }
+        let notice = Notice::Restored(self.id.clone(), Box::new(recovery.clone()));
+        for client in self.subscribers.clients_of_acp() {
+            if let Some(sink) = clients.sink(client) {
+                sink.notify(&notice);
+            }
+        }
+    }
+
+    /// Returns `true` if a client that speaks ACP answers requests of the session's agent as the agent sent them.
+    pub(super) fn has_acp_client(&self) -> bool {
+        self.acp_updates.is_some()
+    }
+
+    /// Adds the agent's own request to a request for clients, if a client speaks ACP.
+    pub(super) fn with_original(
+        &self,
+        request: ClientRequest,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> ClientRequest {
+        match params.and_then(|params| self.original(method, params)) {
+            Some(original) => ClientRequest::Acp(Box::new(original), Some(Box::new(request))),
+            None => request,
+        }
+    }
+
+    /// Returns a request of the agent with the client's id of the session; `None` without a client that speaks
+    /// ACP.
+    pub(super) fn original(&self, method: &str, params: &RawValue) -> Option<AcpRequest> {
+        self.acp_updates.as_ref()?;
+        let own = self.agent_session().unwrap_or_default();
+        Some(AcpRequest::of(method, Some(params)).in_session(own, &self.id))
+    }
+}
+
+/// Returns the raw response of a client, if it speaks ACP and answers a request as the agent sent it.
+pub(super) fn own_answer<C>(
+    client: crate::core::client::ClientId,
+    request: &ClientRequest,
+    answer: &crate::core::client_request::ClientAnswer,
+    cx: &Cx<'_, C>,
+) -> Option<Box<RawValue>> {
+    let is_original =
+        matches!(request, ClientRequest::Acp(..)) && cx.shared.clients.speaks_acp(client);
+    answer.as_ref().ok().filter(|_| is_original).cloned()
+}
