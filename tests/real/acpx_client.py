@@ -39,8 +39,6 @@ class Prompt:
 
 class AcpxClient:
     """The sessions that acpx has, by name."""
-    own_history = True      # it keeps what it received, and does not show what an agent replays
-
     def __init__(self, trial, answer="allow"):
         self.trial, self.job = trial, trial.job
         command = " ".join(str(word) for word in self.job.agent.command(self.job))
@@ -80,7 +78,8 @@ class AcpxClient:
         return name
 
     def load(self, name):
-        self.names.append(name)     # the next prompt restores the session
+        """The next prompt restores the session. acpx shows the history that it kept itself, and none that is replayed."""
+        self.names.append(name)
 
     def send(self, name, text):
         self.prompts.append(Prompt(self, name, text))
@@ -98,6 +97,9 @@ class AcpxClient:
         error = answer.get("error", {}).get("message") or (None if "result" in answer else
                                                            f"exit code {turn.child.returncode}")
         return Ended("".join(turn.pieces()), answer.get("result", {}).get("stopReason"), error)
+
+    def seen(self, name):
+        return "".join(piece for prompt in self.prompts for piece in prompt.pieces())
 
     def until_pieces(self, turn, count):
         turn.frames.until(lambda _: turn.frames.over or len(turn.pieces()) >= count, f"{count} pieces of text")

@@ -117,6 +117,27 @@ def cancel(trial):
     finish(trial, client)
 
 
+def loaded(trial, session, prompts, seen):
+    """Loads the session in a new process of the client, whose history must have these prompts and all of `seen`."""
+    trial.job.agent.ripen()
+    client = start(trial)
+    trial.stopwatch()
+    history = client.load(session)
+    trial.lap()
+    if history is None:
+        trial.seconds = None            # it loads with the next prompt
+        trial.words.append("the client's own history")
+    else:
+        user, agent = history
+        lost = [text for text in prompts if text not in user] + [seen] * (seen not in agent)
+        if lost:
+            trial.notes.append(f"history without {', '.join(map(repr, lost))}")
+        trial.words.append("history")
+    hello(trial, client, session, 3)
+    trial.words += trial.restored[-1:]
+    return client
+
+
 def editor_killed(trial):
     """A turn, SIGKILL in the second one, and a new process of the client with the same session."""
     client = start(trial)
@@ -124,23 +145,27 @@ def editor_killed(trial):
     hello(trial, client, session, 1)
     client.until_pieces(client.send(session, prompt("slow", 2)), 3)
     client.kill()
+    seen = client.seen(session)
     trial.settle()
-    trial.job.agent.ripen()
-    client = start(trial)
-    trial.stopwatch()
-    history = client.load(session)
-    trial.lap()
-    if history is not None:
-        user, agent = history
-        lost = [text for text, where in (("zebra-1", user), (HELLO, agent), ("zebra-2", user), ("tick 0 tick 1", agent))
-                if text not in where]
-        if lost:
-            trial.notes.append(f"history without {', '.join(map(repr, lost))}")
-    hello(trial, client, session, 3)
+    client = loaded(trial, session, ("zebra-1", "zebra-2"), seen)
     trial.remembers(3, {1, 3}, others={2})
-    trial.words += ["the client's own history", *trial.restored[-1:]] if history is None else ["history"]
     if {1, 2} <= trial.job.model.heard:
         trial.words.append("the agent remembers the cut turn")
+    finish(trial, client)
+
+
+def agent_forgot(trial):
+    """A turn; the sessions of the agent are deleted; a new process of the client with the same session."""
+    client = start(trial)
+    session = client.open()
+    hello(trial, client, session, 1)
+    seen = client.seen(session)
+    client.kill()
+    trial.settle()
+    if not trial.job.agent.agents[0].forget(trial.job.home):
+        trial.notes.append("nothing of its own to forget was found")
+    client = loaded(trial, session, ("zebra-1",), seen)
+    trial.remembers(3, {1, 3})
     finish(trial, client)
 
 
@@ -195,7 +220,7 @@ class ClientCase(Recovery):
         return trial.notes
 
     def outcome(self, trial):
-        return f"ok ({', '.join([*trial.words, lasted(trial.seconds)])})"
+        return f"ok ({', '.join([*trial.words, *([] if trial.seconds is None else [lasted(trial.seconds)])])})"
 
 
 class Baseline(ClientCase):
@@ -209,8 +234,8 @@ class Baseline(ClientCase):
 
 
 STEPS = (("hello", say_hello), ("tool allowed", run_tool("allow")), ("tool refused", run_tool("refuse")),
-         ("cancel", cancel), ("editor killed", editor_killed), ("agent killed", agent_killed),
-         ("two sessions", two_sessions))
+         ("cancel", cancel), ("editor killed", editor_killed), ("agent forgot", agent_forgot),
+         ("agent killed", agent_killed), ("two sessions", two_sessions))
 BEHIND = tuple(ClientCase(*step) for step in STEPS)
 ALONE = tuple(Baseline(*step) for step in STEPS)
 

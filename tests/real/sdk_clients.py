@@ -132,6 +132,10 @@ class SdkClient:
         """Returns the pieces of the agent's text so far."""
         return chunks(self.frames.of("update", session))
 
+    def seen(self, session):
+        """Returns all text of the agent that the client received in the session."""
+        return "".join(self.pieces(session))
+
     def until_pieces(self, turn, count):
         number, session, before = turn
         self.frames.until(lambda lines: any(line.get("number") == number for line in lines)

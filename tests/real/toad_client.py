@@ -170,6 +170,9 @@ class ToadClient:
     def updates(self):
         return [line["params"]["update"] for line in list(self.frames.lines) if line.get("method") == "session/update"]
 
+    def seen(self, session):
+        return "".join(chunks(self.updates()))
+
     def until_pieces(self, turn, count):
         self.frames.until(lambda _: len(chunks(self.updates())) >= turn[1] + count, f"{count} pieces of text")
 
