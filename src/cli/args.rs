@@ -14,6 +14,7 @@ use super::doctor::args::DoctorArgs;
 use super::permissions::args::PermissionsArgs;
 use super::processes::ProcessesArgs;
 use super::sessions::args::SessionsArgs;
+use super::trace::args::TraceArgs;
 use crate::proto::frame::DEFAULT_MAX_LINE;
 use crate::proto::wire::{PromptWhenBusy, Protocol, Variables};
 use crate::shell::LoginShell;
@@ -98,6 +99,8 @@ pub enum Verb {
     Agents(AgentsArgs),
     /// List, show, export and delete stored sessions
     Sessions(SessionsArgs),
+    /// Show a tape or a stored session as a timeline, in a browser or a terminal
+    Trace(TraceArgs),
     /// Show which tool calls were allowed and refused, and by whom
     Permissions(PermissionsArgs),
     /// List the processes that acpipe started, and end orphaned ones

@@ -26,16 +26,33 @@ pub fn updates_of(message: &Value, put: &mut Put<'_>) {
         metadata: Some(&message["metadata"]).filter(|metadata| !metadata.is_null()),
         put,
     };
-    for part in message["parts"].as_array().into_iter().flatten() {
+    let parts = message["parts"].as_array().map_or(&[][..], Vec::as_slice);
+    for (at, part) in parts.iter().enumerate() {
         if is_user {
             replay.user_part(part, &message["metadata"]);
-        } else {
-            replay.part(part);
+            continue;
+        }
+        let call = &part["toolCallId"];
+        if parts[at..]
+            .iter()
+            .any(|later| is_terminal_of(part, &later["toolCallId"]))
+        {
+            // Clients must know the tool call before they receive output of its terminal.
+            continue;
+        }
+        replay.part(part);
+        for terminal in parts[..at].iter().filter(|part| is_terminal_of(part, call)) {
+            replay.part(terminal);
         }
     }
     if replay.metadata.is_some() {
         replay.update("session_info_update", Map::new());
     }
+}
+
+/// Returns `true` if the part is a terminal of this tool call.
+fn is_terminal_of(part: &Value, call: &Value) -> bool {
+    part["type"] == "data-terminal" && call.is_string() && part["data"]["toolCallId"] == *call
 }
 
 /// Returns the dialect of a message's agent.

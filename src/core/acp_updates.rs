@@ -85,7 +85,8 @@ impl AcpUpdates {
             members.set_owned("toolCallId", &call.id);
             members.set_owned("status", &"failed");
             let about = self.writer.about_call(call);
-            self.writer.update("tool_call_update", &members, about, put);
+            self.writer
+                .update("tool_call_update", &members, &about, put);
         }
         self.calls.end_turn();
     }
@@ -162,7 +163,7 @@ impl AcpUpdates {
                 }
             }
             Update::FromSubagent { id, update } => {
-                self.from_subagent(id, update, original, put);
+                self.subagent_update(id, update, original, put);
             }
             Update::Subagent { id } => {
                 self.subagent("subagent", id, &to_raw(&original.fields()), put);
@@ -183,7 +184,7 @@ impl AcpUpdates {
 
     /// Converts an update of a subagent: its tool calls are calls of the session, its text belongs to the tool
     /// call that started it, so that it is not part of the answer.
-    fn from_subagent(
+    fn subagent_update(
         &mut self,
         id: &str,
         update: &Update<'_>,
@@ -194,7 +195,7 @@ impl AcpUpdates {
             Update::Message(piece) => self.subagent_piece(id, piece, put),
             Update::Tool(tool) => self.tool(tool, Some(id), put),
             Update::Refused { tool, reason } => self.refused(tool, reason, Some(id), put),
-            Update::FromSubagent { id, update } => self.from_subagent(id, update, original, put),
+            Update::FromSubagent { id, update } => self.subagent_update(id, update, original, put),
             Update::Subagent { .. } | Update::Notice | Update::Compaction { .. } => {
                 self.other(update, original, put);
             }
@@ -241,9 +242,10 @@ impl AcpUpdates {
         members.set_owned("toolCallId", &call);
         let mut about = Members::default();
         about.set(name, data);
-        self.writer.update("tool_call_update", &members, about, put);
+        self.writer
+            .update("tool_call_update", &members, &about, put);
     }
 }
 
 #[cfg(test)]
-pub mod tests;
+pub(super) mod tests;

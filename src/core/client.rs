@@ -171,14 +171,13 @@ impl Serialize for Reply {
             Self::Turn(r) => r.serialize(s),
             Self::Cancel(r) => r.serialize(s),
             Self::Steer(r) => r.serialize(s),
-            Self::StoredTurn(r) => r.serialize(s),
+            Self::StoredTurn(r) | Self::Forwarded(r) => r.serialize(s),
             Self::Sessions(r) => r.serialize(s),
             Self::SessionInfo(r) => r.serialize(s),
             Self::Replay(r) => r.serialize(s),
             Self::Messages(r) => r.serialize(s),
             Self::Message(r) => r.serialize(s),
             Self::Setting(r) => r.serialize(s),
-            Self::Forwarded(r) => r.serialize(s),
             Self::Done(r) => r.serialize(s),
         }
     }

@@ -95,5 +95,6 @@ mod terminal;
 mod tidy;
 mod timeouts;
 mod tools;
+mod trace;
 mod turn;
 mod unreadable_requests;

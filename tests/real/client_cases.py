@@ -251,7 +251,7 @@ class Pair(Named):
         return f"{self.client.package.installed()} + {super().installed()}"
 
     def command(self, job):
-        return [job.acpipe, "acp", "--agent", self.names[0], "--permissions", "ask"]
+        return [job.acpipe, "acp", "--agent", self.names[0]]
 
 
 class Alone(Pair):

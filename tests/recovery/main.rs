@@ -17,6 +17,7 @@ use cell::{Cell, HISTORY, List, Load, RequestedStrategy, Resume, Stored};
 use outcome::{NextPrompt, Outcome, Receipt};
 use play::Play;
 use serde_json::{Value, json};
+use std::thread;
 use store::{Disk, Shared};
 
 /// Prompt after the restore.
@@ -172,33 +173,53 @@ fn cells(stored: Stored, wish: RequestedStrategy) -> impl Iterator<Item = Cell> 
     })
 }
 
+/// Returns the outcomes of a state and a strategy, and descriptions of those that differ from the rules.
+fn section(
+    stored: Stored,
+    wish: RequestedStrategy,
+    left: &(Disk, u64),
+) -> (Vec<(Cell, Outcome)>, Vec<String>) {
+    let (mut all, mut wrong) = (Vec::new(), Vec::new());
+    for cell in cells(stored, wish) {
+        let got = outcome(cell, left);
+        let mut verdicts = vec![(cell, got.clone())];
+        if matches!(&got, Outcome::Held(receipt, _) if receipt.memory == "lost") {
+            let clear = Cell {
+                clear: true,
+                ..cell
+            };
+            verdicts.push((clear, outcome(clear, left)));
+        }
+        for (cell, got) in verdicts {
+            let want = oracle::expected(cell);
+            if got != want {
+                wrong.push(format!("{cell:?}\n  got  {got:?}\n  want {want:?}"));
+            }
+        }
+        all.push((cell, got));
+    }
+    (all, wrong)
+}
+
 #[test]
 fn every_restore_matches_the_rules() {
     let mut wrong = Vec::new();
     let mut table = table::Table::default();
     for &stored in Stored::ALL {
-        let left = left(stored);
-        for &wish in RequestedStrategy::ALL {
-            let mut all = Vec::new();
-            for cell in cells(stored, wish) {
-                let got = outcome(cell, &left);
-                let mut verdicts = vec![(cell, got.clone())];
-                if matches!(&got, Outcome::Held(receipt, _) if receipt.memory == "lost") {
-                    let clear = Cell {
-                        clear: true,
-                        ..cell
-                    };
-                    verdicts.push((clear, outcome(clear, &left)));
-                }
-                for (cell, got) in verdicts {
-                    let want = oracle::expected(cell);
-                    if got != want {
-                        wrong.push(format!("{cell:?}\n  got  {got:?}\n  want {want:?}"));
-                    }
-                }
-                all.push((cell, got));
-            }
+        let left = &left(stored);
+        let sections: Vec<_> = thread::scope(|scope| {
+            let wishes = RequestedStrategy::ALL.iter();
+            let sections =
+                wishes.map(|&wish| (wish, scope.spawn(move || section(stored, wish, left))));
+            let sections: Vec<_> = sections.collect();
+            let sections = sections.into_iter();
+            sections
+                .map(|(wish, section)| (wish, section.join().unwrap()))
+                .collect()
+        });
+        for (wish, (all, faults)) in sections {
             table.section(stored, wish, &all);
+            wrong.extend(faults);
         }
     }
     let (count, first) = (wrong.len(), &wrong[..wrong.len().min(20)]);

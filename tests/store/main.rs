@@ -16,6 +16,8 @@ use disk::{Dice, Disk, StoredLog};
 use drive::World;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
 /// Default number of runs.
 const RUNS: u64 = 100;
@@ -319,10 +321,24 @@ fn output_sent_to_the_client_survives_every_failure() {
         run(seed);
         return;
     }
-    let mut failures = 0;
-    for seed in 0..given("RUNS").unwrap_or(RUNS) {
-        let run = std::panic::catch_unwind(|| run(seed));
-        failures += run.unwrap_or_else(|_| panic!("SEED={seed}"));
-    }
+    let runs = given("RUNS").unwrap_or(RUNS);
+    let next = AtomicU64::new(0);
+    let work = || {
+        let mut failures = 0;
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= runs {
+                return failures;
+            }
+            let run = std::panic::catch_unwind(|| run(seed));
+            failures += run.unwrap_or_else(|_| panic!("SEED={seed}"));
+        }
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let failures: u32 = thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let failures = threads.into_iter().map(|thread| thread.join().unwrap());
+        failures.sum()
+    });
     assert!(failures > 0, "the disk failed {failures} times only");
 }

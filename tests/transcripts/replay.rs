@@ -380,6 +380,7 @@ impl Replay {
         };
         self.opening.insert(id.to_string(), opening);
         let ensure = Command::Ensure(wire::EnsureParams {
+            acp: serde_json::Map::new(),
             agent: None,
             session_id: Some(client),
             cwd: None,

@@ -137,7 +137,7 @@ impl AcpConnection {
     /// Writes a result.
     pub(super) fn result(&mut self, id: &RawValue, result: &impl Serialize) {
         write_framed(&mut self.out, self.framing, |out| {
-            rpc::write_result(out, id, result)
+            rpc::write_result(out, id, result);
         });
     }
 
@@ -145,7 +145,7 @@ impl AcpConnection {
     pub(super) fn error(&mut self, id: Option<&RawValue>, error: &Error) {
         let id = id.unwrap_or(RawValue::NULL);
         write_framed(&mut self.out, self.framing, |out| {
-            super::replies::write_error(out, id, error)
+            super::replies::write_error(out, id, error);
         });
     }
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 ///
 /// # Errors
 /// A block is not an object.
-pub fn message_of(blocks: Vec<Value>, other: Map<String, Value>) -> Result<UserMessage, Error> {
+pub fn message_of(blocks: Vec<Value>, other: &Map<String, Value>) -> Result<UserMessage, Error> {
     let part = |(n, block): (usize, Value)| match &block {
         Value::Object(members) => Ok(match plain_text(members) {
             Some(text) => json!({ "type": "text", "text": text }),
@@ -48,7 +48,7 @@ mod tests {
             image.clone(),
         ];
         let other = Map::from_iter([("_meta".to_owned(), json!({ "x": 1 }))]);
-        let message = message_of(blocks, other).unwrap();
+        let message = message_of(blocks, &other).unwrap();
         assert_eq!(
             message.parts,
             [
@@ -61,6 +61,6 @@ mod tests {
             message.other["metadata"],
             json!({ "acp": { "_meta": { "x": 1 } } })
         );
-        assert!(message_of(vec![json!(7)], Map::new()).is_err());
+        assert!(message_of(vec![json!(7)], &Map::new()).is_err());
     }
 }

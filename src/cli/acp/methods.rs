@@ -296,7 +296,7 @@ impl AcpConnection {
         };
         let params = wire::PromptParams {
             session_id: Some(session.clone()),
-            message: message_of(blocks, p.0)?,
+            message: message_of(blocks, &p.0)?,
             turn_id: None,
             rerun: false,
             degrade: true,

@@ -17,12 +17,11 @@ pub fn block(part: &Value, about: &mut Value) -> Value {
         // An embedded resource.
         Some(resource) => {
             let uri = resource["uri"].as_str().unwrap_or(uri);
-            let mut block = match resource["text"].as_str() {
-                Some(text) => resource_block(uri, media_type, "text", text),
-                None => {
-                    let data = uri_data(said("url").unwrap_or_default());
-                    resource_block(uri, media_type, "blob", data)
-                }
+            let mut block = if let Some(text) = resource["text"].as_str() {
+                resource_block(uri, media_type, "text", text)
+            } else {
+                let data = uri_data(said("url").unwrap_or_default());
+                resource_block(uri, media_type, "blob", data)
             };
             copy_missing(&resource, &mut block["resource"]);
             if resource.get("mimeType").is_none() && resource["text"].is_string() {

@@ -48,7 +48,7 @@ pub fn question(
             request["url"] = json!(params.url.as_ref()?);
             request["elicitationId"] = json!(params.question_id);
         }
-        QuestionKind::Plan => return Some(permission(session, params, options(&params.options))),
+        QuestionKind::Plan => return Some(permission(session, params, &options(&params.options))),
         QuestionKind::Form => {
             let (_, choices) = choices(params.schema.as_ref()?)?;
             let option = |(n, choice): (usize, &Choice)| json!({ "optionId": n.to_string(), "name": choice.name, "kind": "allow_once" });
@@ -56,7 +56,7 @@ pub fn question(
             options.push(
                 json!({ "optionId": DECLINE, "name": "Do not answer", "kind": "reject_once" }),
             );
-            return Some(permission(session, params, options.into()));
+            return Some(permission(session, params, &options.into()));
         }
         QuestionKind::Url => return None,
     }
@@ -64,7 +64,7 @@ pub fn question(
     Some(QuestionRequest::Elicitation(request))
 }
 
-fn permission(session: &str, params: &QuestionParams, options: Value) -> QuestionRequest {
+fn permission(session: &str, params: &QuestionParams, options: &Value) -> QuestionRequest {
     let mut call = match &params.tool_call {
         Some(tool) => tool_call(tool),
         None => json!({ "toolCallId": params.question_id, "kind": "other", "status": "pending" }),

@@ -17,7 +17,7 @@ pub struct Call {
 /// Tool calls of the running turn and of the turn before.
 #[derive(Debug, Default)]
 pub struct Calls {
-    calls: Vec<Call>,
+    of_turn: Vec<Call>,
     by_id: HashMap<Box<str>, usize>,
     /// Ids of the previous turn, whose calls can change in the background.
     earlier: HashSet<Box<str>>,
@@ -30,16 +30,16 @@ impl Calls {
         let known = self.by_id.get(id).copied();
         let is_new = known.is_none() && (update.begins || !self.earlier.contains(id));
         let at = known.unwrap_or_else(|| {
-            self.by_id.insert(id.into(), self.calls.len());
-            self.calls.push(Call {
+            self.by_id.insert(id.into(), self.of_turn.len());
+            self.of_turn.push(Call {
                 id: id.into(),
                 name: None,
                 parent: parent.map(Into::into),
                 is_open: true,
             });
-            self.calls.len() - 1
+            self.of_turn.len() - 1
         });
-        let call = &mut self.calls[at];
+        let call = &mut self.of_turn[at];
         if let Some(name) = update.name.as_deref().filter(|name| !name.is_empty())
             && call.name.as_deref() != Some(name)
         {
@@ -52,7 +52,7 @@ impl Calls {
     /// Records the end of a call.
     pub fn close(&mut self, id: &str) {
         if let Some(&at) = self.by_id.get(id) {
-            self.calls[at].is_open = false;
+            self.of_turn[at].is_open = false;
         }
     }
 
@@ -63,12 +63,12 @@ impl Calls {
 
     /// Iterates over the calls that have not ended, in the order of their first update.
     pub fn open(&self) -> impl Iterator<Item = &Call> {
-        self.calls.iter().filter(|call| call.is_open)
+        self.of_turn.iter().filter(|call| call.is_open)
     }
 
     /// Ends the turn.
     pub fn end_turn(&mut self) {
-        let calls = self.calls.drain(..);
+        let calls = self.of_turn.drain(..);
         self.earlier = calls.map(|call| call.id).collect();
         self.by_id.clear();
     }

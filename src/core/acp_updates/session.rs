@@ -23,7 +23,7 @@ impl SessionState {
         if let Some(mode) = mode.filter(|mode| self.mode.as_ref() != Some(mode)) {
             let mut members = Members::default();
             members.set_owned("currentModeId", &mode);
-            writer.update("current_mode_update", &members, Members::default(), put);
+            writer.update("current_mode_update", &members, &Members::default(), put);
             self.mode = Some(mode);
         }
         for (kind, name) in [
@@ -33,7 +33,7 @@ impl SessionState {
             if let Some(list) = news.get(name) {
                 let mut members = Members::default();
                 members.set(name, list);
-                writer.update(kind, &members, Members::default(), put);
+                writer.update(kind, &members, &Members::default(), put);
             }
         }
         let mut info = Members::default();
@@ -55,7 +55,7 @@ impl SessionState {
             self.others = Some(text);
         }
         if !info.is_empty() || !others.is_empty() {
-            writer.update("session_info_update", &info, others, put);
+            writer.update("session_info_update", &info, &others, put);
         }
     }
 }
@@ -71,7 +71,7 @@ pub fn plan(writer: &Writer, data: &Members<'_>, put: &mut Put<'_>) {
     let mut members = Members::default();
     members.set_owned("entries", &entries);
     let about = data.clone().without(&["entries", "removed"]);
-    writer.update("plan", &members, about, put);
+    writer.update("plan", &members, &about, put);
 }
 
 /// Converts an entry of a plan; the members that ACP does not define go to its `_meta`.
@@ -124,7 +124,7 @@ pub fn usage(writer: &Writer, figures: &Members<'_>, cost: Option<f64>, put: &mu
         (None, None) => {}
     }
     let about = figures.clone().without(&["used", "size", "cost"]);
-    writer.update("usage_update", &members, about, put);
+    writer.update("usage_update", &members, &about, put);
 }
 
 fn is_count(raw: &RawValue) -> bool {
@@ -154,7 +154,7 @@ pub fn notice(writer: &Writer, fields: &Members<'_>, put: &mut Put<'_>) {
     let mut own = vec!["severity", "description"];
     own.extend(from);
     let about = fields.clone().without(&own);
-    writer.update("notice", &members, about, put);
+    writer.update("notice", &members, &about, put);
 }
 
 /// Converts a report about a compaction of the context.
@@ -174,5 +174,5 @@ pub fn compaction(writer: &Writer, id: &str, fields: &Members<'_>, put: &mut Put
         members.set_owned("error", &error);
     }
     let about = fields.clone().without(&["status"]).without_null();
-    writer.update("compaction_update", &members, about, put);
+    writer.update("compaction_update", &members, &about, put);
 }

@@ -4,7 +4,7 @@ use super::AcpUpdates;
 use super::content;
 use super::writer::Put;
 use crate::core::event::{TerminalUpdate, ToolStatus, ToolUpdate};
-use crate::proto::json::{Members, to_raw};
+use crate::proto::json::{JsonStr, Members, to_raw};
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -87,7 +87,7 @@ impl AcpUpdates {
         } else {
             "tool_call_update"
         };
-        self.writer.update(kind, &members, about, put);
+        self.writer.update(kind, &members, &about, put);
     }
 
     pub(super) fn refused(
@@ -111,11 +111,12 @@ impl AcpUpdates {
     pub(super) fn terminal(&mut self, terminal: &TerminalUpdate<'_>, put: &mut Put<'_>) {
         let mut about = Members::default();
         about.set_owned("terminalId", &terminal.id);
-        about.set_some("terminalOutput", terminal.output.map(|text| text.raw()));
+        about.set_some("terminalOutput", terminal.output.map(JsonStr::raw));
         about.set_some("terminalDetails", terminal.details);
         let mut members = Members::default();
         members.set_owned("toolCallId", &terminal.tool);
-        self.writer.update("tool_call_update", &members, about, put);
+        self.writer
+            .update("tool_call_update", &members, &about, put);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::calls::Call;
 use crate::core::event::{MessagePiece, MessageRole};
-use crate::proto::json::{JsonStr, Members, mended};
+use crate::proto::json::{JsonStr, Members, mended, to_raw};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -21,6 +21,7 @@ pub fn meta_name(dialect: &str) -> &'static str {
 }
 
 /// Returns the kind of the update for a piece of a message.
+#[must_use]
 pub fn kind(role: MessageRole) -> &'static str {
     match role {
         MessageRole::Answer => "agent_message_chunk",
@@ -38,6 +39,8 @@ pub struct Writer {
 }
 
 impl Writer {
+    /// Creates the writer for the updates of an agent of this dialect.
+    #[must_use]
     pub fn new(dialect: &str) -> Self {
         Self {
             meta: meta_name(dialect),
@@ -46,11 +49,13 @@ impl Writer {
     }
 
     /// Returns the member of `_meta` with data of the agent.
+    #[must_use]
     pub fn meta(&self) -> &'static str {
         self.meta
     }
 
     /// Returns `true` if the agent is Claude Code.
+    #[must_use]
     pub fn is_claude(&self) -> bool {
         self.meta == "claudeCode"
     }
@@ -82,13 +87,19 @@ impl Writer {
     }
 
     /// Writes an update of this kind. `about` is the data without a field.
-    pub fn update(&self, kind: &str, members: &Members<'_>, about: Members<'_>, put: &mut Put<'_>) {
+    pub fn update(
+        &self,
+        kind: &str,
+        members: &Members<'_>,
+        about: &Members<'_>,
+        put: &mut Put<'_>,
+    ) {
         let mut all = Members::default();
         all.set_owned("sessionUpdate", &kind);
         all.extend(members.clone());
         if !about.is_empty() {
             let mut meta = Members::default();
-            meta.set_owned(self.meta, &about);
+            meta.set_owned(self.meta, about);
             all.set_owned("_meta", &meta);
         }
         let mut line = Vec::new();
@@ -104,10 +115,11 @@ impl Writer {
     pub fn aside(&self, name: &'static str, data: &RawValue, put: &mut Put<'_>) {
         let mut about = Members::default();
         about.set(name, data);
-        self.update("session_info_update", &Members::default(), about, put);
+        self.update("session_info_update", &Members::default(), &about, put);
     }
 
     /// Returns the data of a call that each of its updates has.
+    #[must_use]
     pub fn about_call<'a>(&self, call: &'a Call) -> Members<'a> {
         let mut about = Members::default();
         if self.is_claude()
@@ -134,7 +146,10 @@ fn end_piece(line: &mut Vec<u8>, meta: &str, piece: &MessagePiece<'_>) {
         line.extend_from_slice(b",\"_meta\":{\"");
         line.extend_from_slice(meta.as_bytes());
         line.extend_from_slice(b"\":");
-        append(line, &piece.about);
+        let about = to_raw(&piece.about);
+        let mended = mended(about.get());
+        let about = mended.as_deref().unwrap_or(&about);
+        line.extend_from_slice(about.get().as_bytes());
         line.push(b'}');
     }
     line.push(b'}');

@@ -1,20 +1,21 @@
 //! Messages that acpipe does not interpret, between clients that speak ACP and ACP agents.
 
 use super::Hub;
-use crate::core::acp_client::{AcpForward, AcpRequest};
+use crate::core::acp_client::{AcpCommand, AcpForward, AcpRequest};
 use crate::core::agent::Call;
-use crate::core::client::{ClientId, Notice, Token};
+use crate::core::client::{ClientId, Notice, Reply, Token};
 use crate::core::client_answer::{ClientAnswer, ErrorResponse};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ClientSink as _, ClientSinks};
 use crate::core::decision::DecisionSource;
 use crate::core::error::{Error, ErrorKind, out_of_order};
-use crate::core::event::ForwardReceived;
+use crate::core::event::{CallId, ForwardReceived};
 use crate::core::ids::AgentRef;
 use crate::core::request_key::RequestKey;
 use crate::core::shared::RequestOwner;
 use crate::proto::json::{Members, to_raw};
 use crate::proto::rpc::code;
+use crate::proto::wire::Done;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
@@ -36,8 +37,26 @@ struct OpenForward {
 }
 
 impl Hub {
+    /// Runs a command of a client that speaks ACP.
+    pub(super) fn acp_command(
+        &mut self,
+        token: Token,
+        command: AcpCommand,
+        clients: &mut impl ClientSinks,
+    ) -> Result<(), Error> {
+        match command {
+            AcpCommand::Forward(message) => self.forward_to_agent(token, message, clients),
+            AcpCommand::Withdraw { call } => {
+                self.withdraw_forward(Token { call, ..token });
+                clients.reply(token, Ok(Reply::Done(Done {})));
+                Ok(())
+            }
+            AcpCommand::Replay { session } => self.replay_updates(token, session),
+        }
+    }
+
     /// Passes a message of a client on to the agent.
-    pub(super) fn forward_to_agent(
+    fn forward_to_agent(
         &mut self,
         token: Token,
         message: AcpForward,
@@ -96,8 +115,21 @@ impl Hub {
         Ok(())
     }
 
+    /// Handles the result of a request that was passed on to the agent.
+    pub(super) fn forwarded_answered(
+        &mut self,
+        agent: AgentRef,
+        call: CallId,
+        result: &RawValue,
+        clients: &mut impl ClientSinks,
+    ) {
+        if let Some(Call::Forward { token }) = self.agents.get_mut(agent).take_call(call) {
+            clients.reply(token, Ok(Reply::Forwarded(result.to_owned())));
+        }
+    }
+
     /// Withdraws a request of a client that was passed on. The agent still answers it.
-    pub(super) fn withdraw_forward(&mut self, of: Token) {
+    fn withdraw_forward(&mut self, of: Token) {
         for agent in self.agents.all() {
             let Some(connection) = self.agents.get_mut(agent).connection_mut() else {
                 continue;

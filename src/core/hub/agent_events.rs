@@ -2,7 +2,6 @@
 
 use super::Hub;
 use crate::core::agent::Call;
-use crate::core::client::Reply;
 use crate::core::client_sink::ClientSinks;
 use crate::core::decision::{Decision, DecisionSource};
 use crate::core::error::{Error, ErrorKind};
@@ -41,20 +40,11 @@ impl Hub {
             }
             AgentEvent::ToolHook(call) => self.judge_call(agent, &call, now, clients),
             AgentEvent::Elicitation(asked) => self.elicitation(agent, *asked, now, clients),
-            AgentEvent::UrlCompleted { id } => {
-                let mut known = false;
-                self.sessions
-                    .for_each_awake(|session| known |= session.url_completed(&id, clients));
-                if !known {
-                    debug!(id, "URL of an unknown turn was opened");
-                }
-            }
+            AgentEvent::UrlCompleted { id } => self.url_completed(&id, clients),
             AgentEvent::Wanted(wanted) => self.host_request(agent, *wanted, now, clients),
             AgentEvent::Forward(message) => self.forward_to_client(agent, &message, clients),
             AgentEvent::Forwarded { call, result } => {
-                if let Some(Call::Forward { token }) = self.agents.get_mut(agent).take_call(call) {
-                    clients.reply(token, Ok(Reply::Forwarded(result.to_owned())));
-                }
+                self.forwarded_answered(agent, call, result, clients);
             }
             AgentEvent::Withdrawn { key } => self.withdrawn(agent, &key, now, clients),
             AgentEvent::TurnEnded { call, end } => {
@@ -130,6 +120,16 @@ impl Hub {
                     session.finish_unprompted(&end, clients);
                 }
             }
+        }
+    }
+
+    /// Routes the report that the user has visited the address of an elicitation.
+    fn url_completed(&mut self, id: &str, clients: &mut impl ClientSinks) {
+        let mut known = false;
+        self.sessions
+            .for_each_awake(|session| known |= session.url_completed(id, clients));
+        if !known {
+            debug!(id, "URL of an unknown turn was opened");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::Hub;
 use super::agents::Agents;
-use crate::core::acp_client::{AcpClient, AcpCommand};
+use crate::core::acp_client::AcpClient;
 use crate::core::client::{ClientId, Command, Reply, Token};
 use crate::core::client_sink::ClientSinks;
 use crate::core::clients::ClientDeclaration;
@@ -133,15 +133,7 @@ impl Hub {
                 clients.reply(token, Ok(Reply::Done(wire::Done {})));
             }
             Command::History(asked) => self.history(token, asked, now, clients)?,
-            Command::Acp(AcpCommand::Forward(message)) => {
-                self.forward_to_agent(token, message, clients)?;
-            }
-            Command::Acp(AcpCommand::Withdraw { call }) => {
-                let of = Token { call, ..token };
-                self.withdraw_forward(of);
-                clients.reply(token, Ok(Reply::Done(wire::Done {})));
-            }
-            Command::Acp(AcpCommand::Replay { session }) => self.replay_updates(token, session)?,
+            Command::Acp(command) => self.acp_command(token, command, clients)?,
             Command::Shutdown => self.end(Some(token), now, clients),
         }
         Ok(())

@@ -74,7 +74,7 @@ impl SessionMachine {
         self.with_acp_updates(is_stored, clients, |updates, put| {
             if !origin.is_acp {
                 updates.update(update, original, &mut |json| {
-                    put(AcpNotification::Update(json))
+                    put(AcpNotification::Update(json));
                 });
                 return;
             }

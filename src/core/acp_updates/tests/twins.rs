@@ -4,18 +4,31 @@
 use super::recordings::{cli_turns, lines, recordings};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 /// Scenarios: the adapter's recording and the CLI's, and why they differ; empty if they do not.
 const TWINS: &[(&str, &str, &str)] = &[
     ("background-task", "background-task", ""),
     ("bash-allow-once", "bash-ask", ""),
     ("bash-readonly", "bash-allowed", ""),
-    ("cancel-open-permission", "interrupt-open-permission", ""),
+    (
+        "cancel-open-permission",
+        "interrupt-open-permission",
+        "its recording has another turn",
+    ),
     ("cancel-stream", "interrupt", ""),
     ("hello", "hello", ""),
     ("max-tokens", "max-tokens", ""),
-    ("plan-exit", "plan-mode-exit", ""),
-    ("plan-todowrite", "todo-taskcreate", ""),
+    (
+        "plan-exit",
+        "plan-mode-exit",
+        "the adapter's recording has a warning",
+    ),
+    (
+        "plan-todowrite",
+        "todo-taskcreate",
+        "the adapter hides the calls of the task tools",
+    ),
     ("subagent", "subagent-forward-text", ""),
     ("thinking", "thinking", ""),
     ("two-tools", "two-tools", ""),
@@ -91,7 +104,7 @@ fn cli_and_adapter_show_the_same() {
         let turns = cli_turns(find(format!("claude-cli-{cli}")));
         let ours = shown(turns.iter().flat_map(|turn| &turn.updates));
         if (theirs == ours) != differs.is_empty() {
-            wrong += &format!("{cli}:\n  adapter {theirs:?}\n  CLI     {ours:?}\n");
+            let _ = writeln!(wrong, "{cli}:\n  adapter {theirs:?}\n  CLI     {ours:?}");
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
