@@ -87,6 +87,7 @@ const LONGEST: usize = 128 * 1024 - 1;
 pub fn check_length(options: &SessionOptions) -> Result<(), Error> {
     let place = SessionSetup {
         acp: &serde_json::Map::new(),
+        acp: &serde_json::Map::new(),
         cwd: "",
         mcp_servers: &[],
         options,
@@ -132,6 +133,7 @@ mod tests {
             fallback: None,
         };
         let place = SessionSetup {
+            acp: &serde_json::Map::new(),
             cwd: "/session",
             mcp_servers: &[],
             options: &options,
