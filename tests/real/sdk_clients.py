@@ -118,7 +118,8 @@ class SdkClient:
 
     def send(self, session, text):
         """Starts a turn and returns its handle."""
-        return self.call("prompt", session=session, text=text), session, len(self.pieces(session))
+        before = len(self.pieces(session))
+        return self.call("prompt", session=session, text=text), session, before
 
     def wait(self, turn):
         number, session, before = turn
