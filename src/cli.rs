@@ -11,6 +11,8 @@ mod logs;
 mod mcp;
 mod permissions;
 mod processes;
+mod record;
+mod replay;
 mod rpc;
 mod run;
 mod schema;
@@ -116,6 +118,7 @@ fn dispatch(cli: Cli, secrets: &Secrets) -> anyhow::Result<u8> {
         Verb::Permissions(args) => permissions::permissions(&args),
         Verb::Processes(args) => processes::processes(&args),
         Verb::Doctor(args) => on_runtime(doctor::doctor(args)),
+        Verb::Replay(args) => replay::replay(&args),
         Verb::DemoAgent => on_runtime(crate::demo::run()).map(|()| 0),
         Verb::Schema(args) => schema::print(&args).map(|()| 0),
     }

@@ -13,6 +13,7 @@ mod updates;
 
 use super::args::AcpArgs;
 use super::logs::Secrets;
+use super::record::Recording;
 use super::{Origin, UsageError, agent_definitions};
 use crate::core::hub::{Hub, Settings};
 use crate::core::policy::Mode;
@@ -42,8 +43,9 @@ pub async fn acp(mut args: AcpArgs, secrets: Secrets) -> anyhow::Result<u8> {
         when_busy: args.when_busy.into(),
     };
     let hub = Hub::new(settings, store).serving(args.agent.serving.offer());
+    let recording = Recording::start(&args.agent.record, &secrets)?;
     let stdin = read_stdin(max_line)?;
-    let mut client = AcpConnection::new(face, secrets);
+    let mut client = AcpConnection::new(face, secrets, recording.recorder());
     let launch = super::launch(&args.agent.store, &hub);
     let setup = LoopSetup {
         input: Some(stdin),
@@ -53,6 +55,7 @@ pub async fn acp(mut args: AcpArgs, secrets: Secrets) -> anyhow::Result<u8> {
         launch,
         in_process: InProcessAgents::new(),
         owner: LoopOwner::Program,
+        recorder: recording.recorder(),
     };
     drive(hub, &mut client, setup).await?;
     Ok(0)

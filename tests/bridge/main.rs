@@ -91,6 +91,7 @@ mod steering;
 mod storage;
 mod store;
 mod supervisor;
+mod tapes;
 mod terminal;
 mod tidy;
 mod timeouts;
