@@ -17,6 +17,7 @@ from sdk_clients import LIMIT, Ended, Frames, chunks
 
 ENTER, SEND_LINES, ESCAPE, RESUME, QUIT = "\r", "\n", "\x1b", "\x12", "\x11"
 SIZE = struct.pack("HHHH", 40, 120, 0, 0)
+READY = "How can I help"        # in its empty input
 REPEAT = 3          # seconds after which a key is pressed again if nothing happened
 
 
@@ -136,6 +137,7 @@ class ToadClient:
         answer = self.answer(self.first("session/new"))
         if "result" not in answer:
             raise ValueError(f"session/new: {answer['error']['message']}")
+        self.until_drawn(READY)
         return answer["result"]["sessionId"]
 
     def load(self, session):
@@ -151,6 +153,7 @@ class ToadClient:
             self.trial.notes.append(f"session/load of {call['params']['sessionId']}, not {session}")
         if "error" in (answer := self.answer(call)):
             raise ValueError(f"session/load: {answer['error']['message']}")
+        self.until_drawn(READY)
         updates = self.updates()
         return "".join(chunks(updates, "user_message_chunk")), "".join(chunks(updates))
 
