@@ -28,10 +28,11 @@ QUIET = {   # telemetry, updates and other traffic off; running as root is safe 
 
 class Package:
     """A pinned npm package in a separate folder."""
+    root = ROOT
 
     def __init__(self, name, version):
         self.name, self.version = name, version
-        self.folder = ROOT / f"{name.split('/')[-1]}@{version}"
+        self.folder = self.root / f"{name.split('/')[-1]}@{version}"
         self.modules = self.folder / "node_modules"
 
     def installed(self):
@@ -54,10 +55,11 @@ class Package:
 class PythonPackage(Package):
     """A pinned PyPI package in a separate virtual environment."""
 
-    def __init__(self, name, version, extra="", sources=()):
+    def __init__(self, name, version, extra="", sources=(), options=()):
         super().__init__(name, version)
         self.extra = extra
         self.sources = sources          # dependencies without a wheel
+        self.options = options          # of pip
 
     def installed(self):
         try:
@@ -72,7 +74,7 @@ class PythonPackage(Package):
         subprocess.run([newer_python(), "-m", "venv", self.folder], check=True)
         wheels = ["--only-binary", ":all:", *(word for name in self.sources for word in ("--no-binary", name))]
         subprocess.run([self.folder / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", *wheels,
-                        f"{self.name}{self.extra}=={self.version}"], check=True)
+                        *self.options, f"{self.name}{self.extra}=={self.version}"], check=True)
         print(f"{self.name} {self.version}: installed in {self.folder}")
 
 
@@ -420,14 +422,14 @@ AGENTS = {"claude": Claude(), "claude-acp": ClaudeAcp(), "codex": CodexAcp(), "c
           "copilot": Copilot(), "cline": Cline()}
 
 
-def missing(names):
-    return [name for name in names if any(p.installed() != p.version for p in AGENTS[name].packages())]
+def missing(names, known=AGENTS):
+    return [name for name in names if any(p.installed() != p.version for p in known[name].packages())]
 
 
-def install(names):
+def install(names, known=AGENTS):
     """Installs the packages of these agents. Returns the names of those that failed; the others are installed."""
     failed = []
-    for package in dict.fromkeys(p for name in names for p in AGENTS[name].packages()):
+    for package in dict.fromkeys(p for name in names for p in known[name].packages()):
         try:
             package.install()
         except (OSError, subprocess.CalledProcessError) as wrong:

@@ -45,6 +45,11 @@ class Turn:
         """Returns the processes left that acpipe could reach: the others left the agent's process group."""
         return [process for process in self.left if process.group in self.groups]
 
+    def blame(self):
+        """Returns the processes left in two groups, each with the reason why they are there."""
+        theirs = [process for process in self.left if process not in self.ours()]
+        return ("acpipe's fault", self.ours()), ("left the agent's group", theirs)
+
 
 # ---- the verdicts: each yields the faults
 

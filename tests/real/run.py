@@ -16,6 +16,8 @@ import agents
 import sandbox
 from asking import ASKING, QUESTIONS
 from cases import CASES
+from client_cases import ALONE, BEHIND, DIRECT, FRONT, front
+from clients import CLIENTS
 from differences import DIFFERENCES
 from doctor import DOCTOR
 from faces import Job, run, serve
@@ -33,7 +35,8 @@ TABLES = (("acpipe run", CASES, run, EVERY), ("acpipe serve", CASES, serve, EVER
           ("Questions to the user", QUESTIONS, recover, {name: EVERY[name] for name in ("claude", "claude-acp", "qwen")}),
           ("Claude Code in its own protocol", NATIVE, recover, {"claude": EVERY["claude"]}),
           ("By name", ONE, recover, NAMED), ("Two named agents", TWO, recover, PAIRS),
-          ("Doctor", DOCTOR, recover, NAMED))
+          ("Doctor", DOCTOR, recover, NAMED),
+          ("Clients through acpipe acp", BEHIND, front, FRONT), ("Clients of the agents alone", ALONE, front, DIRECT))
 NAMES = list(dict.fromkeys(case.name for _, cases, *_ in TABLES for case in cases))
 ROWS = list(dict.fromkeys(name for *_, whose in TABLES for name in whose))
 
@@ -56,10 +59,12 @@ def options():
     if not os.access(chosen.acpipe, os.X_OK):
         parser.error(f"no binary at {chosen.acpipe}: cargo build --release, or --acpipe PATH")
     wanted = [name for _, _, _, whose in tables(chosen) for name in whose if name in (chosen.only or ROWS)]
-    chosen.missing = agents.missing(dict.fromkeys(agent for name in wanted for agent in name.split(" + ")))
-    if chosen.missing:
-        print(f"not installed: {', '.join(chosen.missing)}; run {HERE / 'agents.py'} {' '.join(chosen.missing)}",
-              file=sys.stderr)
+    names = dict.fromkeys(part for name in wanted for part in name.split(" + "))
+    chosen.missing = []
+    for script, known in (("agents.py", EVERY), ("clients.py", CLIENTS)):
+        if missing := agents.missing([name for name in names if name in known], known):
+            print(f"not installed: {', '.join(missing)}; run {HERE / script} {' '.join(missing)}", file=sys.stderr)
+            chosen.missing += missing
     return chosen
 
 
@@ -78,8 +83,7 @@ def play(acpipe, agent, face, case, model, log):
 
 def left_behind(case, turn):
     """Yields lines such as `cancel in tool: 1 (tail; left the agent's group; gone a second later)`."""
-    theirs = [process for process in turn.left if process not in turn.ours()]
-    for whose, found in (("acpipe's fault", turn.ours()), ("left the agent's group", theirs)):
+    for whose, found in turn.blame():
         if found:
             after = "still there a second later" if set(found) & set(turn.stayed) else "gone a second later"
             yield f"{case.name}: {len(found)} ({', '.join(sorted(p.name for p in found))}; {whose}; {after})"
@@ -179,7 +183,8 @@ def main():
     sections = {}
     for title, cases, *_ in tables(chosen):
         if title in rows:
-            titles = ("agent", "version", *(case.name for case in cases), "left behind")
+            first = "client + agent" if title.startswith("Clients") else "agent"
+            titles = (first, "version", *(case.name for case in cases), "left behind")
             lines = ["| " + " | ".join(titles) + " |", "|" + " --- |" * len(titles), *rows[title].values()]
             sections[title] = "\n".join([when, "", *lines] if chosen.table else lines)
     if not chosen.only and not chosen.case:

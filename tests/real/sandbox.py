@@ -62,6 +62,16 @@ def processes():
     return [process for process in found if process.state not in "ZX"]
 
 
+def reap(children):
+    """Reaps the ended processes that process 1 inherited, but none of its own children, whose exit codes are wanted."""
+    for entry in os.listdir("/proc"):
+        try:
+            if entry.isdigit() and int(entry) not in children and Process(entry).state == "Z":
+                os.waitpid(int(entry), os.WNOHANG)
+        except (FileNotFoundError, ProcessLookupError, ChildProcessError):
+            pass                        # it is gone, or its parent is another process
+
+
 def sweep():
     """Kills all processes left, and reaps those that process 1 inherited."""
     for _ in range(100):

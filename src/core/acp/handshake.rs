@@ -22,7 +22,6 @@ pub fn initialize(offer: &AgentServices) -> Box<RawValue> {
 fn initialize_of(client: &AcpClient, offer: &AgentServices) -> Value {
     let mut params = value(&client.handshake);
     params["protocolVersion"] = VERSION.into();
-    let capabilities = &mut params["clientCapabilities"];
     let host = offer.host;
     let served = [
         (&["fs", "readTextFile"][..], host.read_files),
@@ -30,7 +29,9 @@ fn initialize_of(client: &AcpClient, offer: &AgentServices) -> Value {
         (&["terminal"], host.terminals),
     ];
     for (path, _) in served.into_iter().filter(|(_, is_served)| *is_served) {
-        let place = path.iter().try_fold(&mut *capabilities, |place, name| {
+        // A client without capabilities stays one without: an agent may reject the value `null`.
+        let capabilities = &mut params["clientCapabilities"];
+        let place = path.iter().try_fold(capabilities, |place, name| {
             let may_index = place.is_object() || place.is_null();
             may_index.then(|| &mut place[*name])
         });
@@ -61,4 +62,43 @@ fn own_initialize(offer: &AgentServices) -> schema::InitializeRequest {
     schema::InitializeRequest::new(VERSION.into())
         .client_info(client.title("acpipe".to_owned()))
         .client_capabilities(capabilities)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::host::HostServices;
+    use serde_json::json;
+    use std::sync::Arc;
+
+    fn initialize_for(handshake: &Value, host: HostServices) -> Value {
+        let client = AcpClient {
+            handshake: to_raw(handshake),
+        };
+        value(&initialize(&AgentServices {
+            questions: true,
+            host,
+            acp: Some(Arc::new(client)),
+        }))
+    }
+
+    #[test]
+    fn client_without_capabilities_declares_none_to_the_agent() {
+        let handshake = json!({ "clientInfo": { "name": "editor", "version": "1" } });
+        let params = initialize_for(&handshake, HostServices::default());
+        let wanted = json!({ "protocolVersion": VERSION, "clientInfo": handshake["clientInfo"] });
+        assert_eq!(params, wanted);
+    }
+
+    #[test]
+    fn served_files_are_declared_beside_the_capabilities_of_the_client() {
+        let handshake = json!({ "clientCapabilities": { "fs": { "writeTextFile": true }, "_x": 1 } });
+        let host = HostServices {
+            read_files: true,
+            ..HostServices::default()
+        };
+        let capabilities = &initialize_for(&handshake, host)["clientCapabilities"];
+        let fs = json!({ "readTextFile": true, "writeTextFile": true });
+        assert_eq!(capabilities, &json!({ "fs": fs, "_x": 1 }));
+    }
 }
