@@ -31,6 +31,7 @@ use super::event::{AgentEvent, AgentInfo, CallId, Exit};
 use super::host::HostAnswer;
 use super::request_key::{RequestId, RequestKey};
 use super::setting::Setting;
+use super::update_run::UpdateRun;
 use crate::proto::acp as wire;
 use crate::proto::frame::{Overlong, sniff};
 use crate::proto::json::{self, Members};
@@ -515,6 +516,12 @@ impl Dialect for Acp {
                 self.fail_if_answer(line, "is not valid JSON-RPC", events);
             }
         }
+    }
+
+    fn read_run<'a>(&self, _: Child, lines: &'a [u8]) -> Option<UpdateRun<'a>> {
+        // Each text must be searched for signs of a failure.
+        let is_plain = self.failure_signs.is_empty();
+        is_plain.then(|| self.fast_path.run(lines)).flatten()
     }
 
     fn read_overlong(

@@ -18,6 +18,7 @@ use crate::core::event::{AgentEvent, CallId, Exit};
 use crate::core::host::HostAnswer;
 use crate::core::request_key::RequestKey;
 use crate::core::setting::Setting;
+use crate::core::update_run::UpdateRun;
 use crate::proto::frame::Overlong;
 use crate::proto::wire::LineFaults;
 use queued_call::{OpenAs, QueuedCall};
@@ -432,6 +433,10 @@ impl Dialect for PerSession {
             with_child(child, out, |out| process.acp.read(child, line, events, out));
             self.process_events(child, before, events, out);
         }
+    }
+
+    fn read_run<'a>(&self, child: Child, lines: &'a [u8]) -> Option<UpdateRun<'a>> {
+        self.children.get(&child)?.acp.read_run(child, lines)
     }
 
     fn read_overlong(

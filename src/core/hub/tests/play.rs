@@ -1,10 +1,12 @@
 //! Test fixture: a client and an agent in virtual time, call by call.
 
+use crate::core::acp_notification::AcpNotification;
 use crate::core::client::{Command, History, Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub, Settings};
 use crate::core::store::{MemoryStore, Store};
+use crate::core::update_run::UpdateRun;
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::Batch;
 use crate::proto::wire::{FoundBy, Program};
@@ -30,11 +32,15 @@ pub(super) fn program() -> Program {
     }
 }
 
-/// A client that records its answers and the sessions of its chunks.
+/// A client that records its answers, the sessions of its chunks, and its ACP updates.
 #[derive(Default)]
 pub(super) struct HubClient {
     pub answers: HashMap<u64, Result<Value, Error>>,
     pub chunks: Vec<String>,
+    /// ACP updates, one a line.
+    pub updates: String,
+    /// Number of runs of ACP updates.
+    pub runs: usize,
 }
 
 impl ClientSink for HubClient {
@@ -47,6 +53,18 @@ impl ClientSink for HubClient {
         self.chunks.push(place.session.to_owned());
     }
     fn json_chunk(&mut self, _: ChunkAddress<'_>, _: &[u8]) {}
+    fn update(&mut self, session: &str, _: u64, update: AcpNotification<'_>) {
+        let mut line = Vec::new();
+        update.write(&format!("{session:?}"), &mut line);
+        line.push(b'\n');
+        self.updates.push_str(std::str::from_utf8(&line).unwrap());
+    }
+    fn update_run(&mut self, session: &str, _: u64, run: &UpdateRun<'_>) {
+        let mut lines = Vec::new();
+        run.write(&format!("{session:?}"), &mut lines);
+        self.updates.push_str(std::str::from_utf8(&lines).unwrap());
+        self.runs += 1;
+    }
     fn retract(&mut self, _: &str, _: u64) {}
     fn notify(&mut self, _: &Notice) {}
 }
