@@ -11,12 +11,15 @@ mod logs;
 mod mcp;
 mod permissions;
 mod processes;
+mod record;
+mod replay;
 mod rpc;
 mod run;
 mod schema;
 mod screen;
 mod serve;
 mod sessions;
+mod trace;
 
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::backend_options::BackendOptions;
@@ -24,7 +27,7 @@ use crate::core::builtin_agents;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentSpec, Hub, OnLost, Settings};
 use crate::core::limits::{Limits, Timeout};
-use crate::core::policy::Policy;
+use crate::core::policy::{Mode, Policy};
 use crate::core::profile::Profile;
 use crate::core::store::Store;
 use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
@@ -111,9 +114,11 @@ fn dispatch(cli: Cli, secrets: &Secrets) -> anyhow::Result<u8> {
         }
         Verb::Agents(args) => agents::agents(&args),
         Verb::Sessions(args) => sessions::sessions(&args),
+        Verb::Trace(args) => trace::trace(&args),
         Verb::Permissions(args) => permissions::permissions(&args),
         Verb::Processes(args) => processes::processes(&args),
         Verb::Doctor(args) => on_runtime(doctor::doctor(args)),
+        Verb::Replay(args) => replay::replay(&args),
         Verb::DemoAgent => on_runtime(crate::demo::run()).map(|()| 0),
         Verb::Schema(args) => schema::print(&args).map(|()| 0),
     }
@@ -152,6 +157,8 @@ struct Origin {
     own: Option<AgentDefinition>,
     /// Error if neither the command line nor the environment or the configuration names an agent.
     missing_agent: Option<String>,
+    /// Mode of permissions if neither the command line nor the configuration sets one.
+    default_mode: Option<Mode>,
 }
 
 /// Returns the absolute path of `--cwd`, or the working directory without it.
@@ -171,7 +178,7 @@ fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Re
         None => directory(agent)?,
     };
     let state = state_dir(&agent.store.place).ok();
-    let config = load_config(agent, &cwd)?;
+    let config = load_config(agent, &cwd, origin.default_mode)?;
     for own in &config.agents {
         secrets.add_variables(&own.env);
         secrets.add_servers(&own.mcp_servers);
@@ -210,11 +217,17 @@ fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Re
 }
 
 /// Reads the configuration for a directory.
-fn load_config(agent: &AgentArgs, cwd: &str) -> anyhow::Result<config::Config> {
+fn load_config(
+    agent: &AgentArgs,
+    cwd: &str,
+    default_mode: Option<Mode>,
+) -> anyhow::Result<config::Config> {
     let state = state_dir(&agent.store.place).ok();
     config::load(&LoadArgs {
         config: agent.permissions.config.as_deref(),
         mode: agent.permissions.permissions.map(Into::into),
+
+        default_mode,
         cwd: Some(Path::new(cwd)),
         state_dir: state.as_deref(),
         is_builtin: &|name| builtin_agents::find(name).is_some(),

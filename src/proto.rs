@@ -10,5 +10,6 @@ pub mod json;
 pub mod openai;
 pub mod rpc;
 pub mod sse;
+pub mod tape;
 pub mod ui_chunk;
 pub mod wire;

@@ -26,6 +26,7 @@ mod path;
 mod process_settings;
 mod profiles;
 mod program_search;
+mod recorder;
 mod regular;
 mod signals;
 mod starter;
@@ -50,6 +51,7 @@ pub use launches::{Ended, Launch, LaunchedProcess, end_left, launched};
 pub use output::{FULL, Pressure, hand_over};
 pub use process_settings::Supervision;
 pub use profiles::{AgentProfile, read_all as read_profiles};
+pub use recorder::{Recorder, RecorderThread, RedactLine, open_tape};
 pub use signals::{Interrupt, survive_file_limit};
 pub use store::{
     Durability, Events, Files, Memory, ReadOnly, archived, cards, check_writable, read_only,

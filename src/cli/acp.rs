@@ -13,8 +13,10 @@ mod updates;
 
 use super::args::AcpArgs;
 use super::logs::Secrets;
+use super::record::Recording;
 use super::{Origin, UsageError, agent_definitions};
 use crate::core::hub::{Hub, Settings};
+use crate::core::policy::Mode;
 use crate::shell::{InProcessAgents, LoopOwner, LoopSetup, drive, read_stdin};
 use client::{AcpConnection, FaceSettings};
 
@@ -27,7 +29,12 @@ pub async fn acp(mut args: AcpArgs, secrets: Secrets) -> anyhow::Result<u8> {
     let max_line = args.agent.max_line;
     let login = args.agent.login();
     let (store, stored) = super::store_for_clients(&args.agent.store)?;
-    let mut settings = super::settings(&args.agent, &Origin::default(), &secrets)?;
+    let origin = Origin {
+        // The editor has a dialog for permission requests.
+        default_mode: Some(Mode::Ask),
+        ..Origin::default()
+    };
+    let mut settings = super::settings(&args.agent, &origin, &secrets)?;
     settings.idle_after = args.limits.idle_timeout.0;
     settings.max_sessions = args.limits.max_sessions.and_then(|max| max.try_into().ok());
     let face = FaceSettings {
@@ -36,8 +43,9 @@ pub async fn acp(mut args: AcpArgs, secrets: Secrets) -> anyhow::Result<u8> {
         when_busy: args.when_busy.into(),
     };
     let hub = Hub::new(settings, store).serving(args.agent.serving.offer());
+    let recording = Recording::start(&args.agent.record, &secrets)?;
     let stdin = read_stdin(max_line)?;
-    let mut client = AcpConnection::new(face, secrets);
+    let mut client = AcpConnection::new(face, secrets, recording.recorder());
     let launch = super::launch(&args.agent.store, &hub);
     let setup = LoopSetup {
         input: Some(stdin),
@@ -47,6 +55,7 @@ pub async fn acp(mut args: AcpArgs, secrets: Secrets) -> anyhow::Result<u8> {
         launch,
         in_process: InProcessAgents::new(),
         owner: LoopOwner::Program,
+        recorder: recording.recorder(),
     };
     drive(hub, &mut client, setup).await?;
     Ok(0)
@@ -61,7 +70,7 @@ fn offered_agents(args: &AcpArgs, settings: &mut Settings) -> anyhow::Result<Vec
         let configured = settings.agents.iter().map(|agent| agent.name.clone());
         return Ok(std::iter::once(default).chain(configured).collect());
     }
-    let config = super::load_config(&args.agent, &settings.cwd)?;
+    let config = super::load_config(&args.agent, &settings.cwd, Some(Mode::Ask))?;
     let mut offered = vec![default];
     for name in named {
         let definition = agent_definitions::named(name, &config, settings)?;

@@ -56,6 +56,7 @@ impl AgentWorld {
         let config = config::load(&LoadArgs {
             config: file,
             mode: None,
+            default_mode: None,
             cwd: Some(&cwd),
             state_dir: Some(&state),
             is_builtin: &is_builtin,

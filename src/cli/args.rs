@@ -1,29 +1,36 @@
 //! Command-line definition of `acpipe`.
 
+mod acp;
 pub mod duration;
 pub mod hints;
 mod limits;
 mod options;
 mod permissions;
+pub mod record;
 mod serving;
 pub mod shared;
+mod size;
 pub mod timeouts;
 
 use super::agents::args::AgentsArgs;
 use super::doctor::args::DoctorArgs;
 use super::permissions::args::PermissionsArgs;
 use super::processes::ProcessesArgs;
+use super::replay::args::ReplayArgs;
 use super::sessions::args::SessionsArgs;
-use crate::proto::frame::DEFAULT_MAX_LINE;
-use crate::proto::wire::{PromptWhenBusy, Protocol, Variables};
+use super::trace::args::TraceArgs;
+use crate::proto::wire::{Protocol, Variables};
 use crate::shell::LoginShell;
+pub use acp::AcpArgs;
 use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use limits::{LimitArgs, MaxTime};
 use options::OptionArgs;
 pub use permissions::PermissionArgs;
+use record::RecordArgs;
 use serving::ServingArgs;
 use shared::{ChunkProfile, Kind, PlaceArgs};
+use size::size;
 use std::path::PathBuf;
 use timeouts::TimeoutArgs;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -98,12 +105,16 @@ pub enum Verb {
     Agents(AgentsArgs),
     /// List, show, export and delete stored sessions
     Sessions(SessionsArgs),
+    /// Show a tape or a stored session as a timeline, in a browser or a terminal
+    Trace(TraceArgs),
     /// Show which tool calls were allowed and refused, and by whom
     Permissions(PermissionsArgs),
     /// List the processes that acpipe started, and end orphaned ones
     Processes(ProcessesArgs),
     /// Check this machine and its agents, and measure the faults of an agent
     Doctor(DoctorArgs),
+    /// Repeat the agent of a tape on stdin and stdout
+    Replay(ReplayArgs),
     /// Run the built-in demo agent: ACP on stdin and stdout, no model, no network
     #[command(
         long_about = "Run the built-in demo agent: ACP on stdin and stdout, no model, no network.\n\n\
@@ -200,42 +211,6 @@ pub struct ServeArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "An editor starts this command as its agent. It keeps sessions: the editor can load them again, also if \
-        the agent cannot. Settings of editors are in docs/editors.md.\n\n\
-        Examples:\n  \
-        acpipe acp --agent claude                       Claude Code, without its ACP adapter\n  \
-        acpipe acp -- gemini --acp                      any ACP agent\n  \
-        acpipe acp --agent claude --agent codex         two agents; the editor chooses one for each session"
-)]
-pub struct AcpArgs {
-    /// What happens to a prompt that arrives while a turn runs in its session
-    #[arg(long, value_enum, default_value_t = WhenBusy::Queue, value_name = "WHAT")]
-    pub when_busy: WhenBusy,
-    #[command(flatten)]
-    pub limits: LimitArgs,
-    #[command(flatten)]
-    pub agent: AgentArgs,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum WhenBusy {
-    /// It waits until the turn ends
-    Queue,
-    /// It gets an error
-    Reject,
-}
-
-impl From<WhenBusy> for PromptWhenBusy {
-    fn from(when: WhenBusy) -> Self {
-        match when {
-            WhenBusy::Queue => Self::Queue,
-            WhenBusy::Reject => Self::Reject,
-        }
-    }
-}
-
-#[derive(Debug, Args)]
 pub struct AgentArgs {
     /// Agent to use, by its name: one of the configuration, or a built-in one such as claude, codex or gemini
     ///
@@ -277,6 +252,8 @@ pub struct AgentArgs {
     pub no_path_probe: bool,
     #[command(flatten)]
     pub serving: ServingArgs,
+    #[command(flatten)]
+    pub record: RecordArgs,
     #[command(flatten)]
     pub timeouts: TimeoutArgs,
     #[command(flatten)]
@@ -413,34 +390,6 @@ fn key_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn size(text: &str) -> Result<usize, String> {
-    let split = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let shift = match unit
-        .to_ascii_uppercase()
-        .trim_end_matches("IB")
-        .trim_end_matches('B')
-    {
-        "" => 0,
-        "K" => 10,
-        "M" => 20,
-        "G" => 30,
-        _ => return Err(format!("{unit:?} is not a valid unit; use K, M or G")),
-    };
-    let number: usize = number
-        .parse()
-        .map_err(|_| "a size must begin with a whole number, for example 64M".to_owned())?;
-    match number
-        .checked_shl(shift)
-        .filter(|n| n >> shift == number && *n > 0)
-    {
-        Some(size) if size <= DEFAULT_MAX_LINE * 64 => Ok(size),
-        _ => Err("a size must be between 1 byte and 4G".to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -449,22 +398,6 @@ mod tests {
     fn the_command_line_is_consistent() {
         use clap::CommandFactory as _;
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn sizes_have_units() {
-        let cases = [
-            ("64M", Some(64 << 20)),
-            ("100", Some(100)),
-            ("2KiB", Some(2048)),
-            ("1g", Some(1 << 30)),
-        ];
-        for (text, want) in cases {
-            assert_eq!(size(text).ok(), want, "{text}");
-        }
-        for bad in ["", "M", "0", "5X", "99999999999999999999", "99G"] {
-            assert!(size(bad).is_err(), "{bad}");
-        }
     }
 
     #[test]

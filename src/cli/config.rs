@@ -64,6 +64,8 @@ pub struct LoadArgs<'a> {
     pub config: Option<&'a Path>,
     /// Mode of `--permissions`, which overrides all modes and presets of the files.
     pub mode: Option<Mode>,
+    /// Mode if neither `--permissions` nor a file sets one. Default: that of a new policy.
+    pub default_mode: Option<Mode>,
     /// Absolute path of the directory from which the project's file is searched; `None` reads no such file.
     pub cwd: Option<&'a Path>,
     /// State directory, which has the trusted files; without it no project's file is trusted.
@@ -95,7 +97,8 @@ pub fn load(args: &LoadArgs<'_>) -> anyhow::Result<Config> {
         let origin = Origin::Project { is_trusted };
         sources.push(Source::parse(&file.to_string_lossy(), text, origin)?);
     }
-    let mut config = combine(&sources, home, args.mode, args.is_builtin)?;
+    let modes = (args.default_mode, args.mode);
+    let mut config = combine(&sources, home, modes, args.is_builtin)?;
     config.user_file = user_file;
     config.project_file = project.map(|(file, _)| file);
     Ok(config)
@@ -105,11 +108,11 @@ pub fn load(args: &LoadArgs<'_>) -> anyhow::Result<Config> {
 fn combine(
     sources: &[Source<'_>],
     home: Option<String>,
-    mode: Option<Mode>,
+    (default_mode, mode): (Option<Mode>, Option<Mode>),
     is_builtin: &dyn Fn(&str) -> bool,
 ) -> Result<Config, Error> {
     let user = sources.iter().find(|source| !source.is_of_project());
-    let mut policy = user_policy(user, home)?;
+    let mut policy = user_policy(user, home, default_mode)?;
     for source in sources.iter().filter(|source| source.is_of_project()) {
         let mut own = policy.without_rules();
         add_permissions(source, &mut own, &format!("{}: ", project::NAME))?;
@@ -150,8 +153,15 @@ fn combine(
 }
 
 /// Returns the policy of the user's file; `home` expands paths in rules.
-fn user_policy(user: Option<&Source<'_>>, home: Option<String>) -> Result<Policy, Error> {
+fn user_policy(
+    user: Option<&Source<'_>>,
+    home: Option<String>,
+    default_mode: Option<Mode>,
+) -> Result<Policy, Error> {
     let mut policy = Policy::at_home(home);
+    if let Some(mode) = default_mode {
+        policy.set_mode(mode);
+    }
     if let Some(source) = user {
         add_permissions(source, &mut policy, "")?;
     }
@@ -288,7 +298,7 @@ pub fn text_of(file: &Path) -> io::Result<String> {
 /// The configuration is not valid: line and column, key, reason and remedy.
 pub fn policy_of(text: &str, home: Option<String>) -> Result<Policy, String> {
     let parsed = Source::parse("", text, Origin::User);
-    let config = parsed.and_then(|source| combine(&[source], home, None, &|_| true));
+    let config = parsed.and_then(|source| combine(&[source], home, (None, None), &|_| true));
     config
         .map(|config| config.policy)
         .map_err(|error| error.message)

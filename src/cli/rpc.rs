@@ -7,6 +7,7 @@ mod calls;
 mod client_requests;
 mod faults;
 mod methods;
+mod notices;
 mod reads;
 
 use super::logs::Secrets;
@@ -19,15 +20,16 @@ use crate::proto::chunk::Chunk;
 use crate::proto::frame::{ClientFrame, Framing, write_framed};
 use crate::proto::json::{shallow, to_raw};
 use crate::proto::rpc::{self, Message, NotAMessage};
+use crate::proto::tape::Direction;
 use crate::shell::{
-    ClientAction, ClientConnection, ClientInput, FULL, Interrupt, Pressure, hand_over, log_frames,
-    logs_frames,
+    ClientAction, ClientConnection, ClientInput, FULL, Interrupt, Pressure, Recorder, hand_over,
+    log_frames, logs_frames,
 };
 use batch::{BatchId, Batches, TooLarge};
 use calls::{Caller, Calls};
-use faults::{
-    client_not_reading, parse_error, too_large_batch, too_many_batches, too_many_calls, write_error,
-};
+use faults::usable_id;
+pub(super) use faults::write_error;
+use faults::{client_not_reading, parse_error, too_large_batch, too_many_batches, too_many_calls};
 use methods::{CallOutcome, Methods};
 use reads::QueuedReads;
 use serde::Serialize;
@@ -59,6 +61,8 @@ pub struct RpcClient {
     pressure: Pressure,
     /// Number of bytes that wait to be coalesced; they count for [`ClientSink::is_full`].
     unsent: usize,
+    /// Recorder of the tape; `None` if nothing is recorded.
+    recorder: Option<Recorder>,
 }
 
 /// Adjacent chunks of one session in the output buffer.
@@ -93,6 +97,18 @@ impl RpcClient {
             chunks: Vec::new(),
             pressure: Pressure::None,
             unsent: 0,
+            recorder: None,
+        }
+    }
+
+    /// Records all messages.
+    pub fn recorded(self, recorder: Option<Recorder>) -> Self {
+        Self { recorder, ..self }
+    }
+
+    fn record(&self, direction: Direction, messages: &[u8]) {
+        if let Some(recorder) = &self.recorder {
+            recorder.client(direction, messages);
         }
     }
 
@@ -408,15 +424,7 @@ impl ClientSink for RpcClient {
     }
 
     fn notify(&mut self, notice: &Notice) {
-        if matches!(notice, Notice::Acp(_) | Notice::Restored(..)) {
-            return;
-        }
-        write_framed(&mut self.out, self.framing, |out| match notice {
-            Notice::Activity(p) => rpc::write_notification(out, "session/activity", p),
-            Notice::SessionState(p) => rpc::write_notification(out, "session/state", p),
-            Notice::AgentState(p) => rpc::write_notification(out, "agent/state", p),
-            Notice::Acp(_) | Notice::Restored(..) => {}
-        });
+        notices::write(&mut self.out, self.framing, notice);
     }
 }
 
@@ -430,7 +438,11 @@ impl ClientConnection for RpcClient {
             ClientInput::Frame(framing, frame, _waiting) => {
                 self.framing = framing;
                 match frame {
-                    ClientFrame::Message(bytes) => self.message(&bytes),
+                    ClientFrame::Message(bytes) => {
+                        self.message(&bytes);
+                        // After its secrets are known.
+                        self.record(Direction::In, &bytes);
+                    }
                     ClientFrame::TooLong(line) => self.too_long(&line),
                     ClientFrame::BadHeader(header) => self.bad_header(header),
                 }
@@ -473,24 +485,9 @@ impl ClientConnection for RpcClient {
     fn take_output(&mut self, buffer: &mut Vec<u8>) {
         self.chunks.clear();
         log_frames("acpipe → client", &self.out);
+        self.record(Direction::Out, &self.out);
         hand_over(&mut self.out, buffer);
     }
-}
-
-/// Returns the names of all methods, sorted.
-#[cfg(test)]
-fn method_names() -> Vec<&'static str> {
-    Methods::new().names()
-}
-
-/// Checks that an id is a string, a number or null.
-fn usable_id(id: &RawValue) -> Result<(), Error> {
-    let first = id.get().as_bytes().first();
-    if matches!(first, Some(b'"' | b'-' | b'0'..=b'9' | b'n')) {
-        return Ok(());
-    }
-    let message = "invalid request: id must be a string, a number or null";
-    Err(Error::new(ErrorKind::InvalidRequest, message))
 }
 
 #[cfg(test)]

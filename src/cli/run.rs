@@ -2,12 +2,13 @@
 
 mod prompt;
 mod questions;
+mod recorder;
 mod run_session;
 mod view;
 
 use super::args::RunArgs;
 use super::logs::Secrets;
-use super::print_note;
+use super::{print_note, record::Recording};
 use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
@@ -23,6 +24,7 @@ use crate::shell::{
 };
 use prompt::Prompt;
 use questions::TerminalQuestions;
+use recorder::RunRecorder;
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::io::Write as _;
@@ -31,6 +33,7 @@ use tracing::debug;
 use view::View;
 
 pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
+    let recording = Recording::start(&args.agent.record, secrets)?;
     let mut prompt = Prompt::read(&args)?;
     let mut view = View::new(args.output, args.quiet);
     for note in prompt.notes.drain(..) {
@@ -70,6 +73,7 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
     let (terminal, typed) = Terminal::open(may_ask).unzip();
     let questions = TerminalQuestions::new(terminal);
     let mut client = RunClient::new(prompt, session, turn, terms, questions, view);
+    client.recorder = RunRecorder::new(recording.recorder());
     // Options of the command line override those of a stored session.
     *client.options = settings.default_agent.spec.options.clone();
     let context = args.context.into_iter();
@@ -87,6 +91,7 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
         login: args.agent.login(),
         launch,
         in_process: InProcessAgents::new(),
+        recorder: recording.recorder(),
         owner: LoopOwner::Program,
     };
     drive(hub, &mut client, setup).await?;
@@ -147,6 +152,7 @@ struct RunClient {
     actions: VecDeque<ClientAction>,
     interrupted: bool,
     exit_code: Option<u8>,
+    recorder: RunRecorder,
 }
 
 impl RunClient {
@@ -177,6 +183,7 @@ impl RunClient {
             actions: VecDeque::new(),
             interrupted: false,
             exit_code: None,
+            recorder: RunRecorder::default(),
         };
         client.advance_to(Step::Initialize);
         client
@@ -185,19 +192,13 @@ impl RunClient {
     fn advance_to(&mut self, step: Step) {
         self.step = step;
         let command = match step {
-            Step::Initialize => Command::Initialize(wire::InitializeParams {
-                acp: None,
-                protocol_version: wire::PROTOCOL_VERSION,
-                process_id: None,
-                client_info: None,
-                capabilities: wire::ClientCapabilities {
+            Step::Initialize => {
+                Command::Initialize(wire::InitializeParams::of(wire::ClientCapabilities {
                     permissions: self.questions.has_terminal(),
                     questions: self.questions.has_terminal(),
                     ..wire::ClientCapabilities::default()
-                },
-                chunk_profile: None,
-                unknown_fields: wire::UnknownFields::default(),
-            }),
+                }))
+            }
             Step::Connect => Command::Connect(wire::ConnectParams::default()),
             Step::Ensure => Command::Ensure(wire::EnsureParams {
                 session_id: Some(self.session.clone()),
@@ -279,6 +280,7 @@ impl RunClient {
 
 impl ClientSink for RunClient {
     fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
+        self.recorder.reply(&answer);
         match (self.step, answer) {
             (Step::Over, _) | (_, Ok(Reply::Cancel(_))) => {}
             (_, Err(error)) => {
@@ -327,6 +329,7 @@ impl ClientSink for RunClient {
         // Text that the agent sends outside the turn is not part of the answer.
         if place.turn == Some(&*self.turn) {
             self.shown = place.seq;
+            self.recorder.chunk(place, json);
             self.view.chunk(chunk, json);
         } else {
             debug!(?place, ?chunk, "chunk outside of the turn");
@@ -337,6 +340,8 @@ impl ClientSink for RunClient {
         if place.turn == Some(&*self.turn) {
             self.shown = place.seq;
             let json = json.iter().map(Vec::as_slice);
+            json.clone()
+                .for_each(|chunk| self.recorder.chunk(place, chunk));
             self.view.adapted(chunk, json);
         }
     }
@@ -450,7 +455,9 @@ impl ClientConnection for RunClient {
     }
 
     fn next_action(&mut self) -> Option<ClientAction> {
-        self.actions.pop_front()
+        let action = self.actions.pop_front();
+        self.recorder.action(action.as_ref());
+        action
     }
 
     fn take_output(&mut self, buffer: &mut Vec<u8>) {

@@ -2,6 +2,7 @@
 
 use super::args::{Cli, ServeArgs, Verb};
 use super::logs::{Logs, Secrets};
+use super::record::Recording;
 use super::rpc::RpcClient;
 use super::{Origin, on_runtime, report};
 use crate::agent::{Agent, AgentFactory};
@@ -23,6 +24,7 @@ async fn serve_with(
     origin: &Origin,
     agents: InProcessAgents,
 ) -> anyhow::Result<u8> {
+    let recording = Recording::start(&args.agent.record, &secrets)?;
     let max_line = args.agent.max_line;
     let login = args.agent.login();
     let (store, stored) = super::store_for_clients(&args.agent.store)?;
@@ -31,7 +33,7 @@ async fn serve_with(
     settings.max_sessions = args.limits.max_sessions.and_then(|max| max.try_into().ok());
     let hub = Hub::new(settings, store).serving(args.agent.serving.offer());
     let stdin = read_stdin(max_line)?;
-    let mut client = RpcClient::new(secrets);
+    let mut client = RpcClient::new(secrets).recorded(recording.recorder());
     let launch = super::launch(&args.agent.store, &hub);
     let setup = LoopSetup {
         input: Some(stdin),
@@ -40,6 +42,7 @@ async fn serve_with(
         login,
         launch,
         in_process: agents,
+        recorder: recording.recorder(),
         owner: LoopOwner::Program,
     };
     drive(hub, &mut client, setup).await?;

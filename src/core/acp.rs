@@ -1,10 +1,12 @@
 //! The ACP v1 dialect: requests to an agent, and events from its lines.
 
+mod agent_error;
 mod auth;
 mod decode;
 mod elicitation;
 mod failures;
 mod fast_path;
+mod forward;
 mod handshake;
 mod hosting;
 mod options;
@@ -19,7 +21,6 @@ mod stray_lines;
 pub(super) mod updates;
 mod user_question;
 
-use super::builtin_agents::hints;
 use super::client_answer::ClientAnswer;
 use super::decision::Decision;
 use super::dialect::{
@@ -32,13 +33,13 @@ use super::host::HostAnswer;
 use super::request_key::{RequestId, RequestKey};
 use super::setting::Setting;
 use super::update_run::UpdateRun;
-use crate::proto::acp as wire;
 use crate::proto::frame::{Overlong, sniff};
 use crate::proto::json::{self, Members};
 use crate::proto::rpc::{self, Message, RpcError};
 use crate::proto::wire::{LineFaults, SettingValue};
 use agent_client_protocol_schema::v1 as schema;
 pub use auth::wants_sign_in;
+use decode::our_id;
 use failures::{FailureSign, signs_of};
 use fast_path::FastPath;
 pub use handshake::initialize as initialize_request;
@@ -47,7 +48,6 @@ use params::{OpenSession, PromptRequest, SetModel};
 use pending::Pending;
 use requests::refuse;
 pub use results::initialize as initialize_result;
-use serde_json::json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -162,52 +162,9 @@ impl Acp {
             }),
         });
     }
-
-    fn agent_error(&self, pending: &Pending, e: &RpcError<'_>) -> Error {
-        let signing = matches!(pending, Pending::Authenticate(_));
-        if !signing && auth::wants_sign_in(e) {
-            let said = decode::error_text(e);
-            let login = hints::login(&self.launch.command, &self.launch.args);
-            let error = Error::auth_required(&said, &self.info.auth_methods, login);
-            // Other codes are less certain: a configured key may be wrong. The raw error shows that.
-            return match e.code {
-                wire::AUTH_REQUIRED => error,
-                _ => error.with("raw", e.raw.get()),
-            };
-        }
-        let kind = match pending {
-            Pending::Authenticate(_) if !decode::is_network(e) => ErrorKind::AuthRequired,
-            Pending::Initialize => ErrorKind::Initialize,
-            Pending::Prompt(_) if session_gone::is_session_gone(e) => ErrorKind::SessionNotFound,
-            _ if decode::is_network(e) => ErrorKind::Network,
-            _ => ErrorKind::Session,
-        };
-        let kind = failures::reported_kind(e).unwrap_or(kind);
-        let message = format!(
-            "the agent answered {} with an error: {} ({})",
-            pending.method(),
-            clip(&decode::error_text(e)),
-            e.code
-        );
-        Error::new(kind, message).with("raw", e.raw.get())
-    }
 }
 
 impl Acp {
-    /// Passes on a notification that acpipe does not interpret, if a client speaks ACP.
-    fn forward_notification<'a>(
-        &self,
-        method: Cow<'a, str>,
-        params: Option<&'a RawValue>,
-        events: &mut Vec<AgentEvent<'a>>,
-    ) {
-        if self.offer.acp.is_some() {
-            events.push(requests::forwarded(None, method, params));
-        } else {
-            debug!(%method, "notification ignored");
-        }
-    }
-
     /// Fails the pending request of a line that cannot be parsed but appears to be a response, so that its
     /// call does not wait forever.
     fn fail_if_answer(&mut self, line: &[u8], fault: &str, events: &mut Vec<AgentEvent<'_>>) {
@@ -413,39 +370,16 @@ impl Dialect for Acp {
         params: Option<&RawValue>,
         out: &mut Outgoing,
     ) -> bool {
-        let lines = out.lines(Child::MAIN);
-        match call {
-            Some(call) => {
-                self.last_id += 1;
-                rpc::write_request(lines, &self.last_id, method, &params);
-                self.pending.insert(self.last_id, Pending::Forward(call));
-            }
-            None => rpc::write_notification(lines, method, &params),
-        }
-        lines.push(b'\n');
+        self.pass_on(call, method, params, out.lines(Child::MAIN));
         true
     }
 
     fn answer_forwarded(&mut self, key: &RequestKey, answer: &ClientAnswer, out: &mut Outgoing) {
-        let Some(id) = key.as_json() else { return };
-        let lines = out.lines(Child::MAIN);
-        match answer {
-            Ok(result) => rpc::write_result(lines, id, result),
-            Err(error) => rpc::write_error(lines, id, error),
-        }
-        lines.push(b'\n');
+        forward::write_answer(key, answer, out.lines(Child::MAIN));
     }
 
     fn withdraw_forwarded(&mut self, call: CallId, out: &mut Outgoing) {
-        let mut pending = self.pending.iter();
-        let sent =
-            pending.find(|(_, pending)| matches!(pending, Pending::Forward(of) if *of == call));
-        if let Some((id, _)) = sent {
-            let lines = out.lines(Child::MAIN);
-            let params = json!({ "requestId": id });
-            rpc::write_notification(lines, "$/cancel_request", &params);
-            lines.push(b'\n');
-        }
+        self.withdraw(call, out.lines(Child::MAIN));
     }
 
     fn read<'a>(
@@ -567,9 +501,4 @@ impl Dialect for Acp {
     fn faults(&self) -> LineFaults {
         self.faults
     }
-}
-
-/// Parses an id of acpipe; some agents return it as a string.
-fn our_id(id: &RawValue) -> Option<u64> {
-    id.get().trim_matches('"').parse().ok()
 }

@@ -248,4 +248,4 @@ impl AcpUpdates {
 }
 
 #[cfg(test)]
-pub mod tests;
+pub(super) mod tests;

@@ -150,7 +150,7 @@ impl Dialect for Claude {
     fn start(&mut self, out: &mut Outgoing) {
         let child = self.add(ChildRole::Version { reported: false });
         let launch = ProcessSpec {
-            args: vec!["--version".to_owned()],
+            args: launch::version_args(&self.launch.args),
             ..self.launch.clone()
         };
         out.open(child, Transport::Process(launch));

@@ -91,15 +91,7 @@ impl LibraryClients {
     fn join(&mut self, client: ClientId, mut sink: Sink) {
         sink.is_ending = self.is_ending;
         self.sinks.insert(client, sink);
-        let params = wire::InitializeParams {
-            acp: None,
-            protocol_version: wire::PROTOCOL_VERSION,
-            client_info: None,
-            process_id: None,
-            capabilities: self.capabilities,
-            chunk_profile: None,
-            unknown_fields: wire::UnknownFields::default(),
-        };
+        let params = wire::InitializeParams::of(self.capabilities);
         self.submit(client, Command::Initialize(params), Caller::Dropped);
     }
 

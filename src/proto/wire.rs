@@ -103,6 +103,22 @@ pub struct InitializeParams {
     pub acp: Option<Box<RawValue>>,
 }
 
+impl InitializeParams {
+    /// Creates the parameters of a client with these capabilities.
+    #[must_use]
+    pub fn of(capabilities: ClientCapabilities) -> Self {
+        Self {
+            protocol_version: PROTOCOL_VERSION,
+            client_info: None,
+            process_id: None,
+            capabilities,
+            chunk_profile: None,
+            unknown_fields: UnknownFields::default(),
+            acp: None,
+        }
+    }
+}
+
 /// Handling of unknown fields in messages of the client. `_meta`, and content that acpipe passes on
 /// (messages, metadata, answers to forms), may contain any field.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]

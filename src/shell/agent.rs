@@ -7,6 +7,7 @@ use super::health::LiveHealth;
 use super::inbox::EventSender;
 use super::path::explain;
 pub use super::process_settings::ProcessSettings;
+use super::recorder::ProcessRecorder;
 use super::stderr::Stderr;
 use super::stdin_queue::{self, Full, StdinReceiver, StdinSender};
 use super::supervised::{Supervised, TreeRoot};
@@ -51,6 +52,7 @@ pub struct Agent {
     orders: OrderSender,
     measure: mpsc::Sender<()>,
     health: LiveHealth,
+    recorder: Option<ProcessRecorder>,
 }
 
 /// Request to the task that owns a process.
@@ -65,12 +67,13 @@ pub(super) struct TaskEnd {
     pub lines: StdinReceiver,
     pub requests: Requests,
     pub health: LiveHealth,
+    pub recorder: Option<ProcessRecorder>,
     /// Ends when the program need not be started any more.
     needed: oneshot::Receiver<()>,
 }
 
 /// Creates the handle of an agent, and the receiving ends of its task.
-pub(super) fn channel() -> (Agent, TaskEnd) {
+pub(super) fn channel(recorder: Option<ProcessRecorder>) -> (Agent, TaskEnd) {
     let (input, lines) = stdin_queue::channel();
     let (needed, unneeded) = oneshot::channel();
     let (orders, ordered) = orders::channel();
@@ -82,6 +85,7 @@ pub(super) fn channel() -> (Agent, TaskEnd) {
         orders,
         measure,
         health: health.clone(),
+        recorder: recorder.clone(),
     };
     let requests = Requests {
         orders: ordered,
@@ -92,6 +96,7 @@ pub(super) fn channel() -> (Agent, TaskEnd) {
         lines,
         requests,
         health,
+        recorder,
         needed,
     };
     (agent, end)
@@ -122,10 +127,11 @@ pub fn start(
     terms: ProcessSettings,
     login: Arc<LoginShell>,
     mut events: EventSender,
+    recorder: Option<ProcessRecorder>,
 ) -> Agent {
-    let (agent, end) = channel();
+    let (agent, end) = channel(recorder);
     let mut requests = end.requests;
-    let streams = (end.lines, end.health);
+    let streams = (end.lines, end.health, end.recorder);
     tokio::spawn(async move {
         let found = tokio::select! {
             found = discover::program(&spec, &login, terms.clone()) => found,
@@ -137,6 +143,9 @@ pub fn start(
         match found {
             Ok(found) => live(id, spec, found, terms, events, streams, requests).await,
             Err(error) => {
+                if let Some(recorder) = &streams.2 {
+                    recorder.failed(&error.message);
+                }
                 // Fails only if the loop has ended; the event is not needed then.
                 let _ = events.send(id, AgentInput::StartFailed(error)).await;
             }
@@ -175,6 +184,9 @@ impl Agent {
 
     /// Orders the supervisor to end the agent process. The order is never dropped while the process runs.
     pub fn order(&self, order: SupervisorOrder) {
+        if let Some(recorder) = &self.recorder {
+            recorder.killed(order == SupervisorOrder::Kill);
+        }
         self.orders.send(order);
     }
 
@@ -201,7 +213,7 @@ async fn live(
     found: FoundProgram,
     terms: ProcessSettings,
     mut events: EventSender,
-    (lines, health): (StdinReceiver, LiveHealth),
+    (lines, health, recorder): (StdinReceiver, LiveHealth, Option<ProcessRecorder>),
     mut requests: Requests,
 ) {
     if let Some(fallback) = found.fallback {
@@ -215,6 +227,9 @@ async fn live(
         Ok(started) => started,
         Err(error) => {
             let error = explain(&found.file, &error);
+            if let Some(recorder) = &recorder {
+                recorder.failed(&error.message);
+            }
             let _ = events.send(id, AgentInput::StartFailed(error)).await;
             return;
         }
@@ -229,25 +244,29 @@ async fn live(
         health: health.clone(),
         events: events.clone(),
         hangs: None,
+        recorder: recorder.clone(),
     };
     if process
         .begin(&found.file, found.program, &mut requests)
         .await
     {
-        tokio::spawn(write(id, pipes.stdin, lines, health, events));
+        let streams = (pipes.stdin, lines, recorder);
+        tokio::spawn(write(id, streams, health, events));
         process.watch(requests).await;
     }
 }
 
 async fn write(
     id: AgentId,
-    mut stdin: Sender,
-    mut queue: StdinReceiver,
+    (mut stdin, mut queue, recorder): (Sender, StdinReceiver, Option<ProcessRecorder>),
     health: LiveHealth,
     mut events: EventSender,
 ) {
     while let Some(lines) = queue.recv().await {
         log_frames("acpipe → agent", &lines);
+        if let Some(recorder) = &recorder {
+            recorder.sent(&lines);
+        }
         health.set_pending_write(Some(running_now()));
         let written = stdin.write_all(&lines).await;
         health.set_pending_write(None);
@@ -259,6 +278,9 @@ async fn write(
             let _ = events.send(id, AgentInput::InputClosed).await;
             return;
         }
+    }
+    if let Some(recorder) = &recorder {
+        recorder.closed();
     }
 }
 
@@ -274,6 +296,7 @@ struct Process {
     events: EventSender,
     /// Time at which a supervisor that was ordered to kill but has not exited is given up.
     hangs: Option<Instant>,
+    recorder: Option<ProcessRecorder>,
 }
 
 impl Process {
@@ -285,6 +308,9 @@ impl Process {
                 news = self.supervised.news() => match news {
                     Some(SupervisorEvent::Running(pid)) => {
                         let pid = pid.unsigned_abs();
+                        if let Some(recorder) = &self.recorder {
+                            recorder.started();
+                        }
                         info!(pid, file = program.file, found_by = ?program.found_by, "process of the agent started");
                         let program = Box::new(program);
                         self.send_event(AgentInput::Started { pid, program }).await;
@@ -306,6 +332,9 @@ impl Process {
                 }
             }
         };
+        if let Some(recorder) = &self.recorder {
+            recorder.failed(&failed.message);
+        }
         self.send_event(AgentInput::StartFailed(failed)).await;
         false
     }
@@ -386,6 +415,9 @@ impl Process {
             signal = exit.signal,
             "process of the agent exited"
         );
+        if let Some(recorder) = &self.recorder {
+            recorder.exited(exit.code, exit.signal, &exit.stderr);
+        }
         self.send_event(AgentInput::Exited(exit)).await;
     }
 
@@ -420,21 +452,24 @@ impl Process {
         let before = self.buffer.len();
         let batch = self.frames.decode(&mut self.buffer).ok().flatten();
         release_memory(&mut self.buffer, before);
-        batch.map(logged)
+        batch.map(|batch| self.logged(batch))
     }
 
     fn last_batch(&mut self) -> Option<AgentInput> {
         let batch = self.frames.decode_eof(&mut self.buffer).ok().flatten();
-        batch.map(logged)
+        batch.map(|batch| self.logged(batch))
     }
-}
 
-/// Converts a batch to an event and logs its frames.
-fn logged(batch: Batch) -> AgentInput {
-    if let Batch::Lines(lines) = &batch {
-        log_frames("agent → acpipe", lines);
+    /// Converts a batch to an event, and logs and records its frames.
+    fn logged(&self, batch: Batch) -> AgentInput {
+        if let Batch::Lines(lines) = &batch {
+            log_frames("agent → acpipe", lines);
+        }
+        if let Some(recorder) = &self.recorder {
+            recorder.received(&batch);
+        }
+        AgentInput::Batch(batch)
     }
-    AgentInput::Batch(batch)
 }
 
 fn measure(root: TreeRoot) -> Measure {

@@ -141,7 +141,7 @@ impl AgentStarter {
         let login = Arc::clone(&self.login);
         let terms = self.terms.clone();
         DirectProcess {
-            agent: agent::start(AgentId(0), spec, terms, login, events),
+            agent: agent::start(AgentId(0), spec, terms, login, events, None),
             inbox,
             lines: VecDeque::new(),
             program: None,

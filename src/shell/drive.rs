@@ -18,6 +18,7 @@ use super::launches::Launch;
 use super::loopback::Loopback;
 use super::output::{Closed, Output, Pressure};
 use super::program_search::{FoundPrograms, SEARCH_QUEUE, search};
+use super::recorder::Recorder;
 use super::signals::{Interrupt, Signals};
 use super::starter::Starter;
 use super::supervisor::codec::SupervisorOrder;
@@ -61,6 +62,7 @@ pub async fn drive<C: ClientConnection>(
     let channels = (events, searches, host_events);
     let (mut shell, mut signals) = Shell::begin(hub, setup.owner, processes, channels)?;
     shell.in_process = setup.in_process;
+    shell.recorder = setup.recorder;
     let (mut interrupts, mut unread) = (0, 0);
     shell.settle(client, shell.clock.now());
     while !shell.finished || shell.is_output_pending() {
@@ -192,6 +194,8 @@ struct Shell {
     terms: ProcessSettings,
     login: Arc<LoginShell>,
     in_process: InProcessAgents,
+    /// Recorder of the tape; `None` if nothing is recorded.
+    recorder: Option<Recorder>,
     searches: mpsc::Sender<FoundPrograms>,
     finished: bool,
     /// Since when agents are not read because the client does not read.
@@ -239,6 +243,7 @@ impl Shell {
             terms,
             login: Arc::new(login),
             in_process: InProcessAgents::new(),
+            recorder: None,
             searches,
             finished: false,
             paused_reads: None,

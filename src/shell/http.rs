@@ -12,6 +12,7 @@ mod failure;
 mod retry_after;
 
 use super::inbox::EventSender;
+use super::recorder::ProcessRecorder;
 use crate::core::error::Error;
 #[cfg(not(feature = "http"))]
 use crate::core::error::ErrorKind;
@@ -56,15 +57,21 @@ impl Http {
         request: HttpRequest,
         max_line: usize,
         events: EventSender,
+        recorder: Option<ProcessRecorder>,
     ) -> HttpExchange {
         let (open, closed) = oneshot::channel::<Infallible>();
+        if let Some(recorder) = &recorder {
+            recorder.started();
+            recorder.sent(&request.body);
+        }
         #[cfg(feature = "http")]
         let work = {
+            let recorder = recorder.clone();
             let client = self.clients.client(&request.url, request.limits.connect);
             let events = events.clone();
             async move {
                 let client = client.map_err(Cut::Failed)?;
-                let mut exchange = attempts::Attempts::new(id, request, client, events);
+                let mut exchange = attempts::Attempts::new(id, request, client, (events, recorder));
                 let response = exchange.response().await?;
                 body::deliver(response, exchange, max_line).await
             }
@@ -74,7 +81,7 @@ impl Http {
             drop((request, max_line));
             std::future::ready(Err(absent()))
         };
-        tokio::spawn(run(id, work, closed, events));
+        tokio::spawn(run(id, work, closed, (events, recorder)));
         HttpExchange { _open: open }
     }
 }
@@ -84,7 +91,7 @@ async fn run(
     id: AgentId,
     work: impl Future<Output = Result<(), Cut>>,
     closed: oneshot::Receiver<Infallible>,
-    mut events: EventSender,
+    (mut events, recorder): (EventSender, Option<ProcessRecorder>),
 ) {
     // The work is dropped before the end is reported, which closes the connection.
     let end = {
@@ -101,6 +108,11 @@ async fn run(
         Err(Cut::Failed(error)) => AgentInput::StartFailed(error),
         Err(Cut::LoopEnded) => return,
     };
+    match (&recorder, &end) {
+        (Some(recorder), AgentInput::StartFailed(error)) => recorder.failed(&error.message),
+        (Some(recorder), _) => recorder.exited(Some(0), None, ""),
+        (None, _) => {}
+    }
     // Fails only if the loop has ended; the event is not needed then.
     let _ = events.send(id, end).await;
 }

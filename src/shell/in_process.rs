@@ -8,6 +8,7 @@ use super::clock::running_now;
 use super::frames::log_frames;
 use super::health::LiveHealth;
 use super::inbox::EventSender;
+use super::recorder::ProcessRecorder;
 use super::stdin_queue::StdinReceiver;
 use super::supervisor::codec::SupervisorOrder;
 use crate::core::error::{Error, ErrorKind};
@@ -54,8 +55,9 @@ pub fn start(
     name: &str,
     run: Option<&InProcessAgent>,
     mut events: EventSender,
+    recorder: Option<ProcessRecorder>,
 ) -> Agent {
-    let (agent, end) = agent::channel();
+    let (agent, end) = agent::channel(recorder);
     let run = run.cloned();
     let message = format!("cannot start agent {name:?}: it is not registered in this program");
     tokio::spawn(async move {
@@ -76,7 +78,16 @@ async fn live(id: AgentId, run: InProcessAgent, mut events: EventSender, end: Ta
     let (out, mut output) = mpsc::channel::<Bytes>(QUEUE);
     // Called inside the task, so that also its panic ends only the agent.
     let mut task = Stopping(tokio::spawn(async move { run(input, out).await }));
-    let _writer = Stopping(tokio::spawn(write(end.lines, to_agent, end.health.clone())));
+    if let Some(recorder) = &end.recorder {
+        recorder.started();
+    }
+    let recorder = end.recorder.clone();
+    let _writer = Stopping(tokio::spawn(write(
+        end.lines,
+        to_agent,
+        end.health.clone(),
+        recorder,
+    )));
     let (mut requests, mut is_attached) = (end.requests, true);
     let (mut batch, mut is_open, mut stopped_by) = (Vec::with_capacity(QUEUE), true, None);
     let (mut ended, reports) = (None, events.clone());
@@ -107,7 +118,13 @@ async fn live(id: AgentId, run: InProcessAgent, mut events: EventSender, end: Ta
                 }
             },
             slot = events.ready(), if !batch.is_empty() => match slot {
-                Ok(slot) => slot.send(id, AgentInput::Batch(Batch::Lines(joined(&mut batch)))),
+                Ok(slot) => {
+                    let lines = Batch::Lines(joined(&mut batch));
+                    if let Some(recorder) = &end.recorder {
+                        recorder.received(&lines);
+                    }
+                    slot.send(id, AgentInput::Batch(lines));
+                }
                 // The loop has ended.
                 Err(_) => return,
             },
@@ -122,6 +139,9 @@ async fn live(id: AgentId, run: InProcessAgent, mut events: EventSender, end: Ta
         end.health.add_stderr(exit.stderr.as_bytes());
     }
     info!(code = exit.code, "agent inside this program ended");
+    if let Some(recorder) = &end.recorder {
+        recorder.exited(exit.code, exit.signal, &exit.stderr);
+    }
     let _ = events.send(id, AgentInput::Exited(exit)).await;
 }
 
@@ -135,9 +155,17 @@ impl<T> Drop for Stopping<T> {
 }
 
 /// Forwards lines to the agent.
-async fn write(mut queue: StdinReceiver, to_agent: mpsc::Sender<Bytes>, health: LiveHealth) {
+async fn write(
+    mut queue: StdinReceiver,
+    to_agent: mpsc::Sender<Bytes>,
+    health: LiveHealth,
+    recorder: Option<ProcessRecorder>,
+) {
     while let Some(lines) = queue.recv().await {
         log_frames("acpipe → agent", &lines);
+        if let Some(recorder) = &recorder {
+            recorder.sent(&lines);
+        }
         let len = lines.len();
         health.set_pending_write(Some(running_now()));
         let sent = to_agent.send(lines.into()).await;

@@ -1,6 +1,7 @@
 //! Recorded sessions that real agents created and loaded again.
 
 use crate::live::{Live, Replayed, SESSION};
+use acpipe::proto::tape::{Direction, Record, records};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -91,16 +92,18 @@ impl Player {
         history: &mut Vec<Value>,
         loads: &mut Vec<Load>,
     ) {
-        for line in recording.lines() {
-            let entry: Value = serde_json::from_str(line).unwrap();
-            let frame = &entry["frame"];
-            match entry["dir"].as_str() {
-                Some("out") if frame.get("method").is_some() => {
+        for record in records(recording) {
+            let Record::Frame(frame) = record.unwrap() else {
+                continue;
+            };
+            let message: Value = serde_json::from_str(frame.body.line()).unwrap_or_default();
+            match frame.direction {
+                Direction::Out if message.get("method").is_some() => {
                     loads.extend(self.loaded(name, history, loads.len()));
-                    self.call(frame);
+                    self.call(&message);
                 }
-                Some("in") => self.agent(frame, history),
-                _ => {}
+                Direction::Out => {}
+                Direction::In => self.agent(&message, history),
             }
         }
         loads.extend(self.loaded(name, history, loads.len()));

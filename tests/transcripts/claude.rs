@@ -4,7 +4,7 @@
 //! the CLI's version, and the handshakes of other processes. Lines for the hub have the recording's ids of
 //! the session, of prompts and of requests replaced by the hub's ids; the collected output has them restored.
 
-use crate::replay::{Entry, ReplayClient, Replayed, settings};
+use crate::replay::{ReplayClient, Replayed, frames, settings};
 use acpipe::core::client::{Command, Token};
 use acpipe::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use acpipe::core::policy::{Mode, Policy};
@@ -12,9 +12,11 @@ use acpipe::core::profile::Profile;
 use acpipe::core::store::MemoryStore;
 use acpipe::core::transport::Transport;
 use acpipe::proto::json::to_raw;
+use acpipe::proto::tape::{Body, Direction};
 use acpipe::proto::wire::Protocol;
 use acpipe::testing::{line, params};
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -58,13 +60,15 @@ pub fn replay_to(
     resumed: bool,
     policy: impl Into<Policy>,
 ) -> Replayed {
-    let entries: Vec<Entry<'_>> = recording
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("a recording is NDJSON"))
+    let frames: Vec<(Direction, &RawValue)> = frames(recording)
+        .filter_map(|frame| match frame.body {
+            Body::Json(json) => Some((frame.direction, json)),
+            Body::Text(_) => None,
+        })
         .collect();
-    let of = |dir: &'static str| {
-        let frames = entries.iter().filter(move |entry| entry.dir == dir);
-        frames.filter_map(|entry| entry.frame)
+    let of = |wanted: Direction| {
+        let frames = frames.iter();
+        frames.filter_map(move |(direction, frame)| (*direction == wanted).then_some(*frame))
     };
     let now = Instant::now();
     let mut settings = settings(policy, seen.profile(), now);
@@ -88,14 +92,14 @@ pub fn replay_to(
         Command::Initialize,
     );
     cli.command("agent/connect", json!({}), Command::Connect);
-    for frame in of("out") {
+    for frame in of(Direction::Out) {
         let frame: Value = serde_json::from_str(frame.get()).unwrap();
         if frame["request"]["subtype"] == "initialize" {
             cli.said("initialize", &frame["request_id"]);
             break;
         }
     }
-    let first = of("in").find_map(|frame| {
+    let first = of(Direction::In).find_map(|frame| {
         let frame: Value = serde_json::from_str(frame.get()).unwrap();
         Some(frame["session_id"].as_str()?.to_owned())
     });
@@ -105,11 +109,10 @@ pub fn replay_to(
     if let (Some(first), Some(ours)) = (first, cli.session.take()) {
         cli.ids.push((first, ours));
     }
-    for entry in &entries {
-        let Some(frame) = entry.frame else { continue };
-        match entry.dir {
-            "out" => cli.client_sent(&serde_json::from_str(frame.get()).unwrap()),
-            _ => cli.cli_sent(frame.get()),
+    for (direction, frame) in &frames {
+        match direction {
+            Direction::Out => cli.client_sent(&serde_json::from_str(frame.get()).unwrap()),
+            Direction::In => cli.cli_sent(frame.get()),
         }
     }
     // The processes exit at the end, even if the recording stops earlier.

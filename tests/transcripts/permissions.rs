@@ -3,10 +3,11 @@
 //! A recording shows the agent's reaction to one answer. A policy that gives this answer must lead to the
 //! recorded chunks; under other policies only the rules of chunk streams are checked.
 
-use super::replay::{ReplayClient, Replayed};
+use super::replay::{ReplayClient, Replayed, frames};
 use super::{claude, folder, names, replay, stream};
 use acpipe::core::policy::{Mode, Policy};
 use acpipe::core::profile::Profile;
+use acpipe::proto::tape::Direction;
 use acpipe::proto::wire::OfferedKind;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,16 +90,16 @@ fn kind(data: &Value) -> String {
 /// Like [`chosen`], for the answers of the recording's client; `None` if an answer was not valid.
 fn recorded(recording: &str) -> Vec<Option<String>> {
     let mut asked: Vec<(String, Value, Option<String>)> = Vec::new();
-    for line in recording.lines() {
-        let entry: Value = serde_json::from_str(line).unwrap();
-        let frame = &entry["frame"];
+    for recorded in frames(recording) {
+        let frame: Value = serde_json::from_str(recorded.body.line()).unwrap_or_default();
         let request = &frame["request"];
-        if entry["dir"] == "in" && frame["method"] == "session/request_permission" {
+        let is_of_agent = recorded.direction == Direction::In;
+        if is_of_agent && frame["method"] == "session/request_permission" {
             let options = frame["params"]["options"].clone();
             asked.push((frame["id"].to_string(), options, None));
-        } else if entry["dir"] == "in" && request["subtype"] == "can_use_tool" {
+        } else if is_of_agent && request["subtype"] == "can_use_tool" {
             asked.push((frame["request_id"].to_string(), Value::Null, None));
-        } else if entry["dir"] == "out" {
+        } else if !is_of_agent {
             let response = &frame["response"];
             let id = if frame["type"] == "control_response" {
                 response["request_id"].to_string()

@@ -8,9 +8,9 @@ use acpipe::core::policy::{Mode, Policy};
 use acpipe::core::profile::Profile;
 use acpipe::core::store::MemoryStore;
 use acpipe::proto::json::to_raw;
+use acpipe::proto::tape::{Body, Direction, Frame, Record, Side, records};
 use acpipe::proto::wire::{self, OfferedKind};
 use acpipe::testing::{self, RecordedChunk, RecordingClient, SettingsBuilder};
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
@@ -35,14 +35,12 @@ pub struct Turn {
     pub end: Value,
 }
 
-/// A line of a recording.
-#[derive(Deserialize)]
-pub struct Entry<'a> {
-    pub dir: &'a str,
-    #[serde(borrow)]
-    pub frame: Option<&'a RawValue>,
-    /// Text of a line that was not JSON, in place of `frame`.
-    raw: Option<String>,
+/// Returns the frames between acpipe and the agent on a tape.
+pub fn frames(recording: &str) -> impl Iterator<Item = Frame<'_>> {
+    records(recording).filter_map(|record| match record.expect("a recording is a tape") {
+        Record::Frame(frame) if frame.side == Side::Agent => Some(frame),
+        _ => None,
+    })
 }
 
 /// Client of a recording.
@@ -263,27 +261,18 @@ pub fn replay_to(seen: ReplayClient, recording: &str, policy: impl Into<Policy>)
         opening: HashMap::new(),
         now,
     };
-    let initialize = Command::Initialize(wire::InitializeParams {
-        acp: None,
-        protocol_version: 1,
-        process_id: None,
-        client_info: None,
-        capabilities: wire::ClientCapabilities {
-            permissions: replay.seen.answers.is_some(),
-            ..wire::ClientCapabilities::default()
-        },
-        chunk_profile: None,
-        unknown_fields: wire::UnknownFields::default(),
-    });
+    let initialize = Command::Initialize(wire::InitializeParams::of(wire::ClientCapabilities {
+        permissions: replay.seen.answers.is_some(),
+        ..wire::ClientCapabilities::default()
+    }));
     replay.command("initialize", initialize);
-    for line in recording.lines() {
-        let entry: Entry<'_> = serde_json::from_str(line).expect("a recording is NDJSON");
-        match (entry.dir, entry.frame, entry.raw) {
-            ("out", Some(frame), _) => replay.client_sent(frame),
-            ("in", Some(frame), _) => replay.agent_sent(frame),
-            ("in", None, Some(raw)) => replay.line(&raw),
+    for frame in frames(recording) {
+        match (frame.direction, frame.body) {
+            (Direction::Out, Body::Json(frame)) => replay.client_sent(frame),
+            (Direction::In, Body::Json(frame)) => replay.agent_sent(frame),
+            (Direction::In, Body::Text(text)) => replay.line(&text),
             // Lines that are not JSON: the hub sends none.
-            _ => {}
+            (Direction::Out, Body::Text(_)) => {}
         }
     }
     // The agent exits at the end, even if the recording stops earlier.
@@ -380,6 +369,7 @@ impl Replay {
         };
         self.opening.insert(id.to_string(), opening);
         let ensure = Command::Ensure(wire::EnsureParams {
+            acp: serde_json::Map::new(),
             agent: None,
             session_id: Some(client),
             cwd: None,

@@ -17,9 +17,11 @@ use crate::proto::chunk::Chunk;
 use crate::proto::frame::{ClientFrame, Framing, sniff, write_framed};
 use crate::proto::json::shallow;
 use crate::proto::rpc::{self, Message, NotAMessage};
+use crate::proto::tape::Direction;
 use crate::proto::wire::PromptWhenBusy;
 use crate::shell::{
-    ClientAction, ClientConnection, ClientInput, FULL, Interrupt, Pressure, hand_over, log_frames,
+    ClientAction, ClientConnection, ClientInput, FULL, Interrupt, Pressure, Recorder, hand_over,
+    log_frames,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -58,6 +60,8 @@ pub struct AcpConnection {
     pub(super) created: u64,
     pub(super) is_initialized: bool,
     pressure: Pressure,
+    /// Recorder of the tape; `None` if nothing is recorded.
+    recorder: Option<Recorder>,
     /// Whether output is held back while the disk does not answer.
     held: bool,
     unsent: usize,
@@ -65,7 +69,7 @@ pub struct AcpConnection {
 
 impl AcpConnection {
     /// Creates the connection; the secrets of the client's messages are added to `secrets`.
-    pub fn new(settings: FaceSettings, secrets: Secrets) -> Self {
+    pub fn new(settings: FaceSettings, secrets: Secrets, recorder: Option<Recorder>) -> Self {
         Self {
             secrets,
             elicits: ElicitationSupport::default(),
@@ -80,8 +84,15 @@ impl AcpConnection {
             created: 0,
             is_initialized: false,
             pressure: Pressure::None,
+            recorder,
             held: false,
             unsent: 0,
+        }
+    }
+
+    fn record(&self, direction: Direction, messages: &[u8]) {
+        if let Some(recorder) = &self.recorder {
+            recorder.client(direction, messages);
         }
     }
 
@@ -257,7 +268,11 @@ impl ClientConnection for AcpConnection {
             ClientInput::Frame(framing, frame, _waiting) => {
                 self.framing = framing;
                 match frame {
-                    ClientFrame::Message(bytes) => self.message(&bytes),
+                    ClientFrame::Message(bytes) => {
+                        self.message(&bytes);
+                        // After the secrets of the message are known.
+                        self.record(Direction::In, &bytes);
+                    }
                     ClientFrame::TooLong(line) => {
                         let why = format!(
                             "parse error: the message has {} bytes, more than the limit; raise it with --max-line",
@@ -310,6 +325,7 @@ impl ClientConnection for AcpConnection {
         }
         self.updates.clear();
         log_frames("acpipe → client", &self.out);
+        self.record(Direction::Out, &self.out);
         hand_over(&mut self.out, buffer);
     }
 }

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 /// Permissions of agents.
 #[derive(Debug, Args)]
 pub struct PermissionArgs {
-    /// Answer to tool calls that match no rule of the configuration [default: approve]
+    /// Answer to tool calls that match no rule of the configuration [default: approve, and ask
+    /// for `acpipe acp`]
     ///
     /// Overrides `default` and `preset` of the configuration.
     #[arg(long, value_enum, value_name = "POLICY")]

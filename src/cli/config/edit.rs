@@ -182,7 +182,7 @@ fn first_printed(table: &mut Table) -> Option<&mut Table> {
 /// Checks a text as the user's configuration.
 fn check(file: &Path, text: &str, is_builtin: &dyn Fn(&str) -> bool) -> Result<(), Error> {
     let source = Source::parse(&file.to_string_lossy(), text, Origin::User)?;
-    let policy = user_policy(Some(&source), super::home())?;
+    let policy = user_policy(Some(&source), super::home(), None)?;
     let context = Context {
         policy: &policy,
         is_builtin,

@@ -432,6 +432,7 @@ fn trust_decides_whether_keys_of_a_project_have_effect() {
     let args = LoadArgs {
         config: Some(&user),
         mode: None,
+        default_mode: None,
         cwd: Some(&below),
         state_dir: Some(&state),
         is_builtin: &|_| false,

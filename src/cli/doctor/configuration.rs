@@ -13,6 +13,7 @@ pub fn configuration_of(args: &DoctorArgs) -> anyhow::Result<Config> {
     config::load(&LoadArgs {
         config: args.config.as_deref(),
         mode: None,
+        default_mode: None,
         cwd: Some(args.cwd.as_deref().map_or(&*cwd, |dir| dir)),
         state_dir: Some(&state),
         is_builtin: &|name| builtin_agents::find(name).is_some(),

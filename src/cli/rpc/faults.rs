@@ -1,7 +1,7 @@
 //! Errors detected before the hub: unreadable messages, answered with their id if it can be recovered, and
 //! calls over a limit.
 
-use super::{RpcClient, client_requests, usable_id};
+use super::{RpcClient, client_requests};
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::frame::{Overlong, sniff};
 use crate::proto::json::to_raw;
@@ -64,7 +64,7 @@ pub(super) fn parse_error(e: &serde_json::Error) -> Error {
 }
 
 /// Appends an error response.
-pub(super) fn write_error(out: &mut Vec<u8>, id: &RawValue, error: &Error) {
+pub(in crate::cli) fn write_error(out: &mut Vec<u8>, id: &RawValue, error: &Error) {
     let data = to_raw(&error.data());
     let object = ErrorObject {
         code: error.kind.rpc_code(),
@@ -97,4 +97,14 @@ pub(super) fn too_large_batch() -> Error {
 pub(super) fn client_not_reading() -> Error {
     let message = "too many responses are waiting to be read; read stdout, then try again";
     Error::new(ErrorKind::Overloaded, message)
+}
+
+/// Checks that an id is a string, a number or null.
+pub(super) fn usable_id(id: &RawValue) -> Result<(), Error> {
+    let first = id.get().as_bytes().first();
+    if matches!(first, Some(b'"' | b'-' | b'0'..=b'9' | b'n')) {
+        return Ok(());
+    }
+    let message = "invalid request: id must be a string, a number or null";
+    Err(Error::new(ErrorKind::InvalidRequest, message))
 }

@@ -52,3 +52,8 @@ pub fn error_text(e: &RpcError<'_>) -> String {
 pub fn is_network(e: &RpcError<'_>) -> bool {
     is_connection_failure(e.raw.get())
 }
+
+/// Parses an id of acpipe; some agents return it as a string.
+pub fn our_id(id: &RawValue) -> Option<u64> {
+    id.get().trim_matches('"').parse().ok()
+}

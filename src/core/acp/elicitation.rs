@@ -1,6 +1,7 @@
 //! Elicitations (`elicitation/create`): questions of an agent to its user, and the responses.
 
-use super::{Acp, our_id};
+use super::Acp;
+use super::decode::our_id;
 use crate::core::decision::Decision;
 use crate::core::dialect::Child;
 use crate::core::elicitation::ElicitationDetails;

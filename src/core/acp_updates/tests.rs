@@ -1,6 +1,6 @@
 //! Tests of single updates, and of all recordings of the Claude Code CLI.
 
-pub mod recordings;
+pub(in crate::core) mod recordings;
 mod twins;
 
 use super::*;
@@ -58,7 +58,7 @@ fn convert(updates: &mut AcpUpdates, update: &Update<'_>) -> Vec<Value> {
 fn convert_line(updates: &mut AcpUpdates, update: &Update<'_>, line: &str) -> Vec<Value> {
     let mut got = Vec::new();
     updates.update(update, original(line), &mut |update| {
-        got.push(parse(update))
+        got.push(parse(update));
     });
     got
 }
@@ -79,7 +79,7 @@ fn text(json: &str, role: MessageRole) -> Update<'_> {
     })
 }
 
-fn tool<'a>(id: &'a str, status: Option<ToolStatus>) -> ToolUpdate<'a> {
+fn tool(id: &str, status: Option<ToolStatus>) -> ToolUpdate<'_> {
     ToolUpdate {
         id: id.into(),
         status: status.map(|status| status.as_str().into()),

@@ -19,9 +19,26 @@ const FIXED: [&str; 7] = [
 /// Mode without permission requests; the process must be started with permission to enter it.
 const BYPASS: &str = "bypassPermissions";
 
-/// Returns the arguments for a session of this id.
-pub fn args(way: Opening<'_>, id: &str, place: &SessionSetup<'_>, more: &[String]) -> Vec<String> {
-    let mut args: Vec<String> = FIXED.map(str::to_owned).to_vec();
+/// Returns the arguments that print the CLI's version.
+pub fn version_args(own: &[String]) -> Vec<String> {
+    let (mut args, _) = split(own);
+    args.push("--version".to_owned());
+    args
+}
+
+/// Splits the agent's own arguments into those before and those after acpipe's. Arguments that begin with a
+/// word name the CLI itself, as in `node cli.js`, so acpipe's options follow them. Options add to acpipe's.
+fn split(own: &[String]) -> (Vec<String>, &[String]) {
+    match own.first() {
+        Some(word) if !word.starts_with('-') => (own.to_vec(), &[]),
+        _ => (Vec::new(), own),
+    }
+}
+
+/// Returns the arguments for a session of this id; `own` are those of the agent.
+pub fn args(way: Opening<'_>, id: &str, place: &SessionSetup<'_>, own: &[String]) -> Vec<String> {
+    let (mut args, more) = split(own);
+    args.extend(FIXED.map(str::to_owned));
     if let Opening::Resume(source) | Opening::Load(source) = way {
         args.push(format!("--resume={source}"));
     }
@@ -132,6 +149,7 @@ mod tests {
             fallback: None,
         };
         let place = SessionSetup {
+            acp: &serde_json::Map::new(),
             cwd: "/session",
             mcp_servers: &[],
             options: &options,
@@ -253,6 +271,23 @@ mod tests {
             assert_eq!(id.is_some(), fork || way == Opening::New, "{way:?}");
             assert!(id.is_none_or(|id| id.len() == 36 && id != "old"));
         }
+    }
+
+    #[test]
+    fn arguments_that_name_the_cli_precede_the_options() {
+        let options = SessionOptions::default();
+        let place = SessionSetup {
+            acp: &serde_json::Map::new(),
+            cwd: "",
+            mcp_servers: &[],
+            options: &options,
+            fork: false,
+        };
+        let own = ["cli.js", "--debug"].map(str::to_owned);
+        let args = args(Opening::New, "s", &place, &own);
+        assert_eq!(args[..3], ["cli.js", "--debug", "--output-format"]);
+        assert_eq!(version_args(&own), ["cli.js", "--debug", "--version"]);
+        assert_eq!(version_args(&own[1..]), ["--version"]);
     }
 
     #[test]

@@ -54,6 +54,7 @@ impl Player {
 
     fn open(&mut self, way: Opening<'_>, options: &SessionOptions) -> String {
         let place = SessionSetup {
+            acp: &serde_json::Map::new(),
             cwd: "/work",
             mcp_servers: &[],
             options,

@@ -4,6 +4,7 @@ use super::Hub;
 use crate::core::agent::{AgentMachine, ProcessEnd};
 use crate::core::client_sink::ClientSinks;
 use crate::core::dialect::Child;
+use crate::core::effect::AgentId;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::Exit;
 use crate::core::ids::AgentRef;
@@ -70,6 +71,13 @@ impl Hub {
         if is_over {
             self.agent_stopped(agent, now, clients);
         }
+    }
+
+    /// Returns the name of the agent that a process belongs to.
+    #[must_use]
+    pub fn agent_of_process(&self, id: AgentId) -> Option<&str> {
+        let agent = self.agents.with_process(id)?;
+        Some(self.agents.get(agent).name())
     }
 
     /// Handles the end of a stop for which no process had to exit.

@@ -54,7 +54,7 @@ mod tests {
             let sent = preamble.before(instructions, &parts);
             let text = |part: &PromptPart<'_>| match part {
                 PromptPart::Text(text) => text.lines().next().unwrap_or_default().to_owned(),
-                PromptPart::File { .. } => String::new(),
+                _ => String::new(),
             };
             sent.iter().map(text).collect()
         };

@@ -280,6 +280,7 @@ impl Builder {
             max_line,
             login,
             launch: Launch::begin(state.as_deref(), grace),
+            recorder: None,
             in_process,
             owner: LoopOwner::Host(supervision),
         };

@@ -4,6 +4,7 @@ use crate::shell::discover::LoginShell;
 use crate::shell::in_process::InProcessAgents;
 use crate::shell::launches::Launch;
 use crate::shell::process_settings::Supervision;
+use crate::shell::recorder::Recorder;
 use crate::shell::store::Events;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -22,6 +23,8 @@ pub struct LoopSetup<I> {
     pub launch: Arc<Launch>,
     /// Agents inside this program.
     pub in_process: InProcessAgents,
+    /// Recorder of the agents' frames; `None` if nothing is recorded.
+    pub recorder: Option<Recorder>,
     /// Owner of the process that the loop runs in.
     pub owner: LoopOwner,
 }

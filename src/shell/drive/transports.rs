@@ -2,12 +2,14 @@
 //! requirements on a transport.
 
 use super::{ClientConnection, Shell};
+use crate::core::http::shown_url;
 use crate::core::hub::{AgentId, AgentInput};
 use crate::core::transport::Transport;
 use crate::shell::agent::{self, Agent};
 use crate::shell::files;
 use crate::shell::in_process;
 use crate::shell::loopback;
+use crate::shell::recorder::ProcessRecorder;
 use crate::shell::supervisor::codec::SupervisorOrder;
 use std::time::Instant;
 
@@ -15,14 +17,18 @@ impl Shell {
     /// Opens a transport. Its output and failures arrive through the inbox.
     pub(super) fn open(&mut self, id: AgentId, transport: Transport) {
         let events = self.events.clone();
+        let recorder = self.recorder_of(id, &transport);
         match transport {
             Transport::Process(spec) => {
                 let (terms, login) = (self.terms.clone(), self.login.clone());
-                let agent = agent::start(id, spec, terms, login, events);
+                let agent = agent::start(id, spec, terms, login, events, recorder);
                 self.agents.insert(id, agent);
             }
             Transport::InProcess(name) => {
-                let agent = in_process::start(id, &name, self.in_process.get(&name), events);
+                let agent = {
+                    let run = self.in_process.get(&name);
+                    in_process::start(id, &name, run, events, recorder)
+                };
                 self.agents.insert(id, agent);
             }
             Transport::File(path) => files::read(id, path.into(), self.terms.max_line, events),
@@ -36,10 +42,30 @@ impl Shell {
             }
             Transport::Http(request) => {
                 let max_line = self.terms.max_line;
-                let exchange = self.http.start(id, *request, max_line, events);
+                let exchange = self.http.start(id, *request, max_line, events, recorder);
                 self.exchanges.insert(id, exchange);
             }
         }
+    }
+
+    /// Returns the recorder of a transport's frames. Reads of files and loopbacks are not recorded.
+    fn recorder_of(&self, id: AgentId, transport: &Transport) -> Option<ProcessRecorder> {
+        let recorder = self.recorder.as_ref()?;
+        let command = match transport {
+            Transport::Process(spec) => {
+                let words = std::iter::once(&spec.command).chain(&spec.args);
+                words.cloned().collect()
+            }
+            Transport::InProcess(name) => vec![name.clone()],
+            Transport::Http(request) => vec!["POST".to_owned(), shown_url(&request.url)],
+            Transport::File(_)
+            | Transport::Directory(_)
+            | Transport::RealPath(_)
+            | Transport::Loopback
+            | Transport::Removal { .. } => return None,
+        };
+        let agent = self.hub.agent_of_process(id).map(str::to_owned);
+        Some(recorder.process(agent, command))
     }
 
     /// Queues lines for a transport.

@@ -8,6 +8,7 @@ use crate::core::hub::{AgentId, AgentInput};
 use crate::core::limits::Timeout;
 use crate::proto::frame::Batch;
 use crate::shell::inbox::EventSender;
+use crate::shell::recorder::ProcessRecorder;
 use jiff::Timestamp;
 use reqwest::header::{
     CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION,
@@ -35,18 +36,25 @@ pub struct Attempts {
     request: HttpRequest,
     client: Client,
     events: EventSender,
+    recorder: Option<ProcessRecorder>,
     /// Number of attempts so far.
     sent: u32,
 }
 
 impl Attempts {
     /// Creates the state before the first attempt.
-    pub fn new(id: AgentId, request: HttpRequest, client: Client, events: EventSender) -> Self {
+    pub fn new(
+        id: AgentId,
+        request: HttpRequest,
+        client: Client,
+        (events, recorder): (EventSender, Option<ProcessRecorder>),
+    ) -> Self {
         Self {
             id,
             request,
             client,
             events,
+            recorder,
             sent: 0,
         }
     }
@@ -63,6 +71,9 @@ impl Attempts {
 
     /// Passes an event on.
     pub async fn send(&mut self, input: AgentInput) -> Result<(), Cut> {
+        if let (Some(recorder), AgentInput::Batch(batch)) = (&self.recorder, &input) {
+            recorder.received(batch);
+        }
         let sent = self.events.send(self.id, input).await;
         sent.map_err(|_| Cut::LoopEnded)
     }

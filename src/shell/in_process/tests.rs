@@ -18,7 +18,7 @@ impl Running {
     {
         let run: InProcessAgent = Arc::new(move |input, out| Box::pin(run(input, out)));
         let (events, inbox) = inbox::channel();
-        let agent = start(AgentId(1), "own", Some(&run), events);
+        let agent = start(AgentId(1), "own", Some(&run), events, None);
         Self { agent, inbox }
     }
 
@@ -149,7 +149,7 @@ async fn agent_waits_while_the_loop_handles_its_output() {
 #[tokio::test]
 async fn unregistered_agent_fails_to_start() {
     let (events, mut inbox) = inbox::channel();
-    let _agent = start(AgentId(1), "own", None, events);
+    let _agent = start(AgentId(1), "own", None, events, None);
     inbox.arrival().await;
     match inbox.next_whole().unwrap().1 {
         AgentInput::StartFailed(error) => {

@@ -387,6 +387,7 @@ impl ClientSink for Client {
         let declared = match request {
             ClientRequest::Permission(_) | ClientRequest::Question(_) => self.answers,
             ClientRequest::Host(_) => self.serves,
+            ClientRequest::Acp(..) => false,
         };
         assert!(declared, "{request:?} was never declared");
         assert!(self.seen_asks.insert(ask), "{ask:?} is not new");

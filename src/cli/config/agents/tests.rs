@@ -18,7 +18,7 @@ fn read(user: &str, project: Option<(&str, bool)>) -> Result<Config, Error> {
         let origin = Origin::Project { is_trusted };
         sources.push(Source::parse("/p/.acpipe.toml", text, origin)?);
     }
-    combine(&sources, Some(HOME.to_owned()), None, &|name| {
+    combine(&sources, Some(HOME.to_owned()), (None, None), &|name| {
         name == "claude"
     })
 }

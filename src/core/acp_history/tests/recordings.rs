@@ -62,7 +62,9 @@ fn messages<'a>(lines: impl Iterator<Item = &'a str>) -> BTreeMap<String, Vec<Va
         if read_line(line, &mut events).is_none() {
             // The result of a prompt ends its turn.
             if line.contains("\"stopReason\"") {
-                replays.values_mut().for_each(|turns| turns.push(new()));
+                for turns in replays.values_mut() {
+                    turns.push(new());
+                }
             }
             continue;
         }

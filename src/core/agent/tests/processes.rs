@@ -19,6 +19,7 @@ fn with_two_sessions() -> Fixture {
     }
     let options = SessionOptions::default();
     let place = SessionSetup {
+        acp: &serde_json::Map::new(),
         cwd: "/w",
         mcp_servers: &[],
         options: &options,

@@ -45,6 +45,7 @@ impl Test {
     fn opens(&mut self, way: Opening<'_>, options: &SessionOptions) -> Child {
         self.calls += 1;
         let place = SessionSetup {
+            acp: &serde_json::Map::new(),
             cwd: "/w",
             mcp_servers: &[],
             options,

@@ -80,7 +80,9 @@ fn prompted(play: &mut Play) -> Value {
     play.ensure(json!({ "sessionId": "own" }));
     let call = play.ready();
     play.answer(&call, &json!({ "sessionId": "S" }));
-    play.ask(Command::Prompt(params(json!({ "message": "go" }))));
+    play.ask(Command::Prompt(params(
+        json!({ "sessionId": "own", "message": "go" }),
+    )));
     play.sent()
 }
 
@@ -101,7 +103,7 @@ struct Outcome {
 fn outcome(play: &mut Play, prompt: &Value) -> Outcome {
     play.answer(prompt, &json!({ "stopReason": "end_turn" }));
     let updates = std::mem::take(&mut play.client.updates);
-    let last = play.history(History::LastMessage(params(json!({}))));
+    let last = play.history(History::LastMessage(params(json!({ "sessionId": "own" }))));
     let session = "own".to_owned();
     let replay = play.ask(Command::Acp(AcpCommand::Replay { session }));
     while play.hub.is_reading() {

@@ -40,7 +40,10 @@ impl ClientSink for NoticeClient {
         let waiting = match notice {
             Notice::Activity(p) => &p.waiting_for,
             Notice::AgentState(p) if p.waiting_for.is_some() => &p.waiting_for,
-            Notice::AgentState(_) | Notice::SessionState(_) => return,
+            Notice::AgentState(_)
+            | Notice::SessionState(_)
+            | Notice::Acp(_)
+            | Notice::Restored(..) => return,
         };
         self.wait_notices
             .push(serde_json::to_value(waiting).unwrap());

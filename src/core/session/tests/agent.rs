@@ -54,7 +54,7 @@ impl Fixture {
             }
             AgentEvent::Elicitation(asked) => self.act(|s, cx| s.elicitation(None, *asked, cx)),
             AgentEvent::Wanted(wanted) => {
-                self.act(|s, cx| s.host_request(wanted.key, wanted.request, cx));
+                self.act(|s, cx| s.host_request(wanted.key, wanted.request, None, cx));
             }
             AgentEvent::Withdrawn { key } => self.act(|s, cx| {
                 if s.has_question(cx.agent.number(), &key) {

@@ -152,6 +152,7 @@ impl Fixture {
         let setup = DialectSetup {
             launch: ProcessSpec::default(),
             offer: AgentServices {
+                acp: None,
                 questions: true,
                 host: host::HostServices {
                     read_files: true,

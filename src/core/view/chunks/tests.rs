@@ -124,6 +124,7 @@ fn ends<'a>(id: &'a str, status: &'a str, output: &'a str) -> Update<'a> {
 /// A permission request for a call, with one option.
 fn question(tool: &'static str) -> Permission<'static> {
     Permission {
+        acp: None,
         session: "s".into(),
         key: RequestKey::json(Child::MAIN, raw("1")),
         tool: ToolUpdate {

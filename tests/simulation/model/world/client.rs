@@ -71,6 +71,7 @@ impl World {
             Err(ErrorResponse {
                 code: -32603,
                 message: "went wrong".to_owned(),
+                data: None,
             })
         } else {
             Ok(RawValue::from_string(answer.to_owned()).unwrap())

@@ -361,6 +361,18 @@ const SIZES: &[(&str, &str, &str, &str)] = &[
         "core/turn/terminals.rs",
         "64 * 1024",
     ),
+    (
+        "tapes",
+        "A frame over 1 MiB",
+        "shell/recorder/writer.rs",
+        "1 << 20",
+    ),
+    (
+        "tapes",
+        "up to 64 MiB wait",
+        "shell/recorder.rs",
+        "64 << 20",
+    ),
 ];
 
 #[test]

@@ -1,0 +1,42 @@
+//! Arguments of `acpipe acp`.
+
+use super::AgentArgs;
+use super::limits::LimitArgs;
+use crate::proto::wire::PromptWhenBusy;
+use clap::{Args, ValueEnum};
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "An editor starts this command as its agent. It keeps sessions: the editor can load them again, also if \
+        the agent cannot. Settings of editors are in docs/editors.md.\n\n\
+        Examples:\n  \
+        acpipe acp --agent claude                       Claude Code, without its ACP adapter\n  \
+        acpipe acp -- gemini --acp                      any ACP agent\n  \
+        acpipe acp --agent claude --agent codex         two agents; the editor chooses one for each session"
+)]
+pub struct AcpArgs {
+    /// What happens to a prompt that arrives while a turn runs in its session
+    #[arg(long, value_enum, default_value_t = WhenBusy::Queue, value_name = "WHAT")]
+    pub when_busy: WhenBusy,
+    #[command(flatten)]
+    pub limits: LimitArgs,
+    #[command(flatten)]
+    pub agent: AgentArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WhenBusy {
+    /// It waits until the turn ends
+    Queue,
+    /// It gets an error
+    Reject,
+}
+
+impl From<WhenBusy> for PromptWhenBusy {
+    fn from(when: WhenBusy) -> Self {
+        match when {
+            WhenBusy::Queue => Self::Queue,
+            WhenBusy::Reject => Self::Reject,
+        }
+    }
+}

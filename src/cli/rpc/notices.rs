@@ -1,0 +1,22 @@
+//! Notifications to the client.
+
+use crate::core::client::Notice;
+use crate::proto::frame::{Framing, write_framed};
+use crate::proto::rpc;
+use serde::Serialize;
+
+/// Appends a notification, unless it is only for clients that speak ACP.
+pub fn write(out: &mut Vec<u8>, framing: Framing, notice: &Notice) {
+    match notice {
+        Notice::Activity(params) => notification(out, framing, "session/activity", params),
+        Notice::SessionState(params) => notification(out, framing, "session/state", params),
+        Notice::AgentState(params) => notification(out, framing, "agent/state", params),
+        Notice::Acp(_) | Notice::Restored(..) => {}
+    }
+}
+
+fn notification(out: &mut Vec<u8>, framing: Framing, method: &str, params: &impl Serialize) {
+    write_framed(out, framing, |out| {
+        rpc::write_notification(out, method, params);
+    });
+}

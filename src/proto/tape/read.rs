@@ -1,0 +1,127 @@
+//! Reads the lines of tapes.
+
+use super::{Body, Direction, Event, EventKind, Frame, Header, Process, Record, Side, VERSION};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::fmt;
+use std::time::Duration;
+
+/// Longest time that a record can have, in milliseconds: a century.
+const MAX_MS: f64 = 3.2e12;
+
+/// Reason why a line is not a record of a tape.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Number of the line, from 1.
+    pub line: usize,
+    /// Reason, for people.
+    pub why: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.why)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// All members of all records.
+#[derive(Deserialize)]
+struct Line<'a> {
+    tape: Option<u32>,
+    acpipe: Option<String>,
+    #[serde(rename = "startedAt")]
+    started_at: Option<String>,
+    #[serde(default)]
+    t_ms: f64,
+    dir: Option<Direction>,
+    #[serde(default)]
+    side: Side,
+    agent: Option<String>,
+    child: Option<u64>,
+    #[serde(borrow)]
+    frame: Option<&'a RawValue>,
+    #[serde(alias = "raw")]
+    text: Option<String>,
+    cut: Option<u64>,
+    event: Option<String>,
+    #[serde(default)]
+    command: Vec<String>,
+    code: Option<i32>,
+    signal: Option<i32>,
+    stderr: Option<String>,
+    frames: Option<u64>,
+}
+
+/// Parses a line of a tape.
+///
+/// # Errors
+/// Describes why the line is not a record.
+pub fn parse(line: &str) -> Result<Record<'_>, String> {
+    let line: Line<'_> = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    if let Some(version) = line.tape {
+        if version > VERSION {
+            return Err(format!(
+                "the tape has version {version} of the format, and this acpipe reads version {VERSION}; use a newer acpipe"
+            ));
+        }
+        return Ok(Record::Header(Header {
+            tape: version,
+            acpipe: line.acpipe,
+            started_at: line.started_at,
+        }));
+    }
+    if !(0.0..=MAX_MS).contains(&line.t_ms) {
+        return Err(format!("t_ms is {}, which is not a time", line.t_ms));
+    }
+    let at = Duration::from_secs_f64(line.t_ms / 1000.0);
+    let process = Process {
+        agent: line.agent,
+        child: line.child,
+    };
+    if let Some(kind) = line.event {
+        return Ok(Record::Event(Event {
+            at,
+            kind: EventKind::named(&kind),
+            process,
+            command: line.command,
+            code: line.code,
+            signal: line.signal,
+            stderr: line.stderr,
+            frames: line.frames,
+        }));
+    }
+    let body = match (line.frame, line.text) {
+        (Some(json), _) => Body::Json(json),
+        (None, Some(text)) => Body::Text(text),
+        (None, None) => {
+            return Err("it has neither `frame` nor `text`, `event` or `tape`".to_owned());
+        }
+    };
+    let direction = line.dir.ok_or("`dir` is missing")?;
+    Ok(Record::Frame(Frame {
+        at,
+        side: line.side,
+        direction,
+        process,
+        body,
+        cut: line.cut,
+    }))
+}
+
+/// Parses the lines of a tape, without empty ones. The last line is skipped if it is incomplete: the recording
+/// acpipe was killed.
+pub fn records(tape: &str) -> impl Iterator<Item = Result<Record<'_>, Fault>> {
+    let lines = tape.split_inclusive('\n').enumerate();
+    lines.filter_map(|(at, line)| {
+        if line.trim().is_empty() {
+            return None;
+        }
+        match parse(line) {
+            Err(_) if !line.ends_with('\n') => None,
+            Err(why) => Some(Err(Fault { line: at + 1, why })),
+            Ok(record) => Some(Ok(record)),
+        }
+    })
+}
