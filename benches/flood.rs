@@ -1,7 +1,7 @@
-//! Cost of the whole binary: `acpipe run` against a flooding agent, compared with a client that only copies
-//! lines.
+//! Cost of the whole binary: `acpipe run` and `acpipe acp` against a flooding agent, compared with a client that only
+//! copies lines.
 //!
-//! `cargo bench --bench flood [-- SECTION…]`, sections: cpu, latency, neighbours, memory, startup (default:
+//! `cargo bench --bench flood [-- SECTION…]`, sections: cpu, latency, acp, neighbours, memory, startup (default:
 //! all). `QUICK=1`: fewer rounds. `ACPIPE_BIN=PATH` measures another acpipe; `ACPIPE_LIMIT='COMMAND…'`
 //! measures an additional client, started with the agent's command appended to its own.
 //!
@@ -23,6 +23,8 @@
     reason = "the figures are for people"
 )]
 
+#[path = "flood/acp.rs"]
+mod acp;
 #[path = "flood/floor.rs"]
 mod floor;
 #[path = "flood/load.rs"]
@@ -53,7 +55,7 @@ use stats::Spread;
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
-const SECTIONS: [&str; 5] = ["cpu", "latency", "neighbours", "memory", "startup"];
+const SECTIONS: [&str; 6] = ["cpu", "latency", "acp", "neighbours", "memory", "startup"];
 
 const AGENT: &str = env!("CARGO_BIN_EXE_fake-agent");
 
@@ -76,12 +78,31 @@ fn main() -> ExitCode {
 struct Bench {
     sections: Vec<String>,
     quick: bool,
-    /// Commands of acpipe, the floor and the optional additional client; the agent's command is appended to
-    /// each.
-    clients: Vec<(&'static str, Vec<String>)>,
+    /// acpipe, the floor and the optional additional client.
+    clients: Vec<Client>,
     acpipe: String,
     /// Home directory of all processes, so that no user's sessions or settings are used or changed.
     home: PathBuf,
+}
+
+/// A client of the agent.
+#[derive(Clone)]
+struct Client {
+    name: &'static str,
+    /// Its command, to which the agent's command is appended.
+    words: Vec<String>,
+    /// Whether it is an ACP agent itself, which needs a client.
+    is_agent: bool,
+}
+
+impl Client {
+    fn new(name: &'static str, words: &[&str]) -> Self {
+        Self {
+            name,
+            words: words.iter().map(|&word| word.to_owned()).collect(),
+            is_agent: false,
+        }
+    }
 }
 
 /// One run of one client.
@@ -108,24 +129,13 @@ impl Bench {
         let own = std::env::current_exe()?.to_string_lossy().into_owned();
         let acpipe =
             std::env::var("ACPIPE_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_acpipe").to_owned());
-        let words = |words: &[&str]| {
-            words
-                .iter()
-                .map(|&word| word.to_owned())
-                .collect::<Vec<_>>()
-        };
         let mut clients = vec![
-            (
-                "acpipe",
-                words(&[&acpipe, "run", "-o", "chunks", "go", "--"]),
-            ),
-            ("floor", words(&[&own, "--floor", "--"])),
+            Client::new("acpipe", &[&acpipe, "run", "-o", "chunks", "go", "--"]),
+            Client::new("floor", &[&own, "--floor", "--"]),
         ];
         if let Ok(limit) = std::env::var("ACPIPE_LIMIT") {
-            clients.push((
-                "limit",
-                limit.split_whitespace().map(str::to_owned).collect(),
-            ));
+            let words: Vec<&str> = limit.split_whitespace().collect();
+            clients.push(Client::new("limit", &words));
         }
         let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("flood-home");
         let _ = fs::remove_dir_all(&home);
@@ -145,10 +155,15 @@ impl Bench {
             |section: &str| self.sections.is_empty() || self.sections.iter().any(|s| s == section);
         let mut peaks = Vec::new();
         if wanted("cpu") {
-            peaks = self.cpu()?;
+            peaks = self.cpu("CPU per update", &self.clients)?;
         }
         if wanted("latency") {
-            self.latency()?;
+            self.latency("Latency", &self.clients)?;
+        }
+        if wanted("acp") {
+            let clients = self.clients_with_acp();
+            self.cpu("CPU per update, passed on to an ACP client", &clients)?;
+            self.latency("Latency to an ACP client", &clients)?;
         }
         if wanted("neighbours") {
             self.neighbours()?;
@@ -163,10 +178,10 @@ impl Bench {
     }
 
     /// Prints the table of CPU per update; returns each client's peak memory in the text flood.
-    fn cpu(&self) -> Outcome<Vec<f64>> {
-        say("\n### CPU per update\n")?;
-        let references: Vec<usize> = (1..self.clients.len()).collect();
-        let title = |&at: &usize| ["× ", self.clients[at].0, " | "].concat();
+    fn cpu(&self, heading: &str, clients: &[Client]) -> Outcome<Vec<f64>> {
+        say(&format!("\n### {heading}\n"))?;
+        let references: Vec<usize> = (1..clients.len()).collect();
+        let title = |&at: &usize| ["× ", clients[at].name, " | "].concat();
         let titles: String = references.iter().map(title).collect();
         let rules = "-:|".repeat(references.len());
         say(&format!(
@@ -180,8 +195,8 @@ impl Bench {
                 ..Load::text(50_000)
             },
         ] {
-            let runs = self.clients_in_turn(&load, if self.quick { 3 } else { 11 })?;
-            for ((name, _), samples) in self.clients.iter().zip(&runs) {
+            let runs = self.clients_in_turn(clients, &load, if self.quick { 3 } else { 11 })?;
+            for (Client { name, .. }, samples) in clients.iter().zip(&runs) {
                 let updates = load.updates as f64;
                 let ratio = |&to: &usize| {
                     let ratios = samples
@@ -209,16 +224,18 @@ impl Bench {
         Ok(peaks)
     }
 
-    fn latency(&self) -> Outcome {
-        say("\n### Latency, from the agent's write to the reader of the output\n")?;
+    fn latency(&self, heading: &str, clients: &[Client]) -> Outcome {
+        say(&format!(
+            "\n### {heading}, from the agent's write to the reader of the output\n"
+        ))?;
         say("| updates/s | client | p50 µs | p99 µs | CPU µs/update |\n|-:|-|-:|-:|-:|")?;
         for interval_us in [1000, 100] {
             let load = Load {
                 interval_us,
                 ..Load::text(2_000_000 / interval_us)
             };
-            let runs = self.clients_in_turn(&load, if self.quick { 1 } else { 5 })?;
-            for ((name, _), samples) in self.clients.iter().zip(&runs) {
+            let runs = self.clients_in_turn(clients, &load, if self.quick { 1 } else { 5 })?;
+            for (Client { name, .. }, samples) in clients.iter().zip(&runs) {
                 let rounds = || samples.iter().map(|s| &*s.latencies_us);
                 let at = |part| Spread::of_quantile(rounds(), part).median;
                 let cpu = Spread::of(samples.iter().map(|s| s.cpu_us / load.updates as f64)).median;
@@ -235,14 +252,14 @@ impl Bench {
 
     fn memory(&self, mut peaks: Vec<f64>) -> Outcome {
         if peaks.is_empty() {
-            let runs = self.clients_in_turn(&Load::text(200_000), 1)?;
+            let runs = self.clients_in_turn(&self.clients, &Load::text(200_000), 1)?;
             peaks = runs
                 .iter()
                 .map(|samples| Spread::of(samples.iter().map(|s| s.rss_mb)).high)
                 .collect();
         }
         say("\n### Memory\n\n| what | client | MB |\n|-|-|-:|")?;
-        for ((name, _), peak) in self.clients.iter().zip(peaks) {
+        for (Client { name, .. }, peak) in self.clients.iter().zip(peaks) {
             say(&format!(
                 "| peak in the flood of 200000 text updates | {name} | {peak:.1} |"
             ))?;
@@ -288,7 +305,7 @@ impl Bench {
 
         let mut first = vec![Vec::new(); self.clients.len()];
         for _ in 0..rounds {
-            for ((_, words), first) in self.clients.iter().zip(&mut first) {
+            for (Client { words, .. }, first) in self.clients.iter().zip(&mut first) {
                 let begin = Instant::now();
                 let mut child = self
                     .command(words)
@@ -302,7 +319,7 @@ impl Bench {
                 child.wait()?;
             }
         }
-        for ((name, _), first) in self.clients.iter().zip(first) {
+        for (Client { name, .. }, first) in self.clients.iter().zip(first) {
             row(&format!("the first output of one turn by {name}"), first)?;
         }
 
@@ -338,14 +355,20 @@ impl Bench {
     }
 
     /// Runs every client with the same load; returns a list of samples for each.
-    fn clients_in_turn(&self, load: &Load, count: usize) -> Outcome<Vec<Vec<Sample>>> {
-        in_turn(&self.clients, count, |(name, words)| {
-            self.sample(words, load)
-                .map_err(|error| self.explain(&format!("{name}, {load}"), &*error))
+    fn clients_in_turn(
+        &self,
+        clients: &[Client],
+        load: &Load,
+        count: usize,
+    ) -> Outcome<Vec<Vec<Sample>>> {
+        in_turn(clients, count, |client| {
+            let run = || format!("{}, {load}", client.name);
+            self.sample(client, load)
+                .map_err(|error| self.explain(&run(), &*error))
         })
     }
 
-    fn sample(&self, client: &[String], load: &Load) -> Outcome<Sample> {
+    fn sample(&self, client: &Client, load: &Load) -> Outcome<Sample> {
         let (report, stats) = (self.home.join("report.json"), self.home.join("stats.json"));
         for file in [&report, &stats] {
             let _ = fs::remove_file(file);
@@ -359,13 +382,18 @@ impl Bench {
         ];
         let mut command = self.command(&metered);
         command
-            .args(client)
+            .args(&client.words)
             .args([AGENT, "--flood"])
             .args(load.args())
             .env("FLOOD_STATS", &stats);
         let begin = Instant::now();
-        let mut child = command.stdout(Stdio::piped()).spawn()?;
-        let output = Output::read(child.stdout.take().ok_or("no pipe")?, load, |_| Ok(()))?;
+        let (mut child, output) = if client.is_agent {
+            acp::turn(&mut command, load)?
+        } else {
+            let mut child = command.stdout(Stdio::piped()).spawn()?;
+            let stdout = child.stdout.take().ok_or("no pipe")?;
+            (child, Output::read(stdout, load, |_| Ok(()))?)
+        };
         let seconds = begin.elapsed().as_secs_f64();
         if !child.wait()?.success() {
             return Err("the meter failed".into());

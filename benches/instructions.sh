@@ -1,5 +1,5 @@
 #!/bin/sh
-# Instructions per update of the whole `acpipe run` process, a figure that is independent of the machine's load.
+# Instructions per update of the whole process of `acpipe run`, or of `acpipe acp` (the row "acp"), a figure that is independent of the machine's load.
 #
 #   benches/instructions.sh           builds, measures, prints a table; exits 1 if a budget is exceeded
 #   ACPIPE_BIN=PATH AGENT_BIN=PATH CLAUDE_BIN=PATH    measures these instead of building
@@ -14,6 +14,8 @@ mixed_budget=11300
 # Lines of the Claude Code CLI are longer: each has the ids of its session and message, and the text is sent twice, in pieces and
 # whole.
 claude_budget=10800
+# The text flood, passed on to a client that speaks ACP.
+acp_budget=500
 
 cd "$(dirname "$0")/.."
 if ! command -v valgrind >/dev/null; then
@@ -34,23 +36,52 @@ trap 'rm -rf "$home"' EXIT
 export HOME="$home"
 unset XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME XDG_CACHE_HOME
 
+# Writes the messages of a client of `acpipe acp`, until its turn has ended or the files are removed.
+drive_acp() {
+    echo '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}'
+    echo '{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}'
+    until grep -q '"id":2' "$home/out"; do
+        [ -e "$home/out" ] || return 0
+        sleep 0.1
+    done
+    session=$(sed -n 's/.*"sessionId":"\([^"]*\)".*/\1/p' "$home/out" | head -n 1)
+    echo '{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":"'"$session"'","prompt":[{"type":"text","text":"go"}]}}'
+    until tail -c 1000 "$home/out" | grep -q '"stopReason"'; do
+        [ -e "$home/out" ] || return 0
+        sleep 0.1
+    done
+}
+
 # instructions MIX UPDATES
 instructions() {
-    if [ "$1" = claude ]; then
+    input=/dev/null
+    case $1 in
+    claude)
         flood="[{\"repeat\":[$2,[{\"delta\":\"{i} the quick brown fox jumps\"}]]}]"
-        set -- "$1" "$2" "$flood" --agent claude
-    else
-        set -- "$1" "$2" go -- "$agent" --flood --mix "$1" --updates "$2"
-    fi
+        set -- "$1" "$2" run -o chunks "$flood" --agent claude
+        ;;
+    acp)
+        set -- "$1" "$2" acp -- "$agent" --flood --mix text --updates "$2"
+        : >"$home/out"
+        input=$home/in
+        mkfifo "$input"
+        drive_acp >"$input" &
+        ;;
+    *)
+        set -- "$1" "$2" run -o chunks go -- "$agent" --flood --mix "$1" --updates "$2"
+        ;;
+    esac
     mix=$1 updates=$2
     shift 2
     valgrind --tool=callgrind --callgrind-out-file=/dev/null --log-file="$home/log" --child-silent-after-fork=yes \
-        "$acpipe" run -o chunks "$@" \
-        </dev/null >"$home/out" 2>"$home/err" || {
+        "$acpipe" "$@" \
+        <"$input" >"$home/out" 2>"$home/err" || {
         cat "$home/log" "$home/err" >&2
         echo "instructions.sh: the run of $updates $mix updates failed" >&2
         exit 2
     }
+    wait
+    rm -f "$home/in"
     # The last delta of a mixed flood is the sixth of ten updates.
     last=$((updates - 1))
     [ "$mix" != mixed ] || last=$((updates - 5))
@@ -66,7 +97,7 @@ instructions() {
 over=0
 echo "| flood | instructions/update | budget |"
 echo "|-|-:|-:|"
-for mix in text mixed claude; do
+for mix in text mixed claude acp; do
     few=$(instructions "$mix" 2000)
     many=$(instructions "$mix" 22000)
     each=$(((many - few) / 20000))
@@ -74,6 +105,7 @@ for mix in text mixed claude; do
     text) budget=$text_budget ;;
     mixed) budget=$mixed_budget ;;
     claude) budget=$claude_budget ;;
+    acp) budget=$acp_budget ;;
     esac
     verdict=
     if [ "$each" -gt "$budget" ]; then

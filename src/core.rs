@@ -92,4 +92,5 @@ pub mod turn;
 mod turn_ending;
 pub mod ui_stream;
 pub mod unknown_fields;
+pub mod update_run;
 pub mod view;

@@ -13,25 +13,11 @@ use crate::Outcome;
 pub(crate) fn run(program: &str, args: &[String]) -> Outcome {
     const HEADER: &[u8] = br#"{"type":"line","line":"#;
     const ANSWER: &[u8] = br#"{"jsonrpc":"2.0","id":3,"#;
-    let mut agent = Rpc::start(Command::new(program).args(args))?;
-    agent.call(
-        1,
-        "initialize",
-        &json!({"protocolVersion": 1, "clientCapabilities": {}}),
-    )?;
-    let session = agent.call(2, "session/new", &json!({"cwd": "/", "mcpServers": []}))?;
-    let prompt = json!([{"type": "text", "text": "go"}]);
-    agent.send(
-        3,
-        "session/prompt",
-        &json!({"sessionId": session["sessionId"], "prompt": prompt}),
-    )?;
-
     let Rpc {
         mut child,
         stdin,
         stdout,
-    } = agent;
+    } = Rpc::prompted(Command::new(program).args(args))?;
     // std's own stdout searches its input for newlines.
     let mut out = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let mut input = stdout.buffer().to_vec();
@@ -92,6 +78,24 @@ impl Rpc {
             stdin,
             stdout: BufReader::new(stdout),
         })
+    }
+
+    /// Starts an ACP agent and sends it a prompt, with id 3.
+    pub(crate) fn prompted(command: &mut Command) -> Outcome<Self> {
+        let mut agent = Self::start(command)?;
+        agent.call(
+            1,
+            "initialize",
+            &json!({"protocolVersion": 1, "clientCapabilities": {}}),
+        )?;
+        let session = agent.call(2, "session/new", &json!({"cwd": "/", "mcpServers": []}))?;
+        let prompt = json!([{"type": "text", "text": "go"}]);
+        agent.send(
+            3,
+            "session/prompt",
+            &json!({"sessionId": session["sessionId"], "prompt": prompt}),
+        )?;
+        Ok(agent)
     }
 
     pub(crate) fn send(&mut self, id: u32, method: &str, params: &Value) -> Outcome {

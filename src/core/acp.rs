@@ -32,6 +32,7 @@ use super::event::{AgentEvent, AgentInfo, CallId, Exit};
 use super::host::HostAnswer;
 use super::request_key::{RequestId, RequestKey};
 use super::setting::Setting;
+use super::update_run::UpdateRun;
 use crate::proto::frame::{Overlong, sniff};
 use crate::proto::json::{self, Members};
 use crate::proto::rpc::{self, Message, RpcError};
@@ -389,12 +390,7 @@ impl Dialect for Acp {
         out: &mut Outgoing,
     ) {
         let Ok(text) = std::str::from_utf8(line) else {
-            self.faults.invalid_utf8 += 1;
-            let text = String::from_utf8_lossy(line);
-            self.stray
-                .report(&text, self.faults.invalid_utf8, "not UTF-8");
-            self.fail_if_answer(line, "is not UTF-8", events);
-            return;
+            return self.read_invalid_utf8(line, events);
         };
         if let Some(event) = self.fast_path.read(text) {
             events.push(event);
@@ -449,6 +445,12 @@ impl Dialect for Acp {
                 self.fail_if_answer(line, "is not valid JSON-RPC", events);
             }
         }
+    }
+
+    fn read_run<'a>(&self, _: Child, lines: &'a [u8]) -> Option<UpdateRun<'a>> {
+        // Each text must be searched for signs of a failure.
+        let has_no_signs = self.failure_signs.is_empty();
+        has_no_signs.then(|| self.fast_path.run(lines))?
     }
 
     fn read_overlong(

@@ -5,6 +5,7 @@ use super::client::{ClientId, Notice, Reply, Token};
 use super::client_request::{ClientRequest, ClientRequestId};
 use super::decision::DecisionSource;
 use super::error::Error;
+use super::update_run::UpdateRun;
 use crate::proto::chunk::Chunk;
 
 /// Session, turn and sequence number of a chunk.
@@ -98,6 +99,12 @@ pub trait ClientSink {
     /// Sends the next ACP update of a session; `seq` is the number of its last chunk. Called only for clients that
     /// speak ACP.
     fn update(&mut self, _session: &str, _seq: u64, _update: AcpNotification<'_>) {}
+    /// Sends the next ACP updates of a session, like [`ClientSink::update`] for each of them.
+    fn update_run(&mut self, session: &str, seq: u64, run: &UpdateRun<'_>) {
+        for update in run.notifications() {
+            self.update(session, seq, update);
+        }
+    }
     /// Discards the chunks of a session after this number: they could not be stored, so the client must not
     /// receive them.
     fn retract(&mut self, session: &str, after: u64);

@@ -14,6 +14,7 @@ use super::policy::Effect;
 use super::request_key::RequestKey;
 use super::setting::Setting;
 pub use super::transport::{Child, ProcessSpec, Transport};
+use super::update_run::UpdateRun;
 use crate::proto::frame::Overlong;
 use crate::proto::wire::{LineFaults, McpServer, SessionOptions};
 use serde_json::value::RawValue;
@@ -198,6 +199,12 @@ pub trait Dialect: Send {
         events: &mut Vec<AgentEvent<'a>>,
         out: &mut Outgoing,
     );
+
+    /// Reads the run of updates with which the lines of a transport begin, without a change: the lines can still be
+    /// read one by one.
+    fn read_run<'a>(&self, _child: Child, _lines: &'a [u8]) -> Option<UpdateRun<'a>> {
+        None
+    }
 
     /// Reads the remains of a line that was too long: the call that it answered fails, and the request that
     /// it sent is answered.

@@ -35,6 +35,7 @@ mod storage;
 mod tests;
 mod timers;
 mod turn_replay;
+mod update_runs;
 
 pub use super::agent::AgentSpec;
 use super::client::{Reply, Token};

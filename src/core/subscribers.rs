@@ -11,6 +11,7 @@ use super::client_sink::{ClientSink, ClientSinks};
 use super::decision::DecisionSource;
 use super::error::Error;
 use super::profile::Profile;
+use super::update_run::UpdateRun;
 use std::collections::VecDeque;
 use std::mem::discriminant;
 use std::sync::Arc;
@@ -295,6 +296,28 @@ impl Subscribers {
                 sink.update(session, seq, update);
             }
         }
+    }
+
+    /// Sends a run of ACP updates to the clients that speak ACP.
+    pub fn update_run(
+        &mut self,
+        session: &str,
+        seq: u64,
+        run: &UpdateRun<'_>,
+        clients: &mut impl ClientSinks,
+    ) {
+        for client in self.clients_of_acp() {
+            if let Some(sink) = clients.sink(client) {
+                sink.update_run(session, seq, run);
+            }
+        }
+    }
+
+    /// Returns `true` if every client that receives output of the session speaks ACP.
+    #[must_use]
+    pub fn only_speak_acp(&self) -> bool {
+        let mut all = self.all.iter().map(|subscriber| subscriber.subscription);
+        all.all(|subscription| subscription.updates || !subscription.chunks)
     }
 
     /// Iterates over the ids of the clients that speak ACP.

@@ -204,7 +204,11 @@ pub struct Line<'a> {
 
 /// Iterates over the lines of a batch.
 pub fn lines(batch: &[u8]) -> impl Iterator<Item = Line<'_>> {
-    let mut start = 0;
+    lines_from(batch, 0)
+}
+
+/// Iterates over the lines of a batch from a position on; the ends of the lines are positions in the whole batch.
+pub fn lines_from(batch: &[u8], mut start: usize) -> impl Iterator<Item = Line<'_>> {
     std::iter::from_fn(move || {
         let rest = batch.get(start..).filter(|rest| !rest.is_empty())?;
         let newline = memchr(b'\n', rest);

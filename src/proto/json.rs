@@ -71,6 +71,15 @@ impl<'a> JsonStr<'a> {
     }
 }
 
+/// Returns `true` if `json` is one JSON string without halves of surrogate pairs, so that it can be joined with others.
+#[must_use]
+pub fn is_whole_string(json: &[u8]) -> bool {
+    let json = std::str::from_utf8(json).ok();
+    let string = json.and_then(|json| serde_json::from_str::<&RawValue>(json).ok());
+    let string = string.and_then(JsonStr::new);
+    string.is_some_and(|string| !string.may_have_halves())
+}
+
 /// Returns the length of the JSON string at the start of `json`, including quotes; `None` if the string is
 /// incomplete.
 #[must_use]

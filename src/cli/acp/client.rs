@@ -12,6 +12,7 @@ use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::decision::DecisionSource;
 use crate::core::error::{Error, ErrorKind};
+use crate::core::update_run::UpdateRun;
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::{ClientFrame, Framing, sniff, write_framed};
 use crate::proto::json::shallow;
@@ -216,6 +217,19 @@ impl ClientSink for AcpConnection {
             return;
         }
         self.write_update(session, Some(seq), update);
+    }
+
+    fn update_run(&mut self, session: &str, seq: u64, run: &UpdateRun<'_>) {
+        if self.framing != Framing::Lines {
+            for update in run.notifications() {
+                self.write_update(session, Some(seq), update);
+            }
+            return;
+        }
+        // Pieces of a text list no options, so nothing is added to them.
+        let begin = self.out.len();
+        run.write(self.updates.quoted(session), &mut self.out);
+        self.updates.note(seq, begin..self.out.len());
     }
 
     fn retract(&mut self, session: &str, after: u64) {

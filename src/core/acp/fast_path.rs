@@ -5,7 +5,9 @@
 //! function of these three parts. So only the string needs to be checked.
 
 use crate::core::event::{AgentEvent, Content, MessagePiece, MessageRole, Update};
-use crate::proto::json::{JsonStr, Members};
+use crate::core::update_run::{MAX_RUN, UpdateRun};
+use crate::proto::frame::lines;
+use crate::proto::json::{JsonStr, Members, is_whole_string};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -34,6 +36,11 @@ impl FastPath {
     /// Parses a line of a known shape; `None` for any other line.
     pub fn read<'a>(&self, line: &'a str) -> Option<AgentEvent<'a>> {
         self.shapes.iter().find_map(|shape| shape.read(line))
+    }
+
+    /// Reads the lines of one known shape with which `lines` begins; `None` if they are fewer than two.
+    pub fn run<'a>(&self, lines: &'a [u8]) -> Option<UpdateRun<'a>> {
+        self.shapes.iter().find_map(|shape| shape.run(lines))
     }
 
     /// Stores the shape of a line that was fully parsed and is a plain delta.
@@ -90,13 +97,8 @@ impl Shape {
     }
 
     fn read<'a>(&self, line: &'a str) -> Option<AgentEvent<'a>> {
-        let bytes = line.as_bytes();
-        let end = bytes.len().checked_sub(self.after.len())?;
-        let same = bytes.starts_with(&self.before) && bytes.ends_with(&self.after);
-        if !same || end < self.before.len() + 2 {
-            return None;
-        }
-        let text: &RawValue = serde_json::from_str(line.get(self.before.len()..end)?).ok()?;
+        let text = self.place_of_text(line.as_bytes())?;
+        let text: &RawValue = serde_json::from_str(line.get(text)?).ok()?;
         let message_id = self.message_id.clone().map(|at| Cow::Borrowed(&line[at]));
         Some(AgentEvent::Update {
             session: Cow::Borrowed(&line[self.session.clone()]),
@@ -110,6 +112,85 @@ impl Shape {
             original: super::updates::original(line),
         })
     }
+
+    /// Returns the position of the text in a line, if the rest of the line is as in this shape.
+    #[inline]
+    fn place_of_text(&self, line: &[u8]) -> Option<Range<usize>> {
+        let end = line.len().checked_sub(self.after.len())?;
+        let same = line.starts_with(&self.before) && line.ends_with(&self.after);
+        (same && end >= self.before.len() + 2).then_some(self.before.len()..end)
+    }
+
+    /// Reads the lines of this shape with which `all` begins. A line that has to be read alone ends the run: the
+    /// last one if it has no newline, and a text with half of a surrogate pair.
+    fn run<'a>(&self, all: &'a [u8]) -> Option<UpdateRun<'a>> {
+        let is_trimmed = self.before.starts_with(b"{") && self.after.ends_with(b"}");
+        if self.role == MessageRole::User || !is_trimmed {
+            return None;
+        }
+        let mut texts = self.places_of_texts(&all[..all.len().min(MAX_RUN)]);
+        if texts.len() < 2 {
+            return None;
+        }
+        let mut text = joined(all, &texts);
+        if !is_plain(&text) {
+            let odd = |text: &Range<usize>| !is_whole_string(&all[text.clone()]);
+            texts.truncate(texts.iter().position(odd).unwrap_or(texts.len()));
+            text = joined(all, &texts);
+        }
+        let (first, last) = (texts.first()?, texts.last()?);
+        let line = &all[..first.end + self.after.len()];
+        Some(UpdateRun {
+            lines: &all[..=last.end + self.after.len()],
+            original: super::updates::original(std::str::from_utf8(line).ok()?),
+            session: self.session.clone(),
+            role: self.role,
+            message_id: self.message_id.clone(),
+            text: RawValue::from_string(format!("\"{}\"", String::from_utf8(text).ok()?)).ok()?,
+            texts,
+        })
+    }
+
+    /// Returns the positions of the texts in the lines that may have this shape, up to the first other line or the
+    /// end of the last whole line. The texts are between quotes, but may be other JSON than strings.
+    fn places_of_texts(&self, all: &[u8]) -> Vec<Range<usize>> {
+        let mut texts = Vec::new();
+        let mut begin = 0;
+        for line in lines(all) {
+            let has_newline = begin + line.text.len() < line.end;
+            let text = self.place_of_text(line.text).filter(|_| has_newline);
+            let Some(text) = text else { break };
+            let json = &line.text[text.clone()];
+            // The first two are checked at once, so that lines which cannot be joined are not scanned repeatedly.
+            let is_joined = json.starts_with(b"\"") && json.ends_with(b"\"");
+            if !is_joined || texts.len() < 2 && !is_whole_string(json) {
+                break;
+            }
+            texts.push(begin + text.start..begin + text.end);
+            begin = line.end;
+        }
+        texts
+    }
+}
+
+/// Joins the insides of texts.
+fn joined(all: &[u8], texts: &[Range<usize>]) -> Vec<u8> {
+    let len = texts.iter().map(ExactSizeIterator::len).sum();
+    let mut joined = Vec::with_capacity(len);
+    for text in texts {
+        joined.extend_from_slice(&all[text.start + 1..text.end - 1]);
+    }
+    joined
+}
+
+/// Returns `true` if each part of the bytes is the inside of a JSON string: ASCII without escapes, quotes and control
+/// characters.
+fn is_plain(bytes: &[u8]) -> bool {
+    // Without a branch for each byte, so that several bytes are compared at once.
+    let is_plain = |plain, byte: &u8| {
+        plain & (*byte >= 0x20) & (*byte < 0x80) & (*byte != b'"') & (*byte != b'\\')
+    };
+    bytes.iter().fold(true, is_plain)
 }
 
 /// Range of `part`, a slice of `line`, within `line`.
@@ -189,5 +270,31 @@ mod tests {
                 .read(&line("s", "\"b\"", r#","id":1"#))
                 .is_none()
         );
+    }
+
+    #[test]
+    fn run_ends_before_the_first_line_that_has_to_be_read_alone() {
+        let mut acp = Acp::default();
+        let out = &mut Outgoing::default();
+        let first = line("s", "\"a\"", "");
+        acp.read(Child::MAIN, first.as_bytes(), &mut Vec::new(), out);
+        let two = line("s", "\"b\"", "") + "\n" + &line("s", r#""\n""#, "") + "\n";
+        let run_of = |all: &str| acp.fast_path.run(all.as_bytes()).map(|run| run.text);
+        let both = Some("\"b\\n\"".to_owned());
+        assert_eq!(run_of(&two).map(|text| text.get().to_owned()), both);
+        for last in [
+            line("t", "\"c\"", "") + "\n",
+            line("s", "\"c\"", r#","id":1"#) + "\n",
+            line("s", r#""\ud83d""#, "") + "\n",
+            line("s", r#""a","text":"b""#, "") + "\n",
+            line("s", r#""c\""#, "") + "\n",
+            line("s", "7", "") + "\n",
+            line("s", "\"c\"", ""),
+            "\n".to_owned(),
+        ] {
+            let text = run_of(&(two.clone() + &last));
+            assert_eq!(text.map(|text| text.get().to_owned()), both, "{last}");
+            assert!(run_of(&(first.clone() + "\n" + &last)).is_none(), "{last}");
+        }
     }
 }

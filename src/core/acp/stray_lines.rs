@@ -1,5 +1,7 @@
 //! Lines of an agent's stdout that are not frames, such as the output of a forgotten `print()`.
 
+use super::Acp;
+use crate::core::event::AgentEvent;
 use crate::core::printable::printable;
 use tracing::warn;
 
@@ -8,6 +10,18 @@ const KINDS: usize = 16;
 
 /// Maximum number of characters of a line that are shown.
 const SHOWN: usize = 200;
+
+impl Acp {
+    /// Counts and logs a line that is not UTF-8, and fails the call that it may answer.
+    #[cold]
+    pub(super) fn read_invalid_utf8(&mut self, line: &[u8], events: &mut Vec<AgentEvent<'_>>) {
+        self.faults.invalid_utf8 += 1;
+        let text = String::from_utf8_lossy(line);
+        self.stray
+            .report(&text, self.faults.invalid_utf8, "not UTF-8");
+        self.fail_if_answer(line, "is not UTF-8", events);
+    }
+}
 
 /// Kinds of lines that were already shown.
 #[derive(Debug, Default)]

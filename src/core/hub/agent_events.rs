@@ -235,7 +235,11 @@ impl Hub {
 
     /// Returns the session with this agent session id.
     #[inline]
-    fn routed(&mut self, agent: AgentRef, agent_session: &str) -> Option<&mut SessionMachine> {
+    pub(super) fn routed(
+        &mut self,
+        agent: AgentRef,
+        agent_session: &str,
+    ) -> Option<&mut SessionMachine> {
         let connection = self.agents.get(agent).connection()?;
         let id = connection.directory.session(agent_session)?;
         self.sessions.get_mut(id)

@@ -1,6 +1,7 @@
 //! Input from agent processes: process events and output.
 
 use super::Hub;
+use super::update_runs::RunOutcome;
 use crate::core::client_sink::ClientSinks;
 use crate::core::dialect::Child;
 use crate::core::effect::{AgentId, AgentInput};
@@ -8,7 +9,7 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::event::AgentEvent;
 use crate::core::ids::AgentRef;
 use crate::core::sanitize::sanitize;
-use crate::proto::frame::{Batch, lines};
+use crate::proto::frame::{Batch, lines_from};
 use crate::proto::json::shallow_line;
 use bytes::Bytes;
 use std::borrow::Cow;
@@ -148,9 +149,25 @@ impl Hub {
         let batch = sanitize(batch);
         let mut events = Vec::new();
         let mut read = 0;
-        for line in lines(&batch) {
+        // Position from which runs are looked for: only clients that speak ACP need none of the single updates.
+        let has_acp_clients = self.shared.clients.acp().is_some();
+        let mut runs_from = if has_acp_clients { 0 } else { usize::MAX };
+        let mut rest = lines_from(&batch, 0);
+        while let Some(line) = rest.next() {
             if self.must_wait(agent, clients) {
                 return Some(batch.slice(read..));
+            }
+            if read >= runs_from {
+                match self.take_run(agent, child, &batch[read..], now, clients) {
+                    RunOutcome::NoRun => {}
+                    RunOutcome::Refused { bytes } => runs_from = read + bytes,
+                    RunOutcome::Taken { bytes } => {
+                        read += bytes;
+                        rest = lines_from(&batch, read);
+                        continue;
+                    }
+                    RunOutcome::ProcessFailed => return None,
+                }
             }
             let goes_on = match shallow_line(line.text) {
                 Cow::Borrowed(text) => self.line(agent, child, text, &mut events, now, clients),

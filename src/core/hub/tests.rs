@@ -20,6 +20,7 @@ mod restart;
 mod set;
 mod slow_disk;
 mod timers;
+mod update_runs;
 mod waits;
 
 use super::Hub;

@@ -4,6 +4,8 @@ use super::index::Source;
 use super::{Log, storage_error};
 use crate::core::acp_notification::AcpNotification;
 use crate::core::error::Error;
+use crate::core::update_run::UpdateRun;
+use crate::proto::json::{string_len, to_raw};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -23,9 +25,41 @@ struct UpdateLine<'a> {
     notification: Option<&'a RawValue>,
     #[serde(borrow, default)]
     update: Option<&'a RawValue>,
+    /// Offset of the text in the notification of a run.
+    #[serde(default)]
+    text_at: usize,
+    /// Texts of the further notifications of a run, which are otherwise like the first one.
+    #[serde(borrow, default)]
+    texts: Vec<&'a RawValue>,
 }
 
 impl Log {
+    /// Records a run of ACP updates, which have no numbers: the first one, and the texts of the others.
+    pub fn update_run(&mut self, turn: Option<&str>, run: &UpdateRun<'_>) {
+        let Some((first, others)) = run.texts.split_first() else {
+            return;
+        };
+        let before = self.pending.len();
+        let head = format!(
+            r#"{{"record":"update","turnId":{},"notification":{},"textAt":{},"texts":["#,
+            to_raw(&turn),
+            run.original.line,
+            first.start,
+        );
+        self.pending.extend_from_slice(head.as_bytes());
+        for (n, text) in others.iter().enumerate() {
+            if n > 0 {
+                self.pending.push(b',');
+            }
+            self.pending.extend_from_slice(&run.lines[text.clone()]);
+        }
+        self.pending.extend_from_slice(b"]}\n");
+        let at = self.range_from(before);
+        if let Some(turn) = turn {
+            self.index.update(turn, &at);
+        }
+    }
+
     /// Returns the turn of the message at a position, with the range of the log that has the turn's ACP updates.
     /// `None` if the message was not received as ACP updates.
     #[must_use]
@@ -66,6 +100,7 @@ impl Log {
                 && stored.record == "update"
                 && stored.turn_id.as_deref() == Some(turn)
             {
+                *budget = budget.saturating_sub(stored.repeated_bytes());
                 stored.pass_to(&mut take);
             }
             *budget > 0
@@ -85,6 +120,28 @@ impl UpdateLine<'_> {
             // The id is not a part of the line, so the notification is parsed.
             let session = (!self.of_subagent).then_some("");
             take(AcpNotification::Line { line, session });
+            let Some((before, after)) = self.around_text(line) else {
+                return;
+            };
+            for text in &self.texts {
+                let line = [before, text.get(), after].concat();
+                take(AcpNotification::Line {
+                    line: &line,
+                    session,
+                });
+            }
         }
+    }
+
+    /// Returns the parts of a run's first notification before and after its text.
+    fn around_text<'l>(&self, line: &'l str) -> Option<(&'l str, &'l str)> {
+        let (before, text) = line.split_at_checked(self.text_at)?;
+        Some((before, text.get(string_len(text.as_bytes())?..)?))
+    }
+
+    /// Returns the size of the notifications that are recorded as texts only.
+    fn repeated_bytes(&self) -> u64 {
+        let line = self.notification.map_or(0, |line| line.get().len());
+        (line * self.texts.len()) as u64
     }
 }

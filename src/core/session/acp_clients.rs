@@ -9,8 +9,10 @@ use crate::core::client_request::ClientRequest;
 use crate::core::client_sink::{ClientSink as _, ClientSinks};
 use crate::core::cx::Cx;
 use crate::core::event::{Original, Update};
+use crate::core::update_run::UpdateRun;
 use crate::proto::wire::{Recovery, Rung};
 use serde_json::value::RawValue;
+use std::time::Instant;
 
 /// Origin of an update.
 #[derive(Debug, Clone, Copy)]
@@ -87,6 +89,29 @@ impl SessionMachine {
                 });
             }
         });
+    }
+
+    /// Applies a run of updates to the running turn, and passes it on to the clients that speak ACP. Returns `false`
+    /// if the updates must be applied one by one, as for clients that receive chunks.
+    pub fn take_run(
+        &mut self,
+        run: &UpdateRun<'_>,
+        now: Instant,
+        clients: &mut impl ClientSinks,
+    ) -> bool {
+        let is_live = matches!(self.stage, Stage::Live { .. });
+        if !is_live || self.acp_updates.is_none() || !self.subscribers.only_speak_acp() {
+            return false;
+        }
+        let applied = self.turn_update(&run.update(), run.original, now, clients);
+        if applied.is_none() {
+            return false;
+        }
+        let turn = self.running.as_ref().map(|running| &*running.turn_id);
+        self.log.update_run(turn, run);
+        let seq = self.log.seq();
+        self.subscribers.update_run(&self.id, seq, run, clients);
+        true
     }
 
     /// Ends the updates of a turn. The tool calls that a failed turn has left open have failed.

@@ -6,6 +6,7 @@ use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub, Settings};
 use crate::core::store::{MemoryStore, Store};
+use crate::core::update_run::UpdateRun;
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::Batch;
 use crate::proto::wire::{FoundBy, Program};
@@ -36,8 +37,12 @@ pub(super) fn program() -> Program {
 pub(super) struct HubClient {
     pub answers: HashMap<u64, Result<Value, Error>>,
     pub chunks: Vec<String>,
-    /// ACP updates, as text with the session id `own`.
+    /// ACP updates that came alone, as text with the session id `own`.
     pub updates: Vec<String>,
+    /// All ACP updates, one a line.
+    pub update_lines: String,
+    /// Number of runs of ACP updates.
+    pub runs: usize,
     /// Whether agents must wait until the client reads.
     pub full: bool,
 }
@@ -52,10 +57,21 @@ impl ClientSink for HubClient {
         self.chunks.push(place.session.to_owned());
     }
     fn json_chunk(&mut self, _: ChunkAddress<'_>, _: &[u8]) {}
-    fn update(&mut self, _: &str, _: u64, update: AcpNotification<'_>) {
-        let mut text = Vec::new();
-        update.write("\"own\"", &mut text);
-        self.updates.push(String::from_utf8(text).unwrap());
+    fn update(&mut self, session: &str, _: u64, update: AcpNotification<'_>) {
+        let written = |session: &str| {
+            let mut text = Vec::new();
+            update.write(&format!("{session:?}"), &mut text);
+            String::from_utf8(text).unwrap()
+        };
+        self.updates.push(written("own"));
+        self.update_lines += &written(session);
+        self.update_lines.push('\n');
+    }
+    fn update_run(&mut self, session: &str, _: u64, run: &UpdateRun<'_>) {
+        let mut lines = Vec::new();
+        run.write(&format!("{session:?}"), &mut lines);
+        self.update_lines += std::str::from_utf8(&lines).unwrap();
+        self.runs += 1;
     }
     fn is_full(&self) -> bool {
         self.full

@@ -1,0 +1,52 @@
+//! Runs of updates in the output of agents.
+
+use super::Hub;
+use crate::core::client_sink::ClientSinks;
+use crate::core::dialect::Child;
+use crate::core::ids::AgentRef;
+use std::time::Instant;
+
+/// Result of looking for a run of updates.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum RunOutcome {
+    /// The lines do not begin with a run.
+    NoRun,
+    /// The lines of the run, which have this size, must be read one by one.
+    Refused { bytes: usize },
+    /// The lines of the run, which have this size, were handled.
+    Taken { bytes: usize },
+    /// No more output of the process is to be read.
+    ProcessFailed,
+}
+
+impl Hub {
+    /// Handles the run of updates with which the lines of a process begin.
+    pub(super) fn take_run(
+        &mut self,
+        agent: AgentRef,
+        child: Child,
+        lines: &[u8],
+        now: Instant,
+        clients: &mut impl ClientSinks,
+    ) -> RunOutcome {
+        let mut outcome = RunOutcome::NoRun;
+        let goes_on = self.catch_in_output(agent, child, now, clients, |hub, clients| {
+            let connection = hub.agents.get(agent).connection();
+            let Some(run) = connection.and_then(|c| c.dialect.read_run(child, lines)) else {
+                return;
+            };
+            let bytes = run.lines.len();
+            // A run whose handling panics is not read again.
+            outcome = RunOutcome::Taken { bytes };
+            let session = hub.routed(agent, run.session());
+            if !session.is_some_and(|session| session.take_run(&run, now, clients)) {
+                outcome = RunOutcome::Refused { bytes };
+            }
+        });
+        if goes_on {
+            outcome
+        } else {
+            RunOutcome::ProcessFailed
+        }
+    }
+}
