@@ -8,6 +8,7 @@ mod methods;
 mod notices;
 mod replies;
 mod requests;
+mod shown;
 mod state;
 mod updates;
 

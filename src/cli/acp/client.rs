@@ -2,6 +2,7 @@
 
 use super::answers::Asked;
 use super::calls::{CallKind, Calls};
+use super::shown::{Form, Shown};
 use super::state::Sessions;
 use super::updates::Updates;
 use crate::cli::logs::Secrets;
@@ -54,6 +55,8 @@ pub struct AcpConnection {
     pub(super) asked: BTreeMap<u64, Asked>,
     /// Forms of elicitations that the client declared.
     pub(super) elicits: ElicitationSupport,
+    /// Updates that the client declared to show.
+    pub(super) shown: Shown,
     pub(super) sessions: Sessions,
     pub(super) updates: Updates,
     /// Number of sessions that were created.
@@ -75,6 +78,7 @@ impl AcpConnection {
         Self {
             secrets,
             elicits: ElicitationSupport::default(),
+            shown: Shown::default(),
             sessions: Sessions::new(&settings.agents),
             settings,
             framing: Framing::Lines,
@@ -212,10 +216,12 @@ impl ClientSink for AcpConnection {
     fn json_chunk(&mut self, _: ChunkAddress<'_>, _: &[u8]) {}
 
     fn update(&mut self, session: &str, seq: u64, update: AcpNotification<'_>) {
-        if let Some(update) = self.sessions.completed(session, update) {
-            self.write_update(session, Some(seq), AcpNotification::Update(&update));
-            return;
-        }
+        let other = match self.shown.form(update) {
+            Form::Left => return,
+            Form::Other(other) => serde_json::to_vec(&other).ok(),
+            Form::AsIs => self.sessions.completed(session, update),
+        };
+        let update = other.as_deref().map_or(update, AcpNotification::Update);
         self.write_update(session, Some(seq), update);
     }
 

@@ -3,6 +3,7 @@
 use super::calls::{CallKind, OpenAs, SessionCall};
 use super::client::AcpConnection;
 use super::content::message_of;
+use super::shown::Shown;
 use super::state::AGENT_OPTION;
 use crate::core::acp_client::{AcpCommand, AcpForward};
 use crate::core::acp_requests::ElicitationSupport;
@@ -204,6 +205,7 @@ impl AcpConnection {
             terminal: has("/terminal"),
         };
         let elicits = |at: &str| can.pointer(at).is_some_and(|can| !can.is_null());
+        self.shown = Shown::of(can);
         self.elicits = ElicitationSupport {
             form: elicits("/elicitation/form"),
             url: elicits("/elicitation/url"),

@@ -42,11 +42,7 @@ impl AcpConnection {
 
     /// Shows a sentence of acpipe to the user.
     pub(super) fn note(&mut self, session: &str, text: &str, about: &Value) {
-        let update = json!({
-            "sessionUpdate": "agent_thought_chunk",
-            "content": { "type": "text", "text": format!("acpipe: {text}\n") },
-            "_meta": { "acpipe": about },
-        });
+        let update = self.shown.sentence(text, about);
         self.own_update(session, &update);
     }
 }

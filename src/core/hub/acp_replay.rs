@@ -137,17 +137,14 @@ impl AcpReplay {
                     }
                     put(update);
                 });
-                match read? {
-                    Some(next) => {
-                        updates.range.start = next;
-                        Step::Updates(updates)
+                if let Some(next) = read? {
+                    updates.range.start = next;
+                    Step::Updates(updates)
+                } else {
+                    if let Some(calls) = &updates.calls {
+                        calls.fail(&mut |json| put(AcpNotification::Update(json)));
                     }
-                    None => {
-                        if let Some(calls) = &updates.calls {
-                            calls.fail(&mut |json| put(AcpNotification::Update(json)));
-                        }
-                        self.end_message()
-                    }
+                    self.end_message()
                 }
             }
             Step::Message(mut reader) => {
