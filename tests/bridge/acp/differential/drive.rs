@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Number of messages that are waited for in vain before the client no longer waits.
 const MISSES: usize = 2;
 
-/// What both sides of a conversation received, with the recording's session ids.
+/// Messages that both sides of a conversation received, with the recording's session ids.
 #[derive(Debug)]
 pub struct Exchange {
     pub client: Vec<Value>,

@@ -174,7 +174,7 @@ const INTENDED: &[Intended] = &[
         "client",
         "session/update agent_thought_chunk",
         "additional",
-        "acpipe tells the user that a load repeated nothing",
+        "acpipe notes that a load repeated nothing",
     ),
     row(
         "client",
