@@ -92,7 +92,8 @@ mod tests {
 
     #[test]
     fn served_files_are_declared_beside_the_capabilities_of_the_client() {
-        let handshake = json!({ "clientCapabilities": { "fs": { "writeTextFile": true }, "_x": 1 } });
+        let handshake =
+            json!({ "clientCapabilities": { "fs": { "writeTextFile": true }, "_x": 1 } });
         let host = HostServices {
             read_files: true,
             ..HostServices::default()
