@@ -52,7 +52,7 @@ class ClientTrial(Trial):
 
 
 def prompt(keyword, number):
-    """Some agents add a prefix to prompts in some modes, so the keyword has a line of its own."""
+    """Some agents and clients add a prefix to prompts in some modes, so the keyword has a line of its own."""
     return f"zebra-{number}\n{keyword}\nzebra-{number}"
 
 
@@ -87,7 +87,7 @@ def run_tool(answer):
         client = start(trial, answer)
         session = client.open()
         trial.stopwatch()
-        turn = client.wait(client.send(session, "run bash"))
+        turn = client.wait(client.send(session, prompt("run bash", 1)))
         trial.lap()
         ran = (trial.job.cwd / PROOF).exists()
         trial.expect("permission requests", client.asked(), 1)
@@ -104,7 +104,7 @@ def run_tool(answer):
 def cancel(trial):
     client = start(trial)
     session = client.open()
-    turn = client.send(session, "slow")
+    turn = client.send(session, prompt("slow", 1))
     client.until_pieces(turn, 3)
     trial.stopwatch()
     client.cancel(session)
@@ -113,7 +113,7 @@ def cancel(trial):
     trial.expect("stop reason", str(ended), "cancelled")
     if trial.seconds > 5:
         trial.notes.append(f"cancel took {trial.seconds:.0f} s")
-    hello(trial, client, session, 1)
+    hello(trial, client, session, 2)
     finish(trial, client)
 
 

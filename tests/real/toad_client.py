@@ -117,6 +117,11 @@ class ToadClient:
                 raise EOFError(f"Toad does not show {text!r}")
             time.sleep(0.05)
 
+    def ready(self):
+        """Waits for the input. Toad still sets it up after it has drawn it, and loses keys meanwhile."""
+        self.until_drawn(READY)
+        time.sleep(1.5)
+
     # ---- what the cases use
 
     def calls(self, method):
@@ -137,7 +142,7 @@ class ToadClient:
         answer = self.answer(self.first("session/new"))
         if "result" not in answer:
             raise ValueError(f"session/new: {answer['error']['message']}")
-        self.until_drawn(READY)
+        self.ready()
         return answer["result"]["sessionId"]
 
     def load(self, session):
@@ -153,7 +158,7 @@ class ToadClient:
             self.trial.notes.append(f"session/load of {call['params']['sessionId']}, not {session}")
         if "error" in (answer := self.answer(call)):
             raise ValueError(f"session/load: {answer['error']['message']}")
-        self.until_drawn(READY)
+        self.ready()
         updates = self.updates()
         return "".join(chunks(updates, "user_message_chunk")), "".join(chunks(updates))
 

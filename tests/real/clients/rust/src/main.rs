@@ -72,7 +72,11 @@ async fn serve(agent: ConnectionTo<Agent>) -> Result<(), Error> {
     let started = agent.send_request(start).block_task().await?;
     say(&json!({"number": 0, "result": started}));
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
-    while let Some(line) = lines.next_line().await.map_err(Error::into_internal_error)? {
+    while let Some(line) = lines
+        .next_line()
+        .await
+        .map_err(Error::into_internal_error)?
+    {
         let wish: Value = serde_json::from_str(&line).map_err(Error::into_internal_error)?;
         let connection = agent.clone();
         agent.spawn(async move {
