@@ -171,7 +171,6 @@ fn agents_meet_the_requirements_of_acp() {
                 Verdict::Met | Verdict::NotOffered if page::reason(id, name).is_some() => {
                     let _ = writeln!(wrong, "{name}: {id} is met: strike the exception");
                 }
-                Verdict::Met | Verdict::NotOffered => {}
                 Verdict::Failed(why) if page::reason(id, name).is_none() => {
                     let level = requirement.level.name();
                     let text = requirement.text;
@@ -180,7 +179,7 @@ fn agents_meet_the_requirements_of_acp() {
                 Verdict::Failed(_) if requirement.level != Level::Optional => {
                     let _ = writeln!(wrong, "{name}: {id} is not optional");
                 }
-                Verdict::Failed(_) => {}
+                Verdict::Met | Verdict::NotOffered | Verdict::Failed(_) => {}
             }
         }
     }

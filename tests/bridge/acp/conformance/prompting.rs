@@ -256,12 +256,12 @@ fn permission_request(case: &mut Case) -> Check {
 
 /// Returns the last status of the only tool call of a turn.
 fn last_status(updates: &[Value]) -> Option<&str> {
-    let calls = updates.iter().filter(|update| {
+    let mut calls = updates.iter().rev().filter(|update| {
         update["sessionUpdate"]
             .as_str()
             .is_some_and(|kind| kind.starts_with("tool_call"))
     });
-    calls.filter_map(|call| call["status"].as_str()).last()
+    calls.find_map(|call| call["status"].as_str())
 }
 
 fn allowed(case: &mut Case) -> Check {

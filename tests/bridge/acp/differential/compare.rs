@@ -91,32 +91,29 @@ fn labelled<'a>(
     let mut requests: BTreeMap<String, String> = BTreeMap::new();
     let labelled = messages.map(|message| {
         let mut message = message.clone();
-        let kind = match message["method"].as_str().map(str::to_owned) {
-            Some(method) => {
-                if let Some(id) = message.get("id").map(Value::to_string) {
-                    requests.insert(id, method.clone());
-                    message["id"] = Value::Null;
-                }
-                if method == "$/cancel_request" {
-                    let id = message["params"]["requestId"].to_string();
-                    message["params"]["requestId"] = requests.get(&id).cloned().into();
-                }
-                match message["params"]["update"]["sessionUpdate"].as_str() {
-                    Some(kind) => format!("{method} {kind}"),
-                    None => method,
-                }
-            }
-            None => {
-                let method = methods.get(&message["id"].to_string());
-                let method = method.copied().unwrap_or("an unknown request");
+        let kind = if let Some(method) = message["method"].as_str().map(str::to_owned) {
+            if let Some(id) = message.get("id").map(Value::to_string) {
+                requests.insert(id, method.clone());
                 message["id"] = Value::Null;
-                let outcome = if message.get("error").is_some() {
-                    "error"
-                } else {
-                    "result"
-                };
-                format!("{outcome} of {method}")
             }
+            if method == "$/cancel_request" {
+                let id = message["params"]["requestId"].to_string();
+                message["params"]["requestId"] = requests.get(&id).cloned().into();
+            }
+            match message["params"]["update"]["sessionUpdate"].as_str() {
+                Some(kind) => format!("{method} {kind}"),
+                None => method,
+            }
+        } else {
+            let method = methods.get(&message["id"].to_string());
+            let method = method.copied().unwrap_or("an unknown request");
+            message["id"] = Value::Null;
+            let outcome = if message.get("error").is_some() {
+                "error"
+            } else {
+                "result"
+            };
+            format!("{outcome} of {method}")
         };
         Labelled { kind, message }
     });
@@ -126,7 +123,7 @@ fn labelled<'a>(
 fn compare(
     receiver: &'static str,
     recorded: &[Labelled],
-    received: &[Labelled],
+    behind: &[Labelled],
     found: &mut BTreeSet<Difference>,
 ) {
     let mut add = |message: &str, change: Change| {
@@ -144,11 +141,11 @@ fn compare(
         }
         by_kind
     };
-    let (wanted, mut have) = (by_kind(recorded), by_kind(received));
+    let (wanted, mut have) = (by_kind(recorded), by_kind(behind));
     let mut pairs = Vec::new();
     for (kind, wanted) in &wanted {
         let have = have.remove(kind).unwrap_or_default();
-        let matched = align(recorded, received, wanted, &have);
+        let matched = align(recorded, behind, wanted, &have);
         if wanted.len() > matched.len() {
             add(kind, Change::Missing);
         }
@@ -159,7 +156,7 @@ fn compare(
             let mut paths = BTreeSet::new();
             find_paths(
                 &recorded[*want].message,
-                &received[*have].message,
+                &behind[*have].message,
                 "",
                 &mut paths,
             );
