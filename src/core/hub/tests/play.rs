@@ -37,9 +37,9 @@ pub(super) fn program() -> Program {
 pub(super) struct HubClient {
     pub answers: HashMap<u64, Result<Value, Error>>,
     pub chunks: Vec<String>,
-    /// ACP updates that came alone, as text with the session id `own`.
+    /// All ACP updates, with the session id `own`.
     pub updates: Vec<String>,
-    /// All ACP updates, one a line.
+    /// The same, one a line, with the ids of their sessions.
     pub update_lines: String,
     /// Number of runs of ACP updates.
     pub runs: usize,
@@ -68,9 +68,14 @@ impl ClientSink for HubClient {
         self.update_lines.push('\n');
     }
     fn update_run(&mut self, session: &str, _: u64, run: &UpdateRun<'_>) {
-        let mut lines = Vec::new();
-        run.write(&format!("{session:?}"), &mut lines);
-        self.update_lines += std::str::from_utf8(&lines).unwrap();
+        let written = |session: &str| {
+            let mut lines = Vec::new();
+            run.write(&format!("{session:?}"), &mut lines);
+            String::from_utf8(lines).unwrap()
+        };
+        let own = written("own");
+        self.updates.extend(own.lines().map(str::to_owned));
+        self.update_lines += &written(session);
         self.runs += 1;
     }
     fn is_full(&self) -> bool {
