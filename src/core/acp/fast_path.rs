@@ -185,8 +185,11 @@ fn joined(all: &[u8], texts: &[Range<usize>]) -> Vec<u8> {
 
 /// Returns `true` if each part of the bytes is the inside of a JSON string: ASCII without escapes, quotes and control
 /// characters.
+#[expect(
+    clippy::needless_bitwise_bool,
+    reason = "without a branch for each byte, several bytes are compared at once"
+)]
 fn is_plain(bytes: &[u8]) -> bool {
-    // Without a branch for each byte, so that several bytes are compared at once.
     let is_plain = |plain, byte: &u8| {
         plain & (*byte >= 0x20) & (*byte < 0x80) & (*byte != b'"') & (*byte != b'\\')
     };
