@@ -15,7 +15,7 @@ mixed_budget=11300
 # whole.
 claude_budget=10800
 # The text flood, passed on to a client that speaks ACP.
-acp_budget=500
+acp_budget=2700
 
 cd "$(dirname "$0")/.."
 if ! command -v valgrind >/dev/null; then
