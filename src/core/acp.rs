@@ -325,9 +325,7 @@ impl Dialect for Acp {
             return;
         }
         if let Some(own) = &decision.acp {
-            let lines = out.lines(Child::MAIN);
-            rpc::write_result(lines, id, own);
-            lines.push(b'\n');
+            forward::write_answer(key, own, out.lines(Child::MAIN));
             return;
         }
         let outcome = match &decision.choice {
@@ -345,10 +343,11 @@ impl Dialect for Acp {
     fn answer_elicitation(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
         let Some(id) = key.as_json() else { return };
         let lines = out.lines(Child::MAIN);
-        match &decision.acp {
-            Some(own) => rpc::write_result(lines, id, own),
-            None => rpc::write_result(lines, id, &elicitation::answer(decision)),
+        if let Some(own) = &decision.acp {
+            forward::write_answer(key, own, lines);
+            return;
         }
+        rpc::write_result(lines, id, &elicitation::answer(decision));
         lines.push(b'\n');
     }
 

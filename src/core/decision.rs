@@ -1,5 +1,6 @@
 //! Decisions on permission requests: the option that is chosen, by whom, and why.
 
+use super::client_answer::ClientAnswer;
 use super::error::clip;
 use super::event::{OptionKind, PermissionOption};
 use serde_json::value::RawValue;
@@ -118,7 +119,7 @@ pub struct Decision {
     /// Source of the decision.
     pub by: DecisionSource,
     /// Response of a client that speaks ACP, which an ACP agent gets as it is.
-    pub acp: Option<Box<RawValue>>,
+    pub acp: Option<ClientAnswer>,
 }
 
 impl Decision {

@@ -12,11 +12,9 @@ mod read;
 mod record;
 mod updates;
 
-use super::acp_notification::AcpNotification;
 use super::error::{Error, ErrorKind};
 use super::store::{Card, LogFile};
 use crate::proto::chunk::Chunk;
-use crate::proto::json::to_raw;
 use commit::PendingAppend;
 pub use commit::disk_timeout;
 use index::{ChunkRole, Index};
@@ -184,37 +182,6 @@ impl Log {
     pub fn json_chunk(&mut self, turn: Option<&str>, json: &[u8]) -> u64 {
         self.line(turn, ChunkRole::Middle, |out| out.extend_from_slice(json))
             .0
-    }
-
-    /// Records an ACP update, which has no number.
-    pub fn update(&mut self, turn: Option<&str>, update: AcpNotification<'_>) {
-        let turn_json = to_raw(&turn);
-        let (name, body, is_own) = match update {
-            AcpNotification::Line { line, session } => (
-                "notification",
-                line.trim_ascii_end().as_bytes(),
-                session.is_some(),
-            ),
-            AcpNotification::Update(update) => ("update", update, true),
-        };
-        let own = if is_own { "" } else { "\"ofSubagent\":true," };
-        let head = format!(r#"{{"record":"update","turnId":{turn_json},{own}"{name}":"#);
-        let at = if body.len() > LARGE && !self.must_buffer() {
-            self.write_through(&|out| {
-                out.write_all(head.as_bytes())?;
-                out.write_all(body)?;
-                out.write_all(b"}\n")
-            })
-        } else {
-            let before = self.pending.len();
-            self.pending.extend_from_slice(head.as_bytes());
-            self.pending.extend_from_slice(body);
-            self.pending.extend_from_slice(b"}\n");
-            Some(self.range_from(before))
-        };
-        if let (Some(at), Some(turn)) = (at, turn) {
-            self.index.update(turn, &at);
-        }
     }
 
     fn line(

@@ -16,7 +16,7 @@ pub struct OpenCall {
     pub kind: CallKind,
 }
 
-/// What a reply of the hub means for the client.
+/// Meaning of a reply of the hub for the client.
 #[derive(Debug)]
 pub enum CallKind {
     /// The reply is not sent.

@@ -2,6 +2,7 @@
 
 use super::answers::Asked;
 use super::calls::{CallKind, Calls};
+use super::errors::write_error;
 use super::shown::{Form, Shown};
 use super::state::Sessions;
 use super::updates::Updates;
@@ -164,7 +165,7 @@ impl AcpConnection {
     pub(super) fn error(&mut self, id: Option<&RawValue>, error: &Error) {
         let id = id.unwrap_or(RawValue::NULL);
         write_framed(&mut self.out, self.framing, |out| {
-            super::replies::write_error(out, id, error);
+            write_error(out, id, error);
         });
     }
 

@@ -1,7 +1,6 @@
 //! Notices of acpipe to the user, as updates of a session.
 
 use super::client::AcpConnection;
-use super::replies::remembers;
 use crate::core::client::Notice;
 use crate::proto::frame::write_framed;
 use crate::proto::rpc;
@@ -23,7 +22,7 @@ impl AcpConnection {
                     "_meta": { "acpipe": { "recovery": recovery } },
                 });
                 self.own_update(session, &update);
-                self.tell_receipt(session, recovery);
+                self.show_receipt(session, recovery);
             }
             Notice::Activity(activity) => {
                 let waiting = activity.waiting_for.as_ref();
@@ -45,29 +44,4 @@ impl AcpConnection {
         let update = self.shown.sentence(text, about);
         self.own_update(session, &update);
     }
-}
-
-/// Describes a restore, if the user has to know of it.
-pub fn receipt_text(recovery: &wire::Recovery) -> Option<String> {
-    let mut sentences = Vec::new();
-    if let Some(other) = &recovery.handed_over_from {
-        sentences.push(format!(
-            "this agent continues the session of the agent {other}"
-        ));
-    }
-    match (remembers(recovery), recovery.reinjected) {
-        (_, 1..) => sentences.push(
-            "the agent does not remember the earlier messages; it receives them with the next prompt".to_owned(),
-        ),
-        (false, 0) => sentences.push("the agent does not remember the earlier messages".to_owned()),
-        (true, 0) => {}
-    }
-    for setting in &recovery.not_restored {
-        sentences.push(format!(
-            "{} was not restored: {}",
-            setting.setting, setting.message
-        ));
-    }
-    sentences.extend(recovery.warning.clone());
-    (!sentences.is_empty()).then(|| sentences.join("; "))
 }

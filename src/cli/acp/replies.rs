@@ -2,7 +2,8 @@
 
 use super::calls::{CallKind, ClosingCall, OpenAs, OpenCall, SessionCall};
 use super::client::AcpConnection;
-use super::notices::receipt_text;
+use super::errors::{error_of, with_methods_of_acp};
+use super::receipts::receipt_text;
 use crate::core::client::{Command, History, Reply};
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::acp::RESOURCE_NOT_FOUND;
@@ -80,7 +81,7 @@ impl AcpConnection {
                 self.sessions.note(&result);
                 let options = self.sessions.options(&result.session_id, &result.state);
                 let meta = json!({ "acpipe": { "recovery": result.recovery } });
-                self.tell_receipt(&result.session_id, &result.recovery);
+                self.show_receipt(&result.session_id, &result.recovery);
                 self.answer(id, &json!({ "configOptions": options, "_meta": meta }));
                 self.send_commands(&result.session_id, &result.state);
             }
@@ -128,7 +129,7 @@ impl AcpConnection {
         if open_as == OpenAs::New {
             response.insert("sessionId".to_owned(), session.as_str().into());
         } else {
-            self.tell_receipt(session, &result.recovery);
+            self.show_receipt(session, &result.recovery);
             own.insert("recovery".to_owned(), json!(result.recovery));
         }
         if self.settings.agents.len() > 1 {
@@ -145,7 +146,7 @@ impl AcpConnection {
     }
 
     /// Shows the receipt of a restore, if the user has to know of it.
-    pub(super) fn tell_receipt(&mut self, session: &str, recovery: &wire::Recovery) {
+    pub(super) fn show_receipt(&mut self, session: &str, recovery: &wire::Recovery) {
         if let Some(text) = receipt_text(recovery) {
             self.note(session, &text, &json!({ "recovery": recovery }));
         }
@@ -180,45 +181,6 @@ impl AcpConnection {
             self.result(id, &result);
         }
     }
-}
-
-/// Converts an error of a turn.
-fn error_of(error: &TurnError) -> Error {
-    let kind = ErrorKind::ALL.iter().find(|kind| kind.name() == error.kind);
-    let mut converted = Error::new(kind.copied().unwrap_or(ErrorKind::Session), &*error.message);
-    converted.data = error.data.as_object().cloned().unwrap_or_default();
-    converted.acp.clone_from(&error.acp);
-    converted
-}
-
-/// Replaces the remedy of an error about an unknown session, which names a method that ACP does not have.
-fn with_methods_of_acp(mut error: Error) -> Error {
-    if error.kind == ErrorKind::SessionNotFound && error.acp.is_none() {
-        let what = error.message.split("; call session/ensure").next();
-        let what = what.unwrap_or_default();
-        error.message = format!("{what}; call session/list for the known sessions, or session/new");
-    }
-    error
-}
-
-/// Appends an error response: the agent's own error as it is, or an error of acpipe.
-pub fn write_error(out: &mut Vec<u8>, id: &RawValue, error: &Error) {
-    let own = error.acp.as_deref();
-    if let Some(own) = own.and_then(|json| serde_json::from_str::<&RawValue>(json).ok()) {
-        rpc::write_error(out, id, &own);
-        return;
-    }
-    let data = to_raw(&error.data());
-    let code = match error.kind {
-        ErrorKind::SessionNotFound | ErrorKind::ResourceNotFound => RESOURCE_NOT_FOUND,
-        kind => kind.rpc_code(),
-    };
-    let error = ErrorObject {
-        code,
-        message: &error.message,
-        data: Some(&data),
-    };
-    rpc::write_error(out, id, &error);
 }
 
 /// Returns the result of `initialize`: that of the agent, with what acpipe adds and without what it cannot pass on.
@@ -270,12 +232,4 @@ fn listed(list: wire::ListSessionsResult) -> Value {
         result["nextCursor"] = cursor.into();
     }
     result
-}
-
-/// Returns `true` if the agent remembers the session.
-pub fn remembers(recovery: &wire::Recovery) -> bool {
-    matches!(
-        recovery.memory,
-        Memory::Kept | Memory::Replayed | Memory::None
-    )
 }

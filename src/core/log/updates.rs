@@ -1,7 +1,7 @@
 //! Reading of the ACP updates in a log.
 
 use super::index::Source;
-use super::{Log, storage_error};
+use super::{LARGE, Log, storage_error};
 use crate::core::acp_notification::AcpNotification;
 use crate::core::error::Error;
 use crate::core::update_run::UpdateRun;
@@ -34,6 +34,37 @@ struct UpdateLine<'a> {
 }
 
 impl Log {
+    /// Records an ACP update, which has no number.
+    pub fn update(&mut self, turn: Option<&str>, update: AcpNotification<'_>) {
+        let turn_json = to_raw(&turn);
+        let (name, body, is_own) = match update {
+            AcpNotification::Line { line, session } => (
+                "notification",
+                line.trim_ascii_end().as_bytes(),
+                session.is_some(),
+            ),
+            AcpNotification::Update(update) => ("update", update, true),
+        };
+        let own = if is_own { "" } else { "\"ofSubagent\":true," };
+        let head = format!(r#"{{"record":"update","turnId":{turn_json},{own}"{name}":"#);
+        let at = if body.len() > LARGE && !self.must_buffer() {
+            self.write_through(&|out| {
+                out.write_all(head.as_bytes())?;
+                out.write_all(body)?;
+                out.write_all(b"}\n")
+            })
+        } else {
+            let before = self.pending.len();
+            self.pending.extend_from_slice(head.as_bytes());
+            self.pending.extend_from_slice(body);
+            self.pending.extend_from_slice(b"}\n");
+            Some(self.range_from(before))
+        };
+        if let (Some(at), Some(turn)) = (at, turn) {
+            self.index.update(turn, &at);
+        }
+    }
+
     /// Records a run of ACP updates, which have no numbers: the first one, and the texts of the others.
     pub fn update_run(&mut self, turn: Option<&str>, run: &UpdateRun<'_>) {
         let Some((first, others)) = run.texts.split_first() else {

@@ -4,10 +4,11 @@ use super::{SessionMachine, Stage};
 use crate::core::acp_client::AcpRequest;
 use crate::core::acp_notification::AcpNotification;
 use crate::core::acp_updates::AcpUpdates;
-use crate::core::client::Notice;
-use crate::core::client_request::ClientRequest;
+use crate::core::client::{ClientId, Notice};
+use crate::core::client_request::{ClientAnswer, ClientRequest};
 use crate::core::client_sink::{ClientSink as _, ClientSinks};
 use crate::core::cx::Cx;
+use crate::core::decision::Decision;
 use crate::core::event::{Original, Update};
 use crate::core::update_run::UpdateRun;
 use crate::proto::wire::{Recovery, Rung};
@@ -146,8 +147,8 @@ impl SessionMachine {
         self.acp_updates = Some(updates);
     }
 
-    /// Tells the clients that speak ACP that a prompt restored the session.
-    pub(super) fn tell_acp_clients(&self, recovery: &Recovery, clients: &mut impl ClientSinks) {
+    /// Notifies the clients that speak ACP that a prompt restored the session.
+    pub(super) fn notify_restored(&self, recovery: &Recovery, clients: &mut impl ClientSinks) {
         if self.acp_updates.is_none() {
             return;
         }
@@ -186,14 +187,20 @@ impl SessionMachine {
     }
 }
 
-/// Returns the raw response of a client, if it speaks ACP and answers a request as the agent sent it.
+/// Returns the response of a client that the agent gets as it is, if the client speaks ACP and answers a request as the
+/// agent sent it. An error cannot replace an approval.
 pub(super) fn own_answer<C>(
-    client: crate::core::client::ClientId,
+    client: ClientId,
     request: &ClientRequest,
-    answer: &crate::core::client_request::ClientAnswer,
+    answer: &ClientAnswer,
+    decision: &Result<Decision, Box<Decision>>,
     cx: &Cx<'_, C>,
-) -> Option<Box<RawValue>> {
-    let is_original =
-        matches!(request, ClientRequest::Acp(..)) && cx.shared.clients.speaks_acp(client);
-    answer.as_ref().ok().filter(|_| is_original).cloned()
+) -> Option<ClientAnswer> {
+    let is_original = matches!(request, ClientRequest::Acp(..));
+    let is_usable = match decision {
+        Ok(_) => true,
+        Err(refusal) => answer.is_err() && !refusal.approved(),
+    };
+    let passes = is_original && is_usable && cx.shared.clients.speaks_acp(client);
+    passes.then(|| answer.clone())
 }

@@ -156,7 +156,7 @@ impl SessionMachine {
         let open = &self.open_requests[at];
         let unknown_fields = cx.shared.clients.unknown_fields(client);
         let policy = cx.policy();
-        let mut decision = match &open.about {
+        let decision = match &open.about {
             OpenRequestKind::Permission { options, rule, .. } => {
                 answers::permission(options, rule, answer, policy, unknown_fields)
                     .and_then(|decision| self.check_updated_input(open, decision, cx))
@@ -174,10 +174,9 @@ impl SessionMachine {
             return;
         }
         let open = self.open_requests.remove(at);
-        if let Ok(decision) = &mut decision {
-            decision.acp = own_answer(client, &open.request, answer, cx);
-        }
+        let own = own_answer(client, &open.request, answer, &decision, cx);
         let mut decision = decision.unwrap_or_else(|refusal| *refusal);
+        decision.acp = own;
         note_delivery(&open, &mut decision, cx);
         self.withdraw_request(&open, &DecisionSource::OtherClient, cx.clients);
         self.decide(open, &decision, cx);

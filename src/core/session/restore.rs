@@ -411,7 +411,7 @@ impl SessionMachine {
             self.receipt = Some(recovery.clone());
         }
         if tells && waiters.is_empty() {
-            self.tell_acp_clients(&recovery, cx.clients);
+            self.notify_restored(&recovery, cx.clients);
         }
         if reported && waiters.is_empty() {
             // A prompt restored the session, so no response carries the state.

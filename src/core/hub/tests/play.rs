@@ -39,7 +39,7 @@ pub(super) struct HubClient {
     pub chunks: Vec<String>,
     /// All ACP updates, with the session id `own`.
     pub updates: Vec<String>,
-    /// The same, one a line, with the ids of their sessions.
+    /// All ACP updates, one a line, with the ids of their sessions.
     pub update_lines: String,
     /// Number of runs of ACP updates.
     pub runs: usize,

@@ -91,7 +91,7 @@ fn put(play: &mut Play, lines: &[String]) {
     play.hear(AgentInput::Batch(Batch::Lines(lines)));
 }
 
-/// What a client and the log have of a turn.
+/// Data that a client and the log have of a turn.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     updates: String,

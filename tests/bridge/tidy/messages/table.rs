@@ -55,6 +55,7 @@ pub const CONSTRUCTORS: &[Row] = &[
 
 /// Constructors whose text is that of an agent, of a client or of another error: the file, and the argument.
 pub const FORWARDED: &[(&str, &str)] = &[
+    ("src/cli/acp/errors.rs", "error message"),
     // A parameter that jsonrpsee refuses.
     ("src/cli/rpc/methods.rs", "e message"),
     // `Variables::fault`, in REASONS.
