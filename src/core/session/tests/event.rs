@@ -144,7 +144,11 @@ impl Fixture {
             On::Client(answer) => self.answer_client(&Ok(to_raw(answer))),
             On::ClientError => {
                 let (code, message) = (-32603, "no".to_owned());
-                self.answer_client(&Err(ErrorResponse { code, message }));
+                self.answer_client(&Err(ErrorResponse {
+                    code,
+                    message,
+                    data: None,
+                }));
             }
             On::Read => self.act(SessionMachine::end_answered),
             On::Wait(time) => {
