@@ -433,48 +433,6 @@ mod tests {
     }
 
     #[test]
-    fn updates_of_each_turn_are_found_again_after_the_log_is_read() {
-        let mut log = Log::open(MemoryStore.open("a").unwrap()).unwrap();
-        for turn in ["one", "two"] {
-            log.append(&Record::Prompt {
-                at: "2026-01-02T03:04:05Z",
-                turn_id: turn,
-                message: &serde_json::json!({ "id": format!("user-{turn}"), "role": "user", "parts": [] }),
-            });
-            let start = Chunk::Start {
-                message_id: turn,
-                message_metadata: None,
-            };
-            log.chunk(Some(turn), &start);
-            log.update(Some(turn), AcpNotification::Update(br#"{"n":1.50}"#));
-            log.update(None, AcpNotification::Update(b"{}"));
-            log.update(Some("other"), AcpNotification::Update(b"{}"));
-            log.update(Some(turn), AcpNotification::Update(br#"{"n":2}"#));
-        }
-        log.write().unwrap();
-        let log = Log::open(log.file).unwrap();
-        assert!(log.updates_of(0).is_none(), "a prompt has no updates");
-        for (place, turn) in [(1, "one"), (3, "two")] {
-            let (found, range) = log.updates_of(place).unwrap();
-            assert_eq!(found, turn);
-            // Each piece has one line, as its budget is smaller than the line.
-            let (mut texts, mut next) = (Vec::new(), Some(range.start));
-            while let Some(start) = next {
-                let mut budget = 1;
-                let read = log.read_updates(turn, start..range.end, &mut budget, |update| {
-                    let mut text = Vec::new();
-                    update.write("0", &mut text);
-                    texts.push(String::from_utf8(text).unwrap());
-                });
-                next = read.unwrap();
-            }
-            assert_eq!(texts.len(), 2, "{texts:?}");
-            assert!(texts[0].contains(r#""update":{"n":1.50}"#), "{texts:?}");
-            assert!(texts[1].contains(r#""update":{"n":2}"#), "{texts:?}");
-        }
-    }
-
-    #[test]
     fn a_page_has_rising_numbers_where_lines_were_repeated_or_moved() {
         let mut file = MemoryStore.open("a").unwrap();
         for seq in [1, 2, 2, 4, 3, 1, 5] {

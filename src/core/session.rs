@@ -133,6 +133,8 @@ pub struct SessionMachine {
     pub subscribers: Subscribers,
     /// State of the ACP updates for subscribed clients that speak ACP; `None` without such a client.
     acp_updates: Option<Box<AcpUpdates>>,
+    /// Number of the last chunk when the last update was sent to clients that speak ACP.
+    acp_seq: u64,
     /// Members that a client which speaks ACP adds to the calls that open the session.
     pub acp_setup: Map<String, Value>,
     /// Set while the disk does not answer.
@@ -283,6 +285,7 @@ impl SessionMachine {
             coalesced: CoalescedChunks::default(),
             subscribers: Subscribers::default(),
             acp_updates: None,
+            acp_seq: 0,
             acp_setup: Map::new(),
             disk_wait: None,
             known: SessionAgents::default(),

@@ -4,7 +4,7 @@ use super::client::AcpConnection;
 use crate::core::client::Notice;
 use crate::proto::frame::write_framed;
 use crate::proto::rpc;
-use crate::proto::wire::{self, Party};
+use crate::proto::wire::Party;
 use serde_json::{Value, json};
 
 impl AcpConnection {

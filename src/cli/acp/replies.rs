@@ -6,10 +6,7 @@ use super::errors::{error_of, with_methods_of_acp};
 use super::receipts::receipt_text;
 use crate::core::client::{Command, History, Reply};
 use crate::core::error::{Error, ErrorKind};
-use crate::proto::acp::RESOURCE_NOT_FOUND;
-use crate::proto::json::to_raw;
-use crate::proto::rpc::{self, ErrorObject};
-use crate::proto::wire::{self, Memory, SessionResult, TurnError, TurnSummary};
+use crate::proto::wire::{self, SessionResult, TurnSummary};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 

@@ -65,6 +65,10 @@ impl SessionMachine {
         clients: &mut impl ClientSinks,
     ) {
         let is_stored = match &self.stage {
+            // As for the chunks of such an update.
+            Stage::Live { .. } if self.log.is_append_abandoned() && self.running.is_none() => {
+                return;
+            }
             Stage::Live { .. } => true,
             // A client that loads a session which acpipe does not know gets the agent's replay.
             Stage::Opening { restore, .. }
@@ -137,7 +141,7 @@ impl SessionMachine {
             return;
         };
         let turn = self.turn_id().map(str::to_owned);
-        let seq = self.log.seq();
+        let seq = self.number_of_update();
         act(&mut updates, &mut |update| {
             if is_stored {
                 self.log.update(turn.as_deref(), update);
@@ -145,6 +149,14 @@ impl SessionMachine {
             self.subscribers.update(&self.id, seq, update, clients);
         });
         self.acp_updates = Some(updates);
+    }
+
+    /// Returns the number by which the next update is retracted: that of its last chunk. An update without a chunk of
+    /// its own is stored with the next one, so it has the number of that.
+    fn number_of_update(&mut self) -> u64 {
+        let last = self.log.seq();
+        let has_chunk = last > std::mem::replace(&mut self.acp_seq, last);
+        last + u64::from(!has_chunk)
     }
 
     /// Notifies the clients that speak ACP that a prompt restored the session.

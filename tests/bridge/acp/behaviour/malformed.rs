@@ -142,6 +142,7 @@ fn prompt_of_10_mb_reaches_the_agent_and_is_replayed() {
     let mut editor =
         Editor::ready(&json!({"session/prompt": [[{"reply": {"stopReason": "end_turn"}}]]}));
     let session = editor.open();
+    editor.peer.set_deadline(LIMIT * 2);
     let text = "m".repeat(10_000_000);
     assert_eq!(editor.stop_reason(&session, &text), "end_turn");
     let mut editor = editor.killed();

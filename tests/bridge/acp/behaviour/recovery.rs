@@ -145,7 +145,7 @@ fn chunks(lines: &[String]) -> Vec<&String> {
 }
 
 #[test]
-fn full_disk_fails_the_prompt_and_the_editor_has_exactly_the_stored_updates() {
+fn full_disk_fails_the_prompt_and_every_update_of_the_editor_is_stored() {
     let mut world = World::new();
     world.room = Some(128);
     let word = json!([say(&format!("{{i}} {}", "x".repeat(500))), {"sleep": 2}]);
@@ -165,6 +165,8 @@ fn full_disk_fails_the_prompt_and_the_editor_has_exactly_the_stored_updates() {
     editor.world.room = None;
     let mut editor = editor.killed();
     let (_, replayed) = editor.load(&session);
-    assert_eq!(chunks(&replayed), chunks(&shown));
+    // What the agent sent after the failure may be stored, too.
+    let (replayed, shown) = (chunks(&replayed), chunks(&shown));
+    assert!(replayed.starts_with(&shown), "{replayed:#?} {shown:#?}");
     editor.finish();
 }

@@ -45,7 +45,7 @@ fn sessions_of_an_agent_without_a_list_are_listed_closed_and_deleted() {
 }
 
 #[test]
-fn load_and_resume_of_an_unknown_session_find_nothing() {
+fn unknown_session_is_not_found() {
     let mut editor = Editor::ready(&json!({}));
     for method in ["session/load", "session/resume"] {
         let params = editor.of_session("nowhere");
