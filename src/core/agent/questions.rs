@@ -152,7 +152,13 @@ impl AgentMachine {
             return;
         }
         let open = self.questions.remove(at);
-        let decision = decision.unwrap_or_else(|refusal| *refusal);
+        let is_original =
+            matches!(*open.request, ClientRequest::Acp(..)) && cx.shared.clients.speaks_acp(client);
+        // As for the questions of sessions: an error is passed on, an invalid result is not.
+        let passes = is_original && (decision.is_ok() || answer.is_err());
+        let own = passes.then(|| answer.clone());
+        let mut decision = decision.unwrap_or_else(|refusal| *refusal);
+        decision.acp = own;
         withdraw(&open, &DecisionSource::OtherClient, cx);
         self.decide(&open, &decision, cx);
     }

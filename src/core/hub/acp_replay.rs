@@ -2,7 +2,6 @@
 
 use super::Hub;
 use super::acp_open_calls::OpenCalls;
-use super::reads::PIECE_BYTES;
 use crate::core::acp_history::updates_of;
 use crate::core::acp_notification::AcpNotification;
 use crate::core::client::{ClientId, Reply, Token};
@@ -59,8 +58,8 @@ impl Hub {
         Ok(())
     }
 
-    /// Continues the replays as far as the clients have room.
-    pub(super) fn continue_acp_replays(&mut self, clients: &mut impl ClientSinks) {
+    /// Continues the replays as far as the clients have room, by a piece of this number of bytes for each client.
+    pub(super) fn continue_acp_replays(&mut self, piece: u64, clients: &mut impl ClientSinks) {
         let mut at = 0;
         while let Some(client) = self.reads.acp.get(at).map(|replay| replay.token.client) {
             if clients.is_client_full(client) {
@@ -70,7 +69,7 @@ impl Hub {
             let Some(mut replay) = self.reads.acp.remove(at) else {
                 return;
             };
-            match self.replay_piece(&mut replay, client, clients) {
+            match self.replay_piece(&mut replay, piece, client, clients) {
                 Ok(false) => {
                     self.reads.acp.insert(at, replay);
                     // Other events are handled between two pieces.
@@ -86,11 +85,12 @@ impl Hub {
     fn replay_piece(
         &mut self,
         replay: &mut AcpReplay,
+        piece: u64,
         client: ClientId,
         clients: &mut impl ClientSinks,
     ) -> Result<bool, Error> {
         let session = self.readable(&replay.session)?;
-        let mut budget = PIECE_BYTES;
+        let mut budget = piece;
         while budget > 0 {
             let Some(sink) = clients.sink(client) else {
                 return Ok(true);

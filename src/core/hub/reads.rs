@@ -194,7 +194,9 @@ impl Hub {
 
     /// Reads a piece of the messages that clients requested.
     pub fn read_on(&mut self, now: Instant, clients: &mut impl ClientSinks) {
-        self.catch_and_repair(now, clients, Self::continue_acp_replays);
+        self.catch_and_repair(now, clients, |hub, clients| {
+            hub.continue_acp_replays(PIECE_BYTES, clients);
+        });
         let mut budget = PIECE_BYTES;
         while budget > 0
             && let Some(read) = self.reads.messages.pop_front()

@@ -165,7 +165,7 @@ fn full_disk_fails_the_prompt_and_every_update_of_the_editor_is_stored() {
     editor.world.room = None;
     let mut editor = editor.killed();
     let (_, replayed) = editor.load(&session);
-    // What the agent sent after the failure may be stored, too.
+    // The updates after the failure may be stored, too.
     let (replayed, shown) = (chunks(&replayed), chunks(&shown));
     assert!(replayed.starts_with(&shown), "{replayed:#?} {shown:#?}");
     editor.finish();
