@@ -50,14 +50,9 @@ fn in_a_turn() -> (Hub, AgentId, Lines) {
     let (mut hub, mut lines) = (Hub::new(settings, Box::new(MemoryStore)), Lines::default());
     let mut agent = AgentId(0);
     let commands = [
-        Command::Initialize(wire::InitializeParams {
-            protocol_version: 1,
-            process_id: None,
-            client_info: None,
-            capabilities: wire::ClientCapabilities::default(),
-            chunk_profile: None,
-            unknown_fields: wire::UnknownFields::default(),
-        }),
+        Command::Initialize(wire::InitializeParams::of(
+            wire::ClientCapabilities::default(),
+        )),
         Command::Connect(wire::ConnectParams::default()),
         Command::Ensure(wire::EnsureParams::default()),
         Command::Prompt(wire::PromptParams {

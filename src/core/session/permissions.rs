@@ -21,7 +21,7 @@ use tracing::warn;
 
 /// How a permission request is handled.
 enum PermissionRoute {
-    Decided(Decision),
+    Decided(Box<Decision>),
     /// A client is asked, because of this rule.
     Ask(String),
     /// The user is asked more than whether the tool may run.
@@ -48,7 +48,7 @@ impl SessionMachine {
         let course = if self.may_act(&permission.tool.id) && cx.agent.is_serving() {
             self.course(&subject, permission, cx)
         } else {
-            PermissionRoute::Decided(Decision::cancelled(DecisionSource::Cancel))
+            PermissionRoute::Decided(Box::new(Decision::cancelled(DecisionSource::Cancel)))
         };
         let automatic = matches!(course, PermissionRoute::Decided(_));
         self.note_activity(cx.now, "permission question", cx.clients);
@@ -98,7 +98,7 @@ impl SessionMachine {
             PermissionRoute::Decided(decision) => {
                 let RequestDraft { turn_id, entry, .. } = asking;
                 let other = self.log_decision(&turn_id, entry, &decision, cx);
-                let decision = other.as_ref().unwrap_or(&decision);
+                let decision = other.as_ref().unwrap_or(&*decision);
                 self.answer_agent(&permission.key, ticket, decision, cx);
             }
             PermissionRoute::Ask(rule) => {
@@ -210,12 +210,12 @@ impl SessionMachine {
         };
         let always = policy.prefers_always();
         let options = &permission.options;
-        PermissionRoute::Decided(Decision::of(
+        PermissionRoute::Decided(Box::new(Decision::of(
             allow,
             always,
             options,
             DecisionSource::Policy(by),
-        ))
+        )))
     }
 }
 

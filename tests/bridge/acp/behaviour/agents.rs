@@ -4,6 +4,7 @@ use super::editor::{Editor, everything};
 use crate::harness::steps::{end, say};
 use crate::harness::{FAKE_AGENT, World, calls};
 use serde_json::{Value, json};
+use std::fmt::Write as _;
 use std::fs;
 
 fn options() -> Value {
@@ -28,7 +29,10 @@ fn start() -> Editor {
     let mut config = String::new();
     for name in ["one", "two", "three"] {
         let script = world.script(&script(name));
-        config += &format!("[agents.{name}]\ncommand = {FAKE_AGENT:?}\nargs = [{script:?}]\n");
+        let _ = writeln!(
+            config,
+            "[agents.{name}]\ncommand = {FAKE_AGENT:?}\nargs = [{script:?}]"
+        );
     }
     fs::create_dir_all(world.dir.join("config/acpipe")).unwrap();
     world.file("config/acpipe/config.toml", &config);

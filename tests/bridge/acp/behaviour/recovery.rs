@@ -148,8 +148,8 @@ fn chunks(lines: &[String]) -> Vec<&String> {
 fn full_disk_fails_the_prompt_and_every_update_of_the_editor_is_stored() {
     let mut world = World::new();
     world.room = Some(128);
-    let word = json!([say(&format!("{{i}} {}", "x".repeat(500))), {"sleep": 2}]);
-    let steps = json!([{"repeat": {"times": 400, "steps": word}}, end("end_turn")]);
+    let piece = json!([say(&format!("{{i}} {}", "x".repeat(500))), {"sleep": 2}]);
+    let steps = json!([{"repeat": {"times": 400, "steps": piece}}, end("end_turn")]);
     let script = world.file(
         "agent.json",
         &json!({"session/prompt": [steps]}).to_string(),
