@@ -17,11 +17,13 @@ mod updates;
 use super::args::AcpArgs;
 use super::logs::Secrets;
 use super::record::Recording;
-use super::{Origin, UsageError, agent_definitions};
+use super::{Origin, UsageError, agent_definitions, print_note};
 use crate::core::hub::{Hub, Settings};
 use crate::core::policy::Mode;
+use crate::proto::wire::AgentSource;
 use crate::shell::{InProcessAgents, LoopOwner, LoopSetup, drive, read_stdin};
 use client::{AcpConnection, FaceSettings};
+use std::io::IsTerminal as _;
 
 /// Number of characters of a session that are repeated to an agent which no longer remembers it, unless `--reinject`
 /// gives another number.
@@ -29,6 +31,7 @@ const REINJECTED: usize = 32_000;
 
 pub async fn acp(mut args: AcpArgs, secrets: Secrets) -> anyhow::Result<u8> {
     args.agent.store.reinject.get_or_insert(REINJECTED);
+    check(&args)?;
     let max_line = args.agent.max_line;
     let login = args.agent.login();
     let (store, stored) = super::store_for_clients(&args.agent.store)?;
@@ -45,6 +48,7 @@ pub async fn acp(mut args: AcpArgs, secrets: Secrets) -> anyhow::Result<u8> {
         id_prefix: settings.id_prefix.clone(),
         when_busy: args.when_busy.into(),
     };
+    note_start(&args, &settings);
     let hub = Hub::new(settings, store).serving(args.agent.serving.offer());
     let recording = Recording::start(&args.agent.record, &secrets)?;
     let stdin = read_stdin(max_line)?;
@@ -64,6 +68,36 @@ pub async fn acp(mut args: AcpArgs, secrets: Secrets) -> anyhow::Result<u8> {
     Ok(0)
 }
 
+/// Checks arguments that fail each session otherwise.
+fn check(args: &AcpArgs) -> Result<(), UsageError> {
+    if args.agent.agent.len() > 1 && !args.agent.command.is_empty() {
+        let why = "a command after -- needs a single --agent; define the other command line as an agent with acpipe \
+                   agents add";
+        return Err(UsageError(why.to_owned()));
+    }
+    match &args.agent.cwd {
+        Some(cwd) if !cwd.is_dir() => Err(UsageError(format!(
+            "--cwd: {} is not a directory; pass an existing one",
+            cwd.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Notes for a person who starts the command without an editor.
+fn note_start(args: &AcpArgs, settings: &Settings) {
+    if settings.default_agent.spec.source == AgentSource::Demo && !args.agent.names_agent() {
+        print_note(
+            "no agent given; using the built-in demo agent, which has no model. Name one with --agent NAME or after --",
+        );
+    }
+    if std::io::stdin().is_terminal() {
+        print_note(
+            "waiting for an ACP client on stdin; an editor starts this command, see docs/editors.md. Ctrl-C ends it",
+        );
+    }
+}
+
 /// Returns the names of the agents that the client may choose, the default one first: those of the command line if
 /// it names several, otherwise the default agent and the configured ones. Adds the named agents to the settings.
 fn offered_agents(args: &AcpArgs, settings: &mut Settings) -> anyhow::Result<Vec<String>> {
@@ -78,7 +112,8 @@ fn offered_agents(args: &AcpArgs, settings: &mut Settings) -> anyhow::Result<Vec
     for name in named {
         let definition = agent_definitions::named(name, &config, settings)?;
         if offered.contains(&definition.name) {
-            return Err(UsageError(format!("--agent {name} is given twice")).into());
+            let why = format!("--agent {name} is given twice; name each agent once");
+            return Err(UsageError(why).into());
         }
         offered.push(definition.name.clone());
         settings.agents.retain(|own| own.name != definition.name);

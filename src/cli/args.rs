@@ -99,7 +99,7 @@ pub enum Verb {
     Run(RunArgs),
     /// Serve an editor or app over JSON-RPC on stdin and stdout
     Serve(ServeArgs),
-    /// Serve an editor that speaks ACP: be an ACP agent, in front of any agent
+    /// Run as an ACP agent for an editor, in front of any other agent
     Acp(AcpArgs),
     /// List agents, give them names and choose the default one
     Agents(AgentsArgs),

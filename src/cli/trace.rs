@@ -110,6 +110,17 @@ fn session(args: &TraceArgs) -> anyhow::Result<Vec<u8>> {
 /// Returns the file to write; `None` for stdout. A page does not go to a terminal unless `-o -` requests it.
 fn target(args: &TraceArgs) -> anyhow::Result<Option<PathBuf>> {
     if let Some(file) = &args.output {
+        let is_source = |file: &Path| {
+            let real = |path: &Path| path.canonicalize().ok();
+            file.exists() && real(file) == real(Path::new(&args.source))
+        };
+        if is_source(file) {
+            let message = format!(
+                "cannot write {}: it is the file to read; choose another file with -o",
+                file.display()
+            );
+            return Err(Error::new(ErrorKind::InvalidParams, message).into());
+        }
         return Ok(Some(file.clone()).filter(|file| file != Path::new("-")));
     }
     if args.text || !io::stdout().is_terminal() {

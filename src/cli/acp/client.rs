@@ -26,6 +26,7 @@ use crate::shell::{
     log_frames,
 };
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -54,6 +55,8 @@ pub struct AcpConnection {
     pub(super) calls: Calls,
     /// Open requests to the client whose responses are converted.
     pub(super) asked: BTreeMap<u64, Asked>,
+    /// Sessions of the open permission requests.
+    pub(super) permissions: BTreeMap<u64, String>,
     /// Forms of elicitations that the client declared.
     pub(super) elicits: ElicitationSupport,
     /// Updates that the client declared to show.
@@ -87,6 +90,7 @@ impl AcpConnection {
             actions: VecDeque::new(),
             calls: Calls::default(),
             asked: BTreeMap::new(),
+            permissions: BTreeMap::new(),
             updates: Updates::default(),
             created: 0,
             prompts: 0,
@@ -255,8 +259,14 @@ impl ClientSink for AcpConnection {
         self.ask_client(ask, request);
     }
 
-    fn withdraw(&mut self, ask: ClientRequestId, _: &DecisionSource) {
+    fn withdraw(&mut self, ask: ClientRequestId, by: &DecisionSource) {
         self.asked.remove(&ask.0);
+        let session = self.permissions.remove(&ask.0);
+        if let (DecisionSource::Timeout(_), Some(session)) = (by, session) {
+            let text = "nobody answered the permission request in time, so the policy decided; --timeout answer=TIME \
+                        sets the time";
+            self.note(&session, text, &Value::Null);
+        }
         let params = serde_json::json!({ "requestId": ask.0 });
         write_framed(&mut self.out, self.framing, |out| {
             rpc::write_notification(out, "$/cancel_request", &params);

@@ -16,12 +16,33 @@ pub fn error_of(error: &TurnError) -> Error {
     converted
 }
 
-/// Replaces the remedy of an error about an unknown session, which names a method that ACP does not have.
+/// Remedies of errors that name methods which ACP does not have, and what a client of ACP can do.
+const REMEDIES: &[(&str, &str)] = &[
+    (
+        "; call session/ensure",
+        "; call session/list for the known sessions, or session/new",
+    ),
+    ("; call agent/connect", "; send the request again"),
+    (
+        "; omit cwd to continue it there",
+        "; load it with its own directory as cwd, or create a session with session/new",
+    ),
+    (
+        "; close it there (session/close)",
+        "; close it in the other window, or create a session with session/new",
+    ),
+];
+
+/// Replaces the remedy of an error of acpipe by one that a client of ACP has.
 pub fn with_methods_of_acp(mut error: Error) -> Error {
-    if error.kind == ErrorKind::SessionNotFound && error.acp.is_none() {
-        let what = error.message.split("; call session/ensure").next();
-        let what = what.unwrap_or_default();
-        error.message = format!("{what}; call session/list for the known sessions, or session/new");
+    if error.acp.is_some() {
+        return error;
+    }
+    for (remedy, of_acp) in REMEDIES {
+        if let Some(at) = error.message.find(remedy) {
+            error.message.truncate(at);
+            error.message += of_acp;
+        }
     }
     error
 }

@@ -15,6 +15,9 @@ use tracing::debug;
 impl AcpConnection {
     /// Sends a request to the client.
     pub(super) fn ask_client(&mut self, ask: ClientRequestId, request: &ClientRequest) {
+        if let Some(session) = session_of(request) {
+            self.permissions.insert(ask.0, session.to_owned());
+        }
         if let ClientRequest::Acp(original, _) = request {
             write_framed(&mut self.out, self.framing, |out| {
                 rpc::write_request(out, &ask.0, &original.method, &original.params);
@@ -60,6 +63,7 @@ impl AcpConnection {
                 data: error.data.map(value),
             }),
         };
+        self.permissions.remove(&ask);
         let answer = match self.asked.remove(&ask) {
             Some(asked) => asked.convert(answer),
             None => answer,
@@ -82,6 +86,14 @@ impl AcpConnection {
         };
         self.answered(ask, Err(refusal));
         true
+    }
+}
+
+/// Returns the session of a permission request.
+fn session_of(request: &ClientRequest) -> Option<&str> {
+    match request.neutral()? {
+        ClientRequest::Permission(params) => Some(&params.session_id),
+        _ => None,
     }
 }
 

@@ -79,13 +79,13 @@ fn thought(text: &str, meta: &Value) -> Value {
 mod tests {
     use super::*;
 
-    fn shown(can: Value, update: &Value) -> Option<Value> {
+    fn shown(can: &Value, update: &Value) -> Option<Value> {
         let json = update.to_string();
         // The name of the kind comes first, as in the updates that acpipe makes.
         let kind = update["sessionUpdate"].as_str().unwrap();
         let rest = json.replace(&format!("\"sessionUpdate\":\"{kind}\""), "\"x\":1");
         let json = rest.replacen('{', &format!("{{\"sessionUpdate\":\"{kind}\","), 1);
-        match Shown::of(&can).form(AcpNotification::Update(json.as_bytes())) {
+        match Shown::of(can).form(AcpNotification::Update(json.as_bytes())) {
             Form::AsIs => Some(update.clone()),
             Form::Other(other) => Some(other),
             Form::Left => None,
@@ -97,10 +97,10 @@ mod tests {
         let notice = json!({ "sessionUpdate": "notice", "severity": "info", "title": "a", "description": "b" });
         let compaction = json!({ "sessionUpdate": "compaction_update", "compactionId": "c" });
         let can = json!({ "session": { "notices": {}, "compaction": {} } });
-        assert_eq!(shown(can.clone(), &notice), Some(notice.clone()));
-        assert_eq!(shown(can, &compaction), Some(compaction.clone()));
-        assert_eq!(shown(json!({}), &compaction), None);
-        let thought = shown(json!({}), &notice).unwrap();
+        assert_eq!(shown(&can, &notice), Some(notice.clone()));
+        assert_eq!(shown(&can, &compaction), Some(compaction.clone()));
+        assert_eq!(shown(&json!({}), &compaction), None);
+        let thought = shown(&json!({}), &notice).unwrap();
         assert_eq!(thought["sessionUpdate"], "agent_thought_chunk");
         assert_eq!(thought["content"]["text"], "a\nb\n");
     }

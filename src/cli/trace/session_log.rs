@@ -84,7 +84,10 @@ fn place(record: &Value) -> Option<Place> {
         "update" => of(
             Side::Agent,
             Some(Dir::In),
-            updates::label(&record["update"]),
+            updates::label(match &record["update"] {
+                Value::Null => &record["notification"]["params"]["update"],
+                own => own,
+            }),
         ),
         "end" => {
             let label = end(&record["summary"]).with_call(Call::Response(turn));
