@@ -25,6 +25,8 @@ pub enum AcpCommand {
     Replay {
         /// The client's id of the session.
         session: String,
+        /// Directory in which the client opens the session; it must be that of the session.
+        cwd: Option<String>,
     },
 }
 

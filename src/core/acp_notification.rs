@@ -64,8 +64,9 @@ fn place<'a>(line: &'a str, session: &str) -> Option<(&'a str, &'a str)> {
 #[cold]
 fn write_parsed(line: &str, session: &str, out: &mut Vec<u8>) {
     let params = rpc::parse(line).ok().and_then(|message| match message {
-        rpc::Message::Notification { params, .. } => params,
-        _ => None,
+        // Some agents send `"id": null` with their updates.
+        rpc::Message::Notification { params, .. } | rpc::Message::Request { params, .. } => params,
+        rpc::Message::Response { .. } => None,
     });
     let mut members = params.map(Members::of).unwrap_or_default();
     let Ok(session) = serde_json::from_str::<&RawValue>(session) else {

@@ -63,39 +63,52 @@ impl ClientDeclaration {
 
 /// Clients that have called `initialize` and have not left.
 #[derive(Debug, Default)]
-pub struct Clients(Vec<(ClientId, ClientDeclaration)>);
+pub struct Clients {
+    all: Vec<(ClientId, ClientDeclaration)>,
+    /// Whether a client speaks ACP; checked for each update.
+    have_acp: bool,
+}
 
 impl Clients {
     /// Stores the declaration of a client, and replaces an earlier one.
     pub fn declare(&mut self, client: ClientId, declaration: ClientDeclaration) {
         match self.get_mut(client) {
             Some(earlier) => *earlier = declaration,
-            None => self.0.push((client, declaration)),
+            None => self.all.push((client, declaration)),
         }
+        self.have_acp = self.acp().is_some();
     }
 
     /// Removes a client that has left.
     pub fn remove(&mut self, client: ClientId) {
-        self.0.retain(|(id, _)| *id != client);
+        self.all.retain(|(id, _)| *id != client);
+        self.have_acp = self.acp().is_some();
+    }
+
+    /// Returns `true` if a client speaks ACP.
+    #[inline]
+    #[must_use]
+    pub fn have_acp(&self) -> bool {
+        self.have_acp
     }
 
     /// Returns the declaration of a client; `None` before its `initialize`.
     #[must_use]
     pub fn get(&self, client: ClientId) -> Option<&ClientDeclaration> {
-        let mut all = self.0.iter();
+        let mut all = self.all.iter();
         all.find_map(|(id, declaration)| (*id == client).then_some(declaration))
     }
 
     /// Returns the declaration of a client for changes; `None` before its `initialize`.
     #[must_use]
     pub fn get_mut(&mut self, client: ClientId) -> Option<&mut ClientDeclaration> {
-        let mut all = self.0.iter_mut();
+        let mut all = self.all.iter_mut();
         all.find_map(|(id, declaration)| (*id == client).then_some(declaration))
     }
 
     /// Iterates over the ids of all clients.
     pub fn ids(&self) -> impl Iterator<Item = ClientId> + '_ {
-        self.0.iter().map(|(id, _)| *id)
+        self.all.iter().map(|(id, _)| *id)
     }
 
     /// Returns `true` if a client has a capability.
@@ -110,14 +123,14 @@ impl Clients {
         &self,
         has: impl Fn(&ClientCapabilities) -> bool,
     ) -> impl Iterator<Item = ClientId> {
-        let able = self.0.iter().filter(move |(_, d)| has(&d.capabilities));
+        let able = self.all.iter().filter(move |(_, d)| has(&d.capabilities));
         able.map(|(id, _)| *id)
     }
 
     /// Returns the declarations of a client that speaks ACP, the first one if there are several.
     #[must_use]
     pub fn acp(&self) -> Option<(ClientId, &Arc<AcpClient>)> {
-        let mut all = self.0.iter();
+        let mut all = self.all.iter();
         all.find_map(|(id, declaration)| Some((*id, declaration.acp.as_ref()?)))
     }
 
@@ -139,7 +152,7 @@ impl Clients {
     /// Returns the files and terminals that at least one client serves.
     #[must_use]
     pub fn offer(&self) -> HostServices {
-        let offers = self.0.iter().map(|(_, declaration)| declaration.offer());
+        let offers = self.all.iter().map(|(_, declaration)| declaration.offer());
         offers.fold(HostServices::default(), HostServices::or)
     }
 }

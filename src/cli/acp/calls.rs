@@ -42,10 +42,6 @@ pub enum CallKind {
     Close {
         session: String,
     },
-    /// `session/delete` was passed on to the agent; the stored session is deleted next.
-    Delete {
-        session: String,
-    },
     /// The stored session was deleted; there may have been none.
     Clear,
     /// Result without data.

@@ -129,11 +129,21 @@ impl AcpConnection {
                 let message = format!("parse error: {error}");
                 self.error(None, &Error::new(ErrorKind::Parse, message));
             }
+            Err(_) if self.fails_question(text) => {}
             Err(_) => {
                 let message = "invalid request: ACP has requests, notifications and responses, one object a line";
                 self.error(None, &Error::new(ErrorKind::InvalidRequest, message));
             }
         }
+    }
+
+    /// Fails the question that an invalid response belongs to. Returns `false` if the message is another one.
+    fn fails_question(&mut self, text: &str) -> bool {
+        let found = sniff(text.as_bytes(), text.as_bytes());
+        let id = found.id.filter(|_| found.method.is_none());
+        let id = id.and_then(|id| RawValue::from_string(id).ok());
+        let id = id.filter(|id| self.is_asked(id));
+        id.is_some_and(|id| self.fail_request(&id, "the response has neither result nor error"))
     }
 
     /// Handles a message that cannot be parsed: a request gets an error response, a response is an error.
@@ -263,7 +273,7 @@ impl ClientSink for AcpConnection {
         self.asked.remove(&ask.0);
         let session = self.permissions.remove(&ask.0);
         if let (DecisionSource::Timeout(_), Some(session)) = (by, session) {
-            let text = "nobody answered the permission request in time, so the policy decided; --timeout answer=TIME \
+            let text = "the permission request had no answer in time, so the policy decided; --timeout answer=TIME \
                         sets the time";
             self.note(&session, text, &Value::Null);
         }

@@ -9,7 +9,7 @@ use crate::core::acp_client::{AcpCommand, AcpForward};
 use crate::core::acp_requests::ElicitationSupport;
 use crate::core::acp_settings::{MODE_OPTION, MODEL_OPTION};
 use crate::core::client::{Command, History};
-use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
+use crate::core::error::{Error, ErrorKind, invalid, no_session, out_of_order};
 use crate::proto::json::value;
 use crate::proto::wire::{self, SettingValue};
 use serde_json::value::RawValue;
@@ -74,18 +74,7 @@ impl AcpConnection {
                 let session = Params::of(params)?.text("sessionId")?;
                 self.close(id, session);
             }
-            "session/delete" => {
-                let session = Params::of(params)?.text("sessionId")?;
-                let forward = AcpForward {
-                    session: Some(session.clone()),
-                    agent: None,
-                    method: method.to_owned(),
-                    params: params.map(ToOwned::to_owned),
-                    is_request: true,
-                };
-                let command = Command::Acp(AcpCommand::Forward(forward));
-                self.submit(id, CallKind::Delete { session }, command);
-            }
+            "session/delete" => self.delete(id, params)?,
             "session/prompt" => self.prompt(id, params)?,
             "session/set_mode" => {
                 let p = Params::of(params)?;
@@ -123,6 +112,28 @@ impl AcpConnection {
             _ if self.is_initialized => self.forward(None, method, params),
             _ => debug!(method, "notification before initialize ignored"),
         }
+    }
+
+    /// Deletes a session at the agent, if it can, and then the stored one. The agent's answer is not awaited.
+    fn delete(&mut self, id: Option<&RawValue>, params: Option<&RawValue>) -> Result<(), Error> {
+        let session = Params::of(params)?.text("sessionId")?;
+        let forward = AcpForward {
+            session: Some(session.clone()),
+            agent: None,
+            method: "session/delete".to_owned(),
+            params: params.map(ToOwned::to_owned),
+            is_request: true,
+        };
+        let forward = Command::Acp(AcpCommand::Forward(forward));
+        self.submit(None, CallKind::Silent, forward);
+        self.sessions.forget(&session);
+        let params = wire::ClearSessionParams {
+            session_id: Some(session),
+            ..wire::ClearSessionParams::default()
+        };
+        let command = Command::History(History::ClearSession(params));
+        self.submit(id, CallKind::Clear, command);
+        Ok(())
     }
 
     /// Closes a session.
@@ -281,7 +292,10 @@ impl AcpConnection {
     fn begin_restore(&mut self, id: Option<&RawValue>, call: SessionCall) {
         let session = call.session.clone();
         let command = match call.open_as {
-            OpenAs::Load => Command::Acp(AcpCommand::Replay { session }),
+            OpenAs::Load => Command::Acp(AcpCommand::Replay {
+                session,
+                cwd: Some(call.cwd.clone()),
+            }),
             OpenAs::New | OpenAs::Resume => {
                 Command::History(History::GetSession(wire::SessionParams {
                     session_id: Some(session),
@@ -359,6 +373,9 @@ impl AcpConnection {
             _ => return Err(invalid("value", "must be a string or a boolean")),
         };
         if option == AGENT_OPTION && self.settings.agents.len() > 1 {
+            if !self.sessions.has(&session) {
+                return Err(no_session(&session));
+            }
             let SettingValue::Id(agent) = value else {
                 return Err(invalid("value", "must be the name of an agent"));
             };

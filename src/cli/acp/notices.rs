@@ -26,6 +26,8 @@ impl AcpConnection {
             }
             Notice::Activity(activity) => {
                 let waiting = activity.waiting_for.as_ref();
+                // The client does not know the id of a session before the response that has it.
+                let waiting = waiting.filter(|_| self.sessions.has(&activity.session_id));
                 if let Some(waiting) = waiting.filter(|waiting| waiting.party != Party::Client) {
                     self.note(
                         &activity.session_id,

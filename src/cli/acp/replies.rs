@@ -4,7 +4,7 @@ use super::calls::{CallKind, ClosingCall, OpenAs, OpenCall, SessionCall};
 use super::client::AcpConnection;
 use super::errors::{error_of, with_methods_of_acp};
 use super::receipts::receipt_text;
-use crate::core::client::{Command, History, Reply};
+use crate::core::client::Reply;
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::wire::{self, SessionResult, TurnSummary};
 use serde_json::value::RawValue;
@@ -34,15 +34,6 @@ impl AcpConnection {
     ) {
         match (kind, answer) {
             (CallKind::Replay(call), answer) => self.restore(id, *call, answer),
-            (CallKind::Delete { session }, _) => {
-                // An agent that cannot delete sessions, or does not have it, does not prevent the deletion.
-                let params = wire::ClearSessionParams {
-                    session_id: Some(session),
-                    ..wire::ClearSessionParams::default()
-                };
-                let command = Command::History(History::ClearSession(params));
-                self.submit(id, CallKind::Clear, command);
-            }
             // In ACP a session that does not exist is deleted already.
             (CallKind::Clear, Err(error)) if error.kind == ErrorKind::SessionNotFound => {
                 self.answer(id, &json!({}));

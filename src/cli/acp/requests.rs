@@ -71,6 +71,12 @@ impl AcpConnection {
         self.answered(ask, answer);
     }
 
+    /// Returns `true` if a question of this id is open.
+    pub(super) fn is_asked(&self, id: &RawValue) -> bool {
+        ask_id(id)
+            .is_some_and(|ask| self.asked.contains_key(&ask) || self.permissions.contains_key(&ask))
+    }
+
     /// Fails the request to which the client sent an unreadable response. Returns `false` if it is not one of
     /// acpipe's.
     pub(super) fn fail_request(&mut self, id: &RawValue, why: &str) -> bool {

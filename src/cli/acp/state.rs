@@ -53,6 +53,11 @@ impl Sessions {
         self.open.insert(result.session_id.clone(), session);
     }
 
+    /// Forgets a session that is deleted.
+    pub fn forget(&mut self, session: &str) {
+        self.open.remove(session);
+    }
+
     /// Returns `true` if the client has opened a session of this id.
     pub fn has(&self, session: &str) -> bool {
         self.open.contains_key(session)

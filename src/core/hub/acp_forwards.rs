@@ -51,7 +51,9 @@ impl Hub {
                 clients.reply(token, Ok(Reply::Done(Done {})));
                 Ok(())
             }
-            AcpCommand::Replay { session } => self.replay_updates(token, session),
+            AcpCommand::Replay { session, cwd } => {
+                self.replay_updates(token, session, cwd.as_deref())
+            }
         }
     }
 
@@ -244,6 +246,12 @@ impl Hub {
         if let Some(sink) = clients.sink(client) {
             sink.withdraw(id, &DecisionSource::Agent);
         }
+        let cancelled = ErrorResponse {
+            code: i64::from(ErrorKind::Cancelled.rpc_code()),
+            message: "the agent withdrew its request".to_owned(),
+            data: None,
+        };
+        self.end_forward(id, &Err(cancelled));
         true
     }
 

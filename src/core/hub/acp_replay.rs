@@ -47,8 +47,14 @@ struct TurnUpdates {
 
 impl Hub {
     /// Begins to replay a stored session. The call is answered after its last update.
-    pub(super) fn replay_updates(&mut self, token: Token, id: String) -> Result<(), Error> {
+    pub(super) fn replay_updates(
+        &mut self,
+        token: Token,
+        id: String,
+        cwd: Option<&str>,
+    ) -> Result<(), Error> {
         self.readable(&id)?;
+        self.check_directory(&id, cwd)?;
         self.reads.acp.push_back(AcpReplay {
             token,
             session: id,

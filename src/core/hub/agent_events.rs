@@ -157,7 +157,7 @@ impl Hub {
             Some(may_have_run) => may_have_run,
             None => self.other_update(agent, agent_session, update, original, now, clients),
         };
-        if self.shared.clients.acp().is_some() {
+        if self.shared.clients.have_acp() {
             self.pass_update(agent, agent_session, update, original, clients);
         }
         if let Update::Tool(tool) = update

@@ -150,7 +150,7 @@ impl Hub {
         let mut events = Vec::new();
         let mut read = 0;
         // Position from which runs are looked for: only clients that speak ACP need none of the single updates.
-        let has_acp_clients = self.shared.clients.acp().is_some();
+        let has_acp_clients = self.shared.clients.have_acp();
         let mut runs_from = if has_acp_clients { 0 } else { usize::MAX };
         let mut rest = lines_from(&batch, 0);
         while let Some(line) = rest.next() {

@@ -1,7 +1,7 @@
 //! End of an agent, ordered or unexpected, and its effect on the agent's sessions.
 
 use super::Hub;
-use crate::core::agent::{AgentMachine, ProcessEnd};
+use crate::core::agent::{AgentMachine, Call, ProcessEnd};
 use crate::core::client_sink::ClientSinks;
 use crate::core::dialect::Child;
 use crate::core::effect::AgentId;
@@ -139,9 +139,14 @@ impl Hub {
             self.answer_renewal(agent, now, clients);
         }
         self.end_listings(agent, now, clients);
-        self.with_agent(agent, now, clients, |agent, cx| {
+        let calls = self.with_agent(agent, now, clients, |agent, cx| {
             agent.forget_sessions(error, cx)
         });
+        for call in calls {
+            if let Call::Forward { token } = call {
+                clients.reply(token, Err(error.clone()));
+            }
+        }
     }
 
     /// Prepares a session to be restored at the agent process that replaces the current one.

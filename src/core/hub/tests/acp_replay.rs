@@ -41,7 +41,7 @@ fn play(lines: &str, repeated: usize) -> Play {
 
 fn replay(play: &mut Play, session: &str) -> u64 {
     let session = session.to_owned();
-    play.ask(Command::Acp(AcpCommand::Replay { session }))
+    play.ask(Command::Acp(AcpCommand::Replay { session, cwd: None }))
 }
 
 /// Reads until the replay has ended; returns the number of pieces.

@@ -105,7 +105,7 @@ fn outcome(play: &mut Play, prompt: &Value) -> Outcome {
     let updates = std::mem::take(&mut play.client.update_lines);
     let last = play.history(History::LastMessage(params(json!({ "sessionId": "own" }))));
     let session = "own".to_owned();
-    let replay = play.ask(Command::Acp(AcpCommand::Replay { session }));
+    let replay = play.ask(Command::Acp(AcpCommand::Replay { session, cwd: None }));
     while play.hub.is_reading() {
         play.hub.read_on(play.now, &mut play.client);
     }

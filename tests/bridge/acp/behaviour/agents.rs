@@ -160,3 +160,14 @@ fn options_that_the_agent_reports_keep_the_option_of_the_agent() {
     let log = editor.finish();
     assert_eq!(calls(&log, "session/set_config_option").len(), 1);
 }
+
+#[test]
+fn agent_of_an_unknown_session_cannot_be_set() {
+    let mut editor = start();
+    let params = json!({"sessionId": "ghost", "configId": "acpipe.agent", "value": "two"});
+    let error = editor.peer.error("session/set_config_option", &params);
+    assert_eq!(error.unwrap()["code"], -32002);
+    let listed = editor.peer.result("session/list", &json!({})).unwrap();
+    assert_eq!(listed["sessions"], json!([]));
+    editor.finish();
+}

@@ -70,3 +70,15 @@ fn other_session_of_a_crashed_agent_works() {
     assert_eq!(editor.stop_reason(&crashed, "after"), "end_turn");
     editor.finish();
 }
+
+#[test]
+fn request_that_was_passed_on_is_answered_when_the_agent_exits() {
+    let mut editor = Editor::ready(&json!({"_x/ask": [[{"exit": 3}]]}));
+    let session = editor.open();
+    let error = editor
+        .peer
+        .error("_x/ask", &json!({"sessionId": session}))
+        .unwrap();
+    assert_eq!(error["data"]["kind"], "agentExited", "{error}");
+    editor.finish();
+}

@@ -199,3 +199,26 @@ fn log_without_updates_is_replayed_from_its_chunks() {
     }
     editor.finish();
 }
+
+#[test]
+fn load_with_another_directory_fails_before_the_replay() {
+    let mut editor = Editor::ready(&json!({}));
+    let session = editor.open();
+    assert_eq!(editor.stop_reason(&session, "hello"), "end_turn");
+    let before = editor.peer.received.len();
+    let params = json!({"sessionId": session, "cwd": "/", "mcpServers": []});
+    let error = editor.peer.error("session/load", &params).unwrap();
+    let message = error["message"].as_str().unwrap();
+    assert!(
+        message.contains("load it with its own directory"),
+        "{error}"
+    );
+    let replayed = &editor.peer.received[before..];
+    assert!(
+        replayed
+            .iter()
+            .all(|message| message.get("method").is_none()),
+        "{replayed:?}"
+    );
+    editor.finish();
+}
