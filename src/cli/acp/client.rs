@@ -2,7 +2,7 @@
 
 use super::answers::Asked;
 use super::calls::{CallKind, Calls};
-use super::errors::write_error;
+use super::errors::{with_methods_of_acp, write_error};
 use super::shown::{Form, Shown};
 use super::state::Sessions;
 use super::updates::Updates;
@@ -178,8 +178,9 @@ impl AcpConnection {
     /// Writes an error response; without an id, for a message that cannot be parsed.
     pub(super) fn error(&mut self, id: Option<&RawValue>, error: &Error) {
         let id = id.unwrap_or(RawValue::NULL);
+        let error = with_methods_of_acp(error.clone());
         write_framed(&mut self.out, self.framing, |out| {
-            write_error(out, id, error);
+            write_error(out, id, &error);
         });
     }
 

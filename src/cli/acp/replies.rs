@@ -2,7 +2,7 @@
 
 use super::calls::{CallKind, ClosingCall, OpenAs, OpenCall, SessionCall};
 use super::client::AcpConnection;
-use super::errors::{error_of, with_methods_of_acp};
+use super::errors::error_of;
 use super::receipts::receipt_text;
 use crate::core::client::Reply;
 use crate::core::error::{Error, ErrorKind};
@@ -51,7 +51,7 @@ impl AcpConnection {
             }
             (_, Err(error)) => {
                 if let Some(id) = id {
-                    self.error(Some(id), &with_methods_of_acp(error));
+                    self.error(Some(id), &error);
                 }
             }
             (kind, Ok(reply)) => self.succeeded(id, kind, reply),
