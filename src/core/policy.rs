@@ -25,7 +25,7 @@ mod subject;
 mod tests;
 mod wild;
 
-pub use names::{Names, unknown};
+pub use names::{KINDS, Names, unknown};
 pub use preset::{PRESETS, Preset};
 pub use rule::Rule;
 pub use subject::{Subject, Tool};

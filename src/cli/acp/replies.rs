@@ -190,7 +190,7 @@ fn initialize_result(agent: Option<&str>) -> Value {
     result
 }
 
-/// Returns a member of an object, which becomes an object if it is none.
+/// Returns a member of an object. A member that is missing or is not an object is replaced by an empty object.
 fn object_in<'a>(parent: &'a mut Value, name: &str) -> &'a mut Value {
     let member = &mut parent[name];
     if !member.is_object() {

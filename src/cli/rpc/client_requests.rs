@@ -33,7 +33,7 @@ pub fn write_request(out: &mut Vec<u8>, ask: ClientRequestId, request: &ClientRe
             ClientHostRequest::Create(params) => rpc::write_request(out, &id, method, params),
             ClientHostRequest::Terminal(_, params) => rpc::write_request(out, &id, method, params),
         },
-        // A neutral request is none of these.
+        // `neutral` never returns a request of this variant.
         ClientRequest::Acp(..) => {}
     }
 }

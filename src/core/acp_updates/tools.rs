@@ -4,24 +4,11 @@ use super::AcpUpdates;
 use super::content;
 use super::writer::Put;
 use crate::core::event::{TerminalUpdate, ToolStatus, ToolUpdate};
+use crate::core::policy::KINDS;
 use crate::proto::json::{JsonStr, Members, to_raw};
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-
-/// Kinds of tools in ACP.
-const KINDS: &[&str] = &[
-    "read",
-    "edit",
-    "delete",
-    "move",
-    "search",
-    "execute",
-    "think",
-    "fetch",
-    "switch_mode",
-    "other",
-];
 
 /// Title of a call without title and name.
 const UNTITLED: &str = "Tool call";
