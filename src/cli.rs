@@ -6,6 +6,7 @@ mod agent_definitions;
 mod agents;
 mod args;
 pub mod config;
+mod connections;
 mod doctor;
 mod logs;
 mod mcp;

@@ -7,6 +7,7 @@ mod agent;
 mod client;
 mod client_process;
 mod clock;
+mod connections;
 mod descriptors;
 mod direct_process;
 mod discover;
@@ -38,6 +39,10 @@ mod supervisor;
 mod terminal;
 
 pub use client::{ClientAction, ClientConnection};
+pub use connections::{
+    Connection, ConnectionError, ConnectionEvent, ConnectionInput, ConnectionNews,
+    ConnectionOutput, Connector, OutputQueue, connections,
+};
 pub use descriptors::check as check_descriptors;
 pub use direct_process::{AgentStarter, DirectProcess, NextLine, ProcessEnd, StopStep, Stopped};
 pub use discover::{LoginShell, find_on_path};

@@ -22,7 +22,8 @@ use crate::core::hub::{Hub, Settings};
 use crate::core::policy::Mode;
 use crate::proto::wire::AgentSource;
 use crate::shell::{InProcessAgents, LoopOwner, LoopSetup, drive, read_stdin};
-use client::{AcpConnection, FaceSettings};
+use client::AcpConnection;
+pub use client::FaceSettings;
 use std::io::IsTerminal as _;
 
 /// Number of characters of a session that are repeated to an agent which no longer remembers it, unless `--reinject`

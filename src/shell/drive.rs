@@ -220,16 +220,17 @@ impl Shell {
         ),
     ) -> std::io::Result<(Self, Option<Signals>)> {
         let is_program = matches!(owner, LoopOwner::Program);
+        let owns_process = is_program || matches!(owner, LoopOwner::Daemon);
         let terms = ProcessSettings {
             max_line,
             grace: hub.limits().of(Timeout::Terminate).unwrap_or_default(),
-            descriptors: is_program.then(descriptors::raise).flatten(),
+            descriptors: owns_process.then(descriptors::raise).flatten(),
             launch,
             starter: Starter::new()?,
             supervision: owner.supervision(),
         };
         let output = is_program.then(Output::new).transpose()?;
-        let signals = is_program.then(Signals::new).transpose()?;
+        let signals = owns_process.then(Signals::new).transpose()?;
         let shell = Self {
             hub,
             output,

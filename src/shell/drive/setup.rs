@@ -34,6 +34,8 @@ pub struct LoopSetup<I> {
 pub enum LoopOwner {
     /// acpipe: stdout belongs to the client, signals end the loop, and the limit of open files is raised.
     Program,
+    /// The daemon: like a program, but stdout belongs to no client.
+    Daemon,
     /// A program that uses acpipe as a library. The loop leaves its streams, signals and limits alone.
     Host(Supervision),
 }
@@ -42,7 +44,7 @@ impl LoopOwner {
     /// Returns how agents are supervised.
     pub(super) fn supervision(self) -> Supervision {
         match self {
-            Self::Program => Supervision::OwnProgram,
+            Self::Program | Self::Daemon => Supervision::OwnProgram,
             Self::Host(supervision) => supervision,
         }
     }

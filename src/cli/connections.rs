@@ -1,0 +1,5 @@
+//! Client face of a loop with many connections: a client for each.
+
+mod setup;
+
+pub use setup::{Access, ClientFace, ConnectionSetup, Via};

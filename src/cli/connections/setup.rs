@@ -1,0 +1,59 @@
+//! What the loop needs to know of a new connection.
+
+use crate::cli::acp::FaceSettings;
+use crate::core::hub::Settings;
+
+/// What the loop needs to know of a new connection.
+#[derive(Debug)]
+pub struct ConnectionSetup {
+    /// Protocol of the client.
+    pub face: ClientFace,
+    /// What the client may do.
+    pub access: Access,
+    /// How the client is connected.
+    pub via: Via,
+    /// Settings of the client's own command line and configuration; `None` for those of the loop.
+    pub settings: Option<Box<Settings>>,
+}
+
+/// Protocol of a client.
+#[derive(Debug)]
+pub enum ClientFace {
+    /// The neutral protocol.
+    Neutral,
+    /// ACP, with acpipe as the agent.
+    Acp(FaceSettings),
+}
+
+/// What a client may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Everything.
+    Full,
+    /// Read: it cannot prompt, approve or change anything.
+    Observer,
+}
+
+/// How a client is connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Via {
+    /// The Unix socket.
+    Socket,
+    /// A WebSocket.
+    WebSocket,
+    /// An HTTP request.
+    Http,
+}
+
+impl ConnectionSetup {
+    /// Creates the setup of a client that speaks the neutral protocol, with the settings of the loop.
+    #[must_use]
+    pub fn neutral(access: Access, via: Via) -> Self {
+        Self {
+            face: ClientFace::Neutral,
+            access,
+            via,
+            settings: None,
+        }
+    }
+}
