@@ -81,6 +81,8 @@ pub struct AgentMachine {
     owner: Option<ClientId>,
     /// Whether the agent can no longer be named, because its owner has left.
     is_retired: bool,
+    /// Whether only clients with settings of their own can name the agent.
+    is_scoped: bool,
 }
 
 /// State of the connection.
@@ -118,6 +120,7 @@ impl AgentMachine {
             last_seen: None,
             owner: None,
             is_retired: false,
+            is_scoped: false,
         }
     }
 
@@ -131,6 +134,17 @@ impl AgentMachine {
     #[must_use]
     pub fn definition(&self) -> &AgentDefinition {
         &self.definition
+    }
+
+    /// Restricts the agent to clients with settings of their own.
+    pub fn set_scoped(&mut self) {
+        self.is_scoped = true;
+    }
+
+    /// Returns `true` if only clients with settings of their own can name the agent.
+    #[must_use]
+    pub fn is_scoped(&self) -> bool {
+        self.is_scoped
     }
 
     /// Sets the client with which the agent is retired.

@@ -1,6 +1,7 @@
 //! Definition of an agent: how it is started, and the rules that hold for its sessions.
 
 use super::agent_spec::{AgentSpec, DEFAULT_AGENT};
+use super::config::OnLost;
 use super::dialects::traits;
 use super::limits::Limits;
 use super::policy::Policy;
@@ -9,7 +10,7 @@ use crate::proto::wire::{AgentSource, McpServer};
 use std::sync::Arc;
 
 /// Definition of an agent, from the configuration, the built-in agents, the command line or a client.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct AgentDefinition {
     /// Name of the agent; `default` if the user gave it none.
     pub name: String,
@@ -28,6 +29,8 @@ pub struct AgentDefinition {
     pub limits: Option<Box<Limits>>,
     /// MCP servers that each session of the agent gets in addition to its own and those of the settings.
     pub mcp_servers: Vec<McpServer>,
+    /// Treatment of sessions that the agent no longer remembers; `None` for that of the settings.
+    pub on_lost: Option<OnLost>,
     /// Known faults of the agent.
     pub quirks: Quirks,
     /// Reason why the agent must not be started; `None` if it may.
@@ -47,6 +50,7 @@ impl AgentDefinition {
             policy: None,
             limits: None,
             mcp_servers: Vec::new(),
+            on_lost: None,
             quirks: Quirks::default(),
             locked: None,
         }

@@ -65,6 +65,12 @@ impl Settings {
         agent.limits.as_deref().unwrap_or(&self.limits)
     }
 
+    /// Returns the treatment of sessions that an agent no longer remembers.
+    #[must_use]
+    pub fn on_lost_of(&self, agent: &AgentDefinition) -> OnLost {
+        agent.on_lost.unwrap_or(self.on_lost)
+    }
+
     /// Returns the MCP servers that every session of an agent gets: those of its definition, and those of the
     /// settings whose name the definition does not use.
     #[must_use]
@@ -74,7 +80,7 @@ impl Settings {
 }
 
 /// Treatment of the stored history of a session whose agent has lost its memory of it.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OnLost {
     /// `true` archives the history and starts with an empty one; `false` keeps it.
     pub clear: bool,

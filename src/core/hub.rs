@@ -28,6 +28,7 @@ mod panics;
 mod prompts;
 mod reads;
 mod route;
+mod scopes;
 mod session_names;
 mod sessions;
 mod storage;
@@ -61,6 +62,7 @@ use idle::IdleState;
 use listing::Listing;
 use reads::Reads;
 use route::DeferredActions;
+use scopes::Scopes;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
@@ -69,6 +71,7 @@ pub struct Hub {
     shared: Shared,
     store: Box<dyn Store>,
     agents: Agents,
+    scopes: Scopes,
     sessions: Sessions,
     hosting: Hosting,
     /// Calls that read the history in pieces.
@@ -103,6 +106,7 @@ impl Hub {
             shared: Shared::new(settings),
             store,
             agents,
+            scopes: Scopes::default(),
             sessions: Sessions::default(),
             hosting: Hosting::default(),
             reads: Reads::default(),

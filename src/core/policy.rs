@@ -129,7 +129,7 @@ impl Verdict {
 }
 
 /// Rules with a default.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Policy {
     rules: Vec<Rule>,
     mode: Mode,

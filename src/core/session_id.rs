@@ -78,7 +78,8 @@ fn candidates(name: &str, dir: &str) -> [String; 3] {
 }
 
 /// 64-bit FNV-1a hash: small, and stable over platforms and versions.
-fn fnv1a(bytes: &[u8]) -> u64 {
+#[must_use]
+pub fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })

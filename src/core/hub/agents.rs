@@ -19,12 +19,27 @@ impl Agents {
         reference
     }
 
+    /// Adds an agent that only clients with settings of their own can name.
+    pub(super) fn add_scoped(&mut self, definition: AgentDefinition) -> AgentRef {
+        let agent = self.add(definition);
+        self.get_mut(agent).set_scoped();
+        agent
+    }
+
+    /// Finds the agent with this definition that only clients with settings of their own can name.
+    pub(super) fn find_scoped(&self, definition: &AgentDefinition) -> Option<AgentRef> {
+        let mut agents = self.0.iter();
+        let at = agents.position(|agent| agent.is_scoped() && agent.definition() == definition);
+        at.map(AgentRef)
+    }
+
     /// Finds an agent by its name. `default` is always the default agent, whatever its name.
     pub(super) fn find(&self, name: &str) -> Option<AgentRef> {
         if name == DEFAULT_AGENT {
             return Some(Self::DEFAULT);
         }
-        self.present().find(|agent| self.get(*agent).name() == name)
+        let mut shared = self.present().filter(|agent| !self.get(*agent).is_scoped());
+        shared.find(|agent| self.get(*agent).name() == name)
     }
 
     /// Returns the agent to which this process belongs.

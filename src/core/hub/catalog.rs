@@ -49,8 +49,11 @@ impl Hub {
     /// it is named first.
     pub(super) fn agent_named(&mut self, name: Option<&str>) -> Result<AgentRef, Error> {
         let Some(name) = name else {
-            return Ok(Agents::DEFAULT);
+            return Ok(self.default_agent());
         };
+        if let Some(agent) = self.scoped_agent(name)? {
+            return Ok(agent);
+        }
         if let Some(agent) = self.agents.find(name) {
             return Ok(agent);
         }
@@ -80,7 +83,11 @@ impl Hub {
     }
 
     fn no_agent(&self, name: &str) -> Error {
-        let own: Vec<&str> = self.agents.iter().map(AgentMachine::name).collect();
+        let own = self.listed_agents();
+        let own: Vec<&str> = own
+            .iter()
+            .map(|agent| self.agents.get(*agent).name())
+            .collect();
         let why = match resolve(name, own.iter().copied()) {
             Ok(meant) => format!(
                 "agent {name:?} not found; use the full name {:?}",
@@ -114,7 +121,7 @@ impl Hub {
         let agent = match p.agent.as_deref() {
             Some(name) if self.agents.find(name).is_none() && has_command => {
                 check_name(name).map_err(|why| invalid("agent", why))?;
-                let default = self.agents.get(Agents::DEFAULT);
+                let default = self.agents.get(self.default_agent());
                 let spec = default.spec_of(p.clone(), &self.shared)?;
                 self.add_agent(AgentDefinition::new(name, spec))?
             }
@@ -145,7 +152,7 @@ impl Hub {
             child_per_session: p.child_per_session,
             options: p.options,
         };
-        let default = self.agents.get(Agents::DEFAULT);
+        let default = self.agents.get(self.default_agent());
         let mut spec = default.spec_of(connect, &self.shared)?;
         spec.source = wire::AgentSource::Client;
         let mut definition = AgentDefinition::new(name, spec).with_instructions(p.instructions);
@@ -163,13 +170,21 @@ impl Hub {
 
     /// Lists the agents.
     pub(super) fn list_agents(&mut self, token: Token, p: wire::AgentListParams) {
-        let machines = self.agents.present().map(ListedAgent::Machine);
-        let mut listed: Vec<ListedAgent> = machines.collect();
-        if p.built_in {
-            let builtin = builtin_agents::all().iter();
-            let unnamed = builtin.filter(|agent| self.agents.find(&agent.id).is_none());
-            listed.extend(unnamed.map(ListedAgent::BuiltIn));
-        }
+        self.add_scoped_agents();
+        let machines = self.listed_agents();
+        let named: Vec<&str> = machines
+            .iter()
+            .map(|agent| self.agents.get(*agent).name())
+            .collect();
+        let builtin = builtin_agents::all().iter().filter(|_| p.built_in);
+        let unnamed = builtin.filter(|agent| !named.contains(&agent.id.as_str()));
+        let unnamed = unnamed.map(ListedAgent::BuiltIn);
+        let listed = machines
+            .iter()
+            .copied()
+            .map(ListedAgent::Machine)
+            .chain(unnamed);
+        let listed = listed.collect();
         self.search(token, listed, SearchAnswer::List);
     }
 
@@ -200,7 +215,7 @@ impl Hub {
     fn definition_of(&self, agent: ListedAgent) -> AgentDefinition {
         match agent {
             ListedAgent::Machine(agent) => self.agents.get(agent).definition().clone(),
-            ListedAgent::BuiltIn(agent) => builtin_definition(agent, &self.shared.settings),
+            ListedAgent::BuiltIn(agent) => builtin_definition(agent, self.caller_settings()),
         }
     }
 
@@ -268,7 +283,10 @@ impl Hub {
             ListedAgent::Machine(agent) => {
                 let sessions = self.sessions.of(agent).count() as u64;
                 let machine = self.agents.get(agent);
-                (machine.summary(sessions, now), agent == Agents::DEFAULT)
+                (
+                    machine.summary(sessions, now),
+                    agent == self.default_agent(),
+                )
             }
             ListedAgent::BuiltIn(_) => {
                 let machine = AgentMachine::new(Agents::DEFAULT, self.definition_of(agent));

@@ -94,6 +94,7 @@ impl Hub {
                 });
             }
             hub.forget_agents_of(client, now, clients);
+            hub.scopes.remove(client);
             hub.run_deferred(now, clients);
         });
     }

@@ -1,7 +1,6 @@
 //! Client commands, each routed to its machine.
 
 use super::Hub;
-use super::agents::Agents;
 use crate::core::acp_client::AcpClient;
 use crate::core::client::{ClientId, Command, Reply, Token};
 use crate::core::client_sink::ClientSinks;
@@ -25,6 +24,7 @@ impl Hub {
         now: Instant,
         clients: &mut impl ClientSinks,
     ) {
+        self.scopes.set_caller(token.client);
         // Everything reported before the command must precede what the command reads or adds.
         self.catch_and_repair(now, clients, super::Hub::number_unsent);
         self.commit(now, clients);
@@ -155,7 +155,7 @@ impl Hub {
         }
         let earlier = self.shared.clients.get(client).cloned();
         let mut declaration =
-            earlier.unwrap_or_else(|| ClientDeclaration::new(self.shared.settings.profile));
+            earlier.unwrap_or_else(|| ClientDeclaration::new(self.caller_settings().profile));
         let subscription = &mut declaration.subscription;
         if let Some(profile) = p.chunk_profile {
             let unknown = || invalid("chunkProfile", "must be 7, 6, 5 or \"discobot\"");
@@ -173,7 +173,7 @@ impl Hub {
         }
         self.shared.clients.declare(client, declaration);
         self.effects.extend(p.process_id.map(Effect::Watch));
-        let machine = self.agents.get(Agents::DEFAULT);
+        let machine = self.agents.get(self.default_agent());
         let agent = machine.configured();
         Ok(wire::InitializeResult {
             protocol_version: wire::PROTOCOL_VERSION,

@@ -34,6 +34,8 @@ impl Hub {
             (None, Some(own)) => own,
             (named, _) => self.agent_named(named.as_deref())?,
         };
+        let agent = self.agent_for(id, agent);
+        let own = self.sessions.get(id).map(|session| session.agent);
         let moves = own.is_some_and(|own| own != agent);
         let machine = self.agents.get(agent);
         let stopping = machine.is_stopping();

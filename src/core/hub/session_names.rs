@@ -1,7 +1,6 @@
 //! Resolution of session names: the session that a call refers to, and its directory.
 
 use super::Hub;
-use super::agents::Agents;
 use crate::core::client::ClientId;
 use crate::core::clients::DefaultSession;
 use crate::core::error::{Error, ErrorKind, invalid};
@@ -22,7 +21,7 @@ impl Hub {
         match (given, self.default_session(client)) {
             (Some(id), _) if id != DEFAULT_SESSION => Ok(id.to_owned()),
             (_, Some(session)) => Ok(session.id.clone()),
-            (_, None) => self.default_in(&self.agents.get(Agents::DEFAULT).spec().cwd),
+            (_, None) => self.default_in(&self.agents.get(self.default_agent()).spec().cwd),
         }
     }
 

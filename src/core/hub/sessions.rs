@@ -1,7 +1,6 @@
 //! Operations on whole sessions: open from the store, describe, close, clear.
 
 use super::Hub;
-use super::agents::Agents;
 use crate::core::agent::AgentSpec;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_file::{AgentFile, FileAccess};
@@ -40,13 +39,16 @@ impl Hub {
     /// Returns the agent of a stored session by its name. An agent that is neither configured nor built in is
     /// added with its stored command.
     fn agent_of(&mut self, identity: &Identity) -> AgentRef {
+        if let Some(agent) = self.unnamed_agent_of(identity) {
+            return agent;
+        }
         let Some(name) = &identity.agent_name else {
-            return Agents::DEFAULT;
+            return self.default_agent();
         };
         if let Ok(agent) = self.agent_named(Some(name)) {
             return agent;
         }
-        let default = self.agents.get(Agents::DEFAULT).configured();
+        let default = self.agents.get(self.default_agent()).configured();
         let stored = identity.agent_command.clone();
         let is_configured = stored.as_ref().is_some_and(|stored| stored.configured);
         let was_in_process = stored.as_ref().is_some_and(|stored| stored.in_process);

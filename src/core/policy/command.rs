@@ -7,7 +7,7 @@ use super::wild::wild;
 use form::{check_allowed, check_text, check_words};
 
 /// Command pattern: `git status`, `git *`, `npm run test:*`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandPattern {
     /// For rules that allow: the words joined by [`WORD_SEPARATOR`]. One of the forms must match.
     forms: Vec<String>,

@@ -102,7 +102,7 @@ pub fn check_kind(name: &str) -> Result<(), String> {
 }
 
 /// Names of tools in addition to those that are always known.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Names {
     /// Names that the user declared.
     pub declared: Vec<String>,

@@ -10,7 +10,7 @@ use globset::{GlobBuilder, GlobMatcher};
 const ANY_CASE: bool = cfg!(any(windows, target_os = "macos"));
 
 /// Path pattern: `src/**` below the working directory, `~/.ssh/**`, `/etc/*`, or several in braces.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct PathPattern {
     /// One of them must match.
     alternatives: Vec<Anchored>,
@@ -26,6 +26,13 @@ struct Anchored {
     glob: GlobMatcher,
     /// For a pattern that matches everything in a directory: the directory itself.
     directory: Option<GlobMatcher>,
+}
+
+impl PartialEq for Anchored {
+    fn eq(&self, other: &Self) -> bool {
+        // The pattern of `directory` follows from that of `glob`.
+        self.above == other.above && self.glob.glob() == other.glob.glob()
+    }
 }
 
 impl PathPattern {

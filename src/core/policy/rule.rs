@@ -12,7 +12,7 @@ use super::{Effect, Subject};
 
 /// Rule of a policy. It matches if every kind of condition that it has is met by at least one condition of
 /// that kind.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
     /// Label in verdicts: `rule "no-secrets"`.
     pub label: String,
@@ -33,7 +33,7 @@ pub struct Rule {
 pub const READ_ONLY: &str = "<read-only>";
 
 /// Tool name, pattern of names, or kind of tools.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 struct ToolPattern {
     name: String,
     /// `true` if the user declared the name: it may be a tool of any MCP server.

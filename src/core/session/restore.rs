@@ -273,7 +273,8 @@ impl SessionMachine {
         cx: &mut Cx<'_, C>,
     ) {
         let (key, at) = (cx.agent.identity(), cx.time());
-        let on_lost = self.on_lost(cx.shared.settings.on_lost);
+        let configured = cx.shared.settings.on_lost_of(cx.agent.definition);
+        let on_lost = self.on_lost(configured);
         let Stage::Opening { restore, .. } = &self.stage else {
             return;
         };

@@ -1,0 +1,212 @@
+//! Clients with settings of their own.
+//!
+//! All clients of `acpipe serve` have the settings of the hub. A client of the daemon has those of its own command
+//! line, directory and configuration: the agents that it names, with their policies and limits, are separate from
+//! those of other clients. Clients with equal definitions share an agent.
+
+use super::Hub;
+use super::agents::Agents;
+use crate::core::agent_command::key;
+use crate::core::agent_definition::AgentDefinition;
+use crate::core::agent_spec::{AgentSpec, DEFAULT_AGENT};
+use crate::core::builtin_agents;
+use crate::core::builtin_definition::builtin_definition;
+use crate::core::client::ClientId;
+use crate::core::config::Settings;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::ids::AgentRef;
+use crate::core::log::Identity;
+use crate::proto::wire::AgentSource;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Maximum number of different agent definitions of clients. Agents are never removed.
+const MOST_DEFINITIONS: usize = 1024;
+
+/// Clients with settings of their own.
+#[derive(Default)]
+pub(super) struct Scopes {
+    all: BTreeMap<ClientId, Scope>,
+    /// Client whose call is being handled.
+    caller: ClientId,
+    /// `true` if clients may have settings of their own.
+    is_resident: bool,
+}
+
+/// Settings of a client.
+struct Scope {
+    settings: Box<Settings>,
+    default: AgentRef,
+}
+
+impl Scopes {
+    /// Sets the client whose call is being handled.
+    pub(super) fn set_caller(&mut self, client: ClientId) {
+        self.caller = client;
+    }
+
+    /// Removes a client that has left.
+    pub(super) fn remove(&mut self, client: ClientId) {
+        self.all.remove(&client);
+    }
+
+    fn of_caller(&self) -> Option<&Scope> {
+        self.all.get(&self.caller)
+    }
+}
+
+impl Hub {
+    /// Makes this the hub of a daemon, whose clients may have settings of their own.
+    #[must_use]
+    pub fn resident(mut self) -> Self {
+        self.scopes.is_resident = true;
+        self
+    }
+
+    /// Gives a client settings of its own. Call it before the first call of the client.
+    ///
+    /// # Errors
+    /// There are too many different agent definitions.
+    pub fn client_joined(
+        &mut self,
+        client: ClientId,
+        settings: Box<Settings>,
+    ) -> Result<(), Error> {
+        let definition = complete(settings.default_agent.clone(), &settings);
+        let default = self.scoped(definition)?;
+        let scope = Scope { settings, default };
+        self.scopes.all.insert(client, scope);
+        Ok(())
+    }
+
+    /// Returns the default agent of the client whose call is being handled.
+    pub(super) fn default_agent(&self) -> AgentRef {
+        let own = self.scopes.of_caller();
+        own.map_or(Agents::DEFAULT, |scope| scope.default)
+    }
+
+    /// Returns the settings of the client whose call is being handled.
+    pub(super) fn caller_settings(&self) -> &Settings {
+        let own = self.scopes.of_caller();
+        own.map_or(&self.shared.settings, |scope| &scope.settings)
+    }
+
+    /// Returns the agent of this name by the settings of the client whose call is being handled. `None` if the
+    /// client has the settings of the hub, or they have no such agent.
+    pub(super) fn scoped_agent(&mut self, name: &str) -> Result<Option<AgentRef>, Error> {
+        let Some(scope) = self.scopes.of_caller() else {
+            return Ok(None);
+        };
+        if name == DEFAULT_AGENT || self.agents.get(scope.default).name() == name {
+            return Ok(Some(scope.default));
+        }
+        let settings = &scope.settings;
+        let configured = settings.agents.iter().find(|own| own.name == name);
+        let builtin = || builtin_agents::find(name).map(|own| builtin_definition(own, settings));
+        let Some(definition) = configured.cloned().or_else(builtin) else {
+            return Ok(None);
+        };
+        let definition = complete(definition, settings);
+        self.scoped(definition).map(Some)
+    }
+
+    /// Adds the configured agents of the client whose call is being handled, so that a list has them.
+    pub(super) fn add_scoped_agents(&mut self) {
+        let Some(scope) = self.scopes.of_caller() else {
+            return;
+        };
+        let settings = &scope.settings;
+        let own = settings.agents.iter().cloned();
+        let own: Vec<AgentDefinition> = own.map(|own| complete(own, settings)).collect();
+        for definition in own {
+            if self.scoped(definition).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Returns the agents that the client whose call is being handled can name, the default one first.
+    pub(super) fn listed_agents(&self) -> Vec<AgentRef> {
+        let shared = |agent: &AgentRef| !self.agents.get(*agent).is_scoped();
+        let Some(scope) = self.scopes.of_caller() else {
+            return self.agents.present().filter(shared).collect();
+        };
+        let settings = &scope.settings;
+        let configured = settings.agents.iter().filter_map(|own| {
+            let own = complete(own.clone(), settings);
+            self.agents.find_scoped(&own)
+        });
+        let of_clients = self.agents.present().filter(shared).filter(|agent| {
+            self.agents.get(*agent).definition().spec.source == AgentSource::Client
+        });
+        let default = std::iter::once(scope.default);
+        default.chain(configured).chain(of_clients).collect()
+    }
+
+    /// Returns the agent of a stored session that had an agent without a name, by its command line. `None` if the
+    /// hub is not that of a daemon: there, only the default agent has no name.
+    pub(super) fn unnamed_agent_of(&mut self, identity: &Identity) -> Option<AgentRef> {
+        if !self.scopes.is_resident || identity.agent_name.is_some() {
+            return None;
+        }
+        let stored = identity.agent_command.clone()?;
+        let key = key(stored.protocol, &stored.command, &stored.args);
+        let default = self.default_agent();
+        let is_same = |agent: &AgentRef| {
+            let machine = self.agents.get(*agent);
+            machine.name() == DEFAULT_AGENT && machine.identity() == key
+        };
+        if is_same(&default) {
+            return Some(default);
+        }
+        if let Some(agent) = self.agents.all().find(is_same) {
+            return Some(agent);
+        }
+        let spec = AgentSpec::of_stored(stored, self.agents.get(default).configured())?;
+        let definition = complete(AgentDefinition::unnamed(spec), self.caller_settings());
+        self.scoped(definition).ok()
+    }
+
+    /// Returns the agent that a call means by `agent` for a session: the session's own agent, if it is the same agent
+    /// by another definition. A session that is not live takes the definition of the call.
+    pub(super) fn agent_for(&mut self, session: &str, agent: AgentRef) -> AgentRef {
+        if !self.scopes.is_resident {
+            return agent;
+        }
+        let Some(session) = self.sessions.get_mut(session) else {
+            return agent;
+        };
+        let own = session.agent;
+        if self.agents.get(own).identity() != self.agents.get(agent).identity() {
+            return agent;
+        }
+        if session.is_resting() {
+            session.agent = agent;
+        }
+        session.agent
+    }
+
+    fn scoped(&mut self, definition: AgentDefinition) -> Result<AgentRef, Error> {
+        if let Some(agent) = self.agents.find_scoped(&definition) {
+            return Ok(agent);
+        }
+        if self.agents.iter().filter(|agent| agent.is_scoped()).count() >= MOST_DEFINITIONS {
+            let message = format!(
+                "the daemon has {MOST_DEFINITIONS} different agent definitions; restart it with `acpipe daemon restart`"
+            );
+            return Err(Error::new(ErrorKind::Overloaded, message));
+        }
+        Ok(self.agents.add_scoped(definition))
+    }
+}
+
+/// Returns a definition that no longer depends on the settings of the hub.
+fn complete(mut definition: AgentDefinition, settings: &Settings) -> AgentDefinition {
+    definition.mcp_servers = settings.mcp_servers_of(&definition);
+    let policy = &mut definition.policy;
+    policy.get_or_insert_with(|| Arc::new(settings.policy.clone()));
+    let limits = &mut definition.limits;
+    limits.get_or_insert_with(|| Box::new(settings.limits));
+    definition.on_lost.get_or_insert(settings.on_lost);
+    definition
+}
