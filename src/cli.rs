@@ -7,6 +7,7 @@ mod agents;
 mod args;
 pub mod config;
 mod connections;
+mod daemon;
 mod doctor;
 mod logs;
 mod mcp;
@@ -74,14 +75,22 @@ fn report(done: anyhow::Result<u8>) -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             print_note(&format!("{error:#}"));
-            let kind = match error.downcast_ref::<Error>() {
-                Some(error) => error.kind,
-                None if error.is::<UsageError>() => ErrorKind::InvalidParams,
-                None => ErrorKind::Internal,
-            };
-            ExitCode::from(kind.exit_code())
+            ExitCode::from(exit_code(&error))
         }
     }
+}
+
+/// Returns the exit code of an error.
+fn exit_code(error: &anyhow::Error) -> u8 {
+    if let Some(refused) = error.downcast_ref::<daemon::Refused>() {
+        return refused.exit_code;
+    }
+    let kind = match error.downcast_ref::<Error>() {
+        Some(error) => error.kind,
+        None if error.is::<UsageError>() => ErrorKind::InvalidParams,
+        None => ErrorKind::Internal,
+    };
+    kind.exit_code()
 }
 
 /// Writes a message for the user to stderr.
@@ -113,6 +122,7 @@ fn dispatch(cli: Cli, secrets: &Secrets) -> anyhow::Result<u8> {
             secrets.add_variables(&args.agent.variables());
             on_runtime(acp::acp(args, secrets.clone()))
         }
+        Verb::Daemon(args) => on_runtime(daemon::daemon(args, secrets.clone())),
         Verb::Agents(args) => agents::agents(&args),
         Verb::Sessions(args) => sessions::sessions(&args),
         Verb::Trace(args) => trace::trace(&args),

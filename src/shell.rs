@@ -8,6 +8,7 @@ mod client;
 mod client_process;
 mod clock;
 mod connections;
+mod daemon;
 mod descriptors;
 mod direct_process;
 mod discover;
@@ -43,6 +44,7 @@ pub use connections::{
     Connection, ConnectionError, ConnectionEvent, ConnectionInput, ConnectionNews,
     ConnectionOutput, Connector, OutputQueue, connections,
 };
+pub use daemon::{DaemonListener, DaemonPlace, StartedDaemon, detach};
 pub use descriptors::check as check_descriptors;
 pub use direct_process::{AgentStarter, DirectProcess, NextLine, ProcessEnd, StopStep, Stopped};
 pub use discover::{LoginShell, find_on_path};

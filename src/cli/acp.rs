@@ -15,6 +15,7 @@ mod state;
 mod updates;
 
 use super::args::AcpArgs;
+use super::daemon::serve_by_daemon;
 use super::logs::Secrets;
 use super::record::Recording;
 use super::{Origin, UsageError, agent_definitions, print_note};
@@ -22,33 +23,27 @@ use crate::core::hub::{Hub, Settings};
 use crate::core::policy::Mode;
 use crate::proto::wire::AgentSource;
 use crate::shell::{InProcessAgents, LoopOwner, LoopSetup, drive, read_stdin};
-use client::AcpConnection;
+pub use client::AcpConnection;
 pub use client::FaceSettings;
 use std::io::IsTerminal as _;
 
 /// Number of characters of a session that are repeated to an agent which no longer remembers it, unless `--reinject`
 /// gives another number.
-const REINJECTED: usize = 32_000;
+pub const REINJECTED: usize = 32_000;
 
 pub async fn acp(mut args: AcpArgs, secrets: Secrets) -> anyhow::Result<u8> {
-    args.agent.store.reinject.get_or_insert(REINJECTED);
     check(&args)?;
+    if let Some(code) = serve_by_daemon(args.attach, &args.agent, &args.limits).await? {
+        return Ok(code);
+    }
+    args.agent.store.reinject.get_or_insert(REINJECTED);
     let max_line = args.agent.max_line;
     let login = args.agent.login();
     let (store, stored) = super::store_for_clients(&args.agent.store)?;
-    let origin = Origin {
-        // The editor has a dialog for permission requests.
-        default_mode: Some(Mode::Ask),
-        ..Origin::default()
-    };
-    let mut settings = super::settings(&args.agent, &origin, &secrets)?;
+    let mut settings = super::settings(&args.agent, &origin(), &secrets)?;
     settings.idle_after = args.limits.idle_timeout.0;
     settings.max_sessions = args.limits.max_sessions.and_then(|max| max.try_into().ok());
-    let face = FaceSettings {
-        agents: offered_agents(&args, &mut settings)?,
-        id_prefix: settings.id_prefix.clone(),
-        when_busy: args.when_busy.into(),
-    };
+    let face = face_settings(&args, &mut settings)?;
     note_start(&args, &settings);
     let hub = Hub::new(settings, store).serving(args.agent.serving.offer());
     let recording = Recording::start(&args.agent.record, &secrets)?;
@@ -67,6 +62,25 @@ pub async fn acp(mut args: AcpArgs, secrets: Secrets) -> anyhow::Result<u8> {
     };
     drive(hub, &mut client, setup).await?;
     Ok(0)
+}
+
+/// Returns the settings that differ from those of other commands.
+pub fn origin() -> Origin {
+    Origin {
+        // The editor has a dialog for permission requests.
+        default_mode: Some(Mode::Ask),
+        ..Origin::default()
+    }
+}
+
+/// Returns the settings of the connection to the editor. Adds the agents that the command line names to the settings
+/// of the hub.
+pub fn face_settings(args: &AcpArgs, settings: &mut Settings) -> anyhow::Result<FaceSettings> {
+    Ok(FaceSettings {
+        agents: offered_agents(args, settings)?,
+        id_prefix: settings.id_prefix.clone(),
+        when_busy: args.when_busy.into(),
+    })
 }
 
 /// Checks arguments that fail each session otherwise.

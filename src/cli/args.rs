@@ -1,6 +1,7 @@
 //! Command-line definition of `acpipe`.
 
 mod acp;
+mod attach;
 pub mod duration;
 pub mod hints;
 mod limits;
@@ -13,6 +14,7 @@ mod size;
 pub mod timeouts;
 
 use super::agents::args::AgentsArgs;
+use super::daemon::args::DaemonArgs;
 use super::doctor::args::DoctorArgs;
 use super::permissions::args::PermissionsArgs;
 use super::processes::ProcessesArgs;
@@ -22,9 +24,11 @@ use super::trace::args::TraceArgs;
 use crate::proto::wire::{Protocol, Variables};
 use crate::shell::LoginShell;
 pub use acp::AcpArgs;
+pub use attach::AttachArgs;
 use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use limits::{LimitArgs, MaxTime};
+pub use limits::LimitArgs;
+use limits::MaxTime;
 use options::OptionArgs;
 pub use permissions::PermissionArgs;
 use record::RecordArgs;
@@ -101,6 +105,8 @@ pub enum Verb {
     Serve(ServeArgs),
     /// Run as an ACP agent for an editor, in front of any other agent
     Acp(AcpArgs),
+    /// Keep sessions and their agents in the background while windows come and go
+    Daemon(DaemonArgs),
     /// List agents, give them names and choose the default one
     Agents(AgentsArgs),
     /// List, show, export and delete stored sessions
@@ -204,6 +210,8 @@ pub struct RunArgs {
         printf '%s\\n' '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":1}}' | acpipe serve"
 )]
 pub struct ServeArgs {
+    #[command(flatten)]
+    pub attach: AttachArgs,
     #[command(flatten)]
     pub limits: LimitArgs,
     #[command(flatten)]

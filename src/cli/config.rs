@@ -37,6 +37,8 @@ use std::path::{Path, PathBuf};
 pub struct Config {
     /// Policy of sessions whose agent is not configured, and base of [`policy_of_agent`].
     pub policy: Policy,
+    /// Whether commands use the daemon.
+    pub attach: bool,
     /// Name of the default agent, and the place that sets it as `FILE:LINE`.
     pub default_agent: Option<(String, String)>,
     /// Agents of the user, then those of the project.
@@ -142,14 +144,34 @@ fn combine(
             default_agent = Some((name, place));
         }
     }
+    let attach = attach_of(sources)?;
     Ok(Config {
         policy,
+        attach,
         default_agent,
         agents,
         notes,
         user_file: PathBuf::new(),
         project_file: None,
     })
+}
+
+/// Returns whether the user's file asks for the daemon.
+fn attach_of(sources: &[Source<'_>]) -> Result<bool, Error> {
+    let mut attach = false;
+    for source in sources {
+        match source.content.attach {
+            Some(_) if source.is_of_project() => {
+                let why =
+                    "must be in the user's own configuration file; remove it from the project's";
+                let fault = Fault::new(KeyPath::of(&["attach"]), why.to_owned());
+                return Err(source.error(&fault));
+            }
+            Some(own) => attach = own,
+            None => {}
+        }
+    }
+    Ok(attach)
 }
 
 /// Returns the policy of the user's file; `home` expands paths in rules.

@@ -1,5 +1,215 @@
 //! Client face of a loop with many connections: a client for each.
+//!
+//! Each connection has the face of its protocol, which knows of one client only. This module gives it the id of its
+//! client, checks what the client may do, and moves its output to the queue of the connection.
 
+mod access;
+mod connected_client;
+mod face;
 mod setup;
 
+use super::logs::Secrets;
+use crate::core::client::{ClientId, Token};
+use crate::core::client_sink::{ClientSink, ClientSinks};
+use crate::core::error::Error;
+use crate::shell::{
+    ClientAction, ClientConnection, ConnectionEvent, ConnectionNews, Interrupt, OutputQueue,
+};
+use access::{Admission, admit};
+use connected_client::ConnectedClient;
+use face::Face;
 pub use setup::{Access, ClientFace, ConnectionSetup, Via};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use tracing::{debug, error, warn};
+
+/// Clients of a loop with many connections.
+pub struct Connections {
+    /// Secrets in the clients' messages, which must not be logged.
+    secrets: Secrets,
+    news: ConnectionNews,
+    all: BTreeMap<ClientId, ConnectedClient>,
+    /// Clients that may request actions.
+    requesting: Vec<ClientId>,
+    /// Clients that may have output.
+    listed: Vec<ClientId>,
+    actions: VecDeque<ClientAction>,
+}
+
+impl Connections {
+    /// Creates the face without connections.
+    pub fn new(secrets: Secrets, news: ConnectionNews) -> Self {
+        Self {
+            secrets,
+            news,
+            all: BTreeMap::new(),
+            requesting: Vec::new(),
+            listed: Vec::new(),
+            actions: VecDeque::new(),
+        }
+    }
+
+    fn open(&mut self, id: ClientId, setup: ConnectionSetup, output: Arc<OutputQueue>) {
+        debug!(client = id.0, via = ?setup.via, access = ?setup.access, "client connected");
+        let face = Face::new(setup.face, self.secrets.clone());
+        let join = setup.settings.map(|own| ClientAction::Join(id, own));
+        self.actions.extend(join);
+        self.all
+            .insert(id, ConnectedClient::new(face, setup.access, output));
+    }
+
+    fn close(&mut self, id: ClientId) {
+        if let Some(client) = self.all.remove(&id) {
+            debug!(client = id.0, "client disconnected");
+            client.close();
+            self.actions.push_back(ClientAction::Leave(id));
+        }
+    }
+
+    /// Takes what has happened to connections outside of the queue of events.
+    fn take_news(&mut self) {
+        for id in self.news.dropped() {
+            self.close(id);
+        }
+        for (id, client) in &mut self.all {
+            if client.update_pressure() {
+                self.requesting.push(*id);
+            }
+        }
+    }
+
+    /// Takes the next action of a client. `None` if no client requests any.
+    fn action_of_client(&mut self) -> Option<ClientAction> {
+        while let Some(id) = self.requesting.last().copied() {
+            let action = self.all.get_mut(&id).and_then(ConnectedClient::next_action);
+            let Some(action) = action else {
+                self.requesting.pop();
+                continue;
+            };
+            match action {
+                ClientAction::Answer(_, request, answer) => {
+                    return Some(ClientAction::Answer(id, request, answer));
+                }
+                ClientAction::Command(token, command) => {
+                    let call = token.call;
+                    let access = self.all.get(&id)?.access;
+                    match admit(access, command) {
+                        Admission::Pass(command) => {
+                            return Some(ClientAction::Command(
+                                Token { client: id, call },
+                                command,
+                            ));
+                        }
+                        Admission::Answer(answer) => {
+                            ClientSink::reply(self.sink(id)?, Token { client: id, call }, answer);
+                        }
+                        Admission::Leave(reply) => {
+                            let client = self.sink(id)?;
+                            client.is_leaving = true;
+                            ClientSink::reply(client, Token { client: id, call }, Ok(reply));
+                        }
+                    }
+                }
+                other => return Some(other),
+            }
+        }
+        None
+    }
+}
+
+impl ClientSinks for Connections {
+    type Sink = ConnectedClient;
+
+    fn sink(&mut self, client: ClientId) -> Option<&mut ConnectedClient> {
+        let sink = self.all.get_mut(&client)?;
+        if !std::mem::replace(&mut sink.is_listed, true) {
+            self.listed.push(client);
+        }
+        Some(sink)
+    }
+
+    fn is_client_full(&mut self, client: ClientId) -> bool {
+        self.all.get(&client).is_some_and(ClientSink::is_full)
+    }
+
+    fn is_client_lagging(&mut self, client: ClientId) -> bool {
+        self.all.get(&client).is_some_and(ClientSink::is_lagging)
+    }
+}
+
+impl ClientConnection for Connections {
+    type Input = ConnectionEvent<ConnectionSetup>;
+
+    fn input(&mut self, input: Self::Input) {
+        match input {
+            ConnectionEvent::Opened(id, setup, output) => self.open(id, setup, output),
+            ConnectionEvent::Input(id, input, _queued) => {
+                if let Some(client) = self.sink(id) {
+                    client.input(input);
+                    self.requesting.push(id);
+                }
+            }
+            ConnectionEvent::Closed(id) => self.close(id),
+        }
+    }
+
+    fn input_ended(&mut self) {
+        self.actions.push_back(ClientAction::End);
+    }
+
+    fn interrupted(&mut self, first: bool, _: Interrupt) {
+        self.actions.push_back(if first {
+            ClientAction::End
+        } else {
+            ClientAction::Hurry
+        });
+    }
+
+    fn left(&mut self, _: Option<std::io::Error>) {}
+
+    fn max_read_delay(&self) -> Option<Duration> {
+        None
+    }
+
+    fn next_action(&mut self) -> Option<ClientAction> {
+        self.actions.pop_front().or_else(|| self.action_of_client())
+    }
+
+    async fn room(&mut self, _: bool) {
+        self.news.arrival().await;
+        self.take_news();
+    }
+
+    fn refuse(&mut self, client: ClientId, why: Error) {
+        error!(client = client.0, %why, "client disconnected");
+        self.close(client);
+    }
+
+    fn take_output(&mut self, _: &mut Vec<u8>) {
+        for id in std::mem::take(&mut self.listed) {
+            let Some(client) = self.all.get_mut(&id) else {
+                continue;
+            };
+            client.is_listed = false;
+            let is_open = client.deliver();
+            if !is_open {
+                warn!(
+                    client = id.0,
+                    "the client does not read its output; disconnected"
+                );
+            }
+            if !is_open || client.is_leaving {
+                self.close(id);
+            }
+        }
+    }
+}
+
+impl Drop for Connections {
+    fn drop(&mut self) {
+        for client in self.all.values() {
+            client.close();
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! `acpipe serve`: JSON-RPC server on stdin and stdout.
 
 use super::args::{Cli, ServeArgs, Verb};
+use super::daemon::serve_by_daemon;
 use super::logs::{Logs, Secrets};
 use super::record::Recording;
 use super::rpc::RpcClient;
@@ -15,6 +16,10 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 pub async fn serve(args: ServeArgs, secrets: Secrets) -> anyhow::Result<u8> {
+    let attach = args.attach;
+    if let Some(code) = serve_by_daemon(attach, &args.agent, &args.limits).await? {
+        return Ok(code);
+    }
     serve_with(args, secrets, &Origin::default(), InProcessAgents::new()).await
 }
 

@@ -5,6 +5,8 @@ use super::signals::Interrupt;
 use crate::core::client::{ClientId, Command, Token};
 use crate::core::client_request::{ClientAnswer, ClientRequestId};
 use crate::core::client_sink::ClientSinks;
+use crate::core::error::Error;
+use crate::core::hub::Settings;
 use std::time::Duration;
 
 /// Connection of one client or of several: accepts their messages and formats their output.
@@ -36,6 +38,8 @@ pub trait ClientConnection: ClientSinks + Send {
             }
         }
     }
+    /// Disconnects a client whose settings cannot be used.
+    fn refuse(&mut self, _client: ClientId, _why: Error) {}
     /// Called when an event is handled completely; `written` if stdout has all output.
     fn on_settled(&mut self, _written: bool) {}
     /// Hands over pending output, all of which is in the logs now: to the buffer for stdout, or to the clients
@@ -50,6 +54,8 @@ pub enum ClientAction {
     Command(Token, Command),
     /// Response of a client to a request of acpipe.
     Answer(ClientId, ClientRequestId, ClientAnswer),
+    /// The client has settings of its own.
+    Join(ClientId, Box<Settings>),
     /// The client has left. The others remain.
     Leave(ClientId),
     /// Orderly shutdown.

@@ -358,6 +358,11 @@ impl Shell {
             ClientAction::Answer(id, ask, answer) => {
                 self.hub.client_answered(id, ask, &answer, now, client);
             }
+            ClientAction::Join(id, settings) => {
+                if let Err(error) = self.hub.client_joined(id, settings) {
+                    client.refuse(id, error);
+                }
+            }
             ClientAction::Leave(id) => self.hub.client_left(id, now, client),
             ClientAction::End => self.end(client, now),
             ClientAction::Hurry => {

@@ -87,8 +87,9 @@ const FORBIDDEN: &[(&str, &[&str], &str)] = &[
 ];
 
 /// Files that may start processes: the supervisor, which starts agents, and the code that starts supervisors,
-/// or agents without one.
+/// agents without one, or the daemon.
 const MAKE_PROCESSES: &[&str] = &[
+    "src/shell/daemon/process.rs",
     "src/shell/supervised.rs",
     "src/shell/supervised/group.rs",
     "src/shell/supervisor.rs",

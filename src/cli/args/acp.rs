@@ -1,7 +1,7 @@
 //! Arguments of `acpipe acp`.
 
-use super::AgentArgs;
 use super::limits::LimitArgs;
+use super::{AgentArgs, AttachArgs};
 use crate::proto::wire::PromptWhenBusy;
 use clap::{Args, ValueEnum};
 
@@ -18,6 +18,8 @@ pub struct AcpArgs {
     /// Handling of a prompt that arrives while a turn runs in its session
     #[arg(long, value_enum, default_value_t = WhenBusy::Queue, value_name = "WHAT")]
     pub when_busy: WhenBusy,
+    #[command(flatten)]
+    pub attach: AttachArgs,
     #[command(flatten)]
     pub limits: LimitArgs,
     #[command(flatten)]

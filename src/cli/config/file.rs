@@ -17,6 +17,8 @@ pub struct ConfigFile {
     /// Name of the agent that is used if the command line names no agent: an agent of this file or a
     /// built-in agent.
     pub agent: Option<String>,
+    /// Whether `serve`, `run` and `acp` use the daemon, as with `--daemon`. Only in the user's file. Default: `false`.
+    pub attach: Option<bool>,
     /// Permissions of all agents.
     pub permissions: Option<PermissionTable>,
     /// Agents by name. A name consists of at most 64 letters, digits, `.`, `_` and `-`, and begins with a

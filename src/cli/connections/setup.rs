@@ -28,8 +28,10 @@ pub enum ClientFace {
 /// What a client may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Everything.
+    /// Everything but the end of acpipe.
     Full,
+    /// Everything, and the end of acpipe.
+    Control,
     /// Read: it cannot prompt, approve or change anything.
     Observer,
 }

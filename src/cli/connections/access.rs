@@ -1,0 +1,98 @@
+//! What a client may do, by its connection.
+
+use super::setup::Access;
+use crate::core::client::{Command, Reply};
+use crate::core::error::{Error, ErrorKind};
+use crate::proto::wire::{ClientCapabilities, Done};
+
+/// Handling of a call.
+#[derive(Debug)]
+pub(super) enum Admission {
+    /// The hub gets it.
+    Pass(Command),
+    /// It is answered without the hub.
+    Answer(Result<Reply, Error>),
+    /// It is answered, then the connection is closed.
+    Leave(Reply),
+}
+
+/// Decides whether a client may make a call, and adapts the call to the connection.
+pub(super) fn admit(access: Access, command: Command) -> Admission {
+    match (access, command) {
+        (_, Command::Initialize(mut p)) => {
+            // The end of the connection shows the end of the client.
+            p.process_id = None;
+            if access == Access::Observer {
+                p.capabilities = ClientCapabilities {
+                    chunks: p.capabilities.chunks,
+                    ..ClientCapabilities::default()
+                };
+            }
+            Admission::Pass(Command::Initialize(p))
+        }
+        (Access::Control, command) => Admission::Pass(command),
+        // The daemon has other clients.
+        (_, Command::Shutdown) => Admission::Leave(Reply::Done(Done::default())),
+        (Access::Full, command) => Admission::Pass(command),
+        (Access::Observer, command) if may_observe(&command) => Admission::Pass(command),
+        (Access::Observer, command) => {
+            let message = format!(
+                "{} is not allowed: the token of this connection only permits reading; connect with the full token",
+                command.method().name
+            );
+            Admission::Answer(Err(Error::new(ErrorKind::OutOfOrder, message)))
+        }
+    }
+}
+
+fn may_observe(command: &Command) -> bool {
+    command.method().only_reads || matches!(command, Command::Subscribe(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(text: &str) -> Command {
+        Command::Cancel(serde_json::from_str(text).unwrap())
+    }
+
+    #[test]
+    fn observer_may_read_but_not_change() {
+        let list = Command::ListAgents(serde_json::from_str("{}").unwrap());
+        assert!(matches!(admit(Access::Observer, list), Admission::Pass(_)));
+        let Admission::Answer(Err(error)) = admit(Access::Observer, command("{}")) else {
+            panic!("the call was passed on");
+        };
+        assert_eq!(error.kind, ErrorKind::OutOfOrder);
+        assert!(matches!(
+            admit(Access::Full, command("{}")),
+            Admission::Pass(_)
+        ));
+    }
+
+    #[test]
+    fn observer_answers_no_requests() {
+        let params = r#"{"protocolVersion":1,"capabilities":{"permission":true,"chunks":false}}"#;
+        let initialize = Command::Initialize(serde_json::from_str(params).unwrap());
+        let Admission::Pass(Command::Initialize(p)) = admit(Access::Observer, initialize) else {
+            panic!("initialize was not passed on");
+        };
+        assert!(!p.capabilities.permission);
+        assert_eq!(p.capabilities.chunks, Some(false));
+    }
+
+    #[test]
+    fn shutdown_of_a_client_does_not_end_the_daemon() {
+        for access in [Access::Full, Access::Observer] {
+            assert!(matches!(
+                admit(access, Command::Shutdown),
+                Admission::Leave(_)
+            ));
+        }
+        assert!(matches!(
+            admit(Access::Control, Command::Shutdown),
+            Admission::Pass(_)
+        ));
+    }
+}

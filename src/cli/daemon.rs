@@ -1,0 +1,145 @@
+//! `acpipe daemon`: a resident acpipe, which keeps sessions and their agents while windows come and go.
+//!
+//! The daemon has one loop for all clients (`cli/connections`). Commands with `--daemon` are clients on its Unix
+//! socket: they only copy bytes (`relay`).
+
+pub mod args;
+mod command_line;
+mod connect;
+mod control;
+mod hello;
+mod logs;
+mod relay;
+mod remote_settings;
+mod serve;
+mod socket_clients;
+mod start;
+mod status;
+
+use super::args::{AgentArgs, AttachArgs, LimitArgs};
+use super::config::Config;
+use super::logs::Secrets;
+use super::{print_note, state_dir};
+use crate::core::error::{Error, ErrorKind};
+use anyhow::Context as _;
+use args::{DaemonArgs, DaemonVerb, ResidentArgs, StartArgs};
+pub use connect::Refused;
+use connect::connect_control;
+use control::Control;
+use std::path::{Path, PathBuf};
+
+/// Runs the subcommand and returns the exit code.
+pub async fn daemon(args: DaemonArgs, secrets: Secrets) -> anyhow::Result<u8> {
+    match args.verb {
+        DaemonVerb::Run(args) => return serve::serve_daemon(args, secrets).await,
+        DaemonVerb::Start(args) => start_daemon(&args).await?,
+        DaemonVerb::Restart(args) => restart(&args).await?,
+        DaemonVerb::Stop(place) => {
+            let state = state_dir(&place)?;
+            if !stop(&state).await? {
+                print_note("no daemon is running");
+            }
+        }
+        DaemonVerb::Status(args) => return status::status(&args).await,
+        DaemonVerb::Logs(args) => return logs::logs(&args).await,
+    }
+    Ok(0)
+}
+
+async fn start_daemon(args: &StartArgs) -> anyhow::Result<()> {
+    let state = state_of(&args.resident)?;
+    if let Some(connection) = connect_control(&state).await? {
+        let pid = connection.info.pid;
+        let message = format!(
+            "the daemon is already running (process {pid}); use `acpipe daemon restart` to change its options"
+        );
+        return Err(Error::new(ErrorKind::Busy, message).into());
+    }
+    start::start(&state, &current_directory()?, &given_options("start"))?;
+    note_start(&state).await
+}
+
+async fn restart(args: &StartArgs) -> anyhow::Result<()> {
+    let state = state_of(&args.resident)?;
+    let mut options = given_options("restart");
+    let mut directory = current_directory()?;
+    if let Some(connection) = connect_control(&state).await? {
+        let earlier = connection.info.clone();
+        Control::begin(connection).await?.stop().await?;
+        if options.is_empty() {
+            (options, directory) = (earlier.args, PathBuf::from(earlier.cwd));
+        }
+    }
+    start::start(&state, &directory, &options)?;
+    note_start(&state).await
+}
+
+/// Stops the daemon. Returns `false` if none is running.
+async fn stop(state: &Path) -> anyhow::Result<bool> {
+    match connect_control(state).await? {
+        Some(connection) => {
+            let pid = connection.info.pid;
+            Control::begin(connection).await?.stop().await?;
+            print_note(&format!("the daemon has stopped (process {pid})"));
+            Ok(true)
+        }
+        None => Ok(false),
+    }
+}
+
+async fn note_start(state: &Path) -> anyhow::Result<()> {
+    let Some(connection) = connect_control(state).await? else {
+        let message = "the daemon exited after its start; `acpipe daemon logs` shows why";
+        return Err(Error::new(ErrorKind::Internal, message).into());
+    };
+    let info = connection.info;
+    print_note(&format!("the daemon is running (process {})", info.pid));
+    for url in &info.listening {
+        print_note(&format!("open {url}"));
+    }
+    Ok(())
+}
+
+fn state_of(resident: &ResidentArgs) -> anyhow::Result<PathBuf> {
+    state_dir(&resident.agent.store.place)
+}
+
+/// Returns the options of this command after `daemon VERB`.
+fn given_options(verb: &str) -> Vec<String> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    command_line::options_after(verb, &words)
+}
+
+fn current_directory() -> anyhow::Result<PathBuf> {
+    std::env::current_dir().context("cannot read the working directory")
+}
+
+/// Serves `acpipe serve` or `acpipe acp` as a client of the daemon, if the command line or the configuration asks for
+/// that. Returns `None` if it does not, and the exit code otherwise.
+///
+/// # Errors
+/// The options cannot be used with the daemon, or the daemon cannot be used.
+pub async fn serve_by_daemon(
+    attach: AttachArgs,
+    agent: &AgentArgs,
+    limits: &LimitArgs,
+) -> anyhow::Result<Option<u8>> {
+    let Some(config) = config_for_daemon(attach, agent)? else {
+        return Ok(None);
+    };
+    command_line::check(agent, limits)?;
+    let words = command_line::own_words(agent, &config)?;
+    let state = state_dir(&agent.store.place)?;
+    relay::relay(&state, words).await.map(Some)
+}
+
+/// Returns the configuration of a command that uses the daemon, by its command line or the user's configuration.
+/// `None` if it does not use the daemon.
+fn config_for_daemon(attach: AttachArgs, agent: &AgentArgs) -> anyhow::Result<Option<Config>> {
+    if attach.no_daemon {
+        return Ok(None);
+    }
+    let cwd = super::directory(agent)?;
+    let config = super::load_config(agent, &cwd, None)?;
+    Ok(Some(config).filter(|config| attach.daemon || config.attach))
+}

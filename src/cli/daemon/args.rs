@@ -1,0 +1,80 @@
+//! Arguments of `acpipe daemon`.
+
+use crate::cli::args::shared::PlaceArgs;
+use crate::cli::args::{AgentArgs, LimitArgs};
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The daemon keeps sessions and their agents while windows come and go. A client uses it with --daemon:\n  \
+        acpipe acp --daemon --agent claude       an editor's agent that survives the editor\n  \
+        acpipe run --daemon \"fix the tests\"      a prompt that goes on if the terminal is closed\n  \
+        acpipe attach                            follow a session in the terminal, and answer its questions\n\n\
+        `attach = true` in the configuration stands for --daemon. A client starts the daemon when it is needed."
+)]
+pub struct DaemonArgs {
+    #[command(subcommand)]
+    pub verb: DaemonVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum DaemonVerb {
+    /// Start the daemon in the background
+    Start(StartArgs),
+    /// Show whether the daemon runs, its clients and sessions
+    Status(StatusArgs),
+    /// Stop the daemon: cancel running turns, store everything, stop all agents
+    Stop(PlaceArgs),
+    /// Stop the daemon and start it again, with the options that it had unless others are given
+    Restart(StartArgs),
+    /// Print the log of the daemon
+    Logs(LogsArgs),
+    /// Run the daemon in the foreground, for service managers and containers
+    Run(RunDaemonArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct StartArgs {
+    #[command(flatten)]
+    pub resident: ResidentArgs,
+}
+
+/// Options of the daemon itself. Agents, permissions and limits are those of clients without settings of their
+/// own: browsers and apps that connect over HTTP.
+#[derive(Debug, Args)]
+pub struct ResidentArgs {
+    #[command(flatten)]
+    pub limits: LimitArgs,
+    #[command(flatten)]
+    pub agent: AgentArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct RunDaemonArgs {
+    /// Detach from the terminal, and report the start on stdout
+    #[arg(long, hide = true)]
+    pub detached: bool,
+    #[command(flatten)]
+    pub resident: ResidentArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct LogsArgs {
+    /// Number of lines from the end; 0 prints the whole log
+    #[arg(short, long, value_name = "N", default_value_t = 100)]
+    pub lines: usize,
+    /// Print new lines as they are written, until Ctrl-C
+    #[arg(short, long)]
+    pub follow: bool,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}

@@ -1,0 +1,205 @@
+//! The command line of a client, as the daemon reads it.
+
+use crate::cli::UsageError;
+use crate::cli::args::{AgentArgs, Cli, LimitArgs, Persist, ServeArgs, Verb};
+use crate::cli::config::Config;
+use crate::core::builtin_agents;
+use clap::Parser as _;
+
+/// Checks that a client of the daemon has no option that concerns all clients.
+///
+/// # Errors
+/// It has one.
+pub fn check(agent: &AgentArgs, limits: &LimitArgs) -> Result<(), UsageError> {
+    let Some(usual) = usual() else { return Ok(()) };
+    let store = &agent.store;
+    let options = [
+        ("--record", agent.record.record.is_some()),
+        ("--persist never", store.persist == Some(Persist::Never)),
+        (
+            "--durability",
+            store.durability != usual.agent.store.durability,
+        ),
+        ("--max-line", agent.max_line != usual.agent.max_line),
+        (
+            "--no-path-probe",
+            agent.no_path_probe != usual.agent.no_path_probe,
+        ),
+        ("--serve", !agent.serving.serve.is_empty()),
+        (
+            "--idle-timeout",
+            limits.idle_timeout.0 != usual.limits.idle_timeout.0,
+        ),
+        ("--max-sessions", limits.max_sessions.is_some()),
+    ];
+    match options.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(UsageError(format!(
+            "{option} cannot be used with the daemon, because it concerns all its clients; give it to `acpipe daemon \
+             start`, or use --no-daemon"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Returns the arguments of `acpipe serve` without options.
+fn usual() -> Option<ServeArgs> {
+    match Cli::try_parse_from(["acpipe", "serve"]).ok()?.verb {
+        Verb::Serve(args) => Some(args),
+        _ => None,
+    }
+}
+
+/// Returns the options that follow the word `verb`, without those that belong to the start of the process: the state
+/// directory is passed on in the environment.
+pub fn options_after(verb: &str, words: &[String]) -> Vec<String> {
+    let mut words = words.iter().skip_while(|word| *word != verb).skip(1);
+    let mut options = Vec::new();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--" => {
+                options.push(word.clone());
+                options.extend(words.by_ref().cloned());
+            }
+            "--detached" => {}
+            "--state-dir" => {
+                words.next();
+            }
+            word if word.starts_with("--state-dir=") => {}
+            word => options.push(word.to_owned()),
+        }
+    }
+    options
+}
+
+/// Returns the words of this process after its name, as the daemon gets them: with the agent of `ACPIPE_AGENT` and
+/// the file of `ACPIPE_CONFIG`, since the daemon does not have the variables of its clients.
+///
+/// # Errors
+/// `ACPIPE_AGENT` cannot be read.
+pub fn own_words(agent: &AgentArgs, config: &Config) -> Result<Vec<String>, UsageError> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let variable = |name| std::env::var(name).unwrap_or_default();
+    let variables = (variable("ACPIPE_AGENT"), variable("ACPIPE_CONFIG"));
+    let is_name = |word: &str| config.agent(word).is_some() || builtin_agents::find(word).is_some();
+    with_variables(words, agent, (variables.0.trim(), &variables.1), &is_name)
+}
+
+fn with_variables(
+    words: Vec<String>,
+    agent: &AgentArgs,
+    (line, config): (&str, &str),
+    is_name: &dyn Fn(&str) -> bool,
+) -> Result<Vec<String>, UsageError> {
+    let end = words.iter().position(|word| word == "--");
+    let (options, command) = words.split_at(end.unwrap_or(words.len()));
+    let options = options
+        .iter()
+        .filter(|word| *word != "--daemon" && *word != "--no-daemon");
+    let mut all: Vec<String> = options.cloned().collect();
+    if agent.permissions.config.is_none() && !config.is_empty() {
+        all.extend(["--config".to_owned(), config.to_owned()]);
+    }
+    if agent.names_agent() || line.is_empty() {
+        all.extend(command.iter().cloned());
+        return Ok(all);
+    }
+    let named = shlex::split(line)
+        .ok_or_else(|| UsageError(format!("ACPIPE_AGENT has an unclosed quote: {line}")))?;
+    match named.as_slice() {
+        [name] if is_name(name) => {
+            all.extend(["--agent".to_owned(), name.clone()]);
+        }
+        _ => {
+            all.push("--".to_owned());
+            all.extend(named);
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str, agent: &str, config: &str) -> Vec<String> {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let cli = Cli::try_parse_from(std::iter::once("acpipe".to_owned()).chain(words.clone()));
+        let Verb::Serve(args) = cli.unwrap().verb else {
+            panic!("not serve");
+        };
+        with_variables(words, &args.agent, (agent, config), &|word| word == "codex").unwrap()
+    }
+
+    #[test]
+    fn variables_become_options() {
+        let table = [
+            ("serve --daemon", "", "", "serve"),
+            (
+                "serve --daemon -- a --daemon",
+                "codex",
+                "",
+                "serve -- a --daemon",
+            ),
+            ("serve --daemon", "codex", "", "serve --agent codex"),
+            (
+                "serve --daemon",
+                "my-agent 'x y'",
+                "",
+                "serve -- my-agent x y",
+            ),
+            (
+                "serve --agent a",
+                "codex",
+                "c.toml",
+                "serve --agent a --config c.toml",
+            ),
+            ("serve --config b", "", "c.toml", "serve --config b"),
+        ];
+        for (line, agent, config, expected) in table {
+            assert_eq!(words(line, agent, config).join(" "), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn options_of_a_start_are_those_of_the_daemon() {
+        let table = [
+            ("daemon start", ""),
+            ("daemon start --state-dir x --agent a", "--agent a"),
+            (
+                "daemon start --state-dir=x -- y --state-dir z",
+                "-- y --state-dir z",
+            ),
+            ("-v daemon start --detached", ""),
+        ];
+        for (line, expected) in table {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            assert_eq!(options_after("start", &words).join(" "), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn options_of_all_clients_are_rejected() {
+        let check_line = |line: &str| {
+            let Verb::Serve(args) = Cli::try_parse_from(line.split(' ')).unwrap().verb else {
+                panic!("not serve");
+            };
+            check(&args.agent, &args.limits)
+        };
+        assert!(check_line("acpipe serve --agent x --permissions ask").is_ok());
+        for option in [
+            "--record t",
+            "--persist never",
+            "--max-line 1K",
+            "--serve fs",
+            "--idle-timeout 1m",
+        ] {
+            let error = check_line(&format!("acpipe serve {option}")).unwrap_err();
+            assert!(
+                error
+                    .to_string()
+                    .starts_with(option.split(' ').next().unwrap()),
+                "{error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Connections to the daemon, which is started if it does not run.
+
+use super::hello::{DaemonInfo, Hello, Purpose, SOCKET_VERSION, Welcome};
+use super::start::start;
+use crate::cli::print_note;
+use crate::core::error::{Error, ErrorKind};
+use crate::shell::DaemonPlace;
+use anyhow::Context as _;
+use std::path::{Path, PathBuf};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+
+/// Open connection to the daemon. What follows the first lines has not been read.
+#[derive(Debug)]
+pub struct DaemonConnection {
+    pub stream: UnixStream,
+    pub info: DaemonInfo,
+}
+
+/// A refusal of the daemon.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Refused {
+    message: String,
+    pub exit_code: u8,
+}
+
+/// Connects a client, and starts the daemon of this state directory if it does not run.
+///
+/// # Errors
+/// The daemon cannot be started, or refuses the client.
+pub async fn connect_client(
+    state_dir: &Path,
+    args: Vec<String>,
+) -> anyhow::Result<DaemonConnection> {
+    let place = DaemonPlace::of(state_dir);
+    let cwd = std::env::current_dir().context("cannot read the working directory")?;
+    let hello = Hello {
+        socket_version: SOCKET_VERSION,
+        acpipe: env!("CARGO_PKG_VERSION").to_owned(),
+        purpose: Purpose::Client,
+        cwd: cwd.to_string_lossy().into_owned(),
+        args,
+    };
+    let stream = match connect_stream(&place).await? {
+        Some(stream) => stream,
+        None => {
+            let home = dirs::home_dir().unwrap_or_else(|| PathBuf::from("/"));
+            start(state_dir, &home, &[])?;
+            let stream = connect_stream(&place).await?;
+            stream.with_context(|| {
+                let log = place.log().display().to_string();
+                format!("the daemon exited after its start; its log is {log}")
+            })?
+        }
+    };
+    greet(stream, &hello).await
+}
+
+/// Connects a command that manages the daemon. Returns `None` if no daemon runs.
+///
+/// # Errors
+/// The daemon cannot be reached, or refuses the connection.
+pub async fn connect_control(state_dir: &Path) -> anyhow::Result<Option<DaemonConnection>> {
+    let place = DaemonPlace::of(state_dir);
+    let Some(stream) = connect_stream(&place).await? else {
+        return Ok(None);
+    };
+    let hello = Hello {
+        socket_version: SOCKET_VERSION,
+        acpipe: env!("CARGO_PKG_VERSION").to_owned(),
+        purpose: Purpose::Control,
+        cwd: "/".to_owned(),
+        args: Vec::new(),
+    };
+    greet(stream, &hello).await.map(Some)
+}
+
+async fn connect_stream(place: &DaemonPlace) -> anyhow::Result<Option<UnixStream>> {
+    let stream = place.connect().await;
+    stream.with_context(|| {
+        let socket = place.socket().display();
+        format!("cannot connect to the daemon at {socket}; stop it with `acpipe daemon stop`, or remove the socket")
+    })
+}
+
+async fn greet(mut stream: UnixStream, hello: &Hello) -> anyhow::Result<DaemonConnection> {
+    let mut line = serde_json::to_vec(hello)?;
+    line.push(b'\n');
+    let lost = "the daemon closed the connection; `acpipe daemon logs` shows why";
+    stream.write_all(&line).await.context(lost)?;
+    let line = read_line(&mut stream).await.context(lost)?;
+    match serde_json::from_slice(&line) {
+        Ok(Welcome::Accepted(info)) => {
+            note_version(&info);
+            Ok(DaemonConnection { stream, info })
+        }
+        Ok(Welcome::Refused {
+            message, exit_code, ..
+        }) => Err(Refused { message, exit_code }.into()),
+        Err(_) => {
+            let message = "the daemon is of another version of acpipe; run `acpipe daemon restart`";
+            Err(Error::new(ErrorKind::Malformed, message).into())
+        }
+    }
+}
+
+/// Reads the first line of the daemon, and nothing of what follows it.
+async fn read_line(stream: &mut UnixStream) -> std::io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    loop {
+        let byte = stream.read_u8().await?;
+        if byte == b'\n' {
+            return Ok(line);
+        }
+        line.push(byte);
+    }
+}
+
+fn note_version(info: &DaemonInfo) {
+    let own = env!("CARGO_PKG_VERSION");
+    if info.acpipe != own {
+        print_note(&format!(
+            "the daemon is acpipe {}, this is acpipe {own}; `acpipe daemon restart` starts this version",
+            info.acpipe
+        ));
+    }
+}

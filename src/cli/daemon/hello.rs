@@ -1,0 +1,74 @@
+//! The first line in each direction on the daemon's socket. After them, the connection carries the client's own
+//! protocol.
+
+use serde::{Deserialize, Serialize};
+
+/// Version of these lines. Both sides must have the same.
+pub const SOCKET_VERSION: u32 = 1;
+
+/// Maximum length of the client's line in bytes.
+pub const LONGEST_HELLO: usize = 1 << 20;
+
+/// First line of a client.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Hello {
+    /// Version of this line.
+    pub socket_version: u32,
+    /// Version of the client's acpipe.
+    pub acpipe: String,
+    /// What the connection is for.
+    pub purpose: Purpose,
+    /// Working directory of the client, an absolute path.
+    pub cwd: String,
+    /// Command line of the client, without the name of the program: its first word is `serve` or `acp`. Empty for
+    /// the purpose `control`.
+    #[serde(default)]
+    pub args: Vec<String>,
+}
+
+/// What a connection is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Purpose {
+    /// A client with the settings of its command line.
+    Client,
+    /// The commands `acpipe daemon` and `acpipe attach`: the neutral protocol with the settings of the daemon.
+    Control,
+}
+
+/// First line of the daemon.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Welcome {
+    /// The connection is open.
+    Accepted(DaemonInfo),
+    /// The connection is closed.
+    Refused {
+        /// Reason.
+        message: String,
+        /// Exit code of the client.
+        exit_code: u8,
+        /// Version of the daemon's acpipe.
+        acpipe: String,
+    },
+}
+
+/// Facts about a daemon.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DaemonInfo {
+    /// Version of the daemon's acpipe.
+    pub acpipe: String,
+    /// Process id of the daemon.
+    pub pid: u32,
+    /// Time of the daemon's start, RFC 3339.
+    pub started_at: String,
+    /// Working directory of the daemon.
+    pub cwd: String,
+    /// Options with which the daemon was started.
+    pub args: Vec<String>,
+    /// Addresses of its HTTP server, as URLs. Empty without one.
+    #[serde(default)]
+    pub listening: Vec<String>,
+}

@@ -1,0 +1,73 @@
+//! `acpipe daemon logs`.
+
+use super::args::LogsArgs;
+use crate::cli::screen::Content;
+use crate::cli::sessions::to_stdout;
+use crate::cli::{print_note, state_dir};
+use crate::shell::DaemonPlace;
+use anyhow::Context as _;
+use std::fs::File;
+use std::io::Read as _;
+use std::time::Duration;
+
+/// Interval at which a followed log is read again.
+const FOLLOW_EVERY: Duration = Duration::from_millis(200);
+
+/// Prints the log. Returns the exit code.
+pub async fn logs(args: &LogsArgs) -> anyhow::Result<u8> {
+    let place = DaemonPlace::of(&state_dir(&args.place)?);
+    let path = place.log();
+    let mut file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            print_note("the daemon has no log; `acpipe daemon start` starts it");
+            return Ok(0);
+        }
+        Err(error) => return Err(error).context(format!("cannot read {}", path.display())),
+    };
+    let mut text = Vec::new();
+    file.read_to_end(&mut text)?;
+    print(last_lines(&text, args.lines))?;
+    while args.follow {
+        tokio::time::sleep(FOLLOW_EVERY).await;
+        text.clear();
+        file.read_to_end(&mut text)?;
+        print(&text)?;
+    }
+    Ok(0)
+}
+
+fn print(text: &[u8]) -> anyhow::Result<()> {
+    to_stdout(Content::Text, |out| {
+        out.write_all(text)?;
+        Ok(out.flush()?)
+    })
+}
+
+/// Returns the last lines of a text; all of them if `lines` is 0.
+fn last_lines(text: &[u8], lines: usize) -> &[u8] {
+    if lines == 0 {
+        return text;
+    }
+    let ends = memchr::memrchr_iter(b'\n', text.strip_suffix(b"\n").unwrap_or(text));
+    match ends.take(lines).nth(lines - 1) {
+        Some(end) => &text[end + 1..],
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn last_lines_are_counted_from_the_end() {
+        let text = b"a\nb\nc\n";
+        assert_eq!(last_lines(text, 2), b"b\nc\n");
+        assert_eq!(last_lines(text, 3), text);
+        assert_eq!(last_lines(text, 9), text);
+        assert_eq!(last_lines(text, 0), text);
+        assert_eq!(last_lines(b"a\nb", 1), b"b");
+        assert_eq!(last_lines(b"", 1), b"");
+    }
+}

@@ -1,0 +1,76 @@
+//! A client of the daemon on stdin and stdout: copies bytes, and knows nothing of their protocol.
+
+use super::connect::{DaemonConnection, connect_client};
+use crate::core::error::{Error, ErrorKind};
+use anyhow::Context as _;
+use std::io::{self, ErrorKind as IoErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Size of a read in bytes.
+const READ_SIZE: usize = 64 * 1024;
+
+/// Connects stdin and stdout to the daemon, with this command line. Returns the exit code after the end of stdin, or
+/// after the reader of stdout has left.
+///
+/// # Errors
+/// The daemon cannot be reached, refuses the client, or ends before the client.
+pub async fn relay(state_dir: &Path, args: Vec<String>) -> anyhow::Result<u8> {
+    let DaemonConnection { stream, .. } = connect_client(state_dir, args).await?;
+    let stream = stream.into_std()?;
+    stream.set_nonblocking(false)?;
+    let input = stream.try_clone()?;
+    let input_ended = Arc::new(AtomicBool::new(false));
+    let ended = Arc::clone(&input_ended);
+    std::thread::Builder::new()
+        .name("stdin".into())
+        .spawn(move || {
+            // The end of the daemon is reported by the other direction.
+            let _ = copy(io::stdin().lock(), &input);
+            ended.store(true, Ordering::Release);
+            let _ = input.shutdown(Shutdown::Write);
+        })
+        .context("cannot start a thread")?;
+    let copied = tokio::task::spawn_blocking(move || copy(&stream, io::stdout().lock()));
+    match copied.await? {
+        Err(error) if error.kind() == IoErrorKind::BrokenPipe => Ok(0),
+        Err(error) => Err(error).context("cannot write stdout"),
+        Ok(()) if input_ended.load(Ordering::Acquire) => Ok(0),
+        Ok(()) => {
+            let message = "the daemon closed the connection: it was stopped, restarted or killed; start this command \
+                           again to continue its sessions";
+            Err(Error::new(ErrorKind::AgentExited, message).into())
+        }
+    }
+}
+
+/// Copies until the end of `from`. Every piece is written as soon as it is read.
+fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
+    let mut piece = vec![0; READ_SIZE];
+    loop {
+        let read = match from.read(&mut piece) {
+            Ok(0) => return Ok(()),
+            Ok(read) => read,
+            Err(error) if error.kind() == IoErrorKind::Interrupted => continue,
+            // The daemon was killed.
+            Err(error) if error.kind() == IoErrorKind::ConnectionReset => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        to.write_all(&piece[..read])?;
+        to.flush()?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_copied_until_the_end() {
+        let mut copied = Vec::new();
+        copy(&b"one\ntwo"[..], &mut copied).unwrap();
+        assert_eq!(copied, b"one\ntwo");
+    }
+}

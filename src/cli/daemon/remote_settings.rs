@@ -1,0 +1,73 @@
+//! Settings of a client of the daemon, read from the client's command line as if it ran in its own process.
+
+use super::hello::Hello;
+use crate::cli::args::{AgentArgs, Cli, Verb};
+use crate::cli::connections::{Access, ClientFace, ConnectionSetup, Via};
+use crate::cli::logs::Secrets;
+use crate::cli::{Origin, UsageError, acp, settings};
+use crate::core::hub::Settings;
+use clap::Parser as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Number of clients so far. It makes the ids unique that their faces create.
+static CLIENTS: AtomicU32 = AtomicU32::new(0);
+
+/// Returns the setup of a client by its first line. Reads configuration files.
+///
+/// # Errors
+/// The command line or the configuration of the client is not valid.
+pub fn setup_of(hello: &Hello, secrets: &Secrets) -> anyhow::Result<ConnectionSetup> {
+    let words = std::iter::once("acpipe").chain(hello.args.iter().map(String::as_str));
+    let cli = Cli::try_parse_from(words).map_err(|error| UsageError(error.to_string()))?;
+    let base = Path::new(&hello.cwd);
+    let (face, settings) = match cli.verb {
+        Verb::Serve(mut args) => {
+            let settings = settings_in(&mut args.agent, base, secrets, &Origin::default())?;
+            (ClientFace::Neutral, settings)
+        }
+        Verb::Acp(mut args) => {
+            let origin = acp::origin();
+            let mut settings = settings_in(&mut args.agent, base, secrets, &origin)?;
+            settings.on_lost.reinject = args.agent.store.reinject.unwrap_or(acp::REINJECTED);
+            let mut face = acp::face_settings(&args, &mut settings)?;
+            let number = CLIENTS.fetch_add(1, Ordering::Relaxed);
+            face.id_prefix = format!("{}{number:x}", face.id_prefix);
+            (ClientFace::Acp(face), settings)
+        }
+        _ => {
+            let message = "only acpipe serve and acpipe acp can be clients of the daemon";
+            return Err(UsageError(message.to_owned()).into());
+        }
+    };
+    Ok(ConnectionSetup {
+        face,
+        access: Access::Full,
+        via: Via::Socket,
+        settings: Some(Box::new(settings)),
+    })
+}
+
+fn settings_in(
+    args: &mut AgentArgs,
+    base: &Path,
+    secrets: &Secrets,
+    origin: &Origin,
+) -> anyhow::Result<Settings> {
+    secrets.add_variables(&args.variables());
+    let absolute = |path: &mut Option<PathBuf>| {
+        if let Some(path) = path {
+            *path = base.join(&path);
+        }
+    };
+    absolute(&mut args.mcp_config);
+    absolute(&mut args.permissions.config);
+    absolute(&mut args.cwd);
+    let cwd = args.cwd.as_deref().unwrap_or(base);
+    let origin = Origin {
+        cwd: Some(cwd.to_string_lossy().into_owned()),
+        default_mode: origin.default_mode,
+        ..Origin::default()
+    };
+    settings(args, &origin, secrets)
+}

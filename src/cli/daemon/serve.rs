@@ -1,0 +1,116 @@
+//! The daemon: one loop with the clients of the socket and of the HTTP server.
+
+use super::args::RunDaemonArgs;
+use super::command_line::options_after;
+use super::hello::DaemonInfo;
+use super::socket_clients::{SocketClients, accept_clients};
+use crate::cli::connections::{ConnectionSetup, Connections};
+use crate::cli::logs::Secrets;
+use crate::cli::{Origin, launch, settings, state_dir, store_for_clients};
+use crate::core::error::{Error, ErrorKind};
+use crate::core::hub::Hub;
+use crate::shell::{
+    DaemonPlace, InProcessAgents, LoopOwner, LoopSetup, connections, detach, drive,
+};
+use anyhow::Context as _;
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio_util::task::TaskTracker;
+use tracing::info;
+
+/// Maximum time in which clients receive their last output when the daemon ends.
+const LAST_OUTPUT: Duration = Duration::from_secs(2);
+
+/// Runs the daemon until it is stopped. Returns the exit code.
+pub async fn serve_daemon(args: RunDaemonArgs, secrets: Secrets) -> anyhow::Result<u8> {
+    if args.detached {
+        detach().context("cannot detach from the terminal")?;
+    }
+    let resident = args.resident;
+    let place = DaemonPlace::of(&state_dir(&resident.agent.store.place)?);
+    let listener = place.listen();
+    let listener = listener.with_context(|| {
+        let socket = place.socket().display();
+        format!("cannot open the socket {socket}; choose another state directory with --state-dir")
+    })?;
+    let Some(listener) = listener else {
+        let message = "a daemon is already running; `acpipe daemon status` shows it";
+        return Err(Error::new(ErrorKind::Busy, message).into());
+    };
+    let max_line = resident.agent.max_line;
+    let login = resident.agent.login();
+    let (store, stored) = store_for_clients(&resident.agent.store)?;
+    let mut hub_settings = settings(&resident.agent, &Origin::default(), &secrets)?;
+    hub_settings.idle_after = resident.limits.idle_timeout.0;
+    let max_sessions = resident.limits.max_sessions;
+    hub_settings.max_sessions = max_sessions.and_then(|max| max.try_into().ok());
+    let hub = Hub::new(hub_settings, store)
+        .serving(resident.agent.serving.offer())
+        .resident();
+    let (connector, events, news) = connections::<ConnectionSetup>();
+    let clients = Arc::new(SocketClients {
+        connector,
+        secrets: secrets.clone(),
+        max_line,
+        info: DaemonInfo {
+            acpipe: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            started_at: now(),
+            cwd: std::env::current_dir()?.to_string_lossy().into_owned(),
+            args: own_options(),
+            listening: Vec::new(),
+        },
+    });
+    let tasks = TaskTracker::new();
+    let accepting = tokio::spawn(accept_clients(listener, clients, tasks.clone()));
+    info!(socket = %place.socket().display(), "the daemon accepts clients");
+    if args.detached {
+        report_start()?;
+    }
+    let mut faces = Connections::new(secrets, news);
+    let launch = launch(&resident.agent.store, &hub);
+    let setup = LoopSetup {
+        input: Some(events),
+        stored,
+        max_line,
+        login,
+        launch,
+        in_process: InProcessAgents::new(),
+        recorder: None,
+        owner: LoopOwner::Daemon,
+    };
+    let ended = drive(hub, &mut faces, setup).await;
+    // Before the clients see the end, so that another daemon can start then.
+    accepting.abort();
+    // The only error is that it was aborted.
+    let _ = accepting.await;
+    // Ends the output of all clients. One that does not read is not waited for.
+    drop(faces);
+    tasks.close();
+    let _ = tokio::time::timeout(LAST_OUTPUT, tasks.wait()).await;
+    ended?;
+    info!("the daemon has stopped");
+    Ok(0)
+}
+
+/// Reports to the process that started this one that clients can connect.
+fn report_start() -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "ready")
+        .and_then(|()| stdout.flush())
+        .context("cannot report the start")
+}
+
+/// Returns the options of this process after `daemon run`.
+fn own_options() -> Vec<String> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    options_after("run", &words)
+}
+
+fn now() -> String {
+    jiff::Timestamp::try_from(SystemTime::now())
+        .unwrap_or_default()
+        .strftime("%Y-%m-%dT%H:%M:%SZ")
+        .to_string()
+}

@@ -1,0 +1,60 @@
+//! Starts the daemon in the background.
+
+use crate::core::error::{Error, ErrorKind};
+use crate::shell::{DaemonPlace, StartedDaemon};
+use anyhow::Context as _;
+use std::fs::{self, File};
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+/// Size of the log in bytes from which a start begins a new one. One earlier log is kept.
+const LONGEST_LOG: u64 = 16 << 20;
+
+/// Starts the daemon of a state directory in a directory, with options of `acpipe daemon run`, and waits until it accepts
+/// clients. If another process starts one at the same time, that one is used.
+///
+/// # Errors
+/// The daemon cannot be started; the error has the last lines of its log.
+pub fn start(state_dir: &Path, directory: &Path, options: &[String]) -> anyhow::Result<()> {
+    let place = DaemonPlace::of(state_dir);
+    place.create().with_context(|| {
+        let dir = state_dir.display();
+        format!("cannot create the directory of the daemon in {dir}; choose another one with --state-dir")
+    })?;
+    let mut log = open_log(&place.log())
+        .with_context(|| format!("cannot write the log {}", place.log().display()))?;
+    let begin = log.seek(SeekFrom::End(0))?;
+    let program = std::env::current_exe().context("cannot find the acpipe program file")?;
+    let words = ["daemon", "run", "--detached"].map(str::to_owned);
+    let args: Vec<String> = words.into_iter().chain(options.iter().cloned()).collect();
+    let started = StartedDaemon::start(&program, &args, (directory, state_dir), &log);
+    let started = started.context("cannot start the daemon")?;
+    let report = started
+        .report()
+        .context("cannot read the report of the daemon")?;
+    if report.is_some() || is_running(state_dir) {
+        return Ok(());
+    }
+    log.seek(SeekFrom::Start(begin))?;
+    let mut why = String::new();
+    // A log that is not UTF-8 is left out of the error.
+    let _ = log.read_to_string(&mut why);
+    let message = format!("the daemon did not start: {}", why.trim());
+    Err(Error::new(ErrorKind::Internal, message).into())
+}
+
+/// Returns `true` if a daemon accepts connections.
+fn is_running(state_dir: &Path) -> bool {
+    std::os::unix::net::UnixStream::connect(DaemonPlace::of(state_dir).socket()).is_ok()
+}
+
+fn open_log(path: &Path) -> std::io::Result<File> {
+    let is_long = |metadata: fs::Metadata| metadata.len() > LONGEST_LOG;
+    if path.metadata().is_ok_and(is_long) {
+        fs::rename(path, path.with_extension("old"))?;
+    }
+    let mut options = File::options();
+    options.create(true).append(true).read(true).mode(0o600);
+    options.open(path)
+}

@@ -1,0 +1,70 @@
+//! `acpipe daemon status`.
+
+use super::args::StatusArgs;
+use super::connect::connect_control;
+use super::control::Control;
+use crate::cli::screen::Content;
+use crate::cli::sessions::to_stdout;
+use crate::cli::{print_note, state_dir};
+use crate::core::error::ErrorKind;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// Maximum number of sessions that are counted.
+const PAGE: u32 = 1000;
+
+/// Shows the state of the daemon. Returns the exit code: 0 if it runs, else that of an agent that is not found.
+pub async fn status(args: &StatusArgs) -> anyhow::Result<u8> {
+    let state = state_dir(&args.place)?;
+    let Some(connection) = connect_control(&state).await? else {
+        if args.json {
+            to_stdout(Content::Json, |out| {
+                Ok(writeln!(out, "{}", json!({ "running": false }))?)
+            })?;
+        } else {
+            print_note("no daemon is running; `acpipe daemon start` starts one");
+        }
+        return Ok(ErrorKind::SessionNotFound.exit_code());
+    };
+    let mut control = Control::begin(connection).await?;
+    let sessions = control
+        .call("session/list", json!({ "limit": PAGE }))
+        .await?;
+    let live = live_sessions(&sessions);
+    let info = &control.info;
+    if args.json {
+        let status = json!({ "running": true, "daemon": info, "sessions": live });
+        to_stdout(Content::Json, |out| Ok(writeln!(out, "{status}")?))?;
+        return Ok(0);
+    }
+    let mut text = format!(
+        "acpipe {} runs as process {} since {}\n",
+        info.acpipe, info.pid, info.started_at
+    );
+    for url in &info.listening {
+        let _ = writeln!(text, "listening on {url}");
+    }
+    if live.is_empty() {
+        text.push_str("no session is live\n");
+    }
+    for session in &live {
+        let word = |name: &str| session[name].as_str().unwrap_or_default();
+        let clients = session["clients"].as_u64().unwrap_or(0);
+        let _ = writeln!(
+            text,
+            "{:8} {:24} {clients} clients  {}",
+            word("activity"),
+            word("sessionId"),
+            word("title")
+        );
+    }
+    to_stdout(Content::Text, |out| Ok(out.write_all(text.as_bytes())?))?;
+    Ok(0)
+}
+
+/// Returns the sessions that are open at their agents.
+fn live_sessions(list: &Value) -> Vec<Value> {
+    let sessions = list["sessions"].as_array().cloned().unwrap_or_default();
+    let is_live = |session: &Value| session["activity"].is_string();
+    sessions.into_iter().filter(is_live).collect()
+}

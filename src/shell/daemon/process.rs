@@ -1,0 +1,69 @@
+//! The process of a daemon: started apart from the terminal and the process that started it.
+
+use rustix::process::setsid;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// A daemon that was started and has not reported yet.
+#[derive(Debug)]
+pub struct StartedDaemon(Child);
+
+impl StartedDaemon {
+    /// Starts `program` with these arguments in a directory, with a state directory. Its stderr is appended to the
+    /// file `log`.
+    ///
+    /// # Errors
+    /// The program cannot be started.
+    pub fn start(
+        program: &Path,
+        args: &[String],
+        (directory, state_dir): (&Path, &Path),
+        log: &File,
+    ) -> io::Result<Self> {
+        #[expect(clippy::disallowed_methods, reason = "the daemon is acpipe itself")]
+        let mut command = Command::new(program);
+        command
+            .args(args)
+            .current_dir(directory)
+            // Those of the shell that happens to start the daemon must not hold for its later clients.
+            .env_remove("ACPIPE_AGENT")
+            .env_remove("ACPIPE_CONFIG")
+            .env("ACPIPE_STATE_DIR", state_dir)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log.try_clone()?);
+        command.spawn().map(Self)
+    }
+
+    /// Waits until the daemon reports with a line on its stdout, and returns the line. `None` if it exits before
+    /// that. The daemon continues after this process has ended.
+    ///
+    /// # Errors
+    /// Its output cannot be read.
+    pub fn report(mut self) -> io::Result<Option<String>> {
+        let Some(stdout) = self.0.stdout.take() else {
+            return Ok(None);
+        };
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line)?;
+        if line.is_empty() {
+            self.0.wait()?;
+            return Ok(None);
+        }
+        Ok(Some(line.trim_end().to_owned()))
+    }
+}
+
+/// Detaches this process from its terminal, so that neither Ctrl-C nor the end of the terminal ends it.
+///
+/// # Errors
+/// The system refuses.
+pub fn detach() -> io::Result<()> {
+    match setsid() {
+        // This process leads a group already, for example because a shell started it.
+        Ok(_) | Err(rustix::io::Errno::PERM) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
