@@ -63,6 +63,7 @@ pub mod output_budget;
 pub mod output_schema;
 pub mod package_runner;
 pub mod policy;
+pub mod presence;
 pub mod printable;
 pub mod process_health;
 pub mod profile;

@@ -385,7 +385,11 @@ impl ClientSink for RunClient {
             }
             Notice::Activity(p) => p.waiting_for.as_ref(),
             Notice::AgentState(p) => p.waiting_for.as_ref(),
-            Notice::SessionState(_) | Notice::Acp(_) | Notice::Restored(..) => None,
+            Notice::SessionState(_)
+            | Notice::Presence(_)
+            | Notice::UserMessage(_)
+            | Notice::Acp(_)
+            | Notice::Restored(..) => None,
         };
         if let Some(note) = waiting.and_then(wait_note) {
             self.view.note(note);

@@ -137,6 +137,14 @@ fn protocol(references: &'static str) -> Document {
         "session/state",
         "Modes, models, options, commands, title and queued prompts of a session; sent on every change.",
     );
+    doc.notification::<wire::PresenceParams>(
+        "session/presence",
+        "The clients of a session; sent to the others when one comes, changes its role or goes.",
+    );
+    doc.notification::<wire::UserMessageParams>(
+        "session/userMessage",
+        "The message of a prompt of another client; sent before the chunks of its turn.",
+    );
     doc.notification::<wire::AgentStateParams>(
         "agent/state",
         "The state of the agent; sent on every change.",

@@ -4,6 +4,8 @@ use super::acp_client::{AcpCommand, AcpRequest};
 use crate::proto::wire;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
+use std::fmt;
+use std::sync::Arc;
 
 /// Id of a client, never reused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -12,6 +14,13 @@ pub struct ClientId(pub u32);
 impl ClientId {
     /// Id of the first client, which is the only one of `serve` and `run`.
     pub const FIRST: Self = Self(0);
+}
+
+/// Writes the id in the form in which clients receive it.
+impl fmt::Display for ClientId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "c{}", self.0)
+    }
 }
 
 /// Id of a call of a client, until its reply.
@@ -79,6 +88,12 @@ pub enum Command {
     SetOption(wire::SetOptionParams),
     /// `session/subscribe`
     Subscribe(wire::SubscribeParams),
+    /// `session/attach`
+    Attach(wire::AttachParams),
+    /// `session/detach`
+    Detach(wire::SessionParams),
+    /// `session/clients`
+    Clients(wire::SessionParams),
     /// A call about stored sessions and messages.
     History(History),
     /// A call of a client that speaks ACP.
@@ -139,6 +154,10 @@ pub enum Reply {
     Steer(wire::SteerResult),
     /// Result of `session/prompt` for a turn that ended earlier: its stored summary, unchanged.
     StoredTurn(Box<RawValue>),
+    /// Result of `session/attach`.
+    Attached(Box<wire::AttachResult>),
+    /// Result of `session/clients`.
+    Clients(wire::ClientsResult),
     /// Result of `session/list`.
     Sessions(wire::ListSessionsResult),
     /// Result of `session/get`.
@@ -172,6 +191,8 @@ impl Serialize for Reply {
             Self::Cancel(r) => r.serialize(s),
             Self::Steer(r) => r.serialize(s),
             Self::StoredTurn(r) | Self::Forwarded(r) => r.serialize(s),
+            Self::Attached(r) => r.serialize(s),
+            Self::Clients(r) => r.serialize(s),
             Self::Sessions(r) => r.serialize(s),
             Self::SessionInfo(r) => r.serialize(s),
             Self::Replay(r) => r.serialize(s),
@@ -192,6 +213,10 @@ pub enum Notice {
     SessionState(wire::StateParams),
     /// `agent/state`
     AgentState(wire::AgentStateParams),
+    /// `session/presence`
+    Presence(wire::PresenceParams),
+    /// `session/userMessage`
+    UserMessage(Arc<wire::UserMessageParams>),
     /// Notification of an ACP agent of a method that acpipe does not interpret, for clients that speak ACP.
     Acp(Box<AcpRequest>),
     /// A prompt restored a session, for clients that speak ACP: the client's id of the session, and the receipt.

@@ -4,13 +4,21 @@ use super::acp_client::AcpClient;
 use super::client::ClientId;
 use super::host::HostServices;
 use super::profile::Profile;
-use super::subscribers::Subscription;
-use crate::proto::wire::{ClientCapabilities, UnknownFields};
+use super::subscribers::{Participation, Subscription};
+use crate::proto::wire::{
+    ClientCapabilities, DecidingClient, OnDisconnect, PeerInfo, Role, UnknownFields,
+};
 use std::sync::Arc;
 
 /// Declarations of a client in `initialize`, and its defaults.
 #[derive(Debug, Clone)]
 pub struct ClientDeclaration {
+    /// Name and version of the client, if it gave them.
+    pub info: Option<PeerInfo>,
+    /// Effect of the client's departure on sessions for which it names no other one.
+    pub on_disconnect: OnDisconnect,
+    /// The most that the client may do.
+    pub role: Role,
     /// Notifications that the client receives, and requests that it answers.
     pub capabilities: ClientCapabilities,
     /// Handling of unknown fields in the client's messages.
@@ -37,6 +45,9 @@ impl ClientDeclaration {
     #[must_use]
     pub fn new(profile: Profile) -> Self {
         Self {
+            info: None,
+            on_disconnect: OnDisconnect::default(),
+            role: Role::default(),
             capabilities: ClientCapabilities::default(),
             unknown_fields: UnknownFields::default(),
             subscription: Subscription {
@@ -46,6 +57,15 @@ impl ClientDeclaration {
             },
             default_session: None,
             acp: None,
+        }
+    }
+
+    /// Returns the part that the client takes in a session unless it attaches with another one.
+    #[must_use]
+    pub fn participation(&self) -> Participation {
+        Participation {
+            role: self.role,
+            on_disconnect: self.on_disconnect,
         }
     }
 
@@ -106,6 +126,16 @@ impl Clients {
         all.find_map(|(id, declaration)| (*id == client).then_some(declaration))
     }
 
+    /// Returns the id and the name of a client in the form in which other clients receive them.
+    #[must_use]
+    pub fn deciding(&self, client: ClientId) -> DecidingClient {
+        let info = self.get(client).and_then(|d| d.info.as_ref());
+        DecidingClient {
+            client_id: client.to_string(),
+            name: info.map(|info| info.name.clone()),
+        }
+    }
+
     /// Iterates over the ids of all clients.
     pub fn ids(&self) -> impl Iterator<Item = ClientId> + '_ {
         self.all.iter().map(|(id, _)| *id)
@@ -116,6 +146,18 @@ impl Clients {
     pub fn can(&self, client: ClientId, has: impl Fn(&ClientCapabilities) -> bool) -> bool {
         self.get(client)
             .is_some_and(|declaration| has(&declaration.capabilities))
+    }
+
+    /// Iterates over the clients whose declaration is `wanted`.
+    pub fn declared(
+        &self,
+        wanted: impl Fn(&ClientDeclaration) -> bool,
+    ) -> impl Iterator<Item = ClientId> {
+        let all = self
+            .all
+            .iter()
+            .filter(move |(_, declaration)| wanted(declaration));
+        all.map(|(id, _)| *id)
     }
 
     /// Iterates over the clients that have a capability.

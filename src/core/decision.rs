@@ -3,6 +3,7 @@
 use super::client_answer::ClientAnswer;
 use super::error::clip;
 use super::event::{OptionKind, PermissionOption};
+use crate::proto::wire::DecidingClient;
 use serde_json::value::RawValue;
 
 /// Source of a decision.
@@ -13,7 +14,7 @@ pub enum DecisionSource {
     /// The client, or its user.
     Client,
     /// Another client than the one that is notified of the decision.
-    OtherClient,
+    OtherClient(DecidingClient),
     /// A timeout, with the policy's rule for that case, if there is one.
     Timeout(Option<String>),
     /// The agent, which withdrew its request or continued without a response.
@@ -31,7 +32,7 @@ impl DecisionSource {
         match self {
             Self::Policy(_) => "policy",
             Self::Client => "client",
-            Self::OtherClient => "otherClient",
+            Self::OtherClient(_) => "otherClient",
             Self::Timeout(_) => "timeout",
             Self::Agent => "agent",
             Self::Cancel => "cancel",
@@ -46,7 +47,7 @@ impl DecisionSource {
             Self::Policy(rule) | Self::Timeout(Some(rule)) => Some(rule),
             Self::Timeout(None)
             | Self::Client
-            | Self::OtherClient
+            | Self::OtherClient(_)
             | Self::Agent
             | Self::Cancel
             | Self::End => None,
@@ -57,7 +58,7 @@ impl DecisionSource {
         match self {
             Self::Policy(rule) => format!("by policy ({rule})"),
             Self::Client => "by the client".to_owned(),
-            Self::OtherClient => "by another client".to_owned(),
+            Self::OtherClient(_) => "by another client".to_owned(),
             Self::Timeout(None) => "because no client answered in time".to_owned(),
             Self::Timeout(Some(rule)) => format!("because no client answered in time ({rule})"),
             Self::Agent => "because the agent did not wait for the answer".to_owned(),

@@ -95,6 +95,8 @@ kinds! {
     Busy = "busy", -32020, 75;
     #[doc = "The call is not possible in the current state; another call must come first."]
     OutOfOrder = "outOfOrder", -32021, 2;
+    #[doc = "The role of the client does not allow the call."]
+    Forbidden = "forbidden", -32041, 77;
     #[doc = "The session does not exist."]
     SessionNotFound = "sessionNotFound", -32022, 1;
     #[doc = "A session with this id already exists."]

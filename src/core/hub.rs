@@ -15,6 +15,7 @@ mod agent_files;
 mod agent_input;
 mod agent_life;
 mod agents;
+mod attach;
 mod catalog;
 mod clients;
 mod commands;

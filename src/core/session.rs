@@ -8,6 +8,7 @@ mod abandoned;
 mod acp_clients;
 mod activity;
 mod approvals;
+mod attach;
 mod background_turn;
 mod background_updates;
 mod client_requests;

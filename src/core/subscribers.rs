@@ -12,6 +12,7 @@ use super::decision::DecisionSource;
 use super::error::Error;
 use super::profile::Profile;
 use super::update_run::UpdateRun;
+use crate::proto::wire::{OnDisconnect, Role};
 use std::collections::VecDeque;
 use std::mem::discriminant;
 use std::sync::Arc;
@@ -27,6 +28,19 @@ pub struct Subscription {
     pub profile: Profile,
 }
 
+/// Part that a client takes in a session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Participation {
+    /// Role of the client.
+    pub role: Role,
+    /// Effect of the client's departure.
+    pub on_disconnect: OnDisconnect,
+}
+
+/// Maximum number of users' messages that are deferred for a lagging client; the client reads earlier ones from
+/// the history.
+const MOST_DEFERRED_MESSAGES: usize = 8;
+
 /// Client that is subscribed to a session.
 #[derive(Debug)]
 pub struct Subscriber {
@@ -34,6 +48,8 @@ pub struct Subscriber {
     pub client: ClientId,
     /// Content of the subscription.
     pub subscription: Subscription,
+    /// Part that the client takes in the session.
+    pub participation: Participation,
     lag: Option<Box<Lag>>,
     /// `true` for the leader: the client that the session works for.
     leads: bool,
@@ -60,6 +76,9 @@ enum Deferred {
 #[derive(Debug, Default)]
 pub struct Subscribers {
     all: Vec<Subscriber>,
+    /// Whether a client has left or detached whose departure does not end its work: requests that no client can
+    /// answer then wait for a client that attaches.
+    are_awaited: bool,
 }
 
 impl Subscriber {
@@ -71,7 +90,7 @@ impl Subscriber {
     }
 
     /// Returns the sink for chunk `seq`; `None` if the client does not receive chunks live. A client whose
-    /// sink is full starts to lag, except for the leader: for it the agent waits.
+    /// sink is full starts to lag, except for a leader for which the agent waits.
     #[inline]
     pub fn sink<'a, C: ClientSinks>(
         &mut self,
@@ -82,11 +101,24 @@ impl Subscriber {
             return None;
         }
         let sink = clients.sink(self.client)?;
-        if !self.leads && sink.is_full() {
+        if !self.delays_agent() && sink.is_full() {
             self.begin_lag(seq - 1);
             return None;
         }
         Some(sink)
+    }
+
+    /// Returns `true` if the agent waits while the client does not read. A client whose departure would not
+    /// matter delays no agent, nor does an observer: it lags.
+    #[inline]
+    fn delays_agent(&self) -> bool {
+        let Participation {
+            role,
+            on_disconnect,
+        } = self.participation;
+        // A client that speaks ACP cannot lag.
+        let waits = on_disconnect == OnDisconnect::Cancel || self.subscription.updates;
+        self.leads && role == Role::Controller && waits
     }
 
     /// Starts the lag: the client is sent everything after chunk `sent` from the log.
@@ -98,6 +130,16 @@ impl Subscriber {
                 deferred: VecDeque::new(),
             })
         });
+    }
+
+    /// Sends the client everything after chunk `sent` from the log, whatever it received before; `last` is the
+    /// number of the last chunk.
+    pub fn resume_after(&mut self, sent: u64, last: u64) {
+        match &mut self.lag {
+            Some(lag) => lag.sent = sent,
+            None if sent < last => self.begin_lag(sent),
+            None => {}
+        }
     }
 
     /// Lowers the position of a lagging client, because chunks after a number were retracted.
@@ -152,13 +194,32 @@ impl Subscriber {
     }
 }
 
+impl Participation {
+    /// Returns `true` if the client's work goes on after its departure.
+    #[must_use]
+    pub fn continues(self) -> bool {
+        self.role == Role::Controller && self.on_disconnect == OnDisconnect::Continue
+    }
+}
+
 impl Lag {
     /// Defers a message. A notification replaces an earlier one of its kind, which bounds their number.
+    ///
+    /// The messages of users do not replace each other; of them, the last ones are deferred.
     fn defer(&mut self, seq: u64, message: Deferred) {
         if let Deferred::Notice(notice) = &message {
             let kind = discriminant(notice);
-            self.deferred.retain(|(_, earlier)| {
-                !matches!(earlier, Deferred::Notice(earlier) if discriminant(earlier) == kind)
+            let most = match notice {
+                Notice::UserMessage(_) => MOST_DEFERRED_MESSAGES - 1,
+                _ => 0,
+            };
+            let is_same = |(_, earlier): &(u64, Deferred)| matches!(earlier, Deferred::Notice(earlier) if discriminant(earlier) == kind);
+            let count = self.deferred.iter().filter(|d| is_same(d)).count();
+            let mut surplus = count.saturating_sub(most);
+            self.deferred.retain(|deferred| {
+                let drops = surplus > 0 && is_same(deferred);
+                surplus -= usize::from(drops);
+                !drops
             });
         }
         self.deferred.push_back((seq, message));
@@ -188,27 +249,84 @@ impl Deferred {
 
 impl Subscribers {
     /// Subscribes a client. Returns `false` if it was already subscribed.
-    pub fn add(&mut self, client: ClientId, subscription: Subscription) -> bool {
+    pub fn add(
+        &mut self,
+        client: ClientId,
+        subscription: Subscription,
+        participation: Participation,
+    ) -> bool {
         if self.has(client) {
             return false;
         }
         self.all.push(Subscriber {
             client,
             subscription,
+            participation,
             lag: None,
             leads: self.all.is_empty(),
         });
         true
     }
 
-    /// Removes a client that has left, with its deferred messages.
+    /// Removes a client that has left or detached, with its deferred messages.
     pub fn remove(&mut self, client: ClientId) {
+        let left = self.get_mut(client).map(|left| left.participation);
+        self.are_awaited |= left.is_some_and(Participation::continues);
         self.all.retain(|subscriber| subscriber.client != client);
         if self.leader().is_none()
             && let Some(first) = self.all.first_mut()
         {
             first.leads = true;
         }
+    }
+
+    /// Returns `true` if a client has left or detached whose departure does not end its work.
+    #[must_use]
+    pub fn are_awaited(&self) -> bool {
+        self.are_awaited
+    }
+
+    /// Returns `true` if a subscribed controller can leave without an end of its work.
+    #[must_use]
+    pub fn any_continues(&self) -> bool {
+        self.all.iter().any(|s| s.participation.continues())
+    }
+
+    /// Returns the part that a client takes in the session; `None` if it is not subscribed.
+    #[must_use]
+    pub fn participation(&self, client: ClientId) -> Option<Participation> {
+        let subscriber = self.all.iter().find(|s| s.client == client)?;
+        Some(subscriber.participation)
+    }
+
+    /// Returns the leader if the agent waits while it does not read.
+    #[must_use]
+    pub fn awaited_leader(&self) -> Option<ClientId> {
+        let leader = self
+            .all
+            .iter()
+            .find(|subscriber| subscriber.delays_agent())?;
+        Some(leader.client)
+    }
+
+    /// Iterates over the clients that may answer requests and serve the agent.
+    pub fn controllers(&self) -> impl Iterator<Item = ClientId> + '_ {
+        let controllers = self
+            .all
+            .iter()
+            .filter(|s| s.participation.role == Role::Controller);
+        controllers.map(|subscriber| subscriber.client)
+    }
+
+    /// Returns the number of subscribed clients.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        u32::try_from(self.all.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Iterates over the subscribed clients.
+    pub fn iter(&self) -> impl Iterator<Item = &Subscriber> {
+        self.all.iter()
     }
 
     /// Returns `true` if the client is subscribed.
@@ -342,6 +460,22 @@ impl Subscribers {
                     }
                 }
                 Some(_) => subscriber.send(seq, Deferred::Notice(notice.clone()), clients),
+            }
+        }
+    }
+
+    /// Sends each client but `except` its own notification, after the chunks up to `seq`.
+    pub fn notify_each(
+        &mut self,
+        seq: u64,
+        except: Option<ClientId>,
+        notice: impl Fn(ClientId) -> Notice,
+        clients: &mut impl ClientSinks,
+    ) {
+        for subscriber in &mut self.all {
+            let client = subscriber.client;
+            if Some(client) != except {
+                subscriber.send(seq, Deferred::Notice(notice(client)), clients);
             }
         }
     }

@@ -31,13 +31,17 @@ pub enum Event {
 }
 
 impl Event {
-    /// Converts a notification. `None` for those that only clients which speak ACP get.
+    /// Converts a notification. `None` for those about other clients, and those that only clients which speak ACP
+    /// get.
     pub(super) fn of(notice: Notice) -> Option<Self> {
         Some(match notice {
             Notice::Activity(params) => Self::Activity(params),
             Notice::SessionState(params) => Self::Session(params),
             Notice::AgentState(params) => Self::Agent(params),
-            Notice::Acp(_) | Notice::Restored(..) => return None,
+            Notice::Presence(_)
+            | Notice::UserMessage(_)
+            | Notice::Acp(_)
+            | Notice::Restored(..) => return None,
         })
     }
 }

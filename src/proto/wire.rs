@@ -6,6 +6,7 @@
 //! unknown value is `null`, never `0`.
 
 mod agents;
+mod attach;
 mod auth;
 mod client_requests;
 mod environment;
@@ -24,6 +25,10 @@ mod wait;
 pub use agents::{
     AgentDetails, AgentListParams, AgentListResult, AgentSummary, GetAgentParams, RegisterParams,
 };
+pub use attach::{
+    AttachParams, AttachResult, ClientsResult, DecidingClient, OnDisconnect, PresenceParams, Role,
+    RunningTurn, SessionClient, UserMessageParams,
+};
 pub use auth::{
     AuthMethod, AuthVariable, AuthenticateParams, AuthenticateResult, CommandLine, SignIn,
 };
@@ -40,7 +45,7 @@ pub use execute::ExecuteParams;
 pub use history::{
     AddMessageParams, ClearParams, ClearSessionParams, ListMessagesParams, ListMessagesResult,
     ListSessionsParams, ListSessionsResult, MessageResult, ReplayEntry, ReplayParams, ReplayResult,
-    SessionInfo, SessionParams, SessionStage, UpdateMessageParams,
+    SessionActivity, SessionInfo, SessionParams, SessionStage, UpdateMessageParams,
 };
 pub use hosting::{
     CreateTerminalParams, CreatedTerminal, DoneByClient, EnvVariable, FileCapabilities,
@@ -101,6 +106,16 @@ pub struct InitializeParams {
     #[serde(skip)]
     #[schemars(skip)]
     pub acp: Option<Box<RawValue>>,
+    /// Effect of the client's departure on its sessions, unless `session/attach` names another one. Set by the
+    /// connection. Not part of the neutral protocol.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub on_disconnect: OnDisconnect,
+    /// The most that the client may do: an `observer` can only follow sessions and read. Set by the connection.
+    /// Not part of the neutral protocol.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub role: Role,
 }
 
 impl InitializeParams {
@@ -115,6 +130,8 @@ impl InitializeParams {
             chunk_profile: None,
             unknown_fields: UnknownFields::default(),
             acp: None,
+            on_disconnect: OnDisconnect::default(),
+            role: Role::default(),
         }
     }
 }

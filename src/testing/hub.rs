@@ -11,7 +11,7 @@ use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::decision::DecisionSource;
 use crate::core::error::Error;
 use crate::core::hub::{AgentInput, AgentSpec, OnLost, Settings};
-use crate::core::limits::Limits;
+use crate::core::limits::{Limits, Timeout};
 use crate::core::policy::Policy;
 use crate::core::profile::Profile;
 use crate::proto::chunk::Chunk;
@@ -107,6 +107,12 @@ impl SettingsBuilder {
 
     pub fn max_sessions(mut self, max_sessions: Option<usize>) -> Self {
         self.0.max_sessions = max_sessions;
+        self
+    }
+
+    /// Removes the time limit of a client's answer.
+    pub fn unlimited_answers(mut self) -> Self {
+        self.0.limits.set(Timeout::Answer, None);
         self
     }
 

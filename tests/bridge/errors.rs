@@ -107,6 +107,11 @@ fn provoke(kind: ErrorKind) -> Evidence {
             let mut s = Server::start(&[]);
             Evidence::Answer(s.call_error("agent/status", &json!({})))
         }
+        ErrorKind::Forbidden => {
+            let mut s = Server::ready(&json!({}));
+            s.call("session/attach", &json!({"role": "observer"}));
+            Evidence::Answer(s.call_error("session/prompt", &json!({"message": "x"})))
+        }
         ErrorKind::SessionNotFound => call_error(
             "session/prompt",
             &json!({"sessionId": "none", "message": "x"}),

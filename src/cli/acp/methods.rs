@@ -12,10 +12,16 @@ use crate::core::client::{Command, History};
 use crate::core::error::{Error, ErrorKind, invalid, no_session, out_of_order};
 use crate::proto::json::value;
 use crate::proto::wire::{self, SettingValue};
+use serde::Deserialize as _;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::path::Path;
 use tracing::debug;
+
+/// Returns the name and version of a client; `None` if they cannot be read.
+fn read_info(info: &Value) -> Option<wire::PeerInfo> {
+    wire::PeerInfo::deserialize(info).ok()
+}
 
 impl AcpConnection {
     /// Handles a request of the client.
@@ -223,12 +229,14 @@ impl AcpConnection {
         };
         let initialize = wire::InitializeParams {
             protocol_version: wire::PROTOCOL_VERSION,
-            client_info: None,
+            client_info: handshake.get("clientInfo").and_then(read_info),
             process_id: None,
             capabilities,
             chunk_profile: None,
             unknown_fields: wire::UnknownFields::Ignore,
             acp: Some(crate::proto::json::to_raw(&handshake)),
+            on_disconnect: wire::OnDisconnect::default(),
+            role: wire::Role::default(),
         };
         self.is_initialized = true;
         self.submit(None, CallKind::Silent, Command::Initialize(initialize));

@@ -36,8 +36,11 @@ impl AcpConnection {
                     );
                 }
             }
-            // The client gets the agent's own updates of the state.
-            Notice::SessionState(_) | Notice::AgentState(_) => {}
+            // The client gets the agent's own updates of the state. ACP has no other clients.
+            Notice::SessionState(_)
+            | Notice::AgentState(_)
+            | Notice::Presence(_)
+            | Notice::UserMessage(_) => {}
         }
     }
 

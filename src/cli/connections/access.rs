@@ -3,7 +3,7 @@
 use super::setup::Access;
 use crate::core::client::{Command, Reply};
 use crate::core::error::{Error, ErrorKind};
-use crate::proto::wire::{ClientCapabilities, Done};
+use crate::proto::wire::{ClientCapabilities, Done, OnDisconnect, Role};
 
 /// Handling of a call.
 #[derive(Debug)]
@@ -22,6 +22,7 @@ pub(super) fn admit(access: Access, command: Command) -> Admission {
         (_, Command::Initialize(mut p)) => {
             // The end of the connection shows the end of the client.
             p.process_id = None;
+            p.on_disconnect = OnDisconnect::Continue;
             if access == Access::Observer {
                 p.capabilities = ClientCapabilities {
                     chunks: p.capabilities.chunks,
@@ -34,19 +35,23 @@ pub(super) fn admit(access: Access, command: Command) -> Admission {
         // The daemon has other clients.
         (_, Command::Shutdown) => Admission::Leave(Reply::Done(Done::default())),
         (Access::Full, command) => Admission::Pass(command),
+        (Access::Observer, Command::Attach(mut p)) => {
+            p.role = Some(Role::Observer);
+            Admission::Pass(Command::Attach(p))
+        }
         (Access::Observer, command) if may_observe(&command) => Admission::Pass(command),
         (Access::Observer, command) => {
             let message = format!(
                 "{} is not allowed: the token of this connection only permits reading; connect with the full token",
                 command.method().name
             );
-            Admission::Answer(Err(Error::new(ErrorKind::OutOfOrder, message)))
+            Admission::Answer(Err(Error::new(ErrorKind::Forbidden, message)))
         }
     }
 }
 
 fn may_observe(command: &Command) -> bool {
-    command.method().only_reads || matches!(command, Command::Subscribe(_))
+    command.method().only_reads || matches!(command, Command::Subscribe(_) | Command::Detach(_))
 }
 
 #[cfg(test)]
@@ -64,7 +69,7 @@ mod tests {
         let Admission::Answer(Err(error)) = admit(Access::Observer, command("{}")) else {
             panic!("the call was passed on");
         };
-        assert_eq!(error.kind, ErrorKind::OutOfOrder);
+        assert_eq!(error.kind, ErrorKind::Forbidden);
         assert!(matches!(
             admit(Access::Full, command("{}")),
             Admission::Pass(_)

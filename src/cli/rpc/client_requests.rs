@@ -43,6 +43,10 @@ pub fn write_withdrawal(out: &mut Vec<u8>, ask: ClientRequestId, by: &DecisionSo
     let params = CancelRequestParams {
         id: id(ask),
         by: by.word().to_owned(),
+        client: match by {
+            DecisionSource::OtherClient(client) => Some(client.clone()),
+            _ => None,
+        },
     };
     rpc::write_notification(out, "$/cancelRequest", &params);
 }

@@ -11,6 +11,10 @@ pub fn write(out: &mut Vec<u8>, framing: Framing, notice: &Notice) {
         Notice::Activity(params) => notification(out, framing, "session/activity", params),
         Notice::SessionState(params) => notification(out, framing, "session/state", params),
         Notice::AgentState(params) => notification(out, framing, "agent/state", params),
+        Notice::Presence(params) => notification(out, framing, "session/presence", params),
+        Notice::UserMessage(params) => {
+            notification(out, framing, "session/userMessage", params.as_ref());
+        }
         Notice::Acp(_) | Notice::Restored(..) => {}
     }
 }

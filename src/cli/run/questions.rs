@@ -148,7 +148,7 @@ impl TerminalQuestions {
 /// Returns the reason for which a question was withdrawn.
 fn why(by: &DecisionSource) -> &'static str {
     match by {
-        DecisionSource::Policy(_) | DecisionSource::Client | DecisionSource::OtherClient => {
+        DecisionSource::Policy(_) | DecisionSource::Client | DecisionSource::OtherClient(_) => {
             "it was answered"
         }
         DecisionSource::Timeout(_) => "it timed out",

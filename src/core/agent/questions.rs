@@ -159,7 +159,8 @@ impl AgentMachine {
         let own = passes.then(|| answer.clone());
         let mut decision = decision.unwrap_or_else(|refusal| *refusal);
         decision.acp = own;
-        withdraw(&open, &DecisionSource::OtherClient, cx);
+        let by = DecisionSource::OtherClient(cx.shared.clients.deciding(client));
+        withdraw(&open, &by, cx);
         self.decide(&open, &decision, cx);
     }
 

@@ -323,10 +323,12 @@ impl Hub {
         }
     }
 
-    /// Ends the searches of a client that has left, and retires the agents that it registered.
+    /// Ends the searches of a client that has left, and retires the agents that it registered. An agent stays if it
+    /// works on turns that are to go on.
     pub(super) fn forget_agents_of(
         &mut self,
         client: ClientId,
+        on_disconnect: wire::OnDisconnect,
         now: Instant,
         clients: &mut impl ClientSinks,
     ) {
@@ -337,6 +339,10 @@ impl Hub {
             .filter(|agent| self.agents.get(*agent).owner() == Some(client))
             .collect();
         for agent in own {
+            if on_disconnect == wire::OnDisconnect::Continue && self.is_busy(agent) {
+                self.agents.get_mut(agent).set_owner(None);
+                continue;
+            }
             self.agents.get_mut(agent).retire();
             self.stop_agent(agent, now, clients);
         }

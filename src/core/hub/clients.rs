@@ -5,11 +5,12 @@ use super::Hub;
 use crate::core::client::ClientId;
 use crate::core::client_request::{ClientAnswer, ClientRequestId};
 use crate::core::client_sink::ClientSinks;
+use crate::core::clients::ClientDeclaration;
 use crate::core::error::Error;
 use crate::core::ids::AgentRef;
 use crate::core::session::SessionMachine;
 use crate::core::shared::RequestOwner;
-use crate::proto::wire::SubscribeParams;
+use crate::proto::wire::{OnDisconnect, SubscribeParams};
 use std::collections::BTreeSet;
 use std::time::Instant;
 use tracing::debug;
@@ -73,15 +74,17 @@ impl Hub {
     }
 
     /// Handles a client that has left, with only its own requests: its calls are not answered, its turns are
-    /// cancelled, and requests sent to it are left to the other clients.
+    /// cancelled unless they are to go on, and requests sent to it are left to the other clients.
     pub fn client_left(&mut self, client: ClientId, now: Instant, clients: &mut impl ClientSinks) {
         self.catch_and_repair(now, clients, |hub, clients| {
             hub.number_unsent(clients);
+            let declared = hub.shared.clients.get(client);
+            let usual = declared.map(|d| d.on_disconnect).unwrap_or_default();
             hub.shared.clients.remove(client);
             hub.forget_reads(client);
             hub.end_forwards_to(client);
             hub.agent_files.forget(client);
-            hub.idle.forget_client(client);
+            hub.idle.forget_client(client, &hub.shared.clients, clients);
             for agent in hub.agents.all() {
                 hub.with_agent(agent, now, clients, |agent, cx| {
                     agent.client_left(client, cx);
@@ -90,10 +93,10 @@ impl Hub {
             let all: Vec<String> = hub.sessions.keys().cloned().collect();
             for id in all {
                 hub.with(&id, now, clients, |session, cx| {
-                    session.client_left(client, cx);
+                    session.client_left(client, usual, cx);
                 });
             }
-            hub.forget_agents_of(client, now, clients);
+            hub.forget_agents_of(client, usual, now, clients);
             hub.scopes.remove(client);
             hub.run_deferred(now, clients);
         });
@@ -128,24 +131,27 @@ impl Hub {
     #[cold]
     fn waits_for_all(&mut self, agent: AgentRef, clients: &mut impl ClientSinks) -> bool {
         let own = || self.sessions.of(agent);
-        let leader = |session: &SessionMachine| session.subscribers.leader();
+        let leader = |session: &SessionMachine| session.subscribers.awaited_leader();
         let is_awaited =
             |session: &&SessionMachine| session.running.is_some() || session.is_opening();
-        let awaited = own().filter(is_awaited);
-        let mut served: BTreeSet<ClientId> = awaited.filter_map(leader).collect();
+        let awaited: Vec<Option<ClientId>> = own().filter(is_awaited).map(leader).collect();
+        // A session for which no client has to read has room, like one whose client reads.
+        let is_any_free = awaited.contains(&None);
+        let mut served: BTreeSet<ClientId> = awaited.into_iter().flatten().collect();
         if served.is_empty() {
             served = own().filter_map(leader).collect();
         }
         if served.is_empty() {
-            served = self.shared.clients.ids().collect();
+            let waits = |d: &ClientDeclaration| d.on_disconnect == OnDisconnect::Cancel;
+            served = self.shared.clients.declared(waits).collect();
         }
         let full: BTreeSet<ClientId> = served
             .iter()
             .copied()
             .filter(|client| clients.is_client_full(*client))
             .collect();
-        if full.len() == served.len() {
-            return true;
+        if full.len() == served.len() && !is_any_free {
+            return !served.is_empty();
         }
         if !full.is_empty() {
             for id in self.sessions_of(agent) {

@@ -8,12 +8,16 @@ use crate::core::clients::ClientDeclaration;
 use crate::core::effect::Effect;
 use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
 use crate::core::ids::AgentRef;
+use crate::core::printable::printable;
 use crate::core::profile::Profile;
 use crate::core::setting::Setting;
 use crate::proto::wire::{self, Rung, Strategy};
 use serde_json::Map;
 use std::sync::Arc;
 use std::time::Instant;
+
+/// Maximum length of the name and version of a client, in characters. Other clients receive them often.
+const LONGEST_NAME: usize = 100;
 
 impl Hub {
     /// Runs a client's command. It is answered exactly once, at once or later.
@@ -51,6 +55,7 @@ impl Hub {
         if self.ending.is_some() && !matches!(command, Command::Shutdown) {
             return Err(out_of_order("acpipe is shutting down"));
         }
+        self.check_role(token.client, &command)?;
         self.note_use(&command, now);
         match command {
             Command::Initialize(p) => {
@@ -132,6 +137,9 @@ impl Hub {
                 self.subscribe(token.client, &p, now, clients)?;
                 clients.reply(token, Ok(Reply::Done(wire::Done {})));
             }
+            Command::Attach(p) => self.attach(token, &p, now, clients)?,
+            Command::Detach(p) => self.detach(token, &p, now, clients)?,
+            Command::Clients(p) => self.session_clients(token, &p, clients)?,
             Command::History(asked) => self.history(token, asked, now, clients)?,
             Command::Acp(command) => self.acp_command(token, command, clients)?,
             Command::Shutdown => self.end(Some(token), now, clients),
@@ -167,12 +175,18 @@ impl Hub {
         let chunk_profile = subscription.profile.to_wire();
         declaration.capabilities = p.capabilities;
         declaration.unknown_fields = p.unknown_fields;
+        declaration.info = p.client_info.as_ref().map(shown_info).or(declaration.info);
+        (declaration.role, declaration.on_disconnect) = (p.role, p.on_disconnect);
         if let Some(handshake) = p.acp.clone() {
             declaration.subscription.updates = true;
             declaration.acp = Some(Arc::new(AcpClient { handshake }));
         }
         self.shared.clients.declare(client, declaration);
-        self.effects.extend(p.process_id.map(Effect::Watch));
+        // acpipe outlives a client whose departure ends nothing.
+        let watched = p
+            .process_id
+            .filter(|_| p.on_disconnect == wire::OnDisconnect::Cancel);
+        self.effects.extend(watched.map(Effect::Watch));
         let machine = self.agents.get(self.default_agent());
         let agent = machine.configured();
         Ok(wire::InitializeResult {
@@ -205,7 +219,7 @@ impl Hub {
     }
 
     /// Returns `true` if a session of the agent runs a turn or has queued prompts.
-    fn is_busy(&self, agent: AgentRef) -> bool {
+    pub(super) fn is_busy(&self, agent: AgentRef) -> bool {
         let mut own = self.sessions.of(agent);
         own.any(|s| s.running.is_some() || !s.queue.is_empty())
     }
@@ -242,5 +256,15 @@ impl Hub {
             fork: false,
         };
         self.ensure(token, params, now, clients)
+    }
+}
+
+/// Returns the name and version of a client as other clients and the user see them.
+fn shown_info(given: &wire::PeerInfo) -> wire::PeerInfo {
+    let shown = |text: &String| printable(text).chars().take(LONGEST_NAME).collect();
+    wire::PeerInfo {
+        name: shown(&given.name),
+        title: given.title.as_ref().map(shown),
+        version: given.version.as_ref().map(shown),
     }
 }

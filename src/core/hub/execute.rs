@@ -87,10 +87,13 @@ impl Hub {
             return;
         }
         let spent = self.sessions.awake().filter(|session| session.is_spent());
-        let spent: Vec<String> = spent.map(|session| session.id.clone()).collect();
-        for id in spent {
+        let spent = spent.map(|session| {
+            let own = session.subscribers.leader();
+            (session.id.clone(), own.unwrap_or_default())
+        });
+        for (id, own) in spent.collect::<Vec<_>>() {
             // A spent session is idle, so it can be closed.
-            let _ = self.close_session(&id, now, clients);
+            let _ = self.close_session(&id, own, now, clients);
         }
     }
 }

@@ -36,7 +36,7 @@ impl Hub {
             }
             History::CloseSession(p) => {
                 let id = self.session_id(token.client, p.session_id.as_deref())?;
-                self.close_session(&id, now, clients)?;
+                self.close_session(&id, token.client, now, clients)?;
                 Reply::Done(wire::Done {})
             }
             History::ClearSession(p) => {

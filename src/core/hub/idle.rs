@@ -6,8 +6,10 @@
 use super::Hub;
 use crate::core::client::{ClientId, Command};
 use crate::core::client_sink::ClientSinks;
+use crate::core::clients::Clients;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::ids::AgentRef;
+use crate::core::presence::notify_presence;
 use crate::core::session::{Preamble, SessionMachine, Stage};
 use crate::core::subscribers::Subscribers;
 use crate::proto::wire::McpServer;
@@ -53,11 +55,26 @@ impl IdleState {
         }
     }
 
-    /// Removes a client that has left.
-    pub(super) fn forget_client(&mut self, client: ClientId) {
-        for released in self.released.values_mut() {
-            released.subscribers.remove(client);
+    /// Removes a client that has left, and notifies the other clients.
+    pub(super) fn forget_client(
+        &mut self,
+        client: ClientId,
+        left: &Clients,
+        clients: &mut impl ClientSinks,
+    ) {
+        for (id, released) in &mut self.released {
+            let subscribers = &mut released.subscribers;
+            if subscribers.has(client) {
+                subscribers.remove(client);
+                // No client of an unloaded session lags.
+                notify_presence((id, 0), subscribers, left, None, clients);
+            }
         }
+    }
+
+    /// Returns the clients of an unloaded session.
+    pub(super) fn subscribers(&self, id: &str) -> Option<&Subscribers> {
+        self.released.get(id).map(|released| &released.subscribers)
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {

@@ -14,6 +14,7 @@ use crate::core::limits::Timeout;
 use crate::core::session::stored_info;
 use crate::core::shared::{PendingStoreReply, StoreCall};
 use crate::core::store::Card;
+use crate::core::subscribers::Subscribers;
 use crate::proto::wire::{ListSessionsParams, ListSessionsResult, SessionInfo, SessionStage};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
@@ -85,9 +86,15 @@ impl Hub {
         now: Instant,
         clients: &mut impl ClientSinks,
     ) {
-        let known = cards
-            .into_iter()
-            .map(|card| (card.session_id.clone(), stored_info(card)));
+        let known = cards.into_iter().map(|card| {
+            let attached = self.idle.subscribers(&card.session_id);
+            let clients = attached.map(Subscribers::count).filter(|count| *count > 0);
+            let info = SessionInfo {
+                clients,
+                ..stored_info(card)
+            };
+            (info.session_id.clone().unwrap_or_default(), info)
+        });
         let mut own: BTreeMap<String, SessionInfo> = known.collect();
         let open = self.sessions.values().filter(|s| !s.log.is_empty());
         own.extend(open.map(|session| (session.id.clone(), session.info())));

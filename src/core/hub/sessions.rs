@@ -106,10 +106,12 @@ impl Hub {
         })
     }
 
-    /// Closes a session: the agent may drop it, and other programs may use it. Stored data is kept.
+    /// Closes a session for a client: the agent may drop it, and other programs may use it. Stored data is kept.
+    /// The other clients are notified and detached.
     pub(super) fn close_session(
         &mut self,
         id: &str,
+        by: ClientId,
         now: Instant,
         clients: &mut impl ClientSinks,
     ) -> Result<(), Error> {
@@ -119,6 +121,9 @@ impl Hub {
             clients,
             super::super::session::SessionMachine::close,
         )?;
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.notify_closed(by, clients);
+        }
         self.remove_session(id, clients);
         Ok(())
     }
@@ -153,7 +158,7 @@ impl Hub {
             session.catch_up_at_end(cx.clients);
             session.log.remove(p.archive)
         })?;
-        self.close_session(id, now, clients)?;
+        self.close_session(id, token.client, now, clients)?;
         match file {
             Some((owner, file)) => self.delete_agent_file(token, owner, file, now),
             None => clients.reply(token, Ok(Reply::Done(Done {}))),

@@ -2,6 +2,7 @@
 
 mod acp_replay;
 mod agent_requests;
+mod attach;
 mod background_turn;
 mod claude;
 mod clients;

@@ -173,6 +173,30 @@ methods! {
         secrets: [],
         content: false,
     }
+    "session/attach" (params: wire::AttachParams) -> wire::AttachResult {
+        command: [Command::Attach(params)],
+        summary: "Subscribes to a session: sends the missed chunks, then the live ones; does not start its agent.",
+        only_reads: false,
+        needs_agent: false,
+        secrets: [],
+        content: false,
+    }
+    "session/detach" (params: wire::SessionParams) -> wire::Done {
+        command: [Command::Detach(params)],
+        summary: "Ends the client's subscription to a session; its turns run on.",
+        only_reads: false,
+        needs_agent: false,
+        secrets: [],
+        content: false,
+    }
+    "session/clients" (params: wire::SessionParams) -> wire::ClientsResult {
+        command: [Command::Clients(params)],
+        summary: "Returns the clients of a session.",
+        only_reads: true,
+        needs_agent: false,
+        secrets: [],
+        content: false,
+    }
     "session/list" (params: wire::ListSessionsParams) -> wire::ListSessionsResult {
         command: [Command::History(History::ListSessions(params))],
         summary: "Lists stored and open sessions.",

@@ -13,6 +13,8 @@ pub struct BackgroundTurn {
     pub chunks: ChunkState,
     /// Id of the turn.
     pub turn_id: String,
+    /// Number of the last chunk before the turn.
+    pub after_seq: u64,
     /// When the turn ends unless the agent reports something; `None` while a tool runs or a client request is
     /// open.
     pub quiet_at: Option<Instant>,

@@ -121,6 +121,7 @@ impl SessionMachine {
         }
         let names = last.map(|last| Arc::clone(&last.names)).unwrap_or_default();
         let protocol = cx.agent.protocol_name();
+        let after_seq = self.log.seq();
         let mut sink = self.sink(Some(&turn_id), cx.clients);
         let mut chunks = ChunkState::new(protocol);
         let view = &mut chunks.view(&mut sink);
@@ -131,6 +132,7 @@ impl SessionMachine {
             turn,
             chunks,
             turn_id,
+            after_seq,
             quiet_at: Some(cx.now + BACKGROUND_QUIET_LIMIT),
             cancelled: false,
         });

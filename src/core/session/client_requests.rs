@@ -36,7 +36,7 @@ pub(super) struct RequestDraft<'a> {
 
 impl SessionMachine {
     /// Sends a request to all subscribed clients that can answer it. Without such a client it is decided at
-    /// once.
+    /// once, unless a client may come back.
     pub(super) fn ask_client<C: ClientSinks>(
         &mut self,
         asking: RequestDraft<'_>,
@@ -54,14 +54,20 @@ impl SessionMachine {
             let to_send = (id, &request);
             self.subscribers.request(*client, seq, to_send, cx.clients);
         }
-        let is_unanswerable = asked.is_empty();
+        let is_unattended = asked.is_empty();
+        let is_unanswerable = is_unattended && !self.subscribers.are_awaited();
+        let until = if is_unattended {
+            cx.limits().unattended_answer(cx.now)
+        } else {
+            cx.until(Timeout::Answer)
+        };
         self.open_requests.push(OpenRequest {
             id,
             agent: cx.agent.number(),
             key: asking.key.clone(),
             ticket: asking.ticket,
             since: cx.now,
-            until: cx.until(Timeout::Answer),
+            until,
             turn_id: asking.turn_id,
             about: asking.about,
             size: request.size(),
@@ -74,18 +80,18 @@ impl SessionMachine {
         }
     }
 
-    /// Returns the subscribed clients that have a capability.
+    /// Returns the clients that have a capability and may control the session.
     pub(super) fn clients_with<C>(
         &self,
         has: impl Fn(&ClientCapabilities) -> bool,
         cx: &Cx<'_, C>,
     ) -> Vec<ClientId> {
-        let subscribed = self.subscribers.clients();
-        let clients_with = subscribed.filter(|client| cx.shared.clients.can(*client, &has));
+        let controllers = self.subscribers.controllers();
+        let clients_with = controllers.filter(|client| cx.shared.clients.can(*client, &has));
         clients_with.collect()
     }
 
-    /// Sends the open requests to a client that has just subscribed.
+    /// Sends the open requests that a client did not receive yet.
     pub(super) fn send_open_requests<C: ClientSinks>(
         &mut self,
         client: ClientId,
@@ -96,8 +102,13 @@ impl SessionMachine {
         };
         let can = declaration.capabilities;
         let seq = self.log.seq();
+        let is_unlimited = cx.limits().of(Timeout::Answer).is_none();
         for open in &mut self.open_requests {
             if open.request.is_answered_with(&can) && !open.asked.contains(&client) {
+                if is_unlimited {
+                    // The limit was only for the time without a client.
+                    open.until = None;
+                }
                 open.asked.push(client);
                 let to_send = (open.id, &open.request);
                 self.subscribers.request(client, seq, to_send, cx.clients);
@@ -105,7 +116,8 @@ impl SessionMachine {
         }
     }
 
-    /// Handles a client's departure: requests that no other client can answer are decided.
+    /// Handles a client that can no longer answer. Requests that no other client can answer are decided, or wait
+    /// if a client may come back.
     pub(super) fn drop_requests_to<C: ClientSinks>(
         &mut self,
         client: ClientId,
@@ -114,7 +126,16 @@ impl SessionMachine {
         let open_requests = self.open_requests.iter_mut();
         let unanswerable =
             open_requests.filter_map(|open| open.remove_client(client).then_some(open.id));
-        for id in unanswerable.collect::<Vec<_>>() {
+        let unanswerable: Vec<_> = unanswerable.collect();
+        if self.subscribers.are_awaited() || self.subscribers.any_continues() {
+            let until = cx.limits().unattended_answer(cx.now);
+            let left = self.open_requests.iter_mut();
+            for open in left.filter(|open| unanswerable.contains(&open.id)) {
+                open.until = open.until.or(until);
+            }
+            return;
+        }
+        for id in unanswerable {
             self.decide_unanswerable(id, cx);
         }
     }
@@ -173,12 +194,16 @@ impl SessionMachine {
             );
             return;
         }
-        let open = self.open_requests.remove(at);
+        let mut open = self.open_requests.remove(at);
         let own = own_answer(client, &open.request, answer, &decision, cx);
         let mut decision = decision.unwrap_or_else(|refusal| *refusal);
         decision.acp = own;
         note_delivery(&open, &mut decision, cx);
-        self.withdraw_request(&open, &DecisionSource::OtherClient, cx.clients);
+        let deciding = cx.shared.clients.deciding(client);
+        if decision.by == DecisionSource::Client {
+            open.entry.client.clone_from(&deciding.name);
+        }
+        self.withdraw_request(&open, &DecisionSource::OtherClient(deciding), cx.clients);
         self.decide(open, &decision, cx);
     }
 

@@ -5,6 +5,7 @@ use super::merged::MergedChunk;
 use crate::core::client::ClientId;
 use crate::core::client_sink::{ChunkAddress, ClientSink, ClientSinks};
 use crate::core::cx::Cx;
+use crate::proto::wire::{OnDisconnect, Role};
 use std::collections::BTreeSet;
 use tracing::warn;
 
@@ -27,9 +28,14 @@ impl SessionMachine {
         }
         // The client receives only whole chunks created after this.
         self.number_unsent(cx.clients);
-        self.subscribers.add(client, declaration.subscription);
+        let participation = declaration.participation();
+        self.subscribers
+            .add(client, declaration.subscription, participation);
         self.follow_acp_clients(cx.agent.protocol_name());
-        self.send_open_requests(client, cx);
+        if participation.role == Role::Controller {
+            self.send_open_requests(client, cx);
+        }
+        self.notify_presence(Some(client), cx);
     }
 
     /// Sets whether a client receives chunks.
@@ -44,9 +50,24 @@ impl SessionMachine {
         }
     }
 
-    /// Handles a client's departure: its prompts are cancelled and its requests withdrawn.
-    pub fn client_left<C: ClientSinks>(&mut self, client: ClientId, cx: &mut Cx<'_, C>) {
+    /// Handles a client's departure: its prompts are cancelled, unless they are to go on, and its requests left
+    /// to other clients. `usual` applies to a client that is not subscribed.
+    pub fn client_left<C: ClientSinks>(
+        &mut self,
+        client: ClientId,
+        usual: OnDisconnect,
+        cx: &mut Cx<'_, C>,
+    ) {
         self.number_unsent(cx.clients);
+        let own = self.subscribers.participation(client);
+        if own.map_or(usual, |own| own.on_disconnect) == OnDisconnect::Cancel {
+            self.cancel_prompts_of(client, cx);
+        }
+        self.remove_subscriber(client, cx);
+    }
+
+    /// Cancels the running turn and the queued prompts of a client.
+    fn cancel_prompts_of<C: ClientSinks>(&mut self, client: ClientId, cx: &mut Cx<'_, C>) {
         while self.queue.take_from_client(client) {
             self.notify_queue(cx.clients);
         }
@@ -55,10 +76,6 @@ impl SessionMachine {
         if let Some(turn_id) = own.map(|running| running.turn_id.clone()) {
             self.cancel(Some(&turn_id), cx);
         }
-        self.subscribers.remove(client);
-        self.follow_acp_clients(cx.agent.protocol_name());
-        self.drop_requests_to(client, cx);
-        self.end_host_calls_to(client, cx);
     }
 
     /// Makes the leader lag if it is in `full`, so that the agent does not wait for it.

@@ -34,12 +34,12 @@ impl SessionMachine {
             None => None,
         };
         let others = self.subscribers.leader().into_iter();
-        let others = others.chain(self.subscribers.clients());
+        let others = others.chain(self.subscribers.controllers());
         let mut candidates = made_by.into_iter().chain(others);
         let client = candidates.find(|client| {
             let declaration = cx.shared.clients.get(*client);
             let covers = declaration.is_some_and(|d| d.offer().covers(request));
-            covers && self.subscribers.has(*client)
+            covers && self.subscribers.controllers().any(|other| other == *client)
         });
         let own = || {
             cx.shared

@@ -185,8 +185,10 @@ impl SessionMachine {
         let is_original = permission.acp.is_some() && self.has_acp_client();
         let is_gate = is_gate(subject, permission);
         let is_form = permission.form.is_some() && !is_original;
-        let asks_users = !self.clients_with(|can| can.questions, cx).is_empty();
-        let asks_clients = !self.clients_with(|can| can.permissions, cx).is_empty();
+        // A client that comes back can answer, too.
+        let are_awaited = self.subscribers.are_awaited();
+        let asks_users = are_awaited || !self.clients_with(|can| can.questions, cx).is_empty();
+        let asks_clients = are_awaited || !self.clients_with(|can| can.permissions, cx).is_empty();
         let full = are_full(&self.open_requests);
         let unless_full = |why| if full { TOO_MANY_OPEN } else { why };
         let (allow, by) = match verdict.effect {

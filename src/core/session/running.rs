@@ -36,6 +36,8 @@ pub struct Running {
     pub waited_before: Duration,
     /// When the turn as a whole times out, and that timeout.
     pub limit: Option<(Instant, Duration)>,
+    /// Number of the last chunk before the turn.
+    pub after_seq: u64,
     /// Position in the agent's stderr at which the turn began.
     pub stderr_at: u64,
     /// When a cancel that was sent times out; `None` if the turn is not cancelled.
@@ -76,6 +78,7 @@ impl Running {
             messages_before: 0,
             waited_before: Duration::ZERO,
             limit: None,
+            after_seq: 0,
             stderr_at: 0,
             cancel_deadline: None,
             timed_out: None,

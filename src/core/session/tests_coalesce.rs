@@ -10,6 +10,7 @@ use crate::core::ids::AgentRef;
 use crate::core::log::Log;
 use crate::core::profile::Profile;
 use crate::core::store::{MemoryStore, Store as _};
+use crate::core::subscribers::Participation;
 use crate::core::view::chunks::ChunkSink as _;
 use crate::proto::chunk::{Chunk, FinishReason, Named, ToolInput, ToolOutput, ToolState};
 use crate::proto::json::{Raw, to_raw};
@@ -64,7 +65,9 @@ fn session(profile: Profile) -> SessionMachine {
     let log = Log::open(MemoryStore.open("s").unwrap()).unwrap();
     let mut session = SessionMachine::new("s".into(), AgentRef(0), "/".into(), log);
     let subscription = ClientDeclaration::new(profile).subscription;
-    session.subscribers.add(ClientId::FIRST, subscription);
+    session
+        .subscribers
+        .add(ClientId::FIRST, subscription, Participation::default());
     session
 }
 

@@ -108,6 +108,8 @@ impl SessionMachine {
         let mut chunks = ChunkState::new(protocol);
         self.number_unsent(cx.clients);
         self.subscribers.set_leader(token.client);
+        self.show_user_message(token.client, &turn_id, &message, cx.clients);
+        let after_seq = self.log.seq();
         let turn = Turn::start(
             message_id,
             &about,
@@ -127,6 +129,7 @@ impl SessionMachine {
         running.waited_before = cx.shared.waited.total();
         running.messages_before = messages_before;
         running.stderr_at = stderr_at;
+        running.after_seq = after_seq;
         let limits = cx.limits();
         let own = p.timeout_ms.map(Duration::from_millis);
         let limit = own.or_else(|| limits.of(Timeout::Turn));

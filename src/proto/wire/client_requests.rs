@@ -1,6 +1,7 @@
 //! Requests from acpipe to its client, and the client's responses. acpipe sends a request only if the client
 //! declared it as a capability.
 
+use super::DecidingClient;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -218,6 +219,9 @@ pub struct CancelRequestParams {
     /// Cause: `timeout`, `agent` (withdrawn), `cancel` (the turn was cancelled), `end` (the turn, the session
     /// or the agent ended), or `otherClient` (another client answered the same question).
     pub by: String,
+    /// With `otherClient`: the client that answered. Absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<DecidingClient>,
 }
 
 /// A decision in the ledger: a `decision` record of the session's log.
@@ -269,6 +273,10 @@ pub struct LedgerEntry {
     pub feedback_delivered: Option<bool>,
     /// Who decided: `policy`, `client`, `timeout`, `agent`, `cancel` or `end`.
     pub by: String,
+    /// Name of the client that decided, from `clientInfo` of its `initialize`. Absent if no client decided, or if
+    /// it gave no name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
     /// Rule of the policy that decided, that required the question, or that the tool call violated. `null` if
     /// no rule applied.
     pub rule: Option<String>,

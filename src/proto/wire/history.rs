@@ -90,6 +90,10 @@ pub struct SessionInfo {
     pub state: SessionStage,
     /// Id of the running turn. `null` if no turn runs.
     pub turn_id: Option<String>,
+    /// Work of the session. `null` unless the session is open.
+    pub activity: Option<SessionActivity>,
+    /// Number of clients of the session. `null` unless the session is open or has clients.
+    pub clients: Option<u32>,
     /// Working directory of the session.
     pub cwd: String,
     /// Title that the agent reported. `null` if there is none.
@@ -111,6 +115,18 @@ pub struct SessionInfo {
     pub corrupt_lines: Option<u64>,
     /// Cause for which the turn or the opening of the session waits. `null` otherwise, and in `session/list`.
     pub waiting_for: Option<Waiting>,
+}
+
+/// Work of an open session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum SessionActivity {
+    /// No turn runs and no prompt is queued.
+    Idle,
+    /// A turn runs, or a prompt is queued.
+    Running,
+    /// A permission request or a question is open.
+    Waiting,
 }
 
 /// State of a session.

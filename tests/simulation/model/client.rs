@@ -395,7 +395,7 @@ impl ClientSink for Client {
     }
 
     fn withdraw(&mut self, ask: ClientRequestId, by: &DecisionSource) {
-        if *by == DecisionSource::OtherClient {
+        if matches!(by, DecisionSource::OtherClient(_)) {
             self.decided_by_others.push(ask);
         }
         assert!(self.open_requests.remove(&ask), "{ask:?} is not open");

@@ -2,16 +2,23 @@
 //! and the effects of a client that leaves.
 
 use super::fixture::{A, B, C, Fixture};
-use crate::core::client::{Command, History, Notice};
+use crate::core::client::{ClientId, Command, History, Notice};
 use crate::core::decision::DecisionSource;
 use crate::core::hub::{AgentInput, Exit};
-use crate::proto::wire::StateParams;
+use crate::proto::wire::{DecidingClient, StateParams};
 use crate::testing::{SettingsBuilder, params};
 use serde_json::{Value, json};
 use std::time::Instant;
 
 fn selected(option: &str) -> Value {
     json!({"outcome": {"outcome": "selected", "optionId": option}})
+}
+
+fn decided_by(client: ClientId) -> DecidingClient {
+    DecidingClient {
+        client_id: client.to_string(),
+        name: None,
+    }
 }
 
 #[test]
@@ -61,7 +68,7 @@ fn first_valid_answer_decides_and_the_others_are_notified() {
     assert_eq!(t.decided(), Some("n"));
     assert_eq!(
         t.sinks.0[&A].withdrawn,
-        [(ask, DecisionSource::OtherClient)]
+        [(ask, DecisionSource::OtherClient(decided_by(C)))]
     );
     assert!(t.sinks.0[&B].withdrawn.is_empty(), "it has answered");
     // The request is already decided.
@@ -232,7 +239,7 @@ fn messages_after_missed_chunks_wait_for_them() {
     t.answer(A, ask, &selected("y"));
     assert_eq!(
         t.sinks.0[&B].withdrawn,
-        [(ask, DecisionSource::OtherClient)]
+        [(ask, DecisionSource::OtherClient(decided_by(A)))]
     );
 }
 

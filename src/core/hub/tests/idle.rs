@@ -21,7 +21,7 @@ const LIMIT: Duration = Duration::from_secs(1800);
 
 /// A disk that may be full, with the bytes of each log.
 #[derive(Debug, Clone, Default)]
-struct Disk(SharedCell<Logs>);
+pub(super) struct Disk(SharedCell<Logs>);
 
 #[derive(Debug, Default)]
 struct Logs {

@@ -42,6 +42,8 @@ impl ClientSink for NoticeClient {
             Notice::AgentState(p) if p.waiting_for.is_some() => &p.waiting_for,
             Notice::AgentState(_)
             | Notice::SessionState(_)
+            | Notice::Presence(_)
+            | Notice::UserMessage(_)
             | Notice::Acp(_)
             | Notice::Restored(..) => return,
         };

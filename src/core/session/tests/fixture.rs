@@ -28,6 +28,7 @@ use crate::core::profile::Profile;
 use crate::core::quirks::Quirks;
 use crate::core::shared::Shared;
 use crate::core::store::{MemoryStore, Store as _};
+use crate::core::subscribers::Participation;
 use crate::proto::wire::{AgentCapabilities, ClientCapabilities, Protocol, Strategy, Variables};
 use crate::testing::SharedCell;
 use crate::testing::{RecordingClient, SettingsBuilder};
@@ -94,7 +95,9 @@ impl Fixture {
         let answer = SharedCell::clone(&disk);
         let log = Log::open(Box::new(Disk { file, answer })).expect("an empty log");
         let mut session = SessionMachine::new("s".into(), AgentRef(0), "/w".into(), log);
-        session.subscribers.add(ClientId::FIRST, subscription);
+        session
+            .subscribers
+            .add(ClientId::FIRST, subscription, Participation::default());
         let mut fixture = Self {
             session,
             shared,

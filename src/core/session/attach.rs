@@ -1,0 +1,203 @@
+//! Clients that attach to the session and detach from it, and what the clients learn of each other.
+
+use super::SessionMachine;
+use crate::core::client::{ClientId, Notice};
+use crate::core::client_sink::ClientSinks;
+use crate::core::cx::Cx;
+use crate::core::decision::DecisionSource;
+use crate::core::error::{Error, invalid, out_of_order};
+use crate::core::presence::{notify_presence, session_clients};
+use crate::core::subscribers::Participation;
+use crate::proto::wire::{
+    AttachParams, AttachResult, PresenceParams, Role, RunningTurn, SessionActivity,
+    UserMessageParams,
+};
+use serde_json::Value;
+use std::sync::Arc;
+
+impl SessionMachine {
+    /// Subscribes a client, or changes its subscription. The chunks after `afterSeq` follow from the log.
+    ///
+    /// # Errors
+    /// `invalidParams` if the session has no chunk `afterSeq`.
+    pub fn attach<C: ClientSinks>(
+        &mut self,
+        client: ClientId,
+        p: &AttachParams,
+        cx: &mut Cx<'_, C>,
+    ) -> Result<AttachResult, Error> {
+        // The client receives only whole chunks created after this.
+        self.number_unsent(cx.clients);
+        let last_seq = self.log.seq();
+        if p.after_seq.is_some_and(|after| after > last_seq) {
+            let why = format!(
+                "is beyond the last chunk of session {:?}, which is {last_seq}",
+                self.id
+            );
+            return Err(invalid("afterSeq", &why).with("lastSeq", last_seq));
+        }
+        let Some(declaration) = cx.shared.clients.get(client) else {
+            return Err(out_of_order("not initialized; call initialize first"));
+        };
+        let before = self.subscribers.participation(client);
+        let usual = before.unwrap_or(declaration.participation());
+        let participation = Participation {
+            role: p.role.unwrap_or(usual.role),
+            on_disconnect: p.on_disconnect.unwrap_or(usual.on_disconnect),
+        };
+        self.subscribers
+            .add(client, declaration.subscription, participation);
+        if let Some(subscriber) = self.subscribers.get_mut(client) {
+            subscriber.participation = participation;
+            if let Some(after) = p.after_seq.filter(|_| subscriber.subscription.chunks) {
+                subscriber.resume_after(after, last_seq);
+            }
+        }
+        self.follow_acp_clients(cx.agent.protocol_name());
+        match participation.role {
+            Role::Controller => self.send_open_requests(client, cx),
+            Role::Observer => self.release_requests_to(client, cx),
+        }
+        if before != Some(participation) {
+            self.notify_presence(Some(client), cx);
+        }
+        self.used = Some(cx.now);
+        Ok(AttachResult {
+            session_id: self.id.clone(),
+            client_id: client.to_string(),
+            role: participation.role,
+            last_seq,
+            running: self.running_turn(),
+            clients: session_clients(&self.subscribers, &cx.shared.clients, client),
+        })
+    }
+
+    /// Ends the subscription of a client. Its turns run on, since the client is still connected and gets their
+    /// results.
+    pub fn detach<C: ClientSinks>(&mut self, client: ClientId, cx: &mut Cx<'_, C>) {
+        if !self.subscribers.has(client) {
+            return;
+        }
+        self.number_unsent(cx.clients);
+        self.withdraw_requests_to(client, cx.clients);
+        if let Some(subscriber) = self.subscribers.get_mut(client) {
+            subscriber.send_deferred(cx.clients);
+        }
+        self.remove_subscriber(client, cx);
+    }
+
+    /// Removes a client that has left or detached.
+    pub(super) fn remove_subscriber<C: ClientSinks>(
+        &mut self,
+        client: ClientId,
+        cx: &mut Cx<'_, C>,
+    ) {
+        let was_there = self.subscribers.has(client);
+        self.subscribers.remove(client);
+        self.follow_acp_clients(cx.agent.protocol_name());
+        self.drop_requests_to(client, cx);
+        self.end_host_calls_to(client, cx);
+        if was_there {
+            self.notify_presence(None, cx);
+        }
+    }
+
+    /// Takes the open requests from a client that may no longer answer them.
+    fn release_requests_to<C: ClientSinks>(&mut self, client: ClientId, cx: &mut Cx<'_, C>) {
+        self.withdraw_requests_to(client, cx.clients);
+        self.drop_requests_to(client, cx);
+    }
+
+    fn withdraw_requests_to(&mut self, client: ClientId, clients: &mut impl ClientSinks) {
+        let asked = self
+            .open_requests
+            .iter()
+            .filter(|open| open.asked.contains(&client));
+        for open in asked {
+            self.subscribers
+                .withdraw(client, open.id, &DecisionSource::End, clients);
+        }
+    }
+
+    /// Notifies the clients but `except` who is there.
+    pub(super) fn notify_presence<C: ClientSinks>(
+        &mut self,
+        except: Option<ClientId>,
+        cx: &mut Cx<'_, C>,
+    ) {
+        let seq = self.log.seq();
+        notify_presence(
+            (&self.id, seq),
+            &mut self.subscribers,
+            &cx.shared.clients,
+            except,
+            cx.clients,
+        );
+    }
+
+    /// Notifies the clients but `except` that the session is closed, which detaches them.
+    pub fn notify_closed(&mut self, except: ClientId, clients: &mut impl ClientSinks) {
+        let closed = |_| {
+            Notice::Presence(PresenceParams {
+                session_id: self.id.clone(),
+                clients: Vec::new(),
+            })
+        };
+        let seq = self.log.seq();
+        self.subscribers
+            .notify_each(seq, Some(except), closed, clients);
+    }
+
+    /// Sends the message of a client's prompt to the other clients.
+    pub(super) fn show_user_message(
+        &mut self,
+        client: ClientId,
+        turn_id: &str,
+        message: &Value,
+        clients: &mut impl ClientSinks,
+    ) {
+        if self.subscribers.clients().all(|other| other == client) {
+            return;
+        }
+        let params = Arc::new(UserMessageParams {
+            session_id: self.id.clone(),
+            turn_id: turn_id.to_owned(),
+            client_id: client.to_string(),
+            message: message.clone(),
+        });
+        let notice = |_| Notice::UserMessage(Arc::clone(&params));
+        let seq = self.log.seq();
+        self.subscribers
+            .notify_each(seq, Some(client), notice, clients);
+    }
+
+    /// Returns the running turn in the form that clients receive.
+    fn running_turn(&self) -> Option<RunningTurn> {
+        let prompted = self.running.as_ref().map(|running| RunningTurn {
+            turn_id: running.turn_id.clone(),
+            message_id: running.turn.message_id().to_owned(),
+            after_seq: running.after_seq,
+            client_id: Some(running.token.client.to_string()),
+        });
+        prompted.or_else(|| {
+            let turn = self.background_turn.as_ref()?;
+            Some(RunningTurn {
+                turn_id: turn.turn_id.clone(),
+                message_id: turn.turn.message_id().to_owned(),
+                after_seq: turn.after_seq,
+                client_id: None,
+            })
+        })
+    }
+
+    /// Returns the work of the session in the form that clients receive.
+    pub(super) fn work(&self) -> SessionActivity {
+        if !self.open_requests.is_empty() {
+            SessionActivity::Waiting
+        } else if self.turn_id().is_some() || !self.queue.is_empty() {
+            SessionActivity::Running
+        } else {
+            SessionActivity::Idle
+        }
+    }
+}
