@@ -34,6 +34,7 @@ mod client_permissions;
 mod commands;
 mod conformance;
 mod content;
+mod daemon;
 mod demands;
 mod depth;
 mod docs;

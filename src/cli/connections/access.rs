@@ -78,12 +78,12 @@ mod tests {
 
     #[test]
     fn observer_answers_no_requests() {
-        let params = r#"{"protocolVersion":1,"capabilities":{"permission":true,"chunks":false}}"#;
+        let params = r#"{"protocolVersion":1,"capabilities":{"permissions":true,"chunks":false}}"#;
         let initialize = Command::Initialize(serde_json::from_str(params).unwrap());
         let Admission::Pass(Command::Initialize(p)) = admit(Access::Observer, initialize) else {
             panic!("initialize was not passed on");
         };
-        assert!(!p.capabilities.permission);
+        assert!(!p.capabilities.permissions);
         assert_eq!(p.capabilities.chunks, Some(false));
     }
 

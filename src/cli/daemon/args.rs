@@ -22,6 +22,8 @@ pub enum DaemonVerb {
     /// Start the daemon in the background
     Start(StartArgs),
     /// Show whether the daemon runs, its clients and sessions
+    ///
+    /// Exit codes: 0 it runs, 1 it does not.
     Status(StatusArgs),
     /// Stop the daemon: cancel running turns, store everything, stop all agents
     Stop(PlaceArgs),

@@ -3,14 +3,22 @@
 use super::connect::{DaemonConnection, connect_client};
 use crate::core::error::{Error, ErrorKind};
 use anyhow::Context as _;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, ErrorKind as IoErrorKind, Read, Write};
 use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Size of a read in bytes.
 const READ_SIZE: usize = 64 * 1024;
+
+/// Time in which a daemon that ends closes the connection after its output.
+const END_LIMIT: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 200_000_000,
+};
 
 /// Connects stdin and stdout to the daemon, with this command line. Returns the exit code after the end of stdin, or
 /// after the reader of stdout has left.
@@ -33,17 +41,27 @@ pub async fn relay(state_dir: &Path, args: Vec<String>) -> anyhow::Result<u8> {
             let _ = input.shutdown(Shutdown::Write);
         })
         .context("cannot start a thread")?;
-    let copied = tokio::task::spawn_blocking(move || copy(&stream, io::stdout().lock()));
+    let copied = tokio::task::spawn_blocking(move || {
+        copy(&stream, io::stdout().lock()).map(|()| is_closed(&stream))
+    });
     match copied.await? {
         Err(error) if error.kind() == IoErrorKind::BrokenPipe => Ok(0),
         Err(error) => Err(error).context("cannot write stdout"),
-        Ok(()) if input_ended.load(Ordering::Acquire) => Ok(0),
-        Ok(()) => {
+        Ok(false) => Ok(0),
+        Ok(true) if input_ended.load(Ordering::Acquire) => Ok(0),
+        Ok(true) => {
             let message = "the daemon closed the connection: it was stopped, restarted or killed; start this command \
                            again to continue its sessions";
             Err(Error::new(ErrorKind::AgentExited, message).into())
         }
     }
+}
+
+/// Returns `true` if the daemon has closed the connection. `false` if it only ended its output, which it does after a
+/// client's `shutdown`.
+fn is_closed(stream: &UnixStream) -> bool {
+    let mut fds = [PollFd::new(stream, PollFlags::empty())];
+    poll(&mut fds, Some(&END_LIMIT)).is_ok_and(|ready| ready > 0)
 }
 
 /// Copies until the end of `from`. Every piece is written as soon as it is read.

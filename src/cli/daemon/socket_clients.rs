@@ -78,10 +78,9 @@ async fn serve_client(mut stream: UnixStream, clients: &SocketClients) -> io::Re
     let welcome = Welcome::Accepted(clients.info.clone());
     write_line(&mut stream, &welcome).await?;
     let (read, write) = stream.into_split();
-    let reading = read_messages(read, buffer, input, clients.max_line);
-    let writing = write_output(write, output);
-    let (read, written) = tokio::join!(reading, writing);
-    read.and(written)
+    // Not awaited: the daemon's end waits for the output of its clients only.
+    tokio::spawn(read_messages(read, buffer, input, clients.max_line));
+    write_output(write, output).await
 }
 
 /// Reads the first line. What follows it stays in the buffer.
@@ -155,7 +154,7 @@ async fn write_line(stream: &mut UnixStream, line: &Welcome) -> io::Result<()> {
     stream.write_all(&text).await
 }
 
-/// Passes the messages of a client to the loop.
+/// Passes the messages of a client to the loop, until the client closes the connection.
 async fn read_messages(
     mut read: OwnedReadHalf,
     mut buffer: BytesMut,
@@ -165,16 +164,13 @@ async fn read_messages(
     let mut frames = ClientFrames::new(max_line);
     loop {
         while let Some(frame) = frames.decode(&mut buffer)? {
-            if input.send(frames.framing(), frame).await.is_err() {
-                return Ok(());
-            }
+            // After the end of the loop, or of this client's output, nothing is passed on.
+            let _ = input.send(frames.framing(), frame).await;
         }
         let read = read.read_buf(&mut buffer).await;
         if !matches!(read, Ok(1..)) {
             while let Some(frame) = frames.decode_eof(&mut buffer)? {
-                if input.send(frames.framing(), frame).await.is_err() {
-                    return Ok(());
-                }
+                let _ = input.send(frames.framing(), frame).await;
             }
             input.close().await;
             return read.map(drop);

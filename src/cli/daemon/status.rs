@@ -6,14 +6,16 @@ use super::control::Control;
 use crate::cli::screen::Content;
 use crate::cli::sessions::to_stdout;
 use crate::cli::{print_note, state_dir};
-use crate::core::error::ErrorKind;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+
+/// Exit code if no daemon runs.
+const NOT_RUNNING: u8 = 1;
 
 /// Maximum number of sessions that are counted.
 const PAGE: u32 = 1000;
 
-/// Shows the state of the daemon. Returns the exit code: 0 if it runs, else that of an agent that is not found.
+/// Shows the state of the daemon. Returns the exit code.
 pub async fn status(args: &StatusArgs) -> anyhow::Result<u8> {
     let state = state_dir(&args.place)?;
     let Some(connection) = connect_control(&state).await? else {
@@ -24,7 +26,7 @@ pub async fn status(args: &StatusArgs) -> anyhow::Result<u8> {
         } else {
             print_note("no daemon is running; `acpipe daemon start` starts one");
         }
-        return Ok(ErrorKind::SessionNotFound.exit_code());
+        return Ok(NOT_RUNNING);
     };
     let mut control = Control::begin(connection).await?;
     let sessions = control

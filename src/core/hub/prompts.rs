@@ -40,6 +40,12 @@ impl Hub {
             if given.len() > LONGEST_TURN_ID {
                 return Err(invalid("turnId", "must have at most 256 bytes"));
             }
+            let taken_over = self.with_session(id, now, clients, |session, cx| {
+                Ok(session.take_over(given, token, cx))
+            })?;
+            if taken_over {
+                return Ok(());
+            }
             self.session(id)?.must_not_have(given)?;
             if self.replays_turn(id, given, &p.message.parts, p.rerun, token)? {
                 return Ok(());

@@ -2,6 +2,7 @@
 
 use super::{Queued, SessionMachine, Stage};
 use crate::core::client::Notice;
+use crate::core::client::Token;
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
@@ -31,6 +32,27 @@ impl SessionMachine {
             self.id
         );
         Err(Error::new(ErrorKind::Busy, message).with("turnId", turn_id))
+    }
+
+    /// Answers a call at the end of a running or queued turn whose own client has left. Returns `false` if there is no
+    /// such turn, or its client is still connected.
+    pub fn take_over<C: ClientSinks>(
+        &mut self,
+        turn_id: &str,
+        token: Token,
+        cx: &mut Cx<'_, C>,
+    ) -> bool {
+        let running = self.running.as_mut().filter(|r| r.turn_id == turn_id);
+        let running = running.map(|running| &mut running.token);
+        let Some(owner) = running.or_else(|| self.queue.token_of(turn_id)) else {
+            return false;
+        };
+        if cx.shared.clients.get(owner.client).is_some() {
+            return false;
+        }
+        *owner = token;
+        self.join(token.client, cx);
+        true
     }
 
     /// Checks that a prompt can be sent or queued. It is rejected if it must not wait, or if the queue is

@@ -117,6 +117,13 @@ impl Queue {
         at.and_then(|at| self.remove(at)).is_some()
     }
 
+    /// Returns the call of the prompt that will begin a turn.
+    pub fn token_of(&mut self, turn_id: &str) -> Option<&mut Token> {
+        let mut prompts = self.prompts.iter_mut();
+        let prompt = prompts.find(|waiting| waiting.queued.turn_id == turn_id)?;
+        Some(&mut prompt.queued.token)
+    }
+
     /// Takes the prompt of a call.
     pub fn take_call(&mut self, token: Token) -> Option<Queued> {
         let at = self.prompts.iter().position(|w| w.queued.token == token)?;

@@ -1,0 +1,205 @@
+//! Start, stop, restart and crash of the daemon.
+
+use super::Daemon;
+use super::client::Client;
+use crate::harness::steps::{end, say};
+use crate::harness::{FAKE_AGENT, World, signal};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::io::Write as _;
+use std::process::Stdio;
+
+fn turn(text: &str) -> Value {
+    json!({"session/prompt": [[say(text), end("end_turn")]]})
+}
+
+#[test]
+fn one_daemon_runs_until_it_is_stopped() {
+    let daemon = Daemon::start(&[]);
+    let pid = daemon.pid();
+    let again = daemon.run(&["daemon", "start"], 75);
+    let text = String::from_utf8(again.stderr).unwrap();
+    assert!(text.contains("already running"), "{text}");
+    assert_eq!(daemon.pid(), pid);
+    daemon.run(&["daemon", "stop"], 0);
+    let status = daemon.run(&["daemon", "status", "--json"], 1);
+    assert_eq!(status.stdout, b"{\"running\":false}\n");
+    let nothing = daemon.run(&["daemon", "stop"], 0);
+    let text = String::from_utf8(nothing.stderr).unwrap();
+    assert!(text.contains("no daemon is running"), "{text}");
+    assert_eq!(daemon.world.leak(), None);
+}
+
+#[test]
+fn restart_keeps_sessions_and_options() {
+    let world = World::new();
+    let script = world.script(&turn("answer"));
+    let daemon = Daemon::start_in(world, &["--agent", "demo", "--max-sessions", "7"]);
+    let options = ["--", FAKE_AGENT, &script];
+    let mut client = daemon.client(&options);
+    client.ensure("kept");
+    let summary = client.call(
+        "session/prompt",
+        &json!({"sessionId": "kept", "message": "one"}),
+    );
+    assert_eq!(summary["text"], "answer");
+    let before = daemon.pid();
+    daemon.run(&["daemon", "restart"], 0);
+    client.read_to_end();
+    assert_ne!(daemon.pid(), before);
+    let mut client = daemon.client(&options);
+    assert_eq!(
+        client.welcome["accepted"]["args"],
+        json!(["--agent", "demo", "--max-sessions", "7"])
+    );
+    client.ensure("kept");
+    let list = client.call("message/list", &json!({"sessionId": "kept"}));
+    assert_eq!(list["messages"].as_array().unwrap().len(), 2, "{list}");
+    daemon.stop();
+}
+
+#[test]
+fn command_with_daemon_starts_it_and_leaves_it_running() {
+    let world = World::new();
+    let script = world.script(&turn("through the daemon"));
+    let daemon = Daemon { world };
+    let mut child = daemon
+        .command(&["serve", "--daemon", "--", FAKE_AGENT, &script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let lines = [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "agent/connect"}),
+        json!({"jsonrpc": "2.0", "id": 3, "method": "session/ensure", "params": {"sessionId": "s"}}),
+        json!({"jsonrpc": "2.0", "id": 4, "method": "session/prompt", "params": {"sessionId": "s", "message": "hi"}}),
+        json!({"jsonrpc": "2.0", "id": 5, "method": "shutdown"}),
+    ];
+    for line in &lines[..4] {
+        writeln!(stdin, "{line}").unwrap();
+    }
+    let mut reader = std::io::BufReader::new(child.stdout.take().unwrap());
+    let mut answers = std::io::BufRead::lines(&mut reader).map(|line| {
+        let line = line.unwrap();
+        serde_json::from_str::<Value>(&line).unwrap()
+    });
+    let prompted = answers.find(|answer| answer["id"] == 4).unwrap();
+    assert_eq!(prompted["result"]["text"], "through the daemon");
+    // The client's shutdown ends its connection only.
+    writeln!(stdin, "{}", lines[4]).unwrap();
+    let done = answers.find(|answer| answer["id"] == 5).unwrap();
+    assert_eq!(done["result"], json!({}));
+    assert!(answers.next().is_none());
+    assert!(child.wait().unwrap().success());
+    drop(stdin);
+    daemon.pid();
+    daemon.stop();
+}
+
+#[test]
+fn crash_of_the_daemon_loses_nothing_and_leaves_no_agent() {
+    let world = World::new();
+    let script = world.script(&json!({
+        "session/prompt": [[say("seen"), {"wait": "session/cancel"}, end("cancelled")]],
+    }));
+    let daemon = Daemon::start_in(world, &[]);
+    let options = ["--", FAKE_AGENT, &script];
+    let mut client = daemon.client(&options);
+    client.ensure("s");
+    client.send(
+        "session/prompt",
+        &json!({"sessionId": "s", "message": "one", "turnId": "t"}),
+    );
+    while !client
+        .chunks
+        .get("s")
+        .is_some_and(|all| all.iter().any(|(.., c)| c["delta"] == "seen"))
+    {
+        client.next("session/chunk");
+    }
+    signal(daemon.pid(), Signal::KILL);
+    client.read_to_end();
+    assert_eq!(daemon.world.leak(), None);
+    let seen = client.chunks.remove("s").unwrap();
+    daemon.run(&["daemon", "start"], 0);
+    let mut client = daemon.client(&options);
+    client.ensure("s");
+    let logged = super::client::logged(&mut client, "s");
+    assert_eq!(&logged[..seen.len()], &seen[..]);
+    daemon.stop();
+}
+
+#[test]
+fn other_version_of_the_socket_protocol_is_named() {
+    let daemon = Daemon::start(&[]);
+    let hello = json!({"socketVersion": 99, "acpipe": "9.9.9", "purpose": "client", "cwd": "/", "args": ["serve"]});
+    let client = Client::greet(&daemon.socket(), &hello).unwrap();
+    let message = client.welcome["refused"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("9.9.9") && message.contains("acpipe daemon restart"),
+        "{message}"
+    );
+    daemon.stop();
+}
+
+#[test]
+fn invalid_first_lines_are_refused() {
+    let daemon = Daemon::start(&[]);
+    for hello in [
+        json!([]),
+        json!({"socketVersion": 1}),
+        json!({"socketVersion": 1, "acpipe": "x", "purpose": "client", "cwd": "/", "args": ["run", "x"]}),
+        json!({"socketVersion": 1, "acpipe": "x", "purpose": "client", "cwd": "/", "args": ["serve", "--no-such"]}),
+        json!({"socketVersion": 1, "acpipe": "x", "purpose": "client", "cwd": "/", "args": ["demo-agent"]}),
+    ] {
+        let client = Client::greet(&daemon.socket(), &hello).unwrap();
+        assert!(
+            client.welcome["refused"]["message"].is_string(),
+            "{hello}: {}",
+            client.welcome
+        );
+    }
+    daemon.stop();
+}
+
+#[test]
+fn options_of_all_clients_are_refused_for_one() {
+    let daemon = Daemon::start(&[]);
+    let refused = daemon.run(&["serve", "--daemon", "--persist", "never"], 2);
+    let text = String::from_utf8(refused.stderr).unwrap();
+    assert!(
+        text.contains("--persist never") && text.contains("daemon start"),
+        "{text}"
+    );
+    daemon.stop();
+}
+
+#[test]
+fn configuration_can_ask_for_the_daemon_but_a_project_cannot() {
+    let daemon = Daemon::start(&[]);
+    let config = daemon.world.dir.join("config/acpipe");
+    std::fs::create_dir_all(&config).unwrap();
+    std::fs::write(config.join("config.toml"), "attach = true\n").unwrap();
+    let before = daemon.run(&["serve", "--no-daemon"], 0);
+    assert!(before.stderr.is_empty(), "{before:?}");
+    let refused = daemon.run(&["serve", "--record", "tape"], 2);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("cannot be used with the daemon"));
+    daemon.world.file(".acpipe.toml", "attach = true\n");
+    std::fs::remove_file(config.join("config.toml")).unwrap();
+    // The directory of the test is the home directory, in which a file is not of a project.
+    let project = daemon.world.dir.join("project");
+    std::fs::create_dir_all(&project).unwrap();
+    std::fs::write(project.join(".acpipe.toml"), "attach = true\n").unwrap();
+    let mut command = daemon.command(&["serve"]);
+    let output = command
+        .current_dir(&project)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("user's own configuration file"), "{text}");
+    daemon.stop();
+}

@@ -1,0 +1,105 @@
+//! Each client of the daemon has the settings of its own command line and directory.
+
+use super::Daemon;
+use super::client::Client;
+use crate::harness::steps::{ask, end, say};
+use crate::harness::{FAKE_AGENT, World, chosen_options};
+use serde_json::json;
+
+#[test]
+fn clients_with_other_options_have_other_agents() {
+    let world = World::new();
+    let scripts = ["one", "two"]
+        .map(|text| world.script(&json!({"session/prompt": [[say(text), end("end_turn")]]})));
+    let daemon = Daemon::start_in(world, &[]);
+    for (script, text) in scripts.iter().zip(["one", "two"]) {
+        let mut client = daemon.client(&["--", FAKE_AGENT, script]);
+        client.ensure(text);
+        let summary = client.call(
+            "session/prompt",
+            &json!({"sessionId": text, "message": "go"}),
+        );
+        assert_eq!(summary["text"], text);
+    }
+    daemon.stop();
+}
+
+#[test]
+fn policy_is_that_of_the_clients_command_line() {
+    let world = World::new();
+    let tool = json!({"toolCallId": "edit", "title": "Edit", "kind": "edit"});
+    let question = ask(&tool, &[("yes", "allow_once"), ("no", "reject_once")]);
+    let script =
+        world.script(&json!({"session/prompt": [[question, say("done"), end("end_turn")]]}));
+    let daemon = Daemon::start_in(world, &["--permissions", "deny"]);
+    for mode in ["approve", "deny"] {
+        let mut client = daemon.client(&["--permissions", mode, "--", FAKE_AGENT, &script]);
+        client.ensure(mode);
+        client.call(
+            "session/prompt",
+            &json!({"sessionId": mode, "message": "go"}),
+        );
+    }
+    assert_eq!(chosen_options(&daemon.world.log()), ["yes", "no"]);
+    daemon.stop();
+}
+
+#[test]
+fn agents_of_a_project_are_named_only_in_its_directory() {
+    let world = World::new();
+    let script = world.script(&json!({"session/prompt": [[say("own"), end("end_turn")]]}));
+    let config = format!("[agents.helper]\ncommand = {FAKE_AGENT:?}\nargs = [{script:?}]\n");
+    let file = world.file("one.toml", &config);
+    let daemon = Daemon::start_in(world, &[]);
+    let mut with = daemon.client(&["--config", &file]);
+    with.call("agent/connect", &json!({"agent": "helper"}));
+    with.call(
+        "session/ensure",
+        &json!({"sessionId": "s", "agent": "helper"}),
+    );
+    let names = |client: &mut Client| {
+        let list = client.call("agent/list", &json!({}));
+        let agents = list["agents"].as_array().unwrap().clone();
+        agents
+            .iter()
+            .map(|agent| agent["agent"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(&mut with), ["default", "helper"]);
+    let mut without = daemon.client(&[]);
+    assert_eq!(names(&mut without), ["default"]);
+    let error = without.error("agent/connect", &json!({"agent": "helper"}));
+    assert_eq!(error["data"]["field"], "agent");
+    // A session of another window keeps its agent.
+    without.call("session/attach", &json!({"sessionId": "s"}));
+    let summary = without.call(
+        "session/prompt",
+        &json!({"sessionId": "s", "message": "go"}),
+    );
+    assert_eq!(summary["text"], "own");
+    daemon.stop();
+}
+
+#[test]
+fn equal_command_lines_share_an_agent_process() {
+    let world = World::new();
+    let script = world.script(&json!({"session/prompt": [[say("x"), end("end_turn")]]}));
+    let daemon = Daemon::start_in(world, &[]);
+    let options = ["--", FAKE_AGENT, &script];
+    let mut first = daemon.client(&options);
+    first.ensure("a");
+    let mut second = daemon.client(&options);
+    second.ensure("b");
+    let is_agent =
+        |(_, line): &(i32, String)| line.contains(&script) && !line.contains("supervise-agent");
+    assert_eq!(
+        daemon
+            .world
+            .alive()
+            .iter()
+            .filter(|process| is_agent(process))
+            .count(),
+        1
+    );
+    daemon.stop();
+}
