@@ -3,6 +3,7 @@
 pub mod client;
 mod kills;
 mod lifecycle;
+mod reconnect;
 mod settings;
 mod two_clients;
 
