@@ -56,6 +56,7 @@ pub mod limits;
 pub mod log;
 pub mod mcp;
 pub mod methods;
+pub mod metrics;
 pub mod nested;
 pub mod openai;
 pub mod options;

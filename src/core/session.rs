@@ -15,6 +15,7 @@ mod client_requests;
 mod clients;
 mod closing;
 mod coalesce;
+mod counts;
 mod disk_wait;
 mod doubts;
 mod failures;
@@ -138,6 +139,8 @@ pub struct SessionMachine {
     acp_seq: u64,
     /// Members that a client which speaks ACP adds to the calls that open the session.
     pub acp_setup: Map<String, Value>,
+    /// Number of the last chunk that is part of the counters.
+    counted_seq: u64,
     /// Set while the disk does not answer.
     disk_wait: Option<DiskWait>,
     /// Agents that have had the session, with their agent session ids.
@@ -275,6 +278,7 @@ impl SessionMachine {
     #[must_use]
     pub fn new(id: String, agent: AgentRef, cwd: String, log: Log) -> Self {
         Self {
+            counted_seq: log.seq(),
             id,
             agent,
             handover: None,

@@ -7,6 +7,7 @@ use super::clients::Clients;
 use super::config::Settings;
 use super::host::HostServices;
 use super::ids::{AgentRef, Ids};
+use super::metrics::Counters;
 use super::profile::Profile;
 use crate::proto::wire::{ListSessionsParams, TurnSummary};
 use std::collections::BTreeMap;
@@ -27,6 +28,8 @@ pub struct Shared {
     pub pending_store_replies: BTreeMap<u64, PendingStoreReply>,
     /// Open client requests, each with the machine that sent it.
     pub client_requests: BTreeMap<ClientRequestId, RequestOwner>,
+    /// Counters of turns, updates and chunks.
+    pub counters: Counters,
     /// Clock of the time in which the core waits for input.
     pub waited: InputWaitClock,
 }
@@ -71,6 +74,7 @@ impl Shared {
             served: HostServices::default(),
             pending_store_replies: BTreeMap::new(),
             client_requests: BTreeMap::new(),
+            counters: Counters::default(),
             waited: InputWaitClock::default(),
         }
     }

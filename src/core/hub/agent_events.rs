@@ -143,6 +143,7 @@ impl Hub {
         now: Instant,
         clients: &mut impl ClientSinks,
     ) {
+        self.shared.counters.updates += 1;
         let has_terminals = !self.hosting.host.is_idle();
         if has_terminals && matches!(update, Update::Tool(tool) if tool.ends()) {
             // The output of a terminal is part of the tool's result.

@@ -3,9 +3,9 @@
 use super::Hub;
 use crate::core::client::{ClientId, Command, History, Reply, Token};
 use crate::core::client_sink::ClientSinks;
-use crate::core::error::{Error, ErrorKind};
+use crate::core::error::{Error, ErrorKind, no_session};
 use crate::core::presence::session_clients;
-use crate::core::subscribers::Participation;
+use crate::core::subscribers::Subscribers;
 use crate::proto::wire::{AttachParams, ClientsResult, Done, Role, SessionParams};
 use std::time::Instant;
 
@@ -35,11 +35,13 @@ impl Hub {
         now: Instant,
         clients: &mut impl ClientSinks,
     ) -> Result<(), Error> {
-        let id = self.session_id(token.client, p.session_id.as_deref())?;
-        self.with_session(&id, now, clients, |session, cx| {
-            session.detach(token.client, cx);
-            Ok(())
-        })?;
+        let client = token.client;
+        let id = self.session_id(client, p.session_id.as_deref())?;
+        self.must_exist(&id)?;
+        let is_open = self.with(&id, now, clients, |session, cx| session.detach(client, cx));
+        if is_open.is_none() {
+            self.idle.detach(&id, client, &self.shared.clients, clients);
+        }
         clients.reply(token, Ok(Reply::Done(Done {})));
         Ok(())
     }
@@ -52,11 +54,9 @@ impl Hub {
         clients: &mut impl ClientSinks,
     ) -> Result<(), Error> {
         let id = self.session_id(token.client, p.session_id.as_deref())?;
-        self.session(&id)?;
-        let session = self.sessions.get(&id);
-        let all = session.map(|session| {
-            session_clients(&session.subscribers, &self.shared.clients, token.client)
-        });
+        self.must_exist(&id)?;
+        let subscribers = self.subscribers(&id);
+        let all = subscribers.map(|all| session_clients(all, &self.shared.clients, token.client));
         let result = ClientsResult {
             clients: all.unwrap_or_default(),
         };
@@ -77,8 +77,11 @@ impl Hub {
         let Some(given) = controlled(command) else {
             return Ok(());
         };
-        let id = self.session_id(client, given)?;
-        if self.participation(&id, client).map(|p| p.role) != Some(Role::Observer) {
+        let id = self.session_id(client, given.as_deref())?;
+        let own = self
+            .subscribers(&id)
+            .and_then(|all| all.participation(client));
+        if own.map(|own| own.role) != Some(Role::Observer) {
             return Ok(());
         }
         let message = format!(
@@ -88,10 +91,18 @@ impl Hub {
         Err(Error::new(ErrorKind::Forbidden, message).with("sessionId", id))
     }
 
-    fn participation(&self, id: &str, client: ClientId) -> Option<Participation> {
+    /// Returns the clients of a session that is open or unloaded.
+    fn subscribers(&self, id: &str) -> Option<&Subscribers> {
         let session = self.sessions.get(id).map(|session| &session.subscribers);
-        let subscribers = session.or_else(|| self.idle.subscribers(id))?;
-        subscribers.participation(client)
+        session.or_else(|| self.idle.subscribers(id))
+    }
+
+    /// Checks that a session exists, without opening it.
+    fn must_exist(&self, id: &str) -> Result<(), Error> {
+        if self.sessions.contains_key(id) || self.store.has(id)? {
+            return Ok(());
+        }
+        Err(no_session(id))
     }
 }
 
@@ -122,8 +133,8 @@ fn is_open_to_observers(command: &Command) -> bool {
 }
 
 /// Returns the session, as the call names it, that a command changes; `None` if it changes none.
-fn controlled(command: &Command) -> Option<Option<&str>> {
-    let named = match command {
+fn controlled(command: &Command) -> Option<&Option<String>> {
+    Some(match command {
         Command::Ensure(p) => &p.session_id,
         Command::Prompt(p) => &p.session_id,
         Command::Cancel(p) => &p.session_id,
@@ -137,6 +148,5 @@ fn controlled(command: &Command) -> Option<Option<&str>> {
         Command::History(History::UpdateMessage(p)) => &p.session_id,
         Command::History(History::ClearMessages(p)) => &p.session_id,
         _ => return None,
-    };
-    Some(named.as_deref())
+    })
 }

@@ -63,12 +63,20 @@ impl IdleState {
         clients: &mut impl ClientSinks,
     ) {
         for (id, released) in &mut self.released {
-            let subscribers = &mut released.subscribers;
-            if subscribers.has(client) {
-                subscribers.remove(client);
-                // No client of an unloaded session lags.
-                notify_presence((id, 0), subscribers, left, None, clients);
-            }
+            released.remove_client(id, client, left, clients);
+        }
+    }
+
+    /// Removes a client from an unloaded session, and notifies the other clients.
+    pub(super) fn detach(
+        &mut self,
+        id: &str,
+        client: ClientId,
+        known: &Clients,
+        clients: &mut impl ClientSinks,
+    ) {
+        if let Some(released) = self.released.get_mut(id) {
+            released.remove_client(id, client, known, clients);
         }
     }
 
@@ -83,6 +91,20 @@ impl IdleState {
 }
 
 impl UnloadedSession {
+    fn remove_client(
+        &mut self,
+        id: &str,
+        client: ClientId,
+        known: &Clients,
+        clients: &mut impl ClientSinks,
+    ) {
+        if self.subscribers.has(client) {
+            self.subscribers.remove(client);
+            // No client of an unloaded session lags.
+            notify_presence((id, 0), &mut self.subscribers, known, None, clients);
+        }
+    }
+
     /// Takes the state out of a session.
     fn of(session: &mut SessionMachine) -> Self {
         Self {

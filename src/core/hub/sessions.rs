@@ -132,6 +132,7 @@ impl Hub {
     pub(super) fn remove_session(&mut self, id: &str, clients: &mut impl ClientSinks) {
         if let Some(session) = self.sessions.get_mut(id) {
             session.catch_up_at_end(clients);
+            session.count_chunks(&mut self.shared.counters);
             self.sessions.remove(id);
         }
     }

@@ -22,8 +22,9 @@ impl Hub {
             });
         }
         let mut failed = Vec::new();
-        let limits = &self.shared.settings.limits;
+        let (limits, counters) = (&self.shared.settings.limits, &mut self.shared.counters);
         self.sessions.for_each_awake(|session| {
+            session.count_output(now, counters);
             if session.log.is_dirty()
                 && let Err(error) = session.commit((now, limits), clients)
             {

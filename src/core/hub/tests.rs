@@ -13,6 +13,7 @@ mod fixture;
 mod hook_policy;
 mod idle;
 mod in_process;
+mod metrics;
 mod one_shot;
 mod panics;
 mod play;

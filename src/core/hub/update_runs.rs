@@ -41,7 +41,9 @@ impl Hub {
             let session = hub.routed(agent, run.session());
             if !session.is_some_and(|session| session.take_run(&run, now, clients)) {
                 outcome = RunOutcome::Refused { bytes };
+                return;
             }
+            hub.shared.counters.updates += 1;
         });
         if goes_on {
             outcome

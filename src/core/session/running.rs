@@ -36,6 +36,8 @@ pub struct Running {
     pub waited_before: Duration,
     /// When the turn as a whole times out, and that timeout.
     pub limit: Option<(Instant, Duration)>,
+    /// `true` once the first output of the agent is part of the counters.
+    pub has_output: bool,
     /// Number of the last chunk before the turn.
     pub after_seq: u64,
     /// Position in the agent's stderr at which the turn began.
@@ -78,6 +80,7 @@ impl Running {
             messages_before: 0,
             waited_before: Duration::ZERO,
             limit: None,
+            has_output: false,
             after_seq: 0,
             stderr_at: 0,
             cancel_deadline: None,

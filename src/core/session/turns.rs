@@ -12,8 +12,9 @@ use crate::core::dialect::Outgoing;
 use crate::core::error::{Error, ErrorKind, out_of_order};
 use crate::core::event::{CallId, StopReason, TurnEnd};
 use crate::core::idle_timer::IdleTimer;
-use crate::core::limits::Timeout;
+use crate::core::limits::{Limits, Timeout};
 use crate::core::log::Record;
+use crate::core::metrics::TurnOutcome;
 use crate::core::prompt_parts::{context_part, parts_for, prompt_parts};
 use crate::core::retry::{Attempts, Prompt, RetryConsent};
 use crate::core::turn::Turn;
@@ -23,7 +24,7 @@ use crate::proto::chunk::Chunk;
 use crate::proto::json::{Raw, to_raw};
 use serde_json::json;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 impl SessionMachine {
     /// Sends a prompt, which begins its turn.
@@ -130,12 +131,10 @@ impl SessionMachine {
         running.messages_before = messages_before;
         running.stderr_at = stderr_at;
         running.after_seq = after_seq;
-        let limits = cx.limits();
-        let own = p.timeout_ms.map(Duration::from_millis);
-        let limit = own.or_else(|| limits.of(Timeout::Turn));
-        running.limit = limit.and_then(|limit| Some((cx.now.checked_add(limit)?, limit)));
+        cx.shared.counters.turns_started += 1;
+        running.limit = turn_limit(p.timeout_ms, cx.limits(), cx.now);
         self.running = Some(running);
-        self.idle_timer = Some(IdleTimer::begin(cx.now, limits.of(Timeout::Prompt)));
+        self.idle_timer = Some(IdleTimer::begin(cx.now, cx.limits().of(Timeout::Prompt)));
         if let Some(connection) = &mut cx.agent.connection {
             let session = self.id.clone();
             connection.calls.insert(call, Call::Prompt { session });
@@ -310,6 +309,7 @@ impl SessionMachine {
 
     /// Sends the summary of a turn after its last chunk.
     pub(super) fn close_turn<C: ClientSinks>(&mut self, ending: &Ending, cx: &mut Cx<'_, C>) {
+        self.count_output(cx.now, &mut cx.shared.counters);
         let Some(mut running) = self.running.take() else {
             return;
         };
@@ -322,6 +322,8 @@ impl SessionMachine {
             waited: waited.saturating_sub(running.waited_before),
         };
         let summary = summarize(&self.id, &mut running, ending, timing, self.cost);
+        let outcome = TurnOutcome::of(summary.is_error, cancelled);
+        cx.shared.counters.end_turn(outcome, timing.total);
         self.remember(&mut running.turn, cancelled);
         let token = running.token;
         // A panic must find the call, which is not answered yet.
@@ -330,4 +332,11 @@ impl SessionMachine {
         self.running = None;
         cx.requests.push(SessionRequest::Free);
     }
+}
+
+/// Returns when a turn that begins now times out as a whole, and that timeout; `None` if it has no limit.
+fn turn_limit(own_ms: Option<u64>, limits: &Limits, now: Instant) -> Option<(Instant, Duration)> {
+    let own = own_ms.map(Duration::from_millis);
+    let limit = own.or_else(|| limits.of(Timeout::Turn))?;
+    Some((now.checked_add(limit)?, limit))
 }

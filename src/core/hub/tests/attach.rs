@@ -117,6 +117,35 @@ fn client_attached_in_mid_turn_receives_missed_and_live_chunks_once() {
 }
 
 #[test]
+fn client_far_behind_catches_up_page_by_page_while_the_turn_goes_on() {
+    let mut t = Fixture::with(&[A]);
+    t.prompt(A, "s");
+    let session = t.prompted();
+    let thought =
+        json!({"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": "hm"}});
+    let thought =
+        json!({"method": "session/update", "params": {"sessionId": session, "update": thought}});
+    // Alternating blocks cannot be merged, so that there are more chunks than a page of the log has.
+    for _ in 0..300 {
+        t.say(&[Fixture::words(&session, "a word"), thought.clone()]);
+    }
+    t.connect(B);
+    let result = attach(&mut t, B, json!({"sessionId": "s", "afterSeq": 0}));
+    assert!(result["lastSeq"].as_u64().unwrap() > 1500, "{result}");
+    for full in [true, false, true] {
+        t.set_full(B, full);
+        t.say(&[Fixture::words(&session, "a word"), thought.clone()]);
+    }
+    t.end_turn();
+    assert!(t.seqs(B).last() < t.seqs(A).last());
+    t.set_full(B, false);
+    let turn = result["running"]["turnId"].as_str().unwrap();
+    assert!(t.seqs(B).is_sorted_by(|a, b| a < b));
+    assert_eq!(folded(&t, B, turn), folded(&t, A, turn));
+    assert_eq!(folded(&t, B, turn), last_message(&mut t, A, "s"));
+}
+
+#[test]
 fn chunks_after_the_named_one_make_a_whole_turn() {
     let mut t = Fixture::with(&[A]);
     t.prompt(A, "s");

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 /// Default time for an answer.
 const ANSWER: Duration = Duration::from_secs(300);
 
+const LAST_SECOND: Duration = Duration::from_secs(1);
+
 /// A client whose work goes on after its departure, with a session `s`.
 fn continuing() -> Fixture {
     continuing_with(SettingsBuilder::new(Instant::now()))
@@ -96,7 +98,7 @@ fn open_request_waits_for_a_client_that_comes_back() {
     t.ask_permission();
     t.leave(A);
     assert_eq!(t.decided(), None);
-    pass(&mut t, ANSWER - Duration::from_secs(1));
+    pass(&mut t, ANSWER.saturating_sub(LAST_SECOND));
     connect_as(&mut t, B, "phone", OnDisconnect::Continue);
     attach(&mut t, B, json!({"sessionId": "s"}));
     let ask = t.asked(B)[0];
@@ -132,9 +134,9 @@ fn policy_decides_after_the_time_for_an_answer() {
         if !is_asked_before {
             t.ask_permission();
         }
-        pass(&mut t, ANSWER - Duration::from_secs(1));
+        pass(&mut t, ANSWER.saturating_sub(LAST_SECOND));
         assert_eq!(t.decided(), None);
-        pass(&mut t, Duration::from_secs(1));
+        pass(&mut t, LAST_SECOND);
         assert_eq!(t.decided(), Some("n"), "{is_asked_before}");
         let mut by = Vec::new();
         let session = t.hub.sessions.get("s").unwrap();

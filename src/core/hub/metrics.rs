@@ -1,0 +1,37 @@
+//! Metrics of the hub.
+
+use super::Hub;
+use crate::core::agent::AgentMachine;
+use crate::core::metrics::HubMetrics;
+use crate::core::session::SessionMachine;
+
+impl Hub {
+    /// Returns a snapshot of the counters, and of what is going on. It goes over all sessions.
+    #[must_use]
+    pub fn metrics(&self) -> HubMetrics {
+        let mut metrics = HubMetrics {
+            counters: self.shared.counters.clone(),
+            clients: count(self.shared.clients.ids()),
+            agents_running: count(self.agents.iter().filter(|a| AgentMachine::is_connected(a))),
+            ..HubMetrics::default()
+        };
+        for session in self.sessions.values() {
+            add_session(&mut metrics, session);
+        }
+        metrics
+    }
+}
+
+fn add_session(metrics: &mut HubMetrics, session: &SessionMachine) {
+    metrics.open_sessions += 1;
+    metrics.live_sessions += u64::from(session.agent_session().is_some());
+    metrics.running_turns += u64::from(session.running.is_some());
+    metrics.queued_prompts += count(session.queue.tokens());
+    metrics.open_requests += count(session.open_requests.iter());
+    let subscribers = session.subscribers.iter();
+    metrics.lagging_clients += count(subscribers.filter(|subscriber| subscriber.lag().is_some()));
+}
+
+fn count(items: impl Iterator) -> u64 {
+    items.fold(0, |count, _| count + 1)
+}

@@ -1,0 +1,27 @@
+//! What a session contributes to the counters: outside of the path of single updates.
+
+use super::SessionMachine;
+use crate::core::metrics::Counters;
+use std::time::Instant;
+
+impl SessionMachine {
+    /// Counts the chunks since the last call.
+    pub fn count_chunks(&mut self, counters: &mut Counters) {
+        let seq = self.log.seq();
+        counters.chunks += seq.saturating_sub(self.counted_seq);
+        self.counted_seq = seq;
+    }
+
+    /// Counts the chunks since the last call, and the time to the first output of the running turn.
+    pub fn count_output(&mut self, now: Instant, counters: &mut Counters) {
+        self.count_chunks(counters);
+        if let Some(running) = &mut self.running
+            && !running.has_output
+            && let Some((_, ago)) = self.idle_timer.and_then(|timer| timer.last_activity(now))
+        {
+            running.has_output = true;
+            let total = now.saturating_duration_since(running.started);
+            counters.first_output.add(total.saturating_sub(ago));
+        }
+    }
+}
