@@ -1,0 +1,25 @@
+import { model } from '../state/model';
+import { useStore } from '../state/store';
+
+/** Who else is attached to the session. */
+export function Presence() {
+  const clients = useStore(model, ({ open }) => open?.clients);
+  const others = clients?.filter(({ isSelf }) => !isSelf) ?? [];
+  if (others.length === 0) return null;
+  const names = others.map(({ name, role }) => (role === 'observer' ? `${name} (watches)` : name));
+  return (
+    <details className="presence">
+      <summary aria-label={`Also here: ${names.join(', ')}`} title={names.join('\n')}>
+        +{others.length}
+      </summary>
+      <div className="menu">
+        <p>Also here</p>
+        <ul>
+          {others.map(({ clientId }, index) => (
+            <li key={clientId}>{names[index]}</li>
+          ))}
+        </ul>
+      </div>
+    </details>
+  );
+}
