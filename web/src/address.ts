@@ -29,7 +29,7 @@ export function forgetToken(): void {
   sessionStorage.removeItem(TOKEN_KEY);
 }
 
-/** Id of the session in the address; `null` if there is none. */
+/** Id of the session in the address; `null` if the address has no session. */
 export function sessionOfAddress(): string | null {
   return fragment().get('session');
 }

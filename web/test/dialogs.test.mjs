@@ -77,6 +77,7 @@ pageTest('answer_of_a_second_window_closes_the_dialog_and_names_the_window', asy
   const here = page.getByRole('dialog', { name: 'Permission needed' });
   const there = phone.getByRole('dialog', { name: 'Permission needed' });
   await Promise.all([here.waitFor(), there.waitFor()]);
+  assert.equal(await page.locator('.presence summary').textContent(), '+1', 'the chat endpoint is not shown as a client');
   await image(phone, 'second-window-phone');
   await there.getByRole('button', { name: 'Always allow' }).click();
 

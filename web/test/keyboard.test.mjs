@@ -29,7 +29,7 @@ pageTest('dialog_keeps_the_focus_and_is_answered_by_keyboard', async (windows) =
   const dialog = page.getByRole('dialog', { name: 'Permission needed' });
   await dialog.waitFor();
 
-  // Whoever was typing must not approve with the next Enter.
+  // A user who was typing must not approve with the next Enter.
   await page.keyboard.press('Enter');
   await page.keyboard.press('Space');
   assert.equal(await dialog.isVisible(), true);

@@ -28,7 +28,10 @@ export function FormQuestion({ question, respond }: { question: Question; respon
           field={field}
           isRequired={schema.required?.includes(name) ?? false}
           value={values[name]}
-          change={(value) => setValues({ ...values, [name]: value })}
+          change={(value) => {
+            setError(null);
+            setValues({ ...values, [name]: value });
+          }}
         />
       ))}
       {error !== null && (

@@ -16,7 +16,7 @@ export function Modal({ title, close, children }: Props) {
   useEffect(() => {
     const before = document.activeElement as HTMLElement | null;
     dialog.current!.showModal();
-    // Not a button: whoever is typing when the dialog opens must not press it.
+    // Not a button: a user who types while the dialog opens must not press it.
     heading.current!.focus();
     return () => {
       // What came in place of the dialog may have taken the focus.

@@ -13,7 +13,8 @@ interface Props {
 }
 
 export function optionClass({ kind }: OfferedOption): string {
-  if (kind.startsWith('allow')) return 'allow';
+  // What applies for longer than this call does not stand out.
+  if (kind === 'allow_once') return 'allow';
   return kind.startsWith('reject') ? 'reject' : '';
 }
 

@@ -29,7 +29,7 @@ export interface AgentSummary {
 
 export interface SessionClient {
   clientId: string;
-  name: string;
+  name: string | null;
   version?: string | null;
   role: 'controller' | 'observer';
   isSelf: boolean;

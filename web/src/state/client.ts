@@ -153,13 +153,19 @@ function notified(method: string, params: any): void {
     case 'session/activity':
       return updateOpen(params.sessionId, { activity: params.activity, waitingFor: params.waitingFor });
     case 'session/presence':
-      return updateOpen(params.sessionId, { clients: params.clients });
+      return presenceChanged(params);
     case 'session/userMessage':
       return turnBegan(params);
   }
 }
 
-function withdrawn({ id, by, client }: { id: string | number; by: string; client?: { name: string } }): void {
+function presenceChanged({ sessionId, clients }: { sessionId: string; clients: SessionClient[] }): void {
+  updateOpen(sessionId, { clients });
+  // Another client closed the session, which detaches all of its clients.
+  if (clients.length === 0 && model.get().open?.sessionId === sessionId) void attach(sessionId);
+}
+
+function withdrawn({ id, by, client }: { id: string | number; by: string; client?: { name: string | null } }): void {
   const ask = model.get().asks.find(({ requestId }) => requestId === id);
   if (!ask) return;
   removeAsk(id);

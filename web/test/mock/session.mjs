@@ -88,7 +88,11 @@ export class MockSession {
     this.#messages.push(message);
     this.notify('session/userMessage', { turnId: turn.id, clientId: 'c0', message });
     begun.resolve(turn);
+    // The endpoint is a client of its own while the turn runs.
+    const endpoint = { id: `c${++this.#server.lastClient}`, name: 'HTTP', notify() {}, request() {} };
+    this.attach(endpoint, 'controller');
     await turn.run(this.#server.scenario(prompt), prompt);
+    this.detach(endpoint);
     this.#messages.push(await turn.message());
     this.turn = null;
     for (const reader of turn.readers) reader(null);

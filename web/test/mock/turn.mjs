@@ -12,6 +12,7 @@ export class Turn {
   #gates;
   #blocks = 0;
   #questions = 0;
+  #kinds = new Map();
   #cancel = deferred();
 
   constructor(session, gates, id) {
@@ -94,6 +95,7 @@ export class Turn {
   }
 
   tool(toolCallId, { toolName, title, kind, input, content }) {
+    this.#kinds.set(toolCallId, kind);
     this.emit({
       type: 'tool-input-available',
       toolCallId,
@@ -108,7 +110,7 @@ export class Turn {
   }
 
   toolOutput(toolCallId, output) {
-    const toolMetadata = { acp: { status: 'completed' } };
+    const toolMetadata = { acp: { kind: this.#kinds.get(toolCallId), status: 'completed' } };
     this.emit({ type: 'tool-output-available', toolCallId, output, dynamic: true, providerExecuted: true, toolMetadata });
     this.#session.notify('session/activity', { activity: null, waitingFor: null });
   }
