@@ -1,0 +1,15 @@
+import { model } from '../state/model';
+import { useStore } from '../state/store';
+
+/** What the running turn does, or what it waits for. */
+export function RunningLine({ isRunning }: { isRunning: boolean }) {
+  const open = useStore(model, ({ open }) => open);
+  if (!isRunning) return null;
+  const text = open?.waitingFor?.note ?? open?.activity?.description ?? 'The agent works';
+  return (
+    <p className="running">
+      <span className="pulse" aria-hidden="true" />
+      <span className="what">{text}</span>
+    </p>
+  );
+}

@@ -1,0 +1,83 @@
+// A tool call: state, input, changes of files, terminal, output, permission.
+
+import { isDataPart, useMessage, type DataPart } from './context';
+import { Diff } from './Diff';
+import { File } from './File';
+import { Json } from './Json';
+import { Permission } from './Permission';
+import { Terminal } from './Terminal';
+import { toolFacts, type ToolPart } from './toolContent';
+
+type State = 'preparing' | 'running' | 'waiting' | 'done' | 'failed' | 'refused';
+
+const SYMBOLS: Record<State, string> = { preparing: '…', running: '…', waiting: '?', done: '✓', failed: '✗', refused: '⊘' };
+
+function stateOf(part: ToolPart): State {
+  switch (part.state) {
+    case 'input-streaming':
+      return 'preparing';
+    case 'approval-requested':
+      return part.approval.isAutomatic ? 'running' : 'waiting';
+    case 'output-available':
+      return part.preliminary ? 'running' : 'done';
+    case 'output-error':
+      return 'failed';
+    case 'output-denied':
+      return 'refused';
+    case 'approval-responded':
+      return part.approval.approved ? 'running' : 'refused';
+    default:
+      return 'running';
+  }
+}
+
+/** Data parts of the call, such as its terminals. */
+function useOwnData(type: string, toolCallId: string): DataPart[] {
+  const { parts } = useMessage();
+  return (parts as DataPart[]).filter((part) => part.type === type && isDataPart(part) && part.data.toolCallId === toolCallId);
+}
+
+export function Tool({ part }: { part: ToolPart }) {
+  const terminals = useOwnData('data-terminal', part.toolCallId);
+  const permissions = useOwnData('data-permission', part.toolCallId);
+  const { isRunning } = useMessage();
+  const facts = toolFacts(part);
+  const state = stateOf(part);
+  const name = part.title ?? ('toolName' in part ? part.toolName : part.type.slice('tool-'.length));
+  const isOpen = facts.diffs.length > 0 || terminals.length > 0;
+  // The text of a terminal and of a diff is often repeated as raw output.
+  const showsRaw = facts.texts.length === 0 && facts.diffs.length === 0 && terminals.length === 0;
+  return (
+    <section className={`tool ${state}`} aria-label={`Tool: ${name}`}>
+      <details open={isOpen}>
+        <summary>
+          <span className="symbol" aria-hidden="true">
+            {SYMBOLS[state]}
+          </span>
+          <span className="name">{name}</span>
+          {facts.kind && <span className="kind">{facts.kind}</span>}
+          <span className="state">{state}</span>
+        </summary>
+        {facts.diffs.map((block, index) => (
+          <Diff key={index} block={block} />
+        ))}
+        {terminals.map(({ id, data }) => (
+          <Terminal key={id} data={data} />
+        ))}
+        {facts.diffs.length === 0 && <Json label="Input" value={part.input ?? (part.state === 'input-streaming' ? part.rawInput : undefined)} />}
+        {facts.texts.map((text, index) => (
+          <Json key={index} label="Output" value={text} />
+        ))}
+        {facts.images.map(({ url, mediaType }, index) => (
+          <File key={index} url={url} mediaType={mediaType} name="Image of the tool" />
+        ))}
+        {showsRaw && <Json label="Output" value={facts.rawOutput} />}
+        {state === 'failed' && part.state === 'output-error' && <Json label="Error" value={part.errorText} />}
+        {facts.note !== null && !isRunning && <p className="hint">{facts.note}</p>}
+      </details>
+      {permissions.map(({ id, data }) => (
+        <Permission key={id} id={id ?? ''} data={data} />
+      ))}
+    </section>
+  );
+}

@@ -1,0 +1,170 @@
+// What the agent of the tests does, by the prompt. A test against a real acpipe needs an agent with the same scenarios.
+
+const CODE = `The gate opens in **three** steps:
+
+1. \`connect\` starts the agent.
+2. \`prompt\` sends the message.
+3. The answer streams.
+
+\`\`\`rust
+fn main() {
+    println!("1 < 2 && 3 > 2");
+}
+\`\`\`
+
+`;
+
+const REST = `| step | time |
+|-|-:|
+| connect | 40 ms |
+| prompt | 2 ms |
+
+Tags such as <b onclick="alert(1)">this</b> are text, and so is [this](javascript:alert(1)). See [the docs](https://example.com/docs).
+`;
+
+const OPTIONS = [
+  { optionId: 'once', name: 'Allow once', kind: 'allow_once' },
+  { optionId: 'always', name: 'Always allow `cargo test`', kind: 'allow_always' },
+  { optionId: 'reject', name: 'Reject', kind: 'reject_once' },
+];
+
+const OLD_FILE = `use std::time::Duration;
+
+/// Limits of a turn.
+pub struct Limits {
+    pub answer: Duration,
+    pub open: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            answer: Duration::from_secs(60),
+            open: Duration::from_secs(30),
+        }
+    }
+}
+`;
+const NEW_FILE = OLD_FILE.replace('answer: Duration::from_secs(60)', 'answer: Duration::from_secs(300)').replace(
+  '    pub open: Duration,\n',
+  '    pub open: Duration,\n    pub restore: Duration,\n',
+);
+
+const TESTS = { toolName: 'bash', title: 'cargo test --lib', kind: 'execute', input: { command: 'cargo test --lib' } };
+
+async function askForTests(turn) {
+  turn.tool('call-1', TESTS);
+  const { approved, chosen, feedback, client } = await turn.permission('call-1', TESTS, OPTIONS, { command: 'cargo test --lib' });
+  if (approved) turn.toolOutput('call-1', { rawOutput: 'test result: ok. 12 passed' });
+  turn.text(`Answer: ${chosen} of ${client}, note: ${feedback ?? 'none'}.`);
+}
+
+const scenarios = {
+  async 'explain the gate'(turn) {
+    turn.setState({ title: 'How the gate opens' });
+    const text = turn.beginText();
+    text.add(CODE);
+    await turn.gate('rest of the text');
+    text.add(REST);
+    text.end();
+  },
+
+  async 'think first'(turn) {
+    turn.thought('The user asks for a name. **Short** names are better.');
+    await turn.gate('after the thought');
+    turn.text('I would call it `Link`.');
+  },
+
+  async 'change the limits'(turn) {
+    const content = [{ type: 'diff', path: 'src/limits.rs', oldText: OLD_FILE, newText: NEW_FILE }];
+    turn.tool('call-1', { toolName: 'edit', title: 'Edit src/limits.rs', kind: 'edit', input: { path: 'src/limits.rs' }, content });
+    await turn.gate('the edit');
+    turn.toolOutput('call-1', { content });
+    turn.tool('call-2', { toolName: 'read', title: 'Read src/lib.rs', kind: 'read', input: { path: 'src/lib.rs' } });
+    turn.toolOutput('call-2', { content: [{ type: 'content', content: { type: 'text', text: 'pub mod limits;' } }] });
+    turn.tool('call-3', { toolName: 'fetch', title: 'Fetch the changelog', kind: 'fetch', input: { url: 'https://example.com' } });
+    turn.emit({ type: 'tool-output-error', toolCallId: 'call-3', errorText: 'connection refused', dynamic: true, providerExecuted: true });
+    turn.text('The answer has five minutes now.');
+  },
+
+  async 'run the tests'(turn) {
+    turn.tool('call-1', TESTS);
+    const shown = (output, details = {}) => turn.data('terminal', 'term-1', { toolCallId: 'call-1', output, details: { cwd: '/home/me/project', ...details } });
+    shown('\u001b[32m   Compiling\u001b[0m acpipe v0.1.0\n');
+    await turn.gate('the compiler');
+    const output = '\u001b[32m   Compiling\u001b[0m acpipe v0.1.0\nrunning 2 tests\ntest lines ... \u001b[32mok\u001b[0m\ntest frames ... \u001b[31mFAILED\u001b[0m\n';
+    shown(output, { exit_code: 101 });
+    turn.toolOutput('call-1', { content: [{ type: 'terminal', terminalId: 'term-1' }] });
+    turn.text('One test fails.');
+  },
+
+  async 'make a plan'(turn) {
+    const plan = (...states) =>
+      turn.data('plan', 'plan', {
+        entries: ['Read the code', 'Write the test', 'Mend the fault'].map((content, index) => ({ content, priority: 'medium', status: states[index] })),
+      });
+    plan('in_progress', 'pending', 'pending');
+    turn.text('I read the code first.');
+    await turn.gate('the plan');
+    plan('completed', 'in_progress', 'pending');
+    await turn.gate('the end of the plan');
+    turn.text('The test is next.');
+  },
+
+  'ask me first': askForTests,
+
+  async 'ask me something'(turn) {
+    const { action, content } = await turn.question({
+      kind: 'form',
+      message: 'How shall the store be built?',
+      schema: {
+        type: 'object',
+        properties: {
+          name: { type: 'string', title: 'Name', description: 'Of the new module', minLength: 2 },
+          database: { type: 'string', title: 'Database', oneOf: [{ const: 'sqlite', title: 'SQLite', description: 'One file' }, { const: 'postgres', title: 'PostgreSQL' }] },
+          size: { type: 'integer', title: 'Pool size', minimum: 1, maximum: 64, default: 8 },
+          migrate: { type: 'boolean', title: 'Migrate now', default: false },
+          tables: { type: 'array', title: 'Tables', items: { anyOf: [{ const: 'users', title: 'Users' }, { const: 'turns', title: 'Turns' }] } },
+        },
+        required: ['name', 'database'],
+      },
+    });
+    turn.text(`Answer: ${action} ${JSON.stringify(content ?? null)}`);
+  },
+
+  async 'plan it with me'(turn) {
+    const { action, content } = await turn.question({
+      kind: 'plan',
+      message: '## The plan\n\n1. Read\n2. Write',
+      options: [{ optionId: 'go', name: 'Go ahead', kind: 'allow_once' }, { optionId: 'no', name: 'Keep planning', kind: 'reject_once' }],
+    });
+    turn.text(`Answer: ${action} ${JSON.stringify(content)}`);
+  },
+
+  async 'count slowly'(turn) {
+    const text = turn.beginText();
+    text.add('One, two,');
+    await turn.gate('never');
+    text.add(' three.');
+    text.end();
+  },
+
+  async 'tell a long story'(turn) {
+    const text = turn.beginText();
+    text.add('First part of the story.');
+    await turn.gate('middle of the story');
+    text.add('\n\nSecond part of the story.');
+    await turn.gate('end of the story');
+    text.add('\n\nThe end.');
+    text.end();
+  },
+
+  async fail(turn) {
+    turn.text('I begin.');
+    throw new Error('The AI service is temporarily unavailable. Please try again in a moment.');
+  },
+};
+
+export function scenarioOf(prompt) {
+  return scenarios[prompt] ?? (async (turn) => turn.text(`You wrote: ${prompt}`));
+}
