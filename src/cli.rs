@@ -9,6 +9,8 @@ pub mod config;
 mod connections;
 mod daemon;
 mod doctor;
+#[cfg(feature = "listen")]
+mod http;
 mod logs;
 mod mcp;
 mod permissions;
@@ -53,6 +55,8 @@ use std::time::Instant;
 use tracing::info;
 
 pub use config::policy_of;
+#[cfg(feature = "listen")]
+pub use http::{ListenArgs, ListenOptions, Listening, Metric, MetricKind, MetricsSource, listen};
 pub use schema::{FILES, render};
 pub use serve::serve_stdio;
 

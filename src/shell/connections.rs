@@ -147,6 +147,17 @@ impl<S> Connector<S> {
         };
         Ok(Connection { input, output })
     }
+
+    /// Waits until the loop has ended. Cancel safe.
+    pub async fn ended(&self) {
+        self.events.closed().await;
+    }
+
+    /// Returns the number of open connections.
+    #[must_use]
+    pub fn open_connections(&self) -> usize {
+        MOST_CONNECTIONS - self.places.available_permits()
+    }
 }
 
 impl<S> ConnectionInput<S> {

@@ -1,0 +1,125 @@
+//! `POST /api/chat/{id}/approval`, `…/answer` and `…/cancel`.
+
+use super::approvals::ApprovalAnswer;
+use super::client::NeutralClient;
+use super::failure::Failure;
+use super::incoming::Ask;
+use super::messages::json_response;
+use super::request::json_body;
+use super::state::ServerState;
+use crate::cli::connections::Access;
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{Request, StatusCode};
+use axum::response::Response;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct QuestionAnswer {
+    question_id: String,
+    action: String,
+    #[serde(default)]
+    content: Option<Map<String, Value>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Cancel {
+    #[serde(default)]
+    turn_id: Option<String>,
+}
+
+/// Handles `POST /api/chat/{id}/approval`.
+pub async fn post_approval(
+    State(server): State<Arc<ServerState>>,
+    Extension(access): Extension<Access>,
+    Path(session): Path<String>,
+    request: Request<Body>,
+) -> Result<Response, Failure> {
+    let answer: ApprovalAnswer = read(request).await?;
+    let mut client = NeutralClient::open(&server.connector, access, None).await?;
+    let ask = open_question(&mut client, &session, &answer.approval_id).await?;
+    deliver(client, &session, &ask, &answer.response_to(&ask)).await?;
+    Ok(json_response(&json!({ "approved": answer.approved })))
+}
+
+/// Handles `POST /api/chat/{id}/answer`.
+pub async fn post_answer(
+    State(server): State<Arc<ServerState>>,
+    Extension(access): Extension<Access>,
+    Path(session): Path<String>,
+    request: Request<Body>,
+) -> Result<Response, Failure> {
+    let answer: QuestionAnswer = read(request).await?;
+    let mut client = NeutralClient::open(&server.connector, access, None).await?;
+    let ask = open_question(&mut client, &session, &answer.question_id).await?;
+    if ask.is_permission {
+        let message = "this question is a permission request; answer it with /approval";
+        return Err(Failure::bad_request(message));
+    }
+    let mut response = json!({ "action": answer.action });
+    if let Some(content) = answer.content {
+        response["content"] = content.into();
+    }
+    deliver(client, &session, &ask, &response).await?;
+    Ok(json_response(&json!({ "action": answer.action })))
+}
+
+/// Handles `POST /api/chat/{id}/cancel`.
+pub async fn post_cancel(
+    State(server): State<Arc<ServerState>>,
+    Extension(access): Extension<Access>,
+    Path(session): Path<String>,
+    request: Request<Body>,
+) -> Result<Response, Failure> {
+    let cancel: Cancel = read(request).await?;
+    let mut client = NeutralClient::open(&server.connector, access, None).await?;
+    let mut params = json!({ "sessionId": session });
+    if let Some(turn) = cancel.turn_id {
+        params["turnId"] = turn.into();
+    }
+    let result: Value = client.call("session/cancel", &params).await?;
+    Ok(json_response(&result))
+}
+
+async fn read<T: DeserializeOwned>(request: Request<Body>) -> Result<T, Failure> {
+    let body = json_body(request).await?;
+    serde_json::from_slice(&body)
+        .map_err(|error| Failure::bad_request(format!("the body is not valid: {error}")))
+}
+
+async fn open_question(
+    client: &mut NeutralClient,
+    session: &str,
+    question: &str,
+) -> Result<Ask, Failure> {
+    client.attach(session, None).await?;
+    confirm(client, session).await?;
+    client.take_ask(question).ok_or_else(|| {
+        let message = "this question is not open: it was answered, or its turn has ended";
+        Failure::new(StatusCode::CONFLICT, message)
+    })
+}
+
+/// Answers the question. The call after it confirms that the loop has read the answer.
+async fn deliver(
+    mut client: NeutralClient,
+    session: &str,
+    ask: &Ask,
+    response: &Value,
+) -> Result<(), Failure> {
+    client.answer(&ask.id, response).await?;
+    confirm(&mut client, session).await
+}
+
+/// Waits until the loop has handled everything that was sent before.
+async fn confirm(client: &mut NeutralClient, session: &str) -> Result<(), Failure> {
+    let params = json!({ "sessionId": session });
+    client.call::<Value>("session/clients", &params).await?;
+    Ok(())
+}

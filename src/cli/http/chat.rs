@@ -1,0 +1,96 @@
+//! `POST /api/chat`: runs a turn, or continues one after answers, and streams its chunks.
+
+use super::chat_body::{ChatBody, ChatRequest, Continuation, prompt_params};
+use super::client::NeutralClient;
+use super::failure::Failure;
+use super::request::{json_body, sdk_major};
+use super::sse::stream_response;
+use super::state::ServerState;
+use super::token::random_hex;
+use super::turn_stream::{Followed, TurnStream};
+use crate::cli::connections::Access;
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{Request, StatusCode};
+use axum::response::Response;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Handles `POST /api/chat`.
+pub async fn post_chat(
+    State(server): State<Arc<ServerState>>,
+    Extension(access): Extension<Access>,
+    request: Request<Body>,
+) -> Result<Response, Failure> {
+    let major = sdk_major(request.headers())?;
+    let body = ChatBody::read(&json_body(request).await?)?;
+    let asked = body.request()?;
+    let client = NeutralClient::open(&server.connector, access, major).await?;
+    let mut turn = match asked {
+        ChatRequest::Prompt { turn_id, message } => {
+            prompt(client, &body, turn_id, &message).await?
+        }
+        ChatRequest::Continue(rest) => continue_turn(client, &body, rest).await?,
+    };
+    turn.begin().await?;
+    Ok(stream_response(turn))
+}
+
+async fn prompt(
+    mut client: NeutralClient,
+    body: &ChatBody,
+    turn_id: Option<String>,
+    message: &Value,
+) -> Result<TurnStream, Failure> {
+    let turn = match turn_id {
+        Some(id) => id,
+        None => format!("regenerate-{}", new_id()?),
+    };
+    client
+        .call::<Value>("session/ensure", &body.ensure_params())
+        .await?;
+    let mut attached = client.attach(&body.id, None).await?;
+    let running = attached.running.take();
+    let mut followed = Followed {
+        turn: Some(turn.clone()),
+        after_seq: attached.last_seq,
+        ..Followed::default()
+    };
+    match running.filter(|running| running.turn_id == turn) {
+        // The same request again, for example after a broken connection.
+        Some(running) => {
+            client.attach(&body.id, Some(running.after_seq)).await?;
+            followed.after_seq = running.after_seq;
+        }
+        None => {
+            let params = prompt_params(&body.id, &turn, message);
+            followed.prompt = Some(client.send("session/prompt", &params).await?);
+        }
+    }
+    Ok(TurnStream::new(client, followed, body.approvals))
+}
+
+async fn continue_turn(
+    mut client: NeutralClient,
+    body: &ChatBody,
+    rest: Continuation,
+) -> Result<TurnStream, Failure> {
+    let attached = client.attach(&body.id, Some(rest.after_seq)).await?;
+    let is_running = attached
+        .running
+        .is_some_and(|running| running.turn_id == rest.turn_id);
+    let followed = Followed {
+        turn: Some(rest.turn_id),
+        prompt: None,
+        after_seq: rest.after_seq,
+        end_seq: (!is_running).then_some(attached.last_seq),
+    };
+    let turn = TurnStream::new(client, followed, body.approvals);
+    Ok(turn.continuing(rest.answers, rest.step))
+}
+
+fn new_id() -> Result<String, Failure> {
+    random_hex::<16>()
+        .map_err(|error| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
+}

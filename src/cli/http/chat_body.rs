@@ -1,0 +1,260 @@
+//! Body of `POST /api/chat`.
+
+use super::approvals::ApprovalAnswer;
+use super::failure::Failure;
+use super::step::{Step, ToolPart};
+use super::turn_stream::Approvals;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+/// Body that the AI SDK's `DefaultChatTransport` sends, with acpipe's fields.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChatBody {
+    /// Id of the chat, which is that of the session.
+    pub id: String,
+    messages: Vec<Box<RawValue>>,
+    #[serde(default)]
+    trigger: Trigger,
+    #[serde(default)]
+    agent: Option<String>,
+    #[serde(default)]
+    cwd: Option<String>,
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    mode: Option<String>,
+    /// How the browser answers permission requests.
+    #[serde(default)]
+    pub approvals: Approvals,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Trigger {
+    #[default]
+    SubmitMessage,
+    RegenerateMessage,
+}
+
+/// What a request of a chat asks for.
+#[derive(Debug)]
+pub enum ChatRequest {
+    /// A turn with the user's message. Without `turn_id` it is always a new one.
+    Prompt {
+        /// Id of the turn.
+        turn_id: Option<String>,
+        /// Message of the user.
+        message: Value,
+    },
+    /// The rest of a turn that waits for answers.
+    Continue(Continuation),
+}
+
+/// The rest of a turn that waits for answers.
+#[derive(Debug)]
+pub struct Continuation {
+    /// Answers of the user.
+    pub answers: Vec<ApprovalAnswer>,
+    /// Id of the turn.
+    pub turn_id: String,
+    /// Number of the last chunk that the browser has.
+    pub after_seq: u64,
+    /// Tool calls of the message.
+    pub step: Step,
+}
+
+#[derive(Deserialize)]
+struct LastMessage {
+    #[serde(default)]
+    id: Option<String>,
+    role: String,
+    #[serde(default)]
+    parts: Vec<Value>,
+    #[serde(default)]
+    metadata: Option<Metadata>,
+}
+
+#[derive(Default, Deserialize)]
+struct Metadata {
+    #[serde(default)]
+    acpipe: Option<Position>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Position {
+    turn_id: String,
+    after_seq: u64,
+}
+
+impl ChatBody {
+    /// Reads the body.
+    pub fn read(body: &[u8]) -> Result<Self, Failure> {
+        serde_json::from_slice(body)
+            .map_err(|error| Failure::bad_request(format!("the body is not valid: {error}")))
+    }
+
+    /// Returns the parameters of `session/ensure`.
+    pub fn ensure_params(&self) -> Value {
+        let mut params = Map::new();
+        let mut options = Map::new();
+        let set = |to: &mut Map<String, Value>, name: &str, value: &Option<String>| {
+            if let Some(value) = value {
+                to.insert(name.to_owned(), value.as_str().into());
+            }
+        };
+        set(&mut options, "model", &self.model);
+        set(&mut options, "mode", &self.mode);
+        set(&mut params, "agent", &self.agent);
+        set(&mut params, "cwd", &self.cwd);
+        params.insert("sessionId".to_owned(), self.id.as_str().into());
+        params.insert("options".to_owned(), options.into());
+        params.into()
+    }
+
+    /// Returns what the request asks for.
+    pub fn request(&self) -> Result<ChatRequest, Failure> {
+        let missing = || Failure::bad_request("`messages` must have at least one message");
+        let raw = self.messages.last().ok_or_else(missing)?;
+        let last: LastMessage = serde_json::from_str(raw.get()).map_err(|error| {
+            Failure::bad_request(format!("the last message is not a UIMessage: {error}"))
+        })?;
+        match last.role.as_str() {
+            "user" => {
+                let message = serde_json::from_str(raw.get());
+                let message = message.map_err(|error| Failure::bad_request(error.to_string()))?;
+                let is_new = self.trigger == Trigger::RegenerateMessage;
+                let turn_id = last.id.filter(|id| !is_new && !id.is_empty());
+                Ok(ChatRequest::Prompt { turn_id, message })
+            }
+            "assistant" => continuation(last).map(ChatRequest::Continue),
+            role => Err(Failure::bad_request(format!(
+                "the last message has the role {role:?}; it must be `user`, or `assistant` with answered approvals"
+            ))),
+        }
+    }
+}
+
+fn continuation(message: LastMessage) -> Result<Continuation, Failure> {
+    let is_step = |part: &Value| part["type"] == "step-start";
+    let begin = message
+        .parts
+        .iter()
+        .rposition(is_step)
+        .map_or(0, |at| at + 1);
+    let mut answers = Vec::new();
+    let mut step = Step::default();
+    for (index, part) in message.parts.into_iter().enumerate() {
+        let Ok(part) = ToolPart::deserialize(part) else {
+            continue;
+        };
+        if index >= begin {
+            step.continue_part(&part);
+        }
+        if let Some(approval) = part.approval
+            && part.state == "approval-responded"
+            && let Some(approved) = approval.approved
+        {
+            answers.push(ApprovalAnswer {
+                approval_id: approval.id,
+                approved,
+                option_id: None,
+                reason: approval.reason,
+            });
+        }
+    }
+    if answers.is_empty() {
+        let message = "the last message is of the assistant and answers no approval; send a message of the user";
+        return Err(Failure::bad_request(message));
+    }
+    let position = message.metadata.and_then(|metadata| metadata.acpipe);
+    let position = position.ok_or_else(|| {
+        Failure::bad_request(
+            "the last message has no `metadata.acpipe`, which the stream ended with; keep the metadata of messages, or send `approvals: \"inline\"`",
+        )
+    })?;
+    Ok(Continuation {
+        answers,
+        turn_id: position.turn_id,
+        after_seq: position.after_seq,
+        step,
+    })
+}
+
+/// Returns the parameters of `session/prompt`.
+pub fn prompt_params(session: &str, turn: &str, message: &Value) -> Value {
+    json!({ "sessionId": session, "turnId": turn, "message": message })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(body: Value) -> Result<ChatRequest, Failure> {
+        ChatBody::read(body.to_string().as_bytes())?.request()
+    }
+
+    #[test]
+    fn submitted_message_is_the_turn_and_a_regenerated_one_is_not() {
+        let user =
+            json!({ "id": "u1", "role": "user", "parts": [{ "type": "text", "text": "hi" }] });
+        let old = json!({ "anything": true });
+        let body = json!({ "id": "c", "trigger": "submit-message", "messages": [old, user], "messageId": null });
+        let ChatRequest::Prompt { turn_id, message } = request(body).unwrap() else {
+            panic!("not a prompt");
+        };
+        assert_eq!(turn_id.as_deref(), Some("u1"));
+        assert_eq!(message, user);
+        let body = json!({ "id": "c", "trigger": "regenerate-message", "messages": [user], "messageId": "a1" });
+        assert!(matches!(
+            request(body).unwrap(),
+            ChatRequest::Prompt { turn_id: None, .. }
+        ));
+    }
+
+    #[test]
+    fn answered_approvals_continue_their_turn() {
+        let parts = json!([
+            { "type": "step-start" },
+            { "type": "dynamic-tool", "toolCallId": "a", "state": "approval-responded",
+              "approval": { "id": "q1", "approved": true } },
+            { "type": "dynamic-tool", "toolCallId": "b", "state": "approval-responded",
+              "approval": { "id": "q2", "approved": false, "reason": "no" } },
+            { "type": "dynamic-tool", "toolCallId": "c", "state": "approval-requested", "approval": { "id": "q3" } },
+        ]);
+        let metadata = json!({ "acpipe": { "turnId": "t", "afterSeq": 7 }, "agent": 1 });
+        let message =
+            json!({ "id": "m", "role": "assistant", "parts": parts, "metadata": metadata });
+        let body = json!({ "id": "c", "messages": [message] });
+        let ChatRequest::Continue(rest) = request(body).unwrap() else {
+            panic!("not a continuation");
+        };
+        let answers: Vec<_> = rest
+            .answers
+            .iter()
+            .map(|answer| (answer.approval_id.as_str(), answer.approved))
+            .collect();
+        assert_eq!(answers, [("q1", true), ("q2", false)]);
+        assert_eq!((rest.turn_id.as_str(), rest.after_seq), ("t", 7));
+        let wait = rest.step.user_wait(|id| id == "q3");
+        assert_eq!(wait, super::super::step::UserWait::WhileCallsRun);
+    }
+
+    #[test]
+    fn bodies_that_ask_for_nothing_are_refused() {
+        let assistant = json!({ "id": "m", "role": "assistant", "parts": [] });
+        for body in [
+            json!({ "messages": [] }),
+            json!({ "id": "c", "messages": [] }),
+            json!({ "id": "c", "messages": [assistant] }),
+            json!({ "id": "c", "messages": [{ "role": "system", "parts": [] }] }),
+            json!({ "id": "c", "messages": [1] }),
+            json!({ "id": "c", "messages": [assistant], "trigger": "resume" }),
+        ] {
+            let failure = request(body.clone()).unwrap_err();
+            assert_eq!(failure.status.as_u16(), 400, "{body}");
+        }
+    }
+}

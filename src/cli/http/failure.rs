@@ -1,0 +1,128 @@
+//! Failures of requests: an HTTP status, and plain text that the AI SDK shows.
+
+use crate::core::error::ErrorKind;
+use crate::shell::ConnectionError;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+
+/// Failure of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// HTTP status.
+    pub status: StatusCode,
+    /// What failed, why, and what to do.
+    pub message: String,
+    /// Kind of the protocol's error, if it is one.
+    kind: Option<String>,
+}
+
+/// Error of the neutral protocol.
+#[derive(Debug, Deserialize)]
+pub struct RpcError {
+    message: String,
+    #[serde(default)]
+    data: ErrorData,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct ErrorData {
+    #[serde(default)]
+    kind: String,
+}
+
+impl Failure {
+    /// Creates a failure.
+    pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            message: message.into(),
+            kind: None,
+        }
+    }
+
+    /// Creates the failure of a request that is not valid.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    /// Creates the failure of a connection that was closed from inside.
+    pub fn closed() -> Self {
+        let message = "acpipe closed the connection; try again";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
+    }
+
+    /// Returns `true` if the session does not exist.
+    pub fn is_session_not_found(&self) -> bool {
+        self.kind.as_deref() == Some(ErrorKind::SessionNotFound.name())
+    }
+}
+
+impl From<RpcError> for Failure {
+    fn from(error: RpcError) -> Self {
+        Self {
+            status: status_of(&error.data.kind),
+            message: error.message,
+            kind: Some(error.data.kind),
+        }
+    }
+}
+
+impl From<ConnectionError> for Failure {
+    fn from(error: ConnectionError) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let plain = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
+        (self.status, plain, self.message).into_response()
+    }
+}
+
+/// Returns the HTTP status of an error kind.
+fn status_of(kind: &str) -> StatusCode {
+    // By name: this version of the server may be older than an error kind.
+    match kind {
+        "invalidParams" | "invalidRequest" | "parse" | "invalidTool" => StatusCode::BAD_REQUEST,
+        "forbidden" => StatusCode::FORBIDDEN,
+        "sessionNotFound" | "messageNotFound" => StatusCode::NOT_FOUND,
+        "busy" | "sessionLocked" | "sessionExists" | "messageExists" | "duplicateAgent"
+        | "outOfOrder" | "turnUnfinished" | "cancelled" => StatusCode::CONFLICT,
+        "overloaded" => StatusCode::SERVICE_UNAVAILABLE,
+        "timeout" => StatusCode::GATEWAY_TIMEOUT,
+        "internal" | "storage" => StatusCode::INTERNAL_SERVER_ERROR,
+        _ => StatusCode::BAD_GATEWAY,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_follow_the_kinds_of_errors() {
+        let failure = |kind: ErrorKind| {
+            let text = format!(
+                r#"{{"code":1,"message":"m","data":{{"kind":"{}"}}}}"#,
+                kind.name()
+            );
+            Failure::from(serde_json::from_str::<RpcError>(&text).unwrap())
+        };
+        for (kind, status) in [
+            (ErrorKind::InvalidParams, 400),
+            (ErrorKind::SessionNotFound, 404),
+            (ErrorKind::Busy, 409),
+            (ErrorKind::Overloaded, 503),
+            (ErrorKind::AgentStart, 502),
+            (ErrorKind::Timeout, 504),
+            (ErrorKind::Storage, 500),
+        ] {
+            assert_eq!(failure(kind).status.as_u16(), status, "{}", kind.name());
+        }
+        assert!(failure(ErrorKind::SessionNotFound).is_session_not_found());
+        let bare: RpcError = serde_json::from_str(r#"{"code":1,"message":"m"}"#).unwrap();
+        assert_eq!(Failure::from(bare).status.as_u16(), 502);
+    }
+}

@@ -1,0 +1,124 @@
+//! Messages from the loop, as the HTTP server reads them.
+
+use super::failure::RpcError;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// Message from the loop.
+#[derive(Debug)]
+pub enum Incoming {
+    /// `session/chunk`.
+    Chunk(ChunkMessage),
+    /// Request that asks the user: `permission/request` or `question/ask`.
+    Ask(Ask),
+    /// `$/cancelRequest`: id of a request that needs no answer any more.
+    Withdrawn(String),
+    /// Response to the call of this id.
+    Response(u64, Result<Box<RawValue>, RpcError>),
+    /// Anything else.
+    Other,
+}
+
+/// A chunk of a session.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChunkMessage {
+    /// Id of the turn; `None` if the chunk belongs to no message.
+    pub turn_id: Option<String>,
+    /// Sequence number of the chunk.
+    pub seq: u64,
+    /// The chunk as it is sent to browsers.
+    pub chunk: Box<RawValue>,
+}
+
+/// Request that asks the user.
+#[derive(Debug)]
+pub struct Ask {
+    /// Id of the JSON-RPC request.
+    pub id: String,
+    /// Whether it is a `permission/request`.
+    pub is_permission: bool,
+    /// Parameters that matter for an answer.
+    pub params: AskParams,
+}
+
+/// Parameters of `permission/request` and `question/ask` that matter for an answer.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AskParams {
+    /// Id of the question, which is the approval id of the chunks.
+    pub question_id: String,
+    /// Options of the agent.
+    #[serde(default)]
+    pub options: Vec<AskOption>,
+}
+
+/// Option of a question.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AskOption {
+    /// Id of the option.
+    pub option_id: String,
+    /// Effect of the option, for example `allow_once`.
+    pub kind: String,
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(default, borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(default)]
+    method: Option<String>,
+    #[serde(default, borrow)]
+    params: Option<&'a RawValue>,
+    #[serde(default)]
+    result: Option<Box<RawValue>>,
+    #[serde(default)]
+    error: Option<RpcError>,
+}
+
+#[derive(Deserialize)]
+struct WithdrawnParams {
+    id: String,
+}
+
+impl Incoming {
+    /// Reads a line of the loop.
+    pub fn read(line: &[u8]) -> Self {
+        Self::try_read(line).unwrap_or(Self::Other)
+    }
+
+    fn try_read(line: &[u8]) -> Option<Self> {
+        let envelope: Envelope<'_> = serde_json::from_slice(line).ok()?;
+        let params = envelope.params.map_or("null", RawValue::get);
+        let id = envelope.id.map(RawValue::get);
+        match envelope.method.as_deref() {
+            None => {
+                let id = id?.parse().ok()?;
+                let result = match envelope.error {
+                    Some(error) => Err(error),
+                    None => Ok(envelope.result?),
+                };
+                Some(Self::Response(id, result))
+            }
+            Some("session/chunk") => serde_json::from_str(params).ok().map(Self::Chunk),
+            Some("$/cancelRequest") => {
+                let withdrawn: WithdrawnParams = serde_json::from_str(params).ok()?;
+                Some(Self::Withdrawn(withdrawn.id))
+            }
+            Some(method @ ("permission/request" | "question/ask")) => Some(Self::Ask(Ask {
+                id: serde_json::from_str(id?).ok()?,
+                is_permission: method == "permission/request",
+                params: serde_json::from_str(params).ok()?,
+            })),
+            Some(_) => None,
+        }
+    }
+}
+
+impl ChunkMessage {
+    /// Returns `true` if the chunk belongs to this turn.
+    pub fn is_of(&self, turn: &str) -> bool {
+        self.turn_id.as_deref() == Some(turn)
+    }
+}

@@ -1,0 +1,65 @@
+//! Reading requests: JSON bodies, and the AI SDK's major version of the client.
+
+use super::failure::Failure;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request, StatusCode, header};
+use bytes::Bytes;
+use std::time::Duration;
+
+/// Maximum size of a body.
+const MOST_BODY: usize = 16 << 20;
+
+/// Maximum time in which a body must arrive.
+const BODY_TIME: Duration = Duration::from_secs(60);
+
+/// Header with the major version of the AI SDK. Transports send the same headers with prompts and when they
+/// reconnect, unlike a body; and ai 6 cannot put a query into the address of a reconnect.
+const MAJOR: &str = "x-ai-sdk-major";
+
+/// Reads a JSON body. Pages of other sites cannot send this content type without permission of the server.
+pub async fn json_body(request: Request<Body>) -> Result<Bytes, Failure> {
+    let kind = request.headers().get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if !kind.eq_ignore_ascii_case("application/json") {
+        let message = "the body must have the content type application/json";
+        return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+    }
+    let length = request.headers().get(header::CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+    if length.is_some_and(|length: usize| length > MOST_BODY) {
+        return Err(too_large());
+    }
+    match tokio::time::timeout(BODY_TIME, to_bytes(request.into_body(), MOST_BODY)).await {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(error)) if is_too_large(&error) => Err(too_large()),
+        Ok(Err(_)) => Err(Failure::bad_request("the body ended early; send it again")),
+        Err(_) => {
+            let message = "the body did not arrive within 60 s; send it again";
+            Err(Failure::new(StatusCode::REQUEST_TIMEOUT, message))
+        }
+    }
+}
+
+fn is_too_large(error: &axum::Error) -> bool {
+    let source = std::error::Error::source(error);
+    source.is_some_and(|source| source.to_string().contains("length limit"))
+}
+
+fn too_large() -> Failure {
+    let message = "the body is larger than 16 MiB; send smaller files";
+    Failure::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+}
+
+/// Returns the AI SDK's major version of the client; `None` for the loop's own chunk profile.
+pub fn sdk_major(headers: &HeaderMap) -> Result<Option<u8>, Failure> {
+    let Some(major) = headers.get(MAJOR) else {
+        return Ok(None);
+    };
+    match major.to_str() {
+        Ok("5") => Ok(Some(5)),
+        Ok("6") => Ok(Some(6)),
+        Ok("7") => Ok(Some(7)),
+        _ => Err(Failure::bad_request(format!("{MAJOR} must be 5, 6 or 7"))),
+    }
+}

@@ -1,0 +1,223 @@
+//! Listening: addresses, connections and their limits.
+
+use super::args::{ListenArgs, ListenOptions};
+use super::guard::Guard;
+use super::metrics::Metrics;
+use super::routes::router;
+use super::state::ServerState;
+use super::tls;
+use super::token::Tokens;
+use crate::cli::connections::ConnectionSetup;
+use crate::shell::Connector;
+use anyhow::{Context as _, bail, ensure};
+use axum::Router;
+use axum::http::HeaderValue;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tracing::{debug, info, warn};
+
+/// Maximum number of open TCP connections. Others wait in the queue of the operating system.
+const MOST_CONNECTIONS: usize = 512;
+
+/// Maximum time for a TLS handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// Maximum time for the head of a request, and for the pause between two requests of a connection.
+const HEAD: Duration = Duration::from_secs(30);
+
+/// Maximum size of the head of a request.
+const MOST_HEAD: usize = 64 << 10;
+
+/// Number of requests with a wrong token that are delayed at once.
+const DELAYS: usize = 16;
+
+/// Pause after an error of the listener, such as too many open files.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Time in which connections end after the loop.
+const LAST_OUTPUT: Duration = Duration::from_secs(1);
+
+/// A server that accepts clients.
+pub struct Listening {
+    /// Bound addresses.
+    pub addresses: Vec<SocketAddr>,
+    /// Address of the page, with the token in the fragment, which browsers do not send.
+    pub url_with_token: String,
+    /// Ends when the loop has ended.
+    pub task: JoinHandle<()>,
+}
+
+/// What serves the connections of one address.
+struct Acceptor {
+    listener: TcpListener,
+    router: Router,
+    tls: Option<TlsAcceptor>,
+    places: Arc<Semaphore>,
+}
+
+/// Starts the HTTP server.
+///
+/// # Errors
+/// An address cannot be bound or must not be used without TLS, or a certificate or token cannot be used.
+pub async fn listen(
+    options: ListenOptions,
+    connector: Connector<ConnectionSetup>,
+) -> anyhow::Result<Listening> {
+    let args = &options.args;
+    ensure!(
+        !args.listen.is_empty(),
+        "no address to listen on; pass --listen"
+    );
+    check_addresses(args)?;
+    let tls = match (&args.tls_cert, &args.tls_key) {
+        (Some(cert), Some(key)) => Some(tls::acceptor(cert, key)?),
+        _ => None,
+    };
+    let origins = origins(&args.allow_origin)?;
+    let tokens = Arc::new(Tokens::load(&options.state_dir)?);
+    let metrics = Arc::<Metrics>::default();
+    let delays = Arc::new(Semaphore::new(DELAYS));
+    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let mut addresses = Vec::new();
+    let mut acceptors = JoinSet::new();
+    let mut bound = Vec::new();
+    for address in &args.listen {
+        let listener = TcpListener::bind(address).await.with_context(|| {
+            format!("cannot listen on {address}; choose another port, or port 0 for a free one")
+        })?;
+        let address = listener.local_addr()?;
+        addresses.push(address);
+        let host = (address.ip(), address.port());
+        let guard = Guard::new(host, tls.is_some(), &args.allow_host, &args.allow_origin);
+        let state = Arc::new(ServerState {
+            connector: connector.clone(),
+            tokens: Arc::clone(&tokens),
+            guard,
+            metrics: Arc::clone(&metrics),
+            source: options.metrics.clone(),
+            delays: Arc::clone(&delays),
+        });
+        bound.push(Acceptor {
+            listener,
+            router: router(state, &origins),
+            tls: tls.clone(),
+            places: Arc::clone(&places),
+        });
+    }
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    for address in &addresses {
+        info!("listening on {scheme}://{address}");
+    }
+    for acceptor in bound {
+        acceptors.spawn(accept(acceptor, connector.clone()));
+    }
+    let task = tokio::spawn(async move { while acceptors.join_next().await.is_some() {} });
+    Ok(Listening {
+        url_with_token: format!("{scheme}://{}/#token={}", addresses[0], tokens.full()),
+        addresses,
+        task,
+    })
+}
+
+/// Refuses addresses that other machines reach without TLS, unless the user insists.
+fn check_addresses(args: &ListenArgs) -> anyhow::Result<()> {
+    if args.tls_cert.is_some() || args.insecure_i_know {
+        return Ok(());
+    }
+    for address in &args.listen {
+        if !address.ip().is_loopback() {
+            bail!(
+                "cannot listen on {address} without TLS: others could read the token and run commands; pass --tls-cert and --tls-key, or --insecure-i-know if the network is trusted"
+            );
+        }
+    }
+    Ok(())
+}
+
+fn origins(all: &[String]) -> anyhow::Result<Vec<HeaderValue>> {
+    all.iter()
+        .map(|origin| {
+            let rest = origin.split_once("://").map(|(_, rest)| rest);
+            ensure!(
+                rest.is_some_and(|rest| !rest.is_empty() && !rest.contains('/')),
+                "--allow-origin {origin} is not an origin; pass scheme, host and port without a path, for example https://app.example"
+            );
+            let value = HeaderValue::from_str(&origin.to_ascii_lowercase());
+            value.with_context(|| format!("--allow-origin {origin} is not a valid header value"))
+        })
+        .collect()
+}
+
+/// Accepts connections until the loop has ended.
+async fn accept(acceptor: Acceptor, connector: Connector<ConnectionSetup>) {
+    let mut open = JoinSet::new();
+    loop {
+        let stream = tokio::select! {
+            stream = next(&acceptor) => stream,
+            Some(_) = open.join_next() => continue,
+            () = connector.ended() => break,
+        };
+        let Some((stream, place)) = stream else {
+            continue;
+        };
+        let (router, tls) = (acceptor.router.clone(), acceptor.tls.clone());
+        open.spawn(async move {
+            serve(stream, router, tls).await;
+            drop(place);
+        });
+    }
+    // Streams end by themselves when the loop does.
+    let _ = timeout(LAST_OUTPUT, async {
+        while open.join_next().await.is_some() {}
+    })
+    .await;
+}
+
+/// Waits for a place, then for a connection. Cancel safe.
+async fn next(acceptor: &Acceptor) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+    let place = Arc::clone(&acceptor.places).acquire_owned().await.ok()?;
+    match acceptor.listener.accept().await {
+        Ok((stream, _)) => Some((stream, place)),
+        Err(error) => {
+            warn!("cannot accept a connection: {error}");
+            tokio::time::sleep(PAUSE).await;
+            None
+        }
+    }
+}
+
+async fn serve(stream: TcpStream, router: Router, tls: Option<TlsAcceptor>) {
+    // Chunks are small and must not wait for each other.
+    let _ = stream.set_nodelay(true);
+    match tls {
+        None => serve_http(stream, router).await,
+        Some(tls) => match timeout(HANDSHAKE, tls.accept(stream)).await {
+            Ok(Ok(stream)) => serve_http(stream, router).await,
+            Ok(Err(error)) => debug!("TLS handshake failed: {error}"),
+            Err(_) => debug!("TLS handshake timed out"),
+        },
+    }
+}
+
+async fn serve_http(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, router: Router) {
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .max_buf_size(MOST_HEAD)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
+        .with_upgrades()
+        .await;
+    if let Err(error) = served {
+        debug!("HTTP connection ended: {error}");
+    }
+}

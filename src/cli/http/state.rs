@@ -1,0 +1,25 @@
+//! What all requests share.
+
+use super::guard::Guard;
+use super::metrics::{Metrics, MetricsSource};
+use super::token::Tokens;
+use crate::cli::connections::ConnectionSetup;
+use crate::shell::Connector;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// What all requests of one address share.
+pub struct ServerState {
+    /// Opens connections to the loop.
+    pub connector: Connector<ConnectionSetup>,
+    /// Tokens of clients.
+    pub tokens: Arc<Tokens>,
+    /// Check of `Host` and `Origin`.
+    pub guard: Guard,
+    /// Metrics of all addresses.
+    pub metrics: Arc<Metrics>,
+    /// Metrics of the loop.
+    pub source: Option<Arc<dyn MetricsSource>>,
+    /// Requests with a wrong token that are being delayed.
+    pub delays: Arc<Semaphore>,
+}

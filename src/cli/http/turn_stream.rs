@@ -1,0 +1,252 @@
+//! Chunks of one turn as the data of server-sent events.
+
+use super::approvals::ApprovalAnswer;
+use super::client::NeutralClient;
+use super::failure::Failure;
+use super::incoming::{Ask, ChunkMessage, Incoming};
+use super::open_blocks::{OpenBlocks, Passage};
+use super::step::{ChunkFacts, Step, UserWait};
+use serde::Deserialize;
+use serde_json::json;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Time that a stream stays open for an answer while other tool calls run.
+const CALLS_FINISH: Duration = Duration::from_secs(3);
+
+/// Time in which the last chunk of a turn must follow the result of its prompt.
+const LAST_CHUNK: Duration = Duration::from_secs(30);
+
+/// How a browser answers permission requests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Approvals {
+    /// With its next request: the stream ends at the question.
+    #[default]
+    NextRequest,
+    /// With a request of its own: the stream stays open.
+    Inline,
+}
+
+/// Turn that a stream follows.
+#[derive(Debug, Default)]
+pub struct Followed {
+    /// Id of the turn; `None` for the turn of the first chunk.
+    pub turn: Option<String>,
+    /// Call that runs the turn.
+    pub prompt: Option<u64>,
+    /// Number of the last chunk before those of the stream.
+    pub after_seq: u64,
+    /// Number of the last chunk, if no turn runs.
+    pub end_seq: Option<u64>,
+}
+
+/// Stream of one turn.
+pub struct TurnStream {
+    client: NeutralClient,
+    followed: Followed,
+    approvals: Approvals,
+    /// Answers to questions that the loop has not asked yet.
+    answers: Vec<ApprovalAnswer>,
+    /// Open questions by their id.
+    asks: BTreeMap<String, Ask>,
+    step: Step,
+    blocks: OpenBlocks,
+    last_seq: u64,
+    /// Time at which the stream ends if nothing comes.
+    deadline: Option<Deadline>,
+    events: VecDeque<String>,
+    has_ended: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Deadline {
+    Approval(Instant),
+    LastChunk(Instant),
+}
+
+impl TurnStream {
+    /// Creates the stream of a turn to which `client` is attached.
+    pub fn new(client: NeutralClient, followed: Followed, approvals: Approvals) -> Self {
+        let last_seq = followed.after_seq;
+        Self {
+            client,
+            followed,
+            approvals,
+            answers: Vec::new(),
+            asks: BTreeMap::new(),
+            step: Step::default(),
+            blocks: OpenBlocks::default(),
+            last_seq,
+            deadline: None,
+            events: VecDeque::new(),
+            has_ended: false,
+        }
+    }
+
+    /// Makes it the continuation of a message: answers questions, and knows the message's tool calls.
+    #[must_use]
+    pub fn continuing(mut self, answers: Vec<ApprovalAnswer>, step: Step) -> Self {
+        self.answers = answers;
+        self.step = step;
+        if self
+            .followed
+            .end_seq
+            .is_some_and(|end| end <= self.last_seq)
+        {
+            self.end();
+        }
+        self
+    }
+
+    /// Waits for the first chunk.
+    ///
+    /// # Errors
+    /// The turn failed before its first chunk.
+    pub async fn begin(&mut self) -> Result<(), Failure> {
+        while self.events.is_empty() {
+            self.advance().await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the data of the next event; `None` at the end.
+    pub async fn next(&mut self) -> Option<String> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Some(event);
+            }
+            if self.has_ended {
+                return None;
+            }
+            if let Err(failure) = self.advance().await {
+                self.fail(&failure);
+            }
+        }
+    }
+
+    async fn advance(&mut self) -> Result<(), Failure> {
+        let message = match self.deadline {
+            None => self.client.next().await,
+            // A message that is there comes first, however late it is read.
+            Some(Deadline::Approval(at) | Deadline::LastChunk(at)) => {
+                match tokio::time::timeout_at(at, self.client.next()).await {
+                    Ok(message) => message,
+                    Err(_) => return self.expire(),
+                }
+            }
+        };
+        match message.ok_or_else(Failure::closed)? {
+            Incoming::Chunk(chunk) => self.chunk(&chunk),
+            Incoming::Ask(ask) => self.ask(ask).await?,
+            Incoming::Withdrawn(id) => self.asks.retain(|_, ask| ask.id != id),
+            Incoming::Response(id, result) if self.followed.prompt == Some(id) => {
+                result?;
+                self.deadline = Some(Deadline::LastChunk(Instant::now() + LAST_CHUNK));
+            }
+            Incoming::Response(..) | Incoming::Other => {}
+        }
+        self.update_wait();
+        Ok(())
+    }
+
+    fn expire(&mut self) -> Result<(), Failure> {
+        match self.deadline.take() {
+            Some(Deadline::Approval(_)) => {
+                self.end_for_approval();
+                Ok(())
+            }
+            _ => Err(Failure::closed()),
+        }
+    }
+
+    fn chunk(&mut self, chunk: &ChunkMessage) {
+        if self.has_ended {
+            return;
+        }
+        let is_last = self.followed.end_seq.is_some_and(|end| chunk.seq >= end);
+        if self.followed.turn.is_none() {
+            self.followed.turn.clone_from(&chunk.turn_id);
+        }
+        let is_of_turn = self
+            .followed
+            .turn
+            .as_deref()
+            .is_some_and(|turn| chunk.is_of(turn));
+        if is_of_turn {
+            self.pass(chunk);
+        }
+        if is_last && !self.has_ended {
+            self.end();
+        }
+    }
+
+    fn pass(&mut self, chunk: &ChunkMessage) {
+        self.last_seq = chunk.seq;
+        let text = chunk.chunk.get();
+        let Ok(facts) = serde_json::from_str::<ChunkFacts<'_>>(text) else {
+            self.events.push_back(text.to_owned());
+            return;
+        };
+        match self.blocks.pass(&facts) {
+            Passage::Alone => self.events.push_back(text.to_owned()),
+            Passage::After(first) => self.events.extend([first, text.to_owned()]),
+            Passage::Dropped => {}
+        }
+        self.step.observe(&facts);
+        if facts.ends_turn() {
+            self.end();
+        }
+    }
+
+    async fn ask(&mut self, ask: Ask) -> Result<(), Failure> {
+        let question = &ask.params.question_id;
+        let answer = self.answers.iter().position(|a| a.approval_id == *question);
+        match answer.map(|index| self.answers.swap_remove(index)) {
+            Some(answer) => self.client.answer(&ask.id, &answer.response_to(&ask)).await,
+            None => {
+                self.asks.insert(question.clone(), ask);
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends the stream at a question that only the browser's next request can answer.
+    fn update_wait(&mut self) {
+        if self.approvals == Approvals::Inline || self.has_ended {
+            return;
+        }
+        let asks = &self.asks;
+        match self.step.user_wait(|id| asks.contains_key(id)) {
+            UserWait::Yes => self.end_for_approval(),
+            UserWait::WhileCallsRun if self.deadline.is_none() => {
+                self.deadline = Some(Deadline::Approval(Instant::now() + CALLS_FINISH));
+            }
+            UserWait::No if matches!(self.deadline, Some(Deadline::Approval(_))) => {
+                self.deadline = None;
+            }
+            UserWait::WhileCallsRun | UserWait::No => {}
+        }
+    }
+
+    /// The browser sends this metadata back, so that the next stream continues exactly here.
+    fn end_for_approval(&mut self) {
+        let position = json!({ "turnId": self.followed.turn, "afterSeq": self.last_seq });
+        let metadata =
+            json!({ "type": "message-metadata", "messageMetadata": { "acpipe": position } });
+        self.events.push_back(metadata.to_string());
+        self.end();
+    }
+
+    fn fail(&mut self, failure: &Failure) {
+        let error = json!({ "type": "error", "errorText": failure.message });
+        self.events.push_back(error.to_string());
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.has_ended = true;
+        self.events.push_back("[DONE]".to_owned());
+    }
+}
