@@ -16,6 +16,7 @@ mod mcp;
 mod permissions;
 mod processes;
 mod record;
+mod remote_hub;
 mod replay;
 mod rpc;
 mod run;

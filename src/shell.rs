@@ -30,6 +30,7 @@ mod profiles;
 mod program_search;
 mod recorder;
 mod regular;
+mod remote;
 mod signals;
 mod starter;
 mod stderr;
@@ -59,6 +60,7 @@ pub use output::{FULL, Pressure, hand_over};
 pub use process_settings::Supervision;
 pub use profiles::{AgentProfile, read_all as read_profiles};
 pub use recorder::{Recorder, RecorderThread, RedactLine, open_tape};
+pub use remote::{RemoteHub, drive_remote};
 pub use signals::{Interrupt, survive_file_limit};
 pub use store::{
     Durability, Events, Files, Memory, ReadOnly, archived, cards, check_writable, read_only,

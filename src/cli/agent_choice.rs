@@ -13,9 +13,10 @@ use crate::core::claude::CLAUDE;
 use crate::core::config::Settings;
 use crate::core::http::url_fault;
 use crate::proto::wire::{AgentSource, Protocol, SessionOptions};
+use serde::{Deserialize, Serialize};
 
 /// Agent of the stored session that a run continues.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StoredAgent {
     /// Name of the agent; `None` if it had none.
     pub name: Option<String>,

@@ -143,7 +143,9 @@ pub enum Verb {
         acpipe run -c \"and now the tests\"                     continue the last session of this directory\n  \
         acpipe run --permissions ask \"fix it\" -- opencode acp  approve each tool call in the terminal\n  \
         acpipe run --config ci.toml \"test\" -- opencode acp     decide by rules, see docs/guides/permissions.md\n\n\
-        Ctrl-C cancels the turn; a second Ctrl-C kills the agent.\n\n\
+        Ctrl-C cancels the turn; a second Ctrl-C kills the agent.\n\
+        With --daemon, a second Ctrl-C leaves the agent running, and so does a closed terminal: the turn goes on,\n\
+        and `acpipe attach` follows it.\n\n\
         Exit codes: 0 success, 1 agent failed, 2 usage error, 76 handshake failed, 77 sign-in required,\n\
         124 timeout, 126 agent failed to start, 127 agent not found, 130 cancelled.\n\
         The full list is in docs/reference/errors.md.")]
@@ -199,6 +201,8 @@ pub struct RunArgs {
     /// Do not retry the prompt when the AI service is overloaded
     #[arg(long)]
     pub no_retry: bool,
+    #[command(flatten)]
+    pub daemon: AttachArgs,
     #[command(flatten)]
     pub agent: AgentArgs,
 }

@@ -16,16 +16,17 @@ mod socket_clients;
 mod start;
 mod status;
 
-use super::args::{AgentArgs, AttachArgs, LimitArgs};
+use super::args::{AgentArgs, AttachArgs, LimitArgs, RunArgs};
 use super::config::Config;
 use super::logs::Secrets;
-use super::{print_note, state_dir};
+use super::{UsageError, print_note, state_dir};
 use crate::core::error::{Error, ErrorKind};
 use anyhow::Context as _;
 use args::{DaemonArgs, DaemonVerb, ResidentArgs, StartArgs};
-pub use connect::Refused;
-use connect::connect_control;
+pub use connect::{DaemonConnection, Refused};
+use connect::{connect_client, connect_control};
 use control::Control;
+pub use hello::SessionOrigin;
 use std::path::{Path, PathBuf};
 
 /// Runs the subcommand and returns the exit code.
@@ -124,22 +125,58 @@ pub async fn serve_by_daemon(
     agent: &AgentArgs,
     limits: &LimitArgs,
 ) -> anyhow::Result<Option<u8>> {
-    let Some(config) = config_for_daemon(attach, agent)? else {
+    let Some(daemon) = DaemonUse::of(attach, agent)? else {
         return Ok(None);
     };
     command_line::check(agent, limits)?;
-    let words = command_line::own_words(agent, &config)?;
+    let words = command_line::own_words(agent, &daemon.config)?;
     let state = state_dir(&agent.store.place)?;
     relay::relay(&state, words).await.map(Some)
 }
 
-/// Returns the configuration of a command that uses the daemon, by its command line or the user's configuration.
-/// `None` if it does not use the daemon.
-fn config_for_daemon(attach: AttachArgs, agent: &AgentArgs) -> anyhow::Result<Option<Config>> {
-    if attach.no_daemon {
-        return Ok(None);
+/// Decision that a command uses the daemon.
+pub struct DaemonUse {
+    config: Config,
+}
+
+impl DaemonUse {
+    /// Decides by the command line and the user's configuration. `None` if the command does not use the daemon.
+    ///
+    /// # Errors
+    /// The configuration is not valid.
+    pub fn of(attach: AttachArgs, agent: &AgentArgs) -> anyhow::Result<Option<Self>> {
+        if attach.no_daemon {
+            return Ok(None);
+        }
+        let cwd = super::directory(agent)?;
+        let config = super::load_config(agent, &cwd, None)?;
+        let is_used = attach.daemon || config.attach;
+        Ok(is_used.then_some(Self { config }))
     }
-    let cwd = super::directory(agent)?;
-    let config = super::load_config(agent, &cwd, None)?;
-    Ok(Some(config).filter(|config| attach.daemon || config.attach))
+
+    /// Checks that a run has no option that cannot be used with the daemon.
+    ///
+    /// # Errors
+    /// It has one.
+    pub fn check_run(&self, args: &RunArgs) -> Result<(), UsageError> {
+        if args.ephemeral {
+            let message = "--ephemeral cannot be used with the daemon, because it stores its sessions; use --no-daemon";
+            return Err(UsageError(message.to_owned()));
+        }
+        command_line::check_agent(&args.agent)
+    }
+
+    /// Connects a run, and starts the daemon if it does not run.
+    ///
+    /// # Errors
+    /// The daemon cannot be started, or refuses the client.
+    pub async fn connect(
+        &self,
+        agent: &AgentArgs,
+        session: SessionOrigin,
+    ) -> anyhow::Result<DaemonConnection> {
+        let words = command_line::own_words(agent, &self.config)?;
+        let state = state_dir(&agent.store.place)?;
+        connect_client(&state, words, session).await
+    }
 }

@@ -186,7 +186,7 @@ pub struct ClientCapabilities {
 }
 
 /// Result of `initialize`.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeResult {
     /// Version of the neutral protocol: 1.
@@ -200,7 +200,7 @@ pub struct InitializeResult {
 }
 
 /// Agent that acpipe starts where the client does not specify one.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DefaultAgent {
     /// Name of the agent; `default` if the user gave it none.
@@ -214,7 +214,7 @@ pub struct DefaultAgent {
 }
 
 /// Where an agent is configured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum AgentSource {
     /// The command line, after `--`.
@@ -273,7 +273,7 @@ pub struct ConnectParams {
 }
 
 /// Result of `agent/connect` and `agent/status`.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "AgentStatusResult")]
 pub struct AgentStatus {
@@ -317,7 +317,7 @@ pub struct AgentStatus {
 }
 
 /// A running process of an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProcessStatus {
     /// Process id.
@@ -333,7 +333,7 @@ pub struct ProcessStatus {
 }
 
 /// State of an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum AgentState {
     /// No agent process runs.
@@ -366,7 +366,7 @@ pub enum ChunkProfileName {
 }
 
 /// Capabilities that an agent reports.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(
     clippy::struct_excessive_bools,
@@ -400,7 +400,7 @@ pub struct AgentCapabilities {
 }
 
 /// Lines of an agent that acpipe could not use, by reason.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LineFaults {
     /// Lines that are not JSON, or JSON that is not a message.
@@ -432,7 +432,7 @@ pub struct Done {}
 
 /// Parameters of the notification `agent/state`, sent to the client when the state of an agent changes, and
 /// repeatedly while its start is slow.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentStateParams {
     /// Name of the agent.

@@ -11,9 +11,25 @@ use clap::Parser as _;
 /// # Errors
 /// It has one.
 pub fn check(agent: &AgentArgs, limits: &LimitArgs) -> Result<(), UsageError> {
+    check_agent(agent)?;
+    let Some(usual) = usual() else { return Ok(()) };
+    refuse(&[
+        (
+            "--idle-timeout",
+            limits.idle_timeout.0 != usual.limits.idle_timeout.0,
+        ),
+        ("--max-sessions", limits.max_sessions.is_some()),
+    ])
+}
+
+/// Like [`check`], for a client without limits.
+///
+/// # Errors
+/// It has an option that concerns all clients.
+pub fn check_agent(agent: &AgentArgs) -> Result<(), UsageError> {
     let Some(usual) = usual() else { return Ok(()) };
     let store = &agent.store;
-    let options = [
+    refuse(&[
         ("--record", agent.record.record.is_some()),
         ("--persist never", store.persist == Some(Persist::Never)),
         (
@@ -26,12 +42,11 @@ pub fn check(agent: &AgentArgs, limits: &LimitArgs) -> Result<(), UsageError> {
             agent.no_path_probe != usual.agent.no_path_probe,
         ),
         ("--serve", !agent.serving.serve.is_empty()),
-        (
-            "--idle-timeout",
-            limits.idle_timeout.0 != usual.limits.idle_timeout.0,
-        ),
-        ("--max-sessions", limits.max_sessions.is_some()),
-    ];
+    ])
+}
+
+/// Returns an error for the first option that is given.
+fn refuse(options: &[(&str, bool)]) -> Result<(), UsageError> {
     match options.iter().find(|(_, is_given)| *is_given) {
         Some((option, _)) => Err(UsageError(format!(
             "{option} cannot be used with the daemon, because it concerns all its clients; give it to `acpipe daemon \

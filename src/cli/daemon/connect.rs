@@ -1,6 +1,6 @@
 //! Connections to the daemon, which is started if it does not run.
 
-use super::hello::{DaemonInfo, Hello, Purpose, SOCKET_VERSION, Welcome};
+use super::hello::{DaemonInfo, Hello, Purpose, SOCKET_VERSION, SessionOrigin, Welcome};
 use super::start::start;
 use crate::cli::print_note;
 use crate::core::error::{Error, ErrorKind};
@@ -32,6 +32,7 @@ pub struct Refused {
 pub async fn connect_client(
     state_dir: &Path,
     args: Vec<String>,
+    session: SessionOrigin,
 ) -> anyhow::Result<DaemonConnection> {
     let place = DaemonPlace::of(state_dir);
     let cwd = std::env::current_dir().context("cannot read the working directory")?;
@@ -41,6 +42,7 @@ pub async fn connect_client(
         purpose: Purpose::Client,
         cwd: cwd.to_string_lossy().into_owned(),
         args,
+        session,
     };
     let stream = match connect_stream(&place).await? {
         Some(stream) => stream,
@@ -72,6 +74,7 @@ pub async fn connect_control(state_dir: &Path) -> anyhow::Result<Option<DaemonCo
         purpose: Purpose::Control,
         cwd: "/".to_owned(),
         args: Vec::new(),
+        session: SessionOrigin::default(),
     };
     greet(stream, &hello).await.map(Some)
 }

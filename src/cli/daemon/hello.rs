@@ -1,6 +1,7 @@
 //! The first line in each direction on the daemon's socket. After them, the connection carries the client's own
 //! protocol.
 
+use crate::cli::agent_choice::StoredAgent;
 use serde::{Deserialize, Serialize};
 
 /// Version of these lines. Both sides must have the same.
@@ -21,10 +22,23 @@ pub struct Hello {
     pub purpose: Purpose,
     /// Working directory of the client, an absolute path.
     pub cwd: String,
-    /// Command line of the client, without the name of the program: its first word is `serve` or `acp`. Empty for
+    /// Command line of the client, without the name of the program: its first word is `serve`, `acp` or `run`. Empty for
     /// the purpose `control`.
     #[serde(default)]
     pub args: Vec<String>,
+    /// Session that `acpipe run` continues.
+    #[serde(default)]
+    pub session: SessionOrigin,
+}
+
+/// Directory and agent of the stored session that a run continues. Empty for a new session.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionOrigin {
+    /// Directory of the session.
+    pub cwd: Option<String>,
+    /// Agent of the session; used if the command line names no agent.
+    pub agent: Option<StoredAgent>,
 }
 
 /// What a connection is for.

@@ -1,6 +1,7 @@
 //! A client of the daemon on stdin and stdout: copies bytes, and knows nothing of their protocol.
 
 use super::connect::{DaemonConnection, connect_client};
+use super::hello::SessionOrigin;
 use crate::core::error::{Error, ErrorKind};
 use anyhow::Context as _;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -26,7 +27,8 @@ const END_LIMIT: Timespec = Timespec {
 /// # Errors
 /// The daemon cannot be reached, refuses the client, or ends before the client.
 pub async fn relay(state_dir: &Path, args: Vec<String>) -> anyhow::Result<u8> {
-    let DaemonConnection { stream, .. } = connect_client(state_dir, args).await?;
+    let DaemonConnection { stream, .. } =
+        connect_client(state_dir, args, SessionOrigin::default()).await?;
     let stream = stream.into_std()?;
     stream.set_nonblocking(false)?;
     let input = stream.try_clone()?;

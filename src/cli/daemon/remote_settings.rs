@@ -35,8 +35,17 @@ pub fn setup_of(hello: &Hello, secrets: &Secrets) -> anyhow::Result<ConnectionSe
             face.id_prefix = format!("{}{number:x}", face.id_prefix);
             (ClientFace::Acp(face), settings)
         }
+        Verb::Run(mut args) => {
+            let origin = Origin {
+                cwd: hello.session.cwd.clone(),
+                agent: hello.session.agent.clone(),
+                ..Origin::default()
+            };
+            let settings = settings_in(&mut args.agent, base, secrets, &origin)?;
+            (ClientFace::Neutral, settings)
+        }
         _ => {
-            let message = "only acpipe serve and acpipe acp can be clients of the daemon";
+            let message = "only acpipe serve, acp, run and attach can be clients of the daemon";
             return Err(UsageError(message.to_owned()).into());
         }
     };
@@ -64,8 +73,10 @@ fn settings_in(
     absolute(&mut args.permissions.config);
     absolute(&mut args.cwd);
     let cwd = args.cwd.as_deref().unwrap_or(base);
+    let cwd = cwd.to_string_lossy().into_owned();
     let origin = Origin {
-        cwd: Some(cwd.to_string_lossy().into_owned()),
+        cwd: origin.cwd.clone().or(Some(cwd)),
+        agent: origin.agent.clone(),
         default_mode: origin.default_mode,
         ..Origin::default()
     };

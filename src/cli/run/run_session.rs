@@ -4,6 +4,7 @@ use super::view::View;
 use crate::cli::agent_choice::StoredAgent;
 use crate::cli::agents::installed_agents;
 use crate::cli::args::RunArgs;
+use crate::cli::daemon::SessionOrigin;
 use crate::cli::logs::Secrets;
 use crate::cli::{Origin, UsageError, directory, persists, print_note, sessions, state_dir};
 use crate::core::agent_command::{AgentCommand, key_of_line};
@@ -16,17 +17,16 @@ use crate::core::store::{Card, Store};
 use crate::proto::wire::{AgentSource, Protocol};
 use crate::shell::{Events, Memory};
 
-/// Settings, session and store of a run.
+/// Settings and session of a run.
 pub struct RunSession {
     pub settings: Settings,
     /// Id of the session.
     pub session: String,
-    pub store: Box<dyn Store>,
-    /// Later events of the store.
-    pub stored: Events,
+    /// Directory and agent of the session, if it exists.
+    pub origin: SessionOrigin,
 }
 
-/// Finds session and agent, and opens the store.
+/// Finds session and agent.
 pub fn find(args: &RunArgs, secrets: &Secrets, view: &mut View) -> anyhow::Result<RunSession> {
     let cwd = directory(&args.agent)?;
     let chosen = choose(args, &cwd, view)?;
@@ -35,8 +35,8 @@ pub fn find(args: &RunArgs, secrets: &Secrets, view: &mut View) -> anyhow::Resul
     let is_demo = settings.default_agent.spec.source == AgentSource::Demo;
     if is_demo && settings.default_agent.name == DEFAULT_AGENT && !args.agent.names_agent() {
         let why = if let Some(chosen) = &chosen {
-            if let Some(why) = origin.missing_agent {
-                return Err(UsageError(why).into());
+            if let Some(why) = &origin.missing_agent {
+                return Err(UsageError(why.clone()).into());
             }
             format!("session {:?} uses the built-in demo agent", chosen.id)
         } else {
@@ -51,12 +51,13 @@ pub fn find(args: &RunArgs, secrets: &Secrets, view: &mut View) -> anyhow::Resul
         ));
     }
     let session = chosen.map_or_else(|| unnamed(&settings.id_prefix), |chosen| chosen.id);
-    let (store, stored) = store(args, &session, view)?;
     Ok(RunSession {
         settings,
         session,
-        store,
-        stored,
+        origin: SessionOrigin {
+            cwd: origin.cwd,
+            agent: origin.agent,
+        },
     })
 }
 
@@ -227,7 +228,7 @@ fn is_stored(args: &RunArgs) -> bool {
 }
 
 /// Opens the store. If that fails, a run without `--session` or `--continue` uses memory only.
-fn store(
+pub fn store(
     args: &RunArgs,
     session: &str,
     view: &mut View,

@@ -1,11 +1,11 @@
 //! Output of a run: the answer on stdout in the chosen format, everything else on stderr.
 
+use super::outcome;
 use super::questions::prompt_view::short;
 use crate::cli::args::Format;
 use crate::cli::screen::{Content, push_escaped};
 use crate::core::cause::last_lines;
-use crate::core::decision;
-use crate::core::error::{Error, ErrorKind};
+use crate::core::error::Error;
 use crate::core::hub::{NO_CLIENT, RAN_UNAPPROVED};
 use crate::core::printable::printable;
 use crate::core::restore_plan::describe_attempts;
@@ -273,15 +273,35 @@ impl View {
 
     /// Shows the next chunk, for which these chunks stand in the profile.
     pub fn adapted<'j>(&mut self, chunk: &Chunk<'_>, all: impl IntoIterator<Item = &'j [u8]>) {
+        self.content(chunk);
+        self.json(all);
+    }
+
+    /// Shows the next chunk, of which only the JSON text exists; `chunk` is its content if that is shown to people.
+    pub fn json_chunk(&mut self, chunk: Option<&Chunk<'_>>, json: &[u8]) {
+        if let Some(chunk) = chunk {
+            self.content(chunk);
+        }
+        self.json([json]);
+    }
+
+    /// Shows what a chunk means for people.
+    fn content(&mut self, chunk: &Chunk<'_>) {
         match chunk {
             Chunk::DataPermission { id, data } => self.decided(id, &value(data.0)),
             Chunk::DataRecovery { data } => self.recovered(value(data.0)),
             Chunk::DataNotice { data, .. } => self.warn(&value(data.0)),
             _ => {}
         }
+        if self.format == Format::Text {
+            self.text(chunk);
+        }
+    }
+
+    /// Writes chunks in the formats that consist of them.
+    fn json<'j>(&mut self, all: impl IntoIterator<Item = &'j [u8]>) {
         let (before, after): (&[u8], &[u8]) = match self.format {
-            Format::Text => return self.text(chunk),
-            Format::Json => return,
+            Format::Text | Format::Json => return,
             Format::Chunks => (b"", b"\n"),
             Format::Sse => (b"data: ", b"\n\n"),
         };
@@ -393,7 +413,9 @@ impl View {
         }
         match summary.stop_reason.as_str() {
             "end_turn" | "error" => {}
-            "cancelled" if was_asked_to_stop(summary) => self.note("the turn was cancelled"),
+            "cancelled" if outcome::was_asked_to_stop(summary) => {
+                self.note("the turn was cancelled")
+            }
             "cancelled" => self.note("the agent cancelled the turn by itself"),
             "refusal" => self.note("the agent refused to answer"),
             "max_tokens" => {
@@ -462,36 +484,4 @@ impl View {
         }
         hand_over(&mut self.out, buffer);
     }
-}
-
-/// Returns the exit code for a summary.
-pub fn exit_code(summary: &TurnSummary) -> u8 {
-    let kind = |name: &str| ErrorKind::ALL.iter().find(|k| k.name() == name);
-    match summary.errors.first() {
-        Some(error) => kind(&error.kind).map_or(1, |k| k.exit_code()),
-        None if summary.stop_reason != "cancelled" => 0,
-        None if was_asked_to_stop(summary) => ErrorKind::Cancelled.exit_code(),
-        // Some agents end the turn as cancelled when a permission is refused.
-        None => 1,
-    }
-}
-
-/// Builds a prompt of the feedback that the user gave in this turn and that did not reach the agent; `None`
-/// without such feedback.
-pub fn late_feedback(summary: &TurnSummary) -> Option<String> {
-    let kept = summary.metadata.get("undeliveredFeedback")?.as_array()?;
-    let words = kept.iter().filter_map(|words| {
-        let approved = words["approved"] == true;
-        Some(decision::late_feedback(
-            words["title"].as_str(),
-            approved,
-            words["feedback"].as_str()?,
-        ))
-    });
-    let words: Vec<String> = words.collect();
-    (!words.is_empty()).then(|| words.join("\n\n"))
-}
-
-pub fn was_asked_to_stop(summary: &TurnSummary) -> bool {
-    summary.metadata.contains_key("cancelRequested")
 }

@@ -52,7 +52,7 @@ pub struct AttachParams {
 }
 
 /// Result of `session/attach`. The missed chunks follow it.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AttachResult {
     /// The client's id of the session.
@@ -70,7 +70,7 @@ pub struct AttachResult {
 }
 
 /// The running turn of a session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunningTurn {
     /// Id of the turn.
@@ -84,7 +84,7 @@ pub struct RunningTurn {
 }
 
 /// A client of a session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionClient {
     /// Id of the client, unique while acpipe runs.
@@ -103,7 +103,7 @@ pub struct SessionClient {
 }
 
 /// Result of `session/clients`.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientsResult {
     /// Clients of the session: those that attached to it, and those that opened or prompted it.
@@ -112,7 +112,7 @@ pub struct ClientsResult {
 
 /// Parameters of the notification `session/presence`, sent to the other clients of a session when a client
 /// attaches, detaches, leaves or changes its role or `onDisconnect`, and when the session is closed or cleared.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PresenceParams {
     /// The client's id of the session.
@@ -123,7 +123,7 @@ pub struct PresenceParams {
 
 /// Parameters of the notification `session/userMessage`, sent to the other clients of a session when a prompt
 /// begins its turn, before the chunks of the turn.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UserMessageParams {
     /// The client's id of the session.
@@ -137,7 +137,7 @@ pub struct UserMessageParams {
 }
 
 /// The client that decided something.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DecidingClient {
     /// Id of the client.

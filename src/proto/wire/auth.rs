@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Method to sign in to an agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthMethod {
     /// Id of the method.
@@ -20,7 +20,7 @@ pub struct AuthMethod {
 }
 
 /// Type of a sign-in method.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum SignIn {
     /// The agent signs in by itself on `agent/authenticate`, for example through a browser.
@@ -37,7 +37,7 @@ pub enum SignIn {
 }
 
 /// Environment variable that an agent reads a key from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthVariable {
     /// Name of the variable.
@@ -51,7 +51,7 @@ pub struct AuthVariable {
 }
 
 /// Command for a terminal, to be run in the agent's working directory and environment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandLine {
     /// Program.

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 /// The request ends without an answer of the client when its time is up, when the agent withdraws it, and
 /// when the turn is cancelled or ends; then acpipe sends `$/cancelRequest`. acpipe ignores answers after
 /// that, and second answers.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionParams {
     /// The client's id of the session.
@@ -40,7 +40,7 @@ pub struct PermissionParams {
 }
 
 /// Tool call in a request to the client.
-#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AskedTool {
     /// Id of the tool call; chunks use the same id.
@@ -62,7 +62,7 @@ pub struct AskedTool {
 }
 
 /// A possible answer to a permission request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OfferedOption {
     /// Id of the option; the response refers to it.
@@ -74,7 +74,7 @@ pub struct OfferedOption {
 }
 
 /// Effect of an option.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OfferedKind {
     /// Allows this action once.
@@ -143,7 +143,7 @@ pub enum FeedbackDelivery {
 }
 
 /// Parameters of the request `question/ask`, sent to the client when the agent needs input from its user.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionParams {
     /// The client's id of the session. `null` if the question belongs to no session, for example during a
@@ -173,7 +173,7 @@ pub struct QuestionParams {
 }
 
 /// Kind of input that an agent needs from its user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum QuestionKind {
     /// Fill in a form.
@@ -211,7 +211,7 @@ pub enum QuestionAction {
 
 /// Parameters of the notification `$/cancelRequest`, sent to the client when a request of acpipe no longer
 /// needs a response.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelRequestParams {
     /// Id of the request.

@@ -65,7 +65,7 @@ pub struct ListSessionsParams {
 }
 
 /// Result of `session/list`.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListSessionsResult {
     /// One page of sessions.
@@ -75,7 +75,7 @@ pub struct ListSessionsResult {
 }
 
 /// A session, in the results of `session/list` and `session/get`.
-#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionInfo {
     /// The client's id of the session. `null` if only the agent has the session.
@@ -118,7 +118,7 @@ pub struct SessionInfo {
 }
 
 /// Work of an open session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum SessionActivity {
     /// No turn runs and no prompt is queued.
@@ -130,7 +130,7 @@ pub enum SessionActivity {
 }
 
 /// State of a session.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum SessionStage {
     /// Open in the agent.
@@ -213,7 +213,7 @@ pub struct ListMessagesParams {
 }
 
 /// Result of `message/list`.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListMessagesResult {
     /// Messages, as `UIMessage`s in the chunk profile of the client, oldest first.

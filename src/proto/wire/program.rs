@@ -1,10 +1,10 @@
 //! The program of an agent on the wire, and how it was found.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// File that an agent's command resolved to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Program {
     /// Absolute path of the executed file.
@@ -21,7 +21,7 @@ pub struct Program {
 }
 
 /// How the program of an agent was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum FoundBy {
     /// The command is a path.
@@ -39,7 +39,7 @@ pub enum FoundBy {
 }
 
 /// A file that was skipped in the search.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PassedOver {
     /// Path of the file.

@@ -188,7 +188,7 @@ pub struct CreateParams {
 }
 
 /// Result of `session/ensure` and `session/create`.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionResult {
     /// The client's id of the session; chunks and notifications contain it.
@@ -211,7 +211,7 @@ pub struct SessionResult {
 }
 
 /// Receipt of a restore: how a session was opened, and what the agent remembers of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Recovery {
     /// Method that opened the session.
@@ -250,7 +250,7 @@ pub struct Recovery {
 }
 
 /// Failed attempt to restore a session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Attempt {
     /// Method of the attempt.
@@ -276,7 +276,7 @@ pub enum Rung {
 }
 
 /// An agent's memory of a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Memory {
     /// The agent remembers everything.
@@ -336,7 +336,7 @@ pub struct SteerResult {
 }
 
 /// Result of `session/cancel`. The end of the turn itself is the result of its `session/prompt`.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelResult {
     /// Whether there was something to cancel. The cancellation has then begun.
@@ -357,7 +357,7 @@ pub struct SubscribeParams {
 
 /// Parameters of the notification `session/activity`, sent to the client when the running tool changes, and
 /// when a session waits for something for long.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ActivityParams {
     /// The client's id of the session.
@@ -369,7 +369,7 @@ pub struct ActivityParams {
 }
 
 /// A running tool.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Activity {
     /// Name of the tool.
@@ -380,7 +380,7 @@ pub struct Activity {
 
 /// Parameters of the notification `session/state`, sent to the client with the complete state when any part
 /// of it changes.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StateParams {
     /// The client's id of the session.
@@ -393,7 +393,7 @@ pub struct StateParams {
 }
 
 /// A queued prompt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WaitingPrompt {
     /// Id of its turn; `session/cancel` with this id removes the prompt from the queue.

@@ -60,7 +60,7 @@ pub struct SettingResult {
 }
 
 /// A setting of the client that could not be set again in a restored session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NotRestored {
     /// The setting: `mode`, `model`, or the id of an option.

@@ -2,12 +2,12 @@
 
 use crate::proto::chunk::Chunk;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
 /// Summary of a turn: the result of `session/prompt` and `execute`, and the output of `acpipe run -o json`.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnSummary {
     /// The client's id of the session. Empty if a run failed before its session was opened.
@@ -70,7 +70,7 @@ pub struct TurnSummary {
 }
 
 /// Number of bytes that a summary omits. Text, arguments and results are limited to 4 MiB each.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Omitted {
     /// Bytes cut off the end of `text`.
@@ -82,7 +82,7 @@ pub struct Omitted {
 }
 
 /// An error of a turn.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnError {
     /// Kind of the error, see the table in `docs/reference/errors.md`.
@@ -98,7 +98,7 @@ pub struct TurnError {
 }
 
 /// A tool call in a summary.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
     /// Name of the tool.
@@ -110,7 +110,7 @@ pub struct ToolCall {
 }
 
 /// Result of a tool in a summary.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResult {
     /// Id of the tool call.
@@ -124,7 +124,7 @@ pub struct ToolResult {
 }
 
 /// Token counts of a turn. A count that the agent does not report is `null`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenUsage {
     /// Input tokens.

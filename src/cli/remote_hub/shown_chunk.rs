@@ -1,0 +1,46 @@
+//! The chunks of which more is shown than their JSON text.
+
+use crate::proto::chunk::Chunk;
+use crate::proto::json::{JsonStr, Raw, raw_object};
+use serde_json::value::RawValue;
+
+raw_object! {
+    /// Members of the chunks that are shown.
+    pub struct ChunkMembers {
+        kind = "type",
+        id = "id",
+        delta = "delta",
+        data = "data",
+    }
+}
+
+/// Reads a chunk if its content is shown to people: text, notices, decisions and receipts. Ids are read as long as
+/// they have no escapes, which is true for all ids of acpipe.
+pub fn shown_chunk(json: &[u8]) -> Option<Chunk<'_>> {
+    let members: ChunkMembers<'_> = serde_json::from_slice(json).ok()?;
+    let id = members.id.map_or("", plain);
+    let data = || Some(Raw(members.data?));
+    Some(match plain(members.kind?) {
+        "text-start" => Chunk::TextStart {
+            id,
+            provider_metadata: None,
+        },
+        "text-delta" => Chunk::TextDelta {
+            id,
+            delta: Raw(JsonStr::new(members.delta?)?.raw()),
+            provider_metadata: None,
+        },
+        "data-permission" => Chunk::DataPermission { id, data: data()? },
+        "data-recovery" => Chunk::DataRecovery { data: data()? },
+        "data-notice" => Chunk::DataNotice {
+            data: data()?,
+            transient: true,
+        },
+        _ => return None,
+    })
+}
+
+/// Returns the text of a JSON string without escapes.
+fn plain(raw: &RawValue) -> &str {
+    raw.get().trim_matches('"')
+}

@@ -1,0 +1,149 @@
+//! The loop of a client whose hub is in another process, at the other end of a socket.
+
+use super::client::{ClientAction, ClientConnection};
+use super::input::ClientInput;
+use super::output::{Closed, Output};
+use super::signals::Signals;
+use crate::core::client_sink::ClientSink;
+use crate::proto::frame::{ClientFrame, ClientFrames};
+use bytes::BytesMut;
+use std::io;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use tokio::sync::mpsc;
+use tokio_util::codec::Decoder as _;
+
+/// Maximum time in which the last messages to the hub are written when the client leaves.
+const LAST_MESSAGES: Duration = Duration::from_secs(1);
+
+/// Protocol between a client and its hub in another process.
+pub trait RemoteHub {
+    /// Appends the messages to the hub for an action of the client. A request that cannot be sent is answered at
+    /// once.
+    fn send(&mut self, action: ClientAction, out: &mut Vec<u8>, client: &mut impl ClientSink);
+    /// Handles a message of the hub.
+    fn receive(&mut self, message: &[u8], client: &mut impl ClientSink);
+    /// Handles the end of the connection: answers all open calls.
+    fn lost(&mut self, client: &mut impl ClientSink);
+}
+
+/// Runs a client over a connection until the client ends. The end of the client does not end the hub.
+///
+/// # Errors
+/// Threads or signal handlers could not be set up.
+pub async fn drive_remote<C>(
+    stream: UnixStream,
+    hub: &mut impl RemoteHub,
+    client: &mut C,
+    mut typed: Option<mpsc::Receiver<ClientInput>>,
+) -> io::Result<()>
+where
+    C: ClientConnection<Input = ClientInput> + ClientSink,
+{
+    let mut signals = Signals::new()?;
+    let mut output = Output::new()?;
+    let (mut read, mut write) = stream.into_split();
+    let (mut frames, mut incoming) = (ClientFrames::new(usize::MAX), BytesMut::new());
+    let mut outgoing = BytesMut::new();
+    let (mut is_open, mut is_leaving, mut interrupts) = (true, false, 0);
+    loop {
+        is_leaving |= settle(hub, client, &mut output, &mut outgoing, is_leaving);
+        if is_leaving && !output.is_pending() {
+            break;
+        }
+        let patience = client.max_read_delay().filter(|_| is_leaving);
+        let stalled = patience.and_then(|patience| output.stalled_at(patience));
+        let reads = is_open && !is_leaving && !output.is_full() && !client.is_full();
+        tokio::select! {
+            count = read.read_buf(&mut incoming), if reads => {
+                if matches!(count, Ok(1..)) {
+                    // The decoder itself never fails.
+                    while let Ok(Some(frame)) = frames.decode(&mut incoming) {
+                        if let ClientFrame::Message(message) = frame {
+                            hub.receive(&message, client);
+                        }
+                    }
+                } else {
+                    is_open = false;
+                    hub.lost(client);
+                }
+            }
+            written = write.write_buf(&mut outgoing), if is_open && !outgoing.is_empty() => {
+                if written.is_err() {
+                    // The end of the connection is reported by the other direction.
+                    outgoing.clear();
+                }
+            }
+            input = next_input(&mut typed) => {
+                if let Some(input) = input {
+                    client.input(input);
+                } else {
+                    typed = None;
+                    client.input_ended();
+                }
+            }
+            () = output.progress() => {}
+            signal = signals.next() => {
+                interrupts += 1;
+                client.interrupted(interrupts == 1, signal);
+            }
+            () = until(stalled) => output.give_up(),
+        }
+    }
+    // A daemon that does not read must not keep its client.
+    let _ = tokio::time::timeout(LAST_MESSAGES, write.write_all_buf(&mut outgoing)).await;
+    Ok(())
+}
+
+/// Performs everything that follows from an event, and writes the output. Returns `true` if the client ends.
+fn settle<C>(
+    hub: &mut impl RemoteHub,
+    client: &mut C,
+    output: &mut Output,
+    outgoing: &mut BytesMut,
+    mut is_leaving: bool,
+) -> bool
+where
+    C: ClientConnection<Input = ClientInput> + ClientSink,
+{
+    loop {
+        while let Some(action) = client.next_action() {
+            if matches!(action, ClientAction::End | ClientAction::Hurry) {
+                is_leaving = true;
+            } else {
+                let mut messages = Vec::new();
+                hub.send(action, &mut messages, client);
+                outgoing.extend_from_slice(&messages);
+            }
+        }
+        client.take_output(&mut output.buffer);
+        output.flush();
+        if let Some(why) = output.closed()
+            && !is_leaving
+        {
+            client.left(match why {
+                Closed::Failed(errno) => Some(errno.into()),
+                Closed::ReaderLeft | Closed::GivenUp => None,
+            });
+            is_leaving = true;
+            continue;
+        }
+        client.on_settled(!output.is_pending());
+        return is_leaving;
+    }
+}
+
+async fn next_input(typed: &mut Option<mpsc::Receiver<ClientInput>>) -> Option<ClientInput> {
+    match typed {
+        Some(typed) => typed.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due.into()).await,
+        None => std::future::pending().await,
+    }
+}
