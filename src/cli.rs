@@ -56,8 +56,6 @@ use std::time::Instant;
 use tracing::info;
 
 pub use config::policy_of;
-#[cfg(feature = "listen")]
-pub use http::{ListenArgs, ListenOptions, Listening, Metric, MetricKind, MetricsSource, listen};
 pub use schema::{FILES, render};
 pub use serve::serve_stdio;
 

@@ -16,6 +16,8 @@ pub mod timeouts;
 use super::agents::args::AgentsArgs;
 use super::daemon::args::DaemonArgs;
 use super::doctor::args::DoctorArgs;
+#[cfg(feature = "listen")]
+use super::http::ListenArgs;
 use super::permissions::args::PermissionsArgs;
 use super::processes::ProcessesArgs;
 use super::replay::args::ReplayArgs;
@@ -214,6 +216,9 @@ pub struct RunArgs {
         printf '%s\\n' '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":1}}' | acpipe serve"
 )]
 pub struct ServeArgs {
+    #[cfg(feature = "listen")]
+    #[command(flatten)]
+    pub listen: ListenArgs,
     #[command(flatten)]
     pub attach: AttachArgs,
     #[command(flatten)]

@@ -151,6 +151,9 @@ impl ClientConnection for Connections {
                 }
             }
             ConnectionEvent::Closed(id) => self.close(id),
+            ConnectionEvent::Metrics(wanted) => {
+                self.actions.push_back(ClientAction::Metrics(wanted));
+            }
         }
     }
 

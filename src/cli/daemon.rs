@@ -27,6 +27,8 @@ pub use connect::{DaemonConnection, Refused};
 use connect::{connect_client, connect_control};
 use control::Control;
 pub use hello::SessionOrigin;
+#[cfg(feature = "listen")]
+pub use serve::serve_http;
 use std::path::{Path, PathBuf};
 
 /// Runs the subcommand and returns the exit code.
@@ -95,9 +97,7 @@ async fn note_start(state: &Path) -> anyhow::Result<()> {
     };
     let info = connection.info;
     print_note(&format!("the daemon is running (process {})", info.pid));
-    for url in &info.listening {
-        print_note(&format!("open {url}"));
-    }
+    serve::note_page(&info);
     Ok(())
 }
 

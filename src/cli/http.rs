@@ -11,6 +11,7 @@ mod chat_body;
 mod client;
 mod failure;
 mod guard;
+mod hub_metrics;
 mod incoming;
 mod messages;
 mod metrics;
@@ -29,5 +30,4 @@ mod turn_stream;
 mod websocket;
 
 pub use args::{ListenArgs, ListenOptions};
-pub use metrics::{Metric, MetricKind, MetricsSource};
-pub use server::{Listening, listen};
+pub use server::listen;

@@ -165,6 +165,7 @@ impl RemoteHub for DaemonHub {
             }
             // A client of the daemon has one connection, whose end the loop handles.
             ClientAction::Join(..)
+            | ClientAction::Metrics(_)
             | ClientAction::Leave(_)
             | ClientAction::End
             | ClientAction::Hurry => {}

@@ -1,7 +1,11 @@
 //! `acpipe serve`: JSON-RPC server on stdin and stdout.
 
+#[cfg(feature = "listen")]
+use super::UsageError;
 use super::args::{Cli, ServeArgs, Verb};
 use super::daemon::serve_by_daemon;
+#[cfg(feature = "listen")]
+use super::daemon::{self, args::ResidentArgs};
 use super::logs::{Logs, Secrets};
 use super::record::Recording;
 use super::rpc::RpcClient;
@@ -16,11 +20,30 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 pub async fn serve(args: ServeArgs, secrets: Secrets) -> anyhow::Result<u8> {
+    #[cfg(feature = "listen")]
+    if !args.listen.listen.is_empty() {
+        return serve_http(args, secrets).await;
+    }
     let attach = args.attach;
     if let Some(code) = serve_by_daemon(attach, &args.agent, &args.limits).await? {
         return Ok(code);
     }
     serve_with(args, secrets, &Origin::default(), InProcessAgents::new()).await
+}
+
+/// Serves HTTP clients in place of a client on stdin and stdout.
+#[cfg(feature = "listen")]
+async fn serve_http(args: ServeArgs, secrets: Secrets) -> anyhow::Result<u8> {
+    if args.agent.record.record.is_some() {
+        let why = "--record cannot be used with --listen, which serves many clients; leave out one of them";
+        return Err(UsageError(why.to_owned()).into());
+    }
+    let resident = ResidentArgs {
+        listen: args.listen,
+        limits: args.limits,
+        agent: args.agent,
+    };
+    daemon::serve_http(resident, secrets).await
 }
 
 async fn serve_with(

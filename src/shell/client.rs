@@ -7,7 +7,9 @@ use crate::core::client_request::{ClientAnswer, ClientRequestId};
 use crate::core::client_sink::ClientSinks;
 use crate::core::error::Error;
 use crate::core::hub::Settings;
+use crate::core::metrics::HubMetrics;
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 /// Connection of one client or of several: accepts their messages and formats their output.
 pub trait ClientConnection: ClientSinks + Send {
@@ -56,6 +58,8 @@ pub enum ClientAction {
     Answer(ClientId, ClientRequestId, ClientAnswer),
     /// The client has settings of its own.
     Join(ClientId, Box<Settings>),
+    /// Someone outside of the loop wants the metrics of the hub.
+    Metrics(oneshot::Sender<HubMetrics>),
     /// The client has left. The others remain.
     Leave(ClientId),
     /// Orderly shutdown.

@@ -8,11 +8,12 @@ mod output;
 
 use super::input::{ClientInput, ReservedBytes};
 use crate::core::client::ClientId;
+use crate::core::metrics::HubMetrics;
 use crate::proto::frame::{ClientFrame, Framing};
 pub use output::{ConnectionOutput, OutputQueue};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 /// Capacity of the queue of all connections, in messages.
 const QUEUE: usize = 256;
@@ -33,6 +34,8 @@ pub enum ConnectionEvent<S> {
     Input(ClientId, ClientInput, QueuedBytes),
     /// A client has left, after all its messages.
     Closed(ClientId),
+    /// A listener wants the metrics of the hub.
+    Metrics(oneshot::Sender<HubMetrics>),
 }
 
 /// Share of a message in the bytes that a connection may queue, released on drop.
@@ -146,6 +149,16 @@ impl<S> Connector<S> {
             _place: place,
         };
         Ok(Connection { input, output })
+    }
+
+    /// Returns the metrics of the hub; `None` if the loop has ended.
+    pub async fn metrics(&self) -> Option<HubMetrics> {
+        let (sender, metrics) = oneshot::channel();
+        self.events
+            .send(ConnectionEvent::Metrics(sender))
+            .await
+            .ok()?;
+        metrics.await.ok()
     }
 
     /// Waits until the loop has ended. Cancel safe.

@@ -363,6 +363,8 @@ impl Shell {
                     client.refuse(id, error);
                 }
             }
+            // Fails only if the receiver has stopped waiting.
+            ClientAction::Metrics(wanted) => drop(wanted.send(self.hub.metrics())),
             ClientAction::Leave(id) => self.hub.client_left(id, now, client),
             ClientAction::End => self.end(client, now),
             ClientAction::Hurry => {

@@ -2,6 +2,8 @@
 
 use crate::cli::args::shared::PlaceArgs;
 use crate::cli::args::{AgentArgs, LimitArgs};
+#[cfg(feature = "listen")]
+use crate::cli::http::ListenArgs;
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Args)]
@@ -45,6 +47,9 @@ pub struct StartArgs {
 /// own: browsers and apps that connect over HTTP.
 #[derive(Debug, Args)]
 pub struct ResidentArgs {
+    #[cfg(feature = "listen")]
+    #[command(flatten)]
+    pub listen: ListenArgs,
     #[command(flatten)]
     pub limits: LimitArgs,
     #[command(flatten)]

@@ -82,7 +82,10 @@ pub struct DaemonInfo {
     pub cwd: String,
     /// Options with which the daemon was started.
     pub args: Vec<String>,
-    /// Addresses of its HTTP server, as URLs. Empty without one.
+    /// Addresses of its HTTP server. Empty without one.
     #[serde(default)]
     pub listening: Vec<String>,
+    /// Address of the page of its HTTP server, with the token in the fragment. `null` without one.
+    #[serde(default)]
+    pub page: Option<String>,
 }

@@ -1,16 +1,19 @@
 //! The daemon: one loop with the clients of the socket and of the HTTP server.
 
-use super::args::RunDaemonArgs;
+use super::args::{ResidentArgs, RunDaemonArgs};
 use super::command_line::options_after;
 use super::hello::DaemonInfo;
 use super::socket_clients::{SocketClients, accept_clients};
 use crate::cli::connections::{ConnectionSetup, Connections};
+#[cfg(feature = "listen")]
+use crate::cli::http::{ListenOptions, listen};
 use crate::cli::logs::Secrets;
-use crate::cli::{Origin, launch, settings, state_dir, store_for_clients};
+use crate::cli::{Origin, launch, print_note, settings, state_dir, store_for_clients};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::Hub;
 use crate::shell::{
-    DaemonPlace, InProcessAgents, LoopOwner, LoopSetup, connections, detach, drive,
+    Connector, DaemonListener, DaemonPlace, InProcessAgents, LoopOwner, LoopSetup, connections,
+    detach, drive,
 };
 use anyhow::Context as _;
 use std::io::Write as _;
@@ -38,6 +41,23 @@ pub async fn serve_daemon(args: RunDaemonArgs, secrets: Secrets) -> anyhow::Resu
         let message = "a daemon is already running; `acpipe daemon status` shows it";
         return Err(Error::new(ErrorKind::Busy, message).into());
     };
+    info!(socket = %place.socket().display(), "the daemon accepts clients");
+    serve_clients(resident, secrets, Some((listener, args.detached))).await
+}
+
+/// Serves the clients of an HTTP server only, until a signal ends it. Returns the exit code.
+#[cfg(feature = "listen")]
+pub async fn serve_http(resident: ResidentArgs, secrets: Secrets) -> anyhow::Result<u8> {
+    serve_clients(resident, secrets, None).await
+}
+
+/// Runs a loop with the clients of the HTTP server, and those of the socket if there is one. The flag says whether the
+/// start is reported on stdout.
+async fn serve_clients(
+    resident: ResidentArgs,
+    secrets: Secrets,
+    socket: Option<(DaemonListener, bool)>,
+) -> anyhow::Result<u8> {
     let max_line = resident.agent.max_line;
     let login = resident.agent.login();
     let (store, stored) = store_for_clients(&resident.agent.store)?;
@@ -49,24 +69,28 @@ pub async fn serve_daemon(args: RunDaemonArgs, secrets: Secrets) -> anyhow::Resu
         .serving(resident.agent.serving.offer())
         .resident();
     let (connector, events, news) = connections::<ConnectionSetup>();
-    let clients = Arc::new(SocketClients {
-        connector,
-        secrets: secrets.clone(),
-        max_line,
-        info: DaemonInfo {
-            acpipe: env!("CARGO_PKG_VERSION").to_owned(),
-            pid: std::process::id(),
-            started_at: now(),
-            cwd: std::env::current_dir()?.to_string_lossy().into_owned(),
-            args: own_options(),
-            listening: Vec::new(),
-        },
-    });
+    let mut info = own_info()?;
+    let http = listen_http(&resident, &connector, &mut info).await?;
     let tasks = TaskTracker::new();
-    let accepting = tokio::spawn(accept_clients(listener, clients, tasks.clone()));
-    info!(socket = %place.socket().display(), "the daemon accepts clients");
-    if args.detached {
-        report_start()?;
+    let mut accepting = None;
+    match socket {
+        Some((listener, is_reported)) => {
+            let clients = Arc::new(SocketClients {
+                connector,
+                secrets: secrets.clone(),
+                max_line,
+                info,
+            });
+            accepting = Some(tokio::spawn(accept_clients(
+                listener,
+                clients,
+                tasks.clone(),
+            )));
+            if is_reported {
+                report_start()?;
+            }
+        }
+        None => note_page(&info),
     }
     let mut faces = Connections::new(secrets, news);
     let launch = launch(&resident.agent.store, &hub);
@@ -82,16 +106,80 @@ pub async fn serve_daemon(args: RunDaemonArgs, secrets: Secrets) -> anyhow::Resu
     };
     let ended = drive(hub, &mut faces, setup).await;
     // Before the clients see the end, so that another daemon can start then.
-    accepting.abort();
-    // The only error is that it was aborted.
-    let _ = accepting.await;
+    if let Some(accepting) = accepting {
+        accepting.abort();
+        // The only error is that it was aborted.
+        let _ = accepting.await;
+    }
     // Ends the output of all clients. One that does not read is not waited for.
     drop(faces);
     tasks.close();
     let _ = tokio::time::timeout(LAST_OUTPUT, tasks.wait()).await;
+    let _ = tokio::time::timeout(LAST_OUTPUT, http).await;
     ended?;
-    info!("the daemon has stopped");
+    info!("acpipe has stopped");
     Ok(0)
+}
+
+/// Starts the HTTP server if the options ask for it, and adds its addresses to the facts of the daemon. Returns a future
+/// that ends with the server.
+#[cfg(feature = "listen")]
+async fn listen_http(
+    resident: &ResidentArgs,
+    connector: &Connector<ConnectionSetup>,
+    info: &mut DaemonInfo,
+) -> anyhow::Result<impl Future<Output = ()> + use<>> {
+    let mut task = None;
+    if !resident.listen.listen.is_empty() {
+        let options = ListenOptions {
+            args: resident.listen.clone(),
+            state_dir: state_dir(&resident.agent.store.place)?,
+        };
+        let listening = listen(options, connector.clone()).await?;
+        info.listening = listening
+            .addresses
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        info.page = Some(listening.url_with_token);
+        task = Some(listening.task);
+    }
+    Ok(async move {
+        if let Some(task) = task {
+            // A panic of the server ends with it.
+            let _ = task.await;
+        }
+    })
+}
+
+/// This build has no HTTP server.
+#[cfg(not(feature = "listen"))]
+async fn listen_http(
+    _: &ResidentArgs,
+    _: &Connector<ConnectionSetup>,
+    _: &mut DaemonInfo,
+) -> anyhow::Result<impl Future<Output = ()> + use<>> {
+    Ok(std::future::ready(()))
+}
+
+fn own_info() -> anyhow::Result<DaemonInfo> {
+    let cwd = std::env::current_dir().context("cannot read the working directory")?;
+    Ok(DaemonInfo {
+        acpipe: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        started_at: now(),
+        cwd: cwd.to_string_lossy().into_owned(),
+        args: own_options(),
+        listening: Vec::new(),
+        page: None,
+    })
+}
+
+/// Tells the user where the page is.
+pub fn note_page(info: &DaemonInfo) {
+    if let Some(page) = &info.page {
+        print_note(&format!("open {page}"));
+    }
 }
 
 /// Reports to the process that started this one that clients can connect.

@@ -43,8 +43,11 @@ pub async fn status(args: &StatusArgs) -> anyhow::Result<u8> {
         "acpipe {} runs as process {} since {}\n",
         info.acpipe, info.pid, info.started_at
     );
-    for url in &info.listening {
-        let _ = writeln!(text, "listening on {url}");
+    for address in &info.listening {
+        let _ = writeln!(
+            text,
+            "listening on {address}; .daemon.page of --json is its page with the token"
+        );
     }
     if live.is_empty() {
         text.push_str("no session is live\n");

@@ -1,10 +1,8 @@
 //! Options of the HTTP server.
 
-use super::metrics::MetricsSource;
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Options of the HTTP server on the command line.
 #[derive(Debug, Clone, Default, Args)]
@@ -37,6 +35,4 @@ pub struct ListenOptions {
     pub args: ListenArgs,
     /// State directory, which has the tokens.
     pub state_dir: PathBuf,
-    /// Metrics of the loop, besides those of the server.
-    pub metrics: Option<Arc<dyn MetricsSource>>,
 }

@@ -8,12 +8,6 @@ use std::time::Duration;
 /// Upper bounds of the latency histogram, in seconds.
 const BOUNDS: [f64; 9] = [0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0];
 
-/// Source of metrics besides those of the server.
-pub trait MetricsSource: Send + Sync {
-    /// Returns the current values. Values of one name must follow each other.
-    fn metrics(&self) -> Vec<Metric>;
-}
-
 /// A value with its name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Metric {
@@ -68,17 +62,16 @@ impl Metrics {
         latency.entry(route).or_default().record(took.as_secs_f64());
     }
 
-    /// Returns all metrics as text.
-    pub fn render(&self, connections: usize, more: &[Metric]) -> String {
-        let mut text = String::new();
+    /// Returns all metrics of the server as text.
+    pub fn render(&self, connections: usize) -> String {
         let mut values = vec![gauge(
             "acpipe_connections_open",
             "Open connections of clients to the loop.",
-            as_f64(connections as u64),
+            connections as u64,
         )];
         if let Some(bytes) = own_memory() {
             let help = "Resident memory of the acpipe process.";
-            values.push(gauge("acpipe_resident_memory_bytes", help, as_f64(bytes)));
+            values.push(gauge("acpipe_resident_memory_bytes", help, bytes));
         }
         let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         values.extend(requests.iter().map(|(key, count)| Metric {
@@ -92,14 +85,7 @@ impl Metrics {
             value: as_f64(*count),
         }));
         drop(requests);
-        let mut last = "";
-        for metric in values.iter().chain(more) {
-            if metric.name != last {
-                header(&mut text, metric);
-                last = metric.name;
-            }
-            sample(&mut text, metric.name, &metric.labels, metric.value);
-        }
+        let mut text = text_of(&values);
         self.render_latency(&mut text);
         text
     }
@@ -142,14 +128,38 @@ impl Histogram {
     }
 }
 
-fn gauge(name: &'static str, help: &'static str, value: f64) -> Metric {
+/// Returns a metric that grows and shrinks.
+pub fn gauge(name: &'static str, help: &'static str, value: u64) -> Metric {
+    let (kind, labels) = (MetricKind::Gauge, Vec::new());
     Metric {
         name,
         help,
-        kind: MetricKind::Gauge,
-        labels: Vec::new(),
-        value,
+        kind,
+        labels,
+        value: as_f64(value),
     }
+}
+
+/// Returns a metric that only grows.
+pub fn counter(name: &'static str, help: &'static str, value: u64) -> Metric {
+    Metric {
+        kind: MetricKind::Counter,
+        ..gauge(name, help, value)
+    }
+}
+
+/// Returns metrics as text. Values of one name must follow each other.
+pub fn text_of(metrics: &[Metric]) -> String {
+    let mut text = String::new();
+    let mut last = "";
+    for metric in metrics {
+        if metric.name != last {
+            header(&mut text, metric);
+            last = metric.name;
+        }
+        sample(&mut text, metric.name, &metric.labels, metric.value);
+    }
+    text
 }
 
 fn header(text: &mut String, metric: &Metric) {
@@ -162,7 +172,8 @@ fn header(text: &mut String, metric: &Metric) {
     let _ = writeln!(text, "# TYPE {} {kind}", metric.name);
 }
 
-fn sample(text: &mut String, name: &str, labels: &[(&str, String)], value: f64) {
+/// Appends one value.
+pub fn sample(text: &mut String, name: &str, labels: &[(&str, String)], value: f64) {
     text.push_str(name);
     for (index, (label, content)) in labels.iter().enumerate() {
         let content = content.replace('\\', "\\\\").replace('"', "\\\"");
@@ -180,7 +191,7 @@ fn sample(text: &mut String, name: &str, labels: &[(&str, String)], value: f64) 
     clippy::cast_precision_loss,
     reason = "the format has floating point values"
 )]
-fn as_f64(value: u64) -> f64 {
+pub fn as_f64(value: u64) -> f64 {
     value as f64
 }
 
@@ -202,13 +213,10 @@ mod tests {
         metrics.record("/api/chat", 200, Duration::from_secs(2));
         metrics.record("other", 404, Duration::from_secs(200));
         let turn = |agent: &str, value| Metric {
-            name: "acpipe_turns_total",
-            help: "Turns.",
-            kind: MetricKind::Counter,
             labels: vec![("agent", agent.to_owned())],
-            value,
+            ..counter("acpipe_turns_total", "Turns.", value)
         };
-        let text = metrics.render(3, &[turn("a\"b", 1.0), turn("c", 2.0)]);
+        let text = metrics.render(3) + &text_of(&[turn("a\"b", 1), turn("c", 2)]);
         for line in [
             "acpipe_connections_open 3",
             "acpipe_http_requests_total{route=\"/api/chat\",status=\"200\"} 2",

@@ -3,6 +3,7 @@
 use super::answer_endpoints::{post_answer, post_approval, post_cancel};
 use super::chat::post_chat;
 use super::failure::Failure;
+use super::hub_metrics;
 use super::messages::{get_chats, get_messages};
 use super::page::with_page;
 use super::state::ServerState;
@@ -163,11 +164,10 @@ fn token_of(headers: &HeaderMap) -> Option<&str> {
 }
 
 async fn get_metrics(State(server): State<Arc<ServerState>>) -> Response {
-    let more = server.source.as_ref().map(|source| source.metrics());
+    let of_hub = server.connector.metrics().await;
     let connections = server.connector.open_connections();
-    let text = server
-        .metrics
-        .render(connections, &more.unwrap_or_default());
+    let mut text = server.metrics.render(connections);
+    text.extend(of_hub.as_ref().map(hub_metrics::render));
     let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4")];
     (kind, text).into_response()
 }

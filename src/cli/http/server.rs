@@ -104,7 +104,6 @@ pub async fn listen(
             tokens: Arc::clone(&tokens),
             guard,
             metrics: Arc::clone(&metrics),
-            source: options.metrics.clone(),
             delays: Arc::clone(&delays),
         });
         bound.push(Acceptor {

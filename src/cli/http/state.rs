@@ -1,7 +1,7 @@
 //! What all requests share.
 
 use super::guard::Guard;
-use super::metrics::{Metrics, MetricsSource};
+use super::metrics::Metrics;
 use super::token::Tokens;
 use crate::cli::connections::ConnectionSetup;
 use crate::shell::Connector;
@@ -18,8 +18,6 @@ pub struct ServerState {
     pub guard: Guard,
     /// Metrics of all addresses.
     pub metrics: Arc<Metrics>,
-    /// Metrics of the loop.
-    pub source: Option<Arc<dyn MetricsSource>>,
     /// Requests with a wrong token that are being delayed.
     pub delays: Arc<Semaphore>,
 }
