@@ -27,6 +27,11 @@ pageTest('page_fits_a_phone', async (windows) => {
   await list.waitFor();
   assert.equal(await list.locator('[aria-current]').count(), 1);
   await image(page, 'phone-sessions');
+  // The list is over the chat, which must not get the focus.
+  for (let presses = 0; presses < 8; presses++) {
+    await page.keyboard.press('Tab');
+    assert.equal(await page.evaluate(() => document.activeElement.closest('.main')), null);
+  }
   await page.keyboard.press('Escape');
   await list.waitFor({ state: 'hidden' });
 });

@@ -150,10 +150,13 @@ const scenarios = {
   },
 
   async 'tell a long story'(turn) {
-    const text = turn.beginText();
-    text.add('First part of the story.');
+    turn.text('First part of the story.');
+    // A message that is read while a call is open is continued in another way than one of text alone.
+    turn.tool('call-1', { toolName: 'read', title: 'Read story.md', kind: 'read', input: { path: 'story.md' } });
     await turn.gate('middle of the story');
-    text.add('\n\nSecond part of the story.');
+    turn.toolOutput('call-1', { rawOutput: 'Once upon a time' });
+    const text = turn.beginText();
+    text.add('Second part of the story.');
     await turn.gate('end of the story');
     text.add('\n\nThe end.');
     text.end();

@@ -40,11 +40,13 @@ pageTest('reload_in_the_middle_of_a_turn_resumes_it', async (windows) => {
   await page.getByRole('button', { name: 'Stop' }).waitFor();
   server.openGate('middle of the story');
   await shown(page, 'Second part of the story.').waitFor();
+  assert.equal(await shown(page, 'First part of the story.').count(), 1, 'nothing is shown twice');
   await image(page, 'reload');
   server.openGate('end of the story');
   await shown(page, 'The end.').waitFor();
   await turnEnd(page);
   assert.equal(await shown(page, 'First part of the story.').count(), 1, 'nothing is shown twice');
+  assert.equal(await page.getByRole('region', { name: 'Tool: Read story.md' }).count(), 1);
   assert.equal(await page.getByRole('article').count(), 2);
 
   await page.reload();

@@ -8,7 +8,7 @@ export function PendingAsk() {
   const isHidden = useStore(hiddenAsks, ({ isHidden }) => isHidden);
   if (asks.length === 0 || !isHidden) return null;
   return (
-    <p className="pending">
+    <p className="unanswered">
       <span>The agent waits for your answer.</span>
       <button type="button" className="primary" autoFocus onClick={showAsks}>
         Answer

@@ -7,7 +7,7 @@ export function RunningLine({ isRunning }: { isRunning: boolean }) {
   if (!isRunning) return null;
   const text = open?.waitingFor?.note ?? open?.activity?.description ?? 'The agent works';
   return (
-    <p className="running">
+    <p className="working">
       <span className="pulse" aria-hidden="true" />
       <span className="what">{text}</span>
     </p>

@@ -25,14 +25,17 @@ export function NewChatDialog({ close, created }: Props) {
   const [error, setError] = useState<string | null>(null);
 
   const fail = (failure: unknown) => setError(failure instanceof Error ? failure.message : String(failure));
+  // The dialog can be opened before the page is connected.
+  const isConnected = useStore(model, ({ link }) => link === 'open');
   useEffect(() => {
+    if (!isConnected) return;
     listAgents()
       .then((listed) => {
         setAgents(listed);
-        setAgent(listed.find(({ isDefault }) => isDefault)?.agent ?? listed[0]?.agent ?? '');
+        setAgent((chosen) => chosen || (listed.find(({ isDefault }) => isDefault)?.agent ?? listed[0]?.agent ?? ''));
       })
       .catch(fail);
-  }, []);
+  }, [isConnected]);
 
   const submit = async (event: FormEvent) => {
     event.preventDefault();

@@ -49,9 +49,13 @@ export function SessionList({ openId, isOpen, close, choose, create }: Props) {
       event.stopPropagation();
       close();
     };
+    // On a wide screen, such as that of a turned tablet, the list is not over the chat.
+    const wide = matchMedia('(min-width: 721px)');
     addEventListener('keydown', onKey, true);
+    wide.addEventListener('change', close);
     return () => {
       removeEventListener('keydown', onKey, true);
+      wide.removeEventListener('change', close);
       before?.focus();
     };
   }, [isOpen, close]);

@@ -74,7 +74,7 @@ export function Shell({ token }: { token: string }) {
         choose={choose}
         create={isObserver ? null : create}
       />
-      <div className="main">
+      <div className="main" inert={isListOpen}>
         <ConnectionStatus />
         {sessionId === null ? (
           <Welcome showList={() => setIsListOpen(true)} create={isObserver ? null : create} />
