@@ -20,6 +20,7 @@ use args::{ListArgs, SessionsArgs, SessionsVerb};
 pub use lookup::{directory, find, in_directory, newest, same_dir};
 use std::io::{self, IsTerminal as _, Write};
 use std::path::Path;
+pub use show::{message_text, show_last};
 pub use table::{Cut, TableStyle, aligned, clip, one_line, visible};
 
 /// Runs the subcommand and returns the exit code.
