@@ -8,6 +8,7 @@ mod command_line;
 mod connect;
 mod control;
 mod hello;
+mod live_sessions;
 mod logs;
 mod relay;
 mod remote_settings;
@@ -23,10 +24,11 @@ use super::{UsageError, print_note, state_dir};
 use crate::core::error::{Error, ErrorKind};
 use anyhow::Context as _;
 use args::{DaemonArgs, DaemonVerb, ResidentArgs, StartArgs};
-pub use connect::{DaemonConnection, Refused, connect_control};
 use connect::connect_client;
+pub use connect::{DaemonConnection, Refused, connect_control};
 use control::Control;
 pub use hello::SessionOrigin;
+pub use live_sessions::live_sessions;
 use std::path::{Path, PathBuf};
 
 /// Runs the subcommand and returns the exit code.

@@ -167,7 +167,8 @@ impl AttachClient {
 
     /// Shows the stored messages, and attaches for the chunks that follow them.
     fn looked(&mut self, found: AttachResult) {
-        self.view.note(&format!("attached to session {:?}", self.session));
+        self.view
+            .note(&format!("attached to session {:?}", self.session));
         if let Some(note) = self.participants.begin(found.clients) {
             self.view.note(&note);
         }
@@ -308,7 +309,11 @@ impl AttachClient {
 /// Returns the id of the first session that works or waits, otherwise of the first one. The list begins with the
 /// newest. Sessions that only their agent knows are left out.
 fn running_or_newest(sessions: &[SessionInfo]) -> Option<&str> {
-    let known = || sessions.iter().filter(|session| session.session_id.is_some());
+    let known = || {
+        sessions
+            .iter()
+            .filter(|session| session.session_id.is_some())
+    };
     let works = |session: &&SessionInfo| {
         matches!(
             session.activity,
@@ -333,6 +338,13 @@ impl ClientSink for AttachClient {
             }
             // The chunks have shown the turn, and the receipt.
             (Step::Follow, Ok(_)) => {}
+            (Step::Look, Err(error)) if error.kind == ErrorKind::SessionNotFound => {
+                let message = format!(
+                    "session {:?} not found; list the sessions with `acpipe sessions list`",
+                    self.session
+                );
+                self.fail(&Error::new(error.kind, message));
+            }
             (_, Err(error)) => self.fail(&error),
             (Step::Initialize, Ok(_)) => self.choose(),
             (Step::List, Ok(Reply::Sessions(found))) => self.chosen(&found.sessions),

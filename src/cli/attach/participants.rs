@@ -99,7 +99,10 @@ mod tests {
         let both = vec![own.clone(), editor(Role::Controller), unnamed.clone()];
         assert_eq!(
             all.change(both.clone()),
-            ["editor has attached", "another client (observer) has attached"]
+            [
+                "editor has attached",
+                "another client (observer) has attached"
+            ]
         );
         assert_eq!(
             Participants::default().begin(both).as_deref(),

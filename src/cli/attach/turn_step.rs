@@ -56,7 +56,10 @@ mod tests {
                 ends(Some("it \"failed\"")),
             ),
             (r#"{"type":"abort"}"#, ends(Some("the turn was cancelled"))),
-            (r#"{"type":"text-delta","delta":"finish"}"#, TurnStep::Continues),
+            (
+                r#"{"type":"text-delta","delta":"finish"}"#,
+                TurnStep::Continues,
+            ),
             ("{", TurnStep::Continues),
         ];
         for (chunk, step) in table {

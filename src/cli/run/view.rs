@@ -382,7 +382,8 @@ impl View {
     pub fn stored(&mut self, text: &[u8]) {
         self.end_line();
         self.push(text, Content::Text);
-        self.blocks = 0;
+        // A blank line follows, as after a text block.
+        self.blocks = self.blocks.max(u32::from(!text.is_empty()));
     }
 
     /// Ends a line that is not complete.
