@@ -5,6 +5,7 @@ mod agent_choice;
 mod agent_definitions;
 mod agents;
 mod args;
+mod attach;
 pub mod config;
 mod connections;
 mod daemon;
@@ -126,8 +127,9 @@ fn dispatch(cli: Cli, secrets: &Secrets) -> anyhow::Result<u8> {
             on_runtime(acp::acp(args, secrets.clone()))
         }
         Verb::Daemon(args) => on_runtime(daemon::daemon(args, secrets.clone())),
+        Verb::Attach(args) => on_runtime(attach::attach(args)),
         Verb::Agents(args) => agents::agents(&args),
-        Verb::Sessions(args) => sessions::sessions(&args),
+        Verb::Sessions(args) => on_runtime(sessions::sessions(args)),
         Verb::Trace(args) => trace::trace(&args),
         Verb::Permissions(args) => permissions::permissions(&args),
         Verb::Processes(args) => processes::processes(&args),

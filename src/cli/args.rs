@@ -14,6 +14,7 @@ mod size;
 pub mod timeouts;
 
 use super::agents::args::AgentsArgs;
+use super::attach::args::FollowArgs;
 use super::daemon::args::DaemonArgs;
 use super::doctor::args::DoctorArgs;
 #[cfg(feature = "listen")]
@@ -109,6 +110,8 @@ pub enum Verb {
     Acp(AcpArgs),
     /// Keep sessions and their agents in the background while windows come and go
     Daemon(DaemonArgs),
+    /// Follow a session of the daemon in the terminal, and control it
+    Attach(FollowArgs),
     /// List agents, give them names and choose the default one
     Agents(AgentsArgs),
     /// List, show, export and delete stored sessions

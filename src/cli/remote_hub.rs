@@ -187,12 +187,14 @@ impl RemoteHub for DaemonHub {
         }
     }
 
-    fn lost(&mut self, client: &mut impl ClientSink) {
+    fn lost(&mut self, client: &mut impl ClientSink) -> Error {
         let message = "the daemon closed the connection: it was stopped, restarted or killed; `acpipe daemon logs` shows \
                        why, and the same command continues the session";
+        let error = Error::new(ErrorKind::AgentExited, message);
         for (token, _) in std::mem::take(&mut self.calls).into_values() {
-            client.reply(token, Err(Error::new(ErrorKind::AgentExited, message)));
+            client.reply(token, Err(error.clone()));
         }
+        error
     }
 }
 

@@ -9,11 +9,12 @@ mod run_session;
 pub mod view;
 
 use super::args::RunArgs;
-use super::daemon::{DaemonConnection, DaemonUse};
+use super::daemon::{DaemonConnection, DaemonUse, live_sessions};
 use super::logs::Secrets;
 use super::record::Recording;
 use super::remote_hub::DaemonHub;
-use crate::core::error::Error;
+use super::state_dir;
+use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::Hub;
 use crate::core::session::unstarted_summary;
 use crate::core::store::Store;
@@ -107,12 +108,28 @@ async fn prepare(
     let found = run_session::find(args, secrets, view)?;
     let hub = match daemon {
         None => {
+            refuse_open_session(args, &found.session).await?;
             let (store, stored) = run_session::store(args, &found.session, view)?;
             RunHub::Own(store, stored)
         }
         Some(daemon) => RunHub::Daemon(daemon.connect(&args.agent, found.origin.clone()).await?),
     };
     Ok((found, hub))
+}
+
+/// Returns an error if the session is open in the daemon, which would only refuse it as locked.
+async fn refuse_open_session(args: &RunArgs, session: &str) -> anyhow::Result<()> {
+    if args.session.is_none() && !args.r#continue {
+        return Ok(());
+    }
+    let state = state_dir(&args.agent.store.place)?;
+    if live_sessions(&state).await.contains_key(session) {
+        let message = format!(
+            "session {session:?} is open in the daemon; use --daemon, or `acpipe attach {session}`"
+        );
+        return Err(Error::new(ErrorKind::SessionLocked, message).into());
+    }
+    Ok(())
 }
 
 /// Reports an error before the turn in the output format that was requested, too. Returns the exit code.

@@ -9,24 +9,32 @@ mod remove;
 mod show;
 mod table;
 
+use super::daemon::live_sessions;
 use super::print_note;
 use super::screen::{Content, Screen};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
 use crate::core::store::Card;
+use crate::proto::wire::SessionInfo;
 use crate::shell;
 pub use age::{exact, now};
 use args::{ListArgs, SessionsArgs, SessionsVerb};
 pub use lookup::{directory, find, in_directory, newest, same_dir};
+use serde_json::json;
+pub use show::{message_text, show_last};
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _, Write};
 use std::path::Path;
 pub use table::{Cut, TableStyle, aligned, clip, one_line, visible};
 
 /// Runs the subcommand and returns the exit code.
-pub fn sessions(args: &SessionsArgs) -> anyhow::Result<u8> {
+pub async fn sessions(args: SessionsArgs) -> anyhow::Result<u8> {
     let state = super::state_dir(&args.place)?;
     match &args.verb {
-        SessionsVerb::List(args) => list(&state, args)?,
+        SessionsVerb::List(args) => {
+            let live = live_sessions(&state).await;
+            list(&state, args, &live)?;
+        }
         SessionsVerb::Show(args) => {
             let id = find(&state, &args.id, &directory(args.place.cwd.as_deref())?)?;
             let log = read(shell::read_only(&state, &id)?)?;
@@ -56,7 +64,7 @@ pub fn cards(state: &Path) -> Result<Vec<Card>, Error> {
     Ok(cards)
 }
 
-fn list(state: &Path, args: &ListArgs) -> anyhow::Result<()> {
+fn list(state: &Path, args: &ListArgs, live: &BTreeMap<String, SessionInfo>) -> anyhow::Result<()> {
     let mut cards = cards(state)?;
     if let Some(cwd) = &args.cwd {
         let cwd = directory(Some(cwd))?;
@@ -71,12 +79,16 @@ fn list(state: &Path, args: &ListArgs) -> anyhow::Result<()> {
     }
     to_stdout(Content::of(args.json), |out| {
         if !args.json {
-            let text = table::table(&cards, args.all, &TableStyle::of_stdout());
+            let text = table::table(&cards, live, args.all, &TableStyle::of_stdout());
             return Ok(out.write_all(text.as_bytes())?);
         }
         for card in &cards {
-            serde_json::to_writer(&mut *out, card).map_err(io::Error::from)?;
-            out.write_all(b"\n")?;
+            let mut line = json!(card);
+            if let Some(session) = live.get(&card.session_id) {
+                line["activity"] = json!(session.activity);
+                line["clients"] = json!(session.clients);
+            }
+            writeln!(out, "{line}")?;
         }
         Ok(())
     })

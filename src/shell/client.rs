@@ -40,7 +40,7 @@ pub trait ClientConnection: ClientSinks + Send {
             }
         }
     }
-    /// Disconnects a client whose settings cannot be used.
+    /// Disconnects a client: its settings cannot be used, or its hub is gone.
     fn refuse(&mut self, _client: ClientId, _why: Error) {}
     /// Called when an event is handled completely; `written` if stdout has all output.
     fn on_settled(&mut self, _written: bool) {}

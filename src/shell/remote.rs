@@ -4,7 +4,9 @@ use super::client::{ClientAction, ClientConnection};
 use super::input::ClientInput;
 use super::output::{Closed, Output};
 use super::signals::Signals;
+use crate::core::client::ClientId;
 use crate::core::client_sink::ClientSink;
+use crate::core::error::Error;
 use crate::proto::frame::{ClientFrame, ClientFrames};
 use bytes::BytesMut;
 use std::io;
@@ -24,8 +26,8 @@ pub trait RemoteHub {
     fn send(&mut self, action: ClientAction, out: &mut Vec<u8>, client: &mut impl ClientSink);
     /// Handles a message of the hub.
     fn receive(&mut self, message: &[u8], client: &mut impl ClientSink);
-    /// Handles the end of the connection: answers all open calls.
-    fn lost(&mut self, client: &mut impl ClientSink);
+    /// Handles the end of the connection: answers all open calls. Returns the error for the client.
+    fn lost(&mut self, client: &mut impl ClientSink) -> Error;
 }
 
 /// Runs a client over a connection until the client ends. The end of the client does not end the hub.
@@ -66,7 +68,8 @@ where
                     }
                 } else {
                     is_open = false;
-                    hub.lost(client);
+                    let why = hub.lost(client);
+                    client.refuse(ClientId::FIRST, why);
                 }
             }
             written = write.write_buf(&mut outgoing), if is_open && !outgoing.is_empty() => {

@@ -183,8 +183,8 @@ impl Store for Files {
             Ok(file) => Ok(file),
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 let message = format!(
-                    "session {id:?} is in use by another process; close it there (session/close), or use another \
-                         session"
+                    "session {id:?} is in use by another process; close it there (session/close), use --daemon if the \
+                         daemon has it (`acpipe daemon status`), or use another session"
                 );
                 Err(Error::new(ErrorKind::SessionLocked, message).with("sessionId", id))
             }

@@ -14,6 +14,7 @@ use crate::core::client::ClientId;
 use crate::core::client_request::{ClientRequest, ClientRequestId, ErrorResponse};
 use crate::core::decision::DecisionSource;
 use crate::core::idle_timer::format_duration;
+use crate::core::printable::printable;
 use crate::proto::json::to_raw;
 use crate::proto::rpc::code;
 use crate::proto::wire::QuestionKind;
@@ -35,6 +36,8 @@ pub struct TerminalQuestions {
     shown: bool,
     /// Number of the last input requested from the terminal; typed lines carry it.
     number: u64,
+    /// Whether that input is a line which answers no question.
+    is_reading_line: bool,
 }
 
 impl TerminalQuestions {
@@ -44,6 +47,7 @@ impl TerminalQuestions {
             open: VecDeque::new(),
             shown: false,
             number: 0,
+            is_reading_line: false,
         }
     }
 
@@ -87,8 +91,28 @@ impl TerminalQuestions {
         dialog.show(&mut view);
         let text = if begun { "\n" } else { "" }.to_owned() + &view.text();
         self.shown = true;
+        self.is_reading_line = false;
         self.number += 1;
         terminal.ask(self.number, text, dialog.prompt(), dialog.is_secret());
+    }
+
+    /// Reads a line that answers no question. A question that is shown meanwhile replaces it.
+    pub fn read_line(&mut self) {
+        let Some(terminal) = &mut self.terminal else {
+            return;
+        };
+        if self.open.is_empty() && !self.is_reading_line {
+            self.is_reading_line = true;
+            self.number += 1;
+            terminal.ask(self.number, String::new(), String::new(), false);
+        }
+    }
+
+    /// Returns `true` if a typed line is the one of [`read_line`](Self::read_line).
+    pub fn take_line(&mut self, number: u64) -> bool {
+        let is_line = self.is_reading_line && number == self.number;
+        self.is_reading_line &= !is_line;
+        is_line
     }
 
     /// Handles a typed line: answers the question, or asks again or for the next part. A line for an earlier
@@ -146,16 +170,19 @@ impl TerminalQuestions {
 }
 
 /// Returns the reason for which a question was withdrawn.
-fn why(by: &DecisionSource) -> &'static str {
-    match by {
-        DecisionSource::Policy(_) | DecisionSource::Client | DecisionSource::OtherClient(_) => {
-            "it was answered"
+fn why(by: &DecisionSource) -> String {
+    let why = match by {
+        DecisionSource::OtherClient(client) => {
+            let name = client.name.as_deref().unwrap_or("another client");
+            return format!("{} answered it", printable(name));
         }
+        DecisionSource::Policy(_) | DecisionSource::Client => "it was answered",
         DecisionSource::Timeout(_) => "it timed out",
         DecisionSource::Agent => "the agent withdrew it",
         DecisionSource::Cancel => "the turn was cancelled",
         DecisionSource::End => "the agent process or session ended",
-    }
+    };
+    why.to_owned()
 }
 
 /// Formats the time until a question is resolved without the user, as part of a sentence; empty without a

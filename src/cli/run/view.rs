@@ -113,7 +113,7 @@ impl View {
     }
 
     /// Writes a message even with `--quiet`, on its own line and without control sequences.
-    fn print_note(&mut self, text: &str) {
+    pub fn print_note(&mut self, text: &str) {
         self.write_note(&format!("acpipe: {}\n", printable(text)));
     }
 
@@ -378,6 +378,22 @@ impl View {
         }
     }
 
+    /// Shows stored messages as text.
+    pub fn stored(&mut self, text: &[u8]) {
+        self.end_line();
+        self.push(text, Content::Text);
+        // A blank line follows, as after a text block.
+        self.blocks = self.blocks.max(u32::from(!text.is_empty()));
+    }
+
+    /// Ends a line that is not complete.
+    pub fn end_line(&mut self) {
+        if self.format == Format::Text && !self.ends_with_newline {
+            self.out.push(b'\n');
+            self.ends_with_newline = true;
+        }
+    }
+
     /// Shows the running tool if stderr is a terminal and the format is text.
     pub fn activity(&mut self, activity: Option<&Activity>) {
         let lively = !self.quiet && self.format == Format::Text && std::io::stderr().is_terminal();
@@ -392,10 +408,7 @@ impl View {
     /// Shows the end of the turn.
     pub fn summary(&mut self, summary: &TurnSummary) {
         self.keep(summary);
-        if self.format == Format::Text && !self.ends_with_newline {
-            self.out.push(b'\n');
-            self.ends_with_newline = true;
-        }
+        self.end_line();
         let refused = std::mem::take(&mut self.refused);
         self.refused.unasked = refused.unasked;
         let rules = refused.rules.join("; ");

@@ -56,7 +56,8 @@ pub struct ShowArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Columns: name, full id if it differs from the name, number of messages, last change (local time), agent, \
+    after_help = "Columns: name, full id if it differs from the name, state in the daemon if one is running (running, \
+    waiting for an answer, or idle), number of messages, last change (local time), agent, \
     directory and title. In a terminal, lines are cut to its width. Unnamed runs that were not continued are summarized \
     in one line; --all and --json list each of them."
 )]

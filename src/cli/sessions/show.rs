@@ -22,6 +22,44 @@ pub fn show(log: &Log, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Writes the last messages: `count` of them, or those from the last message of the user on. The message with the id
+/// `without` and all later ones are left out.
+pub fn show_last(
+    log: &Log,
+    count: Option<usize>,
+    without: Option<&str>,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    let all = usize::try_from(log.count())?;
+    let end = without.and_then(|id| log.position(id)).unwrap_or(all);
+    let mut messages = Vec::new();
+    for place in (0..end).rev() {
+        if count.is_some_and(|count| messages.len() >= count) {
+            break;
+        }
+        let Some(message) = log.message(place, Profile::V7)? else {
+            continue;
+        };
+        let is_prompt = message["role"] == "user";
+        messages.push(message);
+        if count.is_none() && is_prompt {
+            break;
+        }
+    }
+    for message in messages.iter().rev() {
+        write_message(message, out)?;
+    }
+    Ok(())
+}
+
+/// Returns a message as text.
+pub fn message_text(message: &Value) -> Vec<u8> {
+    let mut text = Vec::new();
+    // Writing to memory cannot fail.
+    let _ = write_message(message, &mut text);
+    text
+}
+
 fn head(card: &Card, out: &mut dyn Write) -> io::Result<()> {
     let agent = card.agent.as_deref().unwrap_or("no agent yet");
     writeln!(out, "session    {}", visible(&card.session_id))?;

@@ -3,7 +3,9 @@
 use super::age::short;
 use crate::core::session_id::{is_unnamed, name_of};
 use crate::core::store::Card;
+use crate::proto::wire::{SessionActivity, SessionInfo};
 use crate::shell::stdout_width;
+use std::collections::BTreeMap;
 
 /// Maximum width in columns of an agent's command line at a terminal.
 const AGENT: usize = 40;
@@ -11,10 +13,11 @@ const AGENT: usize = 40;
 /// Number of messages in a run that was not continued: the prompt and the answer.
 const ONE_RUN: u64 = 2;
 
-const COLUMNS: usize = 7;
+const COLUMNS: usize = 8;
 const HEAD: [&str; COLUMNS] = [
     "SESSION",
     "ID",
+    "STATE",
     "MESSAGES",
     "CHANGED",
     "AGENT",
@@ -24,9 +27,9 @@ const HEAD: [&str; COLUMNS] = [
 
 /// Columns that are shortened if the terminal is too narrow, in this order.
 const CUTS: [Cut; 4] = [
-    Cut::end(6, 5),
-    Cut::start(5, 12),
-    Cut::end(4, 8),
+    Cut::end(7, 5),
+    Cut::start(6, 12),
+    Cut::end(5, 8),
     Cut::end(0, 16),
 ];
 
@@ -74,13 +77,24 @@ impl Cut {
     }
 }
 
-/// Formats the table of sessions. Unless `all` is set, unnamed runs that were not continued are counted on
-/// one line.
-pub fn table(cards: &[Card], all: bool, look: &TableStyle) -> String {
-    let folded = |card: &&Card| !all && is_unnamed(&card.session_id) && card.messages <= ONE_RUN;
+/// Formats the table of sessions; `live` are those that are open in the daemon. Unless `all` is set, unnamed runs that
+/// were not continued and are not open are counted on one line.
+pub fn table(
+    cards: &[Card],
+    live: &BTreeMap<String, SessionInfo>,
+    all: bool,
+    look: &TableStyle,
+) -> String {
+    let folded = |card: &&Card| {
+        let is_run = is_unnamed(&card.session_id) && card.messages <= ONE_RUN;
+        !all && is_run && !live.contains_key(&card.session_id)
+    };
     let (runs, rest): (Vec<&Card>, Vec<&Card>) = cards.iter().partition(folded);
-    let rows: Vec<[String; COLUMNS]> = rest.into_iter().map(|card| row(card, look)).collect();
-    let mut text = aligned(HEAD, &rows, Some(2), &CUTS, look);
+    let rows: Vec<[String; COLUMNS]> = rest
+        .into_iter()
+        .map(|card| row(card, live.get(&card.session_id), look))
+        .collect();
+    let mut text = aligned(HEAD, &rows, Some(3), &CUTS, look);
     if let Some(newest) = runs.first() {
         let (count, changed) = (runs.len(), short(&newest.updated_at));
         let runs = if count == 1 { "run" } else { "runs" };
@@ -145,7 +159,7 @@ pub fn aligned<const N: usize>(
 /// Gap between columns.
 const GAP: &str = "  ";
 
-fn row(card: &Card, look: &TableStyle) -> [String; COLUMNS] {
+fn row(card: &Card, live: Option<&SessionInfo>, look: &TableStyle) -> [String; COLUMNS] {
     let (id, name) = (&card.session_id, name_of(&card.session_id));
     [
         visible(name),
@@ -154,6 +168,8 @@ fn row(card: &Card, look: &TableStyle) -> [String; COLUMNS] {
         } else {
             visible(id)
         },
+        live.and_then(|session| session.activity)
+            .map_or_else(String::new, state),
         card.messages.to_string(),
         short(&card.updated_at),
         card.agent
@@ -162,6 +178,16 @@ fn row(card: &Card, look: &TableStyle) -> [String; COLUMNS] {
         visible(&card.cwd),
         one_line(card.title.as_deref().unwrap_or_default()),
     ]
+}
+
+/// Returns the name of a session's work.
+fn state(activity: SessionActivity) -> String {
+    let name = match activity {
+        SessionActivity::Idle => "idle",
+        SessionActivity::Running => "running",
+        SessionActivity::Waiting => "waiting",
+    };
+    name.to_owned()
 }
 
 /// Shortens an agent's command line: the program is shown without its directory.
@@ -260,7 +286,7 @@ mod tests {
     #[test]
     fn columns_fit_their_content() {
         let cards = [card("default", 2, None), card("é", 110, None)];
-        let text = table(&cards, false, &WHOLE);
+        let text = table(&cards, &BTreeMap::new(), false, &WHOLE);
         let lines: Vec<&str> = text.lines().collect();
         assert!(
             lines[0].starts_with("SESSION  MESSAGES  CHANGED           AGENT         DIRECTORY")
@@ -275,7 +301,7 @@ mod tests {
         );
         assert!(lines[1].ends_with("  opencode acp  /p"), "{text}");
         assert!(!text.contains("TITLE"), "{text}");
-        assert_eq!(table(&[], false, &WHOLE), "");
+        assert_eq!(table(&[], &BTreeMap::new(), false, &WHOLE), "");
     }
 
     #[test]
@@ -299,14 +325,42 @@ mod tests {
             card("mine", 2, None),
             card("run-19a3c5d7e9f13", 2, None),
         ];
-        let text = table(&cards, false, &WHOLE);
+        let text = table(&cards, &BTreeMap::new(), false, &WHOLE);
         assert_eq!(text.lines().count(), 4, "{text}");
         assert!(
             text.contains("run-19a3c5d7e9f12"),
             "it was continued: {text}"
         );
         assert!(text.contains("\n2 unnamed runs, "), "{text}");
-        assert_eq!(table(&cards, true, &WHOLE).lines().count(), 5);
+        assert_eq!(
+            table(&cards, &BTreeMap::new(), true, &WHOLE)
+                .lines()
+                .count(),
+            5
+        );
+    }
+
+    #[test]
+    fn sessions_of_the_daemon_have_a_state() {
+        let cards = [
+            card("run-19a3c5d7e9f11", 2, None),
+            card("asks", 2, None),
+            card("stored", 2, None),
+        ];
+        let session = |activity| SessionInfo {
+            activity: Some(activity),
+            ..SessionInfo::default()
+        };
+        let live = BTreeMap::from([
+            (
+                cards[0].session_id.clone(),
+                session(SessionActivity::Running),
+            ),
+            ("asks".to_owned(), session(SessionActivity::Waiting)),
+        ]);
+        let text = table(&cards, &live, false, &WHOLE);
+        let states: Vec<&str> = text.lines().map(|line| line[19..28].trim()).collect();
+        assert_eq!(states, ["STATE", "running", "waiting", ""], "{text}");
     }
 
     #[test]
@@ -316,16 +370,26 @@ mod tests {
         wide.agent = Some(format!("agent {}", "x".repeat(100)));
         let cards = [wide, card("run-19a3c5d7e9f11", 2, None)];
         for limit in [1, 20, 60, 80, 100, 132, 250, 1000] {
-            let text = table(&cards, false, &TableStyle { width: Some(limit) });
+            let text = table(
+                &cards,
+                &BTreeMap::new(),
+                false,
+                &TableStyle { width: Some(limit) },
+            );
             assert_eq!(text.lines().count(), 3);
             assert!(
                 text.lines().all(|line| width(line) <= limit),
                 "{limit}: {text}"
             );
         }
-        let text = table(&cards, false, &TableStyle { width: Some(132) });
+        let text = table(
+            &cards,
+            &BTreeMap::new(),
+            false,
+            &TableStyle { width: Some(132) },
+        );
         assert!(text.contains("…") && text.contains("/project"), "{text}");
-        let whole = table(&cards, false, &WHOLE);
+        let whole = table(&cards, &BTreeMap::new(), false, &WHOLE);
         assert!(
             !whole.contains('…') && whole.contains(&"x".repeat(100)),
             "{whole}"
@@ -335,7 +399,7 @@ mod tests {
     #[test]
     fn row_is_one_line_without_control_characters() {
         let cards = [card("a\x1b[2J\nb", 1, Some("x\n \x1b]0;owned\x07 y"))];
-        let text = table(&cards, false, &WHOLE);
+        let text = table(&cards, &BTreeMap::new(), false, &WHOLE);
         assert_eq!(text.lines().count(), 2, "{text:?}");
         assert!(!text.contains(['\x1b', '\x07']), "{text:?}");
         assert!(text.ends_with("  x ]0;owned y\n"), "{text:?}");

@@ -1,0 +1,44 @@
+//! `acpipe attach`: follows a session of the daemon in a terminal, and controls it.
+
+pub mod args;
+mod attach_client;
+mod participants;
+mod turn_step;
+
+use super::daemon::connect_control;
+use super::remote_hub::DaemonHub;
+use super::run::questions::TerminalQuestions;
+use super::run::view::View;
+use super::sessions::{directory, find};
+use super::state_dir;
+use crate::core::error::{Error, ErrorKind};
+use crate::shell::{Terminal, drive_remote};
+use args::FollowArgs;
+use attach_client::{AttachClient, Target};
+use std::io::IsTerminal as _;
+
+/// Follows a session until the user detaches. Returns the exit code.
+pub async fn attach(args: FollowArgs) -> anyhow::Result<u8> {
+    let state = state_dir(&args.place)?;
+    let cwd = directory(args.cwd.as_deref())?;
+    let Some(connection) = connect_control(&state).await? else {
+        let message = "no daemon is running; start it with `acpipe daemon start`, or start a session in it with `acpipe run \
+                       --daemon`";
+        return Err(Error::new(ErrorKind::SessionNotFound, message).into());
+    };
+    let target = match &args.session {
+        Some(name) => Target::Session(find(&state, name, &cwd)?),
+        None => Target::NewestIn(cwd),
+    };
+    let is_interactive = std::io::stdin().is_terminal();
+    let (terminal, typed) = is_interactive
+        .then(|| Terminal::open(true))
+        .flatten()
+        .unzip();
+    let questions = TerminalQuestions::new(terminal);
+    let view = View::new(args.output.into(), false);
+    let mut client = AttachClient::new(target, state, questions, view, &args);
+    let mut hub = DaemonHub::new("acpipe attach");
+    drive_remote(connection.stream, &mut hub, &mut client, typed).await?;
+    Ok(client.exit_code())
+}

@@ -1,0 +1,495 @@
+//! The client of `acpipe attach`.
+
+use super::args::{FollowArgs, FollowFormat};
+use super::participants::Participants;
+use super::turn_step::TurnStep;
+use crate::cli::remote_hub::shown_chunk;
+use crate::cli::run::questions::TerminalQuestions;
+use crate::cli::run::view::View;
+use crate::cli::sessions::{message_text, read, show_last};
+use crate::core::client::{ClientId, Command, History, Notice, Reply, Token};
+use crate::core::client_request::{ClientRequest, ClientRequestId};
+use crate::core::client_sink::{ChunkAddress, ClientSink};
+use crate::core::decision::DecisionSource;
+use crate::core::error::{Error, ErrorKind};
+use crate::proto::chunk::Chunk;
+use crate::proto::wire::{self, AttachResult, OnDisconnect, Role, SessionActivity, SessionInfo};
+use crate::shell::{ClientAction, ClientConnection, ClientInput, Interrupt, read_only};
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Maximum time that a reader of stdout which does not read delays the exit.
+const MAX_READ_DELAY: Duration = Duration::from_secs(1);
+
+/// Number of sessions that are searched for the running one.
+const PAGE: u32 = 1000;
+
+/// Help for the lines that the user can type.
+const HELP: &str = "a line is sent as a prompt; /cancel cancels the running turn, /detach or Ctrl-D leaves the session";
+
+/// Session to follow.
+#[derive(Debug)]
+pub enum Target {
+    /// The session of this id.
+    Session(String),
+    /// The running session of this directory, or its newest one.
+    NewestIn(String),
+}
+
+/// Call that the client waits for before it follows the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Initialize,
+    List,
+    /// The first `session/attach`: shows what runs. Chunks are ignored until the second one.
+    Look,
+    /// The second `session/attach`: continues after the stored messages that are shown.
+    Attach,
+    Follow,
+    Over,
+}
+
+/// Client that follows one session.
+pub struct AttachClient {
+    target: Target,
+    session: String,
+    state: PathBuf,
+    format: FollowFormat,
+    /// Number of stored messages to show first; `None` for those of the last turn.
+    last: Option<usize>,
+    role: Role,
+    step: Step,
+    participants: Participants,
+    /// Id of the running turn.
+    running: Option<String>,
+    /// `true` if the user has cancelled the running turn.
+    is_cancelling: bool,
+    /// `true` if the session is open at its agent for this client.
+    is_ensured: bool,
+    /// Prompts that wait until the session is open.
+    prompts: VecDeque<String>,
+    questions: TerminalQuestions,
+    view: View,
+    actions: VecDeque<ClientAction>,
+    exit_code: u8,
+}
+
+impl AttachClient {
+    pub fn new(
+        target: Target,
+        state: PathBuf,
+        questions: TerminalQuestions,
+        view: View,
+        args: &FollowArgs,
+    ) -> Self {
+        let mut client = Self {
+            target,
+            session: String::new(),
+            state,
+            format: args.output,
+            last: args.last,
+            role: if args.read_only {
+                Role::Observer
+            } else {
+                Role::Controller
+            },
+            step: Step::Initialize,
+            participants: Participants::default(),
+            running: None,
+            is_cancelling: false,
+            is_ensured: false,
+            prompts: VecDeque::new(),
+            questions,
+            view,
+            actions: VecDeque::new(),
+            exit_code: 0,
+        };
+        let can_answer = client.questions.has_terminal() && client.role == Role::Controller;
+        client.call(Command::Initialize(wire::InitializeParams::of(
+            wire::ClientCapabilities {
+                permissions: can_answer,
+                questions: can_answer,
+                ..wire::ClientCapabilities::default()
+            },
+        )));
+        client
+    }
+
+    pub fn exit_code(&self) -> u8 {
+        self.exit_code
+    }
+
+    fn call(&mut self, command: Command) {
+        let action = ClientAction::Command(Token::first(0), command);
+        self.actions.push_back(action);
+    }
+
+    /// Finds the session, or attaches to it if it is known.
+    fn choose(&mut self) {
+        match &self.target {
+            Target::Session(id) => {
+                self.session.clone_from(id);
+                self.attach(Step::Look, None);
+            }
+            Target::NewestIn(cwd) => {
+                let list = wire::ListSessionsParams {
+                    cwd: Some(cwd.clone()),
+                    limit: Some(PAGE),
+                    ..wire::ListSessionsParams::default()
+                };
+                self.step = Step::List;
+                self.call(Command::History(History::ListSessions(list)));
+            }
+        }
+    }
+
+    fn chosen(&mut self, sessions: &[SessionInfo]) {
+        let Some(id) = running_or_newest(sessions) else {
+            let message = "this directory has no session; start one with `acpipe run --daemon`, or name a session of another \
+                           directory (`acpipe sessions list`)";
+            self.fail(&Error::new(ErrorKind::SessionNotFound, message));
+            return;
+        };
+        id.clone_into(&mut self.session);
+        self.attach(Step::Look, None);
+    }
+
+    fn attach(&mut self, step: Step, after_seq: Option<u64>) {
+        self.step = step;
+        self.call(Command::Attach(wire::AttachParams {
+            session_id: Some(self.session.clone()),
+            after_seq,
+            role: Some(self.role),
+            on_disconnect: Some(OnDisconnect::Continue),
+        }));
+    }
+
+    /// Shows the stored messages, and attaches for the chunks that follow them.
+    fn looked(&mut self, found: AttachResult) {
+        self.view
+            .note(&format!("attached to session {:?}", self.session));
+        if let Some(note) = self.participants.begin(found.clients) {
+            self.view.note(&note);
+        }
+        if self.questions.has_terminal() && self.role == Role::Controller {
+            self.view.note(HELP);
+        }
+        let running = found.running.as_ref();
+        let message = running.map(|running| &*running.message_id);
+        let stored = self.show_stored(message).unwrap_or(found.last_seq);
+        let after = running.map_or(stored, |running| running.after_seq);
+        self.running = found.running.map(|running| running.turn_id);
+        self.attach(Step::Attach, Some(after));
+    }
+
+    /// Shows stored messages, except the one that is being created. Returns the number of the last chunk in them;
+    /// `None` if the session is not stored.
+    fn show_stored(&mut self, running: Option<&str>) -> Option<u64> {
+        let log = read(read_only(&self.state, &self.session).ok()?).ok()?;
+        if self.format == FollowFormat::Text {
+            let mut text = Vec::new();
+            match show_last(&log, self.last, running, &mut text) {
+                Ok(()) => self.view.stored(&text),
+                Err(error) => self
+                    .view
+                    .note(&format!("cannot show the stored messages: {error:#}")),
+            }
+        }
+        Some(log.seq())
+    }
+
+    fn following(&mut self) {
+        self.step = Step::Follow;
+        if self.running.is_none() && !self.questions.has_terminal() {
+            self.leave();
+        }
+    }
+
+    /// Handles a line that is no answer; `None` for the end of input.
+    fn line(&mut self, line: Option<&[u8]>) {
+        let Some(line) = line else {
+            self.leave();
+            return;
+        };
+        let line = String::from_utf8_lossy(line);
+        match line.trim() {
+            "" => {}
+            "/detach" => self.leave(),
+            "/help" => self.view.note(HELP),
+            _ if self.role == Role::Observer => {
+                self.view
+                    .note("attached with --read-only: only /detach and /help are available");
+            }
+            "/cancel" if self.running.is_some() => self.cancel(),
+            "/cancel" => self.view.note("no turn is running"),
+            prompt => self.prompt(prompt.to_owned()),
+        }
+    }
+
+    fn cancel(&mut self) {
+        self.is_cancelling = true;
+        self.call(Command::Cancel(wire::CancelParams {
+            session_id: Some(self.session.clone()),
+            turn_id: None,
+        }));
+    }
+
+    fn prompt(&mut self, text: String) {
+        if self.running.is_some() {
+            self.view.note("the prompt waits for the end of the turn");
+        }
+        self.prompts.push_back(text);
+        if self.is_ensured {
+            self.send_prompts();
+        } else {
+            self.call(Command::Ensure(wire::EnsureParams {
+                session_id: Some(self.session.clone()),
+                ..wire::EnsureParams::default()
+            }));
+        }
+    }
+
+    fn send_prompts(&mut self) {
+        for text in std::mem::take(&mut self.prompts) {
+            self.call(Command::Prompt(wire::PromptParams {
+                session_id: Some(self.session.clone()),
+                message: wire::UserMessage::text(&text),
+                turn_id: None,
+                rerun: false,
+                degrade: false,
+                retry: true,
+                retry_after_output: false,
+                timeout_ms: None,
+                context: Box::default(),
+                when_busy: wire::PromptWhenBusy::default(),
+            }));
+        }
+    }
+
+    /// Shows the output that was held back once no question is open.
+    fn release_output(&mut self) {
+        if !self.questions.is_open() {
+            self.view.release();
+        }
+    }
+
+    fn fail(&mut self, error: &Error) {
+        self.exit_code = error.kind.exit_code();
+        self.view.print_note(&error.message);
+        self.leave();
+    }
+
+    fn leave(&mut self) {
+        if self.step != Step::Over {
+            self.step = Step::Over;
+            self.actions.push_back(ClientAction::End);
+        }
+    }
+
+    fn turn_step(&mut self, turn: Option<&str>, step: TurnStep) {
+        match step {
+            TurnStep::Begins => self.running = turn.map(str::to_owned),
+            TurnStep::Ends { note } if turn == self.running.as_deref() => {
+                self.running = None;
+                self.is_cancelling = false;
+                self.view.end_line();
+                if let Some(note) = note {
+                    self.view.note(&note);
+                }
+                if !self.questions.has_terminal() {
+                    self.leave();
+                }
+            }
+            TurnStep::Ends { .. } | TurnStep::Continues => {}
+        }
+    }
+}
+
+/// Returns the id of the first session that works or waits, otherwise of the first one. The list begins with the
+/// newest. Sessions that only their agent knows are left out.
+fn running_or_newest(sessions: &[SessionInfo]) -> Option<&str> {
+    let known = || {
+        sessions
+            .iter()
+            .filter(|session| session.session_id.is_some())
+    };
+    let works = |session: &&SessionInfo| {
+        matches!(
+            session.activity,
+            Some(SessionActivity::Running | SessionActivity::Waiting)
+        )
+    };
+    let found = known().find(works).or_else(|| known().next());
+    found?.session_id.as_deref()
+}
+
+impl ClientSink for AttachClient {
+    fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
+        match (self.step, answer) {
+            (Step::Over, _) => {}
+            (Step::Follow, Ok(Reply::Session(_))) => {
+                self.is_ensured = true;
+                self.send_prompts();
+            }
+            (Step::Follow, Err(error)) => {
+                self.prompts.clear();
+                self.view.print_note(&error.message);
+            }
+            // The chunks have shown the turn, and the receipt.
+            (Step::Follow, Ok(_)) => {}
+            (Step::Look, Err(error)) if error.kind == ErrorKind::SessionNotFound => {
+                let message = format!(
+                    "session {:?} not found; list the sessions with `acpipe sessions list`",
+                    self.session
+                );
+                self.fail(&Error::new(error.kind, message));
+            }
+            (_, Err(error)) => self.fail(&error),
+            (Step::Initialize, Ok(_)) => self.choose(),
+            (Step::List, Ok(Reply::Sessions(found))) => self.chosen(&found.sessions),
+            (Step::Look, Ok(Reply::Attached(found))) => self.looked(*found),
+            (Step::Attach, Ok(_)) => self.following(),
+            (Step::List | Step::Look, Ok(_)) => {}
+        }
+    }
+
+    /// Never called: the daemon sends JSON.
+    fn chunk(&mut self, _: ChunkAddress<'_>, _: &Chunk<'_>, _: &[u8]) {}
+
+    fn json_chunk(&mut self, address: ChunkAddress<'_>, json: &[u8]) {
+        // The second `session/attach` repeats what precedes its answer.
+        if self.step == Step::Follow {
+            self.view.json_chunk(shown_chunk(json).as_ref(), json);
+            self.turn_step(address.turn, TurnStep::of(json));
+        }
+    }
+
+    fn retract(&mut self, _: &str, _: u64) {}
+
+    fn is_full(&self) -> bool {
+        self.view.is_full()
+    }
+
+    fn ask(&mut self, ask: ClientRequestId, request: &ClientRequest) {
+        let action = self.questions.ask(ask, request);
+        self.actions.extend(action);
+    }
+
+    fn withdraw(&mut self, ask: ClientRequestId, by: &DecisionSource) {
+        self.questions.withdraw(ask, by);
+        self.release_output();
+    }
+
+    fn notify(&mut self, notice: &Notice) {
+        match notice {
+            Notice::Presence(p) if p.clients.is_empty() => {
+                self.view.note("the session was closed by another client");
+                self.leave();
+            }
+            Notice::Presence(p) => {
+                for note in self.participants.change(p.clients.clone()) {
+                    self.view.note(&note);
+                }
+            }
+            Notice::UserMessage(p) if self.step == Step::Follow => {
+                let name = self.participants.name(&p.client_id);
+                self.view.note(&format!("prompt of {name}:"));
+                if self.format == FollowFormat::Text {
+                    self.view.stored(&message_text(&p.message));
+                }
+            }
+            Notice::Activity(p) => self.view.activity(p.activity.as_ref()),
+            _ => {}
+        }
+    }
+}
+
+impl ClientConnection for AttachClient {
+    type Input = ClientInput;
+
+    fn input(&mut self, input: ClientInput) {
+        let ClientInput::Typed(number, line) = input else {
+            return;
+        };
+        if self.questions.take_line(number) {
+            self.line(line.as_deref());
+        } else {
+            let action = self.questions.typed(number, line.as_deref());
+            self.actions.extend(action);
+            self.release_output();
+        }
+    }
+
+    fn input_ended(&mut self) {
+        self.leave();
+    }
+
+    fn interrupted(&mut self, _: bool, signal: Interrupt) {
+        let may_cancel = self.running.is_some() && self.role == Role::Controller;
+        if signal == Interrupt::Int && may_cancel && !self.is_cancelling {
+            self.cancel();
+        } else {
+            self.leave();
+        }
+    }
+
+    fn left(&mut self, failure: Option<std::io::Error>) {
+        if let Some(error) = failure {
+            let message = format!("cannot write stdout: {error}");
+            self.fail(&Error::new(ErrorKind::Streaming, message));
+        }
+        self.leave();
+    }
+
+    fn refuse(&mut self, _: ClientId, why: Error) {
+        if self.step != Step::Over {
+            self.fail(&why);
+        }
+    }
+
+    fn max_read_delay(&self) -> Option<Duration> {
+        Some(MAX_READ_DELAY)
+    }
+
+    fn next_action(&mut self) -> Option<ClientAction> {
+        self.actions.pop_front()
+    }
+
+    fn on_settled(&mut self, written: bool) {
+        if self.questions.is_due() {
+            // A question is shown after the output that precedes it.
+            if written || !self.view.is_screen() {
+                self.questions.show(self.view.hold());
+            }
+        } else if self.step == Step::Follow {
+            self.questions.read_line();
+        }
+    }
+
+    fn take_output(&mut self, buffer: &mut Vec<u8>) {
+        self.view.take_output(buffer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn session_that_works_is_followed_before_a_newer_one() {
+        let session = |id: &str, activity| SessionInfo {
+            session_id: Some(id.to_owned()),
+            activity,
+            ..SessionInfo::default()
+        };
+        let foreign = SessionInfo::default();
+        let idle = session("idle", Some(SessionActivity::Idle));
+        let asks = session("asks", Some(SessionActivity::Waiting));
+        let stored = session("stored", None);
+        let all = [foreign.clone(), idle.clone(), stored.clone(), asks];
+        assert_eq!(running_or_newest(&all), Some("asks"));
+        assert_eq!(running_or_newest(&[stored, idle]), Some("stored"));
+        assert_eq!(running_or_newest(&[foreign]), None);
+    }
+}
