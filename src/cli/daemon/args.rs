@@ -45,6 +45,9 @@ pub struct StartArgs {
 /// own: browsers and apps that connect over HTTP.
 #[derive(Debug, Args)]
 pub struct ResidentArgs {
+    #[cfg(feature = "listen")]
+    #[command(flatten)]
+    pub http: crate::cli::http::ListenArgs,
     #[command(flatten)]
     pub limits: LimitArgs,
     #[command(flatten)]

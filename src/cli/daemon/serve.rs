@@ -1,16 +1,18 @@
 //! The daemon: one loop with the clients of the socket and of the HTTP server.
 
-use super::args::RunDaemonArgs;
+use super::args::{ResidentArgs, RunDaemonArgs};
 use super::command_line::options_after;
 use super::hello::DaemonInfo;
 use super::socket_clients::{SocketClients, accept_clients};
 use crate::cli::connections::{ConnectionSetup, Connections};
+#[cfg(feature = "listen")]
+use crate::cli::http::{ListenOptions, listen};
 use crate::cli::logs::Secrets;
 use crate::cli::{Origin, launch, settings, state_dir, store_for_clients};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::Hub;
 use crate::shell::{
-    DaemonPlace, InProcessAgents, LoopOwner, LoopSetup, connections, detach, drive,
+    Connector, DaemonPlace, InProcessAgents, LoopOwner, LoopSetup, connections, detach, drive,
 };
 use anyhow::Context as _;
 use std::io::Write as _;
@@ -49,6 +51,7 @@ pub async fn serve_daemon(args: RunDaemonArgs, secrets: Secrets) -> anyhow::Resu
         .serving(resident.agent.serving.offer())
         .resident();
     let (connector, events, news) = connections::<ConnectionSetup>();
+    let listening = listen_http(&resident, &connector).await?;
     let clients = Arc::new(SocketClients {
         connector,
         secrets: secrets.clone(),
@@ -59,7 +62,7 @@ pub async fn serve_daemon(args: RunDaemonArgs, secrets: Secrets) -> anyhow::Resu
             started_at: now(),
             cwd: std::env::current_dir()?.to_string_lossy().into_owned(),
             args: own_options(),
-            listening: Vec::new(),
+            listening,
         },
     });
     let tasks = TaskTracker::new();
@@ -92,6 +95,36 @@ pub async fn serve_daemon(args: RunDaemonArgs, secrets: Secrets) -> anyhow::Resu
     ended?;
     info!("the daemon has stopped");
     Ok(0)
+}
+
+/// Starts the HTTP server if the options name an address. Returns its addresses.
+#[cfg(feature = "listen")]
+async fn listen_http(
+    resident: &ResidentArgs,
+    connector: &Connector<ConnectionSetup>,
+) -> anyhow::Result<Vec<String>> {
+    if resident.http.listen.is_empty() {
+        return Ok(Vec::new());
+    }
+    let options = ListenOptions {
+        args: resident.http.clone(),
+        state_dir: state_dir(&resident.agent.store.place)?,
+        metrics: None,
+    };
+    let listening = listen(options, connector.clone()).await?;
+    Ok(listening.urls())
+}
+
+#[cfg(not(feature = "listen"))]
+#[expect(
+    clippy::unused_async,
+    reason = "the same interface as with the feature"
+)]
+async fn listen_http(
+    _: &ResidentArgs,
+    _: &Connector<ConnectionSetup>,
+) -> anyhow::Result<Vec<String>> {
+    Ok(Vec::new())
 }
 
 /// Reports to the process that started this one that clients can connect.

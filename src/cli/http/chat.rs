@@ -57,16 +57,13 @@ async fn prompt(
         after_seq: attached.last_seq,
         ..Followed::default()
     };
-    match running.filter(|running| running.turn_id == turn) {
+    if let Some(running) = running.filter(|running| running.turn_id == turn) {
         // The same request again, for example after a broken connection.
-        Some(running) => {
-            client.attach(&body.id, Some(running.after_seq)).await?;
-            followed.after_seq = running.after_seq;
-        }
-        None => {
-            let params = prompt_params(&body.id, &turn, message);
-            followed.prompt = Some(client.send("session/prompt", &params).await?);
-        }
+        client.attach(&body.id, Some(running.after_seq)).await?;
+        followed.after_seq = running.after_seq;
+    } else {
+        let params = prompt_params(&body.id, &turn, message);
+        followed.prompt = Some(client.send("session/prompt", &params).await?);
     }
     Ok(TurnStream::new(client, followed, body.approvals))
 }

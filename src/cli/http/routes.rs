@@ -24,7 +24,8 @@ use tower_http::cors::CorsLayer;
 /// Delay of the answer to a wrong token.
 const WRONG_TOKEN: Duration = Duration::from_millis(250);
 
-/// Prefix of the subprotocol that carries the token, for browsers, whose WebSockets have no `Authorization`.
+/// Prefix of the subprotocol that carries the token, for browsers: a `WebSocket` of theirs has no
+/// `Authorization`.
 const TOKEN_PROTOCOL: &str = "acpipe.token.";
 
 const POLICY: &str = "default-src 'self'; connect-src 'self'; img-src 'self' data: blob:; \
