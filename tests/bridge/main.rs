@@ -53,6 +53,7 @@ mod framing;
 mod garbage;
 mod handshake;
 mod hosting;
+mod http;
 mod idle;
 mod kills;
 mod large_inputs;

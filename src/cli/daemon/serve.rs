@@ -136,11 +136,7 @@ async fn listen_http(
             state_dir: state_dir(&resident.agent.store.place)?,
         };
         let listening = listen(options, connector.clone()).await?;
-        info.listening = listening
-            .addresses
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+        info.listening = listening.urls();
         info.page = Some(listening.url_with_token);
         task = Some(listening.task);
     }

@@ -47,9 +47,7 @@ async fn prompt(
         Some(id) => id,
         None => format!("regenerate-{}", new_id()?),
     };
-    client
-        .call::<Value>("session/ensure", &body.ensure_params())
-        .await?;
+    ensure(&mut client, body).await?;
     let mut attached = client.attach(&body.id, None).await?;
     let running = attached.running.take();
     let mut followed = Followed {
@@ -57,18 +55,31 @@ async fn prompt(
         after_seq: attached.last_seq,
         ..Followed::default()
     };
-    match running.filter(|running| running.turn_id == turn) {
+    if let Some(running) = running.filter(|running| running.turn_id == turn) {
         // The same request again, for example after a broken connection.
-        Some(running) => {
-            client.attach(&body.id, Some(running.after_seq)).await?;
-            followed.after_seq = running.after_seq;
-        }
-        None => {
-            let params = prompt_params(&body.id, &turn, message);
-            followed.prompt = Some(client.send("session/prompt", &params).await?);
-        }
+        client.attach(&body.id, Some(running.after_seq)).await?;
+        followed.after_seq = running.after_seq;
+    } else {
+        let params = prompt_params(&body.id, &turn, message);
+        followed.prompt = Some(client.send("session/prompt", &params).await?);
     }
     Ok(TurnStream::new(client, followed, body.approvals))
+}
+
+/// Opens the session. Starts its agent if that is not done by opening it: the demo agent without a name.
+async fn ensure(client: &mut NeutralClient, body: &ChatBody) -> Result<(), Failure> {
+    let params = body.ensure_params();
+    let ensured = client.call::<Value>("session/ensure", &params).await;
+    if !ensured.as_ref().is_err_and(Failure::is_out_of_order) {
+        return ensured.map(drop);
+    }
+    client
+        .call::<Value>("agent/connect", &body.agent_params())
+        .await?;
+    client
+        .call::<Value>("session/ensure", &params)
+        .await
+        .map(drop)
 }
 
 async fn continue_turn(

@@ -96,6 +96,13 @@ impl ChatBody {
             .map_err(|error| Failure::bad_request(format!("the body is not valid: {error}")))
     }
 
+    /// Returns the parameters of `agent/connect`.
+    pub fn agent_params(&self) -> Value {
+        self.agent
+            .as_ref()
+            .map_or_else(|| json!({}), |agent| json!({ "agent": agent }))
+    }
+
     /// Returns the parameters of `session/ensure`.
     pub fn ensure_params(&self) -> Value {
         let mut params = Map::new();

@@ -52,6 +52,11 @@ impl Failure {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
     }
 
+    /// Returns `true` if another call has to come first.
+    pub fn is_out_of_order(&self) -> bool {
+        self.kind.as_deref() == Some(ErrorKind::OutOfOrder.name())
+    }
+
     /// Returns `true` if the session does not exist.
     pub fn is_session_not_found(&self) -> bool {
         self.kind.as_deref() == Some(ErrorKind::SessionNotFound.name())

@@ -88,8 +88,12 @@ async fn stored_messages(
             return Ok(all);
         };
         after = id_of(last);
-        let is_shown = |message: &Box<RawValue>| omitted.is_none() || id_of(message) != omitted;
-        all.extend(page.messages.into_iter().filter(is_shown));
+        let is_shown = |message: &RawValue| omitted.is_none() || id_of(message) != omitted;
+        all.extend(
+            page.messages
+                .into_iter()
+                .filter(|message| is_shown(message)),
+        );
         if !page.more || after.is_none() {
             return Ok(all);
         }

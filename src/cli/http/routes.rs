@@ -25,10 +25,11 @@ use tower_http::cors::CorsLayer;
 /// Delay of the answer to a wrong token.
 const WRONG_TOKEN: Duration = Duration::from_millis(250);
 
-/// Prefix of the subprotocol that carries the token, for browsers, whose WebSockets have no `Authorization`.
+/// Prefix of the subprotocol that carries the token, for browsers: a `WebSocket` of theirs has no
+/// `Authorization`.
 const TOKEN_PROTOCOL: &str = "acpipe.token.";
 
-const POLICY: &str = "default-src 'self'; connect-src 'self'; img-src 'self' data: blob:; \
+const POLICY: &str = "default-src 'self'; connect-src 'self'; img-src 'self' data: blob:; media-src 'self' data:; \
      object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Routes by name, for metrics. A path of a client is never a label.

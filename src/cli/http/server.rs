@@ -57,6 +57,17 @@ pub struct Listening {
     pub task: JoinHandle<()>,
 }
 
+impl Listening {
+    /// Returns the bound addresses as URLs, without the token.
+    #[must_use]
+    pub fn urls(&self) -> Vec<String> {
+        let scheme = self.url_with_token.split("://").next();
+        let scheme = scheme.unwrap_or("http");
+        let all = self.addresses.iter();
+        all.map(|address| format!("{scheme}://{address}")).collect()
+    }
+}
+
 /// What serves the connections of one address.
 struct Acceptor {
     listener: TcpListener,

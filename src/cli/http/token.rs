@@ -12,6 +12,9 @@ use subtle::ConstantTimeEq as _;
 /// Number of random bytes in a token.
 const RANDOM_BYTES: usize = 32;
 
+/// Permissions of everybody but the owner.
+const OTHERS: u32 = 0o077;
+
 /// Number of characters of a token: its bytes in hexadecimal, which a WebSocket subprotocol can carry.
 const LENGTH: usize = RANDOM_BYTES * 2;
 
@@ -82,7 +85,7 @@ fn read_token(path: &Path) -> anyhow::Result<Option<String>> {
         "cannot use the token {shown}: it is not a regular file of yours; remove it, then a new one is created"
     );
     ensure!(
-        metadata.mode() & 0o077 == 0,
+        metadata.mode() & OTHERS == 0,
         "cannot use the token {shown}: other users can read it; remove it, then a new one is created"
     );
     let mut text = String::new();

@@ -203,13 +203,15 @@ impl TurnStream {
     async fn ask(&mut self, ask: Ask) -> Result<(), Failure> {
         let question = &ask.params.question_id;
         let answer = self.answers.iter().position(|a| a.approval_id == *question);
-        match answer.map(|index| self.answers.swap_remove(index)) {
-            Some(answer) => self.client.answer(&ask.id, &answer.response_to(&ask)).await,
-            None => {
-                self.asks.insert(question.clone(), ask);
-                Ok(())
-            }
+        if let Some(index) = answer {
+            let answer = self.answers.swap_remove(index);
+            self.client
+                .answer(&ask.id, &answer.response_to(&ask))
+                .await?;
+        } else {
+            self.asks.insert(question.clone(), ask);
         }
+        Ok(())
     }
 
     /// Ends the stream at a question that only the browser's next request can answer.

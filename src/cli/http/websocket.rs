@@ -102,7 +102,7 @@ async fn read(
                 return None;
             }
             Ok(Message::Ping(_) | Message::Pong(_)) => {}
-            Err(error) if error.to_string().contains("too large") || is_too_long(&error) => {
+            Err(error) if is_too_long(&error) => {
                 return Some((TOO_LARGE, "a message must not be larger than 16 MiB"));
             }
             Err(_) => return None,

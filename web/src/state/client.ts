@@ -104,6 +104,8 @@ async function readState(sessionId: string): Promise<void> {
 
 export async function createSession(agent: string, cwd: string): Promise<string> {
   const sessionId = newId();
+  // The server answers at once if the agent runs.
+  await call('agent/connect', { agent });
   await call('session/ensure', { sessionId, agent, ...(cwd === '' ? {} : { cwd }) });
   await refreshSessions();
   return sessionId;

@@ -1,0 +1,50 @@
+//! The HTTP server of the daemon.
+
+mod chat;
+mod request;
+mod security;
+mod websocket;
+
+use crate::daemon::Daemon;
+use crate::harness::{FAKE_AGENT, World};
+use serde_json::Value;
+use std::net::SocketAddr;
+
+/// A daemon that serves HTTP, with an agent that plays a script.
+struct Server {
+    daemon: Daemon,
+    address: SocketAddr,
+    token: String,
+}
+
+impl Server {
+    fn start(script: &Value) -> Self {
+        let world = World::new();
+        let script = world.script(script);
+        let options = [
+            "--listen",
+            "127.0.0.1:0",
+            "--permissions",
+            "ask",
+            "--",
+            FAKE_AGENT,
+            &script,
+        ];
+        let daemon = Daemon::start_in(world, &options);
+        let status = daemon.run(&["daemon", "status", "--json"], 0);
+        let status: Value = serde_json::from_slice(&status.stdout).unwrap();
+        let url = status["daemon"]["listening"][0].as_str().unwrap();
+        let address = url.strip_prefix("http://").unwrap().parse().unwrap();
+        let token = token(&daemon, "token");
+        Self {
+            daemon,
+            address,
+            token,
+        }
+    }
+}
+
+fn token(daemon: &Daemon, name: &str) -> String {
+    let token = std::fs::read_to_string(daemon.world.dir.join("state").join(name));
+    token.unwrap().trim().to_owned()
+}

@@ -1,0 +1,212 @@
+//! Chats of browsers: turns, approvals, reloads.
+
+use super::Server;
+use crate::harness::steps::{ask, end, say};
+use serde_json::{Value, json};
+
+fn user(id: &str, text: &str) -> Value {
+    json!({"id": id, "role": "user", "parts": [{"type": "text", "text": text}]})
+}
+
+fn submit(messages: &[Value]) -> Value {
+    json!({"id": "c", "trigger": "submit-message", "messages": messages})
+}
+
+fn types(chunks: &[Value]) -> Vec<&str> {
+    chunks
+        .iter()
+        .map(|chunk| chunk["type"].as_str().unwrap())
+        .collect()
+}
+
+fn text(chunks: &[Value]) -> String {
+    chunks
+        .iter()
+        .filter_map(|chunk| chunk["delta"].as_str())
+        .collect()
+}
+
+fn approving_turn() -> Value {
+    let tool = json!({"toolCallId": "edit", "title": "Edit", "kind": "edit"});
+    let question = ask(&tool, &[("yes", "allow_once"), ("no", "reject_once")]);
+    let done = json!({"update": {"sessionUpdate": "tool_call_update", "toolCallId": "edit", "status": "completed"}});
+    json!({"session/prompt": [[say("before "), question, done, say("after"), end("end_turn")]]})
+}
+
+/// The message that a reader has after these chunks, as far as acpipe reads it.
+fn answered(chunks: &[Value], approved: bool) -> Value {
+    let of = |kind: &str| chunks.iter().rfind(|chunk| chunk["type"] == kind).unwrap();
+    let asked = of("tool-approval-request");
+    json!({
+        "id": of("start")["messageId"],
+        "role": "assistant",
+        "metadata": of("message-metadata")["messageMetadata"],
+        "parts": [{"type": "step-start"}, {
+            "type": "dynamic-tool", "toolCallId": asked["toolCallId"], "state": "approval-responded",
+            "approval": {"id": asked["approvalId"], "approved": approved},
+        }],
+    })
+}
+
+#[test]
+fn prompt_is_streamed_stored_and_run_once() {
+    let server = Server::start(&json!({"session/prompt": [[say("hello"), end("end_turn")]]}));
+    let body = submit(&[user("u1", "hi")]);
+    let chunks = server.send("POST", "/api/chat", &body).chunks();
+    assert_eq!(types(&chunks).first(), Some(&"start"));
+    assert_eq!(types(&chunks).last(), Some(&"finish"));
+    let again = server.send("POST", "/api/chat", &body).chunks();
+    assert_eq!(text(&again), "hello");
+    let stored = server
+        .send("GET", "/api/chat/c/messages", &Value::Null)
+        .json();
+    let roles: Vec<_> = stored["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|m| m["role"].clone())
+        .collect();
+    assert_eq!(roles, ["user", "assistant"]);
+    let regenerate =
+        json!({"id": "c", "trigger": "regenerate-message", "messages": [user("u1", "hi")]});
+    assert_eq!(
+        text(&server.send("POST", "/api/chat", &regenerate).chunks()),
+        "hello"
+    );
+    let list = server.send("GET", "/api/chat", &Value::Null).json();
+    assert_eq!(list["sessions"][0]["sessionId"], "c");
+    assert_eq!(
+        server
+            .send("GET", "/api/chat/c/stream", &Value::Null)
+            .status,
+        204
+    );
+    assert_eq!(
+        server
+            .send("GET", "/api/chat/none/stream", &Value::Null)
+            .status,
+        204
+    );
+    server.daemon.stop();
+}
+
+#[test]
+fn next_request_answers_the_approval_and_continues_the_message() {
+    let server = Server::start(&approving_turn());
+    let message = user("u1", "go");
+    let first = server
+        .send("POST", "/api/chat", &submit(&[message.clone()]))
+        .chunks();
+    assert_eq!(text(&first), "before ");
+    assert_eq!(types(&first).last(), Some(&"message-metadata"));
+    let answer = answered(&first, true);
+    let rest = server
+        .send("POST", "/api/chat", &submit(&[message, answer]))
+        .chunks();
+    // The message continues: it does not begin again, and nothing comes twice.
+    assert!(!types(&rest).contains(&"start"), "{rest:?}");
+    assert_eq!(text(&rest), "after");
+    assert!(types(&rest).contains(&"tool-approval-response"));
+    assert_eq!(types(&rest).last(), Some(&"finish"));
+    server.daemon.stop();
+}
+
+#[test]
+fn reloaded_page_gets_the_running_turn_from_its_beginning() {
+    let server = Server::start(&approving_turn());
+    let message = user("u1", "go");
+    let first = server
+        .send("POST", "/api/chat", &submit(&[message.clone()]))
+        .chunks();
+    let stored = server
+        .send("GET", "/api/chat/c/messages", &Value::Null)
+        .json();
+    // The stream has the message of the running turn.
+    assert_eq!(stored["messages"].as_array().unwrap().len(), 1, "{stored}");
+    let again = server
+        .send("GET", "/api/chat/c/stream", &Value::Null)
+        .chunks();
+    assert_eq!(again, first);
+    let answer = answered(&again, false);
+    let rest = server
+        .send("POST", "/api/chat", &submit(&[message, answer]))
+        .chunks();
+    assert!(types(&rest).contains(&"tool-output-denied"), "{rest:?}");
+    server.daemon.stop();
+}
+
+#[test]
+fn approval_of_its_own_continues_an_open_stream() {
+    let server = Server::start(&approving_turn());
+    let mut body = submit(&[user("u1", "go")]);
+    body["approvals"] = "inline".into();
+    let mut stream = server.send("POST", "/api/chat", &body);
+    stream.read_until("tool-approval-request");
+    let replay = server
+        .send("GET", "/api/chat/c/stream", &Value::Null)
+        .chunks();
+    let asked = replay
+        .iter()
+        .find(|chunk| chunk["type"] == "tool-approval-request")
+        .unwrap();
+    let wrong = json!({"approvalId": "msg-0.ask9", "approved": true});
+    assert_eq!(
+        server.send("POST", "/api/chat/c/approval", &wrong).status,
+        409
+    );
+    let answer = json!({"approvalId": asked["approvalId"], "approved": true});
+    let answered = server.send("POST", "/api/chat/c/approval", &answer);
+    let status = answered.status;
+    assert_eq!(status, 200, "{}", answered.text());
+    stream.read_until("after");
+    stream.read_until("[DONE]");
+    assert_eq!(
+        server.send("POST", "/api/chat/c/approval", &answer).status,
+        409
+    );
+    server.daemon.stop();
+}
+
+#[test]
+fn closed_browser_stops_nothing_and_cancel_does() {
+    let words = [
+        say("begun"),
+        json!({"wait": "session/cancel"}),
+        end("cancelled"),
+    ];
+    let server = Server::start(&json!({"session/prompt": [words]}));
+    let mut stream = server.send("POST", "/api/chat", &submit(&[user("u1", "go")]));
+    stream.read_until("begun");
+    drop(stream);
+    let mut again = server.send("GET", "/api/chat/c/stream", &Value::Null);
+    again.read_until("begun");
+    let cancelled = server.send("POST", "/api/chat/c/cancel", &json!({})).json();
+    assert_eq!(cancelled["cancelled"], true);
+    again.read_until("\"abort\"");
+    again.read_until("[DONE]");
+    server.daemon.stop();
+}
+
+#[test]
+fn failure_before_the_first_chunk_is_an_http_status() {
+    let server = Server::start(&json!({}));
+    let mut body = submit(&[user("u1", "go")]);
+    body["agent"] = "no-such-agent".into();
+    let refused = server.send("POST", "/api/chat", &body);
+    assert_eq!(refused.status, 400);
+    let message = refused.text();
+    assert!(message.contains("no-such-agent"), "{message}");
+    server.daemon.stop();
+}
+
+#[test]
+fn id_of_a_chat_is_a_name_and_not_a_path() {
+    let server = Server::start(&json!({"session/prompt": [[say("hello"), end("end_turn")]]}));
+    let mut body = submit(&[user("u1", "go")]);
+    body["id"] = "../../a b".into();
+    server.send("POST", "/api/chat", &body).chunks();
+    let path = "/api/chat/..%2F..%2Fa%20b/messages";
+    let stored = server.send("GET", path, &Value::Null).json();
+    assert_eq!(stored["messages"].as_array().unwrap().len(), 2, "{stored}");
+    server.daemon.stop();
+}

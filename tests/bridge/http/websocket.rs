@@ -1,0 +1,96 @@
+//! The neutral protocol over a WebSocket.
+
+use super::{Server, token};
+use serde_json::{Value, json};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+struct Socket(TcpStream);
+
+impl Socket {
+    /// Connects with this token. Returns the head of the response, too.
+    fn connect(server: &Server, token: &str) -> (Self, String) {
+        let mut stream = server.connect();
+        let address = server.address;
+        let head = format!(
+            "GET /rpc HTTP/1.1\r\nhost: {address}\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+             sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+             sec-websocket-protocol: acpipe, acpipe.token.{token}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        (Self(stream), String::from_utf8(head).unwrap())
+    }
+
+    fn send(&mut self, opcode: u8, content: &[u8]) {
+        let length = u8::try_from(content.len()).unwrap();
+        assert!(length < 126);
+        let mut frame = vec![0x80 | opcode, 0x80 | length, 0, 0, 0, 0];
+        frame.extend(content);
+        self.0.write_all(&frame).unwrap();
+    }
+
+    fn receive(&mut self) -> (u8, Vec<u8>) {
+        let mut head = [0; 2];
+        self.0.read_exact(&mut head).unwrap();
+        let length = match head[1] {
+            126 => {
+                let mut length = [0; 2];
+                self.0.read_exact(&mut length).unwrap();
+                usize::from(u16::from_be_bytes(length))
+            }
+            length => usize::from(length),
+        };
+        let mut content = vec![0; length];
+        self.0.read_exact(&mut content).unwrap();
+        (head[0] & 0x0f, content)
+    }
+
+    fn call(&mut self, method: &str, params: &Value) -> Value {
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        self.send(1, request.to_string().as_bytes());
+        loop {
+            let (opcode, content) = self.receive();
+            assert_eq!(opcode, 1);
+            let message: Value = serde_json::from_slice(&content).unwrap();
+            if message["id"] == 1 {
+                return message;
+            }
+        }
+    }
+}
+
+#[test]
+fn websocket_carries_one_message_in_each_frame() {
+    let server = Server::start(&json!({}));
+    let (mut socket, head) = Socket::connect(&server, &server.token);
+    assert!(head.starts_with("HTTP/1.1 101"), "{head}");
+    assert!(
+        head.to_lowercase()
+            .contains("sec-websocket-protocol: acpipe\r\n"),
+        "{head}"
+    );
+    let answer = socket.call("initialize", &json!({"protocolVersion": 1}));
+    assert_eq!(answer["result"]["serverInfo"]["name"], "acpipe");
+    socket.send(2, b"{}");
+    let (opcode, content) = socket.receive();
+    assert_eq!((opcode, &content[..2]), (8, &1003_u16.to_be_bytes()[..]));
+    server.daemon.stop();
+}
+
+#[test]
+fn websocket_of_an_observer_changes_nothing() {
+    let server = Server::start(&json!({}));
+    let (mut socket, _) = Socket::connect(&server, &token(&server.daemon, "token.observer"));
+    socket.call("initialize", &json!({"protocolVersion": 1}));
+    let refused = socket.call("session/ensure", &json!({"sessionId": "s"}));
+    assert!(refused["error"]["data"]["kind"].is_string(), "{refused}");
+    let (_, head) = Socket::connect(&server, &"0".repeat(64));
+    assert!(head.starts_with("HTTP/1.1 401"), "{head}");
+    server.daemon.stop();
+}
