@@ -4,6 +4,9 @@
 //! given, it is sent the missed chunks from the log. Notifications, requests and replies that follow chunks
 //! it has not received are deferred.
 
+mod lag;
+mod participation;
+
 use super::acp_notification::AcpNotification;
 use super::client::{ClientId, Notice, Reply, Token};
 use super::client_request::{ClientRequest, ClientRequestId};
@@ -13,8 +16,9 @@ use super::error::Error;
 use super::profile::Profile;
 use super::update_run::UpdateRun;
 use crate::proto::wire::{OnDisconnect, Role};
+use lag::{Deferred, Lag};
+pub use participation::Participation;
 use std::collections::VecDeque;
-use std::mem::discriminant;
 use std::sync::Arc;
 
 /// Content of a client's subscription to a session.
@@ -28,19 +32,6 @@ pub struct Subscription {
     pub profile: Profile,
 }
 
-/// Part that a client takes in a session.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Participation {
-    /// Role of the client.
-    pub role: Role,
-    /// Effect of the client's departure.
-    pub on_disconnect: OnDisconnect,
-}
-
-/// Maximum number of users' messages that are deferred for a lagging client; the client reads earlier ones from
-/// the history.
-const MOST_DEFERRED_MESSAGES: usize = 8;
-
 /// Client that is subscribed to a session.
 #[derive(Debug)]
 pub struct Subscriber {
@@ -53,23 +44,6 @@ pub struct Subscriber {
     lag: Option<Box<Lag>>,
     /// `true` for the leader: the client that the session works for.
     leads: bool,
-}
-
-/// Position of a lagging client.
-#[derive(Debug)]
-struct Lag {
-    /// Number of the last chunk that the client received.
-    sent: u64,
-    /// Messages, each with the number of the chunk that they follow.
-    deferred: VecDeque<(u64, Deferred)>,
-}
-
-/// Message that follows chunks the client has not received.
-#[derive(Debug)]
-enum Deferred {
-    Notice(Notice),
-    Request(ClientRequestId, Arc<ClientRequest>),
-    Reply(Token, Box<Result<Reply, Error>>),
 }
 
 /// Clients that are subscribed to a session.
@@ -112,13 +86,10 @@ impl Subscriber {
     /// matter delays no agent, nor does an observer: it lags.
     #[inline]
     fn delays_agent(&self) -> bool {
-        let Participation {
-            role,
-            on_disconnect,
-        } = self.participation;
+        let own = self.participation;
         // A client that speaks ACP cannot lag.
-        let waits = on_disconnect == OnDisconnect::Cancel || self.subscription.updates;
-        self.leads && role == Role::Controller && waits
+        let waits = own.on_disconnect == OnDisconnect::Cancel || self.subscription.updates;
+        self.leads && own.role == Role::Controller && waits
     }
 
     /// Starts the lag: the client is sent everything after chunk `sent` from the log.
@@ -171,10 +142,8 @@ impl Subscriber {
 
     /// Sends all deferred messages, although the client has not received the chunks before them.
     pub fn send_deferred(&mut self, clients: &mut impl ClientSinks) {
-        let deferred = self
-            .lag
-            .as_mut()
-            .map(|lag| std::mem::take(&mut lag.deferred));
+        let lag = self.lag.as_mut();
+        let deferred = lag.map(|lag| std::mem::take(&mut lag.deferred));
         for (_, message) in deferred.into_iter().flatten() {
             message.send(self.client, clients);
         }
@@ -191,59 +160,6 @@ impl Subscriber {
     #[must_use]
     pub fn lag(&self) -> Option<u64> {
         self.lag.as_ref().map(|lag| lag.sent)
-    }
-}
-
-impl Participation {
-    /// Returns `true` if the client's work goes on after its departure.
-    #[must_use]
-    pub fn continues(self) -> bool {
-        self.role == Role::Controller && self.on_disconnect == OnDisconnect::Continue
-    }
-}
-
-impl Lag {
-    /// Defers a message. A notification replaces an earlier one of its kind, which bounds their number.
-    ///
-    /// The messages of users do not replace each other; of them, the last ones are deferred.
-    fn defer(&mut self, seq: u64, message: Deferred) {
-        if let Deferred::Notice(notice) = &message {
-            let kind = discriminant(notice);
-            let most = match notice {
-                Notice::UserMessage(_) => MOST_DEFERRED_MESSAGES - 1,
-                _ => 0,
-            };
-            let is_same = |(_, earlier): &(u64, Deferred)| matches!(earlier, Deferred::Notice(earlier) if discriminant(earlier) == kind);
-            let count = self.deferred.iter().filter(|d| is_same(d)).count();
-            let mut surplus = count.saturating_sub(most);
-            self.deferred.retain(|deferred| {
-                let drops = surplus > 0 && is_same(deferred);
-                surplus -= usize::from(drops);
-                !drops
-            });
-        }
-        self.deferred.push_back((seq, message));
-    }
-
-    /// Drops a deferred request. Returns `false` if it was already sent.
-    fn drop_request(&mut self, ask: ClientRequestId) -> bool {
-        let before = self.deferred.len();
-        self.deferred
-            .retain(|(_, message)| !matches!(message, Deferred::Request(id, _) if *id == ask));
-        self.deferred.len() < before
-    }
-}
-
-impl Deferred {
-    fn send(self, client: ClientId, clients: &mut impl ClientSinks) {
-        let Some(sink) = clients.sink(client) else {
-            return;
-        };
-        match self {
-            Self::Notice(notice) => sink.notify(&notice),
-            Self::Request(ask, request) => sink.ask(ask, &request),
-            Self::Reply(token, answer) => ClientSink::reply(sink, token, *answer),
-        }
     }
 }
 
@@ -302,20 +218,13 @@ impl Subscribers {
     /// Returns the leader if the agent waits while it does not read.
     #[must_use]
     pub fn awaited_leader(&self) -> Option<ClientId> {
-        let leader = self
-            .all
-            .iter()
-            .find(|subscriber| subscriber.delays_agent())?;
-        Some(leader.client)
+        self.all.iter().find(|s| s.delays_agent()).map(|s| s.client)
     }
 
     /// Iterates over the clients that may answer requests and serve the agent.
     pub fn controllers(&self) -> impl Iterator<Item = ClientId> + '_ {
-        let controllers = self
-            .all
-            .iter()
-            .filter(|s| s.participation.role == Role::Controller);
-        controllers.map(|subscriber| subscriber.client)
+        let is_controller = |s: &&Subscriber| s.participation.role == Role::Controller;
+        self.all.iter().filter(is_controller).map(|s| s.client)
     }
 
     /// Returns the number of subscribed clients.
@@ -344,8 +253,7 @@ impl Subscribers {
     /// any prompt the first subscriber. The agent waits when the leader does not read; other clients lag.
     #[must_use]
     pub fn leader(&self) -> Option<ClientId> {
-        let leader = self.all.iter().find(|subscriber| subscriber.leads)?;
-        Some(leader.client)
+        self.all.iter().find(|s| s.leads).map(|s| s.client)
     }
 
     /// Makes a subscribed client the leader.
@@ -379,11 +287,9 @@ impl Subscribers {
     /// Returns `true` if this client lags.
     #[must_use]
     pub fn is_lagging(&self, client: ClientId) -> bool {
-        let mut lagging = self
-            .all
+        self.all
             .iter()
-            .filter(|subscriber| subscriber.lag.is_some());
-        lagging.any(|subscriber| subscriber.client == client)
+            .any(|s| s.client == client && s.lag.is_some())
     }
 
     /// Returns `true` if every client that receives chunks live is behind with reading, so that merging

@@ -1,4 +1,4 @@
-//! What a session contributes to the counters: outside of the path of single updates.
+//! Contribution of a session to the counters, made outside of the path of single updates.
 
 use super::SessionMachine;
 use crate::core::metrics::Counters;

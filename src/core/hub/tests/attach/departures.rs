@@ -1,4 +1,4 @@
-//! What goes on after a client left whose departure ends nothing.
+//! Tests of the work that goes on after its client left.
 
 use super::{attach, connect_as, folded, last_message, presences, selected};
 use crate::core::client::Command;

@@ -1,0 +1,20 @@
+//! Part that a client takes in a session.
+
+use crate::proto::wire::{OnDisconnect, Role};
+
+/// Part that a client takes in a session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Participation {
+    /// Role of the client.
+    pub role: Role,
+    /// Effect of the client's departure.
+    pub on_disconnect: OnDisconnect,
+}
+
+impl Participation {
+    /// Returns `true` if the client's work goes on after its departure.
+    #[must_use]
+    pub fn continues(self) -> bool {
+        self.role == Role::Controller && self.on_disconnect == OnDisconnect::Continue
+    }
+}
