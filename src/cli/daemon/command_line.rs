@@ -96,11 +96,11 @@ pub fn own_words(agent: &AgentArgs, config: &Config) -> Result<Vec<String>, Usag
     let variable = |name| std::env::var(name).unwrap_or_default();
     let variables = (variable("ACPIPE_AGENT"), variable("ACPIPE_CONFIG"));
     let is_name = |word: &str| config.agent(word).is_some() || builtin_agents::find(word).is_some();
-    with_variables(words, agent, (variables.0.trim(), &variables.1), &is_name)
+    with_variables(&words, agent, (variables.0.trim(), &variables.1), &is_name)
 }
 
 fn with_variables(
-    words: Vec<String>,
+    words: &[String],
     agent: &AgentArgs,
     (line, config): (&str, &str),
     is_name: &dyn Fn(&str) -> bool,
@@ -142,7 +142,7 @@ mod tests {
         let Verb::Serve(args) = cli.unwrap().verb else {
             panic!("not serve");
         };
-        with_variables(words, &args.agent, (agent, config), &|word| word == "codex").unwrap()
+        with_variables(&words, &args.agent, (agent, config), &|word| word == "codex").unwrap()
     }
 
     #[test]

@@ -44,18 +44,16 @@ pub async fn connect_client(
         args,
         session,
     };
-    let stream = match connect_stream(&place).await? {
-        Some(stream) => stream,
-        None => {
-            let home = dirs::home_dir().unwrap_or_else(|| PathBuf::from("/"));
-            start(state_dir, &home, &[])?;
-            let stream = connect_stream(&place).await?;
-            stream.with_context(|| {
-                let log = place.log().display().to_string();
-                format!("the daemon exited after its start; its log is {log}")
-            })?
-        }
-    };
+    if let Some(stream) = connect_stream(&place).await? {
+        return greet(stream, &hello).await;
+    }
+    let home = dirs::home_dir().unwrap_or_else(|| PathBuf::from("/"));
+    start(state_dir, &home, &[])?;
+    let stream = connect_stream(&place).await?;
+    let stream = stream.with_context(|| {
+        let log = place.log().display().to_string();
+        format!("the daemon exited after its start; its log is {log}")
+    })?;
     greet(stream, &hello).await
 }
 

@@ -28,13 +28,15 @@ pub async fn logs(args: &LogsArgs) -> anyhow::Result<u8> {
     let mut text = Vec::new();
     file.read_to_end(&mut text)?;
     print(last_lines(&text, args.lines))?;
-    while args.follow {
+    if !args.follow {
+        return Ok(0);
+    }
+    loop {
         tokio::time::sleep(FOLLOW_EVERY).await;
         text.clear();
         file.read_to_end(&mut text)?;
         print(&text)?;
     }
-    Ok(0)
 }
 
 fn print(text: &[u8]) -> anyhow::Result<()> {

@@ -29,13 +29,7 @@ impl Hub {
         if !self.sessions.contains_key(id) && self.store.has(id)? {
             self.reopen(id)?;
         }
-        let own = self.sessions.get(id).map(|session| session.agent);
-        let agent = match (&p.agent, own) {
-            (None, Some(own)) => own,
-            (named, _) => self.agent_named(named.as_deref())?,
-        };
-        let agent = self.agent_for(id, agent);
-        let own = self.sessions.get(id).map(|session| session.agent);
+        let (agent, own) = self.agent_to_open(id, p.agent.as_deref())?;
         let moves = own.is_some_and(|own| own != agent);
         let machine = self.agents.get(agent);
         let stopping = machine.is_stopping();
@@ -126,6 +120,21 @@ impl Hub {
             session.continue_restore(cx);
         });
         Ok(())
+    }
+
+    /// Returns the agent at which a session is to be opened, and the one that has it.
+    fn agent_to_open(
+        &mut self,
+        id: &str,
+        named: Option<&str>,
+    ) -> Result<(AgentRef, Option<AgentRef>), Error> {
+        let own = self.sessions.get(id).map(|session| session.agent);
+        let agent = match (named, own) {
+            (None, Some(own)) => own,
+            (named, _) => self.agent_named(named)?,
+        };
+        let agent = self.agent_for(id, agent);
+        Ok((agent, self.sessions.get(id).map(|session| session.agent)))
     }
 
     /// Returns the checked options with which a session is to be opened.
