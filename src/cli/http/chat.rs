@@ -56,7 +56,7 @@ async fn prompt(
         ..Followed::default()
     };
     if let Some(running) = running.filter(|running| running.turn_id == turn) {
-        // The same request again, for example after a broken connection.
+        // A repeated request, for example after a broken connection.
         client.attach(&body.id, Some(running.after_seq)).await?;
         followed.after_seq = running.after_seq;
     } else {

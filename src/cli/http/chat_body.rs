@@ -38,7 +38,7 @@ enum Trigger {
     RegenerateMessage,
 }
 
-/// What a request of a chat asks for.
+/// Purpose of a request of a chat.
 #[derive(Debug)]
 pub enum ChatRequest {
     /// A turn with the user's message. Without `turn_id` it is always a new one.

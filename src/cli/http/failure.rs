@@ -11,7 +11,7 @@ use serde::Deserialize;
 pub struct Failure {
     /// HTTP status.
     pub status: StatusCode,
-    /// What failed, why, and what to do.
+    /// One line: the failure, its cause, and the next step.
     pub message: String,
     /// Kind of the protocol's error, if it is one.
     kind: Option<String>,

@@ -111,7 +111,7 @@ pub fn json_response(value: &impl Serialize) -> Response {
         (header::CONTENT_TYPE, "application/json"),
         (header::CACHE_CONTROL, "no-store"),
     ];
-    // What was read as JSON can be written as JSON.
+    // A value that was read as JSON can be written as JSON.
     let body = serde_json::to_vec(value).unwrap_or_default();
     (headers, body).into_response()
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 #[derive(Debug, Default)]
 pub struct OpenBlocks(BTreeSet<String>);
 
-/// What a stream sends for a chunk.
+/// Output of a stream for one chunk.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Passage {
     /// The chunk.

@@ -68,7 +68,7 @@ impl Listening {
     }
 }
 
-/// What serves the connections of one address.
+/// Listener of one address, and the service of its connections.
 struct Acceptor {
     listener: TcpListener,
     router: Router,

@@ -1,4 +1,4 @@
-//! What all requests share.
+//! State that requests share.
 
 use super::guard::Guard;
 use super::metrics::Metrics;
@@ -8,7 +8,7 @@ use crate::shell::Connector;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// What all requests of one address share.
+/// State that all requests of one address share.
 pub struct ServerState {
     /// Opens connections to the loop.
     pub connector: Connector<ConnectionSetup>,

@@ -35,7 +35,7 @@ const GOING_AWAY: u16 = 1001;
 const UNSUPPORTED: u16 = 1003;
 const TOO_LARGE: u16 = 1009;
 
-/// End of a connection, with what its client is told.
+/// End of a connection: close code and reason for the client.
 type End = (u16, &'static str);
 
 /// Handles `GET /rpc`.

@@ -1,4 +1,4 @@
-//! What the HTTP server refuses.
+//! Requests that the HTTP server refuses.
 
 use super::{Server, token};
 use crate::daemon::Daemon;
