@@ -2,7 +2,7 @@
 
 mod answers;
 mod calls;
-mod client;
+pub mod client;
 mod content;
 mod errors;
 mod methods;
@@ -10,6 +10,7 @@ mod notices;
 mod receipts;
 mod replies;
 mod requests;
+pub mod settings;
 mod shown;
 mod state;
 mod updates;
@@ -18,18 +19,13 @@ use super::args::AcpArgs;
 use super::daemon::serve_by_daemon;
 use super::logs::Secrets;
 use super::record::Recording;
-use super::{Origin, UsageError, agent_definitions, print_note};
+use super::{UsageError, print_note};
 use crate::core::hub::{Hub, Settings};
-use crate::core::policy::Mode;
 use crate::proto::wire::AgentSource;
 use crate::shell::{InProcessAgents, LoopOwner, LoopSetup, drive, read_stdin};
-pub use client::AcpConnection;
-pub use client::FaceSettings;
+use client::AcpConnection;
+use settings::{REINJECTED, face_settings, origin};
 use std::io::IsTerminal as _;
-
-/// Number of characters of a session that are repeated to an agent which no longer remembers it, unless `--reinject`
-/// gives another number.
-pub const REINJECTED: usize = 32_000;
 
 pub async fn acp(mut args: AcpArgs, secrets: Secrets) -> anyhow::Result<u8> {
     check(&args)?;
@@ -64,25 +60,6 @@ pub async fn acp(mut args: AcpArgs, secrets: Secrets) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// Returns the settings that differ from those of other commands.
-pub fn origin() -> Origin {
-    Origin {
-        // The editor has a dialog for permission requests.
-        default_mode: Some(Mode::Ask),
-        ..Origin::default()
-    }
-}
-
-/// Returns the settings of the connection to the editor. Adds the agents that the command line names to the settings
-/// of the hub.
-pub fn face_settings(args: &AcpArgs, settings: &mut Settings) -> anyhow::Result<FaceSettings> {
-    Ok(FaceSettings {
-        agents: offered_agents(args, settings)?,
-        id_prefix: settings.id_prefix.clone(),
-        when_busy: args.when_busy.into(),
-    })
-}
-
 /// Checks arguments that fail each session otherwise.
 fn check(args: &AcpArgs) -> Result<(), UsageError> {
     if args.agent.agent.len() > 1 && !args.agent.command.is_empty() {
@@ -111,28 +88,4 @@ fn note_start(args: &AcpArgs, settings: &Settings) {
             "waiting for an ACP client on stdin; an editor starts this command, see docs/editors.md. Ctrl-C ends it",
         );
     }
-}
-
-/// Returns the names of the agents that the client may choose, the default one first: those of the command line if
-/// it names several, otherwise the default agent and the configured ones. Adds the named agents to the settings.
-fn offered_agents(args: &AcpArgs, settings: &mut Settings) -> anyhow::Result<Vec<String>> {
-    let default = settings.default_agent.name.clone();
-    let named = args.agent.agent.get(1..).unwrap_or_default();
-    if named.is_empty() {
-        let configured = settings.agents.iter().map(|agent| agent.name.clone());
-        return Ok(std::iter::once(default).chain(configured).collect());
-    }
-    let config = super::load_config(&args.agent, &settings.cwd, Some(Mode::Ask))?;
-    let mut offered = vec![default];
-    for name in named {
-        let definition = agent_definitions::named(name, &config, settings)?;
-        if offered.contains(&definition.name) {
-            let why = format!("--agent {name} is given twice; name each agent once");
-            return Err(UsageError(why).into());
-        }
-        offered.push(definition.name.clone());
-        settings.agents.retain(|own| own.name != definition.name);
-        settings.agents.push(definition);
-    }
-    Ok(offered)
 }

@@ -351,12 +351,6 @@ impl SessionMachine {
         self.idle_timer = None;
     }
 
-    /// Returns `true` if the session is not at its agent, and no prompt waits for that.
-    #[must_use]
-    pub fn is_resting(&self) -> bool {
-        matches!(self.stage, Stage::Resting) && self.running.is_none() && self.queue.is_empty()
-    }
-
     /// Starts the opening again, for a restarted agent. Strategy, required settings and waiting calls are
     /// kept.
     pub fn reopen(&mut self) {

@@ -359,11 +359,9 @@ impl Shell {
                 self.hub.client_answered(id, ask, &answer, now, client);
             }
             ClientAction::Join(id, settings) => {
-                if let Err(error) = self.hub.client_joined(id, settings) {
-                    client.refuse(id, error);
-                }
+                let joined = self.hub.client_joined(id, settings);
+                joined.unwrap_or_else(|error| client.refuse(id, error));
             }
-            // Fails only if the receiver has stopped waiting.
             ClientAction::Metrics(wanted) => drop(wanted.send(self.hub.metrics())),
             ClientAction::Leave(id) => self.hub.client_left(id, now, client),
             ClientAction::End => self.end(client, now),

@@ -1,4 +1,4 @@
-//! What a client may do, by its connection.
+//! Permissions of a client, by its connection.
 
 use super::setup::Access;
 use crate::core::client::{Command, Reply};

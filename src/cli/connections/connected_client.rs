@@ -18,7 +18,7 @@ pub struct ConnectedClient {
     face: Face,
     output: Arc<OutputQueue>,
     pressure: Pressure,
-    /// What the client may do.
+    /// Permissions of the client.
     pub(super) access: Access,
     /// `true` if the client is in the list of clients with output.
     pub(super) is_listed: bool,

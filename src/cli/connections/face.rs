@@ -1,7 +1,7 @@
 //! Face of a connection: the protocol of its client.
 
 use super::setup::ClientFace;
-use crate::cli::acp::AcpConnection;
+use crate::cli::acp::client::AcpConnection;
 use crate::cli::logs::Secrets;
 use crate::cli::rpc::RpcClient;
 use crate::core::client_sink::ClientSink;

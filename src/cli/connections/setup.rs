@@ -1,14 +1,14 @@
-//! What the loop needs to know of a new connection.
+//! Facts about a new connection.
 
-use crate::cli::acp::FaceSettings;
+use crate::cli::acp::client::FaceSettings;
 use crate::core::hub::Settings;
 
-/// What the loop needs to know of a new connection.
+/// Facts about a new connection.
 #[derive(Debug)]
 pub struct ConnectionSetup {
     /// Protocol of the client.
     pub face: ClientFace,
-    /// What the client may do.
+    /// Permissions of the client.
     pub access: Access,
     /// How the client is connected.
     pub via: Via,
@@ -25,7 +25,7 @@ pub enum ClientFace {
     Acp(FaceSettings),
 }
 
-/// What a client may do.
+/// Permissions of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Everything but the end of acpipe.

@@ -18,7 +18,7 @@ pub struct Hello {
     pub socket_version: u32,
     /// Version of the client's acpipe.
     pub acpipe: String,
-    /// What the connection is for.
+    /// Purpose of the connection.
     pub purpose: Purpose,
     /// Working directory of the client, an absolute path.
     pub cwd: String,
@@ -41,7 +41,7 @@ pub struct SessionOrigin {
     pub agent: Option<StoredAgent>,
 }
 
-/// What a connection is for.
+/// Purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Purpose {

@@ -1,10 +1,11 @@
 //! Settings of a client of the daemon, read from the client's command line as if it ran in its own process.
 
 use super::hello::Hello;
+use crate::cli::acp::settings::{REINJECTED, face_settings, origin};
 use crate::cli::args::{AgentArgs, Cli, Verb};
 use crate::cli::connections::{Access, ClientFace, ConnectionSetup, Via};
 use crate::cli::logs::Secrets;
-use crate::cli::{Origin, UsageError, acp, settings};
+use crate::cli::{Origin, UsageError, settings};
 use crate::core::hub::Settings;
 use clap::Parser as _;
 use std::path::{Path, PathBuf};
@@ -27,10 +28,10 @@ pub fn setup_of(hello: &Hello, secrets: &Secrets) -> anyhow::Result<ConnectionSe
             (ClientFace::Neutral, settings)
         }
         Verb::Acp(mut args) => {
-            let origin = acp::origin();
+            let origin = origin();
             let mut settings = settings_in(&mut args.agent, base, secrets, &origin)?;
-            settings.on_lost.reinject = args.agent.store.reinject.unwrap_or(acp::REINJECTED);
-            let mut face = acp::face_settings(&args, &mut settings)?;
+            settings.on_lost.reinject = args.agent.store.reinject.unwrap_or(REINJECTED);
+            let mut face = face_settings(&args, &mut settings)?;
             let number = CLIENTS.fetch_add(1, Ordering::Relaxed);
             face.id_prefix = format!("{}{number:x}", face.id_prefix);
             (ClientFace::Acp(face), settings)

@@ -171,7 +171,7 @@ fn own_info() -> anyhow::Result<DaemonInfo> {
     })
 }
 
-/// Tells the user where the page is.
+/// Prints the address of the page.
 pub fn note_page(info: &DaemonInfo) {
     if let Some(page) = &info.page {
         print_note(&format!("open {page}"));

@@ -25,7 +25,7 @@ const HELLO_LIMIT: Duration = Duration::from_secs(10);
 /// Pause after a connection could not be accepted: usually the limit of open files is reached.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What the tasks of all socket clients share.
+/// State that the tasks of all socket clients share.
 pub struct SocketClients {
     pub connector: Connector<ConnectionSetup>,
     /// Secrets of the clients' command lines, which must not be logged.

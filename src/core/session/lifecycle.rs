@@ -135,6 +135,12 @@ impl SessionMachine {
         }
     }
 
+    /// Returns `true` if the session is not at its agent, and no prompt waits for that.
+    #[must_use]
+    pub fn is_resting(&self) -> bool {
+        matches!(self.stage, Stage::Resting) && self.running.is_none() && self.queue.is_empty()
+    }
+
     /// Returns `true` while the session is being opened.
     #[must_use]
     pub fn is_opening(&self) -> bool {

@@ -16,7 +16,7 @@ const TURNS: usize = 2;
 /// Number of conversations in a test run. `KILLS=500 cargo test --test bridge daemon::kills -- --ignored` has more.
 const KILLS: u64 = 6;
 
-/// What is killed.
+/// Process that is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Victim {
     Client,

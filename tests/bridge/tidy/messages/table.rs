@@ -56,6 +56,10 @@ pub const CONSTRUCTORS: &[Row] = &[
 /// Constructors whose text is that of an agent, of a client or of another error: the file, and the argument.
 pub const FORWARDED: &[(&str, &str)] = &[
     ("src/cli/acp/errors.rs", "error message"),
+    // Errors of clap, which the client of the daemon shows.
+    ("src/cli/daemon/remote_settings.rs", "error to_string"),
+    // `ConnectionError`.
+    ("src/cli/daemon/socket_clients.rs", "error to_string"),
     // A parameter that jsonrpsee refuses.
     ("src/cli/rpc/methods.rs", "e message"),
     // `Variables::fault`, in REASONS.
