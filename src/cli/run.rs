@@ -39,8 +39,8 @@ enum RunHub {
 
 pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
     let daemon = DaemonUse::of(args.daemon, &args.agent)?;
-    if let Some(daemon) = &daemon {
-        daemon.check_run(&args)?;
+    if daemon.is_some() {
+        DaemonUse::check_run(&args)?;
     }
     let recording = Recording::start(&args.agent.record, secrets)?;
     let mut prompt = Prompt::read(&args)?;

@@ -142,7 +142,10 @@ mod tests {
         let Verb::Serve(args) = cli.unwrap().verb else {
             panic!("not serve");
         };
-        with_variables(&words, &args.agent, (agent, config), &|word| word == "codex").unwrap()
+        with_variables(&words, &args.agent, (agent, config), &|word| {
+            word == "codex"
+        })
+        .unwrap()
     }
 
     #[test]
