@@ -160,7 +160,7 @@ impl DaemonUse {
     ///
     /// # Errors
     /// It has one.
-    pub fn check_run(&self, args: &RunArgs) -> Result<(), UsageError> {
+    pub fn check_run(args: &RunArgs) -> Result<(), UsageError> {
         if args.ephemeral {
             let message = "--ephemeral cannot be used with the daemon, because it stores its sessions; use --no-daemon";
             return Err(UsageError(message.to_owned()));

@@ -39,8 +39,8 @@ enum RunHub {
 
 pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
     let daemon = DaemonUse::of(args.daemon, &args.agent)?;
-    if let Some(daemon) = &daemon {
-        daemon.check_run(&args)?;
+    if daemon.is_some() {
+        DaemonUse::check_run(&args)?;
     }
     let recording = Recording::start(&args.agent.record, secrets)?;
     let mut prompt = Prompt::read(&args)?;
@@ -53,7 +53,9 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
         Err(error) => return report_unstarted(&args, error, &mut view),
     };
     let RunSession {
-        settings, session, ..
+        settings,
+        session,
+        origin,
     } = found;
     let turn = format!("turn-{}", settings.id_prefix);
     let terms = PromptTerms {
@@ -76,6 +78,7 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
     client.agent = names_agent.then(|| settings.default_agent.name.clone());
     let (store, stored) = match hub {
         RunHub::Daemon(connection) => {
+            client.is_joining = origin.cwd.is_some();
             let mut hub = DaemonHub::new("acpipe run");
             drive_remote(connection.stream, &mut hub, &mut client, typed).await?;
             return Ok(client.exit_code());

@@ -64,7 +64,7 @@ pub fn cards(state: &Path) -> Result<Vec<Card>, Error> {
     Ok(cards)
 }
 
-fn list(state: &Path, args: &ListArgs, live: &BTreeMap<String, SessionInfo>) -> anyhow::Result<()> {
+fn list(state: &Path, args: &ListArgs, open: &BTreeMap<String, SessionInfo>) -> anyhow::Result<()> {
     let mut cards = cards(state)?;
     if let Some(cwd) = &args.cwd {
         let cwd = directory(Some(cwd))?;
@@ -79,12 +79,12 @@ fn list(state: &Path, args: &ListArgs, live: &BTreeMap<String, SessionInfo>) -> 
     }
     to_stdout(Content::of(args.json), |out| {
         if !args.json {
-            let text = table::table(&cards, live, args.all, &TableStyle::of_stdout());
+            let text = table::table(&cards, open, args.all, &TableStyle::of_stdout());
             return Ok(out.write_all(text.as_bytes())?);
         }
         for card in &cards {
             let mut line = json!(card);
-            if let Some(session) = live.get(&card.session_id) {
+            if let Some(session) = open.get(&card.session_id) {
                 line["activity"] = json!(session.activity);
                 line["clients"] = json!(session.clients);
             }

@@ -1,9 +1,11 @@
 //! The daemon and its clients.
 
+mod attach;
 pub mod client;
 mod kills;
 mod lifecycle;
 mod reconnect;
+mod runs;
 mod settings;
 mod two_clients;
 

@@ -326,8 +326,10 @@ fn running_or_newest(sessions: &[SessionInfo]) -> Option<&str> {
 
 impl ClientSink for AttachClient {
     fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
+        if self.step == Step::Over {
+            return;
+        }
         match (self.step, answer) {
-            (Step::Over, _) => {}
             (Step::Follow, Ok(Reply::Session(_))) => {
                 self.is_ensured = true;
                 self.send_prompts();
@@ -336,8 +338,6 @@ impl ClientSink for AttachClient {
                 self.prompts.clear();
                 self.view.print_note(&error.message);
             }
-            // The chunks have shown the turn, and the receipt.
-            (Step::Follow, Ok(_)) => {}
             (Step::Look, Err(error)) if error.kind == ErrorKind::SessionNotFound => {
                 let message = format!(
                     "session {:?} not found; list the sessions with `acpipe sessions list`",
@@ -350,7 +350,8 @@ impl ClientSink for AttachClient {
             (Step::List, Ok(Reply::Sessions(found))) => self.chosen(&found.sessions),
             (Step::Look, Ok(Reply::Attached(found))) => self.looked(*found),
             (Step::Attach, Ok(_)) => self.following(),
-            (Step::List | Step::Look, Ok(_)) => {}
+            // The chunks have shown the turns of this client.
+            (Step::List | Step::Look | Step::Follow | Step::Over, Ok(_)) => {}
         }
     }
 

@@ -94,6 +94,11 @@ impl Prompt {
         })
     }
 
+    /// Returns `true` if files are attached.
+    pub fn has_attachments(&self) -> bool {
+        !self.attached.is_empty()
+    }
+
     /// Returns the names of images and sounds that are sent as links because the agent does not accept their
     /// content.
     pub fn sent_as_links(&self, can: AgentCapabilities) -> impl Iterator<Item = &str> {

@@ -59,6 +59,9 @@ pub struct RunClient {
     pub cwd: String,
     /// Agent that the command line names; `None` for the agent of the session.
     pub agent: Option<String>,
+    /// `true` if the session may be open at its agent already: connecting to the agent of the command line could start
+    /// a second one.
+    pub is_joining: bool,
     turn: String,
     terms: PromptTerms,
     began: Instant,
@@ -93,6 +96,7 @@ impl RunClient {
             session,
             cwd: String::new(),
             agent: None,
+            is_joining: false,
             turn,
             terms,
             began: Instant::now(),
@@ -213,6 +217,10 @@ impl ClientSink for RunClient {
                     self.view.error(&error, &summary);
                 }
                 self.finish(error.kind.exit_code());
+            }
+            // Opening the session starts its agent, too; only attachments depend on the agent's capabilities.
+            (Step::Initialize, Ok(_)) if self.is_joining && !self.prompt.has_attachments() => {
+                self.advance_to(Step::Ensure);
             }
             (Step::Initialize, Ok(_)) => self.advance_to(Step::Connect),
             (Step::Connect, Ok(reply)) => {

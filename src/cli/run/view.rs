@@ -427,7 +427,7 @@ impl View {
         match summary.stop_reason.as_str() {
             "end_turn" | "error" => {}
             "cancelled" if outcome::was_asked_to_stop(summary) => {
-                self.note("the turn was cancelled")
+                self.note("the turn was cancelled");
             }
             "cancelled" => self.note("the agent cancelled the turn by itself"),
             "refusal" => self.note("the agent refused to answer"),

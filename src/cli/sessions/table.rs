@@ -77,22 +77,22 @@ impl Cut {
     }
 }
 
-/// Formats the table of sessions; `live` are those that are open in the daemon. Unless `all` is set, unnamed runs that
+/// Formats the table of sessions; `open` are those that are open in the daemon. Unless `all` is set, unnamed runs that
 /// were not continued and are not open are counted on one line.
 pub fn table(
     cards: &[Card],
-    live: &BTreeMap<String, SessionInfo>,
+    open: &BTreeMap<String, SessionInfo>,
     all: bool,
     look: &TableStyle,
 ) -> String {
     let folded = |card: &&Card| {
         let is_run = is_unnamed(&card.session_id) && card.messages <= ONE_RUN;
-        !all && is_run && !live.contains_key(&card.session_id)
+        !all && is_run && !open.contains_key(&card.session_id)
     };
     let (runs, rest): (Vec<&Card>, Vec<&Card>) = cards.iter().partition(folded);
     let rows: Vec<[String; COLUMNS]> = rest
         .into_iter()
-        .map(|card| row(card, live.get(&card.session_id), look))
+        .map(|card| row(card, open.get(&card.session_id), look))
         .collect();
     let mut text = aligned(HEAD, &rows, Some(3), &CUTS, look);
     if let Some(newest) = runs.first() {

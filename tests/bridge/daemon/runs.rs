@@ -1,0 +1,269 @@
+//! `acpipe run --daemon`: what a run prints and returns, and what stays when it ends.
+
+use super::Daemon;
+use crate::harness::steps::{end, say, until_cancelled};
+use crate::harness::{FAKE_AGENT, World, calls, signal};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Output, Stdio};
+
+fn daemon(script: &Value) -> (Daemon, String) {
+    let world = World::new();
+    let script = world.script(script);
+    (Daemon::start_in(world, &[]), script)
+}
+
+/// Returns the texts of stdout and stderr.
+fn texts(output: &Output) -> [String; 2] {
+    [&output.stdout, &output.stderr].map(|text| String::from_utf8(text.clone()).unwrap())
+}
+
+/// Starts a run and waits for its first line on stdout.
+fn started(daemon: &Daemon, args: &[&str]) -> (Child, BufReader<std::process::ChildStdout>) {
+    let mut command = daemon.command(args);
+    let mut run = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stdout = BufReader::new(run.stdout.take().unwrap());
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    assert_eq!(line, "begun\n");
+    (run, stdout)
+}
+
+#[test]
+fn run_through_the_daemon_has_the_output_of_a_run_without_it() {
+    let (daemon, script) = daemon(&json!({"session/prompt": [[
+        say("one\n"), say("two"), end("end_turn"),
+    ]]}));
+    for format in ["text", "json", "chunks", "sse"] {
+        let agent = ["--", FAKE_AGENT, &script];
+        let outputs = ["--no-daemon", "--daemon"].map(|place| {
+            let args = [&["run", "-o", format, place, "go"], &agent[..]].concat();
+            texts(&daemon.run(&args, 0))
+        });
+        let [own, daemons] = outputs.map(|[out, err]| (normal(&out), err));
+        assert_eq!(own, daemons, "{format}");
+    }
+    daemon.stop();
+}
+
+/// Replaces the ids and times of a run's output.
+fn normal(text: &str) -> String {
+    let lines = text.lines().map(|line| {
+        let json = line.strip_prefix("data: ").unwrap_or(line);
+        let Ok(mut value) = serde_json::from_str::<Value>(json) else {
+            return line.to_owned();
+        };
+        for name in [
+            "sessionId",
+            "turnId",
+            "messageId",
+            "durationMs",
+            "overheadMs",
+            "id",
+        ] {
+            if let Some(member) = value.get_mut(name) {
+                *member = Value::Null;
+            }
+        }
+        value["messageMetadata"]["acp"] = Value::Null;
+        value["metadata"] = Value::Null;
+        value.to_string()
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn next_run_of_a_session_finds_its_agent_running() {
+    let (daemon, script) = daemon(&json!({"session/prompt": [
+        [say("first"), end("end_turn")],
+        [say("second"), end("end_turn")],
+    ]}));
+    let agent = ["--", FAKE_AGENT, &script];
+    let first = ["run", "--daemon", "--session", "s", "go"];
+    let [out, _] = texts(&daemon.run(&[&first[..], &agent].concat(), 0));
+    assert_eq!(out, "first\n");
+    // Without an agent on the command line, by name and as the newest session.
+    let [out, err] = texts(&daemon.run(&["run", "--daemon", "--session", "s", "go"], 0));
+    assert_eq!(out, "second\n");
+    assert!(err.contains("continuing session \"s\""), "{err}");
+    daemon.run(&["run", "--daemon", "-c", "go"], 0);
+    let log = daemon.world.log();
+    assert_eq!(calls(&log, "initialize").len(), 1);
+    assert_eq!(calls(&log, "session/prompt").len(), 3);
+    daemon.stop();
+}
+
+#[test]
+fn configuration_sends_runs_to_the_daemon_and_an_option_does_not() {
+    let world = World::new();
+    let script = world.script(&json!({"session/prompt": [[say("x"), end("end_turn")]]}));
+    let config = world.file("config.toml", "attach = true\n");
+    let daemon = Daemon { world };
+    let line = |options: &[&str]| {
+        let run = ["run", "--config", &config];
+        [&run, options, &["go", "--", FAKE_AGENT, &script]]
+            .concat()
+            .into_iter()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let run = |options: &[&str]| {
+        let line = line(options);
+        daemon.run(&line.iter().map(String::as_str).collect::<Vec<_>>(), 0);
+    };
+    run(&["--no-daemon"]);
+    assert!(!daemon.socket().exists());
+    run(&[]);
+    // The run has started the daemon.
+    assert!(daemon.pid() > 0);
+    daemon.stop();
+}
+
+#[test]
+fn options_of_all_clients_are_refused() {
+    let daemon = Daemon {
+        world: World::new(),
+    };
+    for option in [&["--ephemeral"][..], &["--persist", "never"]] {
+        let args = [&["run", "--daemon"], option, &["--agent", "demo", "go"]].concat();
+        let [out, err] = texts(&daemon.run(&args, 2));
+        assert_eq!(out, "");
+        assert!(
+            err.contains(&option.join(" ")) && err.contains("--no-daemon"),
+            "{err}"
+        );
+    }
+    assert!(!daemon.socket().exists());
+}
+
+#[test]
+fn turn_goes_on_when_the_terminal_of_a_run_closes() {
+    let wait = json!({"wait": "session/cancel"});
+    let (daemon, script) = daemon(&json!({"session/prompt": [[
+        say("begun\n"), wait, say("ended"), end("end_turn"),
+    ]]}));
+    let args = [
+        "run",
+        "--daemon",
+        "--session",
+        "s",
+        "go",
+        "--",
+        FAKE_AGENT,
+        &script,
+    ];
+    let (mut run, _stdout) = started(&daemon, &args);
+    signal(i32::try_from(run.id()).unwrap(), Signal::HUP);
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+    let mut client = daemon.client(&[]);
+    let session = client.call("session/get", &json!({"sessionId": "s"}));
+    assert_eq!(session["activity"], "running", "{session}");
+    client.call("session/attach", &json!({"sessionId": "s", "afterSeq": 0}));
+    client.call("session/cancel", &json!({"sessionId": "s"}));
+    let last = client.call("message/last", &json!({"sessionId": "s"}));
+    assert_eq!(last["message"]["role"], "assistant", "{last}");
+    daemon.stop();
+}
+
+#[test]
+fn first_ctrl_c_cancels_the_turn() {
+    let steps = [&[say("begun\n")][..], &until_cancelled()].concat();
+    let (daemon, script) = daemon(&json!({"session/prompt": [steps]}));
+    let args = [
+        "run",
+        "--daemon",
+        "--session",
+        "s",
+        "go",
+        "--",
+        FAKE_AGENT,
+        &script,
+    ];
+    let (mut run, _stdout) = started(&daemon, &args);
+    signal(i32::try_from(run.id()).unwrap(), Signal::INT);
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+    assert_eq!(calls(&daemon.world.log(), "session/cancel").len(), 1);
+    daemon.stop();
+}
+
+#[test]
+fn max_time_limits_a_turn_in_the_daemon() {
+    let (daemon, script) = daemon(&json!({"session/prompt": [until_cancelled()]}));
+    let args = [
+        "run",
+        "--daemon",
+        "--max-time",
+        "100ms",
+        "go",
+        "--",
+        FAKE_AGENT,
+        &script,
+    ];
+    daemon.run(&args, 124);
+    daemon.stop();
+}
+
+#[test]
+fn run_without_the_daemon_names_the_daemon_that_has_the_session() {
+    let (daemon, script) = daemon(&json!({"session/prompt": [[say("x"), end("end_turn")]]}));
+    let agent = ["--", FAKE_AGENT, &script];
+    daemon.run(
+        &[&["run", "--daemon", "--session", "s", "go"], &agent[..]].concat(),
+        0,
+    );
+    let [_, err] = texts(&daemon.run(&["run", "--session", "s", "go"], 75));
+    assert!(
+        err.contains("session \"s\" is open in the daemon; use --daemon, or `acpipe attach s`"),
+        "{err}"
+    );
+    daemon.stop();
+}
+
+#[test]
+fn list_of_sessions_shows_what_the_daemon_works_on() {
+    let steps = [&[say("begun\n")][..], &until_cancelled()].concat();
+    let (daemon, script) = daemon(&json!({"session/prompt": [steps]}));
+    let args = [
+        "run",
+        "--daemon",
+        "--session",
+        "s",
+        "go",
+        "--",
+        FAKE_AGENT,
+        &script,
+    ];
+    let (mut run, _stdout) = started(&daemon, &args);
+    let [table, _] = texts(&daemon.run(&["sessions", "list"], 0));
+    assert!(
+        table.contains("STATE") && table.contains("running"),
+        "{table}"
+    );
+    let [line, _] = texts(&daemon.run(&["sessions", "list", "--json"], 0));
+    let session: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(session["activity"], "running", "{session}");
+    assert_eq!(session["clients"], 1, "{session}");
+    signal(i32::try_from(run.id()).unwrap(), Signal::INT);
+    run.wait().unwrap();
+    daemon.run(&["daemon", "stop"], 0);
+    let [table, _] = texts(&daemon.run(&["sessions", "list"], 0));
+    assert!(!table.contains("STATE"), "{table}");
+    assert_eq!(daemon.world.leak(), None);
+}
+
+#[test]
+fn run_whose_daemon_is_killed_says_so() {
+    let steps = [&[say("begun\n")][..], &until_cancelled()].concat();
+    let (daemon, script) = daemon(&json!({"session/prompt": [steps]}));
+    let args = ["run", "--daemon", "go", "--", FAKE_AGENT, &script];
+    let (mut run, _stdout) = started(&daemon, &args);
+    signal(daemon.pid(), Signal::KILL);
+    assert_eq!(run.wait().unwrap().code(), Some(1));
+    assert_eq!(daemon.world.leak(), None);
+}
