@@ -2,6 +2,7 @@
 
 mod acp;
 mod attach;
+pub mod daemon;
 pub mod duration;
 pub mod hints;
 mod limits;
@@ -15,7 +16,6 @@ pub mod timeouts;
 
 use super::agents::args::AgentsArgs;
 use super::attach::args::FollowArgs;
-use super::daemon::args::DaemonArgs;
 use super::doctor::args::DoctorArgs;
 #[cfg(feature = "listen")]
 use super::http::ListenArgs;
@@ -30,13 +30,14 @@ pub use acp::AcpArgs;
 pub use attach::AttachArgs;
 use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub use daemon::DaemonArgs;
 pub use limits::LimitArgs;
 use limits::MaxTime;
 use options::OptionArgs;
 pub use permissions::PermissionArgs;
 use record::RecordArgs;
 use serving::ServingArgs;
-use shared::{ChunkProfile, Kind, PlaceArgs};
+use shared::{ChunkProfile, Format, Kind, PlaceArgs};
 use size::size;
 use std::path::PathBuf;
 use timeouts::TimeoutArgs;
@@ -362,18 +363,6 @@ pub struct SchemaArgs {
     /// Print one JSON Schema with all types, for code generators, instead of the `OpenRPC` document
     #[arg(long, conflicts_with = "dir")]
     pub bundle: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// The text of the answer, as it arrives
-    Text,
-    /// AI SDK chunks, one JSON object per line
-    Chunks,
-    /// AI SDK chunks as server-sent events, as in the AI SDK's HTTP stream
-    Sse,
-    /// The summary of the turn as one JSON object
-    Json,
 }
 
 /// Parses log levels, global and per module. An invalid level is rejected here because `Targets` would parse

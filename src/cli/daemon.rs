@@ -3,7 +3,6 @@
 //! The daemon has one loop for all clients (`cli/connections`). Commands with `--daemon` are clients on its Unix
 //! socket: they only copy bytes (`relay`).
 
-pub mod args;
 mod command_line;
 mod connect;
 mod control;
@@ -17,13 +16,14 @@ mod socket_clients;
 mod start;
 mod status;
 
+use super::args::DaemonArgs;
+use super::args::daemon::{DaemonVerb, ResidentArgs, StartArgs};
 use super::args::{AgentArgs, AttachArgs, LimitArgs, RunArgs};
 use super::config::Config;
 use super::logs::Secrets;
 use super::{UsageError, print_note, state_dir};
 use crate::core::error::{Error, ErrorKind};
 use anyhow::Context as _;
-use args::{DaemonArgs, DaemonVerb, ResidentArgs, StartArgs};
 use connect::connect_client;
 pub use connect::{DaemonConnection, Refused, connect_control};
 use control::Control;

@@ -6,8 +6,9 @@ use super::print_note;
 use super::screen::Content;
 use super::sessions::{
     Cut, TableStyle, aligned, cards, clip, directory, exact, find, one_line, read, same_dir,
-    to_stdout, visible,
+    visible,
 };
+use crate::cli::screen::to_stdout;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::StoredDecision;
 use crate::proto::wire::LedgerEntry;

@@ -2,8 +2,9 @@
 
 use super::args::shared::PlaceArgs;
 use super::screen::Content;
-use super::sessions::{Cut, TableStyle, aligned, to_stdout};
+use super::sessions::{Cut, TableStyle, aligned};
 use super::{print_note, state_dir};
+use crate::cli::screen::to_stdout;
 use crate::core::error::ErrorKind;
 use crate::shell::{LaunchedProcess, end_left, launched};
 use clap::Args;

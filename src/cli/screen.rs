@@ -1,6 +1,7 @@
 //! Escaping of text for a terminal, so that text of agents cannot control it. Output to a file or pipe is not
 //! changed.
 
+use crate::core::error::{Error, ErrorKind};
 use crate::core::printable::{json_escaped, printable};
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -104,6 +105,31 @@ impl<W: Write> Write for Screen<W> {
     fn flush(&mut self) -> io::Result<()> {
         self.write_lines(self.line.len())?;
         self.to.flush()
+    }
+}
+
+/// Writes to stdout. A closed pipe is not an error, as with any filter.
+pub fn to_stdout(
+    content: Content,
+    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let stdout = io::stdout();
+    let is_terminal = stdout.is_terminal();
+    let mut out = io::BufWriter::new(stdout.lock());
+    let written = if is_terminal {
+        let mut screen = Screen::new(&mut out, content);
+        write(&mut screen).and_then(|()| Ok(screen.flush()?))
+    } else {
+        write(&mut out).and_then(|()| Ok(out.flush()?))
+    };
+    let Err(error) = written else { return Ok(()) };
+    match error.downcast::<io::Error>() {
+        Ok(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Ok(e) => {
+            let message = format!("cannot write stdout: {e}");
+            Err(Error::new(ErrorKind::Streaming, message).into())
+        }
+        Err(error) => Err(error),
     }
 }
 

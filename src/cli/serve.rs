@@ -2,10 +2,12 @@
 
 #[cfg(feature = "listen")]
 use super::UsageError;
-use super::args::{Cli, ServeArgs, Verb};
-use super::daemon::serve_by_daemon;
 #[cfg(feature = "listen")]
-use super::daemon::{self, args::ResidentArgs};
+use super::args::daemon::ResidentArgs;
+use super::args::{Cli, ServeArgs, Verb};
+#[cfg(feature = "listen")]
+use super::daemon;
+use super::daemon::serve_by_daemon;
 use super::logs::{Logs, Secrets};
 use super::record::Recording;
 use super::rpc::RpcClient;

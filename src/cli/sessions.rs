@@ -11,7 +11,8 @@ mod table;
 
 use super::daemon::live_sessions;
 use super::print_note;
-use super::screen::{Content, Screen};
+use super::screen::Content;
+use crate::cli::screen::to_stdout;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
 use crate::core::store::Card;
@@ -23,7 +24,6 @@ pub use lookup::{directory, find, in_directory, newest, same_dir};
 use serde_json::json;
 pub use show::{message_text, show_last};
 use std::collections::BTreeMap;
-use std::io::{self, IsTerminal as _, Write};
 use std::path::Path;
 pub use table::{Cut, TableStyle, aligned, clip, one_line, visible};
 
@@ -101,29 +101,4 @@ pub fn read(file: shell::ReadOnly) -> Result<Log, Error> {
         print_note(&format!("cannot read {} lines of the log", log.corrupt()));
     }
     Ok(log)
-}
-
-/// Writes to stdout. A closed pipe is not an error, as with any filter.
-pub fn to_stdout(
-    content: Content,
-    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    let stdout = io::stdout();
-    let is_terminal = stdout.is_terminal();
-    let mut out = io::BufWriter::new(stdout.lock());
-    let written = if is_terminal {
-        let mut screen = Screen::new(&mut out, content);
-        write(&mut screen).and_then(|()| Ok(screen.flush()?))
-    } else {
-        write(&mut out).and_then(|()| Ok(out.flush()?))
-    };
-    let Err(error) = written else { return Ok(()) };
-    match error.downcast::<io::Error>() {
-        Ok(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        Ok(e) => {
-            let message = format!("cannot write stdout: {e}");
-            Err(Error::new(ErrorKind::Streaming, message).into())
-        }
-        Err(error) => Err(error),
-    }
 }

@@ -16,7 +16,8 @@ mod updates;
 
 use super::print_note;
 use super::screen::Content;
-use super::sessions::{directory, find, to_stdout};
+use super::sessions::{directory, find};
+use crate::cli::screen::to_stdout;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::store::LogFile as _;
 use crate::shell;

@@ -5,7 +5,7 @@ use super::{AgentWorld, is_builtin};
 use crate::cli::config::edit::Edit;
 use crate::cli::config::{text_of, trust as trusted};
 use crate::cli::screen::Content;
-use crate::cli::sessions::to_stdout;
+use crate::cli::screen::to_stdout;
 use crate::cli::{UsageError, print_note};
 use crate::core::agent_names::resolve;
 use crate::proto::wire::Protocol;

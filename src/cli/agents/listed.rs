@@ -3,7 +3,8 @@
 use super::args::ListArgs;
 use super::{AgentWorld, FoundAgent, is_installed};
 use crate::cli::screen::Content;
-use crate::cli::sessions::{Cut, TableStyle, aligned, to_stdout};
+use crate::cli::screen::to_stdout;
+use crate::cli::sessions::{Cut, TableStyle, aligned};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::builtin_agents;
 use crate::core::builtin_definition::builtin_definition;

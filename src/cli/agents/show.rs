@@ -5,7 +5,7 @@ use super::args::ShowArgs;
 use super::listed::{AgentAvailability, ListedAgent};
 use crate::cli::agent_definitions::named;
 use crate::cli::screen::Content;
-use crate::cli::sessions::to_stdout;
+use crate::cli::screen::to_stdout;
 use crate::core::builtin_agents;
 use crate::core::shell_words;
 use std::io::{self, Write};

@@ -65,3 +65,16 @@ impl From<Kind> for Protocol {
         }
     }
 }
+
+/// Output format of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// The text of the answer, as it arrives
+    Text,
+    /// AI SDK chunks, one JSON object per line
+    Chunks,
+    /// AI SDK chunks as server-sent events, as in the AI SDK's HTTP stream
+    Sse,
+    /// The summary of the turn as one JSON object
+    Json,
+}

@@ -1,6 +1,6 @@
 //! Arguments of `acpipe attach`.
 
-use crate::cli::args::Format;
+use crate::cli::args::shared::Format;
 use crate::cli::args::shared::PlaceArgs;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;

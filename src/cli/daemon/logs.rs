@@ -1,8 +1,8 @@
 //! `acpipe daemon logs`.
 
-use super::args::LogsArgs;
+use crate::cli::args::daemon::LogsArgs;
 use crate::cli::screen::Content;
-use crate::cli::sessions::to_stdout;
+use crate::cli::screen::to_stdout;
 use crate::cli::{print_note, state_dir};
 use crate::shell::DaemonPlace;
 use anyhow::Context as _;

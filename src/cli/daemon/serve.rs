@@ -1,9 +1,9 @@
 //! The daemon: one loop with the clients of the socket and of the HTTP server.
 
-use super::args::{ResidentArgs, RunDaemonArgs};
 use super::command_line::options_after;
 use super::hello::DaemonInfo;
 use super::socket_clients::{SocketClients, accept_clients};
+use crate::cli::args::daemon::{ResidentArgs, RunDaemonArgs};
 use crate::cli::connections::{ConnectionSetup, Connections};
 #[cfg(feature = "listen")]
 use crate::cli::http::{ListenOptions, listen};

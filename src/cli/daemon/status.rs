@@ -1,10 +1,10 @@
 //! `acpipe daemon status`.
 
-use super::args::StatusArgs;
 use super::connect::connect_control;
 use super::control::Control;
+use crate::cli::args::daemon::StatusArgs;
 use crate::cli::screen::Content;
-use crate::cli::sessions::to_stdout;
+use crate::cli::screen::to_stdout;
 use crate::cli::{print_note, state_dir};
 use serde_json::{Value, json};
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
 //! Report of `acpipe doctor`: its checks, as lines of text or one JSON object.
 
 use crate::cli::screen::Content;
-use crate::cli::sessions::to_stdout;
+use crate::cli::screen::to_stdout;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::io;

@@ -2,7 +2,7 @@
 
 use super::outcome;
 use super::questions::prompt_view::short;
-use crate::cli::args::Format;
+use crate::cli::args::shared::Format;
 use crate::cli::screen::{Content, push_escaped};
 use crate::core::cause::last_lines;
 use crate::core::error::Error;

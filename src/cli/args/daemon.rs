@@ -1,7 +1,7 @@
 //! Arguments of `acpipe daemon`.
 
-use crate::cli::args::shared::PlaceArgs;
-use crate::cli::args::{AgentArgs, LimitArgs};
+use super::shared::PlaceArgs;
+use super::{AgentArgs, LimitArgs};
 #[cfg(feature = "listen")]
 use crate::cli::http::ListenArgs;
 use clap::{Args, Subcommand};
