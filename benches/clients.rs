@@ -15,7 +15,9 @@ mod client;
 
 use client::Client;
 use std::error::Error;
+use std::fmt::Write as _;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -52,21 +54,18 @@ fn main() -> Outcome {
         );
         memory.push(per_client);
     }
-    println!("| | p50 alone | p50 crowd | p99 alone | p99 crowd |\n|-|-|-|-|-|");
+    let mut table = "| | p50 alone | p50 crowd | p99 alone | p99 crowd |\n|-|-|-|-|-|\n".to_owned();
     for (round, [alone, crowd]) in rows.iter().enumerate() {
-        println!(
-            "| round {} | {:.0} µs | {:.0} µs | {:.0} µs | {:.0} µs |",
-            round + 1,
-            alone.0,
-            crowd.0,
-            alone.1,
-            crowd.1
-        );
+        let (number, figures) = (round + 1, [alone.0, crowd.0, alone.1, crowd.1]);
+        let cells = figures.map(|figure| format!("{figure:.0} µs")).join(" | ");
+        writeln!(table, "| round {number} | {cells} |")?;
     }
-    println!(
-        "\nMemory of the daemon per attached client, without output: {:.1} KiB (median of {ROUNDS})",
-        quantile(&mut memory, 0.5) / 1024.0
-    );
+    let per_client = quantile(&mut memory, 0.5) / 1024.0;
+    writeln!(
+        table,
+        "\nMemory of the daemon per attached client, without output: {per_client:.1} KiB (median of {ROUNDS})"
+    )?;
+    std::io::stdout().write_all(table.as_bytes())?;
     Ok(())
 }
 

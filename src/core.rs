@@ -58,6 +58,7 @@ pub mod mcp;
 pub mod methods;
 pub mod metrics;
 pub mod nested;
+pub mod on_lost;
 pub mod openai;
 pub mod options;
 pub mod output_budget;

@@ -1,9 +1,9 @@
 //! Definition of an agent: how it is started, and the rules that hold for its sessions.
 
 use super::agent_spec::{AgentSpec, DEFAULT_AGENT};
-use super::config::OnLost;
 use super::dialects::traits;
 use super::limits::Limits;
+use super::on_lost::OnLost;
 use super::policy::Policy;
 use super::quirks::Quirks;
 use crate::proto::wire::{AgentSource, McpServer};

@@ -2,6 +2,7 @@
 
 use super::agent_definition::AgentDefinition;
 use super::limits::Limits;
+pub use super::on_lost::OnLost;
 use super::policy::Policy;
 use super::profile::Profile;
 use super::quirks::Quirks;
@@ -77,14 +78,4 @@ impl Settings {
     pub fn mcp_servers_of(&self, agent: &AgentDefinition) -> Vec<McpServer> {
         super::mcp::joined(&agent.mcp_servers, &self.mcp_servers)
     }
-}
-
-/// Treatment of the stored history of a session whose agent has lost its memory of it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct OnLost {
-    /// `true` archives the history and starts with an empty one; `false` keeps it.
-    pub clear: bool,
-    /// Maximum number of characters of the history that are sent to the agent with its next prompt; 0 sends
-    /// none.
-    pub reinject: usize,
 }

@@ -199,7 +199,7 @@ pub fn prompt_params(session: &str, turn: &str, message: &Value) -> Value {
 mod tests {
     use super::*;
 
-    fn request(body: Value) -> Result<ChatRequest, Failure> {
+    fn request(body: &Value) -> Result<ChatRequest, Failure> {
         ChatBody::read(body.to_string().as_bytes())?.request()
     }
 
@@ -209,14 +209,14 @@ mod tests {
             json!({ "id": "u1", "role": "user", "parts": [{ "type": "text", "text": "hi" }] });
         let old = json!({ "anything": true });
         let body = json!({ "id": "c", "trigger": "submit-message", "messages": [old, user], "messageId": null });
-        let ChatRequest::Prompt { turn_id, message } = request(body).unwrap() else {
+        let ChatRequest::Prompt { turn_id, message } = request(&body).unwrap() else {
             panic!("not a prompt");
         };
         assert_eq!(turn_id.as_deref(), Some("u1"));
         assert_eq!(message, user);
         let body = json!({ "id": "c", "trigger": "regenerate-message", "messages": [user], "messageId": "a1" });
         assert!(matches!(
-            request(body).unwrap(),
+            request(&body).unwrap(),
             ChatRequest::Prompt { turn_id: None, .. }
         ));
     }
@@ -235,7 +235,7 @@ mod tests {
         let message =
             json!({ "id": "m", "role": "assistant", "parts": parts, "metadata": metadata });
         let body = json!({ "id": "c", "messages": [message] });
-        let ChatRequest::Continue(rest) = request(body).unwrap() else {
+        let ChatRequest::Continue(rest) = request(&body).unwrap() else {
             panic!("not a continuation");
         };
         let answers: Vec<_> = rest
@@ -260,7 +260,7 @@ mod tests {
             json!({ "id": "c", "messages": [1] }),
             json!({ "id": "c", "messages": [assistant], "trigger": "resume" }),
         ] {
-            let failure = request(body.clone()).unwrap_err();
+            let failure = request(&body).unwrap_err();
             assert_eq!(failure.status.as_u16(), 400, "{body}");
         }
     }

@@ -137,9 +137,12 @@ impl Client {
     fn read(&mut self) -> Option<Value> {
         let mut line = String::new();
         let read = self.stream.read_line(&mut line);
-        if read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock) {
-            panic!("no message arrived in time; unclaimed: {:?}", self.others);
-        }
+        let is_late = read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock);
+        assert!(
+            !is_late,
+            "no message arrived in time; unclaimed: {:?}",
+            self.others
+        );
         if !line.ends_with('\n') {
             // A killed daemon may leave part of a line.
             return None;

@@ -143,9 +143,7 @@ fn kill_once(seed: u64) {
         .alive()
         .into_iter()
         .find(|(_, line)| line.contains(&path) && !line.contains("supervise-agent"));
-    let agent_pid = agent_pid
-        .map(|(pid, _)| pid)
-        .unwrap_or_else(|| panic!("seed {seed}: no agent"));
+    let agent_pid = agent_pid.map_or_else(|| panic!("seed {seed}: no agent"), |(pid, _)| pid);
     let mut calls = Vec::new();
     for turn in 0..TURNS {
         calls.push(first.client().send("session/prompt", &prompt(turn)));

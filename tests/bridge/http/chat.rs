@@ -95,7 +95,7 @@ fn next_request_answers_the_approval_and_continues_the_message() {
     let server = Server::start(&approving_turn());
     let message = user("u1", "go");
     let first = server
-        .send("POST", "/api/chat", &submit(&[message.clone()]))
+        .send("POST", "/api/chat", &submit(std::slice::from_ref(&message)))
         .chunks();
     assert_eq!(text(&first), "before ");
     assert_eq!(types(&first).last(), Some(&"message-metadata"));
@@ -116,7 +116,7 @@ fn reloaded_page_gets_the_running_turn_from_its_beginning() {
     let server = Server::start(&approving_turn());
     let message = user("u1", "go");
     let first = server
-        .send("POST", "/api/chat", &submit(&[message.clone()]))
+        .send("POST", "/api/chat", &submit(std::slice::from_ref(&message)))
         .chunks();
     let stored = server
         .send("GET", "/api/chat/c/messages", &Value::Null)

@@ -41,12 +41,12 @@ impl Server {
     ) -> Response {
         let mut head = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
         if !headers.iter().any(|(name, _)| *name == "host") {
-            head += &format!("host: {}\r\n", self.address);
+            head.extend(["host: ", &self.address, "\r\n"]);
         }
         for (name, value) in headers {
-            head += &format!("{name}: {value}\r\n");
+            head.extend([name, ": ", value, "\r\n"]);
         }
-        head += &format!("content-length: {}\r\n\r\n", body.len());
+        head.extend(["content-length: ", &body.len().to_string(), "\r\n\r\n"]);
         let mut stream = self.connect();
         stream.write_all(head.as_bytes()).unwrap();
         // A refused body need not be read.
