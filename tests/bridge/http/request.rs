@@ -41,7 +41,7 @@ impl Server {
     ) -> Response {
         let mut head = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
         if !headers.iter().any(|(name, _)| *name == "host") {
-            head.extend(["host: ", &self.address, "\r\n"]);
+            head.extend(["host: ", &self.address.to_string(), "\r\n"]);
         }
         for (name, value) in headers {
             head.extend([name, ": ", value, "\r\n"]);
