@@ -57,7 +57,7 @@ pageTest('observer_watches_without_composer_or_dialogs', async (windows) => {
   await observer.getByText('Permission needed').waitFor();
   assert.equal(await observer.getByRole('dialog').count(), 0);
   await page.getByRole('dialog').getByRole('button', { name: 'Allow once' }).click();
-  await shown(observer, 'Answer: once of').waitFor();
+  await shown(observer, 'Answer: once.').waitFor();
 });
 
 pageTest('error_of_a_new_chat_stays_in_its_dialog', async (windows) => {

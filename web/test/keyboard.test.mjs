@@ -53,7 +53,7 @@ pageTest('dialog_keeps_the_focus_and_is_answered_by_keyboard', async (windows) =
   await dialog.waitFor();
   await dialog.getByRole('button', { name: 'Reject' }).focus();
   await page.keyboard.press('Enter');
-  await shown(page, 'Answer: reject of').waitFor();
+  await shown(page, 'Answer: reject.').waitFor();
 });
 
 pageTest('all_controls_are_reached_with_tab', async (windows) => {

@@ -1,4 +1,4 @@
-// What the agent of the tests does, by the prompt. A test against a real acpipe needs an agent with the same scenarios.
+// What the agent of the tests does, by the prompt: that of the mock server, and the ACP agent for a real acpipe.
 
 const CODE = `The gate opens in **three** steps:
 
@@ -54,14 +54,14 @@ const TESTS = { toolName: 'bash', title: 'cargo test --lib', kind: 'execute', in
 
 async function askForTests(turn) {
   turn.tool('call-1', TESTS);
-  const { approved, chosen, feedback, client } = await turn.permission('call-1', TESTS, OPTIONS, { command: 'cargo test --lib' });
+  const { approved, chosen } = await turn.permission('call-1', TESTS, OPTIONS, { command: 'cargo test --lib' });
   if (approved) turn.toolOutput('call-1', { rawOutput: 'test result: ok. 12 passed' });
-  turn.text(`Answer: ${chosen} of ${client}, note: ${feedback ?? 'none'}.`);
+  turn.text(`Answer: ${chosen}.`);
 }
 
 const scenarios = {
   async 'explain the gate'(turn) {
-    turn.setState({ title: 'How the gate opens' });
+    turn.setTitle('How the gate opens');
     const text = turn.beginText();
     text.add(CODE);
     await turn.gate('rest of the text');
@@ -83,26 +83,24 @@ const scenarios = {
     turn.tool('call-2', { toolName: 'read', title: 'Read src/lib.rs', kind: 'read', input: { path: 'src/lib.rs' } });
     turn.toolOutput('call-2', { content: [{ type: 'content', content: { type: 'text', text: 'pub mod limits;' } }] });
     turn.tool('call-3', { toolName: 'fetch', title: 'Fetch the changelog', kind: 'fetch', input: { url: 'https://example.com' } });
-    turn.emit({ type: 'tool-output-error', toolCallId: 'call-3', errorText: 'connection refused', dynamic: true, providerExecuted: true });
+    turn.toolError('call-3', 'connection refused');
     turn.text('The answer has five minutes now.');
   },
 
   async 'run the tests'(turn) {
     turn.tool('call-1', TESTS);
-    const shown = (output, details = {}) => turn.data('terminal', 'term-1', { toolCallId: 'call-1', output, details: { cwd: '/home/me/project', ...details } });
-    shown('\u001b[32m   Compiling\u001b[0m acpipe v0.1.0\n');
+    const terminal = turn.terminal('call-1', 'term-1', '/home/me/project');
+    terminal.write('\u001b[32m   Compiling\u001b[0m acpipe v0.1.0\n');
     await turn.gate('the compiler');
-    const output = '\u001b[32m   Compiling\u001b[0m acpipe v0.1.0\nrunning 2 tests\ntest lines ... \u001b[32mok\u001b[0m\ntest frames ... \u001b[31mFAILED\u001b[0m\n';
-    shown(output, { exit_code: 101 });
-    turn.toolOutput('call-1', { content: [{ type: 'terminal', terminalId: 'term-1' }] });
+    terminal.write('running 2 tests\ntest lines ... \u001b[32mok\u001b[0m\ntest frames ... \u001b[31mFAILED\u001b[0m\n');
+    terminal.exit(101);
+    turn.toolOutput('call-1', {});
     turn.text('One test fails.');
   },
 
   async 'make a plan'(turn) {
     const plan = (...states) =>
-      turn.data('plan', 'plan', {
-        entries: ['Read the code', 'Write the test', 'Mend the fault'].map((content, index) => ({ content, priority: 'medium', status: states[index] })),
-      });
+      turn.plan(['Read the code', 'Write the test', 'Mend the fault'].map((content, index) => ({ content, priority: 'medium', status: states[index] })));
     plan('in_progress', 'pending', 'pending');
     turn.text('I read the code first.');
     await turn.gate('the plan');
@@ -138,7 +136,7 @@ const scenarios = {
       message: '## The plan\n\n1. Read\n2. Write',
       options: [{ optionId: 'go', name: 'Go ahead', kind: 'allow_once' }, { optionId: 'no', name: 'Keep planning', kind: 'reject_once' }],
     });
-    turn.text(`Answer: ${action} ${JSON.stringify(content)}`);
+    turn.text(`Answer: ${action} ${content.optionId}`);
   },
 
   async 'count slowly'(turn) {
@@ -160,6 +158,18 @@ const scenarios = {
     await turn.gate('end of the story');
     text.add('\n\nThe end.');
     text.end();
+  },
+
+  async 'mend the limits'(turn) {
+    turn.text('I read the limits first.');
+    await turn.gate('the limits are read');
+    const content = [{ type: 'diff', path: 'src/limits.rs', oldText: OLD_FILE, newText: NEW_FILE }];
+    turn.tool('call-1', { toolName: 'edit', title: 'Edit src/limits.rs', kind: 'edit', input: { path: 'src/limits.rs' }, content });
+    turn.toolOutput('call-1', { content });
+    turn.tool('call-2', TESTS);
+    const { approved } = await turn.permission('call-2', TESTS, OPTIONS, { command: 'cargo test --lib' });
+    if (approved) turn.toolOutput('call-2', { rawOutput: 'test result: ok. 12 passed' });
+    turn.text(approved ? 'The tests pass.' : 'I did not run the tests.');
   },
 
   async fail(turn) {

@@ -1,13 +1,16 @@
 // The server that the tests use: the mock, or another one.
 //
-//   PAGE_URL      the URL that acpipe prints, with the token; absent: the mock server is started
-//   PAGE_CONTROL  a module with `start(url)`, which returns what `startMock` returns: it controls the agent of that server
+//   PAGE_CONTROL  a module with `start()`, which returns what `startMock` returns; absent: the mock server
+
+import { pathToFileURL } from 'node:url';
+
+const control = process.env.PAGE_CONTROL;
+
+/** Whether the tests use the mock server. */
+export const isMock = !control;
 
 export async function startServer() {
-  const url = process.env.PAGE_URL;
-  if (!url) return (await import('./mock-server.mjs')).startMock();
-  const control = process.env.PAGE_CONTROL;
-  if (!control) throw new Error('PAGE_URL is set, so PAGE_CONTROL must name the module that controls the agent of that server');
-  const { start } = await import(new URL(control, `file://${process.cwd()}/`));
-  return start(url);
+  if (isMock) return (await import('./mock-server.mjs')).startMock();
+  const { start } = await import(new URL(control, pathToFileURL(`${process.cwd()}/`)));
+  return start();
 }

@@ -14,6 +14,7 @@ export class Transport extends DefaultChatTransport<UIMessage> {
       headers: authorization(token),
       // The dialog answers through the WebSocket, so the stream need not end for it.
       body: { approvals: 'inline' },
+      prepareReconnectToStreamRequest: ({ api, id }) => ({ api: `${api}/${encodeURIComponent(id)}/stream?approvals=inline` }),
       fetch: request,
     });
   }

@@ -44,6 +44,7 @@ export function Tool({ part }: { part: ToolPart }) {
   const facts = toolFacts(part);
   const state = stateOf(part);
   const name = part.title ?? ('toolName' in part ? part.toolName : part.type.slice('tool-'.length));
+  const error = part.state === 'output-error' ? part.errorText : undefined;
   const isOpen = facts.diffs.length > 0 || terminals.length > 0;
   // The text of a terminal and of a diff is often repeated as raw output.
   const showsRaw = facts.texts.length === 0 && facts.diffs.length === 0 && terminals.length === 0;
@@ -65,14 +66,14 @@ export function Tool({ part }: { part: ToolPart }) {
           <Terminal key={id} data={data} />
         ))}
         {facts.diffs.length === 0 && <Json label="Input" value={part.input ?? (part.state === 'input-streaming' ? part.rawInput : undefined)} />}
-        {facts.texts.map((text, index) => (
+        {facts.texts.filter((text) => text !== error).map((text, index) => (
           <Json key={index} label="Output" value={text} />
         ))}
         {facts.images.map(({ url, mediaType }, index) => (
           <File key={index} url={url} mediaType={mediaType} name="Image of the tool" />
         ))}
         {showsRaw && <Json label="Output" value={facts.rawOutput} />}
-        {state === 'failed' && part.state === 'output-error' && <Json label="Error" value={part.errorText} />}
+        {error !== undefined && <Json label="Error" value={error} />}
         {facts.note !== null && !isRunning && <p className="hint">{facts.note}</p>}
       </details>
       {permissions.map(({ id, data }) => (

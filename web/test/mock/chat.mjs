@@ -33,6 +33,7 @@ export async function serveChat(server, request, response, pathname, isObserver)
     case 'GET messages':
       return reply({ messages: await session.messages() });
     case 'GET stream':
+      if (!request.url.endsWith('?approvals=inline')) return text(400, 'approvals: the mock server only has "inline"');
       return session.turn ? stream(session.turn, response) : response.writeHead(204).end();
     case 'POST cancel':
       session.turn?.cancel();

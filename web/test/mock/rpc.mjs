@@ -97,6 +97,8 @@ export class RpcClient {
         return { protocolVersion: 1, serverInfo: { name: 'acpipe' }, chunkProfile: 7, defaultAgent: { name: 'default' } };
       case 'agent/list':
         return { agents: AGENTS.map((agent) => ({ tags: [], state: 'disconnected', installed: true, agentInfo: null, sessions: 0, ...agent })) };
+      case 'agent/connect':
+        return {};
       case 'session/list':
         return { sessions: [...this.#server.sessions.values()].map((session) => session.info()).reverse(), nextCursor: null };
       case 'session/ensure':

@@ -115,12 +115,33 @@ export class Turn {
     this.#session.notify('session/activity', { activity: null, waitingFor: null });
   }
 
+  toolError(toolCallId, errorText) {
+    this.emit({ type: 'tool-output-error', toolCallId, errorText, dynamic: true, providerExecuted: true });
+  }
+
+  /** A terminal in a tool call. */
+  terminal(toolCallId, id, cwd) {
+    let output = '';
+    const show = (details) => this.data('terminal', id, { toolCallId, output, details: { cwd, ...details } });
+    return {
+      write(data) {
+        output += data;
+        show();
+      },
+      exit: (code) => show({ exit_code: code }),
+    };
+  }
+
+  plan(entries) {
+    this.data('plan', 'plan', { entries });
+  }
+
   data(type, id, data) {
     this.emit({ type: `data-${type}`, ...(id && { id }), data });
   }
 
-  setState(state) {
-    this.#session.setState(state);
+  setTitle(title) {
+    this.#session.setState({ title });
   }
 
   async permission(toolCallId, tool, options, extra = {}) {
@@ -128,7 +149,7 @@ export class Turn {
     const data = { toolCallId, toolCall: { title: tool.title, kind: tool.kind, rawInput: tool.input }, options };
     this.data('permission', questionId, data);
     this.emit({ type: 'tool-approval-request', approvalId: questionId, toolCallId, approvalDescriptor: { options }, isAutomatic: false });
-    const { result, client } = await this.#ask('permission/request', questionId, {
+    const { result } = await this.#ask('permission/request', questionId, {
       toolCall: { toolCallId, toolName: tool.toolName, title: tool.title, kind: tool.kind, input: tool.input, content: tool.content ?? null, locations: null },
       options,
       command: extra.command ?? null,
@@ -143,7 +164,7 @@ export class Turn {
     const feedback = result.outcome.message;
     this.data('permission', questionId, { ...data, outcome: result.outcome, approved, reason, by: 'client', ...(feedback && { feedback }) });
     if (!approved) this.emit({ type: 'tool-output-denied', toolCallId });
-    return { approved, chosen: chosen?.optionId, feedback, client: client.name };
+    return { approved, chosen: chosen?.optionId };
   }
 
   async question(details) {
