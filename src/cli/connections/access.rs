@@ -24,6 +24,8 @@ pub(super) fn admit(access: Access, command: Command) -> Admission {
             p.process_id = None;
             p.on_disconnect = OnDisconnect::Continue;
             if access == Access::Observer {
+                // Also in sessions that it subscribes to without attaching.
+                p.role = Role::Observer;
                 p.capabilities = ClientCapabilities {
                     chunks: p.capabilities.chunks,
                     ..ClientCapabilities::default()
@@ -84,6 +86,7 @@ mod tests {
             panic!("initialize was not passed on");
         };
         assert!(!p.capabilities.permissions);
+        assert_eq!(p.role, Role::Observer);
         assert_eq!(p.capabilities.chunks, Some(false));
     }
 

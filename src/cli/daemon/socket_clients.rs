@@ -79,8 +79,13 @@ async fn serve_client(mut stream: UnixStream, clients: &SocketClients) -> io::Re
     write_line(&mut stream, &welcome).await?;
     let (read, write) = stream.into_split();
     // Not awaited: the daemon's end waits for the output of its clients only.
-    tokio::spawn(read_messages(read, buffer, input, clients.max_line));
-    write_output(write, output).await
+    let reading = tokio::spawn(read_messages(read, buffer, input, clients.max_line));
+    let end = write_output(write, output).await?;
+    if end == OutputEnd::Abandoned {
+        // Closes the socket: the client would otherwise keep a place and send without effect.
+        reading.abort();
+    }
+    Ok(())
 }
 
 /// Reads the first line. What follows it stays in the buffer.
@@ -178,10 +183,26 @@ async fn read_messages(
     }
 }
 
+/// End of the output of a client.
+#[derive(Debug, PartialEq, Eq)]
+enum OutputEnd {
+    /// Everything is sent.
+    Complete,
+    /// The client does not read.
+    Abandoned,
+}
+
 /// Sends the output to a client, then ends the connection.
-async fn write_output(mut write: OwnedWriteHalf, mut output: ConnectionOutput) -> io::Result<()> {
+async fn write_output(
+    mut write: OwnedWriteHalf,
+    mut output: ConnectionOutput,
+) -> io::Result<OutputEnd> {
     while let Some(bytes) = output.next().await {
-        write.write_all(&bytes).await?;
+        tokio::select! {
+            written = write.write_all(&bytes) => written?,
+            () = output.abandoned() => return Ok(OutputEnd::Abandoned),
+        }
     }
-    write.shutdown().await
+    write.shutdown().await?;
+    Ok(OutputEnd::Complete)
 }

@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use axum::http::header::{HOST, ORIGIN};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use std::net::IpAddr;
 
 /// Names and origins that requests may have.
@@ -32,8 +32,8 @@ impl Guard {
         }
     }
 
-    /// Checks the headers of a request.
-    pub fn check(&self, headers: &HeaderMap) -> Result<(), Failure> {
+    /// Checks the address and the headers of a request.
+    pub fn check(&self, target: &Uri, headers: &HeaderMap) -> Result<(), Failure> {
         let mut hosts = headers.get_all(HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else {
             let message = "the request must have one Host header";
@@ -43,6 +43,12 @@ impl Guard {
         if !self.allows_host(&host) {
             let message = "this Host is not allowed; start acpipe with --allow-host and the name of the server";
             return Err(Failure::new(StatusCode::FORBIDDEN, message));
+        }
+        // The address can be a whole URL, which counts more than `Host` for proxies.
+        let named = target.authority();
+        if named.is_some_and(|named| !named.as_str().eq_ignore_ascii_case(&host)) {
+            let message = "the address of the request names another server than its Host header";
+            return Err(Failure::new(StatusCode::BAD_REQUEST, message));
         }
         for origin in headers.get_all(ORIGIN) {
             let origin = origin.to_str().unwrap_or_default().to_ascii_lowercase();
@@ -110,7 +116,7 @@ mod tests {
             map.append(*name, value.parse().unwrap());
         }
         guard
-            .check(&map)
+            .check(&Uri::from_static("/"), &map)
             .err()
             .map(|failure| failure.status.as_u16())
     }
@@ -163,6 +169,22 @@ mod tests {
         let one = guard("192.168.1.2", &[], &[]);
         assert_eq!(status(&one, &[("host", "192.168.1.2:4100")]), None);
         assert_eq!(status(&one, &[("host", "192.168.1.3:4100")]), Some(403));
+    }
+
+    #[test]
+    fn whole_url_must_name_the_same_server_as_host() {
+        let guard = guard("127.0.0.1", &[], &[]);
+        let mut headers = HeaderMap::new();
+        headers.append(HOST, "localhost:4100".parse().unwrap());
+        let status = |url| guard.check(&Uri::from_static(url), &headers);
+        assert_eq!(status("http://LocalHost:4100/metrics"), Ok(()));
+        for url in [
+            "http://evil.example/metrics",
+            "http://localhost:4101/",
+            "evil.example:80",
+        ] {
+            assert_eq!(status(url).unwrap_err().status, 400, "{url}");
+        }
     }
 
     #[test]

@@ -32,6 +32,9 @@ const TOKEN_PROTOCOL: &str = "acpipe.token.";
 const POLICY: &str = "default-src 'self'; connect-src 'self'; img-src 'self' data: blob:; media-src 'self' data:; \
      object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+/// Keeps answers out of pages of other sites that load them as scripts or images. Requests with CORS are not affected.
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+
 /// Routes by name, for metrics. A path of a client is never a label.
 const ROUTES: [&str; 13] = [
     "/",
@@ -93,7 +96,7 @@ async fn check_all(
     let path = request.extensions().get::<MatchedPath>();
     let path = path.map_or("other", MatchedPath::as_str);
     let route = ROUTES.into_iter().find(|route| *route == path);
-    let mut response = match server.guard.check(request.headers()) {
+    let mut response = match server.guard.check(request.uri(), request.headers()) {
         Ok(()) => next.run(request).await,
         Err(failure) => failure.into_response(),
     };
@@ -103,6 +106,7 @@ async fn check_all(
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
         (header::X_FRAME_OPTIONS, "DENY"),
+        (RESOURCE_POLICY, "same-origin"),
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }

@@ -23,6 +23,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
+use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, info, warn};
 
@@ -34,6 +35,9 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// Maximum time for the head of a request, and for the pause between two requests of a connection.
 const HEAD: Duration = Duration::from_secs(30);
+
+/// Time in which a client must read something of a response, so that it does not keep its place for ever.
+const SEND: Duration = Duration::from_secs(90);
 
 /// Maximum size of the head of a request.
 const MOST_HEAD: usize = 64 << 10;
@@ -209,6 +213,9 @@ async fn next(acceptor: &Acceptor) -> Option<(TcpStream, tokio::sync::OwnedSemap
 async fn serve(stream: TcpStream, router: Router, tls: Option<TlsAcceptor>) {
     // Chunks are small and must not wait for each other.
     let _ = stream.set_nodelay(true);
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(SEND));
+    let stream = Box::pin(stream);
     match tls {
         None => serve_http(stream, router).await,
         Some(tls) => match timeout(HANDSHAKE, tls.accept(stream)).await {

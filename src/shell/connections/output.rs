@@ -30,6 +30,8 @@ struct State {
     /// Number of bytes that the reader has taken but not sent yet.
     taken: usize,
     is_closed: bool,
+    /// `true` if the connection was closed because its client does not read.
+    is_abandoned: bool,
 }
 
 /// Output of one connection, as its task sees it. Dropping it drops all output.
@@ -70,6 +72,7 @@ impl OutputQueue {
         if state.unread() > MOST_UNREAD {
             *state = State {
                 is_closed: true,
+                is_abandoned: true,
                 ..State::default()
             };
         }
@@ -124,6 +127,15 @@ impl ConnectionOutput {
                     return None;
                 }
             }
+            self.0.readable.notified().await;
+        }
+    }
+
+    /// Waits until the connection is closed because its client does not read: what [`ConnectionOutput::next`] returned
+    /// need not be sent any more. Cancel safe.
+    pub async fn abandoned(&self) {
+        while !self.0.state().is_abandoned {
+            // `next` looks at the state first, so it needs no notification that this takes.
             self.0.readable.notified().await;
         }
     }
@@ -197,6 +209,7 @@ mod tests {
         assert!(queue.push(&mut vec![b'x'; MOST_UNREAD]));
         assert!(!queue.push(&mut vec![b'x'; 1]));
         assert_eq!(queue.unread(), 0);
+        output.abandoned().await;
         assert_eq!(output.next().await, None);
     }
 

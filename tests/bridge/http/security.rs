@@ -68,6 +68,10 @@ fn request_of_another_site_is_refused() {
     assert_eq!(own.status, 200);
     assert_eq!(own.header("access-control-allow-origin"), None);
     assert_eq!(own.header("x-content-type-options"), Some("nosniff"));
+    assert_eq!(
+        own.header("cross-origin-resource-policy"),
+        Some("same-origin")
+    );
     let policy = own.header("content-security-policy").unwrap();
     assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
     server.daemon.stop();
