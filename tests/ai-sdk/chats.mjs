@@ -5,27 +5,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { text } from 'node:stream/consumers';
+import { said, shows, State } from './state.mjs';
 
 const SDKS = { 7: await import('ai7'), 6: await import('ai6'), 5: await import('ai5') };
-
-/** Time after which a wait counts as hung. */
-const LIMIT = 30_000;
-
-/** State of a chat, as a UI framework stores it. */
-class State {
-  #status = 'ready';
-  #messages = [];
-  error;
-  changed = () => {};
-  get status() { return this.#status; }
-  set status(status) { this.#status = status; this.changed(); }
-  get messages() { return this.#messages; }
-  set messages(messages) { this.#messages = messages; this.changed(); }
-  pushMessage = message => { this.messages = [...this.#messages, message]; };
-  popMessage = () => { this.messages = this.#messages.slice(0, -1); };
-  replaceMessage = (at, message) => { this.messages = this.#messages.with(at, message); };
-  snapshot = value => structuredClone(value);
-}
 
 /** One browser tab with a chat. */
 function open({ profile, api }, id) {
@@ -33,15 +15,7 @@ function open({ profile, api }, id) {
   class Chat extends sdk.AbstractChat {}
   const state = new State();
   const chat = new Chat({ id, state, transport: new sdk.DefaultChatTransport({ api }), generateId: randomUUID });
-  chat.until = async test => {
-    const limit = AbortSignal.timeout(LIMIT);
-    await new Promise((resolve, reject) => {
-      limit.addEventListener('abort', () => reject(new Error(`hung: ${JSON.stringify(state.messages)}`)));
-      state.changed = () => test(state) && resolve();
-      state.changed();
-    });
-    state.changed = () => {};
-  };
+  chat.until = test => state.until(test);
   chat.post = (action, body = {}) => fetch(`${api}/${id}/${action}`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
@@ -50,10 +24,6 @@ function open({ profile, api }, id) {
   chat.stored = async () => (await fetch(`${api}/${id}/messages`)).json();
   return chat;
 }
-
-const textOf = message => message.parts.filter(part => part.type === 'text').map(part => part.text).join('');
-const said = messages => messages.map(message => `${message.role}: ${textOf(message)}`);
-const shows = words => state => state.messages.length > 0 && textOf(state.messages.at(-1)) === words;
 
 const SCENARIOS = {
   /** Two chats, one of which is opened again. */

@@ -2,7 +2,7 @@
 //! user approves.
 
 use crate::judge;
-use crate::transport::{MAJORS, Server, say};
+use crate::transport::{MAJORS, Server, end, say};
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -58,10 +58,6 @@ fn play(scenario: &str, args: &[&str], script: &Value) -> Vec<Played> {
         Played { major, seen, log }
     });
     played.collect()
-}
-
-fn end(reason: &str) -> Value {
-    json!({ "reply": { "stopReason": reason } })
 }
 
 #[test]

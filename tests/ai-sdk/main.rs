@@ -10,6 +10,7 @@ mod claude;
 mod endpoint;
 mod generate;
 mod judge;
+mod listen;
 mod mangle;
 mod merged;
 #[path = "../transcripts/replay.rs"]

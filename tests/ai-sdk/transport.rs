@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Time after which a read counts as hung.
 const LIMIT: Duration = Duration::from_secs(30);
 
-const ACPIPE: &str = env!("CARGO_BIN_EXE_acpipe");
+pub const ACPIPE: &str = env!("CARGO_BIN_EXE_acpipe");
 
 pub const MAJORS: [u32; 3] = [7, 6, 5];
 
@@ -125,7 +125,7 @@ fn acpipe() -> Command {
     command
 }
 
-fn surround(command: &mut Command) {
+pub fn surround(command: &mut Command) {
     let dir = |name: &str| Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     command
         .current_dir(place())
@@ -239,6 +239,10 @@ fn transport_check_finds_each_violation() {
     }
 }
 
+pub fn end(reason: &str) -> Value {
+    json!({ "reply": { "stopReason": reason } })
+}
+
 /// Process of `examples/server.mjs` with these arguments of `acpipe serve`.
 pub struct Server {
     process: Child,
@@ -277,7 +281,7 @@ impl Drop for Server {
 }
 
 /// Reads lines on a separate thread and passes them on as they arrive.
-fn lines(from: impl Read + Send + 'static) -> Receiver<String> {
+pub fn lines(from: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, receiver) = sync_channel(1000);
     thread::spawn(move || {
         let lines = BufReader::new(from).lines().map_while(Result::ok);
