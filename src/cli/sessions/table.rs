@@ -308,6 +308,7 @@ mod tests {
     fn full_id_is_shown_if_it_differs_from_the_name() {
         let text = table(
             &[card("work", 2, None), card("work@1a2b3c4d", 2, None)],
+            &BTreeMap::new(),
             false,
             &WHOLE,
         );
