@@ -8,6 +8,7 @@ use crate::cli::logs::Secrets;
 use crate::cli::{Origin, UsageError, settings};
 use crate::core::hub::Settings;
 use clap::Parser as _;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -58,6 +59,18 @@ pub fn setup_of(hello: &Hello, secrets: &Secrets) -> anyhow::Result<ConnectionSe
     })
 }
 
+/// Refuses a pipe in place of a file: reading it would wait for ever, and one like `/dev/fd/63` is not that of the client.
+fn check_file(file: &Path) -> Result<(), UsageError> {
+    let kind = file.metadata().map(|metadata| metadata.file_type());
+    if kind.is_ok_and(|kind| kind.is_fifo()) {
+        let file = file.display();
+        return Err(UsageError(format!(
+            "cannot read {file}: it is a pipe, which the daemon cannot read for its client; pass a file, or use --no-daemon"
+        )));
+    }
+    Ok(())
+}
+
 fn settings_in(
     args: &mut AgentArgs,
     base: &Path,
@@ -73,6 +86,11 @@ fn settings_in(
     absolute(&mut args.mcp_config);
     absolute(&mut args.permissions.config);
     absolute(&mut args.cwd);
+    let files = [&args.mcp_config, &args.permissions.config];
+    files
+        .into_iter()
+        .flatten()
+        .try_for_each(|file| check_file(file))?;
     let cwd = args.cwd.as_deref().unwrap_or(base);
     let cwd = cwd.to_string_lossy().into_owned();
     let origin = Origin {

@@ -113,8 +113,6 @@ fn is_open_to_observers(command: &Command) -> bool {
         Command::Initialize(_)
         | Command::Status(_)
         | Command::ListAgents(_)
-        | Command::GetAgent(_)
-        | Command::GetEnvironment(_)
         | Command::Subscribe(_)
         | Command::Detach(_)
         | Command::Clients(_) => true,

@@ -9,7 +9,7 @@ use crate::core::error::{Error, invalid, out_of_order};
 use crate::core::presence::{notify_presence, session_clients};
 use crate::core::subscribers::Participation;
 use crate::proto::wire::{
-    AttachParams, AttachResult, PresenceParams, Role, RunningTurn, SessionActivity,
+    AttachParams, AttachResult, OnDisconnect, PresenceParams, Role, RunningTurn, SessionActivity,
     UserMessageParams,
 };
 use serde_json::Value;
@@ -126,6 +126,14 @@ impl SessionMachine {
         cx: &mut Cx<'_, C>,
     ) {
         let seq = self.log.seq();
+        for subscriber in self.subscribers.iter_mut() {
+            // Of the notifications that follow, only the last one waits for a client that lags.
+            let may_lag = subscriber.participation.on_disconnect == OnDisconnect::Continue
+                && !subscriber.subscription.updates;
+            if may_lag && subscriber.is_live() && cx.clients.is_client_full(subscriber.client) {
+                subscriber.begin_lag(seq);
+            }
+        }
         notify_presence(
             (&self.id, seq),
             &mut self.subscribers,

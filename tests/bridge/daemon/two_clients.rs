@@ -134,3 +134,18 @@ fn prompts_of_two_clients_queue() {
     assert_eq!(second.answer(b).unwrap()["result"]["text"], "two");
     daemon.stop();
 }
+
+#[test]
+fn client_that_never_reads_is_disconnected() {
+    use std::io::Write as _;
+    let daemon = Daemon::start(&[]);
+    let mut stream = std::os::unix::net::UnixStream::connect(daemon.socket()).unwrap();
+    let hello = json!({"socketVersion": 1, "acpipe": "test", "purpose": "control", "cwd": "/"});
+    writeln!(stream, "{hello}").unwrap();
+    // The response has the id.
+    let id = "x".repeat(1 << 20);
+    let request = json!({"jsonrpc": "2.0", "id": id, "method": "none"});
+    let end = (0..256).find_map(|_| writeln!(stream, "{request}").err());
+    assert!(end.is_some(), "the daemon takes messages and sends nothing");
+    daemon.stop();
+}

@@ -86,10 +86,49 @@ fn websocket_carries_one_message_in_each_frame() {
 #[test]
 fn websocket_of_an_observer_changes_nothing() {
     let server = Server::start(&json!({}));
+    let (mut full, _) = Socket::connect(&server, &server.token);
+    full.call("initialize", &json!({"protocolVersion": 1}));
+    full.call("agent/connect", &json!({}));
+    full.call("session/ensure", &json!({"sessionId": "s"}));
     let (mut socket, _) = Socket::connect(&server, &token(&server.daemon, "token.observer"));
     socket.call("initialize", &json!({"protocolVersion": 1}));
     let refused = socket.call("session/ensure", &json!({"sessionId": "s"}));
-    assert!(refused["error"]["data"]["kind"].is_string(), "{refused}");
+    assert_eq!(refused["error"]["data"]["kind"], "forbidden");
+    let own = json!({"sessionId": "s"});
+    for (method, params) in [
+        ("agent/connect", json!({})),
+        ("agent/register", json!({"agent": "x", "command": "sh"})),
+        ("agent/updateEnvironment", json!({"set": {"A": "b"}})),
+        ("session/prompt", json!({"sessionId": "s", "message": "x"})),
+        ("execute", json!({"message": "x"})),
+        ("session/cancel", own.clone()),
+        ("session/close", own.clone()),
+        ("session/clear", own.clone()),
+        ("message/clear", own.clone()),
+    ] {
+        let refused = socket.call(method, &params);
+        assert_eq!(refused["error"]["data"]["kind"], "forbidden", "{method}");
+    }
+    // Neither way to follow a session makes it a controller.
+    socket.call(
+        "session/subscribe",
+        &json!({"sessionId": "s", "chunks": true}),
+    );
+    let is_observer = |socket: &mut Socket| {
+        let all = socket.call("session/clients", &own)["result"]["clients"].clone();
+        let mine = all
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|client| client["isSelf"] == true);
+        mine.unwrap()["role"] == "observer"
+    };
+    assert!(is_observer(&mut socket));
+    socket.call(
+        "session/attach",
+        &json!({"sessionId": "s", "role": "controller"}),
+    );
+    assert!(is_observer(&mut socket));
     let (_, head) = Socket::connect(&server, &"0".repeat(64));
     assert!(head.starts_with("HTTP/1.1 401"), "{head}");
     server.daemon.stop();

@@ -361,6 +361,30 @@ fn clients_of_a_session_see_each_other_come_and_go() {
 }
 
 #[test]
+fn client_that_does_not_read_gets_only_the_last_presence() {
+    let mut t = Fixture::with(&[A]);
+    t.ensure(A, "s");
+    t.connect(B);
+    t.connect(C);
+    let stays = json!({"sessionId": "s", "onDisconnect": "continue"});
+    attach(&mut t, B, stays);
+    t.set_full(B, true);
+    for _ in 0..100 {
+        attach(&mut t, C, json!({"sessionId": "s"}));
+        let detach = params(json!({"sessionId": "s"}));
+        let call = t.call(C, Command::Detach(detach));
+        t.result(C, call);
+    }
+    assert!(presences(&t, B).is_empty());
+    t.set_full(B, false);
+    t.prompt(A, "s");
+    t.prompted();
+    t.end_turn();
+    assert_eq!(presences(&t, B), ["c0:Controller c1*:Controller"]);
+    assert_eq!(t.seqs(B), t.seqs(A));
+}
+
+#[test]
 fn message_of_a_prompt_reaches_the_others_when_its_turn_begins() {
     let mut t = Fixture::with(&[A, B]);
     t.prompt(A, "s");
