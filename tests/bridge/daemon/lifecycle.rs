@@ -150,7 +150,7 @@ fn invalid_first_lines_are_refused() {
     for hello in [
         json!([]),
         json!({"socketVersion": 1}),
-        json!({"socketVersion": 1, "acpipe": "x", "purpose": "client", "cwd": "/", "args": ["run", "x"]}),
+        json!({"socketVersion": 1, "acpipe": "x", "purpose": "client", "cwd": "/", "args": ["agents", "list"]}),
         json!({"socketVersion": 1, "acpipe": "x", "purpose": "client", "cwd": "/", "args": ["serve", "--no-such"]}),
         json!({"socketVersion": 1, "acpipe": "x", "purpose": "client", "cwd": "/", "args": ["demo-agent"]}),
     ] {

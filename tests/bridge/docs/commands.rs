@@ -14,6 +14,11 @@ use std::thread;
 
 /// Why a block does not run: a text in it, and the reason.
 const REASONS: &[(&str, &str)] = &[
+    ("daemon start", "leaves a daemon"),
+    ("--daemon", "leaves a daemon"),
+    ("acpipe attach", "needs a daemon"),
+    ("systemctl", "needs systemd"),
+    ("ssh ", "needs another machine"),
     ("cargo ", "builds or installs acpipe"),
     ("git clone", "downloads"),
     ("curl ", "downloads"),
