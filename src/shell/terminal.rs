@@ -62,8 +62,9 @@ struct TerminalOrder {
 struct TerminalQuestion {
     /// Number that is returned with the answer.
     number: u64,
-    /// Prompt before the answer. Earlier input is discarded.
-    prompt: String,
+    /// Prompt before the answer. Earlier input is discarded. `None` for a line that answers nothing: it may have been
+    /// typed before.
+    prompt: Option<String>,
     /// Whether input is not echoed.
     secret: bool,
 }
@@ -119,9 +120,20 @@ impl Terminal {
     pub fn ask(&mut self, number: u64, text: String, prompt: String, secret: bool) {
         let ask = Some(TerminalQuestion {
             number,
-            prompt,
+            prompt: Some(prompt),
             secret,
         });
+        self.order(TerminalOrder { text, ask });
+    }
+
+    /// Returns the next typed line with this number, also one that is typed already.
+    pub fn read_line(&mut self, number: u64) {
+        let ask = Some(TerminalQuestion {
+            number,
+            prompt: None,
+            secret: false,
+        });
+        let text = String::new();
         self.order(TerminalOrder { text, ask });
     }
 
@@ -235,8 +247,10 @@ fn write<'a>(mut tty: &'a File, order: &TerminalOrder) -> io::Result<Option<Echo
         return Ok(None);
     };
     let hidden = ask.secret.then(|| EchoOff::begin(tty)).transpose()?;
-    tcflush(tty, QueueSelector::IFlush)?;
-    tty.write_all(ask.prompt.as_bytes())?;
+    if let Some(prompt) = &ask.prompt {
+        tcflush(tty, QueueSelector::IFlush)?;
+        tty.write_all(prompt.as_bytes())?;
+    }
     Ok(hidden)
 }
 

@@ -104,7 +104,7 @@ impl TerminalQuestions {
         if self.open.is_empty() && !self.is_reading_line {
             self.is_reading_line = true;
             self.number += 1;
-            terminal.ask(self.number, String::new(), String::new(), false);
+            terminal.read_line(self.number);
         }
     }
 
