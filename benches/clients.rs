@@ -116,19 +116,23 @@ fn latencies(sessions: usize, clients: usize, slow: usize) -> Outcome<(Vec<f64>,
     let rate = RATE / sessions as u64;
     let interval = (1_000_000 / rate).to_string();
     let updates = (rate * SECONDS).to_string();
-    let options = [
-        "--child-per-session",
-        "--",
-        AGENT,
-        "--updates",
-        &updates,
-        "--mix",
-        "text",
-        "--interval-us",
-        &interval,
-    ];
     let mut owners = Vec::new();
     for session in 0..sessions {
+        let number = format!("SESSION={session}");
+        let options = [
+            // Another variable makes another agent: the flooding agents give their sessions equal ids.
+            "--env",
+            &number,
+            "--",
+            AGENT,
+            "--flood",
+            "--updates",
+            &updates,
+            "--mix",
+            "text",
+            "--interval-us",
+            &interval,
+        ];
         let mut owner = Client::connect(&socket, &options)?;
         owner.open(&name(session))?;
         owners.push(owner);
