@@ -37,7 +37,7 @@ use std::path::{Path, PathBuf};
 pub struct Config {
     /// Policy of sessions whose agent is not configured, and base of [`policy_of_agent`].
     pub policy: Policy,
-    /// Whether commands use the daemon.
+    /// `true` if commands use the daemon.
     pub attach: bool,
     /// Name of the default agent, and the place that sets it as `FILE:LINE`.
     pub default_agent: Option<(String, String)>,

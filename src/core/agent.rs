@@ -81,7 +81,7 @@ pub struct AgentMachine {
     owner: Option<ClientId>,
     /// Whether the agent can no longer be named, because its owner has left.
     is_retired: bool,
-    /// Whether only clients with settings of their own can name the agent.
+    /// `true` if only clients with settings of their own can name the agent.
     is_scoped: bool,
 }
 

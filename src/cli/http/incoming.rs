@@ -36,7 +36,7 @@ pub struct ChunkMessage {
 pub struct Ask {
     /// Id of the JSON-RPC request.
     pub id: String,
-    /// Whether it is a `permission/request`.
+    /// `true` for `permission/request`, `false` for `question/ask`.
     pub is_permission: bool,
     /// Parameters that matter for an answer.
     pub params: AskParams,

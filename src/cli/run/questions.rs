@@ -36,7 +36,7 @@ pub struct TerminalQuestions {
     shown: bool,
     /// Number of the last input requested from the terminal; typed lines carry it.
     number: u64,
-    /// Whether that input is a line which answers no question.
+    /// `true` if the requested input is a prompt, which answers no question.
     is_reading_line: bool,
 }
 
