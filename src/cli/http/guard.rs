@@ -72,7 +72,7 @@ impl Guard {
         port.unwrap_or(default_port) == self.port && self.is_own_name(&name)
     }
 
-    /// Whether a name can only mean this machine. An address cannot be rebound, unlike a name.
+    /// Returns `true` if the name always refers to this machine: an address, or a name that DNS cannot change.
     fn is_own_name(&self, name: &str) -> bool {
         let Ok(address) = name.parse::<IpAddr>() else {
             return name == "localhost";
