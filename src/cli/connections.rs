@@ -73,9 +73,9 @@ impl Connections {
             self.close(id);
         }
         for (id, client) in &mut self.all {
-            if client.update_pressure() {
-                self.requesting.push(*id);
-            }
+            client.update_pressure();
+            // A call may have waited until the client has read.
+            self.requesting.push(*id);
         }
     }
 
@@ -214,5 +214,75 @@ impl Drop for Connections {
         for client in self.all.values() {
             client.close();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::client_sink::ChunkAddress;
+    use crate::shell::{Connector, FULL, connections};
+    use tokio::sync::mpsc;
+
+    type Events = mpsc::Receiver<ConnectionEvent<ConnectionSetup>>;
+
+    fn loop_of_connections() -> (Connector<ConnectionSetup>, Events, Connections) {
+        let (connector, events, news) = connections();
+        (
+            connector,
+            events,
+            Connections::new(Secrets::default(), news),
+        )
+    }
+
+    fn chunk(clients: &mut Connections, id: ClientId, size: usize) {
+        let address = ChunkAddress {
+            session: "s",
+            turn: None,
+            seq: 1,
+        };
+        let sink = clients.sink(id).unwrap();
+        sink.json_chunk(address, &vec![b'x'; size]);
+        clients.take_output(&mut Vec::new());
+    }
+
+    #[tokio::test]
+    async fn call_that_waited_for_room_is_made_when_the_client_has_read() {
+        let (connector, mut events, mut clients) = loop_of_connections();
+        let setup = ConnectionSetup::neutral(Access::Full, Via::Http);
+        let mut connection = connector.open(setup).await.unwrap();
+        let id = connection.input.id();
+        clients.input(events.recv().await.unwrap());
+        chunk(&mut clients, id, FULL + 1);
+        let call = br#"{"jsonrpc":"2.0","id":1,"method":"agent/list"}"#;
+        connection.input.message(call.to_vec()).await.unwrap();
+        clients.input(events.recv().await.unwrap());
+        assert!(clients.next_action().is_none());
+        assert!(connection.output.next().await.is_some());
+        chunk(&mut clients, id, 1);
+        // The client has read the large chunk, and other output shows that before the news arrive.
+        assert!(connection.output.next().await.is_some());
+        chunk(&mut clients, id, 1);
+        clients.room(false).await;
+        let action = clients.next_action();
+        assert!(
+            matches!(action, Some(ClientAction::Command(token, _)) if token.client == id),
+            "{action:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn client_that_leaves_is_reported_once() {
+        let (connector, mut events, mut clients) = loop_of_connections();
+        let setup = ConnectionSetup::neutral(Access::Full, Via::Http);
+        let connection = connector.open(setup).await.unwrap();
+        let id = connection.input.id();
+        clients.input(events.recv().await.unwrap());
+        connection.input.close().await;
+        clients.input(events.recv().await.unwrap());
+        drop(connection.output);
+        clients.room(false).await;
+        assert!(matches!(clients.next_action(), Some(ClientAction::Leave(left)) if left == id));
+        assert!(clients.next_action().is_none());
     }
 }

@@ -49,15 +49,13 @@ impl ConnectedClient {
         self.face.next_action()
     }
 
-    /// Adapts to what the client has read. Returns `true` if that has changed.
-    pub(super) fn update_pressure(&mut self) -> bool {
+    /// Adapts to what the client has read.
+    pub(super) fn update_pressure(&mut self) {
         let pressure = self.output.pressure();
-        let has_changed = pressure != self.pressure;
-        if has_changed {
+        if pressure != self.pressure {
             self.pressure = pressure;
             self.face.set_backpressure(pressure);
         }
-        has_changed
     }
 
     /// Moves the output to the queue of the connection. Returns `false` if the client does not take it.
