@@ -162,11 +162,7 @@ impl ClientConnection for Connections {
     }
 
     fn interrupted(&mut self, first: bool, _: Interrupt) {
-        self.actions.push_back(if first {
-            ClientAction::End
-        } else {
-            ClientAction::Hurry
-        });
+        self.actions.push_back(ClientAction::of_signal(first));
     }
 
     fn left(&mut self, _: Option<std::io::Error>) {}

@@ -455,11 +455,7 @@ impl ClientConnection for RpcClient {
     }
 
     fn interrupted(&mut self, first: bool, _: Interrupt) {
-        self.actions.push_back(if first {
-            ClientAction::End
-        } else {
-            ClientAction::Hurry
-        });
+        self.actions.push_back(ClientAction::of_signal(first));
     }
 
     fn left(&mut self, failure: Option<std::io::Error>) {

@@ -67,3 +67,11 @@ pub enum ClientAction {
     /// Shutdown without delay.
     Hurry,
 }
+
+impl ClientAction {
+    /// Returns the shutdown that a signal requests: an orderly one by the first signal, one without delay after it.
+    #[must_use]
+    pub fn of_signal(first: bool) -> Self {
+        if first { Self::End } else { Self::Hurry }
+    }
+}

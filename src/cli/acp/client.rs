@@ -325,11 +325,7 @@ impl ClientConnection for AcpConnection {
     }
 
     fn interrupted(&mut self, first: bool, _: Interrupt) {
-        self.actions.push_back(if first {
-            ClientAction::End
-        } else {
-            ClientAction::Hurry
-        });
+        self.actions.push_back(ClientAction::of_signal(first));
     }
 
     fn left(&mut self, failure: Option<std::io::Error>) {
