@@ -251,6 +251,7 @@ impl Hub {
             return;
         };
         let search = self.searches.remove(at);
+        self.scopes.set_caller(search.token.client);
         let programs = programs.into_iter().chain(std::iter::repeat(None));
         let agents = search.agents.iter().zip(programs);
         let mut all: Vec<wire::AgentSummary> = agents

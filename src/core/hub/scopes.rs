@@ -27,7 +27,7 @@ const MOST_DEFINITIONS: usize = 1024;
 #[derive(Default)]
 pub(super) struct Scopes {
     all: BTreeMap<ClientId, Scope>,
-    /// Client whose call is being handled.
+    /// Client whose call is being handled or answered.
     caller: ClientId,
     /// `true` if clients may have settings of their own.
     is_resident: bool,
@@ -40,7 +40,7 @@ struct Scope {
 }
 
 impl Scopes {
-    /// Sets the client whose call is being handled.
+    /// Sets the client whose call is being handled or answered.
     pub(super) fn set_caller(&mut self, client: ClientId) {
         self.caller = client;
     }

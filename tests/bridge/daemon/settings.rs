@@ -118,3 +118,29 @@ fn equal_command_lines_share_an_agent_process() {
     );
     daemon.stop();
 }
+
+#[test]
+fn lists_of_agents_that_are_requested_together_are_those_of_their_clients() {
+    let world = World::new();
+    let script = world.script(&json!({}));
+    let daemon = Daemon::start_in(world, &[]);
+    let mut clients: Vec<Client> = ["one", "two"]
+        .iter()
+        .map(|name| daemon.client(&["--env", &format!("NAME={name}"), "--", FAKE_AGENT, &script]))
+        .collect();
+    // Two lists are open at once: the second call is handled while the programs of the first one are searched for.
+    let calls: Vec<u64> = clients
+        .iter_mut()
+        .map(|client| client.send("agent/list", &json!({"builtIn": true})))
+        .collect();
+    for (client, call) in clients.iter_mut().zip(calls) {
+        let list = client.answer(call).unwrap();
+        let agents = list["result"]["agents"].as_array().unwrap();
+        let defaults = agents.iter().filter(|agent| agent["isDefault"] == true);
+        let names: Vec<&str> = defaults
+            .map(|agent| agent["agent"].as_str().unwrap())
+            .collect();
+        assert_eq!(names, ["default"], "{list}");
+    }
+    daemon.stop();
+}
