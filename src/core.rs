@@ -38,6 +38,7 @@ pub mod config;
 pub mod cx;
 mod data_url;
 pub mod decision;
+pub mod deltas;
 pub mod dialect;
 pub mod dialects;
 pub mod effect;

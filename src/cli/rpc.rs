@@ -15,10 +15,11 @@ use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::decision::DecisionSource;
+use crate::core::deltas::Delta;
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::{ClientFrame, Framing, write_framed};
-use crate::proto::json::{shallow, to_raw};
+use crate::proto::json::{shallow, to_raw, write_number};
 use crate::proto::rpc::{self, Message, NotAMessage};
 use crate::proto::tape::Direction;
 use crate::shell::{
@@ -317,8 +318,7 @@ impl RpcClient {
         let begin = self.out.len();
         write_framed(&mut self.out, self.framing, |out| {
             out.extend_from_slice(bytes);
-            // Writing to memory cannot fail.
-            let _ = serde_json::to_writer(&mut *out, &place.seq);
+            write_number(out, place.seq);
             out.extend_from_slice(b",\"chunk\":");
             write_chunk(out);
             out.extend_from_slice(b"}}");
@@ -365,6 +365,10 @@ impl ClientSink for RpcClient {
     }
 
     fn chunk(&mut self, place: ChunkAddress<'_>, _: &Chunk<'_>, json: &[u8]) {
+        self.write_chunk(place, |out| out.extend_from_slice(json));
+    }
+
+    fn delta(&mut self, place: ChunkAddress<'_>, _: Delta<'_>, json: &[u8]) {
         self.write_chunk(place, |out| out.extend_from_slice(json));
     }
 

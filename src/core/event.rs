@@ -4,6 +4,7 @@
 //! the client's output.
 
 mod failure_report;
+mod text_run;
 mod update;
 
 use super::cause::cause;
@@ -18,6 +19,7 @@ pub use failure_report::FailureReport;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
+pub use text_run::TextRun;
 pub use update::{
     Content, MessagePiece, MessageRole, TerminalUpdate, ToolStatus, ToolUpdate, Update,
 };

@@ -15,6 +15,7 @@ mod updates;
 use super::error::{Error, ErrorKind};
 use super::store::{Card, LogFile};
 use crate::proto::chunk::Chunk;
+use crate::proto::json::write_number;
 use commit::PendingAppend;
 pub use commit::disk_timeout;
 use index::{ChunkRole, Index};
@@ -154,6 +155,16 @@ impl Log {
         (seq, &self.pending[json])
     }
 
+    /// Like [`Log::chunk`] for a delta, whose JSON is these parts.
+    pub fn delta(&mut self, turn: Option<&str>, parts: [&[u8]; 3]) -> (u64, &[u8]) {
+        let (seq, json) = self.line(turn, ChunkRole::Middle, |out| {
+            for part in parts {
+                out.extend_from_slice(part);
+            }
+        });
+        (seq, &self.pending[json])
+    }
+
     /// Like [`Log::chunk`] for a large chunk, which is written to the file at once; returns the number. A
     /// failure is reported by [`Log::commit`].
     pub fn large_chunk(&mut self, turn: Option<&str>, chunk: &Chunk<'_>) -> u64 {
@@ -196,8 +207,7 @@ impl Log {
         let seq = self.index.seq + 1;
         let before = self.pending.len();
         self.pending.extend_from_slice(&self.prefix.1);
-        // Writing into memory cannot fail.
-        let _ = serde_json::to_writer(&mut self.pending, &seq);
+        write_number(&mut self.pending, seq);
         self.pending.extend_from_slice(b",\"chunk\":");
         let begin = self.pending.len();
         write(&mut self.pending);

@@ -1,45 +1,42 @@
-//! Sanitizes the output of agents: removes carriage returns and JSON keys that break clients, before the
-//! lines are parsed.
+//! Sanitizes the output of agents: removes carriage returns and JSON keys that break clients, before a line is
+//! parsed.
 
 use crate::proto::json::{string_len, text};
-use bytes::Bytes;
-use memchr::{memchr, memmem};
+use memchr::memchr;
+use memchr::memmem::Finder;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
-/// Replaces the parts of a batch on which readers of lines, of server-sent events or of JSON fail. Returns
-/// most batches unchanged.
+/// Replaces the parts of a line on which readers of lines, of server-sent events or of JSON fail. Returns most lines
+/// unchanged.
 ///
 /// A carriage return may stand between JSON tokens, but many readers end a line there, so it becomes a space.
 /// The keys `__proto__`, and `prototype` below `constructor`, make the AI SDK reject the whole stream (its
 /// parser guards against prototype pollution), so they get a trailing underscore.
 #[must_use]
-pub fn sanitize(batch: Bytes) -> Bytes {
-    let batch = match memchr(b'\r', &batch) {
-        Some(_) => batch
-            .iter()
-            .map(|&b| if b == b'\r' { b' ' } else { b })
-            .collect(),
-        None => batch,
-    };
-    if !is_suspect(&batch) {
-        return batch;
-    }
-    let mut mended = Vec::with_capacity(batch.len() + 1);
-    for line in batch.split_inclusive(|&b| b == b'\n') {
-        if is_suspect(line) {
-            rename(line, &mut mended);
-        } else {
-            mended.extend_from_slice(line);
+pub fn sanitize(line: &[u8]) -> Cow<'_, [u8]> {
+    let line = match memchr(b'\r', line) {
+        Some(_) => {
+            let space = |&byte: &u8| if byte == b'\r' { b' ' } else { byte };
+            Cow::Owned(line.iter().map(space).collect())
         }
+        None => Cow::Borrowed(line),
+    };
+    if !is_suspect(&line) {
+        return line;
     }
-    mended.into()
+    let mut mended = Vec::with_capacity(line.len() + 1);
+    rename(&line, &mut mended);
+    Cow::Owned(mended)
 }
 
 /// Returns `true` if the text may contain such a key, spelled out or with some letters escaped.
 fn is_suspect(text: &[u8]) -> bool {
-    memmem::find(text, b"proto").is_some()
-        || memmem::find_iter(text, b"\\u00").any(|at| matches!(text.get(at + 4), Some(b'5'..=b'7')))
+    static SPELLED: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("proto"));
+    static ESCAPED: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(r"\u00"));
+    let is_letter = |at| matches!(text.get(at + 4), Some(b'5'..=b'7'));
+    SPELLED.find(text).is_some() || ESCAPED.find_iter(text).any(is_letter)
 }
 
 /// Appends the line with these keys renamed. All other tokens are copied byte for byte.
@@ -133,7 +130,7 @@ mod tests {
             ),
         ];
         for (line, want) in cases {
-            let cleaned = sanitize(Bytes::from(line));
+            let cleaned = sanitize(line.as_bytes());
             assert_eq!(std::str::from_utf8(&cleaned), Ok(want), "{line}");
         }
     }

@@ -4,7 +4,7 @@
 //! lines of such a run are handled together: the turn gets their texts as one piece, and the lines are copied.
 
 use super::acp_notification::AcpNotification;
-use super::event::{Content, MessagePiece, MessageRole, Original, Update};
+use super::event::{Content, MessagePiece, MessageRole, Original, TextRun, Update};
 use crate::proto::frame::lines;
 use crate::proto::json::{JsonStr, Members};
 use serde_json::value::RawValue;
@@ -28,7 +28,7 @@ pub struct UpdateRun<'a> {
     pub role: MessageRole,
     /// Position of the message id in each line.
     pub message_id: Option<Range<usize>>,
-    /// Positions of the texts in `lines`, as JSON strings. There are at least two.
+    /// Positions of the texts in `lines`, as JSON strings. There is at least one, and none is empty.
     pub texts: Vec<Range<usize>>,
     /// All texts as one JSON string.
     pub text: Box<RawValue>,
@@ -41,16 +41,31 @@ impl<'a> UpdateRun<'a> {
         &self.original.line[self.session.clone()]
     }
 
-    /// Returns the update that stands for all of the run.
+    /// Returns the update that stands for all of the run, as one text.
     #[must_use]
     pub fn update(&self) -> Update<'_> {
+        let text = JsonStr::new(&self.text);
+        self.update_of(text.map_or(Content::Other, Content::Text))
+    }
+
+    /// Returns the update that stands for all of the run, with each text for itself.
+    #[must_use]
+    pub fn update_of_texts(&self) -> Update<'_> {
+        let texts = JsonStr::new(&self.text).map(|all| TextRun {
+            all,
+            lines: self.lines,
+            places: &self.texts,
+        });
+        self.update_of(texts.map_or(Content::Other, Content::Texts))
+    }
+
+    fn update_of<'s>(&'s self, content: Content<'s>) -> Update<'s> {
         let line = self.original.line;
         let message_id = self.message_id.clone().map(|at| line[at].into());
-        let text = JsonStr::new(&self.text);
         Update::Message(MessagePiece {
             role: self.role,
             message_id,
-            content: text.map_or(Content::Other, Content::Text),
+            content,
             subagent: None,
             about: Members::default(),
         })

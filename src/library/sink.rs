@@ -5,6 +5,7 @@ use crate::core::client::{Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::decision::DecisionSource;
+use crate::core::deltas::Delta;
 use crate::core::error::Error;
 use crate::proto::chunk::Chunk;
 use crate::shell::FULL;
@@ -120,6 +121,10 @@ impl ClientSink for Sink {
     }
 
     fn chunk(&mut self, address: ChunkAddress<'_>, _: &Chunk<'_>, json: &[u8]) {
+        self.push_chunk(address, json.to_vec());
+    }
+
+    fn delta(&mut self, address: ChunkAddress<'_>, _: Delta<'_>, json: &[u8]) {
         self.push_chunk(address, json.to_vec());
     }
 

@@ -6,7 +6,7 @@
 mod parts;
 mod weight;
 
-use super::json::Raw;
+use super::json::{Raw, write_json};
 pub use parts::{FinishReason, SubagentState, ToolInput, ToolOutput, ToolState};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -431,12 +431,6 @@ impl<T: JsonSchema> JsonSchema for Named<'_, T> {
 impl Chunk<'_> {
     /// Appends the chunk as JSON.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let before = out.len();
-        if self
-            .serialize(&mut serde_json::Serializer::new(&mut *out))
-            .is_err()
-        {
-            out.truncate(before);
-        }
+        write_json(out, self);
     }
 }

@@ -8,6 +8,7 @@ mod shorten;
 mod size;
 mod surrogates;
 mod upto;
+mod writer;
 
 pub use density::{SMALL, few_members, is_dense};
 pub use depth::{DEEPEST, MARK, WRITTEN, is_deeper, shallow, shallow_line, shallow_stored};
@@ -24,6 +25,7 @@ use std::marker::PhantomData;
 use surrogates::units;
 pub use surrogates::{Surrogates, mended, without_halves};
 pub use upto::prefix;
+pub use writer::{has_escapes, write_json, write_number, write_string};
 
 /// JSON string as it was in its line, including quotes and escapes.
 ///

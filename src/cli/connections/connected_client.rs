@@ -7,6 +7,7 @@ use crate::core::client::{Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::decision::DecisionSource;
+use crate::core::deltas::Delta;
 use crate::core::error::Error;
 use crate::core::update_run::UpdateRun;
 use crate::proto::chunk::Chunk;
@@ -96,6 +97,10 @@ impl ClientSink for ConnectedClient {
 
     fn chunk(&mut self, address: ChunkAddress<'_>, chunk: &Chunk<'_>, json: &[u8]) {
         self.face.sink().chunk(address, chunk, json);
+    }
+
+    fn delta(&mut self, address: ChunkAddress<'_>, delta: Delta<'_>, json: &[u8]) {
+        self.face.sink().delta(address, delta, json);
     }
 
     fn large_chunk(&mut self, address: ChunkAddress<'_>, chunk: &Chunk<'_>) {

@@ -7,10 +7,12 @@ use super::recorder::RunRecorder;
 use super::view::View;
 use crate::cli::print_note;
 use crate::cli::remote_hub::shown_chunk;
+use crate::cli::args::shared::Format;
 use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::decision::DecisionSource;
+use crate::core::deltas::Delta;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::session::unstarted_summary;
 use crate::proto::chunk::Chunk;
@@ -265,6 +267,16 @@ impl ClientSink for RunClient {
         } else {
             debug!(?place, ?chunk, "chunk outside of the turn");
         }
+    }
+
+    fn delta(&mut self, place: ChunkAddress<'_>, delta: Delta<'_>, json: &[u8]) {
+        if place.turn != Some(&*self.turn) || self.view.format == Format::Text {
+            delta.with_chunk(|chunk| self.chunk(place, chunk, json));
+            return;
+        }
+        self.shown = place.seq;
+        self.recorder.chunk(place, json);
+        self.view.json_chunk(None, json);
     }
 
     fn adapted_chunk(&mut self, place: ChunkAddress<'_>, chunk: &Chunk<'_>, json: &[Vec<u8>]) {

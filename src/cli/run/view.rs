@@ -25,7 +25,7 @@ const STDERR_LINES: usize = 10;
 
 /// Formatted output of one run.
 pub struct View {
-    format: Format,
+    pub(super) format: Format,
     quiet: bool,
     streams: Streams,
     /// `true` if stdout is a terminal; control sequences of the agent are then removed.

@@ -7,7 +7,7 @@
 use crate::core::event::{AgentEvent, Content, MessagePiece, MessageRole, Update};
 use crate::core::update_run::{MAX_RUN, UpdateRun};
 use crate::proto::frame::lines;
-use crate::proto::json::{JsonStr, Members, is_whole_string};
+use crate::proto::json::{JsonStr, Members, has_escapes, is_whole_string};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -38,7 +38,7 @@ impl FastPath {
         self.shapes.iter().find_map(|shape| shape.read(line))
     }
 
-    /// Reads the lines of one known shape with which `lines` begins; `None` if they are fewer than two.
+    /// Reads the lines of one known shape with which `lines` begins.
     pub fn run<'a>(&self, lines: &'a [u8]) -> Option<UpdateRun<'a>> {
         self.shapes.iter().find_map(|shape| shape.run(lines))
     }
@@ -122,23 +122,15 @@ impl Shape {
     }
 
     /// Reads the lines of this shape with which `all` begins. A line that has to be read alone ends the run: the
-    /// last one if it has no newline, and a text with half of a surrogate pair.
+    /// last one if it has no newline, an empty text, and a text with half of a surrogate pair.
     fn run<'a>(&self, all: &'a [u8]) -> Option<UpdateRun<'a>> {
         let is_trimmed = self.before.starts_with(b"{") && self.after.ends_with(b"}");
-        if self.role == MessageRole::User || !is_trimmed {
+        if !all.starts_with(&self.before) || self.role == MessageRole::User || !is_trimmed {
             return None;
         }
-        let mut texts = self.places_of_texts(&all[..all.len().min(MAX_RUN)]);
-        if texts.len() < 2 {
-            return None;
-        }
-        let mut text = joined(all, &texts);
-        if !is_plain(&text) {
-            let odd = |text: &Range<usize>| !is_whole_string(&all[text.clone()]);
-            texts.truncate(texts.iter().position(odd).unwrap_or(texts.len()));
-            text = joined(all, &texts);
-        }
+        let texts = self.places_of_texts(&all[..all.len().min(MAX_RUN)]);
         let (first, last) = (texts.first()?, texts.last()?);
+        let text = joined(all, &texts);
         let line = &all[..first.end + self.after.len()];
         Some(UpdateRun {
             lines: &all[..=last.end + self.after.len()],
@@ -146,26 +138,21 @@ impl Shape {
             session: self.session.clone(),
             role: self.role,
             message_id: self.message_id.clone(),
-            text: RawValue::from_string(format!("\"{}\"", String::from_utf8(text).ok()?)).ok()?,
+            text: RawValue::from_string(String::from_utf8(text).ok()?).ok()?,
             texts,
         })
     }
 
-    /// Returns the positions of the texts in the lines that may have this shape, up to the first other line or the
-    /// end of the last whole line. The texts are between quotes, but may be other JSON than strings.
+    /// Returns the positions of the texts in the lines of this shape, up to the first line that has to be read alone
+    /// or the end of the last whole line.
     fn places_of_texts(&self, all: &[u8]) -> Vec<Range<usize>> {
         let mut texts = Vec::new();
         let mut begin = 0;
         for line in lines(all) {
             let has_newline = begin + line.text.len() < line.end;
             let text = self.place_of_text(line.text).filter(|_| has_newline);
+            let text = text.filter(|text| is_joinable(&line.text[text.clone()]));
             let Some(text) = text else { break };
-            let json = &line.text[text.clone()];
-            // The first two are checked at once, so that lines which cannot be joined are not scanned repeatedly.
-            let is_joined = json.starts_with(b"\"") && json.ends_with(b"\"");
-            if !is_joined || texts.len() < 2 && !is_whole_string(json) {
-                break;
-            }
             texts.push(begin + text.start..begin + text.end);
             begin = line.end;
         }
@@ -173,27 +160,30 @@ impl Shape {
     }
 }
 
-/// Joins the insides of texts.
+/// Joins texts to one JSON string.
 fn joined(all: &[u8], texts: &[Range<usize>]) -> Vec<u8> {
-    let len = texts.iter().map(ExactSizeIterator::len).sum();
-    let mut joined = Vec::with_capacity(len);
+    let len: usize = texts.iter().map(ExactSizeIterator::len).sum();
+    let mut joined = Vec::with_capacity(len + 2);
+    joined.push(b'"');
     for text in texts {
         joined.extend_from_slice(&all[text.start + 1..text.end - 1]);
     }
+    joined.push(b'"');
     joined
 }
 
-/// Returns `true` if each part of the bytes is the inside of a JSON string: ASCII without escapes, quotes and control
-/// characters.
-#[expect(
-    clippy::needless_bitwise_bool,
-    reason = "without a branch for each byte, several bytes are compared at once"
-)]
-fn is_plain(bytes: &[u8]) -> bool {
-    let is_plain = |plain, byte: &u8| {
-        plain & (*byte >= 0x20) & (*byte < 0x80) & (*byte != b'"') & (*byte != b'\\')
+/// Returns `true` if `json` is a JSON string that can be joined with others: it is not empty, and has no half of a
+/// surrogate pair.
+#[inline]
+fn is_joinable(json: &[u8]) -> bool {
+    let [b'"', inside @ .., b'"'] = json else {
+        return false;
     };
-    bytes.iter().fold(true, is_plain)
+    if inside.is_empty() {
+        return false;
+    }
+    let is_plain = !has_escapes(inside) && std::str::from_utf8(inside).is_ok();
+    is_plain || is_whole_string(json)
 }
 
 /// Range of `part`, a slice of `line`, within `line`.
@@ -292,12 +282,13 @@ mod tests {
             line("s", r#""a","text":"b""#, "") + "\n",
             line("s", r#""c\""#, "") + "\n",
             line("s", "7", "") + "\n",
+            line("s", "\"\"", "") + "\n",
             line("s", "\"c\"", ""),
             "\n".to_owned(),
         ] {
             let text = run_of(&(two.clone() + &last));
             assert_eq!(text.map(|text| text.get().to_owned()), both, "{last}");
-            assert!(run_of(&(first.clone() + "\n" + &last)).is_none(), "{last}");
+            assert!(run_of(&last).is_none(), "{last}");
         }
     }
 }

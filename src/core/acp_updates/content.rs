@@ -15,7 +15,7 @@ const BLOCKS: &[&str] = &["text", "image", "audio", "resource_link", "resource"]
 pub fn block(content: &Content<'_>) -> Value {
     match content {
         Content::Text(text) => text_block(&text.decode()),
-        Content::Rest(_) => {
+        Content::Rest(_) | Content::Texts(_) => {
             let text = content.text().map(|text| text.decode().into_owned());
             text_block(&text.unwrap_or_default())
         }

@@ -1,5 +1,6 @@
 //! Updates: reports of an agent about a session, such as pieces of a message and changes of a tool call.
 
+use super::text_run::TextRun;
 use crate::proto::json::{JsonStr, Members};
 use crate::proto::ui_chunk::UiChunk;
 use serde_json::value::RawValue;
@@ -118,6 +119,8 @@ pub enum Content<'a> {
     Text(JsonStr<'a>),
     /// Text to append that is not part of the line: the end of a text whose beginning was already shown.
     Rest(Box<RawValue>),
+    /// Texts to append, each of which is shown for itself.
+    Texts(TextRun<'a>),
     /// Base64 data of an image, audio or a binary resource.
     Data {
         /// Media type of the data.
@@ -158,6 +161,7 @@ impl Content<'_> {
         match self {
             Self::Text(text) => Some(*text),
             Self::Rest(text) => JsonStr::new(text),
+            Self::Texts(run) => Some(run.all),
             _ => None,
         }
     }

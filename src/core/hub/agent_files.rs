@@ -190,9 +190,8 @@ impl Hub {
                     );
                     return Err(Error::new(ErrorKind::Overloaded, message));
                 }
-                let batch = sanitize(batch);
                 for line in lines(&batch) {
-                    call.line(&shallow_line(line.text));
+                    call.line(&shallow_line(&sanitize(line.text)));
                 }
             }
             AgentInput::StartFailed(error) => return Err(error),

@@ -146,12 +146,10 @@ impl Hub {
         now: Instant,
         clients: &mut impl ClientSinks,
     ) -> Option<Bytes> {
-        let batch = sanitize(batch);
         let mut events = Vec::new();
         let mut read = 0;
-        // Position from which runs are looked for: only clients that speak ACP need none of the single updates.
-        let has_acp_clients = self.shared.clients.have_acp();
-        let mut runs_from = if has_acp_clients { 0 } else { usize::MAX };
+        // Position from which runs are looked for.
+        let mut runs_from = 0;
         let mut rest = lines_from(&batch, 0);
         while let Some(line) = rest.next() {
             if self.must_wait(agent, clients) {
@@ -169,15 +167,9 @@ impl Hub {
                     RunOutcome::ProcessFailed => return None,
                 }
             }
-            let goes_on = match shallow_line(line.text) {
+            let goes_on = match readable(line.text) {
                 Cow::Borrowed(text) => self.line(agent, child, text, &mut events, now, clients),
-                Cow::Owned(text) => {
-                    debug!(
-                        bytes = text.len(),
-                        "a line of the agent is nested too deeply; the inner levels were removed"
-                    );
-                    self.line(agent, child, &text, &mut Vec::new(), now, clients)
-                }
+                Cow::Owned(text) => self.line(agent, child, &text, &mut Vec::new(), now, clients),
             };
             if !goes_on {
                 return None;
@@ -218,4 +210,18 @@ impl Hub {
             }
         })
     }
+}
+
+/// Returns the line without the parts on which other readers fail; most lines are unchanged.
+fn readable(line: &[u8]) -> Cow<'_, [u8]> {
+    let line = sanitize(line);
+    let cut = match shallow_line(&line) {
+        Cow::Borrowed(_) => return line,
+        Cow::Owned(cut) => cut,
+    };
+    debug!(
+        bytes = cut.len(),
+        "a line of the agent is nested too deeply; the inner levels were removed"
+    );
+    Cow::Owned(cut)
 }

@@ -43,7 +43,7 @@ impl Hub {
                 outcome = RunOutcome::Refused { bytes };
                 return;
             }
-            hub.shared.counters.updates += 1;
+            hub.shared.counters.updates += run.texts.len() as u64;
         });
         if goes_on {
             outcome

@@ -45,7 +45,7 @@ impl UserMessage {
             return self.text(text, self.about(piece, Map::new()));
         }
         let part = match &piece.content {
-            Content::Text(_) | Content::Rest(_) => return,
+            Content::Text(_) | Content::Rest(_) | Content::Texts(_) => return,
             Content::Data {
                 media_type,
                 base64,

@@ -2,6 +2,7 @@
 
 use super::SessionMachine;
 use super::coalesce::CoalescedChunks;
+use crate::core::deltas::Deltas;
 use crate::core::client_sink::{ChunkAddress, ClientSink, ClientSinks};
 use crate::core::log::{LARGE, Log};
 use crate::core::profile::Profile;
@@ -39,6 +40,33 @@ impl<C: ClientSinks> ChunkSink for SessionSink<'_, C> {
             self.merge_or_number(chunk);
         } else {
             self.number(chunk);
+        }
+    }
+
+    fn deltas(&mut self, deltas: Deltas<'_>) {
+        let waits = self.coalesced.bytes() > 0 || self.subscribers.are_behind(self.clients);
+        // All profiles but those of JSON have the same deltas.
+        let is_of_json = |s: &Subscriber| s.subscription.profile.is_of_json();
+        if waits || self.subscribers.iter().any(is_of_json) {
+            for delta in deltas.iter() {
+                delta.with_chunk(|chunk| self.chunk(chunk));
+            }
+            return;
+        }
+        let begin = deltas.begin();
+        for delta in deltas.iter() {
+            let parts = [&begin, delta.text, Deltas::END];
+            let (seq, json) = self.log.delta(self.turn, parts);
+            let address = ChunkAddress {
+                session: self.session,
+                turn: self.turn,
+                seq,
+            };
+            for subscriber in self.subscribers.iter_mut() {
+                if let Some(sink) = subscriber.sink(seq, self.clients) {
+                    sink.delta(address, delta, json);
+                }
+            }
         }
     }
 }

@@ -14,6 +14,7 @@ mod subagents;
 mod terminals;
 
 pub use crate::core::chunk_sink::ChunkSink;
+use crate::core::deltas::Deltas;
 use crate::core::event::Original;
 use crate::core::turn::{Call, CallChange, SettleReason, Terminal, TurnEvent, TurnView};
 use crate::proto::chunk::{Chunk, DataKind, Named};
@@ -74,6 +75,10 @@ pub struct ChunkView<'a, S> {
 impl<S: ChunkSink> ChunkSink for ChunkView<'_, S> {
     fn chunk(&mut self, chunk: &Chunk<'_>) {
         self.sink.chunk(chunk);
+    }
+
+    fn deltas(&mut self, deltas: Deltas<'_>) {
+        self.sink.deltas(deltas);
     }
 }
 

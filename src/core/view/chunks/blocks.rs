@@ -1,6 +1,7 @@
 //! Chunks of message content: text and reasoning blocks, files and sources.
 
 use super::{ChunkSink, other, user_message};
+use crate::core::deltas::{Deltas, delta_chunk};
 use crate::core::event::{Content, MessagePiece, MessageRole, Original};
 use crate::proto::chunk::{Chunk, Named};
 use crate::proto::json::{JsonStr, Members, Raw, Surrogates, merge, to_raw, value};
@@ -62,7 +63,7 @@ impl Blocks {
             return;
         }
         match &piece.content {
-            Content::Text(_) | Content::Rest(_) => {}
+            Content::Text(_) | Content::Rest(_) | Content::Texts(_) => {}
             Content::Data {
                 media_type,
                 base64,
@@ -140,6 +141,14 @@ impl Blocks {
         }
         let news = told == MetaChange::New;
         let mended = self.surrogates.mend_known(text, may_have_halves);
+        if let (Content::Texts(texts), None, Some(block)) = (&piece.content, &mended, &self.open) {
+            sink.deltas(Deltas {
+                role: block.role,
+                id: &block.id,
+                texts: *texts,
+            });
+            return;
+        }
         let text = match mended.as_deref() {
             Some(mended) if mended.get() == "\"\"" && !news => return,
             Some(mended) => JsonStr::new(mended).unwrap_or(text),
@@ -267,26 +276,6 @@ fn about<'a>(piece: &'a MessagePiece<'_>) -> Members<'a> {
     }
     all.extend(piece.about.clone());
     all
-}
-
-fn delta_chunk<'a>(
-    role: MessageRole,
-    id: &'a str,
-    delta: Raw<'a>,
-    provider_metadata: Option<Raw<'a>>,
-) -> Chunk<'a> {
-    match role {
-        MessageRole::Thought => Chunk::ReasoningDelta {
-            id,
-            delta,
-            provider_metadata,
-        },
-        MessageRole::Answer | MessageRole::User => Chunk::TextDelta {
-            id,
-            delta,
-            provider_metadata,
-        },
-    }
 }
 
 fn document(
