@@ -54,6 +54,7 @@ pub mod hub;
 pub mod idle_timer;
 pub mod ids;
 pub mod limits;
+mod line_shape;
 pub mod log;
 pub mod mcp;
 pub mod methods;

@@ -13,6 +13,7 @@ mod options;
 mod params;
 mod pending;
 pub mod per_session;
+mod plain_line;
 mod prompt;
 mod requests;
 mod results;
@@ -391,7 +392,8 @@ impl Dialect for Acp {
         let Ok(text) = std::str::from_utf8(line) else {
             return self.read_invalid_utf8(line, events);
         };
-        if let Some(event) = self.fast_path.read(text) {
+        let known = self.fast_path.read(text);
+        if let Some(event) = known.or_else(|| plain_line::read(text)) {
             events.push(event);
             self.insert_turn_failing(events);
             return;

@@ -34,6 +34,7 @@ use super::event::{AgentEvent, CallId, Exit, ListedSession, ToolUpdate};
 use super::policy::Effect;
 use super::request_key::RequestKey;
 use super::setting::Setting;
+use super::update_run::UpdateRun;
 use crate::proto::frame::Overlong;
 use crate::proto::wire::{LineFaults, Variables};
 use about::about;
@@ -387,6 +388,19 @@ impl Dialect for Claude {
                 line = super::error::clip(text),
                 "line of a process that is stopping"
             ),
+        }
+    }
+
+    fn read_run<'a>(&self, child: Child, lines: &'a [u8]) -> Option<UpdateRun<'a>> {
+        match self.children.get(&child)? {
+            ChildRole::Session(session) => session.read_run(lines),
+            _ => None,
+        }
+    }
+
+    fn note_run(&mut self, child: Child, run: &UpdateRun<'_>) {
+        if let Some(ChildRole::Session(session)) = self.children.get_mut(&child) {
+            session.note_run(run);
         }
     }
 

@@ -206,6 +206,9 @@ pub trait Dialect: Send {
         None
     }
 
+    /// Records that the lines of a run were handled and are not read one by one.
+    fn note_run(&mut self, _child: Child, _run: &UpdateRun<'_>) {}
+
     /// Reads the remains of a line that was too long: the call that it answered fails, and the request that
     /// it sent is answered.
     fn read_overlong(

@@ -15,7 +15,7 @@ mod updates;
 use super::error::{Error, ErrorKind};
 use super::store::{Card, LogFile};
 use crate::proto::chunk::Chunk;
-use crate::proto::json::write_number;
+use crate::proto::json::{write_json_within, write_number};
 use commit::PendingAppend;
 pub use commit::disk_timeout;
 use index::{ChunkRole, Index};
@@ -253,12 +253,8 @@ impl Log {
     /// Appends a record to the pending lines; `None` if it is larger than `limit` bytes.
     fn gather(&mut self, record: &Record<'_>, limit: usize) -> Option<Range<u64>> {
         let before = self.pending.len();
-        let out = Bounded {
-            out: &mut self.pending,
-            limit: before.saturating_add(limit),
-        };
-        if serde_json::to_writer(out, record).is_err() {
-            self.pending.truncate(before);
+        let limit = before.saturating_add(limit);
+        if !write_json_within(&mut self.pending, record, limit) {
             return None;
         }
         self.pending.push(b'\n');
@@ -379,26 +375,6 @@ impl Log {
         self.pending.clear();
         self.released_bytes = 0;
         self.index = Index::default();
-        Ok(())
-    }
-}
-
-/// Writer into a buffer that fails at a size limit.
-struct Bounded<'a> {
-    out: &'a mut Vec<u8>,
-    limit: usize,
-}
-
-impl std::io::Write for Bounded<'_> {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        if bytes.len() > self.limit.saturating_sub(self.out.len()) {
-            return Err(std::io::ErrorKind::FileTooLarge.into());
-        }
-        self.out.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
 }

@@ -1,7 +1,8 @@
 //! Runs of updates: consecutive updates of one session that are pieces of one text.
 //!
-//! In a stream most lines of an agent differ from the line before in their text only. For clients that speak ACP the
-//! lines of such a run are handled together: the turn gets their texts as one piece, and the lines are copied.
+//! In a stream most lines of an agent differ from the line before in their text only. The lines of such a run are
+//! handled together: the turn gets their texts as one piece. Each text becomes a chunk, or for clients that speak ACP
+//! the lines are copied.
 
 use super::acp_notification::AcpNotification;
 use super::event::{Content, MessagePiece, MessageRole, Original, TextRun, Update};
@@ -14,19 +15,20 @@ use std::ops::Range;
 /// without runs.
 pub const MAX_RUN: usize = 16 << 10;
 
-/// Consecutive lines of an ACP agent that differ in their text only. All positions before the text are the same in
-/// each line.
+/// Consecutive lines of an agent that differ in their text only, and perhaps in an id that has no meaning for acpipe.
 #[derive(Debug)]
 pub struct UpdateRun<'a> {
     /// The lines, each with its newline.
     pub lines: &'a [u8],
     /// The first line.
     pub original: Original<'a>,
-    /// Position of the agent's session id in each line.
+    /// Whether the lines are of ACP. The position of the session id is then the same in each line.
+    pub is_acp: bool,
+    /// Position of the agent's session id in the first line.
     pub session: Range<usize>,
     /// Role of the text's message: the answer, or a thought.
     pub role: MessageRole,
-    /// Position of the message id in each line.
+    /// Position of the message id in the first line.
     pub message_id: Option<Range<usize>>,
     /// Positions of the texts in `lines`, as JSON strings. There is at least one, and none is empty.
     pub texts: Vec<Range<usize>>,

@@ -4,6 +4,7 @@ mod density;
 mod depth;
 mod key;
 mod partial;
+mod scan;
 mod shorten;
 mod size;
 mod surrogates;
@@ -14,6 +15,7 @@ pub use density::{SMALL, few_members, is_dense};
 pub use depth::{DEEPEST, MARK, WRITTEN, is_deeper, shallow, shallow_line, shallow_stored};
 pub use key::Key;
 pub use partial::partial;
+pub use scan::Scanner;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -25,7 +27,7 @@ use std::marker::PhantomData;
 use surrogates::units;
 pub use surrogates::{Surrogates, mended, without_halves};
 pub use upto::prefix;
-pub use writer::{has_escapes, write_json, write_number, write_string};
+pub use writer::{has_escapes, write_json, write_json_within, write_number, write_string};
 
 /// JSON string as it was in its line, including quotes and escapes.
 ///

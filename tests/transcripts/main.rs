@@ -11,6 +11,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may end at any surprise")]
 
 mod claude;
+mod fast_path;
 mod permissions;
 mod replay;
 mod stream;

@@ -1,13 +1,9 @@
 //! Fast path for streams: parses a line that differs from an earlier one only in its text.
-//!
-//! In a stream, the bytes before and after the delta are usually the same from line to line. If they are, and
-//! a JSON string is between them, the line has the same meaning as the earlier one, since parsing is a
-//! function of these three parts. So only the string needs to be checked.
 
 use crate::core::event::{AgentEvent, Content, MessagePiece, MessageRole, Update};
+use crate::core::line_shape::{LineShape, joined, place};
 use crate::core::update_run::{MAX_RUN, UpdateRun};
-use crate::proto::frame::lines;
-use crate::proto::json::{JsonStr, Members, has_escapes, is_whole_string};
+use crate::proto::json::{JsonStr, Members};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -25,8 +21,7 @@ pub struct FastPath {
 /// A line without its text; the ranges are offsets before the text.
 #[derive(Debug)]
 struct Shape {
-    before: Vec<u8>,
-    after: Vec<u8>,
+    line: LineShape,
     role: MessageRole,
     session: Range<usize>,
     message_id: Option<Range<usize>>,
@@ -80,16 +75,16 @@ impl Shape {
         if !about.is_empty() {
             return None;
         }
-        let text = place(line, text.raw().get())?;
-        let before_text = |part: &str| place(line, part).filter(|at| at.end < text.start);
+        let text = text.raw().get();
+        let begin = place(line, text)?.start;
+        let before_text = |part: &str| place(line, part).filter(|at| at.end < begin);
         let message_id = match message_id {
             None => None,
             Some(Cow::Borrowed(id)) => Some(before_text(id)?),
             Some(Cow::Owned(_)) => return None,
         };
         Some(Self {
-            before: line.as_bytes()[..text.start].to_vec(),
-            after: line.as_bytes()[text.end..].to_vec(),
+            line: LineShape::of(line, text, None)?,
             role: *role,
             session: before_text(session)?,
             message_id,
@@ -97,7 +92,7 @@ impl Shape {
     }
 
     fn read<'a>(&self, line: &'a str) -> Option<AgentEvent<'a>> {
-        let text = self.place_of_text(line.as_bytes())?;
+        let text = self.line.place_of_text(line.as_bytes())?;
         let text: &RawValue = serde_json::from_str(line.get(text)?).ok()?;
         let message_id = self.message_id.clone().map(|at| Cow::Borrowed(&line[at]));
         Some(AgentEvent::Update {
@@ -113,84 +108,25 @@ impl Shape {
         })
     }
 
-    /// Returns the position of the text in a line, if the rest of the line is as in this shape.
-    #[inline]
-    fn place_of_text(&self, line: &[u8]) -> Option<Range<usize>> {
-        let end = line.len().checked_sub(self.after.len())?;
-        let same = line.starts_with(&self.before) && line.ends_with(&self.after);
-        (same && end >= self.before.len() + 2).then_some(self.before.len()..end)
-    }
-
-    /// Reads the lines of this shape with which `all` begins. A line that has to be read alone ends the run: the
-    /// last one if it has no newline, an empty text, and a text with half of a surrogate pair.
+    /// Reads the lines of this shape with which `all` begins.
     fn run<'a>(&self, all: &'a [u8]) -> Option<UpdateRun<'a>> {
-        let is_trimmed = self.before.starts_with(b"{") && self.after.ends_with(b"}");
-        if !all.starts_with(&self.before) || self.role == MessageRole::User || !is_trimmed {
+        if self.role == MessageRole::User || !self.line.is_trimmed() {
             return None;
         }
-        let texts = self.places_of_texts(&all[..all.len().min(MAX_RUN)]);
+        let texts = self.line.texts(&all[..all.len().min(MAX_RUN)]);
         let (first, last) = (texts.first()?, texts.last()?);
-        let text = joined(all, &texts);
-        let line = &all[..first.end + self.after.len()];
+        let line = std::str::from_utf8(&all[..first.end + self.line.end_len()]).ok()?;
         Some(UpdateRun {
-            lines: &all[..=last.end + self.after.len()],
-            original: super::updates::original(std::str::from_utf8(line).ok()?),
+            lines: &all[..=last.end + self.line.end_len()],
+            original: super::updates::original(line),
+            is_acp: true,
             session: self.session.clone(),
             role: self.role,
             message_id: self.message_id.clone(),
-            text: RawValue::from_string(String::from_utf8(text).ok()?).ok()?,
+            text: joined(all, &texts)?,
             texts,
         })
     }
-
-    /// Returns the positions of the texts in the lines of this shape, up to the first line that has to be read alone
-    /// or the end of the last whole line.
-    fn places_of_texts(&self, all: &[u8]) -> Vec<Range<usize>> {
-        let mut texts = Vec::new();
-        let mut begin = 0;
-        for line in lines(all) {
-            let has_newline = begin + line.text.len() < line.end;
-            let text = self.place_of_text(line.text).filter(|_| has_newline);
-            let text = text.filter(|text| is_joinable(&line.text[text.clone()]));
-            let Some(text) = text else { break };
-            texts.push(begin + text.start..begin + text.end);
-            begin = line.end;
-        }
-        texts
-    }
-}
-
-/// Joins texts to one JSON string.
-fn joined(all: &[u8], texts: &[Range<usize>]) -> Vec<u8> {
-    let len: usize = texts.iter().map(ExactSizeIterator::len).sum();
-    let mut joined = Vec::with_capacity(len + 2);
-    joined.push(b'"');
-    for text in texts {
-        joined.extend_from_slice(&all[text.start + 1..text.end - 1]);
-    }
-    joined.push(b'"');
-    joined
-}
-
-/// Returns `true` if `json` is a JSON string that can be joined with others: it is not empty, and has no half of a
-/// surrogate pair.
-#[inline]
-fn is_joinable(json: &[u8]) -> bool {
-    let [b'"', inside @ .., b'"'] = json else {
-        return false;
-    };
-    if inside.is_empty() {
-        return false;
-    }
-    let is_plain = !has_escapes(inside) && std::str::from_utf8(inside).is_ok();
-    is_plain || is_whole_string(json)
-}
-
-/// Range of `part`, a slice of `line`, within `line`.
-fn place(line: &str, part: &str) -> Option<Range<usize>> {
-    let start = (part.as_ptr() as usize).checked_sub(line.as_ptr() as usize)?;
-    let end = start + part.len();
-    (end <= line.len()).then_some(start..end)
 }
 
 #[cfg(test)]
@@ -266,29 +202,16 @@ mod tests {
     }
 
     #[test]
-    fn run_ends_before_the_first_line_that_has_to_be_read_alone() {
+    fn run_has_the_lines_of_one_shape() {
         let mut acp = Acp::default();
         let out = &mut Outgoing::default();
         let first = line("s", "\"a\"", "");
         acp.read(Child::MAIN, first.as_bytes(), &mut Vec::new(), out);
-        let two = line("s", "\"b\"", "") + "\n" + &line("s", r#""\n""#, "") + "\n";
-        let run_of = |all: &str| acp.fast_path.run(all.as_bytes()).map(|run| run.text);
-        let both = Some("\"b\\n\"".to_owned());
-        assert_eq!(run_of(&two).map(|text| text.get().to_owned()), both);
-        for last in [
-            line("t", "\"c\"", "") + "\n",
-            line("s", "\"c\"", r#","id":1"#) + "\n",
-            line("s", r#""\ud83d""#, "") + "\n",
-            line("s", r#""a","text":"b""#, "") + "\n",
-            line("s", r#""c\""#, "") + "\n",
-            line("s", "7", "") + "\n",
-            line("s", "\"\"", "") + "\n",
-            line("s", "\"c\"", ""),
-            "\n".to_owned(),
-        ] {
-            let text = run_of(&(two.clone() + &last));
-            assert_eq!(text.map(|text| text.get().to_owned()), both, "{last}");
-            assert!(run_of(&last).is_none(), "{last}");
-        }
+        let all = line("s", "\"b\"", "") + "\n" + &line("s", r#""\n""#, "") + "\n";
+        let whole = all.clone() + &line("t", "\"c\"", "") + "\n";
+        let run = acp.fast_path.run(whole.as_bytes()).unwrap();
+        assert_eq!(run.text.get(), r#""b\n""#);
+        assert_eq!(run.lines, all.as_bytes());
+        assert_eq!(run.session(), "s");
     }
 }

@@ -2,6 +2,7 @@
 
 mod block_updates;
 mod blocks;
+mod delta_runs;
 mod stream;
 mod system;
 mod user;
@@ -12,6 +13,7 @@ use crate::core::event::{AgentEvent, Original, Update};
 use crate::proto::claude::Frame;
 use crate::proto::json::{Members, text};
 use blocks::MessageSource;
+use delta_runs::DeltaShape;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -31,6 +33,8 @@ pub struct Frames {
     compaction: Option<String>,
     /// Error that the CLI sent instead of an answer.
     failure: Option<Failure>,
+    /// Shape of the last frame with a delta of a text block.
+    delta_shape: Option<DeltaShape>,
 }
 
 /// Background task that runs beside the turn.

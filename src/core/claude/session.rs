@@ -24,6 +24,7 @@ use crate::core::event::{AgentEvent, CallId, ToolUpdate};
 use crate::core::policy::Effect;
 use crate::core::request_key::RequestKey;
 use crate::core::setting::Setting;
+use crate::core::update_run::UpdateRun;
 use crate::proto::claude::{Frame, word};
 use crate::proto::json::{Members, raw_object, text, to_raw};
 use crate::proto::wire::LineFaults;
@@ -318,6 +319,17 @@ impl Session {
                 self.frames.read(&frame, line, &self.id, events);
             }
         }
+    }
+
+    /// Reads the run of deltas with which the lines of the process begin.
+    pub fn read_run<'a>(&self, lines: &'a [u8]) -> Option<UpdateRun<'a>> {
+        self.frames.read_run(&self.id, lines)
+    }
+
+    /// Records that the lines of a run were handled.
+    pub fn note_run(&mut self, run: &UpdateRun<'_>) {
+        self.had_output = true;
+        self.frames.note_run(run);
     }
 
     fn rename(&mut self, to: &str, events: &mut Vec<AgentEvent<'_>>) {

@@ -43,6 +43,9 @@ impl Hub {
                 outcome = RunOutcome::Refused { bytes };
                 return;
             }
+            if let Some(connection) = hub.agents.get_mut(agent).connection_mut() {
+                connection.dialect.note_run(child, &run);
+            }
             hub.shared.counters.updates += run.texts.len() as u64;
         });
         if goes_on {

@@ -109,9 +109,11 @@ impl SessionMachine {
         }
         if self.acp_updates.is_none() {
             let update = run.update_of_texts();
-            return self.turn_update(&update, run.original, now, clients).is_some();
+            return self
+                .turn_update(&update, run.original, now, clients)
+                .is_some();
         }
-        if run.texts.len() < 2 || !self.subscribers.only_speak_acp() {
+        if !run.is_acp || run.texts.len() < 2 || !self.subscribers.only_speak_acp() {
             return false;
         }
         let applied = self.turn_update(&run.update(), run.original, now, clients);

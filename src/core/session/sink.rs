@@ -2,8 +2,8 @@
 
 use super::SessionMachine;
 use super::coalesce::CoalescedChunks;
-use crate::core::deltas::Deltas;
 use crate::core::client_sink::{ChunkAddress, ClientSink, ClientSinks};
+use crate::core::deltas::Deltas;
 use crate::core::log::{LARGE, Log};
 use crate::core::profile::Profile;
 use crate::core::subscribers::{Subscriber, Subscribers};

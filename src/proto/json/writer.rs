@@ -4,15 +4,29 @@
 //! more than the rest of writing a chunk. Names of members are constants without such characters, and strings are
 //! searched eight bytes at a time.
 
+mod compound;
+
+use compound::{Items, Members};
 use serde::ser::{self, Error as _, Serialize};
 use serde_json::Error;
 
 /// Appends a value as JSON. A value that cannot be serialized, which no type of this crate is, appends nothing.
 pub fn write_json(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+    write_json_within(out, value, usize::MAX);
+}
+
+/// Like [`write_json`]. Returns `false` and appends nothing if the buffer would become longer than about `limit` bytes.
+pub fn write_json_within(
+    out: &mut Vec<u8>,
+    value: &(impl Serialize + ?Sized),
+    limit: usize,
+) -> bool {
     let before = out.len();
-    if value.serialize(Writer::new(out)).is_err() {
+    let is_written = value.serialize(Writer::new(out, limit)).is_ok();
+    if !is_written {
         out.truncate(before);
     }
+    is_written
 }
 
 /// Appends a number in decimal.
@@ -83,14 +97,19 @@ const fn must_escape(byte: u8) -> bool {
 #[inline]
 #[must_use]
 pub fn has_escapes(bytes: &[u8]) -> bool {
-    let mut words = bytes.chunks_exact(8);
-    for word in &mut words {
-        let Ok(word) = word.try_into() else { continue };
-        if word_has_escapes(u64::from_ne_bytes(word)) {
-            return true;
-        }
-    }
-    words.remainder().iter().any(|&byte| must_escape(byte))
+    plain_len(bytes) < bytes.len()
+}
+
+/// Returns the number of bytes before the first one that a JSON string must escape.
+#[inline]
+#[must_use]
+pub fn plain_len(bytes: &[u8]) -> usize {
+    let (words, _) = bytes.as_chunks::<8>();
+    let plain = |word: &&[u8; 8]| !word_has_escapes(u64::from_ne_bytes(**word));
+    let begin = 8 * words.iter().take_while(plain).count();
+    let rest = &bytes[begin..];
+    let found = rest.iter().position(|&byte| must_escape(byte));
+    begin + found.unwrap_or(rest.len())
 }
 
 /// Compares eight bytes at once: a byte becomes less than zero where a subtraction borrows, and bytes over 0x7F are
@@ -101,9 +120,8 @@ const fn word_has_escapes(word: u64) -> bool {
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
     let quotes = word ^ (ONES * b'"' as u64);
     let backslashes = word ^ (ONES * b'\\' as u64);
-    let found = word.wrapping_sub(ONES * 0x20)
-        | quotes.wrapping_sub(ONES)
-        | backslashes.wrapping_sub(ONES);
+    let found =
+        word.wrapping_sub(ONES * 0x20) | quotes.wrapping_sub(ONES) | backslashes.wrapping_sub(ONES);
     found & !word & HIGH != 0
 }
 
@@ -114,12 +132,18 @@ struct Writer<'a> {
     out: &'a mut Vec<u8>,
     /// `true` for the text of a raw value, which is JSON already.
     is_raw: bool,
+    /// Length of `out` above which no string is appended.
+    limit: usize,
 }
 
 impl<'a> Writer<'a> {
     #[inline]
-    fn new(out: &'a mut Vec<u8>) -> Self {
-        Self { out, is_raw: false }
+    fn new(out: &'a mut Vec<u8>, limit: usize) -> Self {
+        Self {
+            out,
+            is_raw: false,
+            limit,
+        }
     }
 
     /// Appends a value by `serde_json`.
@@ -200,6 +224,9 @@ impl<'a> ser::Serializer for Writer<'a> {
 
     #[inline]
     fn serialize_str(self, value: &str) -> Result<(), Error> {
+        if value.len() > self.limit.saturating_sub(self.out.len()) {
+            return Err(Error::custom("too long"));
+        }
         if self.is_raw {
             self.out.extend_from_slice(value.as_bytes());
         } else {
@@ -255,21 +282,21 @@ impl<'a> ser::Serializer for Writer<'a> {
         value: &T,
     ) -> Result<(), Error> {
         begin_variant(self.out, variant);
-        value.serialize(Writer::new(self.out))?;
+        value.serialize(Writer::new(self.out, self.limit))?;
         self.out.push(b'}');
         Ok(())
     }
 
     fn serialize_seq(self, _: Option<usize>) -> Result<Items<'a>, Error> {
-        Ok(Items::begin(self.out, b"]"))
+        Ok(Items::begin(self, b"]"))
     }
 
     fn serialize_tuple(self, _: usize) -> Result<Items<'a>, Error> {
-        Ok(Items::begin(self.out, b"]"))
+        Ok(Items::begin(self, b"]"))
     }
 
     fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Items<'a>, Error> {
-        Ok(Items::begin(self.out, b"]"))
+        Ok(Items::begin(self, b"]"))
     }
 
     fn serialize_tuple_variant(
@@ -280,18 +307,18 @@ impl<'a> ser::Serializer for Writer<'a> {
         _: usize,
     ) -> Result<Items<'a>, Error> {
         begin_variant(self.out, variant);
-        Ok(Items::begin(self.out, b"]}"))
+        Ok(Items::begin(self, b"]}"))
     }
 
     fn serialize_map(self, _: Option<usize>) -> Result<Members<'a>, Error> {
-        Ok(Members::begin(self.out, b"}"))
+        Ok(Members::begin(self, b"}"))
     }
 
     fn serialize_struct(self, name: &'static str, _: usize) -> Result<Members<'a>, Error> {
         if name == RAW_VALUE {
-            return Ok(Members::raw(self.out));
+            return Ok(Members::raw(self));
         }
-        Ok(Members::begin(self.out, b"}"))
+        Ok(Members::begin(self, b"}"))
     }
 
     fn serialize_struct_variant(
@@ -302,7 +329,7 @@ impl<'a> ser::Serializer for Writer<'a> {
         _: usize,
     ) -> Result<Members<'a>, Error> {
         begin_variant(self.out, variant);
-        Ok(Members::begin(self.out, b"}}"))
+        Ok(Members::begin(self, b"}}"))
     }
 
     fn collect_str<T: std::fmt::Display + ?Sized>(self, value: &T) -> Result<(), Error> {
@@ -317,289 +344,5 @@ fn begin_variant(out: &mut Vec<u8>, variant: &str) {
     out.push(b':');
 }
 
-/// Elements of an array.
-struct Items<'a> {
-    out: &'a mut Vec<u8>,
-    /// Text after the last element.
-    end: &'static [u8],
-    is_first: bool,
-}
-
-impl<'a> Items<'a> {
-    fn begin(out: &'a mut Vec<u8>, end: &'static [u8]) -> Self {
-        out.push(b'[');
-        Self {
-            out,
-            end,
-            is_first: true,
-        }
-    }
-
-    fn item<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        if !std::mem::take(&mut self.is_first) {
-            self.out.push(b',');
-        }
-        value.serialize(Writer::new(self.out))
-    }
-
-    fn finish(self) {
-        self.out.extend_from_slice(self.end);
-    }
-}
-
-impl ser::SerializeSeq for Items<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        self.item(value)
-    }
-
-    fn end(self) -> Result<(), Error> {
-        self.finish();
-        Ok(())
-    }
-}
-
-impl ser::SerializeTuple for Items<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        self.item(value)
-    }
-
-    fn end(self) -> Result<(), Error> {
-        self.finish();
-        Ok(())
-    }
-}
-
-impl ser::SerializeTupleStruct for Items<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        self.item(value)
-    }
-
-    fn end(self) -> Result<(), Error> {
-        self.finish();
-        Ok(())
-    }
-}
-
-impl ser::SerializeTupleVariant for Items<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        self.item(value)
-    }
-
-    fn end(self) -> Result<(), Error> {
-        self.finish();
-        Ok(())
-    }
-}
-
-/// Members of an object, or the text of a raw value.
-struct Members<'a> {
-    out: &'a mut Vec<u8>,
-    /// Text after the last member; `None` for a raw value.
-    end: Option<&'static [u8]>,
-    is_first: bool,
-}
-
-impl<'a> Members<'a> {
-    fn begin(out: &'a mut Vec<u8>, end: &'static [u8]) -> Self {
-        out.push(b'{');
-        Self {
-            out,
-            end: Some(end),
-            is_first: true,
-        }
-    }
-
-    fn raw(out: &'a mut Vec<u8>) -> Self {
-        Self {
-            out,
-            end: None,
-            is_first: true,
-        }
-    }
-
-    #[inline]
-    fn member<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Error> {
-        if self.end.is_none() {
-            return value.serialize(Writer {
-                out: self.out,
-                is_raw: true,
-            });
-        }
-        let begin: &[u8] = if std::mem::take(&mut self.is_first) { b"\"" } else { b",\"" };
-        self.out.reserve(name.len() + 4);
-        self.out.extend_from_slice(begin);
-        self.out.extend_from_slice(name.as_bytes());
-        self.out.extend_from_slice(b"\":");
-        value.serialize(Writer::new(self.out))
-    }
-
-    fn finish(self) {
-        self.out.extend_from_slice(self.end.unwrap_or_default());
-    }
-}
-
-impl ser::SerializeStruct for Members<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    #[inline]
-    fn serialize_field<T: Serialize + ?Sized>(
-        &mut self,
-        name: &'static str,
-        value: &T,
-    ) -> Result<(), Error> {
-        self.member(name, value)
-    }
-
-    fn end(self) -> Result<(), Error> {
-        self.finish();
-        Ok(())
-    }
-}
-
-impl ser::SerializeStructVariant for Members<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(
-        &mut self,
-        name: &'static str,
-        value: &T,
-    ) -> Result<(), Error> {
-        self.member(name, value)
-    }
-
-    fn end(self) -> Result<(), Error> {
-        self.finish();
-        Ok(())
-    }
-}
-
-impl ser::SerializeMap for Members<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Error> {
-        if !std::mem::take(&mut self.is_first) {
-            self.out.push(b',');
-        }
-        // A key that is not a string, such as a number, is written as one.
-        let before = self.out.len();
-        key.serialize(Writer::new(self.out))?;
-        match self.out.get(before) {
-            Some(b'"') => Ok(()),
-            Some(b'-' | b'0'..=b'9') => {
-                self.out.insert(before, b'"');
-                self.out.push(b'"');
-                Ok(())
-            }
-            _ => Err(Error::custom("a key must be a string")),
-        }
-    }
-
-    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        self.out.push(b':');
-        value.serialize(Writer::new(self.out))
-    }
-
-    fn end(self) -> Result<(), Error> {
-        self.finish();
-        Ok(())
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::value::RawValue;
-    use serde_json::{Value, json};
-    use std::collections::BTreeMap;
-
-    fn written(value: &impl Serialize) -> String {
-        let mut out = Vec::new();
-        write_json(&mut out, value);
-        String::from_utf8(out).unwrap()
-    }
-
-    #[track_caller]
-    fn assert_as_serde_json(value: &impl Serialize) {
-        assert_eq!(written(value), serde_json::to_string(value).unwrap());
-    }
-
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    enum Shape {
-        Unit,
-        NewType(Option<u8>),
-        Pair(i8, f64),
-        Named { first_name: &'static str, rest: () },
-    }
-
-    #[test]
-    fn every_kind_of_value_is_written_as_by_serde_json() {
-        let shapes = [
-            Shape::Unit,
-            Shape::NewType(None),
-            Shape::NewType(Some(7)),
-            Shape::Pair(-8, 0.1),
-            Shape::Named {
-                first_name: "a\"b",
-                rest: (),
-            },
-        ];
-        assert_as_serde_json(&shapes);
-        let numbers = (u64::MAX, i64::MIN, 0, -1, 1.5_f32, f64::NAN, 1e300, true, 'é');
-        assert_as_serde_json(&numbers);
-        assert_as_serde_json(&BTreeMap::from([(-3, "x"), (12, "y")]));
-        assert_as_serde_json(&BTreeMap::from([('"', [0_u8; 0])]));
-        assert_as_serde_json(&json!({"a": [1, {"b": null}], "\u{1}": {}, "c\"": []}));
-        assert_as_serde_json(&serde_bytes());
-    }
-
-    fn serde_bytes() -> impl Serialize {
-        struct Bytes;
-        impl Serialize for Bytes {
-            fn serialize<S: ser::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-                s.serialize_bytes(b"ab")
-            }
-        }
-        Bytes
-    }
-
-    #[test]
-    fn raw_values_are_written_as_they_are() {
-        let raw = RawValue::from_string(r#"{"a" : "\u00e9", "b":[1e5]}"#.to_owned()).unwrap();
-        assert_eq!(written(&[&raw, &raw]), format!("[{raw},{raw}]"));
-    }
-
-    #[test]
-    fn every_byte_is_escaped_at_every_place_as_by_serde_json() {
-        for code in (0..=0xFF).chain([0x2028, 0xFFFF, 0x1F600]) {
-            let Some(c) = char::from_u32(code) else { continue };
-            for before in 0..18 {
-                let text = format!("{}{c}{}", "x".repeat(before), "é/".repeat(before % 5));
-                assert_as_serde_json(&text);
-                assert_as_serde_json(&BTreeMap::from([(text, ())]));
-            }
-        }
-    }
-
-    #[test]
-    fn value_that_cannot_be_serialized_writes_nothing() {
-        let mut out = b"before".to_vec();
-        write_json(&mut out, &BTreeMap::from([(vec![1], Value::Null)]));
-        assert_eq!(out, b"before");
-    }
-}
+mod tests;

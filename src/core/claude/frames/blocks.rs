@@ -117,6 +117,11 @@ impl Block {
         show
     }
 
+    /// Returns `true` if the next piece is shown whole: the text was not shown before.
+    pub fn is_streamed_first(&self) -> bool {
+        matches!(self.before, ShownBefore::Nothing)
+    }
+
     /// Returns the part of a piece that goes beyond the text shown before its stream broke.
     fn beyond(&mut self, said: &str, broken: &mut Vec<(BlockKind, String)>) -> TextToShow {
         if let ShownBefore::Undetermined = self.before {
@@ -259,6 +264,14 @@ impl MessageSource {
             ended: !streamed,
         });
         !again
+    }
+
+    /// Returns the open block at an index of the stream in the message of this id, or in the newest message.
+    pub fn open_block(&self, message: Option<&str>, index: Option<u64>) -> Option<&Block> {
+        let of = |m: &&Message| message.is_none_or(|id| m.id == id);
+        let message = self.messages.iter().rev().find(of)?;
+        let mut blocks = message.blocks.iter().rev();
+        blocks.find(|block| block.index == index && block.open)
     }
 
     /// Returns the message of this id, or the newest if `id` is `None`, and the text of broken streams before

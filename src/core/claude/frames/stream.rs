@@ -253,7 +253,10 @@ impl Frames {
         }
         let content = match block.piece(said, broken) {
             TextToShow::Nothing => return,
-            TextToShow::All => Content::Text(said),
+            TextToShow::All => {
+                self.learn_delta(frame, (kind, index, said), out);
+                Content::Text(said)
+            }
             TextToShow::Rest(rest) => Content::Rest(json(&rest)),
         };
         let about = frame.rest.clone();

@@ -8,9 +8,11 @@
 
 mod beside;
 mod once;
+mod runs;
 
 use super::*;
 use crate::core::event::{Content, MessageRole};
+use crate::proto::json::JsonStr;
 use serde_json::{Value, json};
 
 /// Returns the updates of these lines in short form.

@@ -168,7 +168,7 @@ impl Blocks {
         sink: &mut impl ChunkSink,
     ) {
         self.count += 1;
-        let id = format!("{}.{}", self.message_id, self.count);
+        let id = [&*self.message_id, ".", &self.count.to_string()].concat();
         let provider_metadata = about.as_deref().map(Raw);
         sink.chunk(&match role {
             MessageRole::Thought => Chunk::ReasoningStart {
