@@ -13,23 +13,19 @@ so is the client's CPU time for a turn of ten updates, its start-up.
 """
 
 import argparse
-import ctypes
 import json
 import os
-import resource
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from statistics import median
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from measure import ROOT, TARGET, Failed, adopt_orphans, note, programs, run, sample
+
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-TARGET = (ROOT / os.environ.get("CARGO_TARGET_DIR", "target")).resolve()
 PEERS = TARGET / "peers"
-HOME = PEERS / "home"
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
 SCALE = float(os.environ.get("SCALE", "1"))
 FEW = 10
@@ -37,25 +33,7 @@ LOADS = {"text": int(100_000 * SCALE), "mixed": int(50_000 * SCALE) // 10 * 10}
 README_BLOCK = ("<!-- peers: benches/peers/run.py --write -->\n", "<!-- /peers -->\n")
 
 
-def note(text):
-    print(text, file=sys.stderr, flush=True)
-
-
-def run(*words, cwd=None, env=None):
-    subprocess.run([str(word) for word in words], cwd=cwd, env=env, check=True, stdout=sys.stderr)
-
-
-# Programs
-
-
-def acpipe():
-    """Paths of acpipe and of the agent."""
-    paths = [os.environ.get(name) for name in ("ACPIPE_BIN", "AGENT_BIN")]
-    if not all(paths):
-        built = ["--bin", "acpipe", "--bin", "fake-agent"]
-        run("cargo", "build", "--release", "--features", "fake-agent", *built, cwd=ROOT)
-        paths = [path or TARGET / "release" / name for path, name in zip(paths, ("acpipe", "fake-agent"))]
-    return [str(Path(path).resolve()) for path in paths]
+# Peers
 
 
 def install_node():
@@ -129,89 +107,6 @@ def peers():
 # Measurement
 
 
-class Failed(Exception):
-    pass
-
-
-def adopt_orphans():
-    """Makes processes that a client leaves behind children of this one, so that their CPU time is counted."""
-    PR_SET_CHILD_SUBREAPER = 36
-    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl")
-
-
-def children(pid):
-    try:
-        tasks = Path(f"/proc/{pid}/task").iterdir()
-        return [int(child) for task in tasks for child in (task / "children").read_text().split()]
-    except OSError:
-        return []
-
-
-def peak_kb(pid, agent):
-    """Sum of the peak memory of a process and its descendants without the agent."""
-    try:
-        if os.readlink(f"/proc/{pid}/exe") == agent:
-            return 0
-        status = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return 0
-    own = status.partition("VmHWM:")[2].split()
-    return (int(own[0]) if own else 0) + sum(peak_kb(child, agent) for child in children(pid))
-
-
-def reap(first):
-    """Waits for all children; returns the status of the first one."""
-    status, deadline = None, time.monotonic() + 20
-    while True:
-        try:
-            pid, one = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return status
-        if pid == first:
-            status = one
-        if pid == 0:
-            if time.monotonic() > deadline:
-                for left in children(os.getpid()):
-                    os.kill(left, signal.SIGKILL)
-                raise Failed("it left processes, or did not exit")
-            time.sleep(0.001)
-
-
-def sample(command, agent, mix, updates):
-    """Runs a client once: CPU time in µs, peak memory in KB, ms until the first delta is read."""
-    shutil.rmtree(HOME, ignore_errors=True)
-    HOME.mkdir(parents=True)
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "ACPIPE_"))}
-    env.update(HOME=str(HOME), FLOOD_STATS=str(HOME / "stats.json"))
-    words = command([agent, "--flood", "--mix", mix, "--updates", str(updates)])
-    # The last delta of a mixed flood is the sixth of ten updates.
-    first, last = b"%08d" % 0, b"%08d" % (updates - (5 if mix == "mixed" else 1))
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    begin = time.monotonic()
-    with (HOME / "stderr").open("wb") as stderr:
-        client = subprocess.Popen(words, cwd=HOME, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr)
-    first_ms, complete, peak, sampled, end = None, False, 0, 0.0, b""
-    while data := os.read(client.stdout.fileno(), 1 << 18):
-        now = time.monotonic()
-        data, end = end + data, data[-16:]
-        if first_ms is None and first in data:
-            first_ms = (now - begin) * 1e3
-        complete = complete or last in data
-        if now - sampled > 0.01:
-            sampled = now
-            peak = max(peak, peak_kb(client.pid, agent))
-    peak = max(peak, peak_kb(client.pid, agent))
-    client.stdout.close()
-    client.returncode = reap(client.pid)
-    if client.returncode != 0 or not complete:
-        text = (HOME / "stderr").read_text(errors="replace")[-500:]
-        raise Failed(f"status {client.returncode}, last delta {'came' if complete else 'did not come'}: {text}")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1e6
-    return {"cpu": cpu - json.loads((HOME / "stats.json").read_text())["cpuUs"], "peak": peak, "first": first_ms}
-
-
 def measure_round(command, agent):
     starts = [sample(command, agent, "text", FEW) for _ in range(3)]
     start = median(s["cpu"] for s in starts)
@@ -263,7 +158,7 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--write", action="store_true", help="replace the table in README.md")
     write = arguments.parse_args().write
-    own, agent = acpipe()
+    own, agent = programs()
     commands, left_out = {"acpipe": lambda words: [own, "run", "-o", "chunks", "go", "--", *words]}, []
     for name, install in peers():
         try:
