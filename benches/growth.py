@@ -14,12 +14,11 @@
 
 import json
 import os
-import subprocess
 import sys
 import time
 from statistics import median
 
-from measure import HOME, ROOT, adopt_orphans, environment, note, programs, sample
+from measure import HOME, ROOT, Serve, adopt_orphans, environment, note, programs, sample
 from svg import plot
 
 PLOTS = ROOT / "docs/internals/plots"
@@ -30,73 +29,31 @@ def decades(low, high):
     return [10**exponent for exponent in range(low, high + (0 if QUICK else 1))]
 
 
-class Serve:
-    """An `acpipe serve` and its calls."""
-
-    def __init__(self, env, *words):
-        pipe = subprocess.PIPE
-        with (HOME / "stderr").open("ab") as stderr:
-            self.process = subprocess.Popen(words, env=env, cwd=HOME, stdin=pipe, stdout=pipe, stderr=stderr)
-        self.calls = 0
-        self.call("initialize", protocolVersion=1)
-
-    def call(self, method, **params):
-        """The result of a call. Notes when the first text came."""
-        self.calls += 1
-        request = {"jsonrpc": "2.0", "id": self.calls, "method": method, "params": params}
-        self.process.stdin.write(json.dumps(request).encode() + b"\n")
-        self.process.stdin.flush()
-        self.text_at = None
-        # Only the response is parsed: other lines must not delay it.
-        mark = b'"id":%d,' % self.calls
-        for line in self.process.stdout:
-            if self.text_at is None and b'"text-delta"' in line:
-                self.text_at = time.perf_counter()
-            if mark in line[:60] and b'"method"' not in line[:60]:
-                response = json.loads(line)
-                if "error" in response:
-                    raise SystemExit(f"{method}: {response['error']}")
-                return response["result"]
-        raise SystemExit(f"{method}: acpipe exited")
-
-    def first_text(self, session):
-        """Milliseconds from a prompt to its first text. The end of the turn, which waits for the disk, is not counted."""
-        begin = time.perf_counter()
-        self.call("session/prompt", sessionId=session, message="go")
-        return (self.text_at - begin) * 1e3
-
-    def timed(self, method, **params):
-        """Milliseconds until the response, and the response."""
-        begin = time.perf_counter()
-        result = self.call(method, **params)
-        return (time.perf_counter() - begin) * 1e3, result
-
-    def memory(self):
-        """Resident memory in KB."""
-        with open(f"/proc/{self.process.pid}/status") as status:
-            return next(int(line.split()[1]) for line in status if line.startswith("VmRSS:"))
-
-    def close(self):
-        self.process.stdin.close()
-        if self.process.wait() != 0:
-            raise SystemExit(f"acpipe serve exited with {self.process.returncode}")
-
-
-def sessions(acpipe, agent):
-    serve = Serve(environment(), acpipe, "serve", "--", agent, "--flood", "--updates", "1")
+def open_sessions(acpipe, agent, *options):
+    """Memory in MB, and ms from a prompt in the first session to its first text, by the number of sessions."""
+    serve = Serve(environment(), acpipe, "serve", *options, "--", agent, "--flood", "--updates", "1")
     opened, memory, latency = 0, [], []
     for count in decades(0, 4):
         while opened < count:
             opened += 1
             serve.call("session/ensure", sessionId=f"s{opened}", cwd=str(HOME))
+        # Cards of the new sessions are still being written.
         time.sleep(0.5)
         memory.append((count, serve.memory() / 1e3))
         latency.append((count, median(serve.first_text("s1") for _ in range(100))))
-        note(f"{count} sessions: {memory[-1][1]:.1f} MB, first text after {latency[-1][1]:.2f} ms")
+        note(f"{count} sessions {' '.join(options)}: {memory[-1][1]:.1f} MB, first text after {latency[-1][1]:.2f} ms")
     serve.close()
+    return memory, latency
+
+
+def sessions(acpipe, agent):
+    live, live_latency = open_sessions(acpipe, agent, "--max-sessions", "10000")
+    some, some_latency = open_sessions(acpipe, agent)
+    names = ("all live", "at most 1,024 live (default)")
+    memory, latency = zip(names, (live, some)), zip(names, (live_latency, some_latency))
     return {
-        "sessions-memory": plot("Memory of acpipe with idle open sessions", "sessions", "MB", [("memory", memory)]),
-        "sessions-latency": plot("Prompt to first text beside idle sessions", "sessions", "ms", [("text", latency)]),
+        "sessions-memory": plot("Memory of acpipe with open sessions", "sessions", "MB", list(memory)),
+        "sessions-latency": plot("Prompt to first text beside idle sessions", "sessions", "ms", list(latency)),
     }
 
 

@@ -1,4 +1,4 @@
-"""Measures a client of the flooding agent from outside: CPU time, peak memory, time to the first chunk. Needs /proc."""
+"""Programs under measurement: clients of the flooding agent, measured from outside, and `acpipe serve`. Needs /proc."""
 
 import ctypes
 import json
@@ -120,3 +120,57 @@ def sample(command, agent, mix, updates, *more):
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1e6
     return {"cpu": cpu - json.loads((HOME / "stats.json").read_text())["cpuUs"], "peak": peak, "first": first_ms}
+
+
+class Serve:
+    """An `acpipe serve` and its calls."""
+
+    def __init__(self, env, *words):
+        pipe = subprocess.PIPE
+        with (HOME / "stderr").open("ab") as stderr:
+            self.process = subprocess.Popen(words, env=env, cwd=HOME, stdin=pipe, stdout=pipe, stderr=stderr)
+        # As /proc and strace name the pipe of its output.
+        self.output = f"pipe:[{os.fstat(self.process.stdout.fileno()).st_ino}]"
+        self.calls = 0
+        self.call("initialize", protocolVersion=1)
+
+    def call(self, method, **params):
+        """The result of a call. Notes when the first text came."""
+        self.calls += 1
+        request = {"jsonrpc": "2.0", "id": self.calls, "method": method, "params": params}
+        self.process.stdin.write(json.dumps(request).encode() + b"\n")
+        self.process.stdin.flush()
+        self.text_at = None
+        # Only the response is parsed: other lines must not delay it.
+        mark = b'"id":%d,' % self.calls
+        for line in self.process.stdout:
+            if self.text_at is None and b'"text-delta"' in line:
+                self.text_at = time.perf_counter()
+            if mark in line[:60] and b'"method"' not in line[:60]:
+                response = json.loads(line)
+                if "error" in response:
+                    raise SystemExit(f"{method}: {response['error']}")
+                return response["result"]
+        raise SystemExit(f"{method}: acpipe exited")
+
+    def first_text(self, session):
+        """Milliseconds from a prompt to its first text. The end of the turn, which waits for the disk, is not counted."""
+        begin = time.perf_counter()
+        self.call("session/prompt", sessionId=session, message="go")
+        return (self.text_at - begin) * 1e3
+
+    def timed(self, method, **params):
+        """Milliseconds until the response, and the response."""
+        begin = time.perf_counter()
+        result = self.call(method, **params)
+        return (time.perf_counter() - begin) * 1e3, result
+
+    def memory(self):
+        """Resident memory in KB."""
+        with open(f"/proc/{self.process.pid}/status") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith("VmRSS:"))
+
+    def close(self):
+        self.process.stdin.close()
+        if self.process.wait() != 0:
+            raise SystemExit(f"acpipe serve exited with {self.process.returncode}")
