@@ -29,7 +29,7 @@ PEERS = TARGET / "peers"
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
 SCALE = float(os.environ.get("SCALE", "1"))
 FEW = 10
-LOADS = {"text": int(100_000 * SCALE), "mixed": int(50_000 * SCALE) // 10 * 10}
+LOADS = {"text": int(80_000 * SCALE), "mixed": int(30_000 * SCALE) // 10 * 10}
 README_BLOCK = ("<!-- peers: benches/peers/run.py --write -->\n", "<!-- /peers -->\n")
 
 
