@@ -22,6 +22,10 @@ const REASONS: &[(&str, &str)] = &[
     ("cargo ", "builds or installs acpipe"),
     ("git clone", "downloads"),
     ("curl ", "downloads"),
+    (
+        "benches/peers/run.py",
+        "installs and measures other clients",
+    ),
     ("node examples/server.mjs", "runs until it is stopped"),
     ("datamodel-codegen", "code generators are not installed"),
     ("json2ts", "code generators are not installed"),
