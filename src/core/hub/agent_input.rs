@@ -119,7 +119,7 @@ impl Hub {
         clients: &mut impl ClientSinks,
     ) -> Option<Bytes> {
         match batch {
-            Batch::Lines(batch) => self.lines(agent, child, batch, now, clients),
+            Batch::Lines(batch) => self.lines(agent, child, &batch, now, clients),
             Batch::TooLong(line) => {
                 self.catch_in_output(agent, child, now, clients, |hub, clients| {
                     let mut events = Vec::new();
@@ -142,7 +142,7 @@ impl Hub {
         &mut self,
         agent: AgentRef,
         child: Child,
-        batch: Bytes,
+        batch: &Bytes,
         now: Instant,
         clients: &mut impl ClientSinks,
     ) -> Option<Bytes> {
@@ -150,7 +150,7 @@ impl Hub {
         let mut read = 0;
         // Position from which runs are looked for.
         let mut runs_from = 0;
-        let mut rest = lines_from(&batch, 0);
+        let mut rest = lines_from(batch, 0);
         while let Some(line) = rest.next() {
             if self.must_wait(agent, clients) {
                 return Some(batch.slice(read..));
@@ -161,7 +161,7 @@ impl Hub {
                     RunOutcome::Refused { bytes } => runs_from = read + bytes,
                     RunOutcome::Taken { bytes } => {
                         read += bytes;
-                        rest = lines_from(&batch, read);
+                        rest = lines_from(batch, read);
                         continue;
                     }
                     RunOutcome::ProcessFailed => return None,

@@ -30,10 +30,7 @@ enum Place {
 }
 
 impl Place {
-    fn of(line: &str, part: Option<&Cow<'_, str>>, text: &Range<usize>) -> Option<Self> {
-        let Some(Cow::Borrowed(part)) = part else {
-            return None;
-        };
+    fn of(line: &str, part: &str, text: &Range<usize>) -> Option<Self> {
         let at = place(line, part)?;
         if at.end <= text.start {
             return Some(Self::BeforeText(at));
@@ -55,7 +52,7 @@ impl DeltaShape {
     fn of(
         frame: &Frame<'_>,
         line: &str,
-        session: &Cow<'_, str>,
+        session: &str,
         delta: (BlockKind, Option<u64>, JsonStr<'_>),
     ) -> Option<Self> {
         let (kind, index, said) = delta;
@@ -63,7 +60,7 @@ impl DeltaShape {
         let at = place(line, said)?;
         let message_id = match text(frame.api_message_id) {
             None => None,
-            id => Some(Place::of(line, id.as_ref(), &at)?),
+            Some(id) => Some(Place::of(line, &id, &at)?),
         };
         let id = match text(frame.uuid) {
             Some(Cow::Borrowed(id)) => Some(id),
@@ -73,7 +70,7 @@ impl DeltaShape {
             line: LineShape::of(line, said, id)?,
             kind,
             index,
-            session: Place::of(line, Some(session), &at)?,
+            session: Place::of(line, session, &at)?,
             message_id,
         })
     }
@@ -98,6 +95,7 @@ impl Frames {
 
     /// Reads the run of deltas of this session with which the lines begin. They belong to a block that is streamed for
     /// the first time.
+    #[must_use]
     pub fn read_run<'a>(&self, session: &str, all: &'a [u8]) -> Option<UpdateRun<'a>> {
         let shape = self.delta_shape.as_ref()?;
         let texts = shape.line.texts(&all[..all.len().min(MAX_RUN)]);

@@ -14,11 +14,11 @@ pub struct Items<'a> {
 }
 
 impl<'a> Items<'a> {
-    pub fn begin(writer: Writer<'a>, end: &'static [u8]) -> Self {
-        writer.out.push(b'[');
+    pub fn begin(Writer { out, limit, .. }: Writer<'a>, end: &'static [u8]) -> Self {
+        out.push(b'[');
         Self {
-            out: writer.out,
-            limit: writer.limit,
+            out,
+            limit,
             end,
             is_first: true,
         }
@@ -102,20 +102,20 @@ pub struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    pub fn begin(writer: Writer<'a>, end: &'static [u8]) -> Self {
-        writer.out.push(b'{');
+    pub fn begin(Writer { out, limit, .. }: Writer<'a>, end: &'static [u8]) -> Self {
+        out.push(b'{');
         Self {
-            out: writer.out,
-            limit: writer.limit,
+            out,
+            limit,
             end: Some(end),
             is_first: true,
         }
     }
 
-    pub fn raw(writer: Writer<'a>) -> Self {
+    pub fn raw(Writer { out, limit, .. }: Writer<'a>) -> Self {
         Self {
-            out: writer.out,
-            limit: writer.limit,
+            out,
+            limit,
             end: None,
             is_first: true,
         }
