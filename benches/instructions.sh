@@ -23,12 +23,12 @@ if ! command -v valgrind >/dev/null; then
     exit 2
 fi
 if [ -z "${ACPIPE_BIN:-}" ] || [ -z "${AGENT_BIN:-}" ] || [ -z "${CLAUDE_BIN:-}" ]; then
-    cargo build --quiet --release --features fake-agent --bin acpipe --bin fake-agent --bin fake-claude
+    cargo build --quiet --profile dist --features fake-agent --bin acpipe --bin fake-agent --bin fake-claude
 fi
 target=${CARGO_TARGET_DIR:-target}
-acpipe=${ACPIPE_BIN:-$target/release/acpipe}
-agent=${AGENT_BIN:-$target/release/fake-agent}
-export CLAUDE_CLI_PATH="${CLAUDE_BIN:-$target/release/fake-claude}"
+acpipe=${ACPIPE_BIN:-$target/dist/acpipe}
+agent=${AGENT_BIN:-$target/dist/fake-agent}
+export CLAUDE_CLI_PATH="${CLAUDE_BIN:-$target/dist/fake-claude}"
 
 # Isolates the run from the user's sessions and settings.
 home=$(mktemp -d)

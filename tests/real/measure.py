@@ -120,12 +120,12 @@ def sample(program, agent, more, model, url, home):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--acpipe", type=Path, metavar="PATH", default=HERE.parents[1] / "target/release/acpipe")
+    parser.add_argument("--acpipe", type=Path, metavar="PATH", default=HERE.parents[1] / "target/dist/acpipe")
     parser.add_argument("--rounds", type=int, default=7, metavar="N", help="samples of each way (default: 7)")
     chosen = parser.parse_args()
     chosen.acpipe = chosen.acpipe.resolve()
     if not os.access(chosen.acpipe, os.X_OK):
-        parser.error(f"no binary at {chosen.acpipe}: cargo build --release, or --acpipe PATH")
+        parser.error(f"no binary at {chosen.acpipe}: cargo build --profile dist, or --acpipe PATH")
     missing = agents.missing(("claude", "claude-acp"))
     if missing:
         parser.error(f"not installed: {', '.join(missing)}; run {HERE / 'agents.py'} {' '.join(missing)}")
