@@ -8,12 +8,11 @@
 # Only acpipe is counted: valgrind does not follow the exec of the agent.
 set -eu
 
-text_budget=4400
-# About 700 of them are for the log.
-mixed_budget=11300
+text_budget=2500
+mixed_budget=9800
 # Lines of the Claude Code CLI are longer: each has the ids of its session and message, and the text is sent twice, in pieces and
 # whole.
-claude_budget=10800
+claude_budget=3000
 # The text flood, passed on to a client that speaks ACP.
 acp_budget=2700
 

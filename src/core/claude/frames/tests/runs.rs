@@ -94,7 +94,7 @@ fn runs_report_the_same_as_single_frames() {
             read_one(&mut single, line, &mut wanted);
         }
         let (mut joined, mut seen) = (Frames::default(), Vec::new());
-        let all: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let all = lines.join("\n") + "\n";
         let mut rest = all.as_str();
         while let Some((line, after)) = rest.split_once('\n') {
             let Some(run) = joined.read_run(SESSION, rest.as_bytes()) else {
