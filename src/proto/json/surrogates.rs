@@ -47,6 +47,12 @@ impl Surrogates {
         to_raw(&String::from_utf16_lossy(&units))
     }
 
+    /// Returns `true` if a high surrogate is held back for the next text.
+    #[must_use]
+    pub fn is_holding(&self) -> bool {
+        self.held.is_some()
+    }
+
     /// Returns the replacement for a surrogate that was held back and never completed.
     pub fn rest(&mut self) -> Option<&'static str> {
         self.held.take().map(|_| "\u{fffd}")

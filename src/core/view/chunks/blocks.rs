@@ -2,7 +2,7 @@
 
 use super::{ChunkSink, other, user_message};
 use crate::core::deltas::{Deltas, delta_chunk};
-use crate::core::event::{Content, MessagePiece, MessageRole, Original};
+use crate::core::event::{Content, MessagePiece, MessageRole, Original, TextRun};
 use crate::proto::chunk::{Chunk, Named};
 use crate::proto::json::{JsonStr, Members, Raw, Surrogates, merge, to_raw, value};
 use serde_json::Value;
@@ -140,15 +140,37 @@ impl Blocks {
             self.open_block(piece.role, about, sink);
         }
         let news = told == MetaChange::New;
-        let mended = self.surrogates.mend_known(text, may_have_halves);
-        if let (Content::Texts(texts), None, Some(block)) = (&piece.content, &mended, &self.open) {
-            sink.deltas(Deltas {
-                role: block.role,
-                id: &block.id,
-                texts: *texts,
-            });
-            return;
+        match &piece.content {
+            Content::Texts(texts) => self.texts(*texts, sink),
+            _ => self.delta(text, may_have_halves, news, sink),
         }
+    }
+
+    /// Shows texts of the open block, each for itself.
+    fn texts(&mut self, texts: TextRun<'_>, sink: &mut impl ChunkSink) {
+        if self.surrogates.is_holding() {
+            for text in texts.texts() {
+                // Every text was checked to be a JSON string.
+                if let Some(text) = serde_json::from_slice(text).ok().and_then(JsonStr::new) {
+                    self.delta(text, false, false, sink);
+                }
+            }
+        } else if let Some(Block { role, id, .. }) = &self.open {
+            let role = *role;
+            sink.deltas(Deltas { role, id, texts });
+        }
+    }
+
+    /// Shows text of the open block, with the block's metadata if there are `news` in it.
+    #[inline]
+    fn delta(
+        &mut self,
+        text: JsonStr<'_>,
+        may_have_halves: bool,
+        news: bool,
+        sink: &mut impl ChunkSink,
+    ) {
+        let mended = self.surrogates.mend_known(text, may_have_halves);
         let text = match mended.as_deref() {
             Some(mended) if mended.get() == "\"\"" && !news => return,
             Some(mended) => JsonStr::new(mended).unwrap_or(text),
