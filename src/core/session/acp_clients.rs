@@ -97,22 +97,13 @@ impl SessionMachine {
     }
 
     /// Applies a run of updates to the running turn, and passes it on to the clients that speak ACP. Returns `false`
-    /// if the updates must be applied one by one: outside of a turn, and if clients of both kinds are subscribed.
-    pub fn take_run(
+    /// if the updates must be applied one by one, as for other clients that are subscribed, too.
+    pub(super) fn take_acp_run(
         &mut self,
         run: &UpdateRun<'_>,
         now: Instant,
         clients: &mut impl ClientSinks,
     ) -> bool {
-        if !matches!(self.stage, Stage::Live { .. }) {
-            return false;
-        }
-        if self.acp_updates.is_none() {
-            let update = run.update_of_texts();
-            return self
-                .turn_update(&update, run.original, now, clients)
-                .is_some();
-        }
         if !run.is_acp || run.texts.len() < 2 || !self.subscribers.only_speak_acp() {
             return false;
         }

@@ -1,10 +1,11 @@
 //! Routing of the agent's updates: to the running turn, to the background turn, or to the restore.
 
-use super::SessionMachine;
+use super::{SessionMachine, Stage};
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::event::{Original, Update};
 use crate::core::idle_timer::update_name;
+use crate::core::update_run::UpdateRun;
 use std::time::Instant;
 
 impl SessionMachine {
@@ -30,6 +31,24 @@ impl SessionMachine {
             Update::FromSubagent { .. } => true,
             _ => false,
         })
+    }
+
+    /// Applies a run of updates to the running turn. Returns `false` if the updates must be applied one by one, as
+    /// outside of a turn.
+    pub fn take_run(
+        &mut self,
+        run: &UpdateRun<'_>,
+        now: Instant,
+        clients: &mut impl ClientSinks,
+    ) -> bool {
+        if !matches!(self.stage, Stage::Live { .. }) {
+            return false;
+        }
+        if self.has_acp_client() {
+            return self.take_acp_run(run, now, clients);
+        }
+        let applied = self.turn_update(&run.update_of_texts(), run.original, now, clients);
+        applied.is_some()
     }
 
     /// Applies any other update, of the session or of a subagent. Returns `true` if a tool may have run

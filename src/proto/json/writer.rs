@@ -31,18 +31,9 @@ pub fn write_json_within(
 
 /// Appends a number in decimal.
 #[inline]
-pub fn write_number(out: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + u8::try_from(number % 10).unwrap_or_default();
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
+pub fn write_number(out: &mut Vec<u8>, number: u64) {
+    // Writing into memory cannot fail.
+    let _ = serde_json::to_writer(out, &number);
 }
 
 /// Appends a string with quotes and escapes.
@@ -145,18 +136,15 @@ impl<'a> Writer<'a> {
             limit,
         }
     }
+}
 
-    /// Appends a value by `serde_json`.
-    fn rare(self, value: &impl Serialize) -> Result<(), Error> {
-        serde_json::to_writer(self.out, value)
-    }
-
-    fn signed(self, number: i64) {
-        if number < 0 {
-            self.out.push(b'-');
-        }
-        write_number(self.out, number.unsigned_abs());
-    }
+/// Implements the serialization of numbers by `serde_json`.
+macro_rules! numbers {
+    ($($method:ident: $number:ty),* $(,)?) => {
+        $(fn $method(self, value: $number) -> Result<(), Error> {
+            serde_json::to_writer(self.out, &value)
+        })*
+    };
 }
 
 impl<'a> ser::Serializer for Writer<'a> {
@@ -176,46 +164,17 @@ impl<'a> ser::Serializer for Writer<'a> {
         Ok(())
     }
 
-    fn serialize_i8(self, value: i8) -> Result<(), Error> {
-        self.serialize_i64(value.into())
-    }
-
-    fn serialize_i16(self, value: i16) -> Result<(), Error> {
-        self.serialize_i64(value.into())
-    }
-
-    fn serialize_i32(self, value: i32) -> Result<(), Error> {
-        self.serialize_i64(value.into())
-    }
-
-    fn serialize_i64(self, value: i64) -> Result<(), Error> {
-        self.signed(value);
-        Ok(())
-    }
-
-    fn serialize_u8(self, value: u8) -> Result<(), Error> {
-        self.serialize_u64(value.into())
-    }
-
-    fn serialize_u16(self, value: u16) -> Result<(), Error> {
-        self.serialize_u64(value.into())
-    }
-
-    fn serialize_u32(self, value: u32) -> Result<(), Error> {
-        self.serialize_u64(value.into())
-    }
-
-    fn serialize_u64(self, value: u64) -> Result<(), Error> {
-        write_number(self.out, value);
-        Ok(())
-    }
-
-    fn serialize_f32(self, value: f32) -> Result<(), Error> {
-        self.rare(&value)
-    }
-
-    fn serialize_f64(self, value: f64) -> Result<(), Error> {
-        self.rare(&value)
+    numbers! {
+        serialize_i8: i8,
+        serialize_i16: i16,
+        serialize_i32: i32,
+        serialize_i64: i64,
+        serialize_u8: u8,
+        serialize_u16: u16,
+        serialize_u32: u32,
+        serialize_u64: u64,
+        serialize_f32: f32,
+        serialize_f64: f64,
     }
 
     fn serialize_char(self, value: char) -> Result<(), Error> {

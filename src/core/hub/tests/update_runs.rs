@@ -166,7 +166,7 @@ fn run_is_recorded_as_its_first_line_and_the_other_texts() {
 }
 
 #[test]
-fn session_with_a_client_of_chunks_takes_no_runs() {
+fn session_with_clients_of_chunks_and_of_acp_takes_no_runs() {
     let mut play = Play::new();
     let prompt = prompted(&mut play);
     let other = crate::core::client::ClientId(2);

@@ -36,60 +36,30 @@ impl<'a> Items<'a> {
     }
 }
 
-impl ser::SerializeSeq for Items<'_> {
-    type Ok = ();
-    type Error = Error;
+/// Implements the traits of `serde` for arrays, which differ in the name of their method only.
+macro_rules! arrays {
+    ($($array:ident: $method:ident),* $(,)?) => {
+        $(impl ser::$array for Items<'_> {
+            type Ok = ();
+            type Error = Error;
 
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        self.item(value)
-    }
+            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+                self.item(value)
+            }
 
-    fn end(self) -> Result<(), Error> {
-        self.finish();
-        Ok(())
-    }
+            fn end(self) -> Result<(), Error> {
+                self.finish();
+                Ok(())
+            }
+        })*
+    };
 }
 
-impl ser::SerializeTuple for Items<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        self.item(value)
-    }
-
-    fn end(self) -> Result<(), Error> {
-        self.finish();
-        Ok(())
-    }
-}
-
-impl ser::SerializeTupleStruct for Items<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        self.item(value)
-    }
-
-    fn end(self) -> Result<(), Error> {
-        self.finish();
-        Ok(())
-    }
-}
-
-impl ser::SerializeTupleVariant for Items<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        self.item(value)
-    }
-
-    fn end(self) -> Result<(), Error> {
-        self.finish();
-        Ok(())
-    }
+arrays! {
+    SerializeSeq: serialize_element,
+    SerializeTuple: serialize_element,
+    SerializeTupleStruct: serialize_field,
+    SerializeTupleVariant: serialize_field,
 }
 
 /// Members of an object, or the text of a raw value.
@@ -151,42 +121,31 @@ impl<'a> Members<'a> {
     }
 }
 
-impl ser::SerializeStruct for Members<'_> {
-    type Ok = ();
-    type Error = Error;
+/// Implements the traits of `serde` for objects with constant names.
+macro_rules! structs {
+    ($($object:ident),*) => {
+        $(impl ser::$object for Members<'_> {
+            type Ok = ();
+            type Error = Error;
 
-    #[inline]
-    fn serialize_field<T: Serialize + ?Sized>(
-        &mut self,
-        name: &'static str,
-        value: &T,
-    ) -> Result<(), Error> {
-        self.member(name, value)
-    }
+            #[inline]
+            fn serialize_field<T: Serialize + ?Sized>(
+                &mut self,
+                name: &'static str,
+                value: &T,
+            ) -> Result<(), Error> {
+                self.member(name, value)
+            }
 
-    fn end(self) -> Result<(), Error> {
-        self.finish();
-        Ok(())
-    }
+            fn end(self) -> Result<(), Error> {
+                self.finish();
+                Ok(())
+            }
+        })*
+    };
 }
 
-impl ser::SerializeStructVariant for Members<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(
-        &mut self,
-        name: &'static str,
-        value: &T,
-    ) -> Result<(), Error> {
-        self.member(name, value)
-    }
-
-    fn end(self) -> Result<(), Error> {
-        self.finish();
-        Ok(())
-    }
-}
+structs!(SerializeStruct, SerializeStructVariant);
 
 impl ser::SerializeMap for Members<'_> {
     type Ok = ();
