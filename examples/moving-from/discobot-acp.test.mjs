@@ -28,7 +28,7 @@ async function turn(agent, prompt = message('go'), session) {
 const types = (chunks) => chunks.map(({ type }) => type);
 
 test('connection state follows connect and disconnect, and messages stay', async (t) => {
-  const agent = await start(t, new World(t));
+  const agent = await start(t, new World());
   assert.equal(agent.isConnected, true);
   await agent.ensureSession();
   await agent.prompt(message('one'));
@@ -40,8 +40,8 @@ test('connection state follows connect and disconnect, and messages stay', async
   assert.equal(agent.isConnected, true);
 });
 
-test('calls before connect are errors', async (t) => {
-  const world = new World(t);
+test('calls before connect are errors', async () => {
+  const world = new World();
   const agent = new AcpipeAgent({ ...world.agent(), cwd: world.cwd });
   assert.equal(agent.isConnected, false);
   await assert.rejects(agent.ensureSession(), /call connect\(\) first/);
@@ -49,7 +49,7 @@ test('calls before connect are errors', async (t) => {
 });
 
 test('program that is not installed is named', async (t) => {
-  const agent = new AcpipeAgent({ command: 'no-such-agent', cwd: new World(t).cwd });
+  const agent = new AcpipeAgent({ command: 'no-such-agent', cwd: new World().cwd });
   t.after(() => agent.close());
   await assert.rejects(agent.connect(), { kind: 'agentNotFound', message: /no-such-agent/ });
 });
@@ -57,7 +57,7 @@ test('program that is not installed is named', async (t) => {
 test('turn is one stream of chunks: text, tool, text', async (t) => {
   const called = tool('tool_call', 'call-1', { title: 'Read a', kind: 'read', status: 'in_progress', rawInput: { path: 'a' } });
   const done = tool('tool_call_update', 'call-1', { status: 'completed', rawOutput: 'alpha' });
-  const agent = await start(t, new World(t), { 'session/prompt': [[say('before'), called, done, say('after'), END]] });
+  const agent = await start(t, new World(), { 'session/prompt': [[say('before'), called, done, say('after'), END]] });
   await agent.ensureSession();
   const { chunks, error } = await turn(agent);
   assert.equal(error, undefined);
@@ -69,7 +69,7 @@ test('turn is one stream of chunks: text, tool, text', async (t) => {
 });
 
 test('callback is called until it is removed, for its session alone', async (t) => {
-  const agent = await start(t, new World(t));
+  const agent = await start(t, new World());
   await agent.ensureSession();
   await agent.createSession('other');
   const other = [];
@@ -84,7 +84,7 @@ test('callback is called until it is removed, for its session alone', async (t) 
 });
 
 test('message is stored before its chunk arrives', async (t) => {
-  const agent = await start(t, new World(t));
+  const agent = await start(t, new World());
   await agent.ensureSession();
   const stored = [];
   agent.setUpdateCallback(({ type }) => type === 'text-delta' && stored.push(agent.getLastAssistantMessage()));
@@ -94,7 +94,7 @@ test('message is stored before its chunk arrives', async (t) => {
 });
 
 test('messages are added, changed, read and cleared', async (t) => {
-  const agent = await start(t, new World(t));
+  const agent = await start(t, new World());
   assert.equal(await agent.getLastAssistantMessage(), undefined);
   await agent.ensureSession();
   assert.equal(await agent.getLastAssistantMessage(), undefined);
@@ -110,7 +110,7 @@ test('messages are added, changed, read and cleared', async (t) => {
 });
 
 test('parts become blocks of the agent', async (t) => {
-  const world = new World(t);
+  const world = new World();
   const agent = await start(t, world, { 'session/prompt': [[say('ok'), END]] });
   await agent.ensureSession();
   const parts = [{ type: 'text', text: 'look' }, { type: 'file', url: 'https://example.com/a.txt', mediaType: 'text/plain' }, { type: 'step-start' }];
@@ -121,7 +121,7 @@ test('parts become blocks of the agent', async (t) => {
 });
 
 test('permission requests are approved once', async (t) => {
-  const world = new World(t);
+  const world = new World();
   const asks = { ask: { method: 'session/request_permission', params: { toolCall: { toolCallId: 'c', title: 'Run' }, options: OPTIONS } } };
   const agent = await start(t, world, { 'session/prompt': [[asks, { echoAnswer: true }, END]] });
   await agent.ensureSession();
@@ -130,7 +130,7 @@ test('permission requests are approved once', async (t) => {
 });
 
 test('second prompt in a running turn is busy, and a cancel ends the turn', async (t) => {
-  const agent = await start(t, new World(t), { 'session/prompt': [[say('working'), { wait: 'session/cancel' }, { reply: { stopReason: 'cancelled' } }], [say('next'), END]] });
+  const agent = await start(t, new World(), { 'session/prompt': [[say('working'), { wait: 'session/cancel' }, { reply: { stopReason: 'cancelled' } }], [say('next'), END]] });
   await agent.ensureSession();
   const chunks = [];
   const working = new Promise((resolve) =>
@@ -152,7 +152,7 @@ test('second prompt in a running turn is busy, and a cancel ends the turn', asyn
 
 test('failed turn delivers its text and an error chunk, then rejects', async (t) => {
   const broken = { error: { code: -32603, message: 'it broke', data: { details: 'out of cake' } } };
-  const agent = await start(t, new World(t), { 'session/prompt': [[say('part'), broken], [say('fine'), END]] });
+  const agent = await start(t, new World(), { 'session/prompt': [[say('part'), broken], [say('fine'), END]] });
   await agent.ensureSession();
   const { chunks, error } = await turn(agent);
   assert.equal(types(chunks).at(-1), 'error');
@@ -163,7 +163,7 @@ test('failed turn delivers its text and an error chunk, then rejects', async (t)
 });
 
 test('agent that exits is restarted by the next prompt', async (t) => {
-  const world = new World(t);
+  const world = new World();
   const crash = { once: { mark: world.mark(), steps: [say('part'), { exit: 1 }] } };
   const agent = await start(t, world, { ...RESUMES, 'session/resume': [[{ reply: {} }]], 'session/prompt': [[crash, say('back'), END]] });
   await agent.ensureSession();
@@ -174,7 +174,7 @@ test('agent that exits is restarted by the next prompt', async (t) => {
 });
 
 test('stored session is resumed with its messages', async (t) => {
-  const world = new World(t);
+  const world = new World();
   const script = { ...RESUMES, 'session/resume': [[{ reply: {} }]] };
   const first = await start(t, world, script, { persistMessages: true });
   await first.ensureSession();
@@ -188,7 +188,7 @@ test('stored session is resumed with its messages', async (t) => {
 });
 
 test('agent that loads sessions replays their messages', async (t) => {
-  const world = new World(t);
+  const world = new World();
   const user = { update: { sessionUpdate: 'user_message_chunk', content: { type: 'text', text: 'one' } } };
   const script = { ...LOADS, 'session/load': [[user, say('one'), { reply: {} }]] };
   const first = await start(t, world, script, { persistMessages: true });
@@ -202,7 +202,7 @@ test('agent that loads sessions replays their messages', async (t) => {
 });
 
 test('new session of an agent that remembers nothing has no messages', async (t) => {
-  const world = new World(t);
+  const world = new World();
   const first = await start(t, world, {}, { persistMessages: true });
   await first.ensureSession();
   await first.prompt(message('one'));
@@ -212,8 +212,8 @@ test('new session of an agent that remembers nothing has no messages', async (t)
   assert.deepEqual(await second.getMessages(), []);
 });
 
-test('messages are not stored unless the option or the variable says so', async (t) => {
-  const world = new World(t);
+test('messages are not stored unless the option or the variable says so', async () => {
+  const world = new World();
   const options = { agentCommand: world.agent().command, agentArgs: world.agent().args, agentCwd: world.cwd };
   for (const [variable, kept] of [['false', 0], ['true', 1], [undefined, 2]]) {
     if (variable) process.env.PERSIST_MESSAGES = variable;
@@ -231,7 +231,7 @@ test('messages are not stored unless the option or the variable says so', async 
 });
 
 test('environment is merged, and a connected agent restarts with it', async (t) => {
-  const world = new World(t);
+  const world = new World();
   const seen = world.mark();
   const { command, args } = world.agent({ ...RESUMES, 'session/resume': [[{ reply: {} }]] });
   const shell = ['-c', `echo "$A $B" >> ${seen}; exec ${command} ${args[0]}`];
@@ -257,7 +257,7 @@ test('environment is merged, and a connected agent restarts with it', async (t) 
 });
 
 test('sessions are created once, listed, independent and cleared', async (t) => {
-  const agent = await start(t, new World(t));
+  const agent = await start(t, new World());
   await agent.createSession('a');
   await agent.createSession('b');
   await assert.rejects(agent.createSession('a'), { kind: 'sessionExists' });

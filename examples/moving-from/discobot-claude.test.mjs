@@ -27,7 +27,7 @@ async function collect(stream) {
 const types = (chunks) => chunks.map(({ type }) => type).filter((type) => !type.startsWith('data-') && type !== 'message-metadata');
 
 test('connect finds the CLI, or names the variable for its path', async (t) => {
-  const world = new World(t);
+  const world = new World();
   const agent = await start(t, world);
   assert.equal(agent.isConnected, true);
   await agent.disconnect();
@@ -39,7 +39,7 @@ test('connect finds the CLI, or names the variable for its path', async (t) => {
 });
 
 test('prompt opens its session and is one stream', async (t) => {
-  const agent = await start(t, new World(t));
+  const agent = await start(t, new World());
   const { chunks, error } = await collect(agent.prompt(steps({ delta: 'a' }, { delta: 'b' })));
   assert.equal(error, undefined);
   assert.deepEqual(types(chunks), ['start', 'start-step', 'text-start', 'text-delta', 'text-delta', 'text-end', 'finish-step', 'finish']);
@@ -47,7 +47,7 @@ test('prompt opens its session and is one stream', async (t) => {
 });
 
 test('tools run without a question to the user', async (t) => {
-  const agent = await start(t, new World(t));
+  const agent = await start(t, new World());
   const call = { tool_name: 'Bash', tool_use_id: 'toolu-1', input: { command: 'ls' } };
   const { chunks } = await collect(agent.prompt(steps({ ask: call })));
   const shown = types(chunks).filter((type) => type.startsWith('tool-'));
@@ -56,7 +56,7 @@ test('tools run without a question to the user', async (t) => {
 });
 
 test('session has the id that the caller gives, and a native id that is kept on disk', async (t) => {
-  const world = new World(t);
+  const world = new World();
   const first = await start(t, world);
   assert.equal(await first.ensureSession('mine'), 'mine');
   await collect(first.prompt(message('hello'), 'mine'));
@@ -70,7 +70,7 @@ test('session has the id that the caller gives, and a native id that is kept on 
 });
 
 test('sessions are created once, listed, read, cleared', async (t) => {
-  const agent = await start(t, new World(t));
+  const agent = await start(t, new World());
   assert.equal(await agent.getSession('a'), undefined);
   const session = await agent.createSession('a');
   await agent.createSession('b');
@@ -87,7 +87,7 @@ test('sessions are created once, listed, read, cleared', async (t) => {
 });
 
 test('directory, model and environment reach the CLI', async (t) => {
-  const world = new World(t);
+  const world = new World();
   const agent = await start(t, world, { model: 'anthropic:haiku', env: { CLAUDE_TEST: 'one' } });
   await collect(agent.prompt(message('hello')));
   const [{ argv, cwd, env }] = world.processes();
@@ -96,7 +96,7 @@ test('directory, model and environment reach the CLI', async (t) => {
 });
 
 test('changed environment reaches the next prompt, in the same session', async (t) => {
-  const world = new World(t);
+  const world = new World();
   const agent = await start(t, world, { env: { CLAUDE_TEST: 'one' } });
   await collect(agent.prompt(message('hello')));
   await agent.updateEnvironment({ CLAUDE_TEST: 'two' });
@@ -108,7 +108,7 @@ test('changed environment reaches the next prompt, in the same session', async (
 });
 
 test('reader that stops cancels the turn, and the session stays usable', async (t) => {
-  const world = new World(t);
+  const world = new World();
   const agent = await start(t, world);
   for await (const { type } of agent.prompt(steps({ delta: 'working' }, { interrupted: true }))) {
     if (type === 'text-delta') break;
@@ -118,7 +118,7 @@ test('reader that stops cancels the turn, and the session stays usable', async (
 });
 
 test('cancel ends the stream without an error', async (t) => {
-  const agent = await start(t, new World(t));
+  const agent = await start(t, new World());
   const chunks = [];
   for await (const chunk of agent.prompt(steps({ delta: 'working' }, { interrupted: true }))) {
     chunks.push(chunk);
@@ -130,7 +130,7 @@ test('cancel ends the stream without an error', async (t) => {
 });
 
 test('failed turn yields its text and an error chunk, then throws', async (t) => {
-  const agent = await start(t, new World(t));
+  const agent = await start(t, new World());
   const failed = { is_error: true, terminal_reason: 'api_error', result: 'API Error: 401 authentication_error' };
   for (const [list, kind] of [[[{ delta: 'part' }, { exit: 1 }], 'agentExited'], [[{ delta: 'part' }, { result: failed }], undefined]]) {
     const { chunks, error } = await collect(agent.prompt(steps(...list)));
@@ -142,7 +142,7 @@ test('failed turn yields its text and an error chunk, then throws', async (t) =>
 });
 
 test('slow reader slows the agent down and can cancel', { timeout: 30_000 }, async (t) => {
-  const agent = await start(t, new World(t));
+  const agent = await start(t, new World());
   const rounds = 30_000;
   let seen = 0;
   const read = agent.read;

@@ -24,13 +24,17 @@ export const message = (text, id = `user-${Math.random()}`) => ({ id, role: 'use
 /** The text of a message's parts. */
 export const textOf = (message) => message.parts.filter(({ type }) => type === 'text').map(({ text }) => text).join('');
 
-/** A state directory and a home for one test; `t` is its context. */
+const directories = [];
+// At the exit, after every acpipe of the tests has exited: a running one may still write there.
+process.on('exit', () => directories.forEach((dir) => rmSync(dir, { recursive: true, force: true })));
+
+/** A state directory and a home for one test. */
 export class World {
   #files = 0;
 
-  constructor(t) {
+  constructor() {
     this.dir = realpathSync(mkdtempSync(join(tmpdir(), 'moving-')));
-    t.after(() => rmSync(this.dir, { recursive: true, force: true }));
+    directories.push(this.dir);
     this.cwd = join(this.dir, 'project');
     mkdirSync(this.cwd);
     const inside = { ACPIPE_STATE_DIR: 'state', XDG_CONFIG_HOME: 'config', CLAUDE_CONFIG_DIR: 'claude', FAKE_AGENT_LOG: 'agent.log' };
