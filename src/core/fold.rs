@@ -5,7 +5,8 @@
 
 use super::chunk_sink::ChunkSink;
 use crate::proto::chunk::Chunk;
-use crate::proto::json::{merge, partial, to_raw, value};
+use crate::proto::json::{JsonStr, merge, partial, to_raw, value};
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,12 +17,28 @@ pub struct Fold {
     id: String,
     metadata: Option<Value>,
     parts: Vec<Map<String, Value>>,
-    /// Indices of open text and reasoning blocks, by part type and block id.
-    open: HashMap<(&'static str, String), usize>,
+    open: OpenBlocks,
     /// Indices of tool calls, approvals and named data parts, by kind and id.
-    places: HashMap<(String, String), usize>,
+    places: HashMap<String, HashMap<String, usize>>,
     /// Index of the first part of the open step.
     step: usize,
+}
+
+/// Indices of the open blocks, by block id.
+#[derive(Debug, Clone, Default)]
+struct OpenBlocks {
+    texts: HashMap<String, usize>,
+    reasonings: HashMap<String, usize>,
+}
+
+/// Message that a fold has built so far.
+#[derive(Serialize)]
+struct MessageSoFar<'a> {
+    id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'a Value>,
+    parts: Vec<Cow<'a, Map<String, Value>>>,
+    role: &'static str,
 }
 
 /// Chunk sink that folds chunks as they are created.
@@ -44,10 +61,43 @@ impl FoldSink {
     pub fn size(&self) -> usize {
         self.size
     }
+
+    /// Folds a plain delta, which is most of a stream, without its JSON; `None` for any other chunk.
+    fn delta(&mut self, chunk: &Chunk<'_>) -> Option<()> {
+        let (part, id, delta) = match chunk {
+            Chunk::TextDelta {
+                id,
+                delta,
+                provider_metadata: None,
+            } => ("text", *id, delta),
+            Chunk::ReasoningDelta {
+                id,
+                delta,
+                provider_metadata: None,
+            } => ("reasoning", *id, delta),
+            _ => return None,
+        };
+        let text = JsonStr::new(delta.0)?;
+        // The keys, the quotes and the punctuation.
+        let frame = r#"{"type":"-delta","id":"","delta":}"#.len();
+        self.size += frame + part.len() + id.len() + delta.0.get().len();
+        self.fold.append(part, id, &text.decode());
+        Some(())
+    }
+}
+
+/// Serializes the message so far.
+impl Serialize for FoldSink {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.fold.so_far().serialize(serializer)
+    }
 }
 
 impl ChunkSink for FoldSink {
     fn chunk(&mut self, chunk: &Chunk<'_>) {
+        if self.delta(chunk).is_some() {
+            return;
+        }
         self.buffer.clear();
         chunk.write(&mut self.buffer);
         self.size += self.buffer.len();
@@ -63,12 +113,16 @@ impl Fold {
     /// Returns the message so far.
     #[must_use]
     pub fn message(&self) -> Value {
-        let parts: Vec<_> = self.parts.iter().map(with_partial_input).collect();
-        let mut message = json!({ "id": self.id, "role": "assistant", "parts": parts });
-        if let Some(metadata) = &self.metadata {
-            message["metadata"] = metadata.clone();
+        json!(self.so_far())
+    }
+
+    fn so_far(&self) -> MessageSoFar<'_> {
+        MessageSoFar {
+            id: &self.id,
+            metadata: self.metadata.as_ref(),
+            parts: self.parts.iter().map(with_partial_input).collect(),
+            role: "assistant",
         }
-        message
     }
 
     /// Applies the next chunk. A chunk for a part that does not exist changes nothing.
@@ -88,8 +142,8 @@ impl Fold {
             }
             "text-start" => self.begin("text", chunk, &[]),
             "reasoning-start" => self.begin("reasoning", chunk, &["id"]),
-            "text-delta" => self.append("text", chunk),
-            "reasoning-delta" => self.append("reasoning", chunk),
+            "text-delta" => self.append_delta("text", chunk),
+            "reasoning-delta" => self.append_delta("reasoning", chunk),
             "text-end" => self.end("text", chunk),
             "reasoning-end" => self.end("reasoning", chunk),
             "file" | "reasoning-file" | "source-url" | "source-document" | "custom"
@@ -117,8 +171,10 @@ impl Fold {
     /// Removes the parts of the open step.
     fn reset_step(&mut self) {
         self.parts.truncate(self.step);
-        self.open.clear();
-        self.places.retain(|_, at| *at < self.step);
+        self.open = OpenBlocks::default();
+        for places in self.places.values_mut() {
+            places.retain(|_, at| *at < self.step);
+        }
     }
 
     fn merge_metadata(&mut self, more: &Value) {
@@ -138,32 +194,37 @@ impl Fold {
         copy(chunk, &mut new, kept);
         copy(chunk, &mut new, &["providerMetadata"]);
         let id = chunk["id"].as_str().unwrap_or_default().to_owned();
-        self.open.insert((part, id), self.parts.len());
+        self.open.of(part).insert(id, self.parts.len());
         self.parts.push(new);
     }
 
-    fn block(&mut self, part: &'static str, chunk: &Value) -> Option<&mut Map<String, Value>> {
-        let id = chunk["id"].as_str().unwrap_or_default().to_owned();
-        let at = *self.open.get(&(part, id))?;
-        let block = self.parts.get_mut(at)?;
-        copy(chunk, block, &["providerMetadata"]);
-        Some(block)
+    fn block(&mut self, part: &'static str, id: &str) -> Option<&mut Map<String, Value>> {
+        let at = *self.open.of(part).get(id)?;
+        self.parts.get_mut(at)
     }
 
-    fn append(&mut self, part: &'static str, chunk: &Value) {
-        let delta = chunk["delta"].as_str().unwrap_or_default();
-        if let Some(Value::String(text)) = self.block(part, chunk).and_then(|b| b.get_mut("text")) {
+    fn append_delta(&mut self, part: &'static str, chunk: &Value) {
+        let id = chunk["id"].as_str().unwrap_or_default();
+        if let Some(block) = self.block(part, id) {
+            copy(chunk, block, &["providerMetadata"]);
+        }
+        self.append(part, id, chunk["delta"].as_str().unwrap_or_default());
+    }
+
+    fn append(&mut self, part: &'static str, id: &str, delta: &str) {
+        let text = self.block(part, id).and_then(|block| block.get_mut("text"));
+        if let Some(Value::String(text)) = text {
             text.push_str(delta);
         }
     }
 
     fn end(&mut self, part: &'static str, chunk: &Value) {
-        if let Some(block) = self.block(part, chunk) {
+        let id = chunk["id"].as_str().unwrap_or_default();
+        if let Some(block) = self.block(part, id) {
             block.insert("state".into(), "done".into());
-            copy(chunk, block, &["citations"]);
+            copy(chunk, block, &["providerMetadata", "citations"]);
         }
-        let id = chunk["id"].as_str().unwrap_or_default().to_owned();
-        self.open.remove(&(part, id));
+        self.open.of(part).remove(id);
     }
 
     fn tool(&mut self, chunk: &Value) -> Option<&mut Map<String, Value>> {
@@ -174,7 +235,7 @@ impl Fold {
     /// The AI SDK's reader looks for the call only in the open step.
     fn input(&mut self, chunk: &Value, state: &str) {
         let known = chunk["toolCallId"].as_str().and_then(|id| {
-            let at = self.places.get(&("tool".to_owned(), id.to_owned()));
+            let at = self.places.get("tool")?.get(id);
             at.filter(|at| **at >= self.step)
         });
         if known.is_none() {
@@ -260,14 +321,10 @@ impl Fold {
             part.insert("state".into(), "approval-requested".into());
             part.insert("approval".into(), Value::Object(approval));
             let call = chunk["toolCallId"].as_str().unwrap_or_default();
-            let at = self
-                .places
-                .get(&("tool".to_owned(), call.to_owned()))
-                .copied();
+            let at = self.places.get("tool").and_then(|at| at.get(call)).copied();
             let id = chunk["approvalId"].as_str().unwrap_or_default();
             if let Some(at) = at {
-                self.places
-                    .insert(("approval".to_owned(), id.to_owned()), at);
+                self.put("approval", id, at);
             }
         }
     }
@@ -300,15 +357,33 @@ impl Fold {
 
     /// Returns the part that was registered under this kind and id.
     fn at(&mut self, kind: &str, id: &str) -> Option<&mut Map<String, Value>> {
-        let at = *self.places.get(&(kind.to_owned(), id.to_owned()))?;
+        let at = *self.places.get(kind)?.get(id)?;
         self.parts.get_mut(at)
     }
 
     /// Registers the next part under this kind and id.
     fn place(&mut self, kind: &str, id: Option<&str>) {
         if let Some(id) = id {
-            let next = self.parts.len();
-            self.places.insert((kind.to_owned(), id.to_owned()), next);
+            self.put(kind, id, self.parts.len());
+        }
+    }
+
+    fn put(&mut self, kind: &str, id: &str, at: usize) {
+        if !self.places.contains_key(kind) {
+            self.places.insert(kind.to_owned(), HashMap::new());
+        }
+        if let Some(places) = self.places.get_mut(kind) {
+            places.insert(id.to_owned(), at);
+        }
+    }
+}
+
+impl OpenBlocks {
+    /// Returns the open blocks of a part type: `text` or `reasoning`.
+    fn of(&mut self, part: &str) -> &mut HashMap<String, usize> {
+        match part {
+            "text" => &mut self.texts,
+            _ => &mut self.reasonings,
         }
     }
 }

@@ -250,6 +250,36 @@ impl Log {
         }
     }
 
+    /// Records a message of a repeated history, which is available as JSON. The history is written in pieces,
+    /// so that it is not in memory a second time.
+    pub fn append_message(&mut self, at: &str, message: &[u8]) {
+        let time = crate::proto::json::to_raw(&at);
+        let head = format!(r#"{{"record":"message","at":{time},"message":"#);
+        let at = self.append_json(head.as_bytes(), message);
+        if let (Some(at), Some(id)) = (at, index::message_id(message)) {
+            self.index.message(&id, &at);
+        }
+        if self.pending.len() > LARGE && self.write_error.is_none() && !self.file.is_slow() {
+            self.write_piece();
+        }
+    }
+
+    /// Appends a record whose last member is available as JSON; `head` is everything before that.
+    fn append_json(&mut self, head: &[u8], json: &[u8]) -> Option<Range<u64>> {
+        if json.len() > LARGE && !self.must_buffer() {
+            return self.write_through(&|out| {
+                out.write_all(head)?;
+                out.write_all(json)?;
+                out.write_all(b"}\n")
+            });
+        }
+        let before = self.pending.len();
+        for part in [head, json, b"}\n"] {
+            self.pending.extend_from_slice(part);
+        }
+        Some(self.range_from(before))
+    }
+
     /// Appends a record to the pending lines; `None` if it is larger than `limit` bytes.
     fn gather(&mut self, record: &Record<'_>, limit: usize) -> Option<Range<u64>> {
         let before = self.pending.len();

@@ -5,14 +5,16 @@
 //! messages are built only here, because live clients have them already.
 
 mod compare;
+mod messages;
 mod user;
 
 use super::event::{MessagePiece, MessageRole, Original, Update};
 use super::fold::FoldSink;
 use super::turn::Turn;
 use super::view::chunks::ChunkState;
-pub use compare::unstored_messages;
-use serde_json::{Value, json};
+pub use compare::first_unstored;
+pub use messages::ReplayedMessages;
+use serde_json::json;
 use std::sync::Arc;
 use user::UserMessage;
 
@@ -21,7 +23,7 @@ use user::UserMessage;
 pub struct Replay {
     dialect: &'static str,
     id_prefix: String,
-    messages: Vec<Value>,
+    messages: ReplayedMessages,
     /// The message that the next update may continue. At most one of `user` and `assistant` is set.
     user: Option<UserMessage>,
     assistant: Option<Assistant>,
@@ -42,7 +44,7 @@ impl Replay {
         Self {
             dialect,
             id_prefix,
-            messages: Vec::new(),
+            messages: ReplayedMessages::default(),
             user: None,
             assistant: None,
         }
@@ -80,7 +82,7 @@ impl Replay {
 
     /// Ends the last message and returns all messages in order.
     #[must_use]
-    pub fn finish(mut self) -> Vec<Value> {
+    pub fn finish(mut self) -> ReplayedMessages {
         self.close();
         self.messages
     }
@@ -90,8 +92,8 @@ impl Replay {
         if !self.user.as_ref().is_some_and(continues) {
             self.close();
         }
-        let (id, dialect) = (self.next_id(), self.dialect);
-        let new = || UserMessage::new(id, dialect, piece);
+        let id = next_id(&self.id_prefix, &self.messages);
+        let new = || UserMessage::new(id(), self.dialect, piece);
         self.user.get_or_insert_with(new).push(piece, original);
     }
 
@@ -100,14 +102,14 @@ impl Replay {
         if self.user.is_some() {
             self.close();
         }
-        let (id, dialect) = (self.next_id(), self.dialect);
+        let id = next_id(&self.id_prefix, &self.messages);
         self.assistant.get_or_insert_with(|| {
             let mut folding = FoldSink::default();
             // Marks the message as replayed: readers must not expect a stop reason or usage.
             let about = json!({ "replayed": true });
-            let mut chunks = ChunkState::new(dialect);
+            let mut chunks = ChunkState::new(self.dialect);
             let view = &mut chunks.view(&mut folding);
-            let turn = Turn::start(id, &about, &Arc::default(), view);
+            let turn = Turn::start(id(), &about, &Arc::default(), view);
             Assistant {
                 turn,
                 chunks,
@@ -117,18 +119,20 @@ impl Replay {
     }
 
     fn close(&mut self) {
-        let user = self.user.take().map(UserMessage::finish);
-        self.messages.extend(user);
+        if let Some(user) = self.user.take() {
+            self.messages.push(&user.finish());
+        }
         if let Some(mut assistant) = self.assistant.take() {
             let view = &mut assistant.chunks.view(&mut assistant.folding);
             assistant.turn.finish_unreported(view);
-            self.messages.push(assistant.folding.message());
+            self.messages.push(&assistant.folding);
         }
     }
+}
 
-    fn next_id(&self) -> String {
-        format!("{}-{}", self.id_prefix, self.messages.len() + 1)
-    }
+/// Returns the id of the message after these.
+fn next_id(prefix: &str, messages: &ReplayedMessages) -> impl FnOnce() -> String {
+    move || format!("{prefix}-{}", messages.len() + 1)
 }
 
 #[cfg(test)]

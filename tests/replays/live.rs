@@ -197,6 +197,6 @@ impl Replayed {
     }
 
     pub fn finish(self) -> Vec<Value> {
-        self.replay.finish()
+        self.replay.finish().values().collect()
     }
 }

@@ -10,7 +10,7 @@ use crate::core::effect::{AgentId, AgentInput, Effect};
 use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
 use crate::core::event::AgentEvent;
 use crate::core::ids::AgentRef;
-use crate::core::replay::Replay;
+use crate::core::replay::{Replay, ReplayedMessages};
 use crate::core::sanitize::sanitize;
 use crate::core::transport::Transport;
 use crate::proto::frame::{Batch, lines};
@@ -253,17 +253,17 @@ impl FileCall {
         let Some(p) = self.page else {
             return Ok(Reply::Done(wire::Done {}));
         };
-        page(self.replay.finish(), &p).map(Reply::Messages)
+        page(&self.replay.finish(), &p).map(Reply::Messages)
     }
 }
 
 /// Returns the requested page of all messages.
-fn page(mut messages: Vec<Value>, p: &ListMessagesParams) -> Result<ListMessagesResult, Error> {
+fn page(messages: &ReplayedMessages, p: &ListMessagesParams) -> Result<ListMessagesResult, Error> {
     let limit = limit(p.limit, MESSAGES)?;
     let total = messages.len() as u64;
     let place = |id: &Option<String>| {
         let Some(id) = id else { return Ok(None) };
-        let found = messages.iter().position(|message| message["id"] == **id);
+        let found = messages.values().position(|message| message["id"] == **id);
         let missing = || {
             let message = format!("message {id:?} not found; list the messages with message/list");
             Error::new(ErrorKind::MessageNotFound, message)
@@ -285,7 +285,7 @@ fn page(mut messages: Vec<Value>, p: &ListMessagesParams) -> Result<ListMessages
         end < before.unwrap_or(messages.len())
     };
     Ok(ListMessagesResult {
-        messages: messages.drain(begin..end).collect(),
+        messages: messages.values().skip(begin).take(end - begin).collect(),
         more,
         total,
     })
@@ -299,14 +299,17 @@ mod tests {
     #[test]
     fn pages_have_the_requested_messages() {
         let listed = |after: Option<&str>, before: Option<&str>, limit| {
-            let messages = (1..=4).map(|n| json!({ "id": n.to_string() })).collect();
+            let mut messages = ReplayedMessages::default();
+            for n in 1..=4 {
+                messages.push(&json!({ "id": n.to_string() }));
+            }
             let p = ListMessagesParams {
                 after: after.map(str::to_owned),
                 before: before.map(str::to_owned),
                 limit,
                 ..ListMessagesParams::default()
             };
-            let page = page(messages, &p)?;
+            let page = page(&messages, &p)?;
             let ids = page.messages.iter().map(|m| m["id"].as_str().unwrap());
             Ok::<_, Error>((ids.collect::<String>(), page.more))
         };

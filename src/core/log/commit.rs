@@ -189,6 +189,13 @@ impl Log {
         self.file.is_slow() || matches!(self.write_out(BRIEF), Ok(AppendProgress::Waiting))
     }
 
+    /// Writes all pending records, if the disk answers. A failure is reported by the next commit.
+    pub(super) fn write_piece(&mut self) {
+        if let Err(e) = self.write_out(BRIEF) {
+            self.write_error = Some(e);
+        }
+    }
+
     /// Writes all pending records and then a large one; returns the range of the large one.
     pub(super) fn write_through(&mut self, write: &Write<'_>) -> Option<Range<u64>> {
         if self.write_error.is_some() {

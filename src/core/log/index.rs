@@ -138,14 +138,20 @@ impl Index {
                 self.identified(identity, at);
             }
             ("prompt", Some(turn)) => {
-                let Some(id) = line.message.and_then(message_id) else {
+                let Some(id) = line
+                    .message
+                    .and_then(|message| message_id(message.get().as_bytes()))
+                else {
                     return false;
                 };
                 self.prompt(turn, &id, at);
             }
             ("end", Some(turn)) => self.end(turn, at),
             ("message", _) => {
-                let Some(id) = line.message.and_then(message_id) else {
+                let Some(id) = line
+                    .message
+                    .and_then(|message| message_id(message.get().as_bytes()))
+                else {
                     return false;
                 };
                 self.message(&id, at);
@@ -307,12 +313,12 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Returns the id of a stored message.
-fn message_id(message: &RawValue) -> Option<String> {
+/// Returns the id of a message in JSON.
+pub fn message_id(message: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Identified {
         id: String,
     }
-    let identified: Identified = serde_json::from_str(message.get()).ok()?;
+    let identified: Identified = serde_json::from_slice(message).ok()?;
     Some(identified.id)
 }

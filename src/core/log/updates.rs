@@ -1,7 +1,7 @@
 //! Reading of the ACP updates in a log.
 
 use super::index::Source;
-use super::{LARGE, Log, storage_error};
+use super::{Log, storage_error};
 use crate::core::acp_notification::AcpNotification;
 use crate::core::error::Error;
 use crate::core::update_run::UpdateRun;
@@ -47,19 +47,7 @@ impl Log {
         };
         let own = if is_own { "" } else { "\"ofSubagent\":true," };
         let head = format!(r#"{{"record":"update","turnId":{turn_json},{own}"{name}":"#);
-        let at = if body.len() > LARGE && !self.must_buffer() {
-            self.write_through(&|out| {
-                out.write_all(head.as_bytes())?;
-                out.write_all(body)?;
-                out.write_all(b"}\n")
-            })
-        } else {
-            let before = self.pending.len();
-            self.pending.extend_from_slice(head.as_bytes());
-            self.pending.extend_from_slice(body);
-            self.pending.extend_from_slice(b"}\n");
-            Some(self.range_from(before))
-        };
+        let at = self.append_json(head.as_bytes(), body);
         if let (Some(at), Some(turn)) = (at, turn) {
             self.index.update(turn, &at);
         }

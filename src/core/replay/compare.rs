@@ -1,33 +1,32 @@
 //! Comparison of a replayed history with the stored one.
 
+use super::ReplayedMessages;
 use crate::core::error::Error;
 use serde_json::Value;
 
-/// Returns the replayed messages that follow the stored ones. The stored messages must be a prefix of the
-/// replay, compared by role and text. If they are not, the order is unknown and the result is empty. Messages
-/// without content are skipped.
+/// Returns the position of the first replayed message that follows the stored ones. The stored messages must
+/// be a prefix of the replay, compared by role and text. If they are not, the order is unknown, and no message
+/// follows. Messages without content are skipped.
 ///
 /// # Errors
 /// A stored message cannot be read.
-pub fn unstored_messages(
+pub fn first_unstored(
     stored: impl IntoIterator<Item = Result<Value, Error>>,
-    replayed: &[Value],
-) -> Result<&[Value], Error> {
-    let mut rest = replayed;
+    replayed: &ReplayedMessages,
+) -> Result<usize, Error> {
+    let mut others = replayed.values().enumerate();
+    let mut first = 0;
     for message in stored {
         let message = message?;
         if has_no_content(&message) {
             continue;
         }
-        let Some(at) = rest.iter().position(|other| !has_no_content(other)) else {
-            return Ok(&[]);
-        };
-        if !is_same(&message, &rest[at]) {
-            return Ok(&[]);
+        match others.find(|(_, other)| !has_no_content(other)) {
+            Some((at, other)) if is_same(&message, &other) => first = at + 1,
+            _ => return Ok(replayed.len()),
         }
-        rest = &rest[at + 1..];
     }
-    Ok(rest)
+    Ok(first)
 }
 
 /// Returns `true` if two messages have the same role and text. A replay has other ids, and agents leave parts
@@ -109,11 +108,13 @@ mod tests {
             (&[">a", "[", "b"], &long, 0),
         ];
         for (stored, replayed, want) in cases {
-            let all: Vec<Value> = replayed.iter().map(|told| message(told)).collect();
+            let mut all = ReplayedMessages::default();
+            for told in *replayed {
+                all.push(&message(told));
+            }
             let known = stored.iter().map(|told| Ok(message(told)));
-            let rest = unstored_messages(known, &all).unwrap();
-            assert_eq!(rest.len(), *want, "{stored:?} {replayed:?}");
-            assert_eq!(rest, &all[all.len() - want..], "{stored:?} {replayed:?}");
+            let first = first_unstored(known, &all).unwrap();
+            assert_eq!(all.len() - first, *want, "{stored:?} {replayed:?}");
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::core::acp::Acp;
 use crate::core::dialect::{Child, Dialect as _, Outgoing};
 use crate::core::event::{AgentEvent, Content};
 use crate::proto::json::{JsonStr, Members};
+use serde_json::Value;
 
 /// Returns the messages of a history given as ACP updates.
 fn replayed(updates: &[&str]) -> Vec<Value> {
@@ -32,7 +33,7 @@ fn replayed(updates: &[&str]) -> Vec<Value> {
             replay.update(update, *original);
         }
     }
-    replay.finish()
+    replay.finish().values().collect()
 }
 
 fn piece(kind: &str, id: &str, content: &str) -> String {
@@ -258,7 +259,7 @@ fn replay_shows_steps_and_subagents_like_a_turn() {
     for update in &updates {
         replay.update(update, original);
     }
-    let messages = replay.finish();
+    let messages: Vec<Value> = replay.finish().values().collect();
     let kinds = |message: &Value| -> Vec<String> {
         let parts = message["parts"].as_array().unwrap().iter();
         parts

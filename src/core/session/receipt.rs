@@ -4,11 +4,10 @@ use super::SessionMachine;
 use super::preamble::Preamble;
 use crate::core::config::OnLost;
 use crate::core::error::Error;
-use crate::core::log::Record;
+use crate::core::log::LARGE;
 use crate::core::profile::Profile;
-use crate::core::replay::unstored_messages;
+use crate::core::replay::{ReplayedMessages, first_unstored};
 use crate::proto::wire::{Attempt, Memory, Recovery, Rung};
-use serde_json::Value;
 
 /// Session as the agent has it now.
 #[derive(Clone, Copy)]
@@ -30,7 +29,7 @@ impl SessionMachine {
         rung: Rung,
         taken: TakenSession<'_>,
         failed: Vec<Attempt>,
-        replayed: Option<Vec<Value>>,
+        replayed: Option<ReplayedMessages>,
         on_lost: OnLost,
         at: &str,
     ) -> Result<Recovery, Error> {
@@ -39,19 +38,6 @@ impl SessionMachine {
             Some(running) => running.messages_before,
             None => self.log.count(),
         };
-        let mut adopted = 0;
-        // Cleared messages must not come back.
-        let cleared = self.log.count() == 0 && self.log.seq() > 0;
-        if let Some(replayed) = replayed.as_ref().filter(|_| !cleared) {
-            let stored = (0..self.log.count()).filter_map(|place| {
-                let message = self.log.message(usize::try_from(place).ok()?, Profile::V7);
-                message.transpose()
-            });
-            for message in unstored_messages(stored, replayed)? {
-                self.log.append(&Record::Message { at, message });
-                adopted += 1;
-            }
-        }
         let memory = match rung {
             Rung::Live | Rung::Resume => Memory::Kept,
             Rung::Load => Memory::Replayed,
@@ -66,6 +52,13 @@ impl SessionMachine {
         };
         let (agent, id) = (taken.agent.to_owned(), taken.id.to_owned());
         self.known.give(agent, id, before);
+        let repeated = replayed.as_ref().map(|messages| messages.len() as u64);
+        // Cleared messages must not come back.
+        let cleared = self.log.count() == 0 && self.log.seq() > 0;
+        let adopted = match replayed {
+            Some(replayed) if !cleared => self.store_replayed(replayed, at)?,
+            _ => 0,
+        };
         let unknown = match memory {
             Memory::Lost => 0..before,
             _ => before.saturating_sub(missed)..before,
@@ -90,9 +83,7 @@ impl SessionMachine {
             memory,
             failed,
             // An agent replays nothing on resume: this history was read separately.
-            replayed: replayed
-                .filter(|_| rung == Rung::Load)
-                .map(|messages| messages.len() as u64),
+            replayed: repeated.filter(|_| rung == Rung::Load),
             messages: self.log.count(),
             adopted,
             reinjected,
@@ -102,5 +93,28 @@ impl SessionMachine {
             handed_over_from: None,
             instructions_in_prompt: false,
         })
+    }
+
+    /// Stores the replayed messages beyond the stored ones; returns their number.
+    fn store_replayed(&mut self, replayed: ReplayedMessages, at: &str) -> Result<u64, Error> {
+        let stored = (0..self.log.count()).filter_map(|place| {
+            let message = self.log.message(usize::try_from(place).ok()?, Profile::V7);
+            message.transpose()
+        });
+        let first = first_unstored(stored, &replayed)?;
+        let adopted = replayed.len().saturating_sub(first);
+        let (is_large, is_new) = (replayed.size() > LARGE, self.log.is_empty());
+        if is_large {
+            // The messages are written in pieces. After a crash, the next load of the session adds the rest.
+            self.log_identity(at);
+        }
+        replayed.consume(first, |message| self.log.append_message(at, message));
+        if is_large && let Err(error) = self.log.commit() {
+            if is_new {
+                let _ = self.log.remove(false);
+            }
+            return Err(error);
+        }
+        Ok(adopted as u64)
     }
 }

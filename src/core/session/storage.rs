@@ -45,7 +45,8 @@ impl SessionMachine {
         }
     }
 
-    fn log_identity(&mut self, at: &str) {
+    /// Records the session's identity if it changed.
+    pub(super) fn log_identity(&mut self, at: &str) {
         let last = self.log.identity();
         let created_at = last.map_or_else(|| at.to_owned(), |last| last.created_at.clone());
         let identity = Identity {

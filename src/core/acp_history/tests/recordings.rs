@@ -82,7 +82,8 @@ fn messages<'a>(lines: impl Iterator<Item = &'a str>) -> BTreeMap<String, Vec<Va
             }
         }
     }
-    let finished = |turns: Vec<Replay>| turns.into_iter().flat_map(Replay::finish).collect();
+    let messages = |turn: Replay| turn.finish().values().collect::<Vec<_>>();
+    let finished = |turns: Vec<Replay>| turns.into_iter().flat_map(messages).collect();
     let all = replays.into_iter();
     all.map(|(session, turns)| (session, finished(turns)))
         .collect()
