@@ -85,6 +85,7 @@ pub mod session_id;
 pub mod sessions;
 pub mod setting;
 pub mod shared;
+pub mod shared_value;
 pub mod shell_words;
 pub mod similar;
 pub mod stop;

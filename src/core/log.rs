@@ -42,7 +42,7 @@ pub struct Log {
     /// Number of the last chunk that clients may receive: it is in the file or owed (see [`Log::release_pending`]).
     released: u64,
     /// Error that caused chunks to be dropped, until the session has taken it.
-    drop_error: Option<Error>,
+    drop_error: Option<Box<Error>>,
     /// Length of the prefix of `pending` that clients may receive even if the disk rejects it.
     released_bytes: usize,
     /// Error of a large record that was written directly to the file; the next commit reports it.
@@ -81,6 +81,8 @@ impl Log {
         };
         log.scan().map_err(|e| storage_error("read", &e))?;
         log.restore_identity();
+        // Needed for the restore only.
+        log.index.copies.before = None;
         log.released = log.index.seq;
         let format = log.index.identity.as_ref().map_or(FORMAT, |i| i.format);
         if format > FORMAT {
@@ -235,6 +237,7 @@ impl Log {
             Record::Session { at: time, identity } => {
                 (*time).clone_into(&mut self.index.updated_at);
                 self.index.identified((*identity).clone(), &at);
+                self.index.copies.before = None;
             }
             Record::Prompt {
                 turn_id, message, ..
@@ -355,7 +358,7 @@ impl Log {
             agent: identity.agent,
             agent_session_id: identity.agent_session_id,
             agent_name: identity.agent_name,
-            agent_command: identity.agent_command,
+            agent_command: identity.agent_command.as_deref().cloned(),
             cwd: identity.cwd,
             title: identity.title,
             mode: identity.mode,

@@ -81,6 +81,7 @@ use super::output_budget::OutputBudget;
 use super::replay::Replay;
 use super::restore_plan::RestorePlan;
 use super::setting::ChosenSettings;
+use super::shared_value::SharedValue;
 use super::subscribers::Subscribers;
 use super::turn::{AgentIds, Turn};
 use super::view::chunks::ChunkView;
@@ -124,7 +125,7 @@ pub struct SessionMachine {
     /// MCP servers that the session gets, as the client declared them.
     pub mcp_servers: Vec<McpServer>,
     /// Options that the session is opened with.
-    pub options: SessionOptions,
+    pub options: SharedValue<SessionOptions>,
     /// State of the session at its agent: resting, opening or live.
     pub stage: Stage,
     /// Log of the session: its chunks, messages and decisions.
@@ -148,7 +149,7 @@ pub struct SessionMachine {
     /// `true` if the next opening forks the agent's session instead of continuing it.
     pub forks: bool,
     /// Receipt of the last restore, until the next turn reports it to the clients.
-    pub receipt: Option<Recovery>,
+    pub receipt: Option<Box<Recovery>>,
     /// Text that is sent before the next prompt.
     pub preamble: Preamble,
     /// Strategy that restored the session. Set only while a new session may replace it if the agent turns out
@@ -170,7 +171,7 @@ pub struct SessionMachine {
     /// Name and description of the tool last reported to the clients as running.
     activity: Option<(String, String)>,
     /// The prompted turn, while one runs.
-    pub running: Option<Running>,
+    pub running: Option<Box<Running>>,
     /// Open client requests: permission requests and questions.
     pub open_requests: Vec<OpenRequest>,
     /// Tool calls that a client approved in this turn.
@@ -185,7 +186,7 @@ pub struct SessionMachine {
     /// Terminals that clients serve: the serving client by terminal name.
     client_terminals: BTreeMap<String, ClientId>,
     /// The background turn: what the agent reports while no prompt runs.
-    pub background_turn: Option<BackgroundTurn>,
+    pub background_turn: Option<Box<BackgroundTurn>>,
     /// Time of the last activity in the session; `None` until activity is recorded.
     pub used: Option<Instant>,
     /// The last message that ended.
@@ -284,7 +285,7 @@ impl SessionMachine {
             handover: None,
             cwd,
             mcp_servers: Vec::new(),
-            options: SessionOptions::default(),
+            options: SharedValue::no_options(),
             stage: Stage::Resting,
             log,
             coalesced: CoalescedChunks::default(),
@@ -483,7 +484,7 @@ impl SessionMachine {
     /// that turn, and a call of a cancelled turn stays forbidden.
     #[must_use]
     pub fn may_act(&self, call: &str) -> bool {
-        let now = self.running.as_ref().is_some_and(Running::is_cancelled);
+        let now = self.running.as_deref().is_some_and(Running::is_cancelled);
         let unasked = self.background_turn.as_ref().is_some_and(|u| u.cancelled);
         let earlier = |last: &EndedMessage| last.cancelled && last.names.tool(call).is_some();
         let live = self.agent_session().is_some();

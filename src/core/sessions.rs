@@ -17,7 +17,8 @@ pub struct Sessions {
 
 #[derive(Debug)]
 struct Entry {
-    session: SessionMachine,
+    /// Boxed, because a node of the tree reserves room for several entries.
+    session: Box<SessionMachine>,
     /// `true` if the id is in `awake`.
     awake: bool,
 }
@@ -26,7 +27,7 @@ impl Sessions {
     /// Returns the session with this id.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<&SessionMachine> {
-        self.all.get(id).map(|entry| &entry.session)
+        self.all.get(id).map(|entry| &*entry.session)
     }
 
     /// Returns the session with this id for changes, and marks it as awake.
@@ -53,7 +54,7 @@ impl Sessions {
 
     /// Iterates over all sessions.
     pub fn values(&self) -> impl Iterator<Item = &SessionMachine> {
-        self.all.values().map(|entry| &entry.session)
+        self.all.values().map(|entry| &*entry.session)
     }
 
     /// Iterates over the sessions of an agent.
@@ -66,7 +67,7 @@ impl Sessions {
         self.awake = self.all.keys().cloned().collect();
         self.all.values_mut().map(|entry| {
             entry.awake = true;
-            &mut entry.session
+            &mut *entry.session
         })
     }
 
@@ -100,8 +101,11 @@ impl Sessions {
     pub fn insert(&mut self, id: String, session: SessionMachine) {
         self.remove(&id);
         self.awake.push(id.clone());
-        let awake = true;
-        self.all.insert(id, Entry { session, awake });
+        let entry = Entry {
+            session: Box::new(session),
+            awake: true,
+        };
+        self.all.insert(id, entry);
     }
 
     /// Removes a session.

@@ -1,5 +1,6 @@
 //! State that all machines use: configuration, declarations of the clients, ids, open client requests.
 
+use super::agent_command::AgentCommand;
 use super::client::{ClientId, Notice, Token};
 use super::client_request::ClientRequestId;
 use super::client_sink::{ClientSink as _, ClientSinks};
@@ -9,6 +10,7 @@ use super::host::HostServices;
 use super::ids::{AgentRef, Ids};
 use super::metrics::Counters;
 use super::profile::Profile;
+use super::shared_value::SharedValue;
 use crate::proto::wire::{ListSessionsParams, TurnSummary};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -32,6 +34,8 @@ pub struct Shared {
     pub counters: Counters,
     /// Clock of the time in which the core waits for input.
     pub waited: InputWaitClock,
+    /// Command that [`Shared::share_command`] returned last.
+    pub last_command: SharedValue<AgentCommand>,
 }
 
 /// Machine that sent a client request.
@@ -76,7 +80,16 @@ impl Shared {
             client_requests: BTreeMap::new(),
             counters: Counters::default(),
             waited: InputWaitClock::default(),
+            last_command: SharedValue::default(),
         }
+    }
+
+    /// Returns the command so that the sessions of an agent share it.
+    pub fn share_command(&mut self, command: AgentCommand) -> SharedValue<AgentCommand> {
+        if *self.last_command != command {
+            self.last_command = command.into();
+        }
+        self.last_command.clone()
     }
 
     /// Converts a running time to wall clock time, as RFC 3339.

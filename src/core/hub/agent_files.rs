@@ -16,7 +16,6 @@ use crate::core::transport::Transport;
 use crate::proto::frame::{Batch, lines};
 use crate::proto::json::shallow_line;
 use crate::proto::wire::{self, ListMessagesParams, ListMessagesResult};
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;

@@ -161,7 +161,10 @@ impl Hub {
     ) -> Result<(), Error> {
         self.check_not_taken_by_demo(id, agent)?;
         let configured = self.agents.get(agent).configured();
-        let stored = self.sessions.get(id).and_then(|s| s.known.command.clone());
+        let stored = self
+            .sessions
+            .get(id)
+            .and_then(|s| s.known.command.as_deref().cloned());
         let own = stored.and_then(|stored| AgentSpec::of_stored(stored, configured));
         self.with_agent(agent, now, clients, |agent, cx| agent.need(own, cx))
     }

@@ -149,7 +149,7 @@ impl Hub {
         if !self.scopes.is_resident || identity.agent_name.is_some() {
             return None;
         }
-        let stored = identity.agent_command.clone()?;
+        let stored = identity.agent_command.as_deref().cloned()?;
         let key = key(stored.protocol, &stored.command, &stored.args);
         let default = self.default_agent();
         let is_same = |agent: &AgentRef| {

@@ -10,6 +10,7 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::ids::AgentRef;
 use crate::core::log::{Identity, Log};
 use crate::core::session::{SessionAgents, SessionMachine};
+use crate::core::shared_value::SharedValue;
 use crate::proto::chunk::Chunk;
 use crate::proto::wire::{ClearSessionParams, Done, SessionInfo, SessionParams};
 use std::time::Instant;
@@ -26,7 +27,7 @@ impl Hub {
         let cwd = identity.cwd.clone();
         let mut session = SessionMachine::new(id.to_owned(), agent, cwd, log);
         session.known = SessionAgents::of(&identity);
-        session.options = identity.options;
+        session.options = identity.options.unwrap_or_else(SharedValue::no_options);
         session.wanted = identity.wanted;
         session.cost = identity.cost;
         if let Some(released) = self.idle.take(id) {
@@ -49,7 +50,7 @@ impl Hub {
             return agent;
         }
         let default = self.agents.get(self.default_agent()).configured();
-        let stored = identity.agent_command.clone();
+        let stored = identity.agent_command.as_deref().cloned();
         let is_configured = stored.as_ref().is_some_and(|stored| stored.configured);
         let was_in_process = stored.as_ref().is_some_and(|stored| stored.in_process);
         let spec = stored.and_then(|stored| AgentSpec::of_stored(stored, default));

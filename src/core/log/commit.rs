@@ -83,7 +83,7 @@ impl Log {
             Err(e) if dirty => {
                 let error = storage_error("write", &e);
                 if self.released < self.index.seq {
-                    self.drop_error = Some(error.clone());
+                    self.drop_error = Some(Box::new(error.clone()));
                 }
                 self.pending.truncate(self.released_bytes);
                 // A read error is reported by the next operation that reads the log.
@@ -147,7 +147,7 @@ impl Log {
 
     /// Returns the error that dropped chunks which clients may have received; `None` on the next call.
     pub fn take_drop_error(&mut self) -> Option<Error> {
-        self.drop_error.take()
+        self.drop_error.take().map(|error| *error)
     }
 
     /// Returns the number of the last chunk that clients may receive: it is in the file or owed.

@@ -3,6 +3,7 @@
 
 use super::Log;
 use super::record::{FORMAT, Identity};
+use crate::core::shared_value::SharedValue;
 use crate::core::store::Card;
 
 /// Bytes of log after which the identity is written again.
@@ -45,7 +46,7 @@ impl Log {
         if card.bytes < copies.end {
             return identity;
         }
-        let before = copies.before.clone().unwrap_or_default();
+        let before = copies.before.as_deref().cloned().unwrap_or_default();
         let newer = copies.may_be_newer;
         let card = identity_of_card(card);
         let mut kept = identity.clone();
@@ -82,7 +83,7 @@ fn identity_of_card(card: Card) -> Identity {
         cwd: card.cwd,
         agent: card.agent,
         agent_session_id: card.agent_session_id,
-        agent_command: card.agent_command,
+        agent_command: card.agent_command.map(SharedValue::from),
         title: card.title,
         mode: card.mode,
         model: card.model,

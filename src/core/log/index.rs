@@ -41,7 +41,7 @@ pub struct IdentityCopies {
     /// Offset at which the last copy ends.
     pub end: u64,
     /// Identity according to the copy before the last one.
-    pub before: Option<Identity>,
+    pub before: Option<Box<Identity>>,
     /// `true` if a line after the last copy cannot be read or understood: it may have been a newer copy.
     pub may_be_newer: bool,
 }
@@ -171,7 +171,7 @@ impl Index {
         self.copies = IdentityCopies {
             count: self.copies.count.saturating_add(1),
             end: at.end,
-            before: self.identity.replace(identity),
+            before: self.identity.replace(identity).map(Box::new),
             may_be_newer: false,
         };
     }

@@ -2,6 +2,7 @@
 
 use crate::core::agent_command::AgentCommand;
 use crate::core::setting::ChosenSettings;
+use crate::core::shared_value::SharedValue;
 use crate::proto::wire::{LedgerEntry, Recovery, SessionOptions, TurnSummary};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -93,7 +94,7 @@ pub struct Identity {
     pub agent_name: Option<String>,
     /// Command with which that agent is started again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent_command: Option<AgentCommand>,
+    pub agent_command: Option<SharedValue<AgentCommand>>,
     /// Session ids of all agents that had the session, the current one last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentSessionRecord>,
@@ -107,8 +108,8 @@ pub struct Identity {
     #[serde(default)]
     pub model: Option<String>,
     /// Options with which the session was opened.
-    #[serde(default, skip_serializing_if = "SessionOptions::is_empty")]
-    pub options: SessionOptions,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub options: Option<SharedValue<SessionOptions>>,
     /// Settings made by the client: modes, models and options.
     #[serde(default)]
     pub wanted: ChosenSettings,

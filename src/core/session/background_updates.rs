@@ -128,14 +128,14 @@ impl SessionMachine {
         let turn = Turn::start(message_id, &about, &names, view);
         drop(sink);
         debug!(session = self.id, %turn_id, "background turn begins");
-        self.background_turn = Some(BackgroundTurn {
+        self.background_turn = Some(Box::new(BackgroundTurn {
             turn,
             chunks,
             turn_id,
             after_seq,
             quiet_at: Some(cx.now + BACKGROUND_QUIET_LIMIT),
             cancelled: false,
-        });
+        }));
     }
 
     /// Ends the background turn and its client requests.

@@ -11,7 +11,7 @@ impl SessionMachine {
     /// Checks that the options of an open session, or one that is being opened, agree with the requested
     /// ones.
     pub fn must_have(&self, wish: &SessionOptions) -> Result<(), Error> {
-        if wish.clone().or(&self.options) == self.options {
+        if wish.clone().or(&self.options) == *self.options {
             return Ok(());
         }
         let message = format!(
@@ -80,6 +80,8 @@ impl SessionMachine {
                 self.wanted.set(setting, &self.state);
             }
         }
-        self.options = options;
+        if options != *self.options {
+            self.options = options.into();
+        }
     }
 }

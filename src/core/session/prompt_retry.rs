@@ -286,7 +286,7 @@ impl SessionMachine {
             return false;
         }
         let receipt = self.receipt.take();
-        attempts.recovery.clone_from(&receipt);
+        attempts.recovery = receipt.as_deref().cloned();
         self.with_turn(cx.clients, |turn, sink| {
             turn.agent_session_replaced(&agent_session, sink);
             if let Some(receipt) = receipt {

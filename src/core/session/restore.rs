@@ -354,7 +354,8 @@ impl SessionMachine {
                 return;
             }
         }
-        self.known.started_by(Some(cx.agent.spec.stored()));
+        let command = cx.shared.share_command(cx.agent.spec.stored());
+        self.known.started_by(Some(command));
         let name = cx.agent.name();
         self.known.name = (name != DEFAULT_AGENT).then(|| name.to_owned());
         if let Some(connection) = &mut cx.agent.connection {
@@ -409,7 +410,7 @@ impl SessionMachine {
             Stage::Live { .. } | Stage::Resting => Vec::new(),
         };
         if tells {
-            self.receipt = Some(recovery.clone());
+            self.receipt = Some(Box::new(recovery.clone()));
         }
         if tells && waiters.is_empty() {
             self.notify_restored(&recovery, cx.clients);

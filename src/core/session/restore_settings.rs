@@ -6,6 +6,7 @@ use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::CallId;
 use crate::core::setting::{self, Setting};
+use crate::core::shared_value::SharedValue;
 use crate::proto::json::Members;
 use crate::proto::wire::{NotRestored, Recovery};
 use serde_json::json;
@@ -146,7 +147,10 @@ impl SessionMachine {
     /// never open.
     pub fn reset_options(&mut self) {
         let stored = self.log.identity().cloned().unwrap_or_default();
-        (self.options, self.wanted) = (stored.options, stored.wanted);
+        (self.options, self.wanted) = (
+            stored.options.unwrap_or_else(SharedValue::no_options),
+            stored.wanted,
+        );
     }
 
     /// Records that the agent has set a setting again.

@@ -3,6 +3,7 @@
 use crate::core::agent_command::{AgentCommand, key_of_line};
 use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::log::{AgentSessionRecord, Identity};
+use crate::core::shared_value::SharedValue;
 
 /// Maximum number of agents whose ids are kept per session.
 const AGENTS: usize = 8;
@@ -11,7 +12,7 @@ const AGENTS: usize = 8;
 #[derive(Debug, Clone, Default)]
 pub struct SessionAgents {
     /// Command that starts the last agent of the session.
-    pub command: Option<AgentCommand>,
+    pub command: Option<SharedValue<AgentCommand>>,
     /// Command line of the last agent, as shown in lists.
     pub line: Option<String>,
     /// Name of the last agent; `None` for the default agent.
@@ -114,8 +115,8 @@ impl SessionAgents {
     }
 
     /// Sets the command that starts the last agent.
-    pub fn started_by(&mut self, command: Option<AgentCommand>) {
-        self.line = command.as_ref().map(AgentCommand::line);
+    pub fn started_by(&mut self, command: Option<SharedValue<AgentCommand>>) {
+        self.line = command.as_deref().map(AgentCommand::line);
         self.command = command;
     }
 

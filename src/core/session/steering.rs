@@ -63,7 +63,7 @@ impl SessionMachine {
                 && !running.waits_for_background
                 && running.attempts.pause.is_none()
         };
-        let Some(running) = self.running.as_ref().filter(takes) else {
+        let Some(running) = self.running.as_deref().filter(takes) else {
             let message = format!(
                 "session {id:?} has no running turn to send a message into; call session/prompt"
             );

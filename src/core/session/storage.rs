@@ -213,7 +213,7 @@ impl SessionMachine {
             },
             mode: setting::mode(&self.state).or(last.mode),
             model: setting::model(&self.state).or(last.model),
-            options: self.options.clone(),
+            options: (!self.options.is_empty()).then(|| self.options.clone()),
             wanted: self.wanted.clone(),
             cost: self.cost,
             seq: 0,

@@ -133,7 +133,7 @@ impl SessionMachine {
         running.after_seq = after_seq;
         cx.shared.counters.turns_started += 1;
         running.limit = turn_limit(p.timeout_ms, cx.limits(), cx.now);
-        self.running = Some(running);
+        self.running = Some(Box::new(running));
         self.idle_timer = Some(IdleTimer::begin(cx.now, cx.limits().of(Timeout::Prompt)));
         if let Some(connection) = &mut cx.agent.connection {
             let session = self.id.clone();
