@@ -132,6 +132,15 @@ mod tests {
     }
 
     #[test]
+    fn an_idle_session_is_small() {
+        let size = size_of::<SessionMachine>();
+        assert!(
+            size <= 1900,
+            "box what only a running turn needs: {size} bytes"
+        );
+    }
+
+    #[test]
     fn only_touched_sessions_are_scheduled() {
         let mut sessions = Sessions::default();
         for id in ["a", "b", "c"] {

@@ -216,3 +216,23 @@ pub fn disk_timeout() -> Error {
     let why = io::Error::new(io::ErrorKind::TimedOut, "the disk does not respond");
     storage_error("write", &why)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::store::{MemoryStore, Store as _};
+
+    #[test]
+    fn history_is_written_in_pieces() {
+        let mut log = Log::open(MemoryStore.open("a").unwrap()).unwrap();
+        let text = "x".repeat(LARGE / 3);
+        for n in 0..10 {
+            let message = serde_json::json!({ "id": n.to_string(), "role": "user", "text": text });
+            log.append_message("2026-01-02T03:04:05Z", message.to_string().as_bytes());
+            assert!(log.pending.len() <= LARGE, "{}", log.pending.len());
+        }
+        log.write().unwrap();
+        let log = Log::open(log.file).unwrap();
+        assert_eq!((log.count(), log.corrupt()), (10, 0));
+    }
+}

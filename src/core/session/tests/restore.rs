@@ -3,9 +3,10 @@
 use super::super::restore::LOAD_QUIET;
 use super::event::On;
 use super::fixture::{Fixture, all};
+use crate::core::log::LARGE;
 use crate::core::session::SessionAgents;
 use crate::proto::wire::{AgentCapabilities, Rung, Strategy};
-use On::{Answer, Cancel, Ensure, Prompt, Refuse, Text, Wait};
+use On::{Answer, Cancel, DiskFull, Ensure, Prompt, Refuse, Text, Wait};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -352,6 +353,23 @@ fn adopted_session_stores_the_replayed_messages() {
         ),
     ]);
     assert_eq!(t.session.log.count(), 1);
+}
+
+#[test]
+fn history_that_cannot_be_stored_leaves_no_session() {
+    for text in ["earlier", "x".repeat(LARGE + 1).leak()] {
+        let mut t = adopting(all());
+        t.on(&adopt());
+        t.on(&Text(text));
+        t.on(&Answer(json!({})));
+        t.on(&DiskFull);
+        let output = t.on(&Wait(LOAD_QUIET));
+        for expected in ["reply 1 error storage", "hub Remove"] {
+            let has = output.iter().any(|line| line == expected);
+            assert!(has, "{} bytes: {output:?}", text.len());
+        }
+        assert!(t.session.log.is_empty(), "{} bytes", text.len());
+    }
 }
 
 #[test]
