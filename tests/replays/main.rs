@@ -65,7 +65,7 @@ fn both(seed: u64) -> (Vec<Value>, Vec<Value>) {
     for line in history_lines::replay(&mut history) {
         replayed.line(&line);
     }
-    (live.messages, replayed.finish().values().collect())
+    (live.messages, replayed.finish())
 }
 
 /// Compares the histories of the seeds and counts the kinds of their parts.

@@ -174,7 +174,7 @@ impl Player {
         Some(Load {
             name: format!("{name}, load {}", before + 1),
             live: history.to_vec(),
-            replayed: self.load.take()?.finish().values().collect(),
+            replayed: self.load.take()?.finish(),
         })
     }
 }

@@ -68,7 +68,7 @@ pub fn cli_turns(recording: &str) -> Vec<RecordedTurn> {
             frames.turn_over();
             updates.finish(&mut |update| turn.updates.push(parse(update)));
             let ended = std::mem::replace(&mut replay, Replay::new("claude", "r".to_owned()));
-            turn.messages = ended.finish();
+            turn.messages = ended.finish().values().collect();
             turns.push(std::mem::take(&mut turn));
             continue;
         }

@@ -55,7 +55,7 @@ impl File {
     fn replay(&self) -> Vec<Value> {
         let mut replay = Replay::new("claude", "m".to_owned());
         self.each(|update, original| replay.update(update, original));
-        replay.finish()
+        replay.finish().values().collect()
     }
 
     /// Passes all updates to `take`, in order.
