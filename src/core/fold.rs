@@ -3,6 +3,8 @@
 //! The fold follows the AI SDK's own reader (`readUIMessageStream` of `ai` 7) part by part, so that a stored
 //! message equals the one that a client built from the stream. It takes chunks as JSON, in any profile.
 
+mod delta;
+
 use super::chunk_sink::ChunkSink;
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{JsonStr, merge, partial, to_raw, value};

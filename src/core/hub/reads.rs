@@ -10,6 +10,7 @@ use crate::core::error::{Error, out_of_order};
 use crate::core::log::{MessagePart, Reader};
 use crate::core::profile::Profile;
 use crate::core::session::SessionMachine;
+use crate::core::store::Count;
 use crate::proto::wire;
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -136,7 +137,12 @@ impl MessageRead {
         };
         if let Some(message) = message.filter(is_wanted) {
             if matches!(self.requested, WantedMessages::Page(_)) {
-                self.size += message.to_string().len();
+                let mut size = Count::default();
+                // Counting cannot fail.
+                let _ = serde_json::to_writer(&mut size, &message);
+                self.size = self
+                    .size
+                    .saturating_add(usize::try_from(size.0).unwrap_or(usize::MAX));
             }
             self.messages.push(message);
         }

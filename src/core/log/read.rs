@@ -1,7 +1,7 @@
 //! Reading of a log: pages of chunks, messages and turns.
 
 use super::index::Source;
-use super::record::LogLine;
+use super::record::{LogLine, chunk_prefix};
 use super::{Log, TurnState, storage_error};
 use crate::core::error::Error;
 use crate::core::fold::Fold;
@@ -12,7 +12,8 @@ use serde_json::value::RawValue;
 use std::io;
 use std::ops::Range;
 
-/// Bytes read at a time.
+/// Bytes read at a time. The first block is smaller, since most messages are; each next one is twice as large.
+const FIRST_BLOCK: u64 = 32 << 10;
 const BLOCK: u64 = 256 << 10;
 
 /// Maximum size of a page, in bytes of the log; the first entry may exceed it.
@@ -34,9 +35,9 @@ impl StoredChunk {
     fn is_last(&self) -> bool {
         let chunk = self.chunk.get();
         let kinds = [
-            r#"{"type":"finish","#,
+            r#"{"type":"finish""#,
             r#"{"type":"abort""#,
-            r#"{"type":"error","#,
+            r#"{"type":"error""#,
         ];
         kinds.iter().any(|kind| chunk.starts_with(kind))
     }
@@ -69,7 +70,7 @@ impl Log {
 
     /// Reads from the file, and beyond its end from the pending lines, which a full disk may reject for a
     /// long time.
-    fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+    pub(super) fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         let end = self.file.end();
         if self.pending_append.is_some() && range.start < end {
             // The kernel may block a read of a page that it is writing.
@@ -101,8 +102,10 @@ impl Log {
         let (mut start, mut next) = (range.start, range.start);
         // Length of the part of `held` without a newline: a long line is searched only once.
         let mut searched = 0;
+        let mut size = FIRST_BLOCK;
         while next < range.end {
-            let block = self.read(next..range.end.min(next + BLOCK))?;
+            let block = self.read(next..range.end.min(next + size))?;
+            size = BLOCK.min(2 * size);
             if block.is_empty() {
                 break;
             }
@@ -301,10 +304,14 @@ impl Log {
                 // Chunks added during the reading are not waited for.
                 let end = *reader.end.get_or_insert_with(|| self.end());
                 let mut over = true;
+                // An older profile may have the text of a chunk elsewhere.
+                let prefix = (profile == Profile::V7).then(|| chunk_prefix(Some(turn)));
                 let next = self.lines(begin..end.min(self.end()), |line, _| {
                     *budget = budget.saturating_sub(line.len() as u64 + 1);
                     let of_turn = |stored: &StoredChunk| stored.turn_id.as_deref() == Some(turn);
-                    if let Some(stored) = chunk(line).filter(of_turn) {
+                    let written = prefix.as_ref().and_then(|prefix| written(line, prefix));
+                    let is_folded = written.is_some_and(|chunk| reader.fold.push_delta(chunk));
+                    if !is_folded && let Some(stored) = chunk(line).filter(of_turn) {
                         let chunk = value(&stored.chunk);
                         profile.adapt_stored(chunk, |chunk| reader.fold.push(&chunk));
                         if stored.is_last() {
@@ -340,6 +347,18 @@ pub enum MessagePart {
     More,
     /// The message is complete; `None` if it cannot be read any more.
     Whole(Option<Value>),
+}
+
+/// Returns the chunk of a line that has exactly the form in which a chunk of a turn is written, with this prefix.
+fn written<'l>(line: &'l [u8], prefix: &[u8]) -> Option<&'l [u8]> {
+    let rest = line.strip_prefix(prefix)?;
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    // Numbers that are too large are not read, nor are those with a leading zero.
+    if !(1..=15).contains(&digits) || rest.starts_with(b"0") {
+        return None;
+    }
+    let chunk = rest[digits..].strip_prefix(br#","chunk":"#)?;
+    chunk.strip_suffix(b"}")
 }
 
 /// Parses a line as a chunk; `None` if it is not one.
