@@ -47,6 +47,18 @@ impl Sessions {
         self.all.contains_key(id)
     }
 
+    /// Returns the number of sessions.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Returns `true` if there is no session.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
     /// Iterates over the ids of all sessions.
     pub fn keys(&self) -> impl Iterator<Item = &String> {
         self.all.keys()

@@ -6,6 +6,7 @@
 
 mod lag;
 mod participation;
+mod unloaded;
 
 use super::acp_notification::AcpNotification;
 use super::client::{ClientId, Notice, Reply, Token};

@@ -28,16 +28,16 @@ const MAX_SESSIONS: usize = 1024;
 pub(super) struct IdleState {
     /// Time of the next check.
     check: Option<Instant>,
-    /// Sessions that were unloaded from memory.
-    released: BTreeMap<String, UnloadedSession>,
+    /// Sessions that were unloaded from memory, if they have more than their logs.
+    released: BTreeMap<Box<str>, UnloadedSession>,
 }
 
-/// State of an unloaded session that is not in its log.
+/// State of an unloaded session that is not in its log. There may be very many.
 #[derive(Debug)]
 pub(super) struct UnloadedSession {
-    mcp_servers: Vec<McpServer>,
     subscribers: Subscribers,
-    preamble: Preamble,
+    /// MCP servers and preamble, which few sessions have.
+    rest: Option<Box<(Vec<McpServer>, Preamble)>>,
 }
 
 impl IdleState {
@@ -105,20 +105,25 @@ impl UnloadedSession {
         }
     }
 
-    /// Takes the state out of a session.
-    fn of(session: &mut SessionMachine) -> Self {
-        Self {
-            mcp_servers: std::mem::take(&mut session.mcp_servers),
-            subscribers: std::mem::take(&mut session.subscribers),
-            preamble: std::mem::take(&mut session.preamble),
-        }
+    /// Takes the state out of a session; `None` if the session has only what is in its log.
+    fn of(session: &mut SessionMachine) -> Option<Self> {
+        let subscribers = std::mem::take(&mut session.subscribers).shrunk();
+        let mcp_servers = std::mem::take(&mut session.mcp_servers);
+        let preamble = std::mem::take(&mut session.preamble);
+        let has_rest = !mcp_servers.is_empty() || !preamble.is_empty();
+        let rest = has_rest.then(|| Box::new((mcp_servers, preamble)));
+        (rest.is_some() || subscribers.is_some()).then(|| Self {
+            subscribers: subscribers.unwrap_or_default(),
+            rest,
+        })
     }
 
     /// Puts the state back into the session.
     pub(super) fn restore(self, session: &mut SessionMachine) {
-        session.mcp_servers = self.mcp_servers;
         session.subscribers = self.subscribers;
-        session.preamble = self.preamble;
+        if let Some(rest) = self.rest {
+            (session.mcp_servers, session.preamble) = *rest;
+        }
     }
 }
 
@@ -167,7 +172,7 @@ impl Hub {
             .agents
             .iter()
             .any(super::super::agent::AgentMachine::is_connected);
-        let nothing = !is_connected && self.sessions.keys().next().is_none();
+        let nothing = !is_connected && self.sessions.is_empty();
         self.idle.check = Some(next.unwrap_or(now + limit)).filter(|_| !nothing);
     }
 
@@ -287,7 +292,9 @@ impl Hub {
         });
         if let Some(released) = released.flatten() {
             self.sessions.remove(id);
-            self.idle.released.insert(id.to_owned(), released);
+            if let Some(released) = released {
+                self.idle.released.insert(id.into(), released);
+            }
         }
     }
 
