@@ -10,6 +10,7 @@ mod index;
 mod ledger;
 mod read;
 mod record;
+mod stored_index;
 mod updates;
 
 use super::error::{Error, ErrorKind};
@@ -26,6 +27,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::io::Write as _;
 use std::ops::Range;
+use stored_index::StoredIndex;
 
 /// Size in bytes above which a record is written to the file at once instead of being collected in memory.
 pub const LARGE: usize = 1 << 20;
@@ -35,6 +37,7 @@ pub const LARGE: usize = 1 << 20;
 pub struct Log {
     file: Box<dyn LogFile>,
     index: Index,
+    stored_index: StoredIndex,
     /// Lines that the file does not have yet.
     pending: Vec<u8>,
     /// Append that the disk has not answered yet.
@@ -63,7 +66,8 @@ pub enum TurnState {
 }
 
 impl Log {
-    /// Opens a log and builds its index by reading it once; an incomplete last line is cut off.
+    /// Opens a log and builds its index by reading the part that no stored index covers; an incomplete last line
+    /// is cut off.
     ///
     /// # Errors
     /// The disk fails, or the log has a newer format than this version of acpipe can read.
@@ -71,6 +75,7 @@ impl Log {
         let mut log = Self {
             file,
             index: Index::default(),
+            stored_index: StoredIndex::default(),
             pending: Vec::new(),
             pending_append: None,
             released: 0,
@@ -79,10 +84,10 @@ impl Log {
             write_error: None,
             prefix: (None, record::chunk_prefix(None)),
         };
-        log.scan().map_err(|e| storage_error("read", &e))?;
+        let (index, from) = log.take_stored_index();
+        log.scan_from(index, from)
+            .map_err(|e| storage_error("read", &e))?;
         log.restore_identity();
-        // Needed for the restore only.
-        log.index.copies.before = None;
         log.released = log.index.seq;
         let format = log.index.identity.as_ref().map_or(FORMAT, |i| i.format);
         if format > FORMAT {
@@ -96,9 +101,12 @@ impl Log {
     }
 
     fn scan(&mut self) -> std::io::Result<()> {
-        let mut index = Index::default();
-        let whole = self.file.begin()..self.file.end();
-        let rest = self.lines(whole, |line, at| {
+        self.scan_from(Index::default(), self.file.begin())
+    }
+
+    /// Reads the log from an offset on and adds it to an index of everything before.
+    fn scan_from(&mut self, mut index: Index, from: u64) -> std::io::Result<()> {
+        let rest = self.lines(from..self.file.end(), |line, at| {
             index.line(line, at);
             true
         })?;
@@ -148,12 +156,7 @@ impl Log {
 
     /// Numbers a chunk and records it; returns the number and the chunk's JSON.
     pub fn chunk(&mut self, turn: Option<&str>, chunk: &Chunk<'_>) -> (u64, &[u8]) {
-        let part = match chunk {
-            Chunk::Start { message_id, .. } => ChunkRole::Begin(message_id),
-            Chunk::Finish { .. } | Chunk::Abort { .. } | Chunk::Error { .. } => ChunkRole::End,
-            _ => ChunkRole::Middle,
-        };
-        let (seq, json) = self.line(turn, part, |out| chunk.write(out));
+        let (seq, json) = self.line(turn, role_of(chunk), |out| chunk.write(out));
         (seq, &self.pending[json])
     }
 
@@ -171,7 +174,7 @@ impl Log {
     /// failure is reported by [`Log::commit`].
     pub fn large_chunk(&mut self, turn: Option<&str>, chunk: &Chunk<'_>) -> u64 {
         if self.must_buffer() {
-            return self.line(turn, ChunkRole::Middle, |out| chunk.write(out)).0;
+            return self.line(turn, role_of(chunk), |out| chunk.write(out)).0;
         }
         let seq = self.index.seq + 1;
         let prefix = record::chunk_prefix(turn);
@@ -185,7 +188,7 @@ impl Log {
             gathered.flush()
         });
         if let Some(at) = at {
-            self.index.chunk(seq, turn, ChunkRole::Middle, &at);
+            self.index.chunk(seq, turn, role_of(chunk), &at);
         }
         seq
     }
@@ -233,21 +236,15 @@ impl Log {
             }),
         };
         let Some(at) = at else { return };
+        record.at().clone_into(&mut self.index.updated_at);
         match record {
-            Record::Session { at: time, identity } => {
-                (*time).clone_into(&mut self.index.updated_at);
+            Record::Session { identity, .. } => {
                 self.index.identified((*identity).clone(), &at);
-                self.index.copies.before = None;
             }
             Record::Prompt {
                 turn_id, message, ..
             } => self.index.prompt(turn_id, id_of(message), &at),
-            Record::End {
-                turn_id, at: time, ..
-            } => {
-                (*time).clone_into(&mut self.index.updated_at);
-                self.index.end(turn_id, &at);
-            }
+            Record::End { turn_id, .. } => self.index.end(turn_id, &at),
             Record::Message { message, .. } => self.index.message(id_of(message), &at),
             Record::Recovery { .. } | Record::Decision { .. } => {}
         }
@@ -340,7 +337,9 @@ impl Log {
             // hold buffers.
             self.pending = Vec::new();
         }
-        self.file.sync(ticket)
+        let is_answered_later = self.file.sync(ticket);
+        self.store_index();
+        is_answered_later
     }
 
     /// Writes the session's card with the current state.
@@ -392,6 +391,7 @@ impl Log {
         self.pending.clear();
         self.released_bytes = 0;
         self.released = self.index.seq;
+        self.stored_index = StoredIndex::default();
         self.scan().map_err(|e| storage_error("read", &e))
     }
 
@@ -409,6 +409,14 @@ impl Log {
         self.released_bytes = 0;
         self.index = Index::default();
         Ok(())
+    }
+}
+
+fn role_of<'a>(chunk: &'a Chunk<'_>) -> ChunkRole<'a> {
+    match chunk {
+        Chunk::Start { message_id, .. } => ChunkRole::Begin(message_id),
+        Chunk::Finish { .. } | Chunk::Abort { .. } | Chunk::Error { .. } => ChunkRole::End,
+        _ => ChunkRole::Middle,
     }
 }
 

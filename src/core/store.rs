@@ -157,6 +157,22 @@ pub trait LogFile: Debug + Send {
         None
     }
 
+    /// Returns the stored index of the log, which may be damaged or belong to other content.
+    fn index(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Returns the number of bytes by which the log grows before its index is stored again; `None` if no index
+    /// is stored.
+    fn index_interval(&self) -> Option<u64> {
+        None
+    }
+
+    /// Stores the index of the log.
+    fn store_index(&mut self, index: Vec<u8>) {
+        drop(index);
+    }
+
     /// Replaces the content of the log with these lines; the old content is archived if `archive` is set,
     /// else deleted.
     ///
@@ -183,7 +199,7 @@ pub enum StoreEvent {
     },
     /// The disk has answered an append that returned [`AppendProgress::Waiting`], for any session.
     Appended,
-    /// The cards of all sessions, in no particular order.
+    /// The requested cards, in no particular order.
     Listed {
         /// Ticket of the call to [`Store::list`].
         ticket: u64,

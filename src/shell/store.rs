@@ -3,6 +3,8 @@
 //! ```text
 //! <state directory>/sessions/<id>.jsonl    the log, locked while a process has the session open
 //!                            <id>.json     its card: the data shown in lists
+//!                            <id>.index    index of a long log
+//!                    cards.cache           copies of all cards, if there are many
 //!                    archive/<id>.<time>.jsonl
 //! ```
 
@@ -13,6 +15,7 @@ mod leftovers;
 mod memory;
 mod names;
 mod pool;
+mod replaced;
 mod speed;
 mod tail;
 mod unlinked;

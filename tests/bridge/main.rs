@@ -60,6 +60,7 @@ mod large_inputs;
 mod launch;
 mod launches;
 mod ledger;
+mod log_index;
 mod logs;
 mod matrix;
 mod mcp;

@@ -434,6 +434,8 @@ fn gc_removes_old_sessions_and_leftovers() {
     };
     let left = [
         "sessions/gone.json",
+        "sessions/gone.index",
+        "sessions/new.index-new",
         "sessions/new.card",
         "sessions/old.new",
         "sessions/empty.jsonl",
@@ -448,7 +450,7 @@ fn gc_removes_old_sessions_and_leftovers() {
     .map(file);
     let dry = home.sessions(&["gc", "--dry-run"]).expect(0).text();
     assert!(
-        dry.lines().count() == 6 && dry.starts_with("would remove old,"),
+        dry.lines().count() == 8 && dry.starts_with("would remove old,"),
         "{dry}"
     );
     assert!(left.iter().all(|path| path.exists()), "{dry}");

@@ -45,7 +45,12 @@ fn stored(turns: usize) -> (Vec<u8>, Card) {
 
 fn disk(bytes: Vec<u8>, card: Option<Card>) -> Disk {
     let synced = bytes.len();
-    let logs = BTreeMap::from([(SESSION.to_owned(), StoredLog { bytes, synced })]);
+    let log = StoredLog {
+        bytes,
+        synced,
+        index: None,
+    };
+    let logs = BTreeMap::from([(SESSION.to_owned(), log)]);
     let cards = card.map(|card| (SESSION.to_owned(), card));
     Disk::new(1, logs).with_cards(cards.into_iter().collect())
 }

@@ -40,6 +40,8 @@ pub struct StoredLog {
     pub bytes: Vec<u8>,
     /// Number of bytes that certainly survive a crash of the machine.
     pub synced: usize,
+    /// The last index that was stored, which may cover more than what is left of the log.
+    pub index: Option<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -318,13 +320,29 @@ impl LogFile for File {
         state.cards.insert(self.id.clone(), card.clone());
     }
 
+    fn index(&self) -> Option<Vec<u8>> {
+        self.disk.0.borrow().logs.get(&self.id)?.index.clone()
+    }
+
+    fn index_interval(&self) -> Option<u64> {
+        Some(1)
+    }
+
+    fn store_index(&mut self, index: Vec<u8>) {
+        if self.removed.is_none() {
+            self.kept(|kept| kept.index = Some(index));
+        }
+    }
+
     fn replace(&mut self, lines: &[u8], _: bool) -> io::Result<()> {
         if self.disk.0.borrow_mut().fails() {
             return Err(io::ErrorKind::StorageFull.into());
         }
         let bytes = lines.to_vec();
         self.end = bytes.len();
-        self.kept(|kept| *kept = StoredLog { bytes, synced: 0 });
+        self.kept(|kept| {
+            (kept.bytes, kept.synced) = (bytes, 0);
+        });
         Ok(())
     }
 

@@ -11,6 +11,8 @@ mod drive;
 mod proportion;
 
 use acpipe::core::error::{Error, ErrorKind};
+use acpipe::core::log::Log;
+use acpipe::core::store::Store as _;
 use acpipe::testing::RecordedChunk;
 use disk::{Dice, Disk, StoredLog};
 use drive::World;
@@ -246,6 +248,22 @@ fn works(world: &mut World, session: &str) {
     assert_eq!(summary["stopReason"], "end_turn");
 }
 
+/// Checks that a log opened with its stored index is the same as one that is read from its beginning.
+fn check_indexes(logs: &BTreeMap<String, StoredLog>) {
+    for (session, kept) in logs {
+        let opened = |index: Option<Vec<u8>>| {
+            let kept = StoredLog {
+                index,
+                ..kept.clone()
+            };
+            let mut disk = Disk::new(1, BTreeMap::from([(session.clone(), kept)]));
+            let log = Log::open(disk.open(session).unwrap()).unwrap();
+            (log.encoded_index(), log.card())
+        };
+        assert_eq!(opened(kept.index.clone()), opened(None));
+    }
+}
+
 fn run(seed: u64) -> u32 {
     let mut dice = Dice(seed);
     let disk = Disk::new(seed ^ 0xd15c, BTreeMap::new());
@@ -291,6 +309,8 @@ fn run(seed: u64) -> u32 {
     }
     let lost = after_lost_tail(&disk, &mut dice);
     check_lost_tail(&world, &lost);
+    check_indexes(&disk.logs());
+    check_indexes(&lost);
     check_reopened(&world, disk.logs(), false, seed);
     check_reopened(&world, lost, true, seed);
 

@@ -2,7 +2,6 @@
 
 use super::Fold;
 use serde::Deserialize;
-use serde_json::Value;
 use std::borrow::Cow;
 
 /// Fields of a delta that has no others.
@@ -38,11 +37,7 @@ impl Fold {
         } else {
             "reasoning"
         };
-        let at = self.open.get(&(part, delta.id.into_owned()));
-        let block = at.and_then(|at| self.parts.get_mut(*at));
-        if let Some(Value::String(text)) = block.and_then(|block| block.get_mut("text")) {
-            text.push_str(&delta.delta);
-        }
+        self.append(part, &delta.id, &delta.delta);
         true
     }
 }
@@ -50,6 +45,7 @@ impl Fold {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
     use serde_json::json;
 
     #[test]

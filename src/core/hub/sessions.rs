@@ -83,6 +83,7 @@ impl Hub {
         // A full disk must not prevent reading.
         log.release_pending();
         log.commit()?;
+        log.store_index();
         Ok(log)
     }
 

@@ -14,7 +14,8 @@ impl Log {
     #[must_use]
     pub fn needs_identity_record(&self) -> bool {
         let copies = &self.index.copies;
-        copies.count < 2 || self.end().saturating_sub(copies.end) > IDENTITY_INTERVAL
+        let end = copies.last.as_ref().map_or(0, |last| last.end);
+        copies.count < 2 || self.end().saturating_sub(end) > IDENTITY_INTERVAL
     }
 
     /// Restores from the card what damaged lines have lost.
@@ -43,10 +44,16 @@ impl Log {
     /// may have been damaged.
     fn merge_card(&mut self, identity: Identity, card: Card) -> Identity {
         let copies = &self.index.copies;
-        if card.bytes < copies.end {
+        if copies
+            .last
+            .as_ref()
+            .is_some_and(|last| card.bytes < last.end)
+        {
             return identity;
         }
-        let before = copies.before.as_deref().cloned().unwrap_or_default();
+        let before = copies.before.clone().and_then(|at| self.read(at).ok());
+        let before = before.and_then(|line| Identity::of_line(&line));
+        let before = before.unwrap_or_default();
         let newer = copies.may_be_newer;
         let card = identity_of_card(card);
         let mut kept = identity.clone();

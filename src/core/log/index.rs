@@ -1,8 +1,10 @@
 //! Index of a log: positions of its messages, turns and chunk numbers, built by reading the file once and
 //! updated with each append.
 
+mod encoding;
+
 use super::record::{Identity, LogLine};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -34,14 +36,15 @@ pub struct Index {
 }
 
 /// Copies of the session's identity in the log.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct IdentityCopies {
-    /// Number of readable copies.
+    /// Number of readable copies; 0 if the identity differs from the last one.
     pub count: u32,
-    /// Offset at which the last copy ends.
-    pub end: u64,
-    /// Identity according to the copy before the last one.
-    pub before: Option<Box<Identity>>,
+    /// Range of the line with the last copy.
+    pub last: Option<Range<u64>>,
+    /// Range of the line with the copy before the last one.
+    pub before: Option<Range<u64>>,
     /// `true` if a line after the last copy cannot be read or understood: it may have been a newer copy.
     pub may_be_newer: bool,
 }
@@ -168,10 +171,11 @@ impl Index {
 
     /// Indexes an identity record.
     pub fn identified(&mut self, identity: Identity, at: &Range<u64>) {
+        self.identity = Some(identity);
         self.copies = IdentityCopies {
             count: self.copies.count.saturating_add(1),
-            end: at.end,
-            before: self.identity.replace(identity).map(Box::new),
+            last: Some(at.clone()),
+            before: self.copies.last.take(),
             may_be_newer: false,
         };
     }

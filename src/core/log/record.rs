@@ -121,6 +121,29 @@ pub struct Identity {
     pub seq: u64,
 }
 
+impl Identity {
+    /// Parses an identity record.
+    #[must_use]
+    pub fn of_line(line: &[u8]) -> Option<Self> {
+        serde_json::from_slice(line).ok()
+    }
+}
+
+impl Record<'_> {
+    /// Returns the time of the record, RFC 3339.
+    #[must_use]
+    pub fn at(&self) -> &str {
+        match self {
+            Self::Session { at, .. }
+            | Self::Prompt { at, .. }
+            | Self::End { at, .. }
+            | Self::Recovery { at, .. }
+            | Self::Decision { at, .. }
+            | Self::Message { at, .. } => at,
+        }
+    }
+}
+
 /// A line as it is read: the fields of all records.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]

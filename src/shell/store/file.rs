@@ -1,6 +1,7 @@
 //! A session's log on disk.
 
 use super::pool::{Pool, Slot};
+use super::replaced::{Inode, inode};
 use super::speed::Speed;
 use super::tail::Tail;
 use super::worker::Worker;
@@ -15,6 +16,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// Bytes by which a log grows before its index is stored again: they are read in a few milliseconds.
+const INDEX_INTERVAL: u64 = 4 << 20;
+
+/// Maximum size of an index in bytes; for a larger one the log is read instead.
+const MAX_INDEX_BYTES: u64 = 16 << 20;
 
 /// Log that this process has locked. Its file may be closed temporarily because too many are open.
 #[derive(Debug)]
@@ -151,6 +158,15 @@ impl File {
     fn card_path(&self) -> PathBuf {
         self.path.with_extension(names::CARD)
     }
+
+    fn index_path(&self) -> PathBuf {
+        self.path.with_extension(names::INDEX)
+    }
+}
+
+/// Reads the index of a log; `None` if it is missing or too large.
+fn index_of(log: &Path) -> Option<Vec<u8>> {
+    regular::read(&log.with_extension(names::INDEX), MAX_INDEX_BYTES).ok()
 }
 
 /// Opens a file, closing others if too many are open.
@@ -164,20 +180,6 @@ fn with_descriptor(pool: &Pool, open: impl Fn() -> io::Result<fs::File>) -> io::
         Err(e) if too_many(&e) && pool.close_half() => open(),
         opened => opened,
     }
-}
-
-/// Device and inode number of a file; zeros on systems without them.
-type Inode = (u64, u64);
-
-#[cfg(unix)]
-fn inode(metadata: &fs::Metadata) -> Inode {
-    use std::os::unix::fs::MetadataExt as _;
-    (metadata.dev(), metadata.ino())
-}
-
-#[cfg(not(unix))]
-fn inode(_: &fs::Metadata) -> Inode {
-    (0, 0)
 }
 
 /// Opens and locks the file at a path, retrying if another file has replaced it meanwhile.
@@ -316,6 +318,18 @@ impl LogFile for File {
         self.worker.describe(self.card_path(), json);
     }
 
+    fn index(&self) -> Option<Vec<u8>> {
+        index_of(&self.path)
+    }
+
+    fn index_interval(&self) -> Option<u64> {
+        (!self.removed).then_some(INDEX_INTERVAL)
+    }
+
+    fn store_index(&mut self, index: Vec<u8>) {
+        self.worker.store_index(self.index_path(), index);
+    }
+
     fn replace(&mut self, lines: &[u8], archive: bool) -> io::Result<()> {
         self.check_idle()?;
         let new = self.path.with_extension("new");
@@ -333,6 +347,7 @@ impl LogFile for File {
         self.pool.put(&self.slot, file);
         self.tail.len = lines.len() as u64;
         self.tail.torn = false;
+        self.worker.remove(self.index_path());
         Ok(())
     }
 
@@ -344,6 +359,11 @@ impl LogFile for File {
             fs::remove_file(&self.path)?;
         }
         self.worker.remove(self.card_path());
+        self.worker.remove(self.index_path());
+        if let Some(sessions) = self.path.parent() {
+            // It has a copy of the card.
+            self.worker.remove(names::card_cache(sessions));
+        }
         self.removed = true;
         Ok(())
     }
@@ -397,6 +417,10 @@ impl LogFile for ReadOnly {
 
     fn card(&self) -> Option<Card> {
         card::read(&self.path)
+    }
+
+    fn index(&self) -> Option<Vec<u8>> {
+        index_of(&self.path)
     }
 
     fn replace(&mut self, _: &[u8], _: bool) -> io::Result<()> {

@@ -1,8 +1,8 @@
 //! Queue of the store's thread, bounded in number and in bytes.
 //!
-//! A job that covers another one is merged with it: a newer card of a session replaces the queued one, and a
-//! sync or list that has not begun serves further requests. If the disk is so slow that the queue still
-//! fills, jobs that no call waits for are rejected: a card (a list reads the log if the card is missing or
+//! A job that covers another one is merged with it: a newer card or index of a session replaces the queued one,
+//! and a sync or list that has not begun serves further requests. If the disk is so slow that the queue still
+//! fills, jobs that no call waits for are rejected: a card or an index (the log is read if it is missing or
 //! old), its removal, or such a sync. A sync or list that a call waits for is always queued: at most one sync
 //! per open log, and one list.
 
@@ -12,11 +12,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Maximum number of queued writes and removals of cards: all sessions that may be open by default, and as
+/// Maximum number of queued writes and removals of cards and indexes: all sessions that may be open by default, and as
 /// many that were closed meanwhile.
 const MOST_CARDS: usize = 2048;
 
-/// Maximum total size of queued cards in bytes: 8 KiB each, while a card is usually below 1 KiB.
+/// Maximum total size of queued cards and indexes in bytes: 8 KiB each, while a card is usually below 1 KiB.
 const MOST_CARD_BYTES: usize = 16 << 20;
 
 /// Maximum number of queued syncs that no call waits for. Each holds a file descriptor in addition to those
@@ -30,7 +30,9 @@ pub enum Job {
     Sync(Arc<fs::File>, Vec<u64>),
     /// Writes a card.
     Describe(PathBuf, Vec<u8>),
-    /// Removes a card.
+    /// Writes an index.
+    Index(PathBuf, Vec<u8>),
+    /// Removes a card or an index.
     Remove(PathBuf),
     /// Reads the cards in a directory for these tickets.
     List(PathBuf, Vec<u64>),
@@ -41,7 +43,7 @@ pub enum Job {
 pub struct Jobs {
     queue: VecDeque<Job>,
     most_free_syncs: usize,
-    /// Number of queued writes and removals of cards.
+    /// Number of queued writes and removals of cards and indexes.
     cards: usize,
     card_bytes: usize,
 }
@@ -83,7 +85,7 @@ impl Jobs {
                 }
                 Ok(())
             }
-            Job::Describe(..) | Job::Remove(_) => self.push_card(job),
+            Job::Describe(..) | Job::Index(..) | Job::Remove(_) => self.push_card(job),
         }
     }
 
@@ -108,7 +110,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// Adds a write or removal of a card, replacing a queued job for the same card.
+    /// Adds a write or removal of a card or index, replacing a queued job for the same file.
     fn push_card(&mut self, job: Job) -> Result<(), Job> {
         let path = job.card_path();
         if let Some(at) = self.queue.iter().position(|job| job.card_path() == path)
@@ -134,18 +136,18 @@ impl Jobs {
 }
 
 impl Job {
-    /// Returns the path of the card that the job writes or removes.
+    /// Returns the path of the card or index that the job writes or removes.
     fn card_path(&self) -> Option<&Path> {
         match self {
-            Self::Describe(path, _) | Self::Remove(path) => Some(path),
+            Self::Describe(path, _) | Self::Index(path, _) | Self::Remove(path) => Some(path),
             Self::Sync(..) | Self::List(..) => None,
         }
     }
 
-    /// Returns the size of the card that the job writes.
+    /// Returns the size of the card or index that the job writes.
     fn card_len(&self) -> usize {
         match self {
-            Self::Describe(_, card) => card.len(),
+            Self::Describe(_, bytes) | Self::Index(_, bytes) => bytes.len(),
             Self::Remove(_) | Self::Sync(..) | Self::List(..) => 0,
         }
     }
@@ -167,6 +169,7 @@ mod tests {
             Job::Describe(path, card) => {
                 format!("{} {}", path.display(), String::from_utf8(card).unwrap())
             }
+            Job::Index(path, _) => format!("index {}", path.display()),
             Job::Remove(path) => format!("remove {}", path.display()),
             Job::List(_, tickets) => format!("list {tickets:?}"),
         };

@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Removes cards without a log, incomplete replacement files and empty logs, and returns their paths; with
+/// Removes cards and indexes without a log, incomplete replacement files and empty logs, and returns their paths; with
 /// `dry`, only returns them.
 ///
 /// # Errors
@@ -27,8 +27,8 @@ pub fn sweep(state: &Path, dry: bool) -> io::Result<Vec<PathBuf>> {
         }
         let left = match path.extension().and_then(|e| e.to_str()) {
             Some(names::LOG) => log.is_some_and(|log| log.metadata().is_ok_and(|m| m.len() == 0)),
-            Some(names::CARD) => log.is_none(),
-            Some("card" | "new") => true,
+            Some(names::CARD | names::INDEX) => log.is_none(),
+            Some("card" | "new" | names::NEW_INDEX) => true,
             _ => false,
         };
         if left {

@@ -4,9 +4,18 @@ use crate::core::error::{Error, ErrorKind};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// File extensions of logs and of their cards.
+/// File extensions of logs, of their cards and of their indexes.
 pub const LOG: &str = "jsonl";
 pub const CARD: &str = "json";
+pub const INDEX: &str = "index";
+
+/// File extension of an index that is being written.
+pub const NEW_INDEX: &str = "index-new";
+
+/// Returns the path of the copies of all cards in a directory of logs.
+pub fn card_cache(sessions: &Path) -> PathBuf {
+    sessions.with_file_name("cards.cache")
+}
 
 /// Maximum length of a name in bytes: file systems allow 255, including the timestamp in the archive.
 const MAX_NAME_BYTES: usize = 200;

@@ -3,6 +3,8 @@
 
 use super::cards_in;
 use super::jobs::{Job, Jobs};
+use super::names;
+use super::replaced::put;
 use super::unlinked;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::store::{Card, StoreEvent};
@@ -14,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
-use tracing::warn;
+use tracing::{debug, warn};
 
 /// Maximum number of events queued for the loop before the thread waits: the loop takes one per iteration,
 /// and a list has the cards of all sessions.
@@ -219,7 +221,12 @@ impl Worker {
         self.give(Job::Describe(path, card));
     }
 
-    /// Removes the card of a log.
+    /// Writes the index of a log.
+    pub fn store_index(&self, path: PathBuf, index: Vec<u8>) {
+        self.give(Job::Index(path, index));
+    }
+
+    /// Removes the card or the index of a log.
     pub fn remove(&self, path: PathBuf) {
         self.give(Job::Remove(path));
     }
@@ -238,6 +245,9 @@ impl Worker {
             Err(Job::Describe(path, _)) => {
                 let path = path.display();
                 warn!(%path, "the disk is slow; a session's index card is not written, and lists read its log instead");
+            }
+            Err(Job::Index(path, _)) => {
+                debug!(path = %path.display(), "the index of a log is not written; opening reads more of the log");
             }
             Err(Job::Sync(..) | Job::List(..)) => {
                 warn!("the disk is slow; recent messages may be lost if the machine crashes");
@@ -285,8 +295,14 @@ fn do_job(job: Job) -> Option<Event> {
             (!tickets.is_empty()).then_some(Event::Synced(tickets.into(), outcome))
         }
         Job::Describe(path, card) => {
-            if let Err(error) = put(&path, &card) {
+            if let Err(error) = put(&path, "card", &card) {
                 warn!(path = %path.display(), %error, "cannot write a session's index card");
+            }
+            None
+        }
+        Job::Index(path, index) => {
+            if let Err(error) = put(&path, names::NEW_INDEX, &index) {
+                warn!(path = %path.display(), %error, "cannot write the index of a session's log");
             }
             None
         }
@@ -307,18 +323,6 @@ fn do_job(job: Job) -> Option<Event> {
 fn reach_disk(file: &fs::File) -> io::Result<()> {
     file.sync_data()?;
     unlinked::check(file)
-}
-
-/// Replaces a file atomically: readers see the old or the new content.
-fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    use std::io::Write as _;
-    let new = path.with_extension("card");
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(&new)?.write_all(bytes)?;
-    fs::rename(new, path)
 }
 
 #[cfg(test)]

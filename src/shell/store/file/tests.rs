@@ -101,6 +101,39 @@ fn a_log_that_was_removed_has_no_card_any_more() {
     fs::remove_dir_all(&dir).unwrap();
 }
 
+#[test]
+fn index_of_a_log_is_removed_with_its_content() {
+    let dir = std::env::temp_dir().join(format!("acpipe-index-{}", std::process::id()));
+    fs::create_dir_all(&dir).unwrap();
+    for ending in ["remove", "archive", "replace"] {
+        let (worker, events) = Worker::start().unwrap();
+        let path = dir.join("a.jsonl");
+        let archive = dir.join("archive");
+        fs::create_dir_all(&archive).unwrap();
+        let mut log = File::open(path.clone(), means(&archive, worker, Pool::new())).unwrap();
+        log.append(b"line\n").unwrap();
+        log.store_index(b"index".to_vec());
+        // Dropping waits until the thread has finished all jobs.
+        drop((log, events));
+        let index = dir.join("a.index");
+        assert_eq!(ReadOnly::open(&path).unwrap().index().unwrap(), b"index");
+        let mode =
+            std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&index).unwrap().permissions());
+        assert_eq!(mode & 0o777, 0o600);
+        let (worker, events) = Worker::start().unwrap();
+        let mut log = File::open(path, means(&archive, worker, Pool::new())).unwrap();
+        assert_eq!(log.index().unwrap(), b"index");
+        match ending {
+            "replace" => log.replace(b"other\n", false).unwrap(),
+            _ => log.remove(ending == "archive").unwrap(),
+        }
+        assert_eq!(log.index_interval().is_some(), ending == "replace");
+        drop((log, events));
+        assert!(!index.exists(), "{ending}");
+    }
+    fs::remove_dir_all(&dir).unwrap();
+}
+
 /// Creates a log on a disk that does not answer: a pipe, which blocks until the test reads. A line of 100 KiB
 /// does not fit into it.
 fn log_that_hangs(dir: &Path) -> (File, io::PipeReader, Events) {
