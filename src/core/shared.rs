@@ -63,8 +63,8 @@ pub struct PendingStoreReply {
 pub enum StoreCall {
     /// Prompt of a session, whose summary is sent when it is on the disk.
     Turn(String, Token, Box<TurnSummary>),
-    /// List of sessions.
-    List(Token, ListSessionsParams),
+    /// List of sessions, with the number of sessions that were open when the cards were requested.
+    List(Token, ListSessionsParams, usize),
 }
 
 impl Shared {

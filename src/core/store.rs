@@ -50,9 +50,21 @@ pub trait Store: Debug + Send {
     /// file.
     fn open(&mut self, id: &str) -> Result<Box<dyn LogFile>, Error>;
 
-    /// Requests the cards of all sessions. Returns `true` if a [`StoreEvent::Listed`] will follow, `false` if
-    /// there is no session apart from open ones.
-    fn list(&mut self, ticket: u64) -> bool;
+    /// Requests cards; those of more sessions than the query selects may be returned. Returns `true` if a
+    /// [`StoreEvent::Listed`] will follow, `false` if there is no session apart from open ones.
+    fn list(&mut self, ticket: u64, query: CardQuery) -> bool;
+}
+
+/// Selection of cards for a list; by default all of them.
+#[derive(Debug, Clone, Default)]
+pub struct CardQuery {
+    /// Selects sessions that follow this one in the list: time of the last activity, and id.
+    pub before: Option<(String, String)>,
+    /// Selects sessions in this directory.
+    pub cwd: Option<String>,
+    /// Selects at most this number of sessions: those with the latest activity. Among equal times the larger
+    /// id is first.
+    pub limit: Option<usize>,
 }
 
 /// Progress of an append.

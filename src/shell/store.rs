@@ -9,6 +9,7 @@
 //! ```
 
 mod card;
+mod cards;
 mod file;
 mod jobs;
 mod leftovers;
@@ -25,7 +26,7 @@ mod writer;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
 use crate::core::session_id::{IdHolder, lexical};
-use crate::core::store::{Card, LogFile, Store};
+use crate::core::store::{Card, CardQuery, LogFile, Store};
 use crate::shell::regular;
 pub use file::ReadOnly;
 use file::{File, LogResources};
@@ -38,7 +39,6 @@ use std::fs::{self, DirBuilder};
 use std::io::{self, BufRead as _, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
-use tracing::warn;
 pub use worker::Events;
 use worker::Worker;
 
@@ -202,8 +202,9 @@ impl Store for Files {
         }
     }
 
-    fn list(&mut self, ticket: u64) -> bool {
-        self.means.worker.list(self.sessions.clone(), ticket);
+    fn list(&mut self, ticket: u64, query: CardQuery) -> bool {
+        let sessions = self.sessions.clone();
+        self.means.worker.list(sessions, ticket, query);
         true
     }
 }
@@ -271,26 +272,8 @@ pub fn stored(state: &Path, id: &str) -> Result<Option<Card>, Error> {
 /// # Errors
 /// The directory cannot be read.
 pub fn cards(state: &Path) -> io::Result<Vec<Card>> {
-    cards_in(&state.join(SESSIONS))
-}
-
-fn cards_in(sessions: &Path) -> io::Result<Vec<Card>> {
-    let entries = match fs::read_dir(sessions) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
-    let mut cards = Vec::new();
-    for entry in entries {
-        let log = entry?.path();
-        if log.extension().is_some_and(|e| e == names::LOG) {
-            match card(&log) {
-                Ok(card) => cards.extend(card),
-                // An unreadable session does not hide the others.
-                Err(error) => warn!(log = %log.display(), %error, "skipped an unreadable session"),
-            }
-        }
-    }
-    Ok(cards)
+    let all = cards::list(&state.join(SESSIONS), &[CardQuery::default()])?;
+    Ok(all.into_iter().flatten().collect())
 }
 
 /// Returns the card of a log. If the card does not cover the whole log, it is computed from the log.

@@ -1,7 +1,7 @@
 //! A store that outlives the hub, as a disk does.
 
 use acpipe::core::error::Error;
-use acpipe::core::store::{Card, LogFile, Store};
+use acpipe::core::store::{Card, CardQuery, LogFile, Store};
 use acpipe::testing::SharedCell;
 use std::collections::BTreeMap;
 use std::io;
@@ -29,7 +29,7 @@ impl Store for Shared {
         Ok(Box::new(Log { disk, id }))
     }
 
-    fn list(&mut self, _: u64) -> bool {
+    fn list(&mut self, _: u64, _: CardQuery) -> bool {
         false
     }
 }

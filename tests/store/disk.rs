@@ -1,7 +1,7 @@
 //! A simulated disk that fails on purpose, and its content after a crash.
 
 use acpipe::core::error::{Error, ErrorKind};
-use acpipe::core::store::{AppendProgress, Card, LogFile, Store, StoreEvent};
+use acpipe::core::store::{AppendProgress, Card, CardQuery, LogFile, Store, StoreEvent};
 use acpipe::testing::SharedCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -192,7 +192,7 @@ impl Store for Disk {
         }))
     }
 
-    fn list(&mut self, ticket: u64) -> bool {
+    fn list(&mut self, ticket: u64, _: CardQuery) -> bool {
         self.0
             .borrow_mut()
             .asked

@@ -13,7 +13,7 @@ use crate::core::ids::AgentRef;
 use crate::core::limits::Timeout;
 use crate::core::session::stored_info;
 use crate::core::shared::{PendingStoreReply, StoreCall};
-use crate::core::store::Card;
+use crate::core::store::{Card, CardQuery};
 use crate::core::subscribers::Subscribers;
 use crate::proto::wire::{ListSessionsParams, ListSessionsResult, SessionInfo, SessionStage};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -62,23 +62,51 @@ impl Hub {
                 "must be the unchanged nextCursor of the previous page",
             ));
         }
+        self.request_cards(token, p, now, clients);
+        Ok(())
+    }
+
+    /// Requests the cards that a list needs.
+    fn request_cards(
+        &mut self,
+        token: Token,
+        p: ListSessionsParams,
+        now: Instant,
+        clients: &mut impl ClientSinks,
+    ) {
         let ticket = self.shared.ids.ticket();
-        if self.store.list(ticket) {
+        let open = self.sessions.len();
+        if self.store.list(ticket, cards_for(&p, open)) {
             // On a slow disk, a list of many sessions takes long.
             let wait = PendingStoreReply {
                 until: None,
-                call: StoreCall::List(token, p),
+                call: StoreCall::List(token, p, open),
             };
             self.shared.pending_store_replies.insert(ticket, wait);
         } else {
             self.list_with(token, p, Vec::new(), now, clients);
         }
-        Ok(())
     }
 
-    /// Continues a call with all stored sessions. The entries of open sessions replace their stored ones;
+    /// Continues a call with the stored sessions, or requests them again if more sessions were opened meanwhile
+    /// than the query allowed for.
+    pub(super) fn cards_listed(
+        &mut self,
+        (token, params, open): (Token, ListSessionsParams, usize),
+        cards: Vec<Card>,
+        now: Instant,
+        clients: &mut impl ClientSinks,
+    ) {
+        if self.sessions.len() > open {
+            self.request_cards(token, params, now, clients);
+        } else {
+            self.list_with(token, params, cards, now, clients);
+        }
+    }
+
+    /// Continues a call with the stored sessions. The entries of open sessions replace their stored ones;
     /// then agents may be asked for theirs.
-    pub(super) fn list_with(
+    fn list_with(
         &mut self,
         token: Token,
         params: ListSessionsParams,
@@ -246,6 +274,23 @@ impl Hub {
             })
         });
         infos
+    }
+}
+
+/// Returns the query for the stored sessions of a page while this number of sessions is open.
+fn cards_for(p: &ListSessionsParams, open: usize) -> CardQuery {
+    if p.agent {
+        // The sessions of agents are compared with all stored ones.
+        return CardQuery::default();
+    }
+    let position = p.cursor.as_deref().and_then(position);
+    // The page, one more session that shows whether another page follows, and one for each card that may be
+    // replaced by an open session.
+    let limit = limit(p.limit, LIMIT).unwrap_or(1) + 1 + open;
+    CardQuery {
+        before: position.map(|(time, id)| (time.to_owned(), id.to_owned())),
+        cwd: p.cwd.clone(),
+        limit: Some(limit),
     }
 }
 

@@ -68,9 +68,11 @@ impl Hub {
             StoreEvent::Appended => self.commit(now, clients),
             StoreEvent::Listed { ticket, outcome } => {
                 let wait = self.shared.pending_store_replies.remove(&ticket);
-                if let Some(StoreCall::List(token, params)) = wait.map(|wait| wait.call) {
+                if let Some(StoreCall::List(token, params, open)) = wait.map(|wait| wait.call) {
                     match outcome {
-                        Ok(cards) => self.list_with(token, params, cards, now, clients),
+                        Ok(cards) => {
+                            self.cards_listed((token, params, open), cards, now, clients);
+                        }
                         Err(error) => clients.reply(token, Err(error)),
                     }
                 }
@@ -97,7 +99,7 @@ impl Hub {
                     None => clients.reply(token, answer),
                 }
             }
-            (StoreCall::List(token, _), _) => {
+            (StoreCall::List(token, ..), _) => {
                 let message = "cannot list the sessions: the disk does not respond";
                 clients.reply(token, Err(Error::new(ErrorKind::Storage, message)));
             }

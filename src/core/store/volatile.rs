@@ -1,6 +1,6 @@
 //! In-memory store, which lasts as long as the program: `--persist never`.
 
-use super::{Card, Count, LogFile, Store, Write};
+use super::{Card, CardQuery, Count, LogFile, Store, Write};
 use crate::core::error::Error;
 use std::io;
 use std::ops::Range;
@@ -22,7 +22,7 @@ impl Store for MemoryStore {
     }
 
     /// Returns `false`: all sessions are open, so that the hub knows them itself.
-    fn list(&mut self, _: u64) -> bool {
+    fn list(&mut self, _: u64, _: CardQuery) -> bool {
         false
     }
 }

@@ -7,6 +7,7 @@
 //! per open log, and one list.
 
 use super::pool::descriptors;
+use crate::core::store::CardQuery;
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,8 +35,8 @@ pub enum Job {
     Index(PathBuf, Vec<u8>),
     /// Removes a card or an index.
     Remove(PathBuf),
-    /// Reads the cards in a directory for these tickets.
-    List(PathBuf, Vec<u64>),
+    /// Reads the cards in a directory that are selected for each ticket.
+    List(PathBuf, Vec<(u64, CardQuery)>),
 }
 
 /// Queued jobs in order.
@@ -171,7 +172,10 @@ mod tests {
             }
             Job::Index(path, _) => format!("index {}", path.display()),
             Job::Remove(path) => format!("remove {}", path.display()),
-            Job::List(_, tickets) => format!("list {tickets:?}"),
+            Job::List(_, calls) => {
+                let tickets: Vec<u64> = calls.iter().map(|(ticket, _)| *ticket).collect();
+                format!("list {tickets:?}")
+            }
         };
         all.map(short).collect()
     }
@@ -201,7 +205,7 @@ mod tests {
     fn syncs_of_one_file_and_lists_are_merged() {
         let (a, b) = (file(), file());
         let mut jobs = Jobs::default();
-        let list = |ticket| Job::List("sessions".into(), vec![ticket]);
+        let list = |ticket| Job::List("sessions".into(), vec![(ticket, CardQuery::default())]);
         jobs.push(Job::Sync(Arc::clone(&a), vec![])).unwrap();
         jobs.push(Job::Sync(Arc::clone(&b), vec![1])).unwrap();
         jobs.push(list(2)).unwrap();
@@ -222,7 +226,11 @@ mod tests {
         // A card that replaces a queued one has room.
         jobs.push(describe("7", "y")).unwrap();
         jobs.push(Job::Sync(file(), vec![1])).unwrap();
-        jobs.push(Job::List("sessions".into(), vec![2])).unwrap();
+        jobs.push(Job::List(
+            "sessions".into(),
+            vec![(2, CardQuery::default())],
+        ))
+        .unwrap();
         jobs.pop().unwrap();
         jobs.push(describe("more", "x")).unwrap();
         assert!(jobs.push(describe("another", "x")).is_err());

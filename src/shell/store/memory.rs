@@ -2,7 +2,7 @@
 
 use super::real_path;
 use crate::core::error::Error;
-use crate::core::store::{LogFile, MemoryStore, Store};
+use crate::core::store::{CardQuery, LogFile, MemoryStore, Store};
 
 /// [`MemoryStore`] store that compares paths like the store on disk.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ impl Store for Memory {
         self.0.open(id)
     }
 
-    fn list(&mut self, ticket: u64) -> bool {
-        self.0.list(ticket)
+    fn list(&mut self, ticket: u64, query: CardQuery) -> bool {
+        self.0.list(ticket, query)
     }
 }

@@ -1,13 +1,13 @@
 //! Thread for slow operations: syncs, cards and lists. It runs jobs in order, and finishes the queue when the
 //! program ends.
 
-use super::cards_in;
+use super::cards;
 use super::jobs::{Job, Jobs};
 use super::names;
 use super::replaced::put;
 use super::unlinked;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::store::{Card, StoreEvent};
+use crate::core::store::{Card, CardQuery, StoreEvent};
 use std::collections::VecDeque;
 use std::fs;
 use std::io;
@@ -59,11 +59,11 @@ struct WorkerQueue {
     ended: bool,
 }
 
-/// Result of a job for one or more tickets. The cards are stored once for all calls that wait for them.
+/// Result of a job for one or more tickets.
 #[derive(Debug)]
 enum Event {
     Synced(VecDeque<u64>, Result<(), Error>),
-    Listed(VecDeque<u64>, Result<Vec<Card>, Error>),
+    Listed(VecDeque<(u64, Result<Vec<Card>, Error>)>),
 }
 
 impl Event {
@@ -76,16 +76,10 @@ impl Event {
                 let event = next.map(|ticket| StoreEvent::Synced { ticket, outcome });
                 (event, tickets.is_empty())
             }
-            Self::Listed(tickets, cards) => {
-                let next = tickets.pop_front();
-                let is_last = tickets.is_empty();
-                let outcome = if is_last {
-                    std::mem::replace(cards, Ok(Vec::new()))
-                } else {
-                    cards.clone()
-                };
-                let event = next.map(|ticket| StoreEvent::Listed { ticket, outcome });
-                (event, is_last)
+            Self::Listed(lists) => {
+                let next = lists.pop_front();
+                let event = next.map(|(ticket, outcome)| StoreEvent::Listed { ticket, outcome });
+                (event, lists.is_empty())
             }
         }
     }
@@ -231,9 +225,9 @@ impl Worker {
         self.give(Job::Remove(path));
     }
 
-    /// Reads the cards of all sessions.
-    pub fn list(&self, sessions: PathBuf, ticket: u64) {
-        self.give(Job::List(sessions, vec![ticket]));
+    /// Reads the selected cards.
+    pub fn list(&self, sessions: PathBuf, ticket: u64, query: CardQuery) {
+        self.give(Job::List(sessions, vec![(ticket, query)]));
     }
 
     fn give(&self, job: Job) {
@@ -310,13 +304,24 @@ fn do_job(job: Job) -> Option<Event> {
             let _ = fs::remove_file(path);
             None
         }
-        Job::List(sessions, tickets) => Some(Event::Listed(
-            tickets.into(),
-            cards_in(&sessions).map_err(|e| {
-                let message = format!("cannot read {}: {e}", sessions.display());
-                Error::new(ErrorKind::Storage, message)
-            }),
-        )),
+        Job::List(sessions, calls) => Some(Event::Listed(listed(&sessions, calls))),
+    }
+}
+
+/// Returns the selected cards for each ticket, or the reason why they cannot be read.
+fn listed(
+    sessions: &Path,
+    calls: Vec<(u64, CardQuery)>,
+) -> VecDeque<(u64, Result<Vec<Card>, Error>)> {
+    let (tickets, queries): (Vec<u64>, Vec<CardQuery>) = calls.into_iter().unzip();
+    match cards::list(sessions, &queries) {
+        Ok(lists) => tickets.into_iter().zip(lists.into_iter().map(Ok)).collect(),
+        Err(e) => {
+            let message = format!("cannot read {}: {e}", sessions.display());
+            let error = Error::new(ErrorKind::Storage, message);
+            let tickets = tickets.into_iter();
+            tickets.map(|ticket| (ticket, Err(error.clone()))).collect()
+        }
     }
 }
 
@@ -338,7 +343,7 @@ mod tests {
         let (worker, mut events) = Worker::start().unwrap();
         let sessions = std::env::temp_dir().join("acpipe-no-sessions");
         for ticket in 1..=20 {
-            worker.list(sessions.clone(), ticket);
+            worker.list(sessions.clone(), ticket, CardQuery::default());
         }
         for expected in 1..=20 {
             let StoreEvent::Listed { ticket, outcome } = events.next().await else {

@@ -5,7 +5,7 @@ use super::play::settings;
 use super::play::{Play, params};
 use crate::core::client::{Command, History};
 use crate::core::error::{Error, ErrorKind};
-use crate::core::store::{Card, LogFile, MemoryStore, Store};
+use crate::core::store::{Card, CardQuery, LogFile, MemoryStore, Store};
 use crate::testing::SharedCell;
 use serde_json::{Value, json};
 use std::io;
@@ -180,7 +180,7 @@ impl Store for Disk {
         file.append(&self.1.borrow()).unwrap();
         Ok(Box::new(OnDisk(self.clone(), file)))
     }
-    fn list(&mut self, _: u64) -> bool {
+    fn list(&mut self, _: u64, _: CardQuery) -> bool {
         false
     }
 }

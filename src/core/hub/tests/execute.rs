@@ -3,7 +3,7 @@
 use super::play::{Play, params};
 use crate::core::client::{Command, History};
 use crate::core::error::{Error, ErrorKind};
-use crate::core::store::{LogFile, Store};
+use crate::core::store::{CardQuery, LogFile, Store};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ impl Store for NoStore {
     fn open(&mut self, id: &str) -> Result<Box<dyn LogFile>, Error> {
         panic!("session {id:?} is stored")
     }
-    fn list(&mut self, _: u64) -> bool {
+    fn list(&mut self, _: u64, _: CardQuery) -> bool {
         false
     }
 }

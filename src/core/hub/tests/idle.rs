@@ -5,7 +5,7 @@ use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::error::Error;
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
-use crate::core::store::{Card, LogFile, Store};
+use crate::core::store::{Card, CardQuery, LogFile, Store};
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::Batch;
 use crate::proto::wire::AgentState;
@@ -37,7 +37,7 @@ impl Store for Disk {
         self.0.borrow_mut().bytes.entry(id.to_owned()).or_default();
         Ok(Box::new(File(self.clone(), id.to_owned())))
     }
-    fn list(&mut self, _: u64) -> bool {
+    fn list(&mut self, _: u64, _: CardQuery) -> bool {
         false
     }
 }

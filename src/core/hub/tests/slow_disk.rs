@@ -4,7 +4,9 @@ use super::fixture::{A, B, Fixture};
 use crate::core::client::{ClientId, Command, History};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::limits::{Limits, Timeout};
-use crate::core::store::{AppendProgress, Card, LogFile, MemoryStore, Store, StoreEvent};
+use crate::core::store::{
+    AppendProgress, Card, CardQuery, LogFile, MemoryStore, Store, StoreEvent,
+};
 use crate::testing::SharedCell;
 use crate::testing::{SettingsBuilder, params};
 use serde_json::json;
@@ -72,8 +74,8 @@ impl Store for Disk {
             waiting: None,
         }))
     }
-    fn list(&mut self, ticket: u64) -> bool {
-        MemoryStore.list(ticket)
+    fn list(&mut self, ticket: u64, query: CardQuery) -> bool {
+        MemoryStore.list(ticket, query)
     }
 }
 

@@ -29,7 +29,7 @@ fn waiting_for(timer: HubTimer) -> Play {
             let token = Token::first(99);
             let wait = PendingStoreReply {
                 until: Some(play.now + MINUTE),
-                call: StoreCall::List(token, params(json!({}))),
+                call: StoreCall::List(token, params(json!({})), 0),
             };
             play.hub.shared.pending_store_replies.insert(99, wait);
         }

@@ -9,7 +9,7 @@ use crate::core::error::Error;
 use crate::core::event::{AgentEvent, CallId, Exit};
 use crate::core::request_key::RequestKey;
 use crate::core::setting::Setting;
-use crate::core::store::{Card, LogFile, MemoryStore, Store, Write};
+use crate::core::store::{Card, CardQuery, LogFile, MemoryStore, Store, Write};
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::Overlong;
 use crate::proto::wire::LineFaults;
@@ -222,8 +222,8 @@ impl Store for TrappedStore {
     fn open(&mut self, id: &str) -> Result<Box<dyn LogFile>, Error> {
         Ok(Box::new(TrappedLog(MemoryStore.open(id)?, self.0.clone())))
     }
-    fn list(&mut self, ticket: u64) -> bool {
-        MemoryStore.list(ticket)
+    fn list(&mut self, ticket: u64, query: CardQuery) -> bool {
+        MemoryStore.list(ticket, query)
     }
 }
 
