@@ -34,27 +34,38 @@ fn timed(s: &mut Server, what: &str, method: &str, params: &Value) -> Value {
 }
 
 fn serve(world: World, args: &[&str]) -> Server {
-    let mut s = Server::launch(world, args, Framing::Lines, &[]);
+    begun(Server::launch(world, args, Framing::Lines, &[]))
+}
+
+fn begun(mut s: Server) -> Server {
     s.initialize();
     s.waive("agent/state");
     s
 }
 
-fn sessions(world: &World) -> PathBuf {
+/// Returns the memory that acpipe has now, in kB.
+fn resident(s: &Server) -> i64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", s.pid())).unwrap();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:"));
+    let kb = line.and_then(|l| l.split_whitespace().next()?.parse().ok());
+    kb.unwrap_or_default()
+}
+
+pub fn sessions(world: &World) -> PathBuf {
     let dir = world.dir.join("state/sessions");
     fs::create_dir_all(&dir).unwrap();
     dir
 }
 
 /// Returns the first line of a log.
-fn identity(id: &str) -> String {
+pub fn identity(id: &str) -> String {
     let line = json!({"record": "session", "at": AT, "format": 1, "sessionId": id,
         "createdAt": AT, "cwd": "/project", "agent": "agent", "agentSessionId": id});
     format!("{line}\n")
 }
 
 /// Appends a turn to a log: a prompt, fifty deltas, an end.
-fn turn(n: usize, seq: &mut u64, log: &mut String) {
+pub fn turn(n: usize, seq: &mut u64, log: &mut String) {
     let id = format!("turn{n}");
     let parts = json!([{"type": "text", "text": "go on"}]);
     let user = json!({"id": format!("user{n}"), "role": "user", "parts": parts});
@@ -131,26 +142,24 @@ fn a_session_of_100_mb_is_opened_and_listed() {
     let path = sessions(&world).join("big.jsonl");
     fs::write(path, &log).unwrap();
     let mut s = serve(world, &[]);
-    let all = json!({});
-    timed(
-        &mut s,
-        "100 MB: listed without its card",
-        "session/list",
-        &all,
-    );
-    let big = json!({"sessionId": "big"});
+    let (all, big) = (json!({}), json!({"sessionId": "big"}));
+    let what = "100 MB: listed without card and index";
+    timed(&mut s, what, "session/list", &all);
+    let info = timed(&mut s, "100 MB: opened without index", "session/get", &big);
+    assert_eq!(info["messages"], 2 * n);
+    s.call("session/close", &big);
+    let mut s = begun(s.restart(&[]));
+    timed(&mut s, "100 MB: listed without card", "session/list", &all);
     let info = timed(&mut s, "100 MB: opened", "session/get", &big);
     assert_eq!(info["messages"], 2 * n);
     timed(&mut s, "100 MB: session/get again", "session/get", &big);
     let last = timed(&mut s, "100 MB: last message", "message/last", &big);
     let page = json!({"sessionId": "big", "before": last["message"]["id"], "limit": 100});
-    let page = timed(
-        &mut s,
-        "100 MB: 100 messages before it",
-        "message/list",
-        &page,
-    );
-    assert_eq!(page["messages"].as_array().unwrap().len(), 100);
+    for what in ["100 messages before it", "the same 100 messages again"] {
+        let what = format!("100 MB: {what}");
+        let page = timed(&mut s, &what, "message/list", &page);
+        assert_eq!(page["messages"].as_array().unwrap().len(), 100);
+    }
     let page = json!({"sessionId": "big", "afterSeq": seq - 1000});
     timed(
         &mut s,
@@ -177,10 +186,16 @@ fn ten_thousand_sessions_are_listed() {
         fs::write(dir.join(format!("{id}.json")), card.to_string()).unwrap();
     }
     let mut s = serve(world, &[]);
+    let what = "10,000 sessions listed for the first time";
+    timed(&mut s, what, "session/list", &json!({}));
+    let mut s = begun(s.restart(&[]));
     for what in ["10,000 sessions listed", "10,000 sessions listed again"] {
         let list = timed(&mut s, what, "session/list", &json!({}));
         assert_eq!(list["sessions"].as_array().unwrap().len(), 100);
     }
+    let here = json!({"cwd": "/project"});
+    let what = "10,000 sessions listed by directory";
+    timed(&mut s, what, "session/list", &here);
     for n in 0..10_000 {
         fs::remove_file(dir.join(format!("s{n}.json"))).unwrap();
     }
@@ -190,5 +205,38 @@ fn ten_thousand_sessions_are_listed() {
         "session/list",
         &json!({}),
     );
+    s.finish();
+}
+
+#[test]
+#[ignore = "by hand: it measures"]
+fn resting_sessions_take_little_memory() {
+    let script = json!({
+        "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {
+            "sessionCapabilities": {"resume": {}, "close": {}}}}}]],
+        "session/resume": [[{"reply": {}}]],
+        "session/close": [[{"reply": {}}]],
+    });
+    let world = World::new();
+    let path = world.script(&script);
+    let options = ["--max-sessions", "8", "--durability", "none"];
+    let agent = ["--", FAKE_AGENT, path.as_str()];
+    let mut s = serve(world, &[&options[..], &agent].concat());
+    let mut before = 0;
+    let mut ensured = 0;
+    // The first sessions fill what is kept for any number of them.
+    for count in [2_000, 12_000, 22_000] {
+        while ensured < count {
+            ensured += 1;
+            s.ensure(&format!("session-{ensured:026}"));
+        }
+        let now = resident(&s);
+        print_line(&format!("{count} sessions, 8 of them live: {now} kB"));
+        if before > 0 {
+            let each = (now - before) * 1024 / 10_000;
+            print_line(&format!("each resting session: {each} B"));
+        }
+        before = now;
+    }
     s.finish();
 }
