@@ -45,7 +45,6 @@ impl Fold {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::Value;
     use serde_json::json;
 
     #[test]
