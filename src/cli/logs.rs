@@ -1,30 +1,27 @@
 //! Logs to stderr or a file, with secrets redacted, written by a thread so that the loop never blocks.
 
+mod queue;
 mod secrets;
 
 use super::UsageError;
 use super::args::{LogArgs, LogFormat};
 use super::screen::with_styles;
+use queue::LogQueue;
 pub use secrets::Secrets;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write};
 use std::path::Path;
 use tracing::Level;
-use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// Capacity of the log queue in lines; when it is full, further lines are dropped.
-const WAITING: usize = 8192;
-
 /// Logging of this run. Queued lines are written on drop.
 pub struct Logs {
-    guard: Option<WorkerGuard>,
-    lost: ErrorCounter,
+    queue: LogQueue,
     /// Secrets that are redacted in every line.
     pub secrets: Secrets,
 }
@@ -47,34 +44,26 @@ impl Logs {
             secrets: secrets.clone(),
             is_terminal: !in_file && io::stderr().is_terminal(),
         };
-        let (writer, guard) = NonBlockingBuilder::default()
-            .buffered_lines_limit(WAITING)
-            .lossy(true)
-            .finish(writer);
-        let lost = writer.error_counter();
+        let queue = LogQueue::new(Box::new(writer));
         tracing_subscriber::registry()
             .with(filter(args, quiet && !in_file))
-            .with(format(args.log_format, in_file, writer))
+            .with(format(args.log_format, in_file, queue.clone()))
             .init();
         log_panics(in_file);
-        Ok(Self {
-            guard: Some(guard),
-            lost,
-            secrets,
-        })
+        Ok(Self { queue, secrets })
     }
 }
 
 impl Drop for Logs {
     fn drop(&mut self) {
-        let lost = self.lost.dropped_lines();
+        let lost = self.queue.lost();
         if lost > 0 {
             tracing::warn!(
                 lost,
                 "log lines were dropped: they came faster than they could be written"
             );
         }
-        self.guard = None;
+        self.queue.close();
     }
 }
 

@@ -1,0 +1,220 @@
+//! Queue of log lines, which a thread writes. The thread starts with the first line, so that a program without
+//! log output does not have it.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::mem;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Capacity of the queue in lines; when it is full, further lines are dropped.
+const CAPACITY: usize = 8192;
+
+/// Maximum time that the end of the program waits for queued lines, which nobody may read.
+const LAST_WAIT: Duration = Duration::from_secs(1);
+
+/// Sending end of the queue.
+#[derive(Clone)]
+pub struct LogQueue(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<QueueState>,
+    /// Signals a new line, or the end of the queue.
+    added: Condvar,
+    /// Signals that the thread has ended.
+    ended: Condvar,
+}
+
+struct QueueState {
+    lines: VecDeque<Vec<u8>>,
+    /// Number of lines that were dropped.
+    lost: usize,
+    thread: Writing,
+    closed: bool,
+}
+
+/// State of the writing thread.
+enum Writing {
+    /// Not started yet; holds the destination.
+    Idle(Box<dyn Write + Send>),
+    Running,
+    Ended,
+}
+
+impl LogQueue {
+    /// Creates a queue of lines for `to`.
+    pub fn new(to: Box<dyn Write + Send>) -> Self {
+        let state = QueueState {
+            lines: VecDeque::new(),
+            lost: 0,
+            thread: Writing::Idle(to),
+            closed: false,
+        };
+        Self(Arc::new(Shared {
+            state: Mutex::new(state),
+            added: Condvar::new(),
+            ended: Condvar::new(),
+        }))
+    }
+
+    /// Adds a line, and starts the thread if it does not run.
+    fn add(&self, line: &[u8]) {
+        let mut state = self.0.lock();
+        if state.closed || state.lines.len() >= CAPACITY {
+            state.lost += 1;
+            return;
+        }
+        state.lines.push_back(line.to_owned());
+        match mem::replace(&mut state.thread, Writing::Running) {
+            Writing::Idle(to) => {
+                let shared = Arc::clone(&self.0);
+                let thread = thread::Builder::new().name("logs".to_owned());
+                if thread.spawn(move || shared.write_to(to)).is_err() {
+                    state.thread = Writing::Ended;
+                    state.closed = true;
+                    state.lost += mem::take(&mut state.lines).len();
+                }
+            }
+            other => state.thread = other,
+        }
+        drop(state);
+        self.0.added.notify_one();
+    }
+
+    /// Returns the number of lines that were dropped.
+    pub fn lost(&self) -> usize {
+        self.0.lock().lost
+    }
+
+    /// Closes the queue and waits until its lines are written, unless their reader blocks the thread for
+    /// [`LAST_WAIT`].
+    pub fn close(&self) {
+        let mut state = self.0.lock();
+        state.closed = true;
+        self.0.added.notify_one();
+        let runs = |state: &mut QueueState| matches!(state.thread, Writing::Running);
+        let ended = self.0.ended.wait_timeout_while(state, LAST_WAIT, runs);
+        drop(ended.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes lines until the queue is empty and closed.
+    fn write_to(&self, mut to: Box<dyn Write + Send>) {
+        while let Some(lines) = self.next_lines() {
+            for line in lines {
+                // A log that cannot be written must not end the program.
+                let _ = to.write_all(&line);
+            }
+            let _ = to.flush();
+        }
+        self.lock().thread = Writing::Ended;
+        self.ended.notify_all();
+    }
+
+    /// Waits for lines; `None` when the queue is empty and closed.
+    fn next_lines(&self) -> Option<VecDeque<Vec<u8>>> {
+        let mut state = self.lock();
+        while state.lines.is_empty() {
+            if state.closed {
+                return None;
+            }
+            let added = self.added.wait(state);
+            state = added.unwrap_or_else(PoisonError::into_inner);
+        }
+        Some(mem::take(&mut state.lines))
+    }
+}
+
+impl Write for LogQueue {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.add(line);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for LogQueue {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    /// Destination that passes on each write, and blocks until `go` has a permit for it.
+    struct Slow {
+        go: mpsc::Receiver<()>,
+        written: mpsc::Sender<Vec<u8>>,
+    }
+
+    impl Write for Slow {
+        fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+            let _ = self.written.send(line.to_owned());
+            let _ = self.go.recv();
+            Ok(line.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn queued_lines_are_written_in_order_on_close() {
+        let (go, permits) = mpsc::channel();
+        let (written, lines) = mpsc::channel();
+        let queue = LogQueue::new(Box::new(Slow {
+            go: permits,
+            written,
+        }));
+        queue.add(b"1");
+        queue.add(b"2");
+        drop(go);
+        queue.close();
+        queue.add(b"3");
+        assert_eq!(lines.try_iter().collect::<Vec<_>>(), [b"1", b"2"]);
+        assert_eq!(queue.lost(), 1);
+    }
+
+    #[test]
+    fn lines_over_the_capacity_are_dropped_and_counted() {
+        let (go, permits) = mpsc::channel();
+        let (written, lines) = mpsc::channel();
+        let queue = LogQueue::new(Box::new(Slow {
+            go: permits,
+            written,
+        }));
+        queue.add(b"first");
+        // The thread has taken the first line, and is blocked in its write.
+        lines.recv().unwrap();
+        for _ in 0..CAPACITY + 2 {
+            queue.add(b"more");
+        }
+        assert_eq!(queue.lost(), 2);
+        drop(go);
+        queue.close();
+        assert_eq!(lines.try_iter().count(), CAPACITY);
+    }
+
+    #[test]
+    fn queue_without_lines_has_no_thread() {
+        let queue = LogQueue::new(Box::new(io::sink()));
+        assert!(matches!(queue.0.lock().thread, Writing::Idle(_)));
+        queue.close();
+    }
+}
