@@ -11,6 +11,7 @@ mod permissions;
 pub mod record;
 mod serving;
 pub mod shared;
+mod single;
 mod size;
 pub mod timeouts;
 

@@ -1,18 +1,25 @@
 //! Hints for command-line errors for which clap's own suggestion misleads.
 
 use super::Cli;
+use super::single::parse_single;
 use crate::core::similar::distance_of;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory as _, Parser as _};
+use std::ffi::OsString;
 
 /// Parses the command line; on an error, prints it with a hint and exits.
 pub fn parse() -> Cli {
-    let words: Vec<String> = std::env::args_os()
-        .skip(1)
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
-    Cli::try_parse().unwrap_or_else(|error| explained(error, &words).exit())
+    let words: Vec<OsString> = std::env::args_os().collect();
+    parse_single(&words).unwrap_or_else(|| {
+        Cli::try_parse_from(&words).unwrap_or_else(|error| {
+            let words = words.iter().skip(1);
+            let words: Vec<String> = words
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect();
+            explained(error, &words).exit()
+        })
+    })
 }
 
 /// Replaces misleading suggestions of clap with acpipe's own.
