@@ -31,7 +31,7 @@ use crate::core::agent_definition::AgentDefinition;
 use crate::core::backend_options::BackendOptions;
 use crate::core::builtin_agents;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::hub::{AgentSpec, Hub, OnLost, Settings};
+use crate::core::hub::{AgentSpec, OnLost, Settings};
 use crate::core::limits::{Limits, Timeout};
 use crate::core::policy::{Mode, Policy};
 use crate::core::profile::Profile;
@@ -333,8 +333,8 @@ fn store_by(
 }
 
 /// Records this acpipe's launch in the state directory, even if sessions are not stored.
-fn launch(args: &StoreArgs, hub: &Hub) -> Arc<Launch> {
-    let grace = hub.limits().of(Timeout::Terminate).unwrap_or_default();
+fn launch(args: &StoreArgs, limits: &Limits) -> Arc<Launch> {
+    let grace = limits.of(Timeout::Terminate).unwrap_or_default();
     Launch::begin(state_dir(&args.place).ok().as_deref(), grace)
 }
 

@@ -45,7 +45,7 @@ pub async fn acp(mut args: AcpArgs, secrets: Secrets) -> anyhow::Result<u8> {
     let recording = Recording::start(&args.agent.record, &secrets)?;
     let stdin = read_stdin(max_line)?;
     let mut client = AcpConnection::new(face, secrets, recording.recorder());
-    let launch = super::launch(&args.agent.store, &hub);
+    let launch = super::launch(&args.agent.store, hub.limits());
     let setup = LoopSetup {
         input: Some(stdin),
         stored,

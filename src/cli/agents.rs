@@ -86,8 +86,7 @@ impl AgentWorld {
         super::on_runtime(async {
             let launch = Launch::begin(Some(&self.state), grace);
             let login = LoginShell::new(true);
-            let starter = AgentStarter::new(login, launch, DEFAULT_MAX_LINE, grace)
-                .context("cannot start the thread that starts processes")?;
+            let starter = AgentStarter::new(login, launch, DEFAULT_MAX_LINE, grace);
             let starter = Arc::new(starter);
             let mut programs = Vec::new();
             for agent in agents {

@@ -48,8 +48,7 @@ pub async fn doctor(args: DoctorArgs) -> anyhow::Result<u8> {
     let grace = settings.limits.of(Timeout::Terminate).unwrap_or_default();
     let launch = Launch::begin(Some(&state), grace);
     let login = LoginShell::new(!args.no_path_probe);
-    let starter = AgentStarter::new(login, launch, DEFAULT_MAX_LINE, grace)
-        .context("cannot start the thread that starts processes")?;
+    let starter = AgentStarter::new(login, launch, DEFAULT_MAX_LINE, grace);
     let mut report = Report::new(args.json);
     let work = async {
         match &subject {

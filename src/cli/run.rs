@@ -85,8 +85,8 @@ pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
         }
         RunHub::Own(store, stored) => (store, stored),
     };
+    let launch = super::launch(&args.agent.store, &settings.limits);
     let hub = Hub::new(settings, store).serving(args.agent.serving.offer());
-    let launch = super::launch(&args.agent.store, &hub);
     let setup = LoopSetup {
         input: typed,
         stored,

@@ -61,10 +61,10 @@ async fn serve_with(
     let mut settings = super::settings(&args.agent, origin, &secrets)?;
     settings.idle_after = args.limits.idle_timeout.0;
     settings.max_sessions = args.limits.max_sessions.and_then(|max| max.try_into().ok());
+    let launch = super::launch(&args.agent.store, &settings.limits);
     let hub = Hub::new(settings, store).serving(args.agent.serving.offer());
     let stdin = read_stdin(max_line)?;
     let mut client = RpcClient::new(secrets).recorded(recording.recorder());
-    let launch = super::launch(&args.agent.store, &hub);
     let setup = LoopSetup {
         input: Some(stdin),
         stored,

@@ -16,7 +16,6 @@ use crate::core::transport::ProcessSpec;
 use crate::proto::frame::{Batch, lines};
 use crate::proto::wire::Program;
 use std::collections::VecDeque;
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -94,27 +93,20 @@ pub struct Stopped {
 
 impl AgentStarter {
     /// Creates a starter. `grace` is the time between SIGTERM and SIGKILL if acpipe ends.
-    ///
-    /// # Errors
-    /// The thread that starts processes could not be started.
-    pub fn new(
-        login: LoginShell,
-        launch: Arc<Launch>,
-        max_line: usize,
-        grace: Duration,
-    ) -> io::Result<Self> {
+    #[must_use]
+    pub fn new(login: LoginShell, launch: Arc<Launch>, max_line: usize, grace: Duration) -> Self {
         let terms = ProcessSettings {
             max_line,
             grace,
             descriptors: descriptors::raise(),
             launch,
-            starter: Starter::new()?,
+            starter: Starter::default(),
             supervision: Supervision::OwnProgram,
         };
-        Ok(Self {
+        Self {
             terms,
             login: Arc::new(login),
-        })
+        }
     }
 
     /// Finds the program of an agent, or the package runner that can run it.

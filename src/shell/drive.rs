@@ -226,7 +226,7 @@ impl Shell {
             grace: hub.limits().of(Timeout::Terminate).unwrap_or_default(),
             descriptors: owns_process.then(descriptors::raise).flatten(),
             launch,
-            starter: Starter::new()?,
+            starter: Starter::default(),
             supervision: owner.supervision(),
         };
         let output = is_program.then(Output::new).transpose()?;

@@ -21,9 +21,10 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Read as _, Write as _};
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 use tracing::{info, warn};
@@ -77,11 +78,25 @@ pub struct Launch {
     id: String,
     /// Number of marks issued.
     marks: AtomicU64,
-    record: Option<OwnRecord>,
+    start: Mutex<LaunchStart>,
     /// Whether processes may be left when acpipe ends.
     keep_record: AtomicBool,
+}
+
+/// Start of a launch, which a thread performs because it takes as long as the rest of the start of acpipe.
+#[derive(Debug, Default)]
+struct LaunchStart {
+    /// The thread, until its result is needed.
+    thread: Option<JoinHandle<Started>>,
+    started: Started,
+}
+
+/// Result of the start of a launch.
+#[derive(Debug, Default)]
+struct Started {
+    record: Option<OwnRecord>,
     /// Thread that ends the leftovers of earlier launches.
-    cleaner: Mutex<Option<JoinHandle<()>>>,
+    cleaner: Option<JoinHandle<()>>,
 }
 
 /// Record of this acpipe. The lock is released when the handle is dropped.
@@ -94,37 +109,30 @@ struct OwnRecord {
 }
 
 impl Launch {
-    /// Writes the record of this acpipe, and starts to end the leftovers of killed ones. If the record cannot
+    /// Starts to write the record of this acpipe, and to end the leftovers of killed ones. If the record cannot
     /// be written, acpipe works without it.
     #[must_use]
     pub fn begin(state: Option<&Path>, grace: Duration) -> Arc<Self> {
         let id = random_id();
-        let record = state.and_then(|state| match OwnRecord::write(state, &id, grace) {
-            Ok(record) => Some(record),
-            Err(error) => {
-                let dir = state.join(DIRECTORY);
-                info!(dir = %dir.display(), %error, "cannot write the launch record");
-                None
-            }
-        });
-        let cleaner = state.filter(|state| has_other_records(state, &id));
-        let cleaner = cleaner.map(Path::to_owned).and_then(|state| {
-            let thread = std::thread::Builder::new().name("launches".to_owned());
-            thread.spawn(move || report(&end_left(&state))).ok()
-        });
+        let start = state.map(|state| LaunchStart::begin(state.to_owned(), id.clone(), grace));
         Arc::new(Self {
             id,
             marks: AtomicU64::new(0),
-            record,
+            start: Mutex::new(start.unwrap_or_default()),
             keep_record: AtomicBool::new(false),
-            cleaner: Mutex::new(cleaner),
         })
     }
 
-    /// Returns a new mark for the processes of one supervisor.
+    /// Returns a new mark for the processes of one supervisor. Waits until the record is written, without which
+    /// the next acpipe would not find these processes.
     pub fn next_mark(&self) -> String {
+        self.start().done();
         let number = self.marks.fetch_add(1, Ordering::Relaxed) + 1;
         format!("{}/{number}", self.id)
+    }
+
+    fn start(&self) -> MutexGuard<'_, LaunchStart> {
+        self.start.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the number of processes of this launch that run.
@@ -140,17 +148,13 @@ impl Launch {
 
 impl Drop for Launch {
     fn drop(&mut self) {
-        let cleaner = self
-            .cleaner
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let Started { record, cleaner } = mem::take(self.start().done());
         if let Some(cleaner) = cleaner {
             let _ = cleaner.join();
         }
         let left =
             self.keep_record.load(Ordering::Relaxed) && !launch_processes(&self.id).is_empty();
-        if let Some(record) = self.record.as_ref().filter(|_| !left) {
+        if let Some(record) = record.filter(|_| !left) {
             // A later acpipe removes a record that cannot be removed now.
             let _ = fs::remove_file(&record.path);
             // Directories that are not empty stay, because they hold other data.
@@ -158,6 +162,48 @@ impl Drop for Launch {
                 let _ = fs::remove_dir(state.join(DIRECTORY)).and_then(|()| fs::remove_dir(state));
             }
         }
+    }
+}
+
+impl LaunchStart {
+    fn begin(state: PathBuf, id: String, grace: Duration) -> Self {
+        let thread = std::thread::Builder::new().name("launch".to_owned());
+        let begin = (state.clone(), id.clone());
+        let thread = thread.spawn(move || Started::begin(&begin.0, &begin.1, grace));
+        let started = match &thread {
+            Ok(_) => Started::default(),
+            Err(_) => Started::begin(&state, &id, grace),
+        };
+        let thread = thread.ok();
+        Self { thread, started }
+    }
+
+    /// Waits until the launch has started.
+    fn done(&mut self) -> &mut Started {
+        if let Some(thread) = self.thread.take() {
+            // A panic leaves the launch without a record.
+            self.started = thread.join().unwrap_or_default();
+        }
+        &mut self.started
+    }
+}
+
+impl Started {
+    fn begin(state: &Path, id: &str, grace: Duration) -> Self {
+        let record = match OwnRecord::write(state, id, grace) {
+            Ok(record) => Some(record),
+            Err(error) => {
+                let dir = state.join(DIRECTORY);
+                info!(dir = %dir.display(), %error, "cannot write the launch record");
+                None
+            }
+        };
+        let cleaner = has_other_records(state, id).then(|| state.to_owned());
+        let cleaner = cleaner.and_then(|state| {
+            let thread = std::thread::Builder::new().name("launches".to_owned());
+            thread.spawn(move || report(&end_left(&state))).ok()
+        });
+        Self { record, cleaner }
     }
 }
 

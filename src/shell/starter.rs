@@ -2,6 +2,7 @@
 //! busy machine, and the loop must not wait for it.
 
 use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
@@ -10,19 +11,20 @@ const QUEUE: usize = 16;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Handle of the thread, which runs starts one after another.
+/// Handle of the thread, which runs starts one after another. The first start starts the thread.
 ///
 /// The thread lives until the last clone is dropped: when the thread that started a supervisor ends, Linux
 /// sends the supervisor the signal that it requested for the death of its parent.
-#[derive(Debug, Clone)]
-pub struct Starter(mpsc::Sender<Job>);
+#[derive(Debug, Clone, Default)]
+pub struct Starter(Arc<Mutex<Option<mpsc::Sender<Job>>>>);
 
 impl Starter {
-    /// Starts the thread; jobs on it may use the current runtime.
-    ///
-    /// # Errors
-    /// The thread could not be started.
-    pub fn new() -> io::Result<Self> {
+    /// Returns the queue of the thread, and starts the thread if it does not run.
+    fn jobs(&self) -> io::Result<mpsc::Sender<Job>> {
+        let mut started = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(jobs) = &*started {
+            return Ok(jobs.clone());
+        }
         let (jobs, mut waiting) = mpsc::channel::<Job>(QUEUE);
         let runtime = Handle::current();
         std::thread::Builder::new()
@@ -33,13 +35,15 @@ impl Starter {
                     job();
                 }
             })?;
-        Ok(Self(jobs))
+        *started = Some(jobs.clone());
+        Ok(jobs)
     }
 
-    /// Runs `start` on the thread. If the caller stops waiting, the result is dropped there.
+    /// Runs `start` on the thread; it may use the current runtime. If the caller stops waiting, the result is
+    /// dropped there.
     ///
     /// # Errors
-    /// Those of `start`, or the thread has ended.
+    /// Those of `start`, or the thread could not be started or has ended.
     pub async fn run<T: Send + 'static>(
         &self,
         start: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -50,7 +54,7 @@ impl Starter {
             let _ = sender.send(start());
         });
         let ended = || io::Error::other("the thread that starts processes has exited");
-        self.0.send(job).await.map_err(|_| ended())?;
+        self.jobs()?.send(job).await.map_err(|_| ended())?;
         started.await.map_err(|_| ended())?
     }
 }

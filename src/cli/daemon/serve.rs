@@ -93,7 +93,7 @@ async fn serve_clients(
         None => note_page(&info),
     }
     let mut faces = Connections::new(secrets, news);
-    let launch = launch(&resident.agent.store, &hub);
+    let launch = launch(&resident.agent.store, hub.limits());
     let setup = LoopSetup {
         input: Some(events),
         stored,
