@@ -114,7 +114,7 @@ impl Launch {
     #[must_use]
     pub fn begin(state: Option<&Path>, grace: Duration) -> Arc<Self> {
         let id = random_id();
-        let start = state.map(|state| LaunchStart::begin(state.to_owned(), id.clone(), grace));
+        let start = state.map(|state| LaunchStart::begin(state, &id, grace));
         Arc::new(Self {
             id,
             marks: AtomicU64::new(0),
@@ -166,13 +166,13 @@ impl Drop for Launch {
 }
 
 impl LaunchStart {
-    fn begin(state: PathBuf, id: String, grace: Duration) -> Self {
+    fn begin(state: &Path, id: &str, grace: Duration) -> Self {
         let thread = std::thread::Builder::new().name("launch".to_owned());
-        let begin = (state.clone(), id.clone());
+        let begin = (state.to_owned(), id.to_owned());
         let thread = thread.spawn(move || Started::begin(&begin.0, &begin.1, grace));
         let started = match &thread {
             Ok(_) => Started::default(),
-            Err(_) => Started::begin(&state, &id, grace),
+            Err(_) => Started::begin(state, id, grace),
         };
         let thread = thread.ok();
         Self { thread, started }

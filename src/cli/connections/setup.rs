@@ -42,13 +42,16 @@ pub enum Via {
     /// The Unix socket.
     Socket,
     /// A WebSocket.
+    #[cfg(feature = "listen")]
     WebSocket,
     /// An HTTP request.
+    #[cfg(any(feature = "listen", test))]
     Http,
 }
 
 impl ConnectionSetup {
     /// Creates the setup of a client that speaks the neutral protocol, with the settings of the loop.
+    #[cfg(any(feature = "listen", test))]
     #[must_use]
     pub fn neutral(access: Access, via: Via) -> Self {
         Self {

@@ -16,6 +16,8 @@ use crate::shell::{
     detach, drive,
 };
 use anyhow::Context as _;
+#[cfg(not(feature = "listen"))]
+use std::future::{Ready, ready};
 use std::io::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -150,12 +152,12 @@ async fn listen_http(
 
 /// This build has no HTTP server.
 #[cfg(not(feature = "listen"))]
-async fn listen_http(
+fn listen_http(
     _: &ResidentArgs,
     _: &Connector<ConnectionSetup>,
     _: &mut DaemonInfo,
-) -> anyhow::Result<impl Future<Output = ()> + use<>> {
-    Ok(std::future::ready(()))
+) -> Ready<anyhow::Result<Ready<()>>> {
+    ready(Ok(ready(())))
 }
 
 fn own_info() -> anyhow::Result<DaemonInfo> {
