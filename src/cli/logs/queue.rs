@@ -159,7 +159,7 @@ mod tests {
     /// Destination that passes on each write, and blocks until `go` has a permit for it.
     struct Slow {
         go: mpsc::Receiver<()>,
-        written: mpsc::Sender<Vec<u8>>,
+        written: mpsc::SyncSender<Vec<u8>>,
     }
 
     impl Write for Slow {
@@ -176,8 +176,8 @@ mod tests {
 
     #[test]
     fn queued_lines_are_written_in_order_on_close() {
-        let (go, permits) = mpsc::channel();
-        let (written, lines) = mpsc::channel();
+        let (go, permits) = mpsc::sync_channel(1);
+        let (written, lines) = mpsc::sync_channel(CAPACITY + 1);
         let queue = LogQueue::new(Box::new(Slow {
             go: permits,
             written,
@@ -193,8 +193,8 @@ mod tests {
 
     #[test]
     fn lines_over_the_capacity_are_dropped_and_counted() {
-        let (go, permits) = mpsc::channel();
-        let (written, lines) = mpsc::channel();
+        let (go, permits) = mpsc::sync_channel(1);
+        let (written, lines) = mpsc::sync_channel(CAPACITY + 1);
         let queue = LogQueue::new(Box::new(Slow {
             go: permits,
             written,
