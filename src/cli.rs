@@ -115,19 +115,19 @@ fn dispatch(cli: Cli, secrets: &Secrets) -> anyhow::Result<u8> {
         Verb::Run(args) => {
             check_single_agent(&args.agent)?;
             secrets.add_variables(&args.agent.variables());
-            on_runtime(run::run(args, secrets))
+            run_task(run::run(args, secrets.clone()))
         }
         Verb::Serve(args) => {
             check_single_agent(&args.agent)?;
             secrets.add_variables(&args.agent.variables());
-            on_runtime(serve::serve(args, secrets.clone()))
+            run_task(serve::serve(args, secrets.clone()))
         }
         Verb::Acp(args) => {
             secrets.add_variables(&args.agent.variables());
-            on_runtime(acp::acp(args, secrets.clone()))
+            run_task(acp::acp(args, secrets.clone()))
         }
-        Verb::Daemon(args) => on_runtime(daemon::daemon(args, secrets.clone())),
-        Verb::Attach(args) => on_runtime(attach::attach(args)),
+        Verb::Daemon(args) => run_task(daemon::daemon(args, secrets.clone())),
+        Verb::Attach(args) => run_task(attach::attach(args)),
         Verb::Agents(args) => agents::agents(&args),
         Verb::Sessions(args) => on_runtime(sessions::sessions(args)),
         Verb::Trace(args) => trace::trace(&args),
@@ -161,6 +161,19 @@ fn on_runtime<T>(task: impl Future<Output = anyhow::Result<T>>) -> anyhow::Resul
             survive_file_limit().context("cannot ignore the signal for the file size limit")?;
             task.await
         })
+}
+
+/// Runs a task with an event loop on a single-threaded runtime. As a spawned task it is woken without a call of
+/// the system, which the runtime makes before it polls the future of `block_on` again.
+fn run_task<T: Send + 'static>(
+    task: impl Future<Output = anyhow::Result<T>> + Send + 'static,
+) -> anyhow::Result<T> {
+    on_runtime(async {
+        match tokio::spawn(task).await {
+            Ok(ended) => ended,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    })
 }
 
 /// Directory and agent of the stored session that a run continues.

@@ -37,18 +37,18 @@ enum RunHub {
     Daemon(DaemonConnection),
 }
 
-pub async fn run(args: RunArgs, secrets: &Secrets) -> anyhow::Result<u8> {
+pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
     let daemon = DaemonUse::of(args.daemon, &args.agent)?;
     if daemon.is_some() {
         DaemonUse::check_run(&args)?;
     }
-    let recording = Recording::start(&args.agent.record, secrets)?;
+    let recording = Recording::start(&args.agent.record, &secrets)?;
     let mut prompt = Prompt::read(&args)?;
     let mut view = View::new(args.output, args.quiet);
     for note in prompt.notes.drain(..) {
         view.note(&note);
     }
-    let (found, hub) = match prepare(&args, daemon, secrets, &mut view).await {
+    let (found, hub) = match prepare(&args, daemon, &secrets, &mut view).await {
         Ok(prepared) => prepared,
         Err(error) => return report_unstarted(&args, error, &mut view),
     };

@@ -11,7 +11,7 @@ use super::daemon::serve_by_daemon;
 use super::logs::{Logs, Secrets};
 use super::record::Recording;
 use super::rpc::RpcClient;
-use super::{Origin, on_runtime, report};
+use super::{Origin, report, run_task};
 use crate::agent::{Agent, AgentFactory};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::AgentSpec;
@@ -30,7 +30,7 @@ pub async fn serve(args: ServeArgs, secrets: Secrets) -> anyhow::Result<u8> {
     if let Some(code) = serve_by_daemon(attach, &args.agent, &args.limits).await? {
         return Ok(code);
     }
-    serve_with(args, secrets, &Origin::default(), InProcessAgents::new()).await
+    serve_with(args, secrets, Origin::default(), InProcessAgents::new()).await
 }
 
 /// Serves HTTP clients in place of a client on stdin and stdout.
@@ -51,14 +51,14 @@ async fn serve_http(args: ServeArgs, secrets: Secrets) -> anyhow::Result<u8> {
 async fn serve_with(
     args: ServeArgs,
     secrets: Secrets,
-    origin: &Origin,
+    origin: Origin,
     agents: InProcessAgents,
 ) -> anyhow::Result<u8> {
     let recording = Recording::start(&args.agent.record, &secrets)?;
     let max_line = args.agent.max_line;
     let login = args.agent.login();
     let (store, stored) = super::store_for_clients(&args.agent.store)?;
-    let mut settings = super::settings(&args.agent, origin, &secrets)?;
+    let mut settings = super::settings(&args.agent, &origin, &secrets)?;
     settings.idle_after = args.limits.idle_timeout.0;
     settings.max_sessions = args.limits.max_sessions.and_then(|max| max.try_into().ok());
     let launch = super::launch(&args.agent.store, &settings.limits);
@@ -133,5 +133,5 @@ fn serve_agent(cli: Cli, factory: &AgentFactory) -> anyhow::Result<u8> {
         ..Origin::default()
     };
     let agents = InProcessAgents::from([(name, factory.runner())]);
-    on_runtime(serve_with(args, logs.secrets.clone(), &origin, agents))
+    run_task(serve_with(args, logs.secrets.clone(), origin, agents))
 }

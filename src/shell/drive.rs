@@ -1,6 +1,7 @@
 //! The event loop: a single `select!` over all events, which owns all state.
 
 mod agent_events;
+mod alarm;
 mod setup;
 mod transports;
 
@@ -28,6 +29,7 @@ use crate::core::idle_timer::{IdleTimer, format_duration};
 use crate::core::limits::Timeout;
 use crate::core::running_clock::RunningClock;
 use crate::core::store::StoreEvent;
+use alarm::Alarm;
 pub use setup::{LoopOwner, LoopSetup};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -63,7 +65,7 @@ pub async fn drive<C: ClientConnection>(
     let (mut shell, mut signals) = Shell::begin(hub, setup.owner, processes, channels)?;
     shell.in_process = setup.in_process;
     shell.recorder = setup.recorder;
-    let (mut interrupts, mut unread) = (0, 0);
+    let (mut interrupts, mut unread, mut alarm) = (0, 0, Alarm::default());
     shell.settle(client, shell.clock.now());
     while !shell.finished || shell.is_output_pending() {
         let paused = shell.clock.note_step(Instant::now());
@@ -94,7 +96,7 @@ pub async fn drive<C: ClientConnection>(
             Some(event) = handle_host_event.recv() => Wakeup::Hosted(event),
             Some(found) = found_programs.recv() => Wakeup::Found(found),
             () = progress(&mut shell.output) => Wakeup::Written,
-            () = until(wake) => Wakeup::Due,
+            () = alarm.until(wake) => Wakeup::Due,
             () = until(stalled_at) => Wakeup::Stalled,
             () = until(unread_notice_at) => Wakeup::Unread,
             signal = next_signal(&mut signals) => Wakeup::Signal(signal),
@@ -150,8 +152,7 @@ pub async fn drive<C: ClientConnection>(
             shell.retry_held_agents(&mut inbox, client, now);
         }
         if !inbox.is_empty() {
-            // The first yield lets the driver find the readable pipes, the second lets their tasks read them.
-            tokio::task::yield_now().await;
+            // The driver finds the readable pipes, and their tasks read them first.
             tokio::task::yield_now().await;
         }
     }
@@ -493,8 +494,5 @@ async fn next_signal(signals: &mut Option<Signals>) -> Interrupt {
 }
 
 async fn until(due: Option<Instant>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(due.into()).await,
-        None => std::future::pending().await,
-    }
+    Alarm::default().until(due).await;
 }
