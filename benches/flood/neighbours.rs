@@ -1,11 +1,12 @@
 //! Latency of a paced session while other agents of the same `acpipe serve` are idle, flood or crash.
 
 use std::fs;
+use std::io::{self, Read};
 use std::process::ChildStdin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use memchr::{memchr, memchr_iter, memmem};
 use rustix::process::{Pid, Signal, kill_process};
@@ -44,7 +45,12 @@ struct Row {
     agents: &'static [Role],
     /// Agents of a second acpipe with its own client: the same load on the machine without sharing an acpipe.
     apart: &'static [Role],
+    /// Bytes that the measured acpipe's client reads in a second; `None` without a limit.
+    client_rate: Option<u32>,
 }
+
+/// Rate of a slow client, in bytes per second.
+const SLOW: Option<u32> = Some(500_000);
 
 const ROWS: [Row; 7] = {
     use Role::{Crashing, Flooding, Idle, Paced};
@@ -53,6 +59,7 @@ const ROWS: [Row; 7] = {
             name,
             agents,
             apart,
+            client_rate: None,
         }
     }
     [
@@ -70,6 +77,22 @@ const ROWS: [Row; 7] = {
     ]
 };
 
+/// Rows with a client that reads slowly, and updates that are rare enough for it.
+const SLOW_ROWS: [Row; 2] = {
+    const fn row(name: &'static str, agents: &'static [Role]) -> Row {
+        Row {
+            name,
+            agents,
+            apart: &[],
+            client_rate: SLOW,
+        }
+    }
+    [
+        row("no other agent", &[Role::Paced]),
+        row("an agent that floods", &[Role::Paced, Role::Flooding]),
+    ]
+};
+
 /// One run of a row.
 struct Sample {
     latencies_us: Vec<f64>,
@@ -84,13 +107,23 @@ impl Bench {
             interval_us: 1000,
             ..Load::text(2000)
         };
-        say("\n### Several agents at once: latency of a session at 1000 updates/s\n")?;
+        self.neighbour_table("latency of a session at 1000 updates/s", &ROWS, &load)?;
+        let load = Load {
+            interval_us: 20_000,
+            ..Load::text(200)
+        };
+        let heading = "the same at 50 updates/s if the client reads 500 KB/s";
+        self.neighbour_table(heading, &SLOW_ROWS, &load)
+    }
+
+    fn neighbour_table(&self, heading: &str, rows: &[Row], load: &Load) -> Outcome {
+        say(&format!("\n### Several agents at once: {heading}\n"))?;
         say("| beside it | p50 µs | p99 µs | flood, updates/s | crashes/s |\n|-|-:|-:|-:|-:|")?;
-        let runs = in_turn(&ROWS, if self.quick { 1 } else { 5 }, |row| {
-            self.beside(row, &load)
+        let runs = in_turn(rows, if self.quick { 1 } else { 5 }, |row| {
+            self.beside(row, load)
                 .map_err(|error| self.explain(row.name, &*error))
         })?;
-        for (row, samples) in ROWS.iter().zip(&runs) {
+        for (row, samples) in rows.iter().zip(&runs) {
             let at = |part| {
                 let rounds = samples.iter().map(|s| &*s.latencies_us);
                 let Spread { low, median, high } = Spread::of_quantile(rounds, part);
@@ -115,7 +148,7 @@ impl Bench {
             let apart = (!row.apart.is_empty()).then(|| {
                 let run = move || {
                     let client = Client::start(self, row.apart, load)?;
-                    client.run(load, || Ok(sender.try_send(())?), over)
+                    client.run(load, None, || Ok(sender.try_send(())?), over)
                 };
                 scope.spawn(move || run().map_err(|error| error.to_string()))
             });
@@ -123,7 +156,7 @@ impl Bench {
             let is_warm = apart.is_none() || warm.recv().is_ok();
             let here = is_warm.then(|| {
                 let client = Client::start(self, row.agents, load)?;
-                client.run(load, || Ok(()), over)
+                client.run(load, row.client_rate, || Ok(()), over)
             });
             over.store(true, Ordering::Relaxed);
             (here, apart.map(thread::ScopedJoinHandle::join))
@@ -201,7 +234,13 @@ impl Client {
     /// Prompts the busy sessions. Once each of their agents has flooded or crashed, calls `warm` and prompts
     /// the paced session. The end of the paced turn sets `over`, which ends the other turns, also those of a
     /// client without a paced session.
-    fn run(self, load: &Load, warm: impl FnOnce() -> Outcome, over: &AtomicBool) -> Outcome<Done> {
+    fn run(
+        self,
+        load: &Load,
+        rate: Option<u32>,
+        warm: impl FnOnce() -> Outcome,
+        over: &AtomicBool,
+    ) -> Outcome<Done> {
         let Rpc {
             mut child,
             stdin,
@@ -216,6 +255,11 @@ impl Client {
             work: None,
         };
         turns.start()?;
+        let stdout = Throttled {
+            source: stdout,
+            rate,
+            due: Instant::now(),
+        };
         let output = Output::read(stdout, load, |lines| turns.read(lines))?;
         let work = turns.work.filter(|_| turns.stdin.is_none());
         let work = work.ok_or("acpipe ended before the turns")?;
@@ -223,6 +267,30 @@ impl Client {
             return Err("acpipe failed".into());
         }
         Ok(Done { output, work })
+    }
+}
+
+/// Reader that reads at most `rate` bytes in a second, in small pieces; `None` without a limit.
+struct Throttled<R> {
+    source: R,
+    rate: Option<u32>,
+    /// Time of the next read.
+    due: Instant,
+}
+
+impl<R: Read> Read for Throttled<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some(rate) = self.rate else {
+            return self.source.read(buffer);
+        };
+        thread::sleep(self.due.saturating_duration_since(Instant::now()));
+        // A hundredth of a second.
+        let most = (rate / 100) as usize;
+        let most = buffer.len().min(most);
+        let n = self.source.read(&mut buffer[..most])?;
+        let took = Duration::from_secs_f64(n as f64 / f64::from(rate));
+        self.due = self.due.max(Instant::now() - took) + took;
+        Ok(n)
     }
 }
 

@@ -60,6 +60,8 @@ pub struct RpcClient {
     chunks: Vec<ChunkRange>,
     /// Backpressure on stdout.
     pressure: Pressure,
+    /// Number of bytes above which agents wait for the client.
+    window: usize,
     /// Number of bytes that wait to be coalesced; they count for [`ClientSink::is_full`].
     unsent: usize,
     /// Recorder of the tape; `None` if nothing is recorded.
@@ -97,6 +99,7 @@ impl RpcClient {
             prefix: ChunkPrefix::default(),
             chunks: Vec::new(),
             pressure: Pressure::None,
+            window: FULL,
             unsent: 0,
             recorder: None,
         }
@@ -400,7 +403,7 @@ impl ClientSink for RpcClient {
     }
 
     fn is_full(&self) -> bool {
-        self.out.len() + self.unsent > FULL
+        self.out.len() + self.unsent > self.window
     }
 
     fn is_lagging(&self) -> bool {
@@ -480,6 +483,10 @@ impl ClientConnection for RpcClient {
 
     fn set_backpressure(&mut self, pressure: Pressure) {
         self.pressure = pressure;
+    }
+
+    fn set_window(&mut self, bytes: usize) {
+        self.window = bytes;
     }
 
     fn take_output(&mut self, buffer: &mut Vec<u8>) {

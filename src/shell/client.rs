@@ -31,6 +31,8 @@ pub trait ClientConnection: ClientSinks + Send {
     fn next_action(&mut self) -> Option<ClientAction>;
     /// Sets the backpressure of the output.
     fn set_backpressure(&mut self, _pressure: Pressure) {}
+    /// Sets the number of queued bytes above which agents wait for the client.
+    fn set_window(&mut self, _bytes: usize) {}
     /// Waits until the clients may have room again; `agents_wait` is `true` while an agent waits for that.
     /// Without an own definition of room, the output of the program decides. Cancel safe.
     fn room(&mut self, agents_wait: bool) -> impl Future<Output = ()> + Send {

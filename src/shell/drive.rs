@@ -70,6 +70,7 @@ pub async fn drive<C: ClientConnection>(
     while !shell.finished || shell.is_output_pending() {
         let paused = shell.clock.note_step(Instant::now());
         shell.note_pause(paused);
+        shell.share_output(client);
         let room = shell.has_room();
         // A client that does not read can still cancel; only one that floods acpipe meanwhile is not read.
         unread = if room { 0 } else { unread };
@@ -191,6 +192,8 @@ struct Shell {
     events: EventSender,
     /// Agents whose output the hub cannot accept until their clients read.
     held: HeldAgents,
+    /// The held agent whose output was accepted last.
+    last_retried: AgentId,
     host: Host,
     terms: ProcessSettings,
     login: Arc<LoginShell>,
@@ -241,6 +244,7 @@ impl Shell {
             http: Http::default(),
             events,
             held: HeldAgents::default(),
+            last_retried: AgentId(0),
             host: Host::new(host_events, terms.clone()),
             terms,
             login: Arc::new(login),
@@ -254,17 +258,6 @@ impl Shell {
             time_of_day_sent: None,
         };
         Ok((shell, signals))
-    }
-
-    /// Reports changes in the health of all processes, which explain timeouts. On a runtime with several
-    /// threads more may change at once; `handle_agent_event` reports what precedes an event.
-    fn report_health(&mut self, client: &mut impl ClientConnection, now: Instant) {
-        for (id, agent) in &self.agents {
-            if let Some(change) = agent.health_change() {
-                // Only batches can be accepted in part.
-                let _ = self.hub.agent(*id, AgentInput::Health(change), now, client);
-            }
-        }
     }
 
     /// Passes the result of a file or terminal operation to the hub, and starts queued operations that it

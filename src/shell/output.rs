@@ -1,56 +1,64 @@
-//! The client's stdout: batches are written so that a client which does not read never blocks the loop.
+//! The client's stdout: output is written so that a client which does not read never blocks the loop.
 //!
-//! A small batch is written directly as far as a pipe or socket is certain to accept it, which saves a paced
-//! stream the hop to another thread. Everything else goes to a writer thread, one batch at a time, while the
-//! next batch is collected. The descriptor's flags are never changed because the client shares them.
+//! On Linux the loop itself writes to a pipe or socket, without blocking, and waits for room in its reactor
+//! (`nonblocking`). Everything else is written by a thread, one batch at a time, while the next batch is
+//! collected (`blocking`). The descriptor's flags are never changed because the client shares them.
+
+mod blocking;
+#[cfg(target_os = "linux")]
+mod kernel_buffer;
+#[cfg(target_os = "linux")]
+mod nonblocking;
 
 use super::clock::running_now;
+use blocking::Blocking;
+#[cfg(target_os = "linux")]
+use nonblocking::{Nonblocking, WriteError};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FileType, fstat};
-use rustix::io::{Errno, write};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, mpsc as thread};
+use rustix::io::Errno;
+use std::io;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
-
-/// Number of bytes that a writable pipe accepts without blocking (POSIX `PIPE_BUF`; Linux has 4096).
-const ATOMIC: usize = 4096;
-
-/// Maximum size of a batch that is written directly: a slice of an agent's output (16 KiB) in the
-/// notifications of `serve`.
-const DIRECT: usize = 6 * ATOMIC;
 
 /// Number of queued output bytes above which agents are slowed.
 pub const FULL: usize = 256 * 1024;
 
-/// Number of queued output bytes above which the client is behind, if the writer is busy.
-const BEHIND: usize = 64 * 1024;
+/// The same while several agents share stdout. What is queued is ahead of the output of an agent that says
+/// little, and a slow client takes a second for [`FULL`] bytes.
+const FULL_IF_SHARED: usize = 8 * 1024;
+
+/// Maximum capacity of a written buffer that is kept for the next batch.
+const KEPT: usize = 2 * FULL;
 
 /// The client's stdout.
 pub struct Output {
     /// Output collected for the next batch.
     pub buffer: Vec<u8>,
-    spare: Vec<u8>,
-    batches: thread::SyncSender<Vec<u8>>,
-    written: mpsc::Receiver<Written>,
+    way: Way,
+    /// Number of queued bytes above which agents are slowed.
+    window: usize,
     left: mpsc::Receiver<()>,
-    busy: bool,
-    direct: bool,
     closed: Option<Closed>,
-    /// Number of bytes that the writer thread wrote.
-    progress: Arc<AtomicU64>,
-    /// Last observed value of `progress`, and when it last rose.
+    /// Last observed number of written bytes, and when it last rose or was the whole output.
     seen: (u64, Instant),
+}
+
+/// How stdout is written.
+enum Way {
+    #[cfg(target_os = "linux")]
+    Nonblocking(Nonblocking),
+    Blocking(Blocking),
 }
 
 /// Amount of output queued for a client that reads slowly or not at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pressure {
-    /// At most 64 KiB, or the writer is idle and at most [`FULL`] bytes.
+    /// At most a quarter of the window, or the window if the client need not read first.
     None,
-    /// More than 64 KiB while the writer is busy: chunks are coalesced.
+    /// More than a quarter of the window, and the client has to read first: chunks are coalesced.
     Behind,
-    /// More than [`FULL`] bytes: agents are slowed, and read-only calls wait.
+    /// More than the window ([`FULL`] bytes for a single agent): agents are slowed, and read-only calls wait.
     Full,
 }
 
@@ -65,139 +73,89 @@ pub enum Closed {
     GivenUp,
 }
 
-/// Maximum size in bytes of a write by the writer thread; it reports progress after each.
-const PIECE: usize = 64 * 1024;
-
-/// The buffer of a written batch, or the error that ended the output.
-type Written = Result<Vec<u8>, Errno>;
-
 impl Output {
-    /// Starts the threads that write and watch stdout.
-    pub fn new() -> std::io::Result<Self> {
-        let (batches, receiver) = thread::sync_channel::<Vec<u8>>(1);
-        let (sender, written) = mpsc::channel(1);
-        let progress = Arc::new(AtomicU64::new(0));
-        let written_bytes = progress.clone();
-        std::thread::Builder::new()
-            .name("stdout".into())
-            .spawn(move || {
-                while let Ok(mut batch) = receiver.recv() {
-                    let result = write_all(&batch, &written_bytes).map(|()| {
-                        batch.clear();
-                        batch
-                    });
-                    if sender.blocking_send(result).is_err() {
-                        return;
-                    }
-                }
-            })?;
+    /// Prepares stdout, and starts the thread that notices when its reader leaves.
+    ///
+    /// # Errors
+    /// A thread could not be started.
+    pub fn new() -> io::Result<Self> {
         let (leaving, left) = mpsc::channel(1);
         let kind = fstat(rustix::stdio::stdout()).map(|s| FileType::from_raw_mode(s.st_mode));
-        let direct = matches!(kind, Ok(FileType::Fifo | FileType::Socket));
-        if direct {
+        let kind = kind.unwrap_or(FileType::Unknown);
+        if matches!(kind, FileType::Fifo | FileType::Socket) {
             std::thread::Builder::new()
                 .name("stdout reader".into())
                 .spawn(move || watch_reader(&leaving))?;
         }
         Ok(Self {
             buffer: Vec::new(),
-            spare: Vec::new(),
-            batches,
-            written,
+            way: Way::of(kind)?,
+            window: FULL,
             left,
-            busy: false,
-            direct,
             closed: None,
-            progress,
             seen: (0, running_now()),
         })
     }
 
-    /// Starts to write the collected output, unless the writer is busy with a batch.
+    /// Writes the collected output as far as possible without waiting for the reader.
     pub fn flush(&mut self) {
-        if self.busy
-            && let Ok(written) = self.written.try_recv()
-        {
-            self.finished(written);
-        }
-        if self.busy || self.closed.is_some() || self.buffer.is_empty() {
-            if self.closed.is_some() {
-                self.buffer.clear();
-            }
+        if self.closed.is_some() {
+            self.buffer.clear();
             return;
         }
-        if self.direct && self.buffer.len() <= DIRECT {
-            match write_directly(&self.buffer) {
-                Ok(n) if n == self.buffer.len() => {
-                    self.buffer.clear();
-                    return;
-                }
-                Ok(n) => {
-                    self.buffer.drain(..n);
-                }
-                Err(error) => {
-                    self.close(Closed::of(error));
-                    return;
-                }
-            }
-        }
-        let next = std::mem::take(&mut self.spare);
-        let batch = std::mem::replace(&mut self.buffer, next);
-        if self.batches.send(batch).is_ok() {
-            self.busy = true;
+        let was_pending = self.way.is_blocked();
+        if let Err(error) = self.way.write(&mut self.buffer) {
+            self.close(Closed::of(error));
+        } else if !was_pending && self.way.is_blocked() {
             self.seen.1 = running_now();
-        } else {
-            self.close(Closed::GivenUp);
         }
     }
 
-    /// Waits until the writer has finished a batch and starts the next one, or until the reader closes
-    /// stdout.
+    /// Waits until more is written, or until the reader closes stdout. Cancel safe.
     pub async fn progress(&mut self) {
-        let written = tokio::select! {
-            written = self.written.recv(), if self.busy => written,
-            Some(()) = self.left.recv() => Some(Err(Errno::PIPE)),
+        let room = tokio::select! {
+            room = self.way.room(), if self.closed.is_none() => room,
+            Some(()) = self.left.recv() => Err(Errno::PIPE),
             else => std::future::pending().await,
         };
-        match written {
-            Some(written) => {
-                self.finished(written);
-                self.flush();
-            }
-            None => self.close(Closed::GivenUp),
-        }
-    }
-
-    /// Handles a finished batch; its buffer is reused.
-    fn finished(&mut self, written: Written) {
-        match written {
-            Ok(mut empty) => {
-                self.busy = false;
-                if empty.capacity() > 2 * FULL {
-                    empty = Vec::new();
-                }
-                self.spare = empty;
-            }
+        match room {
+            Ok(()) => self.flush(),
             Err(error) => self.close(Closed::of(error)),
         }
     }
 
     fn close(&mut self, why: Closed) {
         self.closed.get_or_insert(why);
-        self.busy = false;
         self.buffer.clear();
+    }
+
+    /// Sets whether several agents share stdout. Less is then queued here and in the kernel, so that the output of
+    /// one agent does not wait long behind that of the others.
+    pub fn set_shared(&mut self, shared: bool) {
+        self.window = if shared { FULL_IF_SHARED } else { FULL };
+        self.way.set_small_buffer(shared);
+    }
+
+    /// Returns the number of queued bytes above which agents are slowed.
+    pub fn window(&self) -> usize {
+        self.window
+    }
+
+    fn queued(&self) -> usize {
+        self.buffer.len() + self.way.pending()
     }
 
     /// Returns `true` if agents must wait for the client.
     pub fn is_full(&self) -> bool {
-        self.buffer.len() > FULL
+        self.closed.is_none() && self.queued() > self.window
     }
 
     /// Returns the amount of queued output.
     pub fn pressure(&self) -> Pressure {
-        match self.buffer.len() {
-            len if len > FULL => Pressure::Full,
-            len if len > BEHIND && self.busy => Pressure::Behind,
+        match self.queued() {
+            _ if self.closed.is_some() => Pressure::None,
+            len if len > self.window => Pressure::Full,
+            len if len > self.window / 4 && self.way.is_blocked() => Pressure::Behind,
             _ => Pressure::None,
         }
     }
@@ -210,7 +168,7 @@ impl Output {
     /// Returns when a client that does not read for `patience` is given up; progress postpones that. `None`
     /// if nothing is pending.
     pub fn stalled_at(&mut self, patience: Duration) -> Option<Instant> {
-        let written = self.progress.load(Ordering::Relaxed);
+        let written = self.way.written();
         if written != self.seen.0 {
             self.seen = (written, running_now());
         }
@@ -224,7 +182,99 @@ impl Output {
 
     /// Returns `true` while output is not written yet.
     pub fn is_pending(&self) -> bool {
-        self.closed.is_none() && (self.busy || !self.buffer.is_empty())
+        self.closed.is_none() && (self.way.is_blocked() || self.queued() > 0)
+    }
+}
+
+impl Way {
+    /// Chooses how a file of this kind is written.
+    fn of(kind: FileType) -> io::Result<Self> {
+        let direct = matches!(kind, FileType::Fifo | FileType::Socket);
+        #[cfg(target_os = "linux")]
+        if direct {
+            let is_socket = kind == FileType::Socket;
+            return Ok(Self::Nonblocking(Nonblocking::new(is_socket)));
+        }
+        Blocking::new(direct).map(Self::Blocking)
+    }
+
+    /// Takes the content of `buffer` and writes it as far as possible without waiting for the reader.
+    fn write(&mut self, buffer: &mut Vec<u8>) -> Result<(), Errno> {
+        #[cfg(target_os = "linux")]
+        if let Self::Nonblocking(way) = self {
+            match way.write(buffer) {
+                Ok(()) => return Ok(()),
+                Err(WriteError::Failed(error)) => return Err(error),
+                Err(WriteError::Unsupported) => {
+                    let mut rest = way.take_rest();
+                    rest.append(buffer);
+                    *buffer = rest;
+                    let way = Blocking::new(true);
+                    let way = way.map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO))?;
+                    *self = Self::Blocking(way);
+                }
+            }
+        }
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Nonblocking(_) => Ok(()),
+            Self::Blocking(way) => way.write(buffer),
+        }
+    }
+
+    /// Makes the kernel's buffer small, or as large as it was at first.
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(
+            clippy::unused_self,
+            unused_variables,
+            reason = "only Linux has such calls"
+        )
+    )]
+    fn set_small_buffer(&mut self, small: bool) {
+        #[cfg(target_os = "linux")]
+        if let Self::Nonblocking(way) = self {
+            way.set_small_buffer(small);
+        }
+    }
+
+    /// Waits until the reader has made room for more; never ends if nothing is pending. Cancel safe.
+    async fn room(&mut self) -> Result<(), Errno> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Nonblocking(way) => {
+                way.room().await;
+                Ok(())
+            }
+            Self::Blocking(way) => way.room().await,
+        }
+    }
+
+    /// Returns `true` while the reader has to make room first.
+    fn is_blocked(&self) -> bool {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Nonblocking(way) => way.is_blocked(),
+            Self::Blocking(way) => way.is_busy(),
+        }
+    }
+
+    /// Returns the number of bytes that are taken but not written, apart from those of the thread.
+    fn pending(&self) -> usize {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Nonblocking(way) => way.pending(),
+            Self::Blocking(_) => 0,
+        }
+    }
+
+    /// Returns the number of bytes written in total.
+    fn written(&self) -> u64 {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Nonblocking(way) => way.written(),
+            Self::Blocking(way) => way.written(),
+        }
     }
 }
 
@@ -254,27 +304,6 @@ pub fn hand_over(formed: &mut Vec<u8>, buffer: &mut Vec<u8>) {
     }
 }
 
-/// Writes as much as is certain not to block; returns the number of bytes written.
-fn write_directly(bytes: &[u8]) -> Result<usize, Errno> {
-    let mut written = 0;
-    while written < bytes.len() && writable() {
-        let piece = &bytes[written..bytes.len().min(written + ATOMIC)];
-        match write(rustix::stdio::stdout(), piece) {
-            Ok(n) => written += n,
-            Err(Errno::INTR | Errno::AGAIN) => break,
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(written)
-}
-
-fn writable() -> bool {
-    let stdout = rustix::stdio::stdout();
-    let mut fds = [PollFd::new(&stdout, PollFlags::OUT)];
-    let now = rustix::event::Timespec::default();
-    matches!(poll(&mut fds, Some(&now)), Ok(1)) && fds[0].revents() == PollFlags::OUT
-}
-
 impl Closed {
     fn of(error: Errno) -> Self {
         match error {
@@ -283,24 +312,4 @@ impl Closed {
             _ => Self::Failed(error),
         }
     }
-}
-
-fn write_all(mut bytes: &[u8], progress: &AtomicU64) -> Result<(), Errno> {
-    while !bytes.is_empty() {
-        match write(rustix::stdio::stdout(), &bytes[..bytes.len().min(PIECE)]) {
-            Ok(n) => {
-                bytes = &bytes[n..];
-                progress.fetch_add(n as u64, Ordering::Relaxed);
-            }
-            Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => {
-                // The client made its end non-blocking: wait without spinning.
-                let stdout = rustix::stdio::stdout();
-                let mut fds = [PollFd::new(&stdout, PollFlags::OUT)];
-                poll(&mut fds, None)?;
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }

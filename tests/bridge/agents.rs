@@ -3,7 +3,7 @@
 
 use crate::harness::server::Server;
 use crate::harness::steps::{end, say};
-use crate::harness::{FAKE_AGENT, World, calls, counted};
+use crate::harness::{FAKE_AGENT, World, await_blocked_writer, calls, counted};
 use serde_json::{Value, json};
 
 /// Script of an agent that answers every prompt with its name and resumes its sessions.
@@ -192,6 +192,46 @@ fn turns_end_while_a_second_agent_floods_and_a_third_crashes() {
     for name in ["flooding", "quiet"] {
         assert_eq!(calls(&log(&server.world, name), "initialize").len(), 1);
     }
+    server.finish();
+}
+
+/// Little of a flood waits in acpipe and in the kernel, so a client that reads slowly soon gets the rest.
+#[test]
+fn a_flood_that_waits_for_the_client_is_not_long_ahead_of_another_agent() {
+    const AHEAD: usize = 128 * 1024;
+    let mut server = Server::initialized(&[]);
+    let flood = json!({"session/prompt": [[
+        {"repeat": {"times": 500_000, "until": "session/cancel", "steps": [say("{i},")]}},
+        end("cancelled"),
+    ]]});
+    let said = server.world.dir.join("said");
+    let quiet = json!({"session/prompt": [[
+        say("quiet"),
+        {"once": {"mark": said, "steps": []}},
+        end("end_turn"),
+    ]]});
+    let flooding = connect(&mut server, "flooding", &flood);
+    connect(&mut server, "quiet", &quiet);
+    for name in ["flooding", "quiet"] {
+        ensure(&mut server, name, name);
+    }
+    server.set_reading(false);
+    let flood = server.send_prompt("flooding", "go");
+    await_blocked_writer(i32::try_from(flooding["pid"].as_i64().unwrap()).unwrap());
+    let quiet = server.send_prompt("quiet", "go");
+    while !said.exists() {
+        std::thread::yield_now();
+    }
+    server.set_reading(true);
+    server.await_chunk("quiet", |chunk| chunk["type"] == "text-delta");
+    let ahead = server.numbered("flooding").into_values();
+    let ahead: usize = ahead.map(|chunk| chunk.to_string().len()).sum();
+    assert!(ahead < AHEAD, "{ahead} bytes of the flood were ahead");
+
+    server.call("session/cancel", &json!({"sessionId": "flooding"}));
+    assert_eq!(server.turn(&quiet).text(), "quiet");
+    assert_eq!(server.result(&flood)["stopReason"], "cancelled");
+    server.take_chunks("flooding");
     server.finish();
 }
 

@@ -2,6 +2,7 @@
 
 use super::{ClientConnection, Shell};
 use crate::core::hub::{AgentId, AgentInput};
+use crate::proto::frame::Batch;
 use crate::shell::agent::Agent;
 use crate::shell::inbox::Inbox;
 use std::time::Instant;
@@ -31,6 +32,17 @@ impl Shell {
         self.hand_over(client, now);
     }
 
+    /// Reports changes in the health of all processes, which explain timeouts. On a runtime with several
+    /// threads more may change at once; `handle_agent_event` reports what precedes an event.
+    pub(super) fn report_health(&mut self, client: &mut impl ClientConnection, now: Instant) {
+        for (id, agent) in &self.agents {
+            if let Some(change) = agent.health_change() {
+                // Only batches can be accepted in part.
+                let _ = self.hub.agent(*id, AgentInput::Health(change), now, client);
+            }
+        }
+    }
+
     /// Passes the output of held agents to the hub again. A client that read or left makes room for an agent,
     /// and so does a turn for a client with room.
     pub(super) fn retry_held_agents(
@@ -42,14 +54,35 @@ impl Shell {
         if self.held.is_empty() || !self.has_room() {
             return;
         }
-        for (id, (rest, _)) in std::mem::take(&mut self.held) {
+        // The agents take turns: the first one may take all the room.
+        let mut held = std::mem::take(&mut self.held);
+        let next = held.split_off(&AgentId(self.last_retried.0 + 1));
+        for (id, (rest, _)) in next.into_iter().chain(held) {
+            let before = length(&rest);
             self.handle_agent_event((id, rest), inbox, client, now);
-            if !self.held.contains_key(&id) {
+            let rest = self.held.get(&id).map(|(rest, _)| length(rest));
+            if rest.is_none() {
                 inbox.release(id);
+            }
+            if rest != Some(before) {
+                self.last_retried = id;
             }
         }
         self.drained(inbox, client, now);
         self.settle(client, now);
+    }
+
+    fn has_several_agents(&self) -> bool {
+        self.agents.len() + self.exchanges.len() > 1
+    }
+
+    /// Sets how much output is queued, by whether agents share stdout.
+    pub(super) fn share_output(&mut self, client: &mut impl ClientConnection) {
+        let shared = self.has_several_agents();
+        if let Some(output) = &mut self.output {
+            output.set_shared(shared);
+            client.set_window(output.window());
+        }
     }
 
     /// Postpones the timeouts of held agents by the time in which their output was not read.
@@ -70,7 +103,7 @@ impl Shell {
         client: &mut impl ClientConnection,
         now: Instant,
     ) {
-        if self.agents.len() + self.exchanges.len() <= 1 {
+        if !self.has_several_agents() {
             return self.handle_all_events(inbox, client, now);
         }
         inbox.receive();
@@ -124,5 +157,13 @@ impl Shell {
     fn drained(&mut self, inbox: &Inbox, client: &mut impl ClientConnection, now: Instant) {
         self.hub.drained(inbox.is_round_over(), now, client);
         self.hand_over(client, now);
+    }
+}
+
+/// Returns the number of bytes of a batch of lines; 0 for other events.
+fn length(input: &AgentInput) -> usize {
+    match input {
+        AgentInput::Batch(Batch::Lines(lines)) => lines.len(),
+        _ => 0,
     }
 }
