@@ -36,7 +36,7 @@ calls() {
     updates=$1 interval=$2
     shift 2
     strace -f -o "$home/trace" "$@" "$agent" --flood --mix text --updates "$updates" --interval-us "$interval" \
-        </dev/null 2>"$home/err" | tail -n 3 >"$home/out"
+        </dev/null 2>"$home/err" | tail -n 30 >"$home/out"
     grep -q "$(printf '%08d' $((updates - 1)))" "$home/out" || [ "$interval" -gt 0 ] || {
         cat "$home/err" >&2
         echo "syscalls.sh: of $updates updates the last one did not come from $1" >&2

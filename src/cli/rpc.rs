@@ -60,7 +60,7 @@ pub struct RpcClient {
     chunks: Vec<ChunkRange>,
     /// Backpressure on stdout.
     pressure: Pressure,
-    /// Number of bytes above which agents wait for the client.
+    /// Number of bytes that may wait to be coalesced before agents wait.
     window: usize,
     /// Number of bytes that wait to be coalesced; they count for [`ClientSink::is_full`].
     unsent: usize,
@@ -403,7 +403,7 @@ impl ClientSink for RpcClient {
     }
 
     fn is_full(&self) -> bool {
-        self.out.len() + self.unsent > self.window
+        self.out.len() + self.unsent > FULL || self.unsent > self.window
     }
 
     fn is_lagging(&self) -> bool {

@@ -31,7 +31,7 @@ pub trait ClientConnection: ClientSinks + Send {
     fn next_action(&mut self) -> Option<ClientAction>;
     /// Sets the backpressure of the output.
     fn set_backpressure(&mut self, _pressure: Pressure) {}
-    /// Sets the number of queued bytes above which agents wait for the client.
+    /// Sets the number of bytes that may wait for a client that is behind before agents wait, too.
     fn set_window(&mut self, _bytes: usize) {}
     /// Waits until the clients may have room again; `agents_wait` is `true` while an agent waits for that.
     /// Without an own definition of room, the output of the program decides. Cancel safe.
