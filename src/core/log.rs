@@ -32,6 +32,9 @@ use stored_index::StoredIndex;
 /// Size in bytes above which a record is written to the file at once instead of being collected in memory.
 pub const LARGE: usize = 1 << 20;
 
+/// Size in bytes of the pieces in which a large record is written.
+const PIECE: usize = 64 * 1024;
+
 /// The log of one session.
 #[derive(Debug)]
 pub struct Log {
@@ -182,7 +185,7 @@ impl Log {
             out.write_all(&prefix)?;
             write!(out, "{seq},\"chunk\":")?;
             // Written in large pieces, so that the whole chunk is never in memory a second time.
-            let mut gathered = std::io::BufWriter::new(&mut out);
+            let mut gathered = std::io::BufWriter::with_capacity(PIECE, &mut out);
             serde_json::to_writer(&mut gathered, chunk)?;
             gathered.write_all(b"}\n")?;
             gathered.flush()
@@ -229,7 +232,7 @@ impl Log {
             Some(at) => Some(at),
             None if self.must_buffer() => self.gather(record, usize::MAX),
             None => self.write_through(&|mut out| {
-                let mut gathered = std::io::BufWriter::new(&mut out);
+                let mut gathered = std::io::BufWriter::with_capacity(PIECE, &mut out);
                 serde_json::to_writer(&mut gathered, record)?;
                 gathered.write_all(b"\n")?;
                 gathered.flush()
