@@ -194,6 +194,8 @@ struct Shell {
     held: HeldAgents,
     /// The held agent whose output was accepted last.
     last_retried: AgentId,
+    /// Whether a slice of other agents was handled before the held agents, which alternates.
+    slice_is_first: bool,
     host: Host,
     terms: ProcessSettings,
     login: Arc<LoginShell>,
@@ -245,6 +247,7 @@ impl Shell {
             events,
             held: HeldAgents::default(),
             last_retried: AgentId(0),
+            slice_is_first: false,
             host: Host::new(host_events, terms.clone()),
             terms,
             login: Arc::new(login),

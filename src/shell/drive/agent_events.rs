@@ -54,10 +54,21 @@ impl Shell {
         if self.held.is_empty() || !self.has_room() {
             return;
         }
-        // The agents take turns: the first one may take all the room.
+        // The held agents may take all the room, each time: other agents must not wait for them.
+        self.handle_small_events(inbox, client, now);
+        self.slice_is_first = !self.slice_is_first;
+        if self.slice_is_first {
+            self.handle_slice(inbox, client, now);
+        }
+        // They take turns, too: the first one begins after the one whose output was accepted last.
         let mut held = std::mem::take(&mut self.held);
         let next = held.split_off(&AgentId(self.last_retried.0 + 1));
-        for (id, (rest, _)) in next.into_iter().chain(held) {
+        for (id, (rest, postponed)) in next.into_iter().chain(held) {
+            self.flush_output();
+            if !self.has_room() {
+                self.held.insert(id, (rest, postponed));
+                continue;
+            }
             let before = length(&rest);
             self.handle_agent_event((id, rest), inbox, client, now);
             let rest = self.held.get(&id).map(|(rest, _)| length(rest));
@@ -106,14 +117,34 @@ impl Shell {
         if !self.has_several_agents() {
             return self.handle_all_events(inbox, client, now);
         }
+        self.handle_small_events(inbox, client, now);
+        self.drained(inbox, client, now);
+        self.flush_output();
+        self.handle_slice(inbox, client, now);
+    }
+
+    /// Handles all small events that have arrived while the client has room.
+    fn handle_small_events(
+        &mut self,
+        inbox: &mut Inbox,
+        client: &mut impl ClientConnection,
+        now: Instant,
+    ) {
         inbox.receive();
         while self.has_room()
             && let Some(event) = inbox.next_small()
         {
             self.handle_agent_event(event, inbox, client, now);
         }
-        self.drained(inbox, client, now);
-        self.flush_output();
+    }
+
+    /// Handles one slice of a large batch if the client has room.
+    fn handle_slice(
+        &mut self,
+        inbox: &mut Inbox,
+        client: &mut impl ClientConnection,
+        now: Instant,
+    ) {
         if self.has_room()
             && let Some(event) = inbox.next_slice()
         {
