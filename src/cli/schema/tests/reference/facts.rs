@@ -89,15 +89,21 @@ const SIZES: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "limits",
-        "| 64 KiB | chunks are",
-        "shell/output.rs",
-        "64 * 1024",
+        "| 64 KiB; 2 KiB if several agents share stdout | chunks are",
+        "shell/connections/output.rs",
+        "FULL / 4",
     ),
     (
         "limits",
-        "| 256 KiB | agents are",
+        "| 256 KiB; 8 KiB if several agents share stdout | agents are",
         "shell/output.rs",
         "256 * 1024",
+    ),
+    (
+        "limits",
+        "8 KiB if several agents share stdout | agents are",
+        "shell/output.rs",
+        "8 * 1024",
     ),
     ("limits", "at most 256, of", "cli/rpc/reads.rs", "256"),
     (
