@@ -289,7 +289,7 @@ impl<R: Read> Read for Throttled<R> {
         let most = buffer.len().min(most);
         let n = self.source.read(&mut buffer[..most])?;
         let took = Duration::from_secs_f64(n as f64 / f64::from(rate));
-        self.due = self.due.max(Instant::now() - took) + took;
+        self.due = (self.due + took).max(Instant::now());
         Ok(n)
     }
 }

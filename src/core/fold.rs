@@ -11,7 +11,7 @@ use crate::proto::json::{JsonStr, merge, partial, to_raw, value};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// An assistant message under construction.
 #[derive(Debug, Clone, Default)]
@@ -21,7 +21,7 @@ pub struct Fold {
     parts: Vec<Map<String, Value>>,
     open: OpenBlocks,
     /// Indices of tool calls, approvals and named data parts, by kind and id.
-    places: HashMap<String, HashMap<String, usize>>,
+    places: BTreeMap<String, HashMap<String, usize>>,
     /// Index of the first part of the open step.
     step: usize,
 }

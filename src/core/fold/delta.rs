@@ -7,7 +7,7 @@ use std::borrow::Cow;
 /// Fields of a delta that has no others.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Delta<'a> {
+struct DeltaChunk<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
     #[serde(borrow)]
@@ -29,7 +29,7 @@ impl Fold {
         if !is_delta {
             return false;
         }
-        let Ok(delta) = serde_json::from_slice::<Delta<'_>>(chunk) else {
+        let Ok(delta) = serde_json::from_slice::<DeltaChunk<'_>>(chunk) else {
             return false;
         };
         let part = if delta.kind == "text-delta" {

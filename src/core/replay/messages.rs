@@ -102,10 +102,12 @@ mod tests {
         assert_eq!(all.values().collect::<Vec<_>>(), want);
         for first in 0..=want.len() {
             let mut again = ReplayedMessages::default();
-            want.iter().for_each(|message| again.push(message));
+            for message in &want {
+                again.push(message);
+            }
             let mut rest = Vec::new();
             again.consume(first, |json| {
-                rest.push(serde_json::from_slice(json).unwrap())
+                rest.push(serde_json::from_slice(json).unwrap());
             });
             let rest: Vec<Value> = rest;
             assert_eq!(rest, want[first..]);

@@ -103,18 +103,15 @@ impl Nonblocking {
 
     /// Prepares the wait for room after a write that found too little.
     fn block(&mut self) -> Result<(), WriteError> {
-        match &self.registered {
-            Some(registered) => {
-                // Clears the readiness that was reported before the write.
-                let full = || std::io::Error::from(ErrorKind::WouldBlock);
-                let _ = registered.try_io(|| Err::<(), _>(full()));
-            }
-            None => {
-                // Only its readiness is used: the descriptor stays a blocking one.
-                let stdout = rustix::stdio::stdout().as_fd().try_clone_to_owned();
-                let registered = stdout.and_then(Sender::from_owned_fd_unchecked);
-                self.registered = Some(registered.map_err(|_| WriteError::Unsupported)?);
-            }
+        if let Some(registered) = &self.registered {
+            // Clears the readiness that was reported before the write.
+            let full = || std::io::Error::from(ErrorKind::WouldBlock);
+            let _ = registered.try_io(|| Err::<(), _>(full()));
+        } else {
+            // Only its readiness is used: the descriptor stays a blocking one.
+            let stdout = rustix::stdio::stdout().as_fd().try_clone_to_owned();
+            let registered = stdout.and_then(Sender::from_owned_fd_unchecked);
+            self.registered = Some(registered.map_err(|_| WriteError::Unsupported)?);
         }
         self.blocked = true;
         Ok(())

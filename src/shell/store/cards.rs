@@ -42,7 +42,7 @@ enum Found<'a> {
     /// Copy in the cache.
     Cached(CachedCard<'a>),
     /// Card that was read from its file or computed from the log.
-    Read(Card),
+    Read(Box<Card>),
 }
 
 impl Listed<'_> {
@@ -67,7 +67,7 @@ impl Listed<'_> {
                 let card = serde_json::from_slice(cached.json).ok();
                 card.or_else(|| read(self.log))
             }
-            Found::Read(card) => Some(card.clone()),
+            Found::Read(card) => Some(Card::clone(card)),
         }
     }
 }
@@ -101,12 +101,11 @@ pub fn list(sessions: &Path, queries: &[CardQuery]) -> io::Result<Vec<Vec<Card>>
         let stamp = stamp.map(|stamp| stamp.with_card(cards.get(&log.name).copied()));
         let copy = copies.take(&log.name);
         known += usize::from(copy.is_some());
-        let card = match copy.filter(|copy| Some(copy.stamp) == stamp) {
-            Some(copy) => Found::Cached(copy),
-            None => {
-                missed += 1;
-                Found::Read(read(log)?)
-            }
+        let card = if let Some(copy) = copy.filter(|copy| Some(copy.stamp) == stamp) {
+            Found::Cached(copy)
+        } else {
+            missed += 1;
+            Found::Read(Box::new(read(log)?))
         };
         Some(Listed { log, stamp, card })
     });
