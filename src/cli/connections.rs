@@ -105,7 +105,7 @@ impl Connections {
                             ClientSink::reply(self.sink(id)?, Token { client: id, call }, answer);
                         }
                         Admission::Leave(reply) => {
-                            let client = self.sink(id)?;
+                            let client = self.client(id)?;
                             client.is_leaving = true;
                             ClientSink::reply(client, Token { client: id, call }, Ok(reply));
                         }
@@ -116,17 +116,20 @@ impl Connections {
         }
         None
     }
+
+    /// Returns a client that may receive something now.
+    fn client(&mut self, id: ClientId) -> Option<&mut ConnectedClient> {
+        let client = self.all.get_mut(&id)?;
+        if !std::mem::replace(&mut client.is_listed, true) {
+            self.listed.push(id);
+        }
+        Some(client)
+    }
 }
 
 impl ClientSinks for Connections {
-    type Sink = ConnectedClient;
-
-    fn sink(&mut self, client: ClientId) -> Option<&mut ConnectedClient> {
-        let sink = self.all.get_mut(&client)?;
-        if !std::mem::replace(&mut sink.is_listed, true) {
-            self.listed.push(client);
-        }
-        Some(sink)
+    fn sink(&mut self, client: ClientId) -> Option<&mut dyn ClientSink> {
+        Some(self.client(client)?)
     }
 
     fn is_client_full(&mut self, client: ClientId) -> bool {
@@ -145,7 +148,7 @@ impl ClientConnection for Connections {
         match input {
             ConnectionEvent::Opened(id, setup, output) => self.open(id, setup, output),
             ConnectionEvent::Input(id, input, _queued) => {
-                if let Some(client) = self.sink(id) {
+                if let Some(client) = self.client(id) {
                     client.input(input);
                     self.requesting.push(id);
                 }

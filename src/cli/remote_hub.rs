@@ -63,7 +63,7 @@ impl DaemonHub {
         &mut self,
         id: Option<&RawValue>,
         outcome: Result<&RawValue, RpcError<'_>>,
-        client: &mut impl ClientSink,
+        client: &mut dyn ClientSink,
     ) {
         let id: Option<u64> = id.and_then(|id| serde_json::from_str(id.get()).ok());
         let Some((token, expected)) = id.and_then(|id| self.calls.remove(&id)) else {
@@ -82,7 +82,7 @@ impl DaemonHub {
         id: &RawValue,
         method: &str,
         params: &RawValue,
-        client: &mut impl ClientSink,
+        client: &mut dyn ClientSink,
     ) {
         let request = match method {
             "permission/request" => {
@@ -102,7 +102,7 @@ impl DaemonHub {
         }
     }
 
-    fn notification(&mut self, method: &str, params: &RawValue, client: &mut impl ClientSink) {
+    fn notification(&mut self, method: &str, params: &RawValue, client: &mut dyn ClientSink) {
         match method {
             "session/chunk" => chunk(params, client),
             "session/activity" => notify(read(method, params).map(Notice::Activity), client),
@@ -123,7 +123,7 @@ impl DaemonHub {
         }
     }
 
-    fn withdraw(&mut self, params: CancelRequestParams, client: &mut impl ClientSink) {
+    fn withdraw(&mut self, params: CancelRequestParams, client: &mut dyn ClientSink) {
         let id = to_raw(&params.id);
         let found = self
             .requests
@@ -145,7 +145,7 @@ impl DaemonHub {
 }
 
 impl RemoteHub for DaemonHub {
-    fn send(&mut self, action: ClientAction, out: &mut Vec<u8>, client: &mut impl ClientSink) {
+    fn send(&mut self, action: ClientAction, out: &mut Vec<u8>, client: &mut dyn ClientSink) {
         match action {
             ClientAction::Command(token, command) => {
                 let Some((expected, params)) = request(&command, self.name) else {
@@ -172,7 +172,7 @@ impl RemoteHub for DaemonHub {
         }
     }
 
-    fn receive(&mut self, message: &[u8], client: &mut impl ClientSink) {
+    fn receive(&mut self, message: &[u8], client: &mut dyn ClientSink) {
         let parsed = std::str::from_utf8(message).ok();
         let none = RawValue::NULL;
         match parsed.and_then(|text| rpc::parse(text).ok()) {
@@ -187,7 +187,7 @@ impl RemoteHub for DaemonHub {
         }
     }
 
-    fn lost(&mut self, client: &mut impl ClientSink) -> Error {
+    fn lost(&mut self, client: &mut dyn ClientSink) -> Error {
         let message = "the daemon closed the connection: it was stopped, restarted or killed; `acpipe daemon logs` shows \
                        why, and the same command continues the session";
         let error = Error::new(ErrorKind::AgentExited, message);
@@ -214,7 +214,7 @@ fn write_answer(out: &mut Vec<u8>, id: &RawValue, answer: &ClientAnswer) {
     out.push(b'\n');
 }
 
-fn chunk(params: &RawValue, client: &mut impl ClientSink) {
+fn chunk(params: &RawValue, client: &mut dyn ClientSink) {
     let fields: ChunkNotification<'_> = serde_json::from_str(params.get()).unwrap_or_default();
     let (Some(session), Some(chunk)) = (text(fields.session), fields.chunk) else {
         return;
@@ -231,7 +231,7 @@ fn chunk(params: &RawValue, client: &mut impl ClientSink) {
     client.json_chunk(address, chunk.get().as_bytes());
 }
 
-fn notify(notice: Option<Notice>, client: &mut impl ClientSink) {
+fn notify(notice: Option<Notice>, client: &mut dyn ClientSink) {
     if let Some(notice) = notice {
         client.notify(&notice);
     }

@@ -185,7 +185,7 @@ impl AgentMachine {
     }
 
     /// Returns the deadline of a wait that begins now; `None` if it has no limit.
-    fn until<C>(&self, wait: Timeout, cx: &AgentCx<'_, C>) -> Option<Instant> {
+    fn until(&self, wait: Timeout, cx: &AgentCx<'_>) -> Option<Instant> {
         self.limits(&cx.shared.settings).until(wait, cx.now)
     }
 

@@ -24,11 +24,8 @@ pub struct ChunkAddress<'a> {
 ///
 /// Every [`ClientSink`] also implements this trait, for programs with one client.
 pub trait ClientSinks {
-    /// Type of the sink of one client.
-    type Sink: ClientSink;
-
     /// Returns the sink of a client; `None` if the client has left.
-    fn sink(&mut self, client: ClientId) -> Option<&mut Self::Sink>;
+    fn sink(&mut self, client: ClientId) -> Option<&mut dyn ClientSink>;
 
     /// Sends the reply to a command. Must be called once for each command.
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
@@ -49,9 +46,7 @@ pub trait ClientSinks {
 }
 
 impl<S: ClientSink> ClientSinks for S {
-    type Sink = S;
-
-    fn sink(&mut self, _: ClientId) -> Option<&mut S> {
+    fn sink(&mut self, _: ClientId) -> Option<&mut dyn ClientSink> {
         Some(self)
     }
 }

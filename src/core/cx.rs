@@ -10,6 +10,7 @@ use super::hosting::Hosting;
 use super::limits::{Limits, Timeout};
 use super::policy::Policy;
 use super::shared::Shared;
+use crate::core::client_sink::ClientSinks;
 use crate::proto::wire::{McpServer, Recovery};
 use std::time::Instant;
 
@@ -17,7 +18,7 @@ use std::time::Instant;
 ///
 /// A machine has no access to other machines or to the maps of machines. It pushes requests to other machines
 /// to `requests`; the hub routes them when the machine returns.
-pub struct Cx<'a, C> {
+pub struct Cx<'a> {
     /// Running time of the event.
     pub now: Instant,
     /// State that every machine uses.
@@ -27,7 +28,7 @@ pub struct Cx<'a, C> {
     /// Files and terminals that acpipe serves to agents.
     pub hosting: &'a mut Hosting,
     /// Sinks of the clients, which receive replies, chunks and notifications.
-    pub clients: &'a mut C,
+    pub clients: &'a mut dyn ClientSinks,
     /// Requests to the hub, in order.
     pub requests: &'a mut Vec<SessionRequest>,
     /// Effects for the shell, in order.
@@ -55,7 +56,7 @@ pub enum SessionRequest {
     Remove,
 }
 
-impl<C> Cx<'_, C> {
+impl Cx<'_> {
     /// Returns the wall clock time as RFC 3339.
     #[must_use]
     pub fn time(&self) -> String {
@@ -105,7 +106,7 @@ impl<C> Cx<'_, C> {
     }
 }
 
-impl<C> Cx<'_, C> {
+impl Cx<'_> {
     /// Removes a client request that is decided from the open requests.
     pub fn close_request(&mut self, ask: ClientRequestId) {
         self.shared.client_requests.remove(&ask);

@@ -176,11 +176,11 @@ impl Hub {
     }
 
     /// Shuts down in order after the client is gone: its stdin ended, or it closed acpipe's stdout.
-    pub fn client_disconnected(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+    pub fn client_disconnected(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
         self.end(None, now, clients);
     }
 
-    fn end(&mut self, token: Option<Token>, now: Instant, clients: &mut impl ClientSinks) {
+    fn end(&mut self, token: Option<Token>, now: Instant, clients: &mut dyn ClientSinks) {
         self.number_unsent(clients);
         self.stop_reads(clients);
         self.stop_files(clients);
@@ -197,7 +197,7 @@ impl Hub {
     }
 
     /// Adds [`Effect::Finished`] once all agents have ended and all summaries are stored.
-    fn finish_if_done(&mut self, clients: &mut impl ClientSinks) {
+    fn finish_if_done(&mut self, clients: &mut dyn ClientSinks) {
         let is_connected = self
             .agents
             .iter()

@@ -34,7 +34,7 @@ pub fn notify_presence(
     subscribers: &mut Subscribers,
     clients: &Clients,
     except: Option<ClientId>,
-    sinks: &mut impl ClientSinks,
+    sinks: &mut dyn ClientSinks,
 ) {
     if subscribers.clients().all(|client| Some(client) == except) {
         return;

@@ -405,11 +405,11 @@ impl SessionMachine {
     }
 
     /// Returns the sink for the chunks of turn `turn_id`, for use before the turn is running.
-    pub fn sink<'a, C: ClientSinks>(
+    pub fn sink<'a>(
         &'a mut self,
         turn_id: Option<&'a str>,
-        clients: &'a mut C,
-    ) -> SessionSink<'a, C> {
+        clients: &'a mut dyn ClientSinks,
+    ) -> SessionSink<'a> {
         SessionSink {
             session: &self.id,
             turn: turn_id,
@@ -423,10 +423,10 @@ impl SessionMachine {
 
     /// Calls `act` on the running turn, prompted or background. Notifies the clients if a different tool runs
     /// afterwards.
-    pub fn with_turn<C: ClientSinks>(
+    pub fn with_turn(
         &mut self,
-        clients: &mut C,
-        act: impl FnOnce(&mut Turn, &mut ChunkView<'_, SessionSink<'_, C>>),
+        clients: &mut dyn ClientSinks,
+        act: impl FnOnce(&mut Turn, &mut ChunkView<'_, SessionSink<'_>>),
     ) {
         let (turn, chunks, turn_id) = match (&mut self.running, &mut self.background_turn) {
             (Some(r), _) => (&mut r.turn, &mut r.chunks, &r.turn_id),

@@ -3,7 +3,7 @@
 use super::agent_command::AgentCommand;
 use super::client::{ClientId, Notice, Token};
 use super::client_request::ClientRequestId;
-use super::client_sink::{ClientSink as _, ClientSinks};
+use super::client_sink::ClientSinks;
 use super::clients::Clients;
 use super::config::Settings;
 use super::host::HostServices;
@@ -128,7 +128,7 @@ impl Shared {
     }
 
     /// Notifies all clients.
-    pub fn notify_all(&self, notice: &Notice, clients: &mut impl ClientSinks) {
+    pub fn notify_all(&self, notice: &Notice, clients: &mut dyn ClientSinks) {
         for client in self.clients.ids() {
             if let Some(sink) = clients.sink(client) {
                 sink.notify(notice);

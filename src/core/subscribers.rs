@@ -67,11 +67,11 @@ impl Subscriber {
     /// Returns the sink for chunk `seq`; `None` if the client does not receive chunks live. A client whose
     /// sink is full starts to lag, except for a leader for which the agent waits.
     #[inline]
-    pub fn sink<'a, C: ClientSinks>(
+    pub fn sink<'a>(
         &mut self,
         seq: u64,
-        clients: &'a mut C,
-    ) -> Option<&'a mut C::Sink> {
+        clients: &'a mut dyn ClientSinks,
+    ) -> Option<&'a mut dyn ClientSink> {
         if !self.is_live() {
             return None;
         }
@@ -121,7 +121,7 @@ impl Subscriber {
         }
     }
 
-    fn send(&mut self, seq: u64, message: Deferred, clients: &mut impl ClientSinks) {
+    fn send(&mut self, seq: u64, message: Deferred, clients: &mut dyn ClientSinks) {
         match &mut self.lag {
             None => message.send(self.client, clients),
             Some(lag) => lag.defer(seq, message),
@@ -130,7 +130,7 @@ impl Subscriber {
 
     /// Records that the client has received the chunks up to `sent`, and sends the messages deferred behind
     /// them.
-    pub fn note_sent(&mut self, sent: u64, clients: &mut impl ClientSinks) {
+    pub fn note_sent(&mut self, sent: u64, clients: &mut dyn ClientSinks) {
         let Some(lag) = &mut self.lag else { return };
         lag.sent = sent;
         while let Some((seq, _)) = lag.deferred.front()
@@ -142,7 +142,7 @@ impl Subscriber {
     }
 
     /// Sends all deferred messages, although the client has not received the chunks before them.
-    pub fn send_deferred(&mut self, clients: &mut impl ClientSinks) {
+    pub fn send_deferred(&mut self, clients: &mut dyn ClientSinks) {
         let lag = self.lag.as_mut();
         let deferred = lag.map(|lag| std::mem::take(&mut lag.deferred));
         for (_, message) in deferred.into_iter().flatten() {
@@ -151,7 +151,7 @@ impl Subscriber {
     }
 
     /// Ends the lag: the client has received all chunks, or must not receive the rest.
-    pub fn end_lag(&mut self, clients: &mut impl ClientSinks) {
+    pub fn end_lag(&mut self, clients: &mut dyn ClientSinks) {
         self.send_deferred(clients);
         self.lag = None;
     }
@@ -296,7 +296,7 @@ impl Subscribers {
     /// Returns `true` if every client that receives chunks live is behind with reading, so that merging
     /// chunks before they are sent delays no client. `false` without such clients.
     #[inline]
-    pub fn are_behind(&self, clients: &mut impl ClientSinks) -> bool {
+    pub fn are_behind(&self, clients: &mut dyn ClientSinks) -> bool {
         let mut live = self.all.iter().filter(|subscriber| subscriber.is_live());
         match live.next() {
             None => false,
@@ -313,7 +313,7 @@ impl Subscribers {
         session: &str,
         seq: u64,
         update: AcpNotification<'_>,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         let speaking = self.all.iter().filter(|s| s.subscription.updates);
         for subscriber in speaking {
@@ -329,7 +329,7 @@ impl Subscribers {
         session: &str,
         seq: u64,
         run: &UpdateRun<'_>,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         for client in self.clients_of_acp() {
             if let Some(sink) = clients.sink(client) {
@@ -358,7 +358,7 @@ impl Subscribers {
     }
 
     /// Sends a notification to all clients, after the chunks up to `seq`.
-    pub fn notify(&mut self, seq: u64, notice: &Notice, clients: &mut impl ClientSinks) {
+    pub fn notify(&mut self, seq: u64, notice: &Notice, clients: &mut dyn ClientSinks) {
         for subscriber in &mut self.all {
             match &subscriber.lag {
                 None => {
@@ -377,7 +377,7 @@ impl Subscribers {
         seq: u64,
         except: Option<ClientId>,
         notice: impl Fn(ClientId) -> Notice,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         for subscriber in &mut self.all {
             let client = subscriber.client;
@@ -393,7 +393,7 @@ impl Subscribers {
         client: ClientId,
         seq: u64,
         (ask, request): (ClientRequestId, &Arc<ClientRequest>),
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         if let Some(subscriber) = self.get_mut(client) {
             let message = Deferred::Request(ask, Arc::clone(request));
@@ -407,7 +407,7 @@ impl Subscribers {
         client: ClientId,
         ask: ClientRequestId,
         by: &DecisionSource,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         let lag = self.get_mut(client).and_then(|s| s.lag.as_mut());
         if lag.is_some_and(|lag| lag.drop_request(ask)) {
@@ -424,7 +424,7 @@ impl Subscribers {
         seq: u64,
         token: Token,
         answer: Result<Reply, Error>,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         match self.get_mut(token.client) {
             Some(subscriber) if subscriber.lag.is_some() => {
@@ -435,7 +435,7 @@ impl Subscribers {
     }
 
     /// Retracts the chunks of a session after number `after` from all clients.
-    pub fn retract(&mut self, session: &str, after: u64, clients: &mut impl ClientSinks) {
+    pub fn retract(&mut self, session: &str, after: u64, clients: &mut dyn ClientSinks) {
         for subscriber in &mut self.all {
             subscriber.take_back(after);
             if let Some(sink) = clients.sink(subscriber.client) {
@@ -451,7 +451,7 @@ impl Subscribers {
         session: &str,
         after: u64,
         may_hold: bool,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         for subscriber in self.all.iter_mut().filter(|s| s.subscription.chunks) {
             let Some(sink) = clients.sink(subscriber.client) else {
@@ -468,7 +468,7 @@ impl Subscribers {
     }
 
     /// Releases held output, because the disk has answered.
-    pub fn release(&mut self, clients: &mut impl ClientSinks) {
+    pub fn release(&mut self, clients: &mut dyn ClientSinks) {
         for subscriber in &self.all {
             if let Some(sink) = clients.sink(subscriber.client) {
                 sink.hold(false);
@@ -478,7 +478,7 @@ impl Subscribers {
 
     /// Sends deferred messages without the chunks before them, because the wait for the disk was given up.
     /// Clients that cannot lag lose the chunks after number `after`.
-    pub fn give_up(&mut self, session: &str, after: u64, clients: &mut impl ClientSinks) {
+    pub fn give_up(&mut self, session: &str, after: u64, clients: &mut dyn ClientSinks) {
         for subscriber in &mut self.all {
             subscriber.send_deferred(clients);
             if let Some(sink) = clients.sink(subscriber.client)
@@ -491,7 +491,7 @@ impl Subscribers {
     }
 
     /// Ends the lag of all clients: no more chunks will follow.
-    pub fn end_lags(&mut self, clients: &mut impl ClientSinks) {
+    pub fn end_lags(&mut self, clients: &mut dyn ClientSinks) {
         for subscriber in &mut self.all {
             subscriber.end_lag(clients);
         }

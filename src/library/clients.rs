@@ -11,7 +11,7 @@ use super::sink::{Output, SentChunk, Sink};
 use super::turn_queue::{QueuedChunk, TurnQueue};
 use super::wake::{Departure, Wake};
 use crate::core::client::{ClientId, Command, Reply, Token};
-use crate::core::client_sink::ClientSinks;
+use crate::core::client_sink::{ClientSink, ClientSinks};
 use crate::core::error::Error as CoreError;
 use crate::proto::wire;
 use crate::shell::{ClientAction, ClientConnection, Interrupt};
@@ -217,9 +217,7 @@ impl LibraryClients {
 }
 
 impl ClientSinks for LibraryClients {
-    type Sink = Sink;
-
-    fn sink(&mut self, client: ClientId) -> Option<&mut Sink> {
+    fn sink(&mut self, client: ClientId) -> Option<&mut dyn ClientSink> {
         let sink = self.sinks.get_mut(&client)?;
         if !std::mem::replace(&mut sink.is_listed, true) {
             self.listed.push(client);
@@ -229,12 +227,12 @@ impl ClientSinks for LibraryClients {
 
     fn is_client_full(&mut self, client: ClientId) -> bool {
         let sink = self.sinks.get(&client);
-        sink.is_some_and(crate::core::client_sink::ClientSink::is_full)
+        sink.is_some_and(ClientSink::is_full)
     }
 
     fn is_client_lagging(&mut self, client: ClientId) -> bool {
         let sink = self.sinks.get(&client);
-        sink.is_some_and(crate::core::client_sink::ClientSink::is_lagging)
+        sink.is_some_and(ClientSink::is_lagging)
     }
 }
 

@@ -23,11 +23,11 @@ const LAST_MESSAGES: Duration = Duration::from_secs(1);
 pub trait RemoteHub {
     /// Appends the messages to the hub for an action of the client. A request that cannot be sent is answered at
     /// once.
-    fn send(&mut self, action: ClientAction, out: &mut Vec<u8>, client: &mut impl ClientSink);
+    fn send(&mut self, action: ClientAction, out: &mut Vec<u8>, client: &mut dyn ClientSink);
     /// Handles a message of the hub.
-    fn receive(&mut self, message: &[u8], client: &mut impl ClientSink);
+    fn receive(&mut self, message: &[u8], client: &mut dyn ClientSink);
     /// Handles the end of the connection: answers all open calls. Returns the error for the client.
-    fn lost(&mut self, client: &mut impl ClientSink) -> Error;
+    fn lost(&mut self, client: &mut dyn ClientSink) -> Error;
 }
 
 /// Runs a client over a connection until the client ends. The end of the client does not end the hub.

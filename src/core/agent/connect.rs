@@ -8,7 +8,6 @@ use crate::core::agent_spec::AgentSpec;
 use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::backend_options::BackendOptions;
 use crate::core::client::{Reply, Token};
-use crate::core::client_sink::ClientSinks;
 use crate::core::dialect::{AgentServices, Dialect, Outgoing, ProcessSpec};
 use crate::core::dialects::{self, DialectSetup};
 use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
@@ -29,11 +28,11 @@ impl AgentMachine {
     ///
     /// # Errors
     /// `invalidParams`, and `outOfOrder` if another agent is connected under this name.
-    pub fn connect<C: ClientSinks>(
+    pub fn connect(
         &mut self,
         token: Token,
         p: ConnectParams,
-        cx: &mut AgentCx<'_, C>,
+        cx: &mut AgentCx<'_>,
     ) -> Result<(), Error> {
         self.check_unlocked()?;
         let names_command = p.command.is_some() || p.protocol.is_some();
@@ -137,12 +136,7 @@ impl AgentMachine {
     }
 
     /// Starts the agent.
-    pub(super) fn start<C: ClientSinks>(
-        &mut self,
-        spec: AgentSpec,
-        waiters: Vec<Token>,
-        cx: &mut AgentCx<'_, C>,
-    ) {
+    pub(super) fn start(&mut self, spec: AgentSpec, waiters: Vec<Token>, cx: &mut AgentCx<'_>) {
         let was_announced = matches!(self.state, State::Backoff { .. });
         let has_rules = cx.shared.settings.policy_of(&self.definition).has_rules();
         let limits = *self.limits(&cx.shared.settings);
@@ -171,11 +165,7 @@ impl AgentMachine {
     }
 
     /// Completes the handshake; returns `false` if the agent was not starting.
-    pub fn ready<C: ClientSinks>(
-        &mut self,
-        mut info: Box<AgentInfo>,
-        cx: &mut AgentCx<'_, C>,
-    ) -> bool {
+    pub fn ready(&mut self, mut info: Box<AgentInfo>, cx: &mut AgentCx<'_>) -> bool {
         if !matches!(&self.state, State::Connected(c) if matches!(c.phase, Phase::Starting { .. }))
         {
             return false;
@@ -202,7 +192,7 @@ impl AgentMachine {
 
     /// Answers `agent/disconnect` when the agent has ended. The agent must already be stopping, with the
     /// turns of its sessions being cancelled.
-    pub fn disconnect<C: ClientSinks>(&mut self, token: Token, cx: &mut AgentCx<'_, C>) {
+    pub fn disconnect(&mut self, token: Token, cx: &mut AgentCx<'_>) {
         let Some(Phase::Stopping { waiters, next, .. }) = self
             .connection_mut()
             .map(|connection| &mut connection.phase)

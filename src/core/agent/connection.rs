@@ -12,6 +12,7 @@ use crate::core::event::{AgentInfo, CallId};
 use crate::core::idle_timer::IdleTimer;
 use crate::core::ids::Ids;
 use crate::core::setting::SetCall;
+use crate::core::shared::Shared;
 use crate::core::transport::Transport;
 use crate::proto::wire::{ProcessStatus, Program};
 use std::collections::HashMap;
@@ -247,13 +248,14 @@ impl Connection {
     }
 
     /// Converts the dialect's orders to effects.
-    pub fn deliver<C>(
+    pub fn deliver(
         &mut self,
         (definition, spec): (&AgentDefinition, &AgentSpec),
-        cx: &mut AgentCx<'_, C>,
+        now: Instant,
+        shared: &mut Shared,
+        effects: &mut Vec<Effect>,
     ) {
-        let limits = cx.shared.settings.limits_of(definition);
-        let (now, effects) = (cx.now, &mut *cx.effects);
+        let limits = shared.settings.limits_of(definition);
         let stopping = self.is_stopping();
         for (child, order) in self.out.take() {
             let process = self.processes.iter_mut().find(|p| p.child == child);
@@ -278,7 +280,7 @@ impl Connection {
                             transport = Transport::InProcess(spec.command.clone());
                         }
                     }
-                    let id = AgentId(cx.shared.ids.process());
+                    let id = AgentId(shared.ids.process());
                     let process = Process::new(id, child, &transport, now);
                     self.processes.push(process);
                     effects.push(Effect::Open(id, transport));
@@ -295,12 +297,12 @@ impl Connection {
     }
 
     /// Begins to stop all processes.
-    pub fn stop_processes<C>(
+    pub fn stop_processes(
         &mut self,
         (definition, spec): (&AgentDefinition, &AgentSpec),
-        cx: &mut AgentCx<'_, C>,
+        cx: &mut AgentCx<'_>,
     ) {
-        self.deliver((definition, spec), cx);
+        self.deliver((definition, spec), cx.now, cx.shared, cx.effects);
         // Read-only transports are dropped: a file may be long, or on a disk that does not respond, and its
         // end is not needed.
         self.processes.retain(|process| !process.is_read_only);

@@ -9,18 +9,18 @@ use crate::proto::wire::{AgentState, AgentStateParams};
 use std::time::Instant;
 
 /// Context of one event.
-pub struct AgentCx<'a, C> {
+pub struct AgentCx<'a> {
     /// Running time of the event.
     pub now: Instant,
     /// State that all machines use.
     pub shared: &'a mut Shared,
     /// Sinks of the clients, which receive replies and notifications.
-    pub clients: &'a mut C,
+    pub clients: &'a mut dyn ClientSinks,
     /// Effects for the shell, in order.
     pub effects: &'a mut Vec<Effect>,
 }
 
-impl<C: ClientSinks> AgentCx<'_, C> {
+impl AgentCx<'_> {
     /// Notifies all clients of the agent's state.
     pub fn notify_state(&mut self, agent: &str, state: AgentState, reason: Option<String>) {
         let params = AgentStateParams {

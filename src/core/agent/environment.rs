@@ -4,7 +4,6 @@ use super::connection::Phase;
 use super::cx::AgentCx;
 use super::{AgentMachine, AgentSpec, State};
 use crate::core::client::{Reply, Token};
-use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, ErrorKind, invalid};
 use crate::core::secret::{REDACTED, is_secret};
 use crate::proto::wire::{
@@ -54,12 +53,12 @@ impl AgentMachine {
     ///
     /// # Errors
     /// `invalidParams`, and `busy` if the agent is busy and the call is not to wait.
-    pub fn update_environment<C: ClientSinks>(
+    pub fn update_environment(
         &mut self,
         token: Token,
         p: UpdateEnvironmentParams,
         (is_busy, ahead): (bool, Vec<Token>),
-        cx: &mut AgentCx<'_, C>,
+        cx: &mut AgentCx<'_>,
     ) -> Result<(), Error> {
         let when_busy = p.when_busy;
         let update = changes(p)?;

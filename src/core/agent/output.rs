@@ -2,10 +2,11 @@
 
 use super::AgentMachine;
 use super::connection::Call;
-use super::cx::AgentCx;
+
 use crate::core::dialect::{Child, TransportOrder};
-use crate::core::effect::AgentId;
+use crate::core::effect::{AgentId, Effect};
 use crate::core::event::CallId;
+use crate::core::shared::Shared;
 use crate::proto::wire::Program;
 use std::time::Instant;
 
@@ -57,9 +58,9 @@ impl AgentMachine {
     }
 
     /// Converts the dialect's orders to effects.
-    pub fn deliver<C>(&mut self, cx: &mut AgentCx<'_, C>) {
+    pub fn deliver(&mut self, now: Instant, shared: &mut Shared, effects: &mut Vec<Effect>) {
         if let super::State::Connected(connection) = &mut self.state {
-            connection.deliver((&self.definition, &self.spec), cx);
+            connection.deliver((&self.definition, &self.spec), now, shared, effects);
         }
     }
 

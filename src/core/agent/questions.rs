@@ -9,7 +9,6 @@ use crate::core::client_request::{ClientAnswer, ClientRequest, ClientRequestId};
 use crate::core::client_requests::{
     AnswerEffect, NO_QUESTION_CAPABILITY, OpenRequest, OpenRequestKind, TOO_MANY_OPEN, are_full,
 };
-use crate::core::client_sink::{ClientSink as _, ClientSinks};
 use crate::core::decision::{Decision, DecisionSource, elicitation_options};
 use crate::core::error::Error;
 use crate::core::event::Elicitation;
@@ -25,11 +24,7 @@ use std::sync::Arc;
 impl AgentMachine {
     /// Sends an elicitation that belongs to no session to the clients. Returns `false` if it was declined or
     /// cancelled at once.
-    pub fn ask_without_session<C: ClientSinks>(
-        &mut self,
-        asked: Elicitation<'_>,
-        cx: &mut AgentCx<'_, C>,
-    ) -> bool {
+    pub fn ask_without_session(&mut self, asked: Elicitation<'_>, cx: &mut AgentCx<'_>) -> bool {
         let is_stopping = self.connection().is_none_or(Connection::is_stopping);
         if is_stopping {
             self.answer_elicitation(&asked.key, &Decision::cancelled(DecisionSource::Cancel));
@@ -112,7 +107,7 @@ impl AgentMachine {
     }
 
     /// Handles a client that has left: declines elicitations that no other client can answer.
-    pub fn client_left<C: ClientSinks>(&mut self, client: ClientId, cx: &mut AgentCx<'_, C>) {
+    pub fn client_left(&mut self, client: ClientId, cx: &mut AgentCx<'_>) {
         let questions = self.questions.iter_mut();
         let unanswerable =
             questions.filter_map(|open| open.remove_client(client).then_some(open.id));
@@ -121,11 +116,7 @@ impl AgentMachine {
         }
     }
 
-    fn decline_unanswerable<C: ClientSinks>(
-        &mut self,
-        id: ClientRequestId,
-        cx: &mut AgentCx<'_, C>,
-    ) {
+    fn decline_unanswerable(&mut self, id: ClientRequestId, cx: &mut AgentCx<'_>) {
         if let Some(open) = self.take_question(|open| open.id == id) {
             let by = DecisionSource::Policy(NO_QUESTION_CAPABILITY.to_owned());
             let decision = Decision::of(false, false, open.about.options(), by);
@@ -134,12 +125,12 @@ impl AgentMachine {
     }
 
     /// Handles a client's answer; the first valid answer decides.
-    pub fn client_answered<C: ClientSinks>(
+    pub fn client_answered(
         &mut self,
         client: ClientId,
         id: ClientRequestId,
         answer: &ClientAnswer,
-        cx: &mut AgentCx<'_, C>,
+        cx: &mut AgentCx<'_>,
     ) {
         let Some(at) = self.questions.iter().position(|open| open.id == id) else {
             return;
@@ -165,7 +156,7 @@ impl AgentMachine {
     }
 
     /// Handles an elicitation that the agent has withdrawn; returns `false` if this machine does not have it.
-    pub fn withdrawn<C: ClientSinks>(&mut self, key: &RequestKey, cx: &mut AgentCx<'_, C>) -> bool {
+    pub fn withdrawn(&mut self, key: &RequestKey, cx: &mut AgentCx<'_>) -> bool {
         let number = self.number();
         let meant = |open: &OpenRequest| open.agent == number && open.key == *key;
         let Some(open) = self.take_question(meant) else {
@@ -176,7 +167,7 @@ impl AgentMachine {
     }
 
     /// Cancels the elicitations of processes that have ended.
-    pub(super) fn end_questions_of_ended<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
+    pub(super) fn end_questions_of_ended(&mut self, cx: &mut AgentCx<'_>) {
         let connection = self.connection();
         let takes =
             |open: &OpenRequest| connection.is_some_and(|c| c.dialect.takes_answer(&open.key));
@@ -189,14 +180,14 @@ impl AgentMachine {
     }
 
     /// Cancels all elicitations after the end of the connection.
-    pub(super) fn end_questions<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
+    pub(super) fn end_questions(&mut self, cx: &mut AgentCx<'_>) {
         for open in std::mem::take(&mut self.questions) {
             self.give_up_question(&open, DecisionSource::End, cx);
         }
     }
 
     /// Declines the elicitations that no client has answered in time.
-    pub(super) fn time_out_questions<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
+    pub(super) fn time_out_questions(&mut self, cx: &mut AgentCx<'_>) {
         let now = cx.now;
         while let Some(open) = self.take_question(|open| open.until.is_some_and(|at| at <= now)) {
             let options = open.about.options();
@@ -211,17 +202,12 @@ impl AgentMachine {
         Some(self.questions.remove(at))
     }
 
-    fn give_up_question<C: ClientSinks>(
-        &mut self,
-        open: &OpenRequest,
-        by: DecisionSource,
-        cx: &mut AgentCx<'_, C>,
-    ) {
+    fn give_up_question(&mut self, open: &OpenRequest, by: DecisionSource, cx: &mut AgentCx<'_>) {
         withdraw(open, &by, cx);
         self.decide(open, &Decision::cancelled(by), cx);
     }
 
-    fn decide<C>(&mut self, open: &OpenRequest, decision: &Decision, cx: &mut AgentCx<'_, C>) {
+    fn decide(&mut self, open: &OpenRequest, decision: &Decision, cx: &mut AgentCx<'_>) {
         cx.shared.client_requests.remove(&open.id);
         // A later connection may use the same keys.
         if self.number() == open.agent {
@@ -263,7 +249,7 @@ impl AgentMachine {
 }
 
 /// Withdraws an elicitation from all clients that could still answer it.
-fn withdraw<C: ClientSinks>(open: &OpenRequest, by: &DecisionSource, cx: &mut AgentCx<'_, C>) {
+fn withdraw(open: &OpenRequest, by: &DecisionSource, cx: &mut AgentCx<'_>) {
     for client in &open.asked {
         if let Some(sink) = cx.clients.sink(*client) {
             sink.withdraw(open.id, by);

@@ -7,7 +7,6 @@
 use super::cx::AgentCx;
 use super::{AgentMachine, Phase, State};
 use crate::core::client::{Reply, Token};
-use crate::core::client_sink::ClientSinks;
 use crate::core::error::Error;
 use crate::proto::wire::{BroughtBack, Recovery, UpdateEnvironmentResult};
 use std::collections::BTreeMap;
@@ -106,7 +105,7 @@ impl AgentMachine {
     }
 
     /// Stops the agent; it is started again when it has ended. Returns `true` if it has already ended.
-    pub fn replace<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) -> bool {
+    pub fn replace(&mut self, cx: &mut AgentCx<'_>) -> bool {
         let Some(connection) = self.connection_mut() else {
             return false;
         };
@@ -144,11 +143,7 @@ impl AgentMachine {
     }
 
     /// Answers every waiting call once the new process is ready and none of its sessions is being opened.
-    pub fn answer_renewal<C: ClientSinks>(
-        &mut self,
-        is_opening: impl Fn(&str) -> bool,
-        cx: &mut AgentCx<'_, C>,
-    ) {
+    pub fn answer_renewal(&mut self, is_opening: impl Fn(&str) -> bool, cx: &mut AgentCx<'_>) {
         let done = |renewal: &mut Renewal| !renewal.sessions.keys().any(|id| is_opening(id));
         if self.is_ready()
             && let Some(renewal) = self.renewal.take_if(done)
@@ -165,7 +160,7 @@ impl AgentMachine {
     }
 
     /// Fails every waiting call, since there will be no new process. The environment stays changed.
-    pub fn renewal_failed<C: ClientSinks>(&mut self, error: &Error, cx: &mut AgentCx<'_, C>) {
+    pub fn renewal_failed(&mut self, error: &Error, cx: &mut AgentCx<'_>) {
         self.fail_pending_sign_ins(error, cx);
         let waiters = self.renewal.take().map(|renewal| renewal.waiters);
         let waiters = waiters.unwrap_or_default().into_iter();

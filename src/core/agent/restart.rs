@@ -4,7 +4,6 @@
 use super::cx::AgentCx;
 use super::{AgentMachine, Phase, State};
 use crate::core::agent_spec::{AgentSpec, DEFAULT_AGENT};
-use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, ErrorKind, out_of_order};
 use crate::proto::wire::{AgentSource, AgentState};
 use std::time::{Duration, Instant};
@@ -30,11 +29,7 @@ impl AgentMachine {
     ///
     /// # Errors
     /// `agentExited` if it crashed too often, `outOfOrder` if no agent was named.
-    pub fn need<C: ClientSinks>(
-        &mut self,
-        own: Option<AgentSpec>,
-        cx: &mut AgentCx<'_, C>,
-    ) -> Result<(), Error> {
+    pub fn need(&mut self, own: Option<AgentSpec>, cx: &mut AgentCx<'_>) -> Result<(), Error> {
         let State::Absent { why } = &self.state else {
             return Ok(());
         };
@@ -75,12 +70,12 @@ impl AgentMachine {
     }
 
     /// Notifies the clients that the agent is not restarted.
-    pub fn notify_disconnected<C: ClientSinks>(&self, cx: &mut AgentCx<'_, C>) {
+    pub fn notify_disconnected(&self, cx: &mut AgentCx<'_>) {
         cx.notify_state(&self.definition.name, AgentState::Disconnected, None);
     }
 
     /// Restarts the agent; after a crash, counts the restart.
-    pub(super) fn restart<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
+    pub(super) fn restart(&mut self, cx: &mut AgentCx<'_>) {
         if self.crash.as_ref().is_some_and(|crash| crash.is_unexpected) {
             self.restarts = self.restarts.saturating_add(1);
         }

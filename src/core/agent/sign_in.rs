@@ -7,7 +7,6 @@ use super::connection::Call;
 use super::cx::AgentCx;
 use super::environment::secrets;
 use crate::core::client::{Reply, Token};
-use crate::core::client_sink::ClientSinks;
 use crate::core::dialects;
 use crate::core::error::{Error, invalid, out_of_order};
 use crate::core::event::{AgentInfo, CallId};
@@ -59,12 +58,12 @@ impl AgentMachine {
     ///
     /// # Errors
     /// `invalidParams`, and `outOfOrder` if the agent is not ready.
-    pub fn authenticate<C: ClientSinks>(
+    pub fn authenticate(
         &mut self,
         token: Token,
         p: AuthenticateParams,
         ahead: Vec<Token>,
-        cx: &mut AgentCx<'_, C>,
+        cx: &mut AgentCx<'_>,
     ) -> Result<(), Error> {
         let methods = &self.ready_info()?.auth_methods;
         let Some(method) = methods.iter().find(|method| method.id == p.method_id) else {
@@ -114,11 +113,7 @@ impl AgentMachine {
     ///
     /// # Errors
     /// `outOfOrder` if the agent is not ready or cannot sign out.
-    pub fn logout<C: ClientSinks>(
-        &mut self,
-        token: Token,
-        cx: &mut AgentCx<'_, C>,
-    ) -> Result<(), Error> {
+    pub fn logout(&mut self, token: Token, cx: &mut AgentCx<'_>) -> Result<(), Error> {
         if !self.ready_info()?.capabilities.logout {
             let how = dialects::traits(self.spec.protocol).logout_hint;
             let message = format!("the agent does not support logout; {how}");
@@ -179,12 +174,7 @@ impl AgentMachine {
         renews
     }
 
-    fn send_sign_in<C: ClientSinks>(
-        &mut self,
-        token: Token,
-        method: Option<String>,
-        cx: &mut AgentCx<'_, C>,
-    ) {
+    fn send_sign_in(&mut self, token: Token, method: Option<String>, cx: &mut AgentCx<'_>) {
         let call = cx.shared.ids.call();
         let until = self.until(Timeout::Authenticate, cx);
         let Some(connection) = self.connection_mut() else {
@@ -212,18 +202,18 @@ impl AgentMachine {
     }
 
     /// Sends the waiting calls to the agent process that has the keys, before its sessions are restored.
-    pub(super) fn sign_in_pending<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
+    pub(super) fn sign_in_pending(&mut self, cx: &mut AgentCx<'_>) {
         for signing in self.sign_in.take(|signing| signing.call.is_none()) {
             self.send_sign_in(signing.token, signing.method, cx);
         }
     }
 
     /// Handles the agent's response to a sign-in or sign-out.
-    pub fn sign_in_answered<C: ClientSinks>(
+    pub fn sign_in_answered(
         &mut self,
         call: CallId,
         answer: &Result<(), Error>,
-        cx: &mut AgentCx<'_, C>,
+        cx: &mut AgentCx<'_>,
     ) {
         for signing in self.sign_in.take(|signing| signing.call == Some(call)) {
             let done = || match signing.method {
@@ -239,17 +229,13 @@ impl AgentMachine {
     }
 
     /// Fails the calls whose agent has ended.
-    pub(super) fn fail_sign_ins<C: ClientSinks>(&mut self, error: &Error, cx: &mut AgentCx<'_, C>) {
+    pub(super) fn fail_sign_ins(&mut self, error: &Error, cx: &mut AgentCx<'_>) {
         let failed = self.sign_in.take(|signing| signing.call.is_some());
         cx.fail(failed.into_iter().map(|signing| signing.token), error);
     }
 
     /// Fails the calls that wait for an agent process with the keys, since there will be none.
-    pub(super) fn fail_pending_sign_ins<C: ClientSinks>(
-        &mut self,
-        error: &Error,
-        cx: &mut AgentCx<'_, C>,
-    ) {
+    pub(super) fn fail_pending_sign_ins(&mut self, error: &Error, cx: &mut AgentCx<'_>) {
         let failed = self.sign_in.take(|signing| signing.call.is_none());
         cx.fail(failed.into_iter().map(|signing| signing.token), error);
     }
@@ -260,7 +246,7 @@ impl AgentMachine {
     }
 
     /// Fails the calls that the agent has not answered in time.
-    pub(super) fn time_out_sign_ins<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
+    pub(super) fn time_out_sign_ins(&mut self, cx: &mut AgentCx<'_>) {
         let now = cx.now;
         let due = |signing: &SignInCall| signing.until.is_some_and(|at| at <= now);
         for signing in self.sign_in.take(due) {

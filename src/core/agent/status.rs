@@ -5,7 +5,6 @@ use super::cx::AgentCx;
 use super::{AgentMachine, Phase, State};
 use crate::core::acp_settings::initialize;
 use crate::core::client::{Reply, Token};
-use crate::core::client_sink::ClientSinks;
 use crate::core::dialect::Child;
 use crate::core::effect::{AgentId, Effect, Measure};
 use crate::core::event::AgentInfo;
@@ -21,7 +20,7 @@ pub(super) struct StatusRequest {
 
 impl AgentMachine {
     /// Measures the agent's processes, then answers with its status.
-    pub fn request_status<C: ClientSinks>(&mut self, token: Token, cx: &mut AgentCx<'_, C>) {
+    pub fn request_status(&mut self, token: Token, cx: &mut AgentCx<'_>) {
         let running = self.connection().map(Connection::running);
         let missing = running.unwrap_or_default();
         if missing.is_empty() {
@@ -38,13 +37,7 @@ impl AgentMachine {
     }
 
     /// Handles the measurement of a process.
-    pub fn measured<C: ClientSinks>(
-        &mut self,
-        id: AgentId,
-        child: Child,
-        measure: Measure,
-        cx: &mut AgentCx<'_, C>,
-    ) {
+    pub fn measured(&mut self, id: AgentId, child: Child, measure: Measure, cx: &mut AgentCx<'_>) {
         let process = self.connection_mut().and_then(|c| c.process_mut(child));
         if let Some(process) = process {
             process.measure = Some(measure);
@@ -53,7 +46,7 @@ impl AgentMachine {
     }
 
     /// Answers the calls that waited only for this process, which was measured or has ended.
-    pub(super) fn settle_status<C: ClientSinks>(&mut self, id: AgentId, cx: &mut AgentCx<'_, C>) {
+    pub(super) fn settle_status(&mut self, id: AgentId, cx: &mut AgentCx<'_>) {
         for request in &mut self.status_requests {
             request.missing.retain(|missing| *missing != id);
         }

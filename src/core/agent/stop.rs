@@ -5,7 +5,6 @@ use super::cx::AgentCx;
 use super::directory::Directory;
 use super::{AgentMachine, AgentSpec, State};
 use crate::core::client::{Reply, Token};
-use crate::core::client_sink::ClientSinks;
 use crate::core::dialect::Child;
 use crate::core::dialects::traits;
 use crate::core::error::{Error, ErrorKind};
@@ -26,7 +25,7 @@ pub enum ProcessEnd {
 
 impl AgentMachine {
     /// Begins the ordered stop of the agent on the client's request. Returns `true` if it has already ended.
-    pub fn stop<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) -> bool {
+    pub fn stop(&mut self, cx: &mut AgentCx<'_>) -> bool {
         let message = "the agent was disconnected before it restarted with its new environment";
         self.renewal_failed(&Error::new(ErrorKind::Cancelled, message), cx);
         let Some(connection) = self.connection_mut() else {
@@ -44,11 +43,11 @@ impl AgentMachine {
 
     /// Begins to stop the agent's processes. `then` is the agent to start when they have ended; `why` is the
     /// reason to report, unless the client requested the stop. Returns `true` if no process has to end.
-    pub fn begin_stopping<C: ClientSinks>(
+    pub fn begin_stopping(
         &mut self,
         next: Option<(Box<AgentSpec>, Vec<Token>)>,
         why: Option<String>,
-        cx: &mut AgentCx<'_, C>,
+        cx: &mut AgentCx<'_>,
     ) -> bool {
         let State::Connected(connection) = &mut self.state else {
             return false;
@@ -65,22 +64,22 @@ impl AgentMachine {
     }
 
     /// Handles a process that has ended or could not be started.
-    pub fn process_ended<C: ClientSinks>(
+    pub fn process_ended(
         &mut self,
         child: Child,
         how: Result<&Exit, &Error>,
-        cx: &mut AgentCx<'_, C>,
+        cx: &mut AgentCx<'_>,
     ) -> ProcessEnd {
         let gone = self.end_process(child, how, cx);
         self.end_questions_of_ended(cx);
         gone
     }
 
-    fn end_process<C: ClientSinks>(
+    fn end_process(
         &mut self,
         child: Child,
         how: Result<&Exit, &Error>,
-        cx: &mut AgentCx<'_, C>,
+        cx: &mut AgentCx<'_>,
     ) -> ProcessEnd {
         let Some(connection) = self.connection_mut() else {
             return ProcessEnd::Nothing;
@@ -161,7 +160,7 @@ impl AgentMachine {
     }
 
     /// Fails the calls that wait for the start of a connection that has failed.
-    pub fn fail_calls<C: ClientSinks>(&mut self, error: &Error, cx: &mut AgentCx<'_, C>) {
+    pub fn fail_calls(&mut self, error: &Error, cx: &mut AgentCx<'_>) {
         let starting = match self.connection_mut().map(|c| &mut c.phase) {
             Some(Phase::Starting { waiters, .. }) => Some(std::mem::take(waiters)),
             _ => None,
@@ -174,11 +173,7 @@ impl AgentMachine {
     }
 
     /// Drops the connection's sessions and calls, after the sessions were notified.
-    pub fn forget_sessions<C: ClientSinks>(
-        &mut self,
-        error: &Error,
-        cx: &mut AgentCx<'_, C>,
-    ) -> Vec<Call> {
+    pub fn forget_sessions(&mut self, error: &Error, cx: &mut AgentCx<'_>) -> Vec<Call> {
         self.fail_sign_ins(error, cx);
         self.end_questions(cx);
         let Some(connection) = self.connection_mut() else {
@@ -191,12 +186,7 @@ impl AgentMachine {
     }
 
     /// Handles the end of the connection: starts the next agent if one is to be started.
-    pub fn gone<C: ClientSinks>(
-        &mut self,
-        error: &Error,
-        may_start: bool,
-        cx: &mut AgentCx<'_, C>,
-    ) {
+    pub fn gone(&mut self, error: &Error, may_start: bool, cx: &mut AgentCx<'_>) {
         let State::Connected(connection) =
             std::mem::replace(&mut self.state, State::Absent { why: None })
         else {

@@ -7,7 +7,6 @@ use super::process::Process;
 use super::{AgentMachine, State};
 use crate::core::builtin_agents::hints::acp_command;
 use crate::core::client::Notice;
-use crate::core::client_sink::ClientSinks;
 use crate::core::dialect::Child;
 use crate::core::dialects::traits;
 use crate::core::error::Error;
@@ -31,7 +30,7 @@ pub struct TimeoutFailure {
 
 impl AgentMachine {
     /// Performs the next step of the stop of each process that did not exit in time.
-    pub(super) fn continue_stops<C>(&mut self, cx: &mut AgentCx<'_, C>) {
+    pub(super) fn continue_stops(&mut self, cx: &mut AgentCx<'_>) {
         let Some(connection) = self.connection_mut() else {
             return;
         };
@@ -43,7 +42,7 @@ impl AgentMachine {
     }
 
     /// Returns the processes that did not start in time.
-    pub(super) fn overdue_processes<C>(&self, cx: &AgentCx<'_, C>) -> Vec<TimeoutFailure> {
+    pub(super) fn overdue_processes(&self, cx: &AgentCx<'_>) -> Vec<TimeoutFailure> {
         let limits = self.limits(&cx.shared.settings);
         let command = &self.spec.command;
         let Some(connection) = self.connection() else {
@@ -67,7 +66,7 @@ impl AgentMachine {
     }
 
     /// Returns the agent if it did not answer the handshake in time.
-    pub(super) fn overdue_handshake<C>(&self, cx: &AgentCx<'_, C>) -> Option<TimeoutFailure> {
+    pub(super) fn overdue_handshake(&self, cx: &AgentCx<'_>) -> Option<TimeoutFailure> {
         let connection = self.connection()?;
         let process = connection.first_process();
         let error = TimedOut {
@@ -90,7 +89,7 @@ impl AgentMachine {
     }
 
     /// Notifies the clients that the start is slow, and of the step that it waits for.
-    pub(super) fn notify_slow_start<C: ClientSinks>(&mut self, cx: &mut AgentCx<'_, C>) {
+    pub(super) fn notify_slow_start(&mut self, cx: &mut AgentCx<'_>) {
         let now = cx.now;
         let connection = self.connection_mut();
         if let Some(idle_timer) = connection.and_then(Connection::start_silence_mut) {
@@ -137,7 +136,7 @@ impl AgentMachine {
     }
 
     /// Returns the error for a sign-in or sign-out that the agent did not answer in time.
-    pub(super) fn sign_in_timeout<C>(&self, signs_in: bool, cx: &AgentCx<'_, C>) -> Error {
+    pub(super) fn sign_in_timeout(&self, signs_in: bool, cx: &AgentCx<'_>) -> Error {
         let method = if signs_in { "authenticate" } else { "logout" };
         let process = self.connection().and_then(Connection::first_process);
         TimedOut {
@@ -162,7 +161,7 @@ impl AgentMachine {
 
     /// Stops an agent that was not used for `limit`. The next call that needs it restarts it. Returns `true`
     /// if it has already ended.
-    pub fn stop_idle<C: ClientSinks>(&mut self, limit: Duration, cx: &mut AgentCx<'_, C>) -> bool {
+    pub fn stop_idle(&mut self, limit: Duration, cx: &mut AgentCx<'_>) -> bool {
         let Some(connection) = self.connection() else {
             return false;
         };
@@ -187,7 +186,7 @@ impl AgentMachine {
     }
 
     /// Shortens the time that processes get to stop.
-    pub fn expedite<C>(&mut self, cx: &mut AgentCx<'_, C>) {
+    pub fn expedite(&mut self, cx: &mut AgentCx<'_>) {
         let State::Connected(connection) = &mut self.state else {
             return;
         };

@@ -7,7 +7,6 @@ use super::connection::Connection;
 use super::cx::AgentCx;
 use super::timeouts::SLOW_START;
 use super::{AgentMachine, State, TimeoutFailure};
-use crate::core::client_sink::ClientSinks;
 use crate::core::config::Settings;
 use crate::core::limits::Limits;
 use std::time::{Duration, Instant};
@@ -70,10 +69,10 @@ impl AgentMachine {
 
     /// Expires a timer if it is due. Returns the failures; the hub ends the sessions that they concern before
     /// it expires the next timer of [`AgentTimer::ALL`].
-    pub(in crate::core) fn tick<C: ClientSinks>(
+    pub(in crate::core) fn tick(
         &mut self,
         timer: AgentTimer,
-        cx: &mut AgentCx<'_, C>,
+        cx: &mut AgentCx<'_>,
     ) -> Vec<TimeoutFailure> {
         let due = self.due(timer, self.limits(&cx.shared.settings));
         if due.is_none_or(|at| at > cx.now) {
@@ -143,11 +142,7 @@ impl AgentMachine {
     }
 
     /// Handles a timer that is due; returns the failures.
-    fn expire<C: ClientSinks>(
-        &mut self,
-        timer: AgentTimer,
-        cx: &mut AgentCx<'_, C>,
-    ) -> Vec<TimeoutFailure> {
+    fn expire(&mut self, timer: AgentTimer, cx: &mut AgentCx<'_>) -> Vec<TimeoutFailure> {
         match timer {
             AgentTimer::ProcessStop => self.continue_stops(cx),
             AgentTimer::ProcessStart => return self.overdue_processes(cx),

@@ -6,7 +6,7 @@ use crate::core::agent::Call;
 use crate::core::client::{ClientId, Notice, Reply, Token};
 use crate::core::client_answer::{ClientAnswer, ErrorResponse};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
-use crate::core::client_sink::{ClientSink as _, ClientSinks};
+use crate::core::client_sink::ClientSinks;
 use crate::core::decision::DecisionSource;
 use crate::core::error::{Error, ErrorKind, out_of_order};
 use crate::core::event::{CallId, ForwardReceived};
@@ -42,7 +42,7 @@ impl Hub {
         &mut self,
         token: Token,
         command: AcpCommand,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
         match command {
             AcpCommand::Forward(message) => self.forward_to_agent(token, message, clients),
@@ -62,7 +62,7 @@ impl Hub {
         &mut self,
         token: Token,
         message: AcpForward,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
         let AcpForward {
             session,
@@ -123,7 +123,7 @@ impl Hub {
         agent: AgentRef,
         call: CallId,
         result: &RawValue,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         if let Some(Call::Forward { token }) = self.agents.get_mut(agent).take_call(call) {
             clients.reply(token, Ok(Reply::Forwarded(result.to_owned())));
@@ -154,7 +154,7 @@ impl Hub {
         &mut self,
         agent: AgentRef,
         message: &ForwardReceived<'_>,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         let own = message.session.as_deref().and_then(|named| {
             let directory = &self.agents.get(agent).connection()?.directory;
@@ -233,7 +233,7 @@ impl Hub {
         &mut self,
         agent: AgentRef,
         key: &RequestKey,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> bool {
         let connection = self.agents.get(agent).number();
         let mut open = self.forwards.0.iter();

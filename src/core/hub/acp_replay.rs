@@ -65,7 +65,7 @@ impl Hub {
     }
 
     /// Continues the replays as far as the clients have room, by a piece of this number of bytes for each client.
-    pub(super) fn continue_acp_replays(&mut self, piece: u64, clients: &mut impl ClientSinks) {
+    pub(super) fn continue_acp_replays(&mut self, piece: u64, clients: &mut dyn ClientSinks) {
         let mut at = 0;
         while let Some(client) = self.reads.acp.get(at).map(|replay| replay.token.client) {
             if clients.is_client_full(client) {
@@ -93,7 +93,7 @@ impl Hub {
         replay: &mut AcpReplay,
         piece: u64,
         client: ClientId,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> Result<bool, Error> {
         let session = self.readable(&replay.session)?;
         let mut budget = piece;
@@ -118,7 +118,7 @@ impl AcpReplay {
         &mut self,
         session: &SessionMachine,
         budget: &mut u64,
-        sink: &mut impl ClientSink,
+        sink: &mut dyn ClientSink,
     ) -> Result<bool, Error> {
         let log = &session.log;
         if self.place as u64 >= log.count() {

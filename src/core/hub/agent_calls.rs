@@ -17,7 +17,7 @@ impl Hub {
         agent: AgentRef,
         info: Box<AgentInfo>,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         if self.with_agent(agent, now, clients, |agent, cx| agent.ready(info, cx)) {
             for id in self.sessions_of(agent) {
@@ -39,7 +39,7 @@ impl Hub {
         sessions: Vec<ListedSession>,
         next: Option<String>,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         let asked = self.agents.get_mut(agent).take_call(call);
         if let Some(Call::ListAll) = asked {
@@ -69,7 +69,7 @@ impl Hub {
         agent: AgentRef,
         call: CallId,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         match self.agents.get_mut(agent).take_call(call) {
             Some(Call::Sign) => {
@@ -91,7 +91,7 @@ impl Hub {
         call: CallId,
         error: Error,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         let Some(asked) = self.agents.get_mut(agent).take_call(call) else {
             return;
@@ -140,7 +140,7 @@ impl Hub {
         agent: AgentRef,
         agent_session: &str,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         if let Some(connection) = self.agents.get_mut(agent).connection_mut() {
             connection.directory.closed(agent_session);

@@ -24,7 +24,7 @@ impl Hub {
         agent: AgentRef,
         event: AgentEvent<'_>,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         if !matches!(event, AgentEvent::Update { .. }) {
             self.number_unsent(clients);
@@ -124,7 +124,7 @@ impl Hub {
     }
 
     /// Routes the report that the user has visited the address of an elicitation.
-    fn url_completed(&mut self, id: &str, clients: &mut impl ClientSinks) {
+    fn url_completed(&mut self, id: &str, clients: &mut dyn ClientSinks) {
         let mut known = false;
         self.sessions
             .for_each_awake(|session| known |= session.url_completed(id, clients));
@@ -141,7 +141,7 @@ impl Hub {
         update: &Update<'_>,
         original: Original<'_>,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         self.shared.counters.updates += 1;
         let has_terminals = !self.hosting.host.is_idle();
@@ -188,7 +188,7 @@ impl Hub {
         agent_session: &str,
         update: &Update<'_>,
         original: Original<'_>,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         let machine = self.agents.get(agent);
         let is_acp = machine.spec().protocol == Protocol::Acp;
@@ -218,7 +218,7 @@ impl Hub {
         update: &Update<'_>,
         original: Original<'_>,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> bool {
         let Some(connection) = self.agents.get_mut(agent).connection_mut() else {
             return false;
@@ -246,13 +246,13 @@ impl Hub {
         self.sessions.get_mut(id)
     }
 
-    fn with_routed<C: ClientSinks, T>(
+    fn with_routed<T>(
         &mut self,
         agent: AgentRef,
         agent_session: &str,
         now: Instant,
-        clients: &mut C,
-        act: impl FnOnce(&mut SessionMachine, &mut crate::core::cx::Cx<'_, C>) -> T,
+        clients: &mut dyn ClientSinks,
+        act: impl FnOnce(&mut SessionMachine, &mut crate::core::cx::Cx<'_>) -> T,
     ) -> Option<T> {
         let connection = self.agents.get(agent).connection()?;
         let id = connection.directory.session(agent_session)?.clone();
@@ -271,7 +271,7 @@ impl Hub {
         agent: AgentRef,
         permission: &Permission<'_>,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         let routed = self.route(agent, &permission.session);
         let asked = routed.and_then(|(id, subagent)| {
@@ -294,7 +294,7 @@ impl Hub {
         agent: AgentRef,
         call: &Permission<'_>,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         let routed = self.route(agent, &call.session);
         let judged = routed.and_then(|(id, subagent)| {
@@ -314,7 +314,7 @@ impl Hub {
         agent: AgentRef,
         asked: Elicitation<'_>,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         let named = asked.session.as_deref();
         let named = named.and_then(|session| self.route(agent, session));
@@ -357,7 +357,7 @@ impl Hub {
         agent: AgentRef,
         wanted: HostRequestReceived<'_>,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         let HostRequestReceived {
             session,
@@ -387,7 +387,7 @@ impl Hub {
         agent: AgentRef,
         key: &RequestKey,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         if self.with_agent(agent, now, clients, |agent, cx| agent.withdrawn(key, cx))
             || self.forward_withdrawn(agent, key, clients)

@@ -159,7 +159,7 @@ impl Hub {
         id: AgentId,
         input: AgentInput,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         let Some(call) = self.agent_files.running.remove(&id) else {
             return;
@@ -212,7 +212,7 @@ impl Hub {
     }
 
     /// Fails all calls on files, since acpipe is shutting down.
-    pub(super) fn stop_files(&mut self, clients: &mut impl ClientSinks) {
+    pub(super) fn stop_files(&mut self, clients: &mut dyn ClientSinks) {
         let AgentFiles { running, waiting } = std::mem::take(&mut self.agent_files);
         let waiting = waiting.into_iter().map(|(_, call)| call);
         for call in running.into_values().chain(waiting) {

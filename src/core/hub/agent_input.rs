@@ -27,7 +27,7 @@ impl Hub {
         id: AgentId,
         input: AgentInput,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> Option<AgentInput> {
         let Some(agent) = self.agents.with_process(id) else {
             self.file_input(id, input, now, clients);
@@ -71,7 +71,7 @@ impl Hub {
         id: AgentId,
         input: AgentInput,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         let Some(child) = self.agents.get(agent).child(id) else {
             return;
@@ -116,7 +116,7 @@ impl Hub {
         child: Child,
         batch: Batch,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> Option<Bytes> {
         match batch {
             Batch::Lines(batch) => self.lines(agent, child, &batch, now, clients),
@@ -144,7 +144,7 @@ impl Hub {
         child: Child,
         batch: &Bytes,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> Option<Bytes> {
         let mut events = Vec::new();
         let mut read = 0;
@@ -189,7 +189,7 @@ impl Hub {
         text: &'a [u8],
         events: &mut Vec<AgentEvent<'a>>,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> bool {
         self.catch_in_output(agent, child, now, clients, |hub, clients| {
             let Some(connection) = hub.agents.get_mut(agent).connection_mut() else {

@@ -17,7 +17,7 @@ impl Hub {
         &mut self,
         agent: AgentRef,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         for id in self.sessions_of(agent) {
             self.with(
@@ -41,7 +41,7 @@ impl Hub {
     }
 
     /// Shortens the time that processes get to stop, after the user's second interrupt.
-    pub fn expedite(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+    pub fn expedite(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
         for agent in self.agents.all() {
             self.with_agent(agent, now, clients, AgentMachine::expedite);
         }
@@ -54,7 +54,7 @@ impl Hub {
         agent: AgentRef,
         error: &Error,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         self.fail_sessions(agent, error, now, clients);
         let is_over = self.with_agent(agent, now, clients, |agent, cx| {
@@ -85,7 +85,7 @@ impl Hub {
         &mut self,
         agent: AgentRef,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         let error = Error::new(ErrorKind::Cancelled, "the agent was stopped");
         self.agent_gone(agent, &error, now, clients);
@@ -97,7 +97,7 @@ impl Hub {
         agent: AgentRef,
         error: &Error,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         self.fail_sessions(agent, error, now, clients);
         let may_start = self.ending.is_none();
@@ -119,7 +119,7 @@ impl Hub {
         agent: AgentRef,
         error: &Error,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         self.with_agent(agent, now, clients, |agent, cx| agent.fail_calls(error, cx));
         let renews = self.agents.get(agent).is_renewing();
@@ -168,7 +168,7 @@ impl Hub {
         &mut self,
         agent: AgentRef,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         let Some(renewal) = self.agents.get(agent).renewal() else {
             return;
@@ -193,7 +193,7 @@ impl Hub {
         }
     }
 
-    fn answer_renewal(&mut self, agent: AgentRef, now: Instant, clients: &mut impl ClientSinks) {
+    fn answer_renewal(&mut self, agent: AgentRef, now: Instant, clients: &mut dyn ClientSinks) {
         let Some(renewal) = self.agents.get(agent).renewal() else {
             return;
         };
@@ -218,7 +218,7 @@ impl Hub {
         child: Child,
         exit: &Exit,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         let gone = self.with_agent(agent, now, clients, |agent, cx| {
             agent.process_ended(child, Ok(exit), cx)
@@ -236,7 +236,7 @@ impl Hub {
         child: Child,
         error: &Error,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         let gone = self.with_agent(agent, now, clients, |agent, cx| {
             agent.process_ended(child, Err(error), cx)
@@ -253,7 +253,7 @@ impl Hub {
         child: Child,
         error: &Error,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         let Some(gone) = self.agents.get_mut(agent).process_failed(child, error) else {
             return;
@@ -271,7 +271,7 @@ impl Hub {
         agent: AgentRef,
         gone: ProcessEnd,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> bool {
         match gone {
             ProcessEnd::Nothing => false,

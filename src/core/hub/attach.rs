@@ -16,7 +16,7 @@ impl Hub {
         token: Token,
         p: &AttachParams,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
         let id = self.session_id(token.client, p.session_id.as_deref())?;
         let result = self.with_session(&id, now, clients, |session, cx| {
@@ -33,7 +33,7 @@ impl Hub {
         token: Token,
         p: &SessionParams,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
         let client = token.client;
         let id = self.session_id(client, p.session_id.as_deref())?;
@@ -51,7 +51,7 @@ impl Hub {
         &mut self,
         token: Token,
         p: &SessionParams,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
         let id = self.session_id(token.client, p.session_id.as_deref())?;
         self.must_exist(&id)?;

@@ -115,7 +115,7 @@ impl Hub {
         token: Token,
         p: wire::ConnectParams,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
         let has_command = p.command.is_some() || p.protocol.is_some();
         let agent = match p.agent.as_deref() {
@@ -233,7 +233,7 @@ impl Hub {
         &mut self,
         found: (u64, Vec<Option<Program>>),
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         self.catch_and_repair(now, clients, |hub, clients| {
             hub.answer_search(found, now, clients);
@@ -244,7 +244,7 @@ impl Hub {
         &mut self,
         (ticket, programs): (u64, Vec<Option<Program>>),
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         let mut searches = self.searches.iter();
         let Some(at) = searches.position(|search| search.ticket == ticket) else {
@@ -317,7 +317,7 @@ impl Hub {
     }
 
     /// Fails all calls that wait for a search, at the end of the program.
-    pub(super) fn end_searches(&mut self, clients: &mut impl ClientSinks) {
+    pub(super) fn end_searches(&mut self, clients: &mut dyn ClientSinks) {
         for search in std::mem::take(&mut self.searches) {
             let message = "acpipe is shutting down";
             clients.reply(search.token, Err(Error::new(ErrorKind::Cancelled, message)));
@@ -331,7 +331,7 @@ impl Hub {
         client: ClientId,
         on_disconnect: wire::OnDisconnect,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         self.searches.retain(|search| search.token.client != client);
         let own: Vec<AgentRef> = self

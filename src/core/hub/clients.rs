@@ -23,7 +23,7 @@ impl Hub {
         client: ClientId,
         p: &SubscribeParams,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
         if let Some(id) = &p.session_id {
             let id = self.session_id(client, Some(id))?;
@@ -51,7 +51,7 @@ impl Hub {
         id: ClientRequestId,
         answer: &ClientAnswer,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         self.catch_and_repair(now, clients, |hub, clients| {
             hub.number_unsent(clients);
@@ -75,7 +75,7 @@ impl Hub {
 
     /// Handles a client that has left, with only its own requests: its calls are not answered, its turns are
     /// cancelled unless they are to go on, and requests sent to it are left to the other clients.
-    pub fn client_left(&mut self, client: ClientId, now: Instant, clients: &mut impl ClientSinks) {
+    pub fn client_left(&mut self, client: ClientId, now: Instant, clients: &mut dyn ClientSinks) {
         self.catch_and_repair(now, clients, |hub, clients| {
             hub.number_unsent(clients);
             let declared = hub.shared.clients.get(client);
@@ -103,7 +103,7 @@ impl Hub {
     }
 
     /// Sends lagging clients the chunks that they have not received, as far as they have room.
-    pub fn catch_up(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+    pub fn catch_up(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
         let is_lagging = |session: &SessionMachine| session.subscribers.are_lagging();
         if !self.sessions.awake().any(is_lagging) {
             return;
@@ -121,7 +121,7 @@ impl Hub {
     /// An agent works for the clients whose turns it runs or whose sessions it opens, otherwise for the clients
     /// of its sessions.
     /// If one of them has room, the agent continues and the others lag.
-    pub(super) fn must_wait(&mut self, agent: AgentRef, clients: &mut impl ClientSinks) -> bool {
+    pub(super) fn must_wait(&mut self, agent: AgentRef, clients: &mut dyn ClientSinks) -> bool {
         let mut all = self.shared.clients.ids();
         let is_any_full = all.any(|client| clients.is_client_full(client));
         drop(all);
@@ -129,7 +129,7 @@ impl Hub {
     }
 
     #[cold]
-    fn waits_for_all(&mut self, agent: AgentRef, clients: &mut impl ClientSinks) -> bool {
+    fn waits_for_all(&mut self, agent: AgentRef, clients: &mut dyn ClientSinks) -> bool {
         let own = || self.sessions.of(agent);
         let leader = |session: &SessionMachine| session.subscribers.awaited_leader();
         let is_awaited =

@@ -26,7 +26,7 @@ impl Hub {
         token: Token,
         command: Command,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         self.scopes.set_caller(token.client);
         // Everything reported before the command must precede what the command reads or adds.
@@ -46,7 +46,7 @@ impl Hub {
         token: Token,
         command: Command,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
         let first = matches!(command, Command::Initialize(_) | Command::Shutdown);
         if !first && self.shared.clients.get(token.client).is_none() {
@@ -211,7 +211,7 @@ impl Hub {
         token: Token,
         agent: AgentRef,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         self.agents.get_mut(agent).forbid_restart();
         self.stop_agent(agent, now, clients);
@@ -235,7 +235,7 @@ impl Hub {
         token: Token,
         p: wire::CreateParams,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
         let (id, _) = self.ensured_id(token.client, Some(&p.session_id), p.cwd.as_deref())?;
         if self.session(&id).is_ok() {

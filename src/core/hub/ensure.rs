@@ -22,7 +22,7 @@ impl Hub {
         token: Token,
         p: EnsureParams,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
         let (id, cwd) = self.ensured_id(token.client, p.session_id.as_deref(), p.cwd.as_deref())?;
         let id = &id;
@@ -185,7 +185,7 @@ fn ensured_already(
     p: &EnsureParams,
     (stopping, protocol): (bool, Protocol),
     now: Instant,
-    clients: &mut impl ClientSinks,
+    clients: &mut dyn ClientSinks,
 ) -> Result<bool, Error> {
     match &mut session.stage {
         Stage::Opening { .. } => {

@@ -19,7 +19,7 @@ impl Hub {
         token: Token,
         p: ExecuteParams,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
         if p.cwd
             .as_deref()
@@ -81,7 +81,7 @@ impl Hub {
     }
 
     /// Closes and removes the sessions of `execute` calls that are answered.
-    pub(super) fn remove_spent(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+    pub(super) fn remove_spent(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
         if self.is_ending() {
             // The agents are being stopped, and their sessions end with them.
             return;

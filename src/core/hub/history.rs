@@ -21,7 +21,7 @@ impl Hub {
         token: Token,
         asked: History,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
         let reply = match asked {
             History::ListSessions(p) => return self.list_sessions(token, p, now, clients),
@@ -91,7 +91,7 @@ impl Hub {
         token: Token,
         p: &wire::ListMessagesParams,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
         let limit = limit(p.limit, MESSAGES)?;
         if p.agent.is_some() || p.cwd.is_some() {
@@ -119,7 +119,7 @@ impl Hub {
         token: Token,
         p: &wire::SessionParams,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
         let id = self.session_id(token.client, p.session_id.as_deref())?;
         let places = self.readable(&id)?.places(None, None)?;

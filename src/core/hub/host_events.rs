@@ -12,7 +12,7 @@ impl Hub {
         &mut self,
         event: HostEvent,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         self.catch_and_repair(now, clients, |hub, clients| {
             hub.hosting.host.handle_event(event, now);
@@ -21,7 +21,7 @@ impl Hub {
     }
 
     /// Delivers the host's effects and answers.
-    pub(super) fn settle_host(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+    pub(super) fn settle_host(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
         let effects = self.hosting.host.take_effects().into_iter();
         self.effects.extend(effects.map(Effect::Host));
         for (ticket, answer) in self.hosting.host.take_answers() {
@@ -35,7 +35,7 @@ impl Hub {
 
     /// Performs the host operations that were decided, and ends those of sessions that no longer belong to an
     /// agent.
-    pub(super) fn continue_hosting(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+    pub(super) fn continue_hosting(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
         for id in self.hosting.take_decided_sessions() {
             self.with(&id, now, clients, |session, cx| {
                 session.do_host_decisions(cx);
@@ -46,7 +46,7 @@ impl Hub {
         }
     }
 
-    fn sweep_host_calls(&mut self, id: &str, now: Instant, clients: &mut impl ClientSinks) {
+    fn sweep_host_calls(&mut self, id: &str, now: Instant, clients: &mut dyn ClientSinks) {
         let agent = self.sessions.get(id).map(|session| session.agent);
         let connection = agent.and_then(|agent| self.agents.get(agent).connection());
         // A session that is being opened already belongs to the agent.
@@ -65,7 +65,7 @@ impl Hub {
     }
 
     /// Shows new output of terminals.
-    pub(super) fn show_terminals(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+    pub(super) fn show_terminals(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
         for (id, terminal) in self.hosting.host.unreported(now) {
             self.with(&id, now, clients, |session, cx| {
                 session.show_terminal(terminal, &mut cx.hosting.host, cx.clients);

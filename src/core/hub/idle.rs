@@ -60,7 +60,7 @@ impl IdleState {
         &mut self,
         client: ClientId,
         left: &Clients,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         for (id, released) in &mut self.released {
             released.remove_client(id, client, left, clients);
@@ -73,7 +73,7 @@ impl IdleState {
         id: &str,
         client: ClientId,
         known: &Clients,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         if let Some(released) = self.released.get_mut(id) {
             released.remove_client(id, client, known, clients);
@@ -96,7 +96,7 @@ impl UnloadedSession {
         id: &str,
         client: ClientId,
         known: &Clients,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         if self.subscribers.has(client) {
             self.subscribers.remove(client);
@@ -146,7 +146,7 @@ impl Hub {
     }
 
     /// Releases everything that was idle for long enough, and schedules the next check.
-    pub(super) fn check_idle(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+    pub(super) fn check_idle(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
         let Some(limit) = self.shared.settings.idle_after else {
             return;
         };
@@ -181,7 +181,7 @@ impl Hub {
         id: &str,
         limit: Duration,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         let idle = self.is_idle(id);
         let Some(session) = self.sessions.get_mut(id) else {
@@ -202,7 +202,7 @@ impl Hub {
         id: &str,
         agent: AgentRef,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
         let others = self.sessions.values().filter(|session| session.id != id);
         let live = others.filter(|s| !matches!(s.stage, Stage::Resting));
@@ -244,7 +244,7 @@ impl Hub {
 
     /// Releases a session if it can be restored: it is closed at the agent, and other programs may use it.
     /// Returns `false` if it stays.
-    fn release(&mut self, id: &str, now: Instant, clients: &mut impl ClientSinks) -> bool {
+    fn release(&mut self, id: &str, now: Instant, clients: &mut dyn ClientSinks) -> bool {
         let Some(session) = self.sessions.get(id) else {
             return false;
         };
@@ -280,7 +280,7 @@ impl Hub {
     }
 
     /// Unloads a resting session from memory, if all of it is on the disk and no client reads it.
-    fn unload(&mut self, id: &str, now: Instant, clients: &mut impl ClientSinks) {
+    fn unload(&mut self, id: &str, now: Instant, clients: &mut dyn ClientSinks) {
         let is_read = self.reads.is_replayed(id);
         let is_kept = is_read || !self.store.has(id).unwrap_or(false);
         let released = self.with(id, now, clients, |session, cx| {
@@ -304,7 +304,7 @@ impl Hub {
         agent: AgentRef,
         limit: Duration,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         let resting = |s: &SessionMachine| matches!(s.stage, Stage::Resting);
         let is_unused = self.sessions.of(agent).all(resting);

@@ -50,7 +50,7 @@ impl Hub {
         token: Token,
         p: ListSessionsParams,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
         limit(p.limit, LIMIT)?;
         if p.cursor
@@ -72,7 +72,7 @@ impl Hub {
         token: Token,
         p: ListSessionsParams,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         let ticket = self.shared.ids.ticket();
         let open = self.sessions.len();
@@ -95,7 +95,7 @@ impl Hub {
         (token, params, open): (Token, ListSessionsParams, usize),
         cards: Vec<Card>,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         if self.sessions.len() > open {
             self.request_cards(token, params, now, clients);
@@ -112,7 +112,7 @@ impl Hub {
         params: ListSessionsParams,
         cards: Vec<Card>,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         let known = cards.into_iter().map(|card| {
             let attached = self.idle.subscribers(&card.session_id);
@@ -152,7 +152,7 @@ impl Hub {
         &mut self,
         mut listing: Listing,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         while let Some(agent) = listing.next.pop_front() {
             if self.can_list(agent) {
@@ -189,7 +189,7 @@ impl Hub {
         call: CallId,
         page: Option<(Vec<ListedSession>, Option<String>)>,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         let Some(at) = self.listings.iter().position(|l| l.call == call) else {
             return;
@@ -208,7 +208,7 @@ impl Hub {
     }
 
     /// Ends the wait for the lists of agents that have reached the time limit.
-    pub(super) fn time_out_listings(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+    pub(super) fn time_out_listings(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
         let (due, left) = std::mem::take(&mut self.listings)
             .into_iter()
             .partition(|listing| listing.until.is_some_and(|at| at <= now));
@@ -221,7 +221,7 @@ impl Hub {
         &mut self,
         agent: AgentRef,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         let own = |listing: &mut Listing| listing.agent == agent;
         let listings = self.listings.extract_if(.., own).collect();
@@ -232,7 +232,7 @@ impl Hub {
         &mut self,
         listings: Vec<Listing>,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         for listing in listings {
             self.agents.get_mut(listing.agent).take_call(listing.call);
@@ -245,7 +245,7 @@ impl Hub {
         &mut self,
         mut listing: Listing,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         let machine = self.agents.get(listing.agent);
         let listed = std::mem::take(&mut listing.listed);

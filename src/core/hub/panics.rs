@@ -14,7 +14,7 @@
 
 use super::Hub;
 use crate::core::client::Token;
-use crate::core::client_sink::{ClientSink as _, ClientSinks};
+use crate::core::client_sink::ClientSinks;
 use crate::core::dialect::Child;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::ids::AgentRef;
@@ -47,11 +47,11 @@ impl Hub {
     /// The state is sound afterwards: the turn of such a session is dropped and its log is cut to complete
     /// lines, no line for an agent stays incomplete, and all other state changes in steps that each leave it
     /// valid.
-    pub(super) fn catch_panic<T, C: ClientSinks>(
+    pub(super) fn catch_panic<T>(
         &mut self,
         now: Instant,
-        clients: &mut C,
-        act: impl FnOnce(&mut Self, &mut C) -> T,
+        clients: &mut dyn ClientSinks,
+        act: impl FnOnce(&mut Self, &mut dyn ClientSinks) -> T,
     ) -> Result<T, Box<Panic>> {
         let done = catch_unwind(AssertUnwindSafe(|| act(self, clients)));
         done.map_err(|payload| {
@@ -73,12 +73,12 @@ impl Hub {
     }
 
     /// Handles a call. If it fails or panics, it is answered with the error.
-    pub(super) fn catch_in_call<C: ClientSinks>(
+    pub(super) fn catch_in_call(
         &mut self,
         token: Token,
         now: Instant,
-        clients: &mut C,
-        act: impl FnOnce(&mut Self, &mut C) -> Result<(), Error>,
+        clients: &mut dyn ClientSinks,
+        act: impl FnOnce(&mut Self, &mut dyn ClientSinks) -> Result<(), Error>,
     ) {
         let error = match self.catch_panic(now, clients, act) {
             Ok(Ok(())) => return,
@@ -98,11 +98,11 @@ impl Hub {
 
     /// Like `catch_panic`, but repairs the session that was handling the event, and re-raises a panic that belongs
     /// to no turn.
-    pub(super) fn catch_and_repair<C: ClientSinks>(
+    pub(super) fn catch_and_repair(
         &mut self,
         now: Instant,
-        clients: &mut C,
-        act: impl FnOnce(&mut Self, &mut C),
+        clients: &mut dyn ClientSinks,
+        act: impl FnOnce(&mut Self, &mut dyn ClientSinks),
     ) {
         if let Err(panic) = self.catch_panic(now, clients, act)
             && !panic.mended
@@ -116,13 +116,13 @@ impl Hub {
 
     /// Like `catch_panic`, for output of a process. If the session is not known, the process has failed: returns
     /// `false`, and no more of its output is to be read.
-    pub(super) fn catch_in_output<C: ClientSinks>(
+    pub(super) fn catch_in_output(
         &mut self,
         agent: AgentRef,
         child: Child,
         now: Instant,
-        clients: &mut C,
-        act: impl FnOnce(&mut Self, &mut C),
+        clients: &mut dyn ClientSinks,
+        act: impl FnOnce(&mut Self, &mut dyn ClientSinks),
     ) -> bool {
         let Err(panic) = self.catch_panic(now, clients, act) else {
             return true;
@@ -144,13 +144,13 @@ impl Hub {
 
     /// Like `catch_panic`, for another process event. The agent has failed if the session is not known, or if the
     /// process `ends`, since other sessions may have missed the event.
-    pub(super) fn ending<C: ClientSinks>(
+    pub(super) fn ending(
         &mut self,
         agent: AgentRef,
         ends: bool,
         now: Instant,
-        clients: &mut C,
-        act: impl FnOnce(&mut Self, &mut C),
+        clients: &mut dyn ClientSinks,
+        act: impl FnOnce(&mut Self, &mut dyn ClientSinks),
     ) {
         if let Err(panic) = self.catch_panic(now, clients, act)
             && (ends || !panic.mended)
@@ -172,7 +172,7 @@ impl Hub {
         ids: &[String],
         error: &Error,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> Vec<Token> {
         for agent in self.agents.iter_mut() {
             agent.mend();
@@ -188,7 +188,7 @@ impl Hub {
     }
 
     /// Recomputes the unsent bytes of each client, which may be wrong after a panic.
-    fn count_unsent(&self, clients: &mut impl ClientSinks) {
+    fn count_unsent(&self, clients: &mut dyn ClientSinks) {
         for client in self.shared.clients.ids() {
             let own = self.sessions.values();
             let own = own.filter(|session| session.subscribers.leader() == Some(client));

@@ -23,7 +23,7 @@ impl Hub {
         token: Token,
         p: PromptParams,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
         // An invalid prompt is reported now, not when its turn begins.
         prompt_parts(Some(&p.message.parts))?;
@@ -90,7 +90,7 @@ impl Hub {
 
     /// Sends the next prompts of a session that can take one. If its agent is lost, restores the session
     /// first.
-    pub(super) fn next_prompt(&mut self, id: &str, now: Instant, clients: &mut impl ClientSinks) {
+    pub(super) fn next_prompt(&mut self, id: &str, now: Instant, clients: &mut dyn ClientSinks) {
         let Some(session) = self.sessions.get(id) else {
             return;
         };
@@ -129,7 +129,7 @@ impl Hub {
         id: &str,
         setting: Setting,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
         let session = self.session(id)?;
         let (agent, is_live) = (session.agent, session.agent_session().is_some());
@@ -157,7 +157,7 @@ impl Hub {
         id: &str,
         agent: AgentRef,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
         self.check_not_taken_by_demo(id, agent)?;
         let configured = self.agents.get(agent).configured();

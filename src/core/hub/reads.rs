@@ -184,7 +184,7 @@ impl Hub {
         &mut self,
         read: MessageRead,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         self.reads.messages.push_back(read);
         if self.reads.messages.len() == 1 {
@@ -199,7 +199,7 @@ impl Hub {
     }
 
     /// Reads a piece of the messages that clients requested.
-    pub fn read_on(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+    pub fn read_on(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
         self.catch_and_repair(now, clients, |hub, clients| {
             hub.continue_acp_replays(PIECE_BYTES, clients);
         });
@@ -250,7 +250,7 @@ impl Hub {
     }
 
     /// Fails all calls that still read, since acpipe is shutting down.
-    pub(super) fn stop_reads(&mut self, clients: &mut impl ClientSinks) {
+    pub(super) fn stop_reads(&mut self, clients: &mut dyn ClientSinks) {
         let messages = std::mem::take(&mut self.reads.messages).into_iter();
         let messages = messages.map(|read| read.token);
         let turns = std::mem::take(&mut self.reads.turns).into_iter();

@@ -31,12 +31,12 @@ impl Drop for PanicGuard<'_> {
 impl Hub {
     /// Passes an event to a session, and performs the session's requests. Returns `None` if the session does
     /// not exist.
-    pub(super) fn with<C: ClientSinks, T>(
+    pub(super) fn with<T>(
         &mut self,
         id: &str,
         now: Instant,
-        clients: &mut C,
-        act: impl FnOnce(&mut SessionMachine, &mut Cx<'_, C>) -> T,
+        clients: &mut dyn ClientSinks,
+        act: impl FnOnce(&mut SessionMachine, &mut Cx<'_>) -> T,
     ) -> Option<T> {
         let session = self.sessions.get_mut(id)?;
         let mut requests = Vec::new();
@@ -60,12 +60,12 @@ impl Hub {
     }
 
     /// Passes an event to an agent.
-    pub(super) fn with_agent<C: ClientSinks, T>(
+    pub(super) fn with_agent<T>(
         &mut self,
         agent: AgentRef,
         now: Instant,
-        clients: &mut C,
-        act: impl FnOnce(&mut AgentMachine, &mut AgentCx<'_, C>) -> T,
+        clients: &mut dyn ClientSinks,
+        act: impl FnOnce(&mut AgentMachine, &mut AgentCx<'_>) -> T,
     ) -> T {
         let mut cx = AgentCx {
             now,
@@ -83,7 +83,7 @@ impl Hub {
         agent: AgentRef,
         request: SessionRequest,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         match request {
             SessionRequest::EndTurnWhenRead => self.pending.ended.push((id.to_owned(), now)),
@@ -106,7 +106,7 @@ impl Hub {
     }
 
     /// Performs the actions that had to wait for the end of an event.
-    pub(super) fn run_deferred(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+    pub(super) fn run_deferred(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
         if !self.pending.freed.is_empty() {
             self.recover_abandoned(now, clients);
             for id in std::mem::take(&mut self.pending.freed) {
@@ -123,7 +123,7 @@ impl Hub {
     }
 
     /// Closes the client requests of turns that have ended, however they ended.
-    fn cancel_stale_requests(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+    fn cancel_stale_requests(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
         let mut stale = self.sessions.awake().filter(|s| s.has_stale_requests());
         if let Some(id) = stale.next().map(|s| s.id.clone()) {
             drop(stale);
@@ -138,7 +138,7 @@ impl Hub {
     }
 
     /// Restores the sessions that had to wait for the turns of other sessions to end.
-    fn recover_abandoned(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+    fn recover_abandoned(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
         let sessions = self.sessions.values();
         let overdue = sessions.filter(|s| s.is_abandoned_overdue());
         let overdue: Vec<String> = overdue.map(|session| session.id.clone()).collect();
@@ -152,15 +152,8 @@ impl Hub {
 
     /// Converts the orders of dialects to effects.
     pub(super) fn deliver(&mut self, now: Instant) {
-        let mut nothing = ();
         for agent in self.agents.iter_mut() {
-            let mut cx = AgentCx {
-                now,
-                shared: &mut self.shared,
-                clients: &mut nothing,
-                effects: &mut self.effects,
-            };
-            agent.deliver(&mut cx);
+            agent.deliver(now, &mut self.shared, &mut self.effects);
         }
     }
 
@@ -173,7 +166,7 @@ impl Hub {
 
     /// Ends the answered turns after the received output is read. With `all` false, and for the turns of an
     /// agent that waits for its clients, only a part of it is read: such a turn ends after `DRAIN_LIMIT`.
-    pub fn drained(&mut self, all: bool, now: Instant, clients: &mut impl ClientSinks) {
+    pub fn drained(&mut self, all: bool, now: Instant, clients: &mut dyn ClientSinks) {
         for (id, at) in std::mem::take(&mut self.pending.ended) {
             let is_read = all && !self.waits_with_output(&id);
             if !is_read && now.saturating_duration_since(at) < DRAIN_LIMIT {
@@ -216,12 +209,12 @@ impl Hub {
     }
 
     /// Like [`Hub::with`], for a session that may be only in the store.
-    pub(super) fn with_session<C: ClientSinks, T>(
+    pub(super) fn with_session<T>(
         &mut self,
         id: &str,
         now: Instant,
-        clients: &mut C,
-        act: impl FnOnce(&mut SessionMachine, &mut Cx<'_, C>) -> Result<T, Error>,
+        clients: &mut dyn ClientSinks,
+        act: impl FnOnce(&mut SessionMachine, &mut Cx<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         self.session(id)?;
         let missing = || Err(crate::core::error::no_session(id));

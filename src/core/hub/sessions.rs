@@ -115,7 +115,7 @@ impl Hub {
         id: &str,
         by: ClientId,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
         self.with_session(
             id,
@@ -131,7 +131,7 @@ impl Hub {
     }
 
     /// Removes a session from memory.
-    pub(super) fn remove_session(&mut self, id: &str, clients: &mut impl ClientSinks) {
+    pub(super) fn remove_session(&mut self, id: &str, clients: &mut dyn ClientSinks) {
         if let Some(session) = self.sessions.get_mut(id) {
             session.catch_up_at_end(clients);
             session.count_chunks(&mut self.shared.counters);
@@ -146,7 +146,7 @@ impl Hub {
         token: Token,
         p: &ClearSessionParams,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
         let id = &self.session_id(token.client, p.session_id.as_deref())?;
         let file = if p.delete_agent_files {

@@ -2,7 +2,7 @@
 
 use super::Hub;
 use crate::core::client::Reply;
-use crate::core::client_sink::{ClientSink as _, ClientSinks};
+use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::disk_timeout;
 use crate::core::shared::{PendingStoreReply, StoreCall};
@@ -14,7 +14,7 @@ use tracing::warn;
 impl Hub {
     /// Writes the new records of all sessions. This must come before clients receive anything, since
     /// everything that a client received must be in the log.
-    pub fn commit(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+    pub fn commit(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
         if self.has_unsent(clients) {
             self.catch_and_repair(now, clients, |hub, clients| {
                 hub.sessions
@@ -39,14 +39,14 @@ impl Hub {
     }
 
     /// Returns `true` if chunks are held back for clients that are behind.
-    fn has_unsent(&self, clients: &mut impl ClientSinks) -> bool {
+    fn has_unsent(&self, clients: &mut dyn ClientSinks) -> bool {
         let mut all = self.shared.clients.ids();
         all.any(|client| clients.sink(client).is_some_and(|sink| sink.unsent() > 0))
     }
 
     /// Numbers the chunks that are held back for clients that are behind, so that they precede whatever comes
     /// next.
-    pub(super) fn number_unsent(&mut self, clients: &mut impl ClientSinks) {
+    pub(super) fn number_unsent(&mut self, clients: &mut dyn ClientSinks) {
         if self.has_unsent(clients) {
             self.sessions
                 .for_each_awake(|session| session.number_unsent(clients));
@@ -54,7 +54,7 @@ impl Hub {
     }
 
     /// Handles a result of the store.
-    pub fn stored(&mut self, event: StoreEvent, now: Instant, clients: &mut impl ClientSinks) {
+    pub fn stored(&mut self, event: StoreEvent, now: Instant, clients: &mut dyn ClientSinks) {
         match event {
             StoreEvent::Synced { ticket, outcome } => {
                 if let Err(error) = &outcome {
@@ -86,7 +86,7 @@ impl Hub {
         &mut self,
         wait: PendingStoreReply,
         outcome: Result<(), Error>,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         match (wait.call, outcome) {
             (StoreCall::Turn(id, token, summary), outcome) => {
@@ -113,7 +113,7 @@ impl Hub {
     }
 
     /// Answers the calls that have reached their time limit for the store.
-    pub(super) fn time_out_store(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+    pub(super) fn time_out_store(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
         let is_due = |wait: &PendingStoreReply| wait.until.is_some_and(|at| at <= now);
         let waits = self.shared.pending_store_replies.iter();
         let due = waits.filter(|(_, wait)| is_due(wait));

@@ -63,7 +63,7 @@ impl Hub {
     }
 
     /// Expires all timers that are due: of the agents, the sessions and the hub.
-    pub fn tick(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+    pub fn tick(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
         self.catch_and_repair(now, clients, |hub, clients| {
             hub.number_unsent(clients);
             for agent in hub.agents.all() {
@@ -79,7 +79,7 @@ impl Hub {
         });
     }
 
-    fn tick_agent(&mut self, agent: AgentRef, now: Instant, clients: &mut impl ClientSinks) {
+    fn tick_agent(&mut self, agent: AgentRef, now: Instant, clients: &mut dyn ClientSinks) {
         for timer in AgentTimer::ALL {
             let failed = self.with_agent(agent, now, clients, |agent, cx| agent.tick(timer, cx));
             for TimeoutFailure { error, process } in failed {
@@ -91,7 +91,7 @@ impl Hub {
         }
     }
 
-    fn tick_sessions(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+    fn tick_sessions(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
         for id in self.sessions_due(now, SessionMachine::deadline) {
             let others_run = self.others_run(&id);
             self.with(&id, now, clients, |session, cx| {
@@ -109,7 +109,7 @@ impl Hub {
     }
 
     /// Cancels the turns that have reached the limit on their whole length.
-    pub fn tick_turn_limits(&mut self, now: Instant, clients: &mut impl ClientSinks) {
+    pub fn tick_turn_limits(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
         for id in self.sessions_due(now, SessionMachine::turn_deadline) {
             self.catch_and_repair(now, clients, |hub, clients| {
                 hub.with(&id, now, clients, SessionMachine::cancel_overlong);
@@ -176,7 +176,7 @@ impl Hub {
     }
 
     /// Handles a timer that is due.
-    fn expire(&mut self, timer: HubTimer, now: Instant, clients: &mut impl ClientSinks) {
+    fn expire(&mut self, timer: HubTimer, now: Instant, clients: &mut dyn ClientSinks) {
         match timer {
             HubTimer::SessionLists => self.time_out_listings(now, clients),
             HubTimer::IdleCheck => self.check_idle(now, clients),

@@ -2,7 +2,7 @@
 
 use super::Hub;
 use crate::core::client::{ClientId, Reply, Token};
-use crate::core::client_sink::{ChunkAddress, ClientSink as _, ClientSinks};
+use crate::core::client_sink::{ChunkAddress, ClientSinks};
 use crate::core::error::{Error, ErrorKind, invalid, no_session};
 use crate::core::log::TurnState;
 use serde_json::Value;
@@ -79,7 +79,7 @@ impl Hub {
     }
 
     /// Continues the replays as far as the clients have room, one turn after the other for each client.
-    pub fn replay_turns(&mut self, clients: &mut impl ClientSinks) {
+    pub fn replay_turns(&mut self, clients: &mut dyn ClientSinks) {
         let mut waiting: Vec<ClientId> = Vec::new();
         let mut at = 0;
         while let Some(client) = self.reads.turns.get(at).map(|turn| turn.token.client) {
@@ -103,7 +103,7 @@ impl Hub {
     }
 
     /// Returns `true` if the client of a replay has room and is not lagging behind the live chunks.
-    fn is_read(&self, at: usize, clients: &mut impl ClientSinks) -> bool {
+    fn is_read(&self, at: usize, clients: &mut dyn ClientSinks) -> bool {
         let Some(replay) = self.reads.turns.get(at) else {
             return false;
         };
@@ -116,7 +116,7 @@ impl Hub {
     fn replay_chunks(
         &self,
         replay: &TurnReplay,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> Result<Option<u64>, Error> {
         let session = self.sessions.get(&replay.session);
         let session = session.ok_or_else(|| no_session(&replay.session))?;

@@ -27,7 +27,7 @@ impl Hub {
         child: Child,
         lines: &[u8],
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> RunOutcome {
         let mut outcome = RunOutcome::NoRun;
         let goes_on = self.catch_in_output(agent, child, now, clients, |hub, clients| {

@@ -3,7 +3,6 @@
 
 use super::{SessionMachine, SessionRequest};
 use crate::core::agent::connection::Call;
-use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::CallId;
@@ -25,7 +24,7 @@ pub struct AbandonedPrompt {
 impl SessionMachine {
     /// Ends a turn whose cancel the agent does not answer. If the session has its own process, the process is
     /// ended; otherwise the session waits for the response.
-    pub(super) fn abandon_turn<C: ClientSinks>(&mut self, error: Error, cx: &mut Cx<'_, C>) {
+    pub(super) fn abandon_turn(&mut self, error: Error, cx: &mut Cx<'_>) {
         let Some(call) = self.running.as_ref().map(|r| r.call) else {
             return;
         };
@@ -43,11 +42,7 @@ impl SessionMachine {
     }
 
     /// Returns `true` if `call` is the prompt of the abandoned turn. The session is then free again.
-    pub(super) fn was_abandoned<C: ClientSinks>(
-        &mut self,
-        call: CallId,
-        cx: &mut Cx<'_, C>,
-    ) -> bool {
+    pub(super) fn was_abandoned(&mut self, call: CallId, cx: &mut Cx<'_>) -> bool {
         let late = self.abandoned.take_if(|abandoned| abandoned.call == call);
         if late.is_some() {
             // Updates received after the turn was abandoned belonged to it.
@@ -58,7 +53,7 @@ impl SessionMachine {
     }
 
     /// Stops waiting for the response to the abandoned turn.
-    pub fn forget_abandoned<C>(&mut self, cx: &mut Cx<'_, C>) {
+    pub fn forget_abandoned(&mut self, cx: &mut Cx<'_>) {
         if let Some(abandoned) = self.abandoned.take()
             && let Some(connection) = &mut cx.agent.connection
         {
@@ -68,11 +63,7 @@ impl SessionMachine {
 
     /// Ends the wait for the response to the abandoned turn. The session is restored without it, now or after
     /// the turns of other sessions.
-    pub(super) fn give_up_abandoned<C: ClientSinks>(
-        &mut self,
-        others_run: bool,
-        cx: &mut Cx<'_, C>,
-    ) {
+    pub(super) fn give_up_abandoned(&mut self, others_run: bool, cx: &mut Cx<'_>) {
         if let Some(abandoned) = &mut self.abandoned {
             abandoned.until = None;
             self.recover_abandoned(others_run, cx);
@@ -89,7 +80,7 @@ impl SessionMachine {
     /// Frees the session from a turn that does not end. If no other turn runs in the agent process, the agent
     /// is restarted. Otherwise only the session is closed and restored, if the agent supports that. If it
     /// does not, the session waits for the other turns.
-    pub fn recover_abandoned<C: ClientSinks>(&mut self, others_run: bool, cx: &mut Cx<'_, C>) {
+    pub fn recover_abandoned(&mut self, others_run: bool, cx: &mut Cx<'_>) {
         if self.end_own_process(cx) {
             return;
         }
@@ -118,7 +109,7 @@ impl SessionMachine {
 
     /// Ends the session's own process, if it has one; the next prompt restores the session. Returns `true` if
     /// it did.
-    fn end_own_process<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) -> bool {
+    fn end_own_process(&mut self, cx: &mut Cx<'_>) -> bool {
         let Some(agent_session) = self.agent_session().map(str::to_owned) else {
             return false;
         };

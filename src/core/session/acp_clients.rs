@@ -6,7 +6,7 @@ use crate::core::acp_notification::AcpNotification;
 use crate::core::acp_updates::AcpUpdates;
 use crate::core::client::{ClientId, Notice};
 use crate::core::client_request::{ClientAnswer, ClientRequest};
-use crate::core::client_sink::{ClientSink as _, ClientSinks};
+use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::decision::Decision;
 use crate::core::event::{Original, Update};
@@ -50,7 +50,7 @@ impl SessionMachine {
         origin: UpdateOrigin<'_>,
         update: &Update<'_>,
         original: Original<'_>,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         if self.acp_updates.is_some() {
             self.pass_acp_update(origin, update, original, clients);
@@ -62,7 +62,7 @@ impl SessionMachine {
         origin: UpdateOrigin<'_>,
         update: &Update<'_>,
         original: Original<'_>,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         let is_stored = match &self.stage {
             // As for the chunks of such an update.
@@ -102,7 +102,7 @@ impl SessionMachine {
         &mut self,
         run: &UpdateRun<'_>,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> bool {
         if !run.is_acp || run.texts.len() < 2 || !self.subscribers.only_speak_acp() {
             return false;
@@ -119,7 +119,7 @@ impl SessionMachine {
     }
 
     /// Ends the updates of a turn. The tool calls that a failed turn has left open have failed.
-    pub(super) fn end_acp_updates(&mut self, has_failed: bool, clients: &mut impl ClientSinks) {
+    pub(super) fn end_acp_updates(&mut self, has_failed: bool, clients: &mut dyn ClientSinks) {
         self.with_acp_updates(true, clients, |updates, put| {
             let put = &mut |json: &[u8]| put(AcpNotification::Update(json));
             if has_failed {
@@ -133,7 +133,7 @@ impl SessionMachine {
     fn with_acp_updates(
         &mut self,
         is_stored: bool,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
         act: impl FnOnce(&mut AcpUpdates, &mut dyn FnMut(AcpNotification<'_>)),
     ) {
         let Some(mut updates) = self.acp_updates.take() else {
@@ -159,7 +159,7 @@ impl SessionMachine {
     }
 
     /// Notifies the clients that speak ACP that a prompt restored the session.
-    pub(super) fn notify_restored(&self, recovery: &Recovery, clients: &mut impl ClientSinks) {
+    pub(super) fn notify_restored(&self, recovery: &Recovery, clients: &mut dyn ClientSinks) {
         if self.acp_updates.is_none() {
             return;
         }
@@ -200,12 +200,12 @@ impl SessionMachine {
 
 /// Returns the response of a client that the agent gets as it is, if the client speaks ACP and answers a request as the
 /// agent sent it. An error cannot replace an approval.
-pub(super) fn own_answer<C>(
+pub(super) fn own_answer(
     client: ClientId,
     request: &ClientRequest,
     answer: &ClientAnswer,
     decision: &Result<Decision, Box<Decision>>,
-    cx: &Cx<'_, C>,
+    cx: &Cx<'_>,
 ) -> Option<ClientAnswer> {
     let is_original = matches!(request, ClientRequest::Acp(..));
     let is_usable = match decision {

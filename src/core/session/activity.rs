@@ -13,7 +13,7 @@ impl SessionMachine {
         &mut self,
         now: Instant,
         what: &'static str,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         if let Some(idle_timer) = &mut self.idle_timer
             && idle_timer.note_activity(now, what)
@@ -23,11 +23,7 @@ impl SessionMachine {
     }
 
     /// Notifies the clients of the running tool and of what the session waits for.
-    pub fn notify_activity(
-        &mut self,
-        waiting_for: Option<Waiting>,
-        clients: &mut impl ClientSinks,
-    ) {
+    pub fn notify_activity(&mut self, waiting_for: Option<Waiting>, clients: &mut dyn ClientSinks) {
         let activity = self.activity.clone();
         let notice = Notice::Activity(ActivityParams {
             session_id: self.id.clone(),

@@ -20,11 +20,11 @@ impl SessionMachine {
     ///
     /// # Errors
     /// `invalidParams` if the session has no chunk `afterSeq`.
-    pub fn attach<C: ClientSinks>(
+    pub fn attach(
         &mut self,
         client: ClientId,
         p: &AttachParams,
-        cx: &mut Cx<'_, C>,
+        cx: &mut Cx<'_>,
     ) -> Result<AttachResult, Error> {
         // The client receives only whole chunks created after this.
         self.number_unsent(cx.clients);
@@ -74,7 +74,7 @@ impl SessionMachine {
 
     /// Ends the subscription of a client. Its turns run on, since the client is still connected and gets their
     /// results.
-    pub fn detach<C: ClientSinks>(&mut self, client: ClientId, cx: &mut Cx<'_, C>) {
+    pub fn detach(&mut self, client: ClientId, cx: &mut Cx<'_>) {
         if !self.subscribers.has(client) {
             return;
         }
@@ -87,11 +87,7 @@ impl SessionMachine {
     }
 
     /// Removes a client that has left or detached.
-    pub(super) fn remove_subscriber<C: ClientSinks>(
-        &mut self,
-        client: ClientId,
-        cx: &mut Cx<'_, C>,
-    ) {
+    pub(super) fn remove_subscriber(&mut self, client: ClientId, cx: &mut Cx<'_>) {
         let was_there = self.subscribers.has(client);
         self.subscribers.remove(client);
         self.follow_acp_clients(cx.agent.protocol_name());
@@ -103,12 +99,12 @@ impl SessionMachine {
     }
 
     /// Takes the open requests from a client that may no longer answer them.
-    fn release_requests_to<C: ClientSinks>(&mut self, client: ClientId, cx: &mut Cx<'_, C>) {
+    fn release_requests_to(&mut self, client: ClientId, cx: &mut Cx<'_>) {
         self.withdraw_requests_to(client, cx.clients);
         self.drop_requests_to(client, cx);
     }
 
-    fn withdraw_requests_to(&mut self, client: ClientId, clients: &mut impl ClientSinks) {
+    fn withdraw_requests_to(&mut self, client: ClientId, clients: &mut dyn ClientSinks) {
         let asked = self
             .open_requests
             .iter()
@@ -120,11 +116,7 @@ impl SessionMachine {
     }
 
     /// Notifies the clients but `except` who is there.
-    pub(super) fn notify_presence<C: ClientSinks>(
-        &mut self,
-        except: Option<ClientId>,
-        cx: &mut Cx<'_, C>,
-    ) {
+    pub(super) fn notify_presence(&mut self, except: Option<ClientId>, cx: &mut Cx<'_>) {
         let seq = self.log.seq();
         for subscriber in self.subscribers.iter_mut() {
             // Of the notifications that follow, only the last one waits for a client that lags.
@@ -144,7 +136,7 @@ impl SessionMachine {
     }
 
     /// Notifies the clients but `except` that the session is closed, which detaches them.
-    pub fn notify_closed(&mut self, except: ClientId, clients: &mut impl ClientSinks) {
+    pub fn notify_closed(&mut self, except: ClientId, clients: &mut dyn ClientSinks) {
         let closed = |_| {
             Notice::Presence(PresenceParams {
                 session_id: self.id.clone(),
@@ -162,7 +154,7 @@ impl SessionMachine {
         client: ClientId,
         turn_id: &str,
         message: &Value,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         if self.subscribers.clients().all(|other| other == client) {
             return;

@@ -26,12 +26,12 @@ pub const BACKGROUND_QUIET_LIMIT: Duration = Duration::from_secs(10);
 
 impl SessionMachine {
     /// Applies an update that is not part of a prompt's turn.
-    pub(super) fn background_update<C: ClientSinks>(
+    pub(super) fn background_update(
         &mut self,
         subagent: Option<&str>,
         update: &Update<'_>,
         original: Original<'_>,
-        cx: &mut Cx<'_, C>,
+        cx: &mut Cx<'_>,
     ) {
         if self.log.is_append_abandoned() {
             debug!(session = self.id, "cannot store an update outside of turns");
@@ -99,11 +99,7 @@ impl SessionMachine {
 
     /// Begins a background turn if none is open. `begins_with` is the agent's id of its first message or tool
     /// call.
-    pub(super) fn begin_unprompted<C: ClientSinks>(
-        &mut self,
-        begins_with: Option<&str>,
-        cx: &mut Cx<'_, C>,
-    ) {
+    pub(super) fn begin_unprompted(&mut self, begins_with: Option<&str>, cx: &mut Cx<'_>) {
         self.used = Some(cx.now);
         if let Some(background_turn) = &mut self.background_turn {
             background_turn.quiet_at = Some(cx.now + BACKGROUND_QUIET_LIMIT);
@@ -139,7 +135,7 @@ impl SessionMachine {
     }
 
     /// Ends the background turn and its client requests.
-    pub fn end_background<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub fn end_background(&mut self, cx: &mut Cx<'_>) {
         if let Some(turn_id) = self.background_turn.as_ref().map(|u| u.turn_id.clone()) {
             self.cancel_requests_of(&turn_id, cx);
         }
@@ -148,7 +144,7 @@ impl SessionMachine {
 
     /// Handles the agent's start of background work: a prompt that is on its way, or that is to be sent
     /// again, waits meanwhile.
-    pub fn background_begins<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub fn background_begins(&mut self, cx: &mut Cx<'_>) {
         // The answered turn receives no more updates.
         if self.running.as_ref().is_some_and(|r| r.ended.is_some()) {
             self.end_answered(cx);
@@ -160,7 +156,7 @@ impl SessionMachine {
 
     /// Ends the background turn after its quiet time. If a tool runs or a client request is open, the turn
     /// waits for that.
-    pub(super) fn end_quiet_turn(&mut self, client: &mut impl ClientSinks) {
+    pub(super) fn end_quiet_turn(&mut self, client: &mut dyn ClientSinks) {
         let Some(background_turn) = &mut self.background_turn else {
             return;
         };
@@ -172,10 +168,10 @@ impl SessionMachine {
     }
 
     /// Calls `act` on the background turn, which may be open beside a prompt's turn.
-    pub fn with_unprompted<C: ClientSinks>(
+    pub fn with_unprompted(
         &mut self,
-        clients: &mut C,
-        act: impl FnOnce(&mut Turn, &mut ChunkView<'_, SessionSink<'_, C>>),
+        clients: &mut dyn ClientSinks,
+        act: impl FnOnce(&mut Turn, &mut ChunkView<'_, SessionSink<'_>>),
     ) {
         if self.running.is_none() {
             self.with_turn(clients, act);
@@ -194,7 +190,7 @@ impl SessionMachine {
     }
 
     /// Ends the background turn, if there is one.
-    pub fn end_unprompted(&mut self, error: Option<&Error>, clients: &mut impl ClientSinks) {
+    pub fn end_unprompted(&mut self, error: Option<&Error>, clients: &mut dyn ClientSinks) {
         if self.background_turn.is_none() {
             return;
         }
@@ -206,7 +202,7 @@ impl SessionMachine {
     }
 
     /// Handles the agent's start of the prompt that waited for the background turn.
-    pub fn begin_prompt(&mut self, clients: &mut impl ClientSinks) {
+    pub fn begin_prompt(&mut self, clients: &mut dyn ClientSinks) {
         self.end_unprompted(None, clients);
         if let Some(running) = &mut self.running {
             running.waits_for_background = false;
@@ -214,7 +210,7 @@ impl SessionMachine {
     }
 
     /// Handles the agent's report that the background turn ended.
-    pub fn finish_unprompted(&mut self, end: &TurnEnd, clients: &mut impl ClientSinks) {
+    pub fn finish_unprompted(&mut self, end: &TurnEnd, clients: &mut dyn ClientSinks) {
         let cancelled = self.background_turn.as_ref().is_some_and(|u| u.cancelled);
         self.with_unprompted(clients, |turn, sink| turn.finish(end, cancelled, sink));
         self.forget_unprompted();

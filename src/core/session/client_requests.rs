@@ -37,11 +37,11 @@ pub(super) struct RequestDraft<'a> {
 impl SessionMachine {
     /// Sends a request to all subscribed clients that can answer it. Without such a client it is decided at
     /// once, unless a client may come back.
-    pub(super) fn ask_client<C: ClientSinks>(
+    pub(super) fn ask_client(
         &mut self,
         asking: RequestDraft<'_>,
         request: ClientRequest,
-        cx: &mut Cx<'_, C>,
+        cx: &mut Cx<'_>,
     ) {
         let owner = RequestOwner::Session(self.id.clone());
         let id = cx.shared.next_ask(owner);
@@ -81,10 +81,10 @@ impl SessionMachine {
     }
 
     /// Returns the clients that have a capability and may control the session.
-    pub(super) fn clients_with<C>(
+    pub(super) fn clients_with(
         &self,
         has: impl Fn(&ClientCapabilities) -> bool,
-        cx: &Cx<'_, C>,
+        cx: &Cx<'_>,
     ) -> Vec<ClientId> {
         let controllers = self.subscribers.controllers();
         let clients_with = controllers.filter(|client| cx.shared.clients.can(*client, &has));
@@ -92,11 +92,7 @@ impl SessionMachine {
     }
 
     /// Sends the open requests that a client did not receive yet.
-    pub(super) fn send_open_requests<C: ClientSinks>(
-        &mut self,
-        client: ClientId,
-        cx: &mut Cx<'_, C>,
-    ) {
+    pub(super) fn send_open_requests(&mut self, client: ClientId, cx: &mut Cx<'_>) {
         let Some(declaration) = cx.shared.clients.get(client) else {
             return;
         };
@@ -118,11 +114,7 @@ impl SessionMachine {
 
     /// Handles a client that can no longer answer. Requests that no other client can answer are decided, or wait
     /// if a client may come back.
-    pub(super) fn drop_requests_to<C: ClientSinks>(
-        &mut self,
-        client: ClientId,
-        cx: &mut Cx<'_, C>,
-    ) {
+    pub(super) fn drop_requests_to(&mut self, client: ClientId, cx: &mut Cx<'_>) {
         let open_requests = self.open_requests.iter_mut();
         let unanswerable =
             open_requests.filter_map(|open| open.remove_client(client).then_some(open.id));
@@ -141,7 +133,7 @@ impl SessionMachine {
     }
 
     /// Decides a request that no client can answer.
-    fn decide_unanswerable<C: ClientSinks>(&mut self, id: ClientRequestId, cx: &mut Cx<'_, C>) {
+    fn decide_unanswerable(&mut self, id: ClientRequestId, cx: &mut Cx<'_>) {
         let Some(open) = self.take_request(|open| open.id == id) else {
             return;
         };
@@ -161,12 +153,12 @@ impl SessionMachine {
 
     /// Handles a client's response to a request of this session. The first valid response decides. A response
     /// to a request that is no longer open is ignored.
-    pub fn client_answered<C: ClientSinks>(
+    pub fn client_answered(
         &mut self,
         client: ClientId,
         id: ClientRequestId,
         answer: &ClientAnswer,
-        cx: &mut Cx<'_, C>,
+        cx: &mut Cx<'_>,
     ) {
         let Some(at) = self.open_requests.iter().position(|open| open.id == id) else {
             if !self.client_served(client, id, answer, cx) {
@@ -220,12 +212,7 @@ impl SessionMachine {
     }
 
     /// Applies a decision: shows it in the stream, logs it in the ledger and answers the agent.
-    fn decide<C: ClientSinks>(
-        &mut self,
-        open: OpenRequest,
-        decision: &Decision,
-        cx: &mut Cx<'_, C>,
-    ) {
+    fn decide(&mut self, open: OpenRequest, decision: &Decision, cx: &mut Cx<'_>) {
         cx.close_request(open.id);
         let question = open.about.question();
         let rewritten = updated_call(&open, decision, cx);
@@ -269,12 +256,12 @@ impl SessionMachine {
 
     /// Logs a decision in the ledger. An approval that cannot be logged must not take effect: returns the
     /// refusal to use instead.
-    pub(super) fn log_decision<C: ClientSinks>(
+    pub(super) fn log_decision(
         &mut self,
         turn_id: &str,
         mut entry: LedgerEntry,
         decision: &Decision,
-        cx: &mut Cx<'_, C>,
+        cx: &mut Cx<'_>,
     ) -> Option<Decision> {
         let at = cx.time();
         entry.approved = decision.approved();
@@ -297,12 +284,12 @@ impl SessionMachine {
     }
 
     /// Answers a permission request of the agent, or carries out the decision on a file or terminal request.
-    pub(super) fn answer_agent<C>(
+    pub(super) fn answer_agent(
         &mut self,
         key: &RequestKey,
         ticket: Option<Ticket>,
         decision: &Decision,
-        cx: &mut Cx<'_, C>,
+        cx: &mut Cx<'_>,
     ) {
         if let Some(ticket) = ticket {
             self.host_decided(ticket, decision, cx);
@@ -313,7 +300,7 @@ impl SessionMachine {
     }
 
     /// Decides the requests that no client answered in time.
-    pub(super) fn time_out_requests<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub(super) fn time_out_requests(&mut self, cx: &mut Cx<'_>) {
         let now = cx.now;
         while let Some(open) = self.take_request(|open| open.until.is_some_and(|at| at <= now)) {
             let decision = match &open.about {
@@ -331,7 +318,7 @@ impl SessionMachine {
     }
 
     /// Handles the agent's withdrawal of a request.
-    pub fn withdrawn<C: ClientSinks>(&mut self, key: &RequestKey, cx: &mut Cx<'_, C>) {
+    pub fn withdrawn(&mut self, key: &RequestKey, cx: &mut Cx<'_>) {
         let number = cx.agent.number();
         let meant = |open: &OpenRequest| open.agent == number && open.key == *key;
         if let Some(open) = self.take_request(meant) {
@@ -340,18 +327,14 @@ impl SessionMachine {
     }
 
     /// Cancels all open requests of the session.
-    pub(super) fn cancel_requests<C: ClientSinks>(
-        &mut self,
-        by: &DecisionSource,
-        cx: &mut Cx<'_, C>,
-    ) {
+    pub(super) fn cancel_requests(&mut self, by: &DecisionSource, cx: &mut Cx<'_>) {
         for open in std::mem::take(&mut self.open_requests) {
             self.cancel_request(open, by.clone(), cx);
         }
     }
 
     /// Cancels the open requests of one turn.
-    pub(super) fn cancel_requests_of<C: ClientSinks>(&mut self, turn_id: &str, cx: &mut Cx<'_, C>) {
+    pub(super) fn cancel_requests_of(&mut self, turn_id: &str, cx: &mut Cx<'_>) {
         while let Some(open) = self.take_request(|open| open.turn_id == turn_id) {
             self.cancel_request(open, DecisionSource::End, cx);
         }
@@ -366,7 +349,7 @@ impl SessionMachine {
     }
 
     /// Cancels the requests of ended turns, however the turns ended.
-    pub fn cancel_stale_requests<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub fn cancel_stale_requests(&mut self, cx: &mut Cx<'_>) {
         while let Some(at) = self
             .open_requests
             .iter()
@@ -377,12 +360,7 @@ impl SessionMachine {
         }
     }
 
-    fn cancel_request<C: ClientSinks>(
-        &mut self,
-        open: OpenRequest,
-        by: DecisionSource,
-        cx: &mut Cx<'_, C>,
-    ) {
+    fn cancel_request(&mut self, open: OpenRequest, by: DecisionSource, cx: &mut Cx<'_>) {
         self.withdraw_request(&open, &by, cx.clients);
         self.decide(open, &Decision::cancelled(by), cx);
     }
@@ -392,7 +370,7 @@ impl SessionMachine {
         &mut self,
         open: &OpenRequest,
         by: &DecisionSource,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         for client in &open.asked {
             self.subscribers.withdraw(*client, open.id, by, clients);
@@ -401,7 +379,7 @@ impl SessionMachine {
 }
 
 /// Records in the decision whether the agent receives the user's feedback with the answer.
-fn note_delivery<C>(open: &OpenRequest, decision: &mut Decision, cx: &Cx<'_, C>) {
+fn note_delivery(open: &OpenRequest, decision: &mut Decision, cx: &Cx<'_>) {
     let refuses = decision.choice.as_ref().map(|option| option.kind.refuses());
     let is_for_agent = open.ticket.is_none() && open.about.question().is_permission();
     if let (Some(feedback), Some(refuses), Some(connection)) =

@@ -19,7 +19,7 @@ const PAGES_AT_END: usize = 4;
 impl SessionMachine {
     /// Subscribes a client unless it is subscribed already. It receives chunks from now on, and the open
     /// requests.
-    pub fn join<C: ClientSinks>(&mut self, client: ClientId, cx: &mut Cx<'_, C>) {
+    pub fn join(&mut self, client: ClientId, cx: &mut Cx<'_>) {
         let Some(declaration) = cx.shared.clients.get(client) else {
             return;
         };
@@ -39,7 +39,7 @@ impl SessionMachine {
     }
 
     /// Sets whether a client receives chunks.
-    pub fn set_chunks(&mut self, client: ClientId, chunks: bool, clients: &mut impl ClientSinks) {
+    pub fn set_chunks(&mut self, client: ClientId, chunks: bool, clients: &mut dyn ClientSinks) {
         self.number_unsent(clients);
         let Some(subscriber) = self.subscribers.get_mut(client) else {
             return;
@@ -52,12 +52,7 @@ impl SessionMachine {
 
     /// Handles a client's departure: its prompts are cancelled, unless they are to go on, and its requests left
     /// to other clients. `usual` applies to a client that is not subscribed.
-    pub fn client_left<C: ClientSinks>(
-        &mut self,
-        client: ClientId,
-        usual: OnDisconnect,
-        cx: &mut Cx<'_, C>,
-    ) {
+    pub fn client_left(&mut self, client: ClientId, usual: OnDisconnect, cx: &mut Cx<'_>) {
         self.number_unsent(cx.clients);
         let own = self.subscribers.participation(client);
         if own.map_or(usual, |own| own.on_disconnect) == OnDisconnect::Cancel {
@@ -67,7 +62,7 @@ impl SessionMachine {
     }
 
     /// Cancels the running turn and the queued prompts of a client.
-    fn cancel_prompts_of<C: ClientSinks>(&mut self, client: ClientId, cx: &mut Cx<'_, C>) {
+    fn cancel_prompts_of(&mut self, client: ClientId, cx: &mut Cx<'_>) {
         while self.queue.take_from_client(client) {
             self.notify_queue(cx.clients);
         }
@@ -93,7 +88,7 @@ impl SessionMachine {
     }
 
     /// Sends lagging clients the missed chunks from the log, as far as they have room.
-    pub fn catch_up(&mut self, clients: &mut impl ClientSinks) {
+    pub fn catch_up(&mut self, clients: &mut dyn ClientSinks) {
         if !self.log.is_waiting() {
             self.send_missed(None, clients);
         }
@@ -101,7 +96,7 @@ impl SessionMachine {
 
     /// Sends lagging clients the missed chunks regardless of room, because the log is about to be closed or
     /// cleared. A client that is very far behind does not receive all of them.
-    pub fn catch_up_at_end(&mut self, clients: &mut impl ClientSinks) {
+    pub fn catch_up_at_end(&mut self, clients: &mut dyn ClientSinks) {
         if !self.log.is_waiting() {
             self.send_missed(Some(PAGES_AT_END), clients);
         }
@@ -110,7 +105,7 @@ impl SessionMachine {
 
     /// Sends each lagging client up to `pages` pages of missed chunks; without a limit, as many as it has
     /// room for.
-    fn send_missed(&mut self, pages: Option<usize>, clients: &mut impl ClientSinks) {
+    fn send_missed(&mut self, pages: Option<usize>, clients: &mut dyn ClientSinks) {
         let Self {
             id,
             log,

@@ -3,7 +3,6 @@
 
 use super::doubts::Adoption;
 use super::{SessionMachine, Stage};
-use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::idle_timer::IdleTimer;
 use crate::core::restore_plan::RestorePlan;
@@ -11,7 +10,7 @@ use crate::proto::wire::Rung;
 
 impl SessionMachine {
     /// Releases the session at the agent: sends `session/close` if the agent supports it.
-    pub fn release_at_agent<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub fn release_at_agent(&mut self, cx: &mut Cx<'_>) {
         let Some(agent_session) = self.agent_session().map(str::to_owned) else {
             return;
         };
@@ -29,7 +28,7 @@ impl SessionMachine {
 
     /// Takes over a session that is still open in the agent's process although the agent did not load it.
     /// Returns `false` if no such session is open.
-    pub(super) fn take_left_open<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) -> bool {
+    pub(super) fn take_left_open(&mut self, cx: &mut Cx<'_>) -> bool {
         let key = cx.agent.identity();
         let (Some(known), Some(connection)) = (self.known.id_of(&key), &mut cx.agent.connection)
         else {
@@ -56,7 +55,7 @@ impl SessionMachine {
     }
 
     /// Waits while the agent is still closing the session. Returns `true` if the session waits.
-    pub(super) fn wait_for_close<C>(&mut self, known: Option<&str>, cx: &Cx<'_, C>) -> bool {
+    pub(super) fn wait_for_close(&mut self, known: Option<&str>, cx: &Cx<'_>) -> bool {
         let directory = cx.agent.connection.as_ref().map(|c| &c.directory);
         let (Some(known), Some(directory)) = (known, directory) else {
             return false;
@@ -82,7 +81,7 @@ impl SessionMachine {
 
     /// Continues the restore after a close that was not answered in time. Returns `false` if the session did
     /// not wait for a close.
-    pub(super) fn close_overdue<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) -> bool {
+    pub(super) fn close_overdue(&mut self, cx: &mut Cx<'_>) -> bool {
         let Some(agent_session) = self.awaited_close().map(str::to_owned) else {
             return false;
         };

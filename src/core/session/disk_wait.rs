@@ -28,7 +28,7 @@ impl SessionMachine {
     pub fn commit(
         &mut self,
         (now, limits): (Instant, &Limits),
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
         if let Some(error) = self.log.take_drop_error() {
             return Err(error);
@@ -58,7 +58,7 @@ impl SessionMachine {
     pub(super) fn hold_back(
         &mut self,
         (now, limits): (Instant, &Limits),
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         let may_hold = !self.log.is_append_abandoned();
         let released = self.log.released();
@@ -74,7 +74,7 @@ impl SessionMachine {
     }
 
     /// Ends the wait for the disk. Lagging clients receive the missed chunks when they catch up.
-    fn disk_answered(&mut self, clients: &mut impl ClientSinks) {
+    fn disk_answered(&mut self, clients: &mut dyn ClientSinks) {
         if self.disk_wait.take().is_some() {
             self.subscribers.release(clients);
         }
@@ -82,7 +82,7 @@ impl SessionMachine {
 
     /// Gives up the wait for the disk: calls are answered although their clients have not received all
     /// chunks.
-    pub(super) fn give_up_disk<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub(super) fn give_up_disk(&mut self, cx: &mut Cx<'_>) {
         self.hold_back((cx.now, &cx.shared.settings.limits), cx.clients);
         self.log.give_up();
         let released = self.log.released();

@@ -3,7 +3,6 @@
 
 use super::{SessionMachine, Stage};
 use crate::core::agent::connection::Call;
-use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::limits::Timeout;
@@ -34,7 +33,7 @@ pub enum Adoption {
 
 impl SessionMachine {
     /// Handles a failed call for the session: tries the next strategy, unless the error rules that out.
-    pub fn open_refused<C: ClientSinks>(&mut self, mut error: Error, cx: &mut Cx<'_, C>) {
+    pub fn open_refused(&mut self, mut error: Error, cx: &mut Cx<'_>) {
         let Stage::Opening { restore, call, .. } = &mut self.stage else {
             return;
         };
@@ -67,7 +66,7 @@ impl SessionMachine {
         self.continue_restore(cx);
     }
 
-    fn request_list<C>(&mut self, cursor: Option<&str>, cx: &mut Cx<'_, C>) {
+    fn request_list(&mut self, cursor: Option<&str>, cx: &mut Cx<'_>) {
         let call = cx.next_call();
         let limit = cx.limits().of(Timeout::Open);
         if let Some(connection) = &mut cx.agent.connection {
@@ -80,7 +79,7 @@ impl SessionMachine {
     }
 
     /// Handles a page of the agent's session list.
-    pub fn listed<C: ClientSinks>(&mut self, page: ListPage<'_>, cx: &mut Cx<'_, C>) {
+    pub fn listed(&mut self, page: ListPage<'_>, cx: &mut Cx<'_>) {
         let known = self.known.id_of(&cx.agent.identity()).map(str::to_owned);
         let Stage::Opening { restore, .. } = &mut self.stage else {
             return;
@@ -109,7 +108,7 @@ impl SessionMachine {
 
     /// Looks up a session to adopt in the agent's list, because the agent reported a load but replayed no
     /// message. Returns `false` if the agent has no list.
-    pub(super) fn doubt_adopted<C>(&mut self, agent_session: &str, cx: &mut Cx<'_, C>) -> bool {
+    pub(super) fn doubt_adopted(&mut self, agent_session: &str, cx: &mut Cx<'_>) -> bool {
         if !can_list(cx) {
             return false;
         }
@@ -123,7 +122,7 @@ impl SessionMachine {
     }
 
     /// Handles a page of the agent's session list while a session is being adopted.
-    fn listed_for_adoption<C: ClientSinks>(&mut self, page: ListPage<'_>, cx: &mut Cx<'_, C>) {
+    fn listed_for_adoption(&mut self, page: ListPage<'_>, cx: &mut Cx<'_>) {
         let Stage::Opening { restore, call, .. } = &mut self.stage else {
             return;
         };
@@ -166,6 +165,6 @@ impl SessionMachine {
 }
 
 /// Returns `true` if the agent can list its sessions.
-fn can_list<C>(cx: &Cx<'_, C>) -> bool {
+fn can_list(cx: &Cx<'_>) -> bool {
     cx.agent.ready().is_some_and(|info| info.capabilities.list)
 }

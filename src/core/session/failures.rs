@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 impl SessionMachine {
     /// Adds the error that an agent's answer to a prompt does not report: the agent reported a failure
     /// separately, ended the turn with a stop reason such as `error`, or produced no output.
-    pub(super) fn find_failure<C>(&self, ending: Ending, cx: &Cx<'_, C>) -> Ending {
+    pub(super) fn find_failure(&self, ending: Ending, cx: &Cx<'_>) -> Ending {
         let Ending::Answered(end) = &ending else {
             return ending;
         };
@@ -33,12 +33,7 @@ impl SessionMachine {
     }
 
     /// Returns the failure that the agent reported in the turn. The text after the report is the reason.
-    fn reported_failure<C>(
-        &self,
-        running: &Running,
-        end: &TurnEnd,
-        cx: &Cx<'_, C>,
-    ) -> Option<Error> {
+    fn reported_failure(&self, running: &Running, end: &TurnEnd, cx: &Cx<'_>) -> Option<Error> {
         let said = running.turn.failure_text(end)?;
         if said.is_empty() {
             let message = "the agent reported a failed turn without a reason";
@@ -48,7 +43,7 @@ impl SessionMachine {
         Some(cx.agent.connection.as_ref()?.dialect.failure(said))
     }
 
-    fn empty_turn<C>(&self, running: &Running, end: &TurnEnd, cx: &Cx<'_, C>) -> Option<Error> {
+    fn empty_turn(&self, running: &Running, end: &TurnEnd, cx: &Cx<'_>) -> Option<Error> {
         let silent = end.stop_reason == StopReason::EndTurn
             && end.structured_output.is_none()
             && !running.turn.has_output();
@@ -63,7 +58,7 @@ impl SessionMachine {
     }
 
     /// Adds the agent's stderr of the turn to an error, and a line that looks like the cause to its message.
-    fn with_stderr<C>(&self, mut error: Error, running: &Running, cx: &Cx<'_, C>) -> Error {
+    fn with_stderr(&self, mut error: Error, running: &Running, cx: &Cx<'_>) -> Error {
         let connection = cx.agent.connection.as_ref();
         let process = connection.and_then(|c| c.process_of(self.agent_session(), self.asked()));
         let stderr = process.map(|p| p.health.stderr.text_since(running.stderr_at));

@@ -1,7 +1,6 @@
 //! Hand-over of a session to another agent, which receives the stored conversation with the next prompt.
 
 use super::SessionMachine;
-use crate::core::client_sink::ClientSinks;
 use crate::core::config::OnLost;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
@@ -23,11 +22,7 @@ impl SessionMachine {
     ///
     /// # Errors
     /// `busy`.
-    pub fn hand_over<C: ClientSinks>(
-        &mut self,
-        to: AgentRef,
-        cx: &mut Cx<'_, C>,
-    ) -> Result<(), Error> {
+    pub fn hand_over(&mut self, to: AgentRef, cx: &mut Cx<'_>) -> Result<(), Error> {
         self.must_be_idle()?;
         if self.is_opening() {
             let message = format!(

@@ -2,7 +2,6 @@
 
 use super::SessionMachine;
 use crate::core::client_requests::OpenRequest;
-use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind, invalid};
 use crate::core::log::Record;
@@ -130,11 +129,7 @@ impl SessionMachine {
     ///
     /// # Errors
     /// `busy`, `storage`.
-    pub fn clear_messages<C: ClientSinks>(
-        &mut self,
-        archive: bool,
-        cx: &mut Cx<'_, C>,
-    ) -> Result<(), Error> {
+    pub fn clear_messages(&mut self, archive: bool, cx: &mut Cx<'_>) -> Result<(), Error> {
         let at = cx.time();
         self.must_be_idle()?;
         self.end_background(cx);

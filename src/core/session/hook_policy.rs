@@ -5,7 +5,6 @@
 
 use super::SessionMachine;
 use super::permissions::entry;
-use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::decision::{Decision, DecisionSource};
 use crate::core::event::Permission;
@@ -16,12 +15,7 @@ use tracing::warn;
 impl SessionMachine {
     /// Decides about a tool: the agent runs it, requests permission, or must not run it. A tool that cannot
     /// be judged is denied.
-    pub fn judge_call<C: ClientSinks>(
-        &mut self,
-        subagent: Option<&str>,
-        call: &Permission<'_>,
-        cx: &mut Cx<'_, C>,
-    ) {
+    pub fn judge_call(&mut self, subagent: Option<&str>, call: &Permission<'_>, cx: &mut Cx<'_>) {
         let effect = self.effect_of(subagent, call, cx);
         if let Some(connection) = &mut cx.agent.connection {
             let out = &mut connection.out;
@@ -29,11 +23,11 @@ impl SessionMachine {
         }
     }
 
-    fn effect_of<C: ClientSinks>(
+    fn effect_of(
         &mut self,
         subagent: Option<&str>,
         call: &Permission<'_>,
-        cx: &mut Cx<'_, C>,
+        cx: &mut Cx<'_>,
     ) -> Effect {
         let Some((turn_id, subject)) = self.subject_of(subagent, call, cx) else {
             warn!(session = %call.session, "refused a tool of a session that is not open");

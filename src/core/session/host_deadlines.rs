@@ -6,7 +6,6 @@
 
 use super::SessionMachine;
 use super::host_call::HostStage;
-use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::decision::DecisionSource;
 use crate::core::error::{Error, ErrorKind};
@@ -44,7 +43,7 @@ impl SessionMachine {
     }
 
     /// Times out the requests that the client did not answer in time: the agent gets an error.
-    pub(super) fn time_out_client_requests<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub(super) fn time_out_client_requests(&mut self, cx: &mut Cx<'_>) {
         let now = cx.now;
         let overdue = self.host_calls.iter().filter_map(|(ticket, call)| {
             let HostStage::Client(forwarded) = &call.stage else {
@@ -71,11 +70,11 @@ impl SessionMachine {
 
     /// Sets the deadline of open `terminal/waitForExit` requests once the client's response shows that the
     /// command has ended.
-    pub(super) fn limit_waits_for_exit<C>(
+    pub(super) fn limit_waits_for_exit(
         &mut self,
         answered: Ticket,
         answer: &Result<HostAnswer, Error>,
-        cx: &Cx<'_, C>,
+        cx: &Cx<'_>,
     ) {
         let has_ended = match answer {
             Ok(HostAnswer::Output(output)) => output.exit.is_some(),

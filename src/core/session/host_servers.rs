@@ -3,7 +3,6 @@
 use super::SessionMachine;
 use super::host_call::HostStage;
 use crate::core::client::ClientId;
-use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::host::HostRequest;
@@ -24,7 +23,7 @@ impl SessionMachine {
     /// A terminal is served by its creator. Other requests are served by a client if one can: a new terminal
     /// by a client that already has terminals of the session, otherwise the leader, otherwise any client.
     /// acpipe comes last.
-    pub(super) fn server<C>(&self, request: &HostRequest, cx: &Cx<'_, C>) -> Option<HostServer> {
+    pub(super) fn server(&self, request: &HostRequest, cx: &Cx<'_>) -> Option<HostServer> {
         let made_by = match request.terminal() {
             Some(terminal) if cx.hosting.host.has_terminal(&self.id, terminal) => {
                 return Some(HostServer::Acpipe);
@@ -58,11 +57,7 @@ impl SessionMachine {
     }
 
     /// Handles a client's departure: the agent gets errors for the requests that the client was serving.
-    pub(super) fn end_host_calls_to<C: ClientSinks>(
-        &mut self,
-        client: ClientId,
-        cx: &mut Cx<'_, C>,
-    ) {
+    pub(super) fn end_host_calls_to(&mut self, client: ClientId, cx: &mut Cx<'_>) {
         self.client_terminals.retain(|_, server| *server != client);
         let calls = self.host_calls.iter().filter_map(|(ticket, call)| {
             let is_own = matches!(&call.stage, HostStage::Client(f) if f.client == client);

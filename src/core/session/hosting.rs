@@ -8,7 +8,6 @@ use super::host_servers::HostServer;
 use super::permissions::offer;
 use crate::core::client::ClientId;
 use crate::core::client_request::{ClientAnswer, ClientRequest, ClientRequestId};
-use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::cx::SessionRequest;
 use crate::core::decision::{Decision, DecisionSource};
@@ -41,12 +40,12 @@ const MAX_BYTES: usize = 64 << 20;
 
 impl SessionMachine {
     /// Handles a request of the agent for a file or a terminal.
-    pub fn host_request<C: ClientSinks>(
+    pub fn host_request(
         &mut self,
         key: RequestKey,
         request: HostRequest,
         original: Option<(&str, &RawValue)>,
-        cx: &mut Cx<'_, C>,
+        cx: &mut Cx<'_>,
     ) {
         self.note_activity(cx.now, request.name(), cx.clients);
         if self.server(&request, cx).is_none() {
@@ -93,12 +92,12 @@ impl SessionMachine {
     }
 
     /// Judges a request: the policy decides at once, or a client is asked as for any tool.
-    fn judge_host_call<C: ClientSinks>(
+    fn judge_host_call(
         &mut self,
         ticket: Ticket,
         what: &'static str,
         tool: ToolUpdate<'static>,
-        cx: &mut Cx<'_, C>,
+        cx: &mut Cx<'_>,
     ) {
         if !self.may_act(&tool.id) || !cx.agent.is_serving() {
             let message = "the turn was cancelled; requests of the turn are refused";
@@ -154,7 +153,7 @@ impl SessionMachine {
     }
 
     /// Returns `true` if a client that speaks ACP serves a request that is being judged.
-    fn is_served_in_acp<C>(&self, ticket: Ticket, cx: &Cx<'_, C>) -> bool {
+    fn is_served_in_acp(&self, ticket: Ticket, cx: &Cx<'_>) -> bool {
         let call = self.host_calls.get(&ticket);
         let Some(HostStage::Judged(request)) = call.map(|call| &call.stage) else {
             return false;
@@ -166,12 +165,12 @@ impl SessionMachine {
     }
 
     /// Shows a request that is refused or needs a client's decision as a tool call with a permission request.
-    fn ask_about_host_call<C: ClientSinks>(
+    fn ask_about_host_call(
         &mut self,
         ticket: Ticket,
         what: &'static str,
         mut tool: ToolUpdate<'static>,
-        cx: &mut Cx<'_, C>,
+        cx: &mut Cx<'_>,
     ) {
         // If the agent announced a call with this id, the agent's text would be shown beside the question.
         while self.knows_call(&tool.id) {
@@ -198,18 +197,13 @@ impl SessionMachine {
     }
 
     /// Records the decision on a request. It is carried out after everything else of the event.
-    pub(super) fn host_decided<C>(
-        &mut self,
-        ticket: Ticket,
-        decision: &Decision,
-        cx: &mut Cx<'_, C>,
-    ) {
+    pub(super) fn host_decided(&mut self, ticket: Ticket, decision: &Decision, cx: &mut Cx<'_>) {
         self.host_decisions.push((ticket, decision.clone()));
         cx.hosting.note_decision(&self.id);
     }
 
     /// Carries out the decisions on file and terminal requests.
-    pub fn do_host_decisions<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub fn do_host_decisions(&mut self, cx: &mut Cx<'_>) {
         for (ticket, decision) in std::mem::take(&mut self.host_decisions) {
             if decision.approved() {
                 self.do_host_call(ticket, cx);
@@ -219,12 +213,7 @@ impl SessionMachine {
         }
     }
 
-    fn refuse_host_call<C: ClientSinks>(
-        &mut self,
-        ticket: Ticket,
-        decision: &Decision,
-        cx: &mut Cx<'_, C>,
-    ) {
+    fn refuse_host_call(&mut self, ticket: Ticket, decision: &Decision, cx: &mut Cx<'_>) {
         let kind = match decision.choice {
             Some(_) => ErrorKind::Resource,
             None => ErrorKind::Cancelled,
@@ -234,7 +223,7 @@ impl SessionMachine {
     }
 
     /// Carries out a request, or forwards it to a client.
-    fn do_host_call<C: ClientSinks>(&mut self, ticket: Ticket, cx: &mut Cx<'_, C>) {
+    fn do_host_call(&mut self, ticket: Ticket, cx: &mut Cx<'_>) {
         let Some(call) = self.host_calls.get(&ticket) else {
             return;
         };
@@ -291,7 +280,7 @@ impl SessionMachine {
             .request(client, seq, (id, &request), cx.clients);
     }
 
-    fn serve<C: ClientSinks>(&mut self, ticket: Ticket, request: HostRequest, cx: &mut Cx<'_, C>) {
+    fn serve(&mut self, ticket: Ticket, request: HostRequest, cx: &mut Cx<'_>) {
         if matches!(request, HostRequest::ReleaseTerminal { .. }) {
             // This is the last chance to show its output.
             self.show_terminals(cx);
@@ -309,12 +298,12 @@ impl SessionMachine {
     }
 
     /// Handles a client's response to a forwarded request. Returns `false` if `id` is not such a request.
-    pub(super) fn client_served<C: ClientSinks>(
+    pub(super) fn client_served(
         &mut self,
         client: ClientId,
         id: ClientRequestId,
         answer: &ClientAnswer,
-        cx: &mut Cx<'_, C>,
+        cx: &mut Cx<'_>,
     ) -> bool {
         let mut calls = self.host_calls.iter();
         let found = calls.find_map(|(ticket, call)| match &call.stage {
@@ -349,11 +338,11 @@ impl SessionMachine {
     }
 
     /// Handles acpipe's own result of a request.
-    pub fn host_answered<C: ClientSinks>(
+    pub fn host_answered(
         &mut self,
         ticket: Ticket,
         answer: &Result<HostAnswer, Error>,
-        cx: &mut Cx<'_, C>,
+        cx: &mut Cx<'_>,
     ) {
         // The agent was waiting for the result, so the idle timer restarts.
         self.note_activity(cx.now, "file or terminal", cx.clients);
@@ -361,11 +350,11 @@ impl SessionMachine {
     }
 
     /// Gives a request its one answer.
-    pub(super) fn answer_host_call<C: ClientSinks>(
+    pub(super) fn answer_host_call(
         &mut self,
         ticket: Ticket,
         answer: &Result<HostAnswer, Error>,
-        cx: &mut Cx<'_, C>,
+        cx: &mut Cx<'_>,
     ) {
         cx.hosting.close(ticket);
         let Some(call) = self.host_calls.remove(&ticket) else {
@@ -409,7 +398,7 @@ impl SessionMachine {
     /// Handles the agent's withdrawal of a request: a forwarded request is withdrawn from the client, and a
     /// file is no longer read or written. The request is answered with an error. Operations on terminals
     /// continue.
-    pub fn host_call_withdrawn<C: ClientSinks>(&mut self, key: &RequestKey, cx: &mut Cx<'_, C>) {
+    pub fn host_call_withdrawn(&mut self, key: &RequestKey, cx: &mut Cx<'_>) {
         if let Some(ticket) = self.stoppable(cx.agent.number(), key) {
             self.stop_host_call(ticket, &DecisionSource::Agent, cx);
             let error = Error::new(ErrorKind::Cancelled, "the agent withdrew its request");
@@ -418,20 +407,20 @@ impl SessionMachine {
     }
 
     /// Ends all requests, because the agent does not have the session any more.
-    pub fn end_host_calls<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub fn end_host_calls(&mut self, cx: &mut Cx<'_>) {
         let all: Vec<Ticket> = self.host_calls.keys().copied().collect();
         self.end_calls(all, cx);
     }
 
     /// Ends the requests of earlier agent connections.
-    pub fn end_old_host_calls<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub fn end_old_host_calls(&mut self, cx: &mut Cx<'_>) {
         let number = cx.agent.number();
         let old = self.host_calls.iter().filter(|(_, c)| c.agent != number);
         let old = old.map(|(ticket, _)| *ticket).collect();
         self.end_calls(old, cx);
     }
 
-    fn end_calls<C: ClientSinks>(&mut self, tickets: Vec<Ticket>, cx: &mut Cx<'_, C>) {
+    fn end_calls(&mut self, tickets: Vec<Ticket>, cx: &mut Cx<'_>) {
         for ticket in tickets {
             self.stop_host_call(ticket, &DecisionSource::End, cx);
             let error = Error::new(ErrorKind::Cancelled, "the session ended");
@@ -439,12 +428,7 @@ impl SessionMachine {
         }
     }
 
-    fn stop_host_call<C: ClientSinks>(
-        &mut self,
-        ticket: Ticket,
-        by: &DecisionSource,
-        cx: &mut Cx<'_, C>,
-    ) {
+    fn stop_host_call(&mut self, ticket: Ticket, by: &DecisionSource, cx: &mut Cx<'_>) {
         match self.host_calls.get(&ticket).map(|call| &call.stage) {
             Some(HostStage::Client(forwarded)) => {
                 let (client, ask) = (forwarded.client, forwarded.id);
@@ -460,7 +444,7 @@ impl SessionMachine {
 
     /// Pins the directories of the session before it is opened, so that directories that replace them later
     /// are not served.
-    pub(super) fn hold_roots<C>(&self, cx: &mut Cx<'_, C>) {
+    pub(super) fn hold_roots(&self, cx: &mut Cx<'_>) {
         if cx.shared.served != HostServices::default() {
             cx.hosting.host.hold_roots(&self.id, self.roots());
             take_host_effects(cx);
@@ -468,7 +452,7 @@ impl SessionMachine {
     }
 
     /// Releases the directories of a session that is closed or not in use.
-    pub fn release_roots<C>(&self, cx: &mut Cx<'_, C>) {
+    pub fn release_roots(&self, cx: &mut Cx<'_>) {
         if cx.shared.served != HostServices::default() {
             cx.hosting.host.release_roots(&self.id);
             take_host_effects(cx);
@@ -482,12 +466,12 @@ impl SessionMachine {
     }
 }
 
-fn take_host_effects<C>(cx: &mut Cx<'_, C>) {
+fn take_host_effects(cx: &mut Cx<'_>) {
     let effects = cx.hosting.host.take_effects().into_iter();
     cx.effects.extend(effects.map(Effect::Host));
 }
 
-fn send_answer<C>(key: &RequestKey, answer: Result<&HostAnswer, &Error>, cx: &mut Cx<'_, C>) {
+fn send_answer(key: &RequestKey, answer: Result<&HostAnswer, &Error>, cx: &mut Cx<'_>) {
     if let Some(connection) = &mut cx.agent.connection {
         let out = &mut connection.out;
         connection.dialect.give(key, answer, out);

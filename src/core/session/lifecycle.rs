@@ -3,7 +3,6 @@
 use super::{SessionMachine, SessionRequest, Stage};
 use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::client::Token;
-use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::decision::DecisionSource;
 use crate::core::error::{Error, ErrorKind};
@@ -15,7 +14,7 @@ use serde_json::Value;
 
 impl SessionMachine {
     /// Handles the loss of the session at an agent that still serves others. The next prompt restores it.
-    pub fn session_lost<C: ClientSinks>(&mut self, error: &Error, cx: &mut Cx<'_, C>) {
+    pub fn session_lost(&mut self, error: &Error, cx: &mut Cx<'_>) {
         self.cancel_requests(&DecisionSource::End, cx);
         if !self.survives_loss(error, cx) {
             self.end_turn(Ending::Failed(error.clone()), cx);
@@ -42,11 +41,11 @@ impl SessionMachine {
 
     /// Handles the end of the agent's connection: everything that waits for it fails. `broke_off` is `true`
     /// if the end was not requested. With `renews` the session stays open for the next agent process.
-    pub fn agent_lost<C: ClientSinks>(
+    pub fn agent_lost(
         &mut self,
         error: &Error,
         (broke_off, renews): (bool, bool),
-        cx: &mut Cx<'_, C>,
+        cx: &mut Cx<'_>,
     ) {
         // No later agent gets the answers.
         self.cancel_requests(&DecisionSource::End, cx);
@@ -64,7 +63,7 @@ impl SessionMachine {
     }
 
     /// Handles a requested stop of the agent: cancels the running turn and fails the queued prompts.
-    pub fn agent_stopping<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub fn agent_stopping(&mut self, cx: &mut Cx<'_>) {
         let message = "the agent was disconnected before the prompt's turn began";
         self.fail_queue(&Error::new(ErrorKind::Cancelled, message), cx.clients);
         self.cancel(None, cx);
@@ -72,7 +71,7 @@ impl SessionMachine {
 
     /// Handles a change of the agent session id. Everything that the agent stored under the old id may be
     /// gone.
-    pub fn renamed<C: ClientSinks>(&mut self, to: String, cx: &mut Cx<'_, C>) {
+    pub fn renamed(&mut self, to: String, cx: &mut Cx<'_>) {
         self.known.rename(to.clone());
         // The agent may count costs from zero again.
         self.cost = None;
@@ -90,7 +89,7 @@ impl SessionMachine {
     ///
     /// # Errors
     /// `busy`.
-    pub fn close<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) -> Result<(), Error> {
+    pub fn close(&mut self, cx: &mut Cx<'_>) -> Result<(), Error> {
         self.must_be_idle()?;
         self.end_background(cx);
         // The log may lack changes outside of turns, such as the title, and records from before the session
@@ -117,7 +116,7 @@ impl SessionMachine {
     }
 
     /// Releases a live session: the agent may forget it until it is needed again.
-    pub fn release<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub fn release(&mut self, cx: &mut Cx<'_>) {
         self.release_at_agent(cx);
         self.release_roots(cx);
         self.leave_directory(cx);
@@ -129,7 +128,7 @@ impl SessionMachine {
 
     /// Removes the session from the agent's directory. Later updates under its agent session ids belong to no
     /// session.
-    pub(super) fn leave_directory<C>(&self, cx: &mut Cx<'_, C>) {
+    pub(super) fn leave_directory(&self, cx: &mut Cx<'_>) {
         if let Some(connection) = &mut cx.agent.connection {
             connection.directory.remove(&self.id);
         }

@@ -1,7 +1,6 @@
 //! Sessions that serve one `execute` call: the call is tried again after a crash of its agent.
 
 use super::{SessionMachine, SessionRequest, Stage};
-use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::dialects::traits;
 use crate::core::error::{Error, ErrorKind};
@@ -80,7 +79,7 @@ impl SessionMachine {
     }
 
     /// Ends the pause before the next attempt.
-    pub(super) fn reopen_for_attempt<C>(&mut self, cx: &mut Cx<'_, C>) {
+    pub(super) fn reopen_for_attempt(&mut self, cx: &mut Cx<'_>) {
         if let Some(one_shot) = &mut self.one_shot {
             one_shot.reopen_at = None;
             cx.requests.push(SessionRequest::NextPrompt);
@@ -104,11 +103,7 @@ impl SessionMachine {
 
     /// Handles the loss of the agent during the turn. Returns `true` if the turn continues with a new session of
     /// the agent.
-    pub(super) fn survives_loss<C: ClientSinks>(
-        &mut self,
-        error: &Error,
-        cx: &mut Cx<'_, C>,
-    ) -> bool {
+    pub(super) fn survives_loss(&mut self, error: &Error, cx: &mut Cx<'_>) -> bool {
         let (Some(running), Some(one_shot)) = (&mut self.running, &mut self.one_shot) else {
             return false;
         };

@@ -36,11 +36,11 @@ impl SessionMachine {
     }
 
     /// Calls `act` on the turn with this id, if it is open.
-    pub fn with_turn_of<C: ClientSinks>(
+    pub fn with_turn_of(
         &mut self,
         turn_id: &str,
-        clients: &mut C,
-        act: impl FnOnce(&mut Turn, &mut ChunkView<'_, SessionSink<'_, C>>),
+        clients: &mut dyn ClientSinks,
+        act: impl FnOnce(&mut Turn, &mut ChunkView<'_, SessionSink<'_>>),
     ) {
         if self.running.as_ref().is_some_and(|r| r.turn_id == turn_id) {
             self.with_turn(clients, act);

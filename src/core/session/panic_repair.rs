@@ -16,7 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 impl SessionMachine {
     /// Repairs a session in which a panic occurred and ends its turn with this error. Returns the client call
     /// that was answered with the error.
-    pub fn mend<C: ClientSinks>(&mut self, error: &Error, cx: &mut Cx<'_, C>) -> Option<Token> {
+    pub fn mend(&mut self, error: &Error, cx: &mut Cx<'_>) -> Option<Token> {
         let running = self.running.as_ref();
         let (token, call) = running.map(|r| (r.token, r.call)).unzip();
         let agent_session = self.agent_session().map(str::to_owned);
@@ -46,14 +46,14 @@ impl SessionMachine {
     }
 
     /// Removes incomplete records from the log, and retracts their chunks from the clients.
-    fn cut_log(&mut self, clients: &mut impl ClientSinks) {
+    fn cut_log(&mut self, clients: &mut dyn ClientSinks) {
         self.broken = false;
         self.log.mend();
         let seq = self.log.seq();
         self.subscribers.retract(&self.id, seq, clients);
     }
 
-    fn fail_turns(&mut self, error: &Error, clients: &mut impl ClientSinks) {
+    fn fail_turns(&mut self, error: &Error, clients: &mut dyn ClientSinks) {
         self.number_unsent(clients);
         self.end_unprompted(Some(error), clients);
         self.with_turn(clients, |turn, sink| turn.fail(error, sink));

@@ -4,7 +4,6 @@ use super::SessionMachine;
 use super::client_requests::RequestDraft;
 use crate::core::client_request::ClientRequest;
 use crate::core::client_requests::{NO_CLIENT, OpenRequestKind, TOO_MANY_OPEN, are_full};
-use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::decision::{Decision, DecisionSource};
 use crate::core::dialects::traits;
@@ -31,12 +30,12 @@ enum PermissionRoute {
 impl SessionMachine {
     /// Answers a permission request, or asks the clients. After a cancel nothing is approved. `what` is the
     /// kind in the ledger; `ticket` is the file or terminal request that waits for the answer.
-    pub fn permission<C: ClientSinks>(
+    pub fn permission(
         &mut self,
         (what, ticket): (&str, Option<Ticket>),
         subagent: Option<&str>,
         permission: &Permission<'_>,
-        cx: &mut Cx<'_, C>,
+        cx: &mut Cx<'_>,
     ) {
         let Some((turn_id, subject)) = self.subject_of(subagent, permission, cx) else {
             let session = &permission.session;
@@ -109,13 +108,13 @@ impl SessionMachine {
     }
 
     /// Asks the clients whether a tool may run.
-    fn ask_permission<C: ClientSinks>(
+    fn ask_permission(
         &mut self,
         mut asking: RequestDraft<'_>,
         rule: String,
         tool_call: AskedTool,
         original: Option<&RawValue>,
-        cx: &mut Cx<'_, C>,
+        cx: &mut Cx<'_>,
     ) {
         asking.entry.rule = Some(rule.clone());
         let request = ClientRequest::Permission(Box::new(PermissionParams {
@@ -135,11 +134,11 @@ impl SessionMachine {
     }
 
     /// Returns the turn of a permission request and the subject for the policy.
-    pub(super) fn subject_of<C: ClientSinks>(
+    pub(super) fn subject_of(
         &mut self,
         subagent: Option<&str>,
         permission: &Permission<'_>,
-        cx: &mut Cx<'_, C>,
+        cx: &mut Cx<'_>,
     ) -> Option<(String, Subject)> {
         let turn_id = self.asking_turn(Some(&permission.tool.id), cx)?;
         let turn = self.turn_of(&turn_id)?;
@@ -149,11 +148,7 @@ impl SessionMachine {
 
     /// Returns the id of the turn in which the agent asks: the prompted turn if one runs, otherwise a
     /// background turn.
-    pub(super) fn asking_turn<C: ClientSinks>(
-        &mut self,
-        tool: Option<&str>,
-        cx: &mut Cx<'_, C>,
-    ) -> Option<String> {
+    pub(super) fn asking_turn(&mut self, tool: Option<&str>, cx: &mut Cx<'_>) -> Option<String> {
         if let Some(running) = self.running.as_ref().filter(|r| !r.waits_for_background) {
             return Some(running.turn_id.clone());
         }
@@ -163,7 +158,7 @@ impl SessionMachine {
     }
 
     /// Returns the policy's verdict on a subject, with the tool lists of the session.
-    pub(super) fn verdict<C>(&self, subject: &Subject, cx: &Cx<'_, C>) -> Verdict {
+    pub(super) fn verdict(&self, subject: &Subject, cx: &Cx<'_>) -> Verdict {
         let policy = cx.policy();
         if traits(cx.agent.spec.protocol).enforces_tool_lists {
             policy.judge(subject)
@@ -173,11 +168,11 @@ impl SessionMachine {
     }
 
     /// Derives the handling of a permission request from the policy's verdict.
-    fn course<C>(
+    fn course(
         &self,
         subject: &Subject,
         permission: &Permission<'_>,
-        cx: &Cx<'_, C>,
+        cx: &Cx<'_>,
     ) -> PermissionRoute {
         let policy = cx.policy();
         let verdict = self.verdict(subject, cx);

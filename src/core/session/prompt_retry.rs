@@ -7,7 +7,6 @@ use super::structured_answer::with_request;
 use super::{SessionMachine, Stage};
 use crate::core::agent::STOPPING;
 use crate::core::agent::connection::Call;
-use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind, out_of_order};
 use crate::core::event::{StopReason, TurnEnd};
@@ -28,11 +27,7 @@ use tracing::{debug, info};
 impl SessionMachine {
     /// Handles the answer to a prompt. Sends the prompt again if that may help; otherwise returns the outcome
     /// of the turn.
-    pub(super) fn try_again<C: ClientSinks>(
-        &mut self,
-        ending: Ending,
-        cx: &mut Cx<'_, C>,
-    ) -> Option<Ending> {
+    pub(super) fn try_again(&mut self, ending: Ending, cx: &mut Cx<'_>) -> Option<Ending> {
         // Nothing is sent to an agent that is being stopped.
         let Some(info) = cx.agent.ready() else {
             return Some(ending);
@@ -101,12 +96,7 @@ impl SessionMachine {
     }
 
     /// Pauses the turn after a malformed answer, until the prompt is sent again.
-    fn pause_for_attempt<C: ClientSinks>(
-        &mut self,
-        ending: &Ending,
-        pause: Duration,
-        cx: &mut Cx<'_, C>,
-    ) {
+    fn pause_for_attempt(&mut self, ending: &Ending, pause: Duration, cx: &mut Cx<'_>) {
         if let Some(running) = &mut self.running {
             let until = cx.now + pause;
             running.attempts.pause = Some(Pause::Transient { until });
@@ -127,7 +117,7 @@ impl SessionMachine {
     }
 
     /// Sends the prompt of the running turn again, or the message that has its answer corrected.
-    pub(super) fn send_again<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub(super) fn send_again(&mut self, cx: &mut Cx<'_>) {
         let agent_session = self.agent_session().map(str::to_owned);
         let call = cx.next_call();
         let limit = cx.limits().of(Timeout::Prompt);
@@ -162,7 +152,7 @@ impl SessionMachine {
     }
 
     /// Ends the pause of the turn: sends its prompt again, or ends it with the agent's refusal.
-    pub(super) fn end_pause<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub(super) fn end_pause(&mut self, cx: &mut Cx<'_>) {
         let running = self.running.as_mut();
         match running.and_then(|running| running.attempts.pause.take()) {
             Some(Pause::Lookup { refusal, .. }) => self.end_turn(Ending::Answered(refusal), cx),
@@ -173,11 +163,7 @@ impl SessionMachine {
 
     /// Ends a turn whose prompt the agent does not have, on the client's cancel. Returns `true` if there was
     /// one.
-    pub(super) fn cancel_pause<C: ClientSinks>(
-        &mut self,
-        turn_id: Option<&str>,
-        cx: &mut Cx<'_, C>,
-    ) -> bool {
+    pub(super) fn cancel_pause(&mut self, turn_id: Option<&str>, cx: &mut Cx<'_>) -> bool {
         let meant = |turn: &str| turn_id.is_none_or(|wanted| wanted == turn);
         let running = self.running.as_mut();
         let Some(running) = running.filter(|r| r.attempts.pause.is_some() && meant(&r.turn_id))
@@ -196,12 +182,7 @@ impl SessionMachine {
 
     /// Requests a page of the agent's session list, because the agent refused a prompt in a restored session.
     /// Without a cursor it is the first page.
-    fn look_up<C>(
-        &mut self,
-        refusal: TurnEnd,
-        (pages, cursor): (u32, Option<&str>),
-        cx: &mut Cx<'_, C>,
-    ) {
+    fn look_up(&mut self, refusal: TurnEnd, (pages, cursor): (u32, Option<&str>), cx: &mut Cx<'_>) {
         let call = cx.next_call();
         let limit = cx.limits().of(Timeout::List);
         let Some(connection) = &mut cx.agent.connection else {
@@ -223,7 +204,7 @@ impl SessionMachine {
 
     /// Handles a page of the agent's session list. Only a complete list without the session proves that the
     /// agent refused the prompt because it lacks the session.
-    pub fn looked_up<C: ClientSinks>(&mut self, page: ListPage<'_>, cx: &mut Cx<'_, C>) {
+    pub fn looked_up(&mut self, page: ListPage<'_>, cx: &mut Cx<'_>) {
         let agent_session = self.agent_session().map(str::to_owned);
         let Some(running) = &mut self.running else {
             return;
@@ -247,7 +228,7 @@ impl SessionMachine {
     }
 
     /// Replaces a session that the agent turns out not to have: drops its id and requests a new session.
-    fn replace_stale<C: ClientSinks>(&mut self, error: Error, cx: &mut Cx<'_, C>) {
+    fn replace_stale(&mut self, error: Error, cx: &mut Cx<'_>) {
         let Some(info) = cx.agent.ready() else {
             return;
         };
@@ -276,7 +257,7 @@ impl SessionMachine {
 
     /// Sends the prompt again that failed in the stale session, now that the new one is live. Returns `true`
     /// if there was one.
-    pub(super) fn resume_stale_turn<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) -> bool {
+    pub(super) fn resume_stale_turn(&mut self, cx: &mut Cx<'_>) -> bool {
         let agent_session = self.agent_session().unwrap_or_default().to_owned();
         let Some(running) = &mut self.running else {
             return false;
@@ -300,7 +281,7 @@ impl SessionMachine {
 
     /// Ends the turn that waited for the replacement of a stale session, because no new session could be
     /// opened.
-    pub(super) fn fail_stale_turn<C: ClientSinks>(&mut self, error: &Error, cx: &mut Cx<'_, C>) {
+    pub(super) fn fail_stale_turn(&mut self, error: &Error, cx: &mut Cx<'_>) {
         let running = self.running.as_ref();
         if let Some(Pause::Stale(first)) = running.and_then(|r| r.attempts.pause.as_ref()) {
             let error = error.clone().with("before", first.message.as_str());

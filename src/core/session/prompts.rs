@@ -36,12 +36,7 @@ impl SessionMachine {
 
     /// Answers a call at the end of a running or queued turn whose own client has left. Returns `false` if there is no
     /// such turn, or its client is still connected.
-    pub fn take_over<C: ClientSinks>(
-        &mut self,
-        turn_id: &str,
-        token: Token,
-        cx: &mut Cx<'_, C>,
-    ) -> bool {
+    pub fn take_over(&mut self, turn_id: &str, token: Token, cx: &mut Cx<'_>) -> bool {
         let running = self.running.as_mut().filter(|r| r.turn_id == turn_id);
         let running = running.map(|running| &mut running.token);
         let Some(owner) = running.or_else(|| self.queue.token_of(turn_id)) else {
@@ -88,7 +83,7 @@ impl SessionMachine {
     }
 
     /// Notifies the clients of the queued prompts.
-    pub fn notify_queue(&mut self, clients: &mut impl ClientSinks) {
+    pub fn notify_queue(&mut self, clients: &mut dyn ClientSinks) {
         let notice = Notice::SessionState(wire::StateParams {
             session_id: self.id.clone(),
             state: Value::Object(self.state.clone()),
@@ -98,7 +93,7 @@ impl SessionMachine {
     }
 
     /// Queues a prompt. With `restores` it also starts the restore of the session.
-    pub fn enqueue<C: ClientSinks>(&mut self, queued: Queued, restores: bool, cx: &mut Cx<'_, C>) {
+    pub fn enqueue(&mut self, queued: Queued, restores: bool, cx: &mut Cx<'_>) {
         self.queue.push(queued);
         self.notify_queue(cx.clients);
         if restores {
@@ -114,14 +109,14 @@ impl SessionMachine {
     }
 
     /// Fails everything that needs the session at an agent, because it cannot be opened.
-    pub fn cannot_open<C: ClientSinks>(&mut self, error: &Error, cx: &mut Cx<'_, C>) {
+    pub fn cannot_open(&mut self, error: &Error, cx: &mut Cx<'_>) {
         self.fail_queue(error, cx.clients);
         self.fail_stale_turn(error, cx);
     }
 
     /// Takes the next queued prompt, if it can be sent now. The clients are notified when it is sent
     /// ([`SessionMachine::begin_queued`]).
-    pub fn next_prompt<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) -> Option<Queued> {
+    pub fn next_prompt(&mut self, cx: &mut Cx<'_>) -> Option<Queued> {
         if !self.is_free() {
             return None;
         }
@@ -132,11 +127,7 @@ impl SessionMachine {
     ///
     /// # Errors
     /// See [`SessionMachine::begin_turn`].
-    pub fn begin_queued<C: ClientSinks>(
-        &mut self,
-        queued: Queued,
-        cx: &mut Cx<'_, C>,
-    ) -> Result<(), Error> {
+    pub fn begin_queued(&mut self, queued: Queued, cx: &mut Cx<'_>) -> Result<(), Error> {
         self.notify_queue(cx.clients);
         self.begin_turn(queued, cx)
     }
@@ -146,7 +137,7 @@ impl SessionMachine {
     pub(super) fn cancel_queued(
         &mut self,
         turn_id: Option<&str>,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> bool {
         if turn_id.is_none() && self.running.is_some() {
             return false;
@@ -161,7 +152,7 @@ impl SessionMachine {
     }
 
     /// Fails all queued prompts.
-    pub fn fail_queue(&mut self, error: &Error, clients: &mut impl ClientSinks) {
+    pub fn fail_queue(&mut self, error: &Error, clients: &mut dyn ClientSinks) {
         let tokens = self.queue.take_all();
         if tokens.is_empty() {
             return;

@@ -17,12 +17,7 @@ use tracing::debug;
 
 impl SessionMachine {
     /// Sends an elicitation of the agent to the clients.
-    pub fn elicitation<C: ClientSinks>(
-        &mut self,
-        subagent: Option<&str>,
-        asked: Elicitation<'_>,
-        cx: &mut Cx<'_, C>,
-    ) {
+    pub fn elicitation(&mut self, subagent: Option<&str>, asked: Elicitation<'_>, cx: &mut Cx<'_>) {
         let tool = asked.tool.as_deref();
         let turn_id = self.asking_turn(tool, cx);
         let allowed = self.may_act(tool.unwrap_or_default()) && cx.agent.is_serving();
@@ -72,12 +67,12 @@ impl SessionMachine {
     }
 
     /// Sends a question for the user to the clients.
-    pub(super) fn ask_user<C: ClientSinks>(
+    pub(super) fn ask_user(
         &mut self,
         asking: RequestDraft<'_>,
         tool_call: Option<AskedTool>,
         original: Option<&RawValue>,
-        cx: &mut Cx<'_, C>,
+        cx: &mut Cx<'_>,
     ) {
         let question = asking.about.question();
         let Some(elicitation) = &question.elicitation else {
@@ -100,7 +95,7 @@ impl SessionMachine {
     }
 
     /// Records that a URL elicitation was completed. Returns `true` if an open turn knows the id.
-    pub fn url_completed(&mut self, id: &str, client: &mut impl ClientSinks) -> bool {
+    pub fn url_completed(&mut self, id: &str, client: &mut dyn ClientSinks) -> bool {
         let running = self.running.as_ref().map(|r| r.turn_id.clone());
         let background_turn = self.background_turn.as_ref().map(|u| u.turn_id.clone());
         let mut known = false;
@@ -114,7 +109,7 @@ impl SessionMachine {
 }
 
 /// Answers an elicitation of the agent.
-fn answer<C>(key: &RequestKey, decision: &Decision, cx: &mut Cx<'_, C>) {
+fn answer(key: &RequestKey, decision: &Decision, cx: &mut Cx<'_>) {
     if let Some(connection) = &mut cx.agent.connection {
         let out = &mut connection.out;
         connection.dialect.answer_elicitation(key, decision, out);

@@ -9,7 +9,6 @@ use crate::core::agent::connection::Call;
 use crate::core::agent::directory::state_news;
 use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::client::{Reply, Token};
-use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::dialect::{Opening, SessionSetup};
 use crate::core::dialects::traits;
@@ -29,7 +28,7 @@ use std::time::Duration;
 pub const LOAD_QUIET: Duration = Duration::from_millis(250);
 
 /// Returns the time an agent must be quiet after it answered a load.
-fn load_quiet<C>(cx: &Cx<'_, C>) -> Duration {
+fn load_quiet(cx: &Cx<'_>) -> Duration {
     LOAD_QUIET.max(cx.agent.definition.quirks.late_replay())
 }
 
@@ -38,7 +37,7 @@ pub(super) const REPEATED_LIMIT: usize = 512 << 20;
 
 impl SessionMachine {
     /// Starts the restore of the session with a strategy.
-    pub fn open<C: ClientSinks>(&mut self, strategy: Strategy, cx: &mut Cx<'_, C>) {
+    pub fn open(&mut self, strategy: Strategy, cx: &mut Cx<'_>) {
         self.begin_opening(strategy, Vec::new());
         if self.is_one_shot() {
             // No client sees the receipt before the prompt is sent.
@@ -48,7 +47,7 @@ impl SessionMachine {
     }
 
     /// Calls the agent with the next remaining strategy. Does nothing until the agent is ready.
-    pub fn continue_restore<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub fn continue_restore(&mut self, cx: &mut Cx<'_>) {
         let Some(info) = cx.agent.ready().filter(|_| self.is_opening()) else {
             return;
         };
@@ -154,18 +153,18 @@ impl SessionMachine {
     }
 
     /// Drops a call for the session, whose result is not needed.
-    fn forget_call<C>(call: Option<CallId>, cx: &mut Cx<'_, C>) {
+    fn forget_call(call: Option<CallId>, cx: &mut Cx<'_>) {
         if let (Some(connection), Some(call)) = (&mut cx.agent.connection, call) {
             connection.dialect.forget(call, &mut connection.out);
         }
     }
 
     /// Handles an update while the session is being opened. Returns `true` if it was consumed.
-    pub(super) fn repeated<C>(
+    pub(super) fn repeated(
         &mut self,
         update: &Update<'_>,
         original: Original<'_>,
-        cx: &Cx<'_, C>,
+        cx: &Cx<'_>,
     ) -> bool {
         let Stage::Opening {
             restore, deadline, ..
@@ -203,12 +202,7 @@ impl SessionMachine {
     }
 
     /// Handles the agent's response to a call for the session.
-    pub fn opened<C: ClientSinks>(
-        &mut self,
-        agent_session: String,
-        state: &Members<'_>,
-        cx: &mut Cx<'_, C>,
-    ) {
+    pub fn opened(&mut self, agent_session: String, state: &Members<'_>, cx: &mut Cx<'_>) {
         let Some(connection) = &mut cx.agent.connection else {
             return;
         };
@@ -252,7 +246,7 @@ impl SessionMachine {
     }
 
     /// Completes a load after the quiet time: everything replayed so far is the history.
-    pub(super) fn loaded<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub(super) fn loaded(&mut self, cx: &mut Cx<'_>) {
         if let Stage::Opening {
             restore, deadline, ..
         } = &mut self.stage
@@ -266,11 +260,11 @@ impl SessionMachine {
 
     /// Handles a session that the agent has or claims to have. The receipt derives from how the agent
     /// restored it.
-    pub(super) fn agent_has_session<C: ClientSinks>(
+    pub(super) fn agent_has_session(
         &mut self,
         agent_session: String,
         adoption: Adoption,
-        cx: &mut Cx<'_, C>,
+        cx: &mut Cx<'_>,
     ) {
         let (key, at) = (cx.agent.identity(), cx.time());
         let configured = cx.shared.settings.on_lost_of(cx.agent.definition);
@@ -367,7 +361,7 @@ impl SessionMachine {
 
     /// Makes the session live once its settings are restored as far as possible, and answers all waiting
     /// calls.
-    pub(super) fn live<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub(super) fn live(&mut self, cx: &mut Cx<'_>) {
         let at = cx.time();
         let Stage::Opening { restore, .. } = &mut self.stage else {
             return;
@@ -434,11 +428,7 @@ impl SessionMachine {
 
     /// Gives up the opening of the session if a new session must replace it, so that a load that never ends
     /// does not make the session unusable. Returns the session's directory in that case.
-    pub fn replace_opening<C: ClientSinks>(
-        &mut self,
-        strategy: &Strategy,
-        cx: &mut Cx<'_, C>,
-    ) -> Option<String> {
+    pub fn replace_opening(&mut self, strategy: &Strategy, cx: &mut Cx<'_>) -> Option<String> {
         let Stage::Opening { restore, .. } = &self.stage else {
             return None;
         };
@@ -453,7 +443,7 @@ impl SessionMachine {
     }
 
     /// Fails the opening of the session, with all calls that wait for it.
-    pub fn opening_failed<C: ClientSinks>(&mut self, error: &Error, cx: &mut Cx<'_, C>) {
+    pub fn opening_failed(&mut self, error: &Error, cx: &mut Cx<'_>) {
         self.give_up_restoring();
         let Stage::Opening {
             restore,

@@ -169,7 +169,7 @@ impl SessionMachine {
         &mut self,
         setting: Setting,
         news: &Members<'_>,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         let before = self.state.clone();
         setting.apply_accepted(news, &mut self.state);

@@ -3,7 +3,6 @@
 use super::{SessionMachine, Stage};
 use crate::core::agent::connection::Call;
 use crate::core::client::{Reply, Token};
-use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::dialects::traits;
 use crate::core::error::{Error, ErrorKind};
@@ -19,12 +18,7 @@ impl SessionMachine {
     ///
     /// # Errors
     /// The agent does not offer the setting.
-    pub fn set<C: ClientSinks>(
-        &mut self,
-        token: Token,
-        setting: Setting,
-        cx: &mut Cx<'_, C>,
-    ) -> Result<(), Error> {
+    pub fn set(&mut self, token: Token, setting: Setting, cx: &mut Cx<'_>) -> Result<(), Error> {
         self.used = Some(cx.now);
         if let Some(agent_session) = self.agent_session().map(str::to_owned) {
             let setting = setting.resolve(&self.state)?;
@@ -40,7 +34,7 @@ impl SessionMachine {
         Ok(())
     }
 
-    fn call_set<C>(&self, agent_session: &str, setting: &Setting, cx: &mut Cx<'_, C>) -> CallId {
+    fn call_set(&self, agent_session: &str, setting: &Setting, cx: &mut Cx<'_>) -> CallId {
         let call = cx.next_call();
         if let Some(connection) = &mut cx.agent.connection {
             let set = SetCall {
@@ -56,7 +50,7 @@ impl SessionMachine {
     }
 
     /// Sends the settings that were queued until the session was live.
-    pub(super) fn set_queued<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub(super) fn set_queued(&mut self, cx: &mut Cx<'_>) {
         for (token, setting) in self.settings.take_queued() {
             if let Err(error) = self.set(token, setting, cx) {
                 cx.clients.reply(token, Err(error));
@@ -65,12 +59,12 @@ impl SessionMachine {
     }
 
     /// Handles the agent's response to a setting call.
-    pub fn was_set<C: ClientSinks>(
+    pub fn was_set(
         &mut self,
         call: CallId,
         set: SetCall,
         answer: Result<&Members<'_>, Error>,
-        cx: &mut Cx<'_, C>,
+        cx: &mut Cx<'_>,
     ) {
         if self.is_asked(call) {
             match answer {
@@ -103,7 +97,7 @@ impl SessionMachine {
     }
 
     /// Checks the mode that the agent was started in, then restores the settings.
-    pub(super) fn begin_to_restore_settings<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub(super) fn begin_to_restore_settings(&mut self, cx: &mut Cx<'_>) {
         let starts_in_mode = traits(cx.agent.spec.protocol).starts_in_mode;
         let checked = if starts_in_mode {
             self.check_mode()
@@ -118,7 +112,7 @@ impl SessionMachine {
 
     /// Sets the next of the client's settings that the session does not show. The session goes live after the
     /// last one.
-    fn restore_next_setting<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    fn restore_next_setting(&mut self, cx: &mut Cx<'_>) {
         let (agent_session, setting) = match self.next_to_restore() {
             Ok(Some(next)) => next,
             Ok(None) => {
@@ -137,7 +131,7 @@ impl SessionMachine {
 
     /// Handles a setting that could not be restored: the receipt reports it, or if it is required the opening
     /// fails.
-    fn setting_not_restored<C: ClientSinks>(&mut self, error: Error, cx: &mut Cx<'_, C>) {
+    fn setting_not_restored(&mut self, error: Error, cx: &mut Cx<'_>) {
         match self.not_restored(error) {
             Ok(()) => self.restore_next_setting(cx),
             Err(error) => self.opening_refused(&error, cx),
@@ -146,7 +140,7 @@ impl SessionMachine {
 
     /// Fails the opening because a required setting could not be set. The session is closed at the agent and
     /// gets no prompt.
-    fn opening_refused<C: ClientSinks>(&mut self, error: &Error, cx: &mut Cx<'_, C>) {
+    fn opening_refused(&mut self, error: &Error, cx: &mut Cx<'_>) {
         let agent_session = self.restoring().map(|r| r.agent_session.clone());
         self.reset_options();
         // A background turn that began meanwhile ends, and is kept.
@@ -163,13 +157,13 @@ impl SessionMachine {
 
     /// Handles the timeout of a restored setting. The call is not forgotten: a late response still takes
     /// effect.
-    pub(super) fn restore_setting_overdue<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub(super) fn restore_setting_overdue(&mut self, cx: &mut Cx<'_>) {
         let error = self.set_timeout(cx);
         self.setting_not_restored(error, cx);
     }
 
     /// Fails the setting calls that the agent has not answered in time.
-    pub(super) fn time_out_settings<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub(super) fn time_out_settings(&mut self, cx: &mut Cx<'_>) {
         for token in self.settings.take_overdue(cx.now) {
             let error = self.set_timeout(cx);
             cx.clients.reply(token, Err(error));

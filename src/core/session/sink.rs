@@ -15,18 +15,18 @@ use crate::proto::chunk::Chunk;
 ///
 /// All profiles share the numbers. Every chunk that a profile makes of a numbered one has that number; a
 /// profile that omits a chunk skips its number.
-pub struct SessionSink<'a, C> {
+pub struct SessionSink<'a> {
     pub(super) session: &'a str,
     pub(super) turn: Option<&'a str>,
     pub(super) log: &'a mut Log,
     pub(super) coalesced: &'a mut CoalescedChunks,
     pub(super) broken: &'a mut bool,
     pub(super) subscribers: &'a mut Subscribers,
-    pub(super) clients: &'a mut C,
+    pub(super) clients: &'a mut dyn ClientSinks,
 }
 
 /// Marks the session as broken if a panic occurs while it is written to, like a poisoned mutex.
-impl<C> Drop for SessionSink<'_, C> {
+impl Drop for SessionSink<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             *self.broken = true;
@@ -34,7 +34,7 @@ impl<C> Drop for SessionSink<'_, C> {
     }
 }
 
-impl<C: ClientSinks> ChunkSink for SessionSink<'_, C> {
+impl ChunkSink for SessionSink<'_> {
     fn chunk(&mut self, chunk: &Chunk<'_>) {
         if self.coalesced.bytes() > 0 || self.subscribers.are_behind(self.clients) {
             self.merge_or_number(chunk);
@@ -71,7 +71,7 @@ impl<C: ClientSinks> ChunkSink for SessionSink<'_, C> {
     }
 }
 
-impl<C: ClientSinks> SessionSink<'_, C> {
+impl SessionSink<'_> {
     #[cold]
     fn merge_or_number(&mut self, chunk: &Chunk<'_>) {
         let behind = self.subscribers.are_behind(self.clients);
@@ -130,7 +130,7 @@ impl<C: ClientSinks> SessionSink<'_, C> {
     fn hand_on(
         &mut self,
         seq: u64,
-        mut hand: impl FnMut(&Subscriber, ChunkAddress<'_>, &mut C::Sink),
+        mut hand: impl FnMut(&Subscriber, ChunkAddress<'_>, &mut dyn ClientSink),
     ) {
         let address = ChunkAddress {
             session: self.session,
@@ -188,7 +188,7 @@ fn send_adapted(
     profile: Profile,
     address: ChunkAddress<'_>,
     chunk: &Chunk<'_>,
-    sink: &mut impl ClientSink,
+    sink: &mut dyn ClientSink,
 ) {
     if profile.is_of_json() {
         let mut json = Vec::new();
@@ -213,14 +213,14 @@ impl SessionMachine {
     }
 
     /// Numbers the chunks that are held back for clients that are behind.
-    pub fn number_unsent(&mut self, clients: &mut impl ClientSinks) {
+    pub fn number_unsent(&mut self, clients: &mut dyn ClientSinks) {
         if self.has_unsent() {
             self.sink(None, clients).number_unsent();
         }
     }
 
     /// Numbers the chunks that are held back, unless all clients are still behind and the leader has room.
-    pub fn number_unsent_if_read(&mut self, clients: &mut impl ClientSinks) {
+    pub fn number_unsent_if_read(&mut self, clients: &mut dyn ClientSinks) {
         let leader = self.subscribers.leader();
         let is_full = leader.is_some_and(|leader| clients.is_client_full(leader));
         if self.has_unsent() && (is_full || !self.subscribers.are_behind(clients)) {
@@ -235,7 +235,7 @@ impl SessionMachine {
     }
 
     /// Drops the chunks that are held back, because the disk did not take the ones before them.
-    pub fn forget_unsent(&mut self, clients: &mut impl ClientSinks) {
+    pub fn forget_unsent(&mut self, clients: &mut dyn ClientSinks) {
         if self.has_unsent() {
             let mut sink = self.sink(None, clients);
             let before = sink.coalesced.bytes();

@@ -17,7 +17,7 @@ impl SessionMachine {
         &mut self,
         figures: &Members<'_>,
         cost: Option<f64>,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         self.cost = cost.or(self.cost);
         let mut news = Members::default();
@@ -26,7 +26,7 @@ impl SessionMachine {
     }
 
     /// Merges changed modes, options, commands or title, and notifies the clients.
-    pub fn set_state(&mut self, news: &Members<'_>, clients: &mut impl ClientSinks) {
+    pub fn set_state(&mut self, news: &Members<'_>, clients: &mut dyn ClientSinks) {
         self.state_shown.grow(size(news) + FRAME);
         merge_state(&mut self.state, news);
         if self.agent_session().is_some() {
@@ -36,7 +36,7 @@ impl SessionMachine {
     }
 
     /// Notifies the clients of the whole state.
-    pub fn notify_state(&mut self, clients: &mut impl ClientSinks) {
+    pub fn notify_state(&mut self, clients: &mut dyn ClientSinks) {
         let state = Value::Object(self.state.clone());
         let data = to_raw(&state);
         // The chunk is not part of the message. If it would fill the log, `session/state` alone reports the

@@ -1,7 +1,6 @@
 //! Messages of the user that are sent into the running turn.
 
 use super::{Running, SessionMachine};
-use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, out_of_order};
 use crate::core::prompt_parts::{parts_for, prompt_parts};
@@ -17,11 +16,7 @@ impl SessionMachine {
     /// # Errors
     /// `outOfOrder` if no turn runs, another one runs, or the agent takes no messages during a turn;
     /// `invalidParams` if the agent does not accept a part.
-    pub fn steer<C: ClientSinks>(
-        &mut self,
-        p: SteerParams,
-        cx: &mut Cx<'_, C>,
-    ) -> Result<SteerResult, Error> {
+    pub fn steer(&mut self, p: SteerParams, cx: &mut Cx<'_>) -> Result<SteerResult, Error> {
         let (_, skipped_parts) = prompt_parts(Some(&p.message.parts))?;
         let message = p.message.into_ui_message(|| cx.shared.next_id("user"));
         let (parts, _) = parts_for(cx.agent.spec.protocol, &message)?;

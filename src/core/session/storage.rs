@@ -26,7 +26,7 @@ impl SessionMachine {
     ///
     /// # Errors
     /// `storage`.
-    pub fn identify<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) -> Result<(), Error> {
+    pub fn identify(&mut self, cx: &mut Cx<'_>) -> Result<(), Error> {
         self.log_identity(&cx.time());
         if let Err(error) = self.commit((cx.now, &cx.shared.settings.limits), cx.clients) {
             self.not_stored(error.clone(), cx);
@@ -38,7 +38,7 @@ impl SessionMachine {
     }
 
     /// Stores mode and model of a live session if the agent changed them.
-    pub(super) fn store_settings<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub(super) fn store_settings(&mut self, cx: &mut Cx<'_>) {
         if self.agent_session().is_some() && self.has_changed_settings() {
             // A storage error is reported by the turn that hits it.
             let _ = self.identify(cx);
@@ -71,7 +71,7 @@ impl SessionMachine {
     ///
     /// # Errors
     /// `storage`.
-    pub fn write<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) -> Result<(), Error> {
+    pub fn write(&mut self, cx: &mut Cx<'_>) -> Result<(), Error> {
         let written = self.log.write();
         if let Err(error) = &written {
             self.not_stored(error.clone(), cx);
@@ -81,7 +81,7 @@ impl SessionMachine {
 
     /// Handles a log that cannot be written: unwritten chunks are retracted from the clients, and the turn
     /// ends.
-    pub fn not_stored<C: ClientSinks>(&mut self, error: Error, cx: &mut Cx<'_, C>) {
+    pub fn not_stored(&mut self, error: Error, cx: &mut Cx<'_>) {
         warn!(session = self.id, %error, "cannot store a session");
         self.log.take_drop_error();
         if self.log.is_waiting() {
@@ -109,11 +109,11 @@ impl SessionMachine {
     }
 
     /// Cancels the prompt of a turn that acpipe ended, and stops waiting for its answer.
-    pub(super) fn cancel_lost_prompt<C>(
+    pub(super) fn cancel_lost_prompt(
         &mut self,
         call: CallId,
         agent_session: Option<String>,
-        cx: &mut Cx<'_, C>,
+        cx: &mut Cx<'_>,
     ) {
         let cancel = cx.limits().of(Timeout::Cancel);
         let Some(connection) = &mut cx.agent.connection else {
@@ -130,12 +130,7 @@ impl SessionMachine {
     }
 
     /// Completes a turn: its summary is sent once it is on disk.
-    pub(super) fn acknowledge<C: ClientSinks>(
-        &mut self,
-        token: Token,
-        summary: Box<TurnSummary>,
-        cx: &mut Cx<'_, C>,
-    ) {
+    pub(super) fn acknowledge(&mut self, token: Token, summary: Box<TurnSummary>, cx: &mut Cx<'_>) {
         let at = cx.time();
         let ticket = cx.shared.ids.ticket();
         self.log_identity(&at);
@@ -183,7 +178,7 @@ impl SessionMachine {
         &mut self,
         token: Token,
         answer: Result<Reply, Error>,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) {
         if self.log.is_append_abandoned() {
             clients.reply(token, answer);
@@ -236,7 +231,7 @@ impl SessionMachine {
     }
 
     /// Ends the wait for late output.
-    pub(super) fn end_late_output<C>(&mut self, cx: &mut Cx<'_, C>) {
+    pub(super) fn end_late_output(&mut self, cx: &mut Cx<'_>) {
         if let Some(running) = &mut self.running {
             running.late_output_until = None;
             cx.requests.push(SessionRequest::EndTurnWhenRead);
@@ -244,7 +239,7 @@ impl SessionMachine {
     }
 
     /// Requests the end of the turn, for when the output that arrived with the answer is processed.
-    pub(super) fn answered<C>(&mut self, ending: Ending, cx: &mut Cx<'_, C>) {
+    pub(super) fn answered(&mut self, ending: Ending, cx: &mut Cx<'_>) {
         if let Some(running) = &mut self.running {
             running.ended = Some(ending);
             let late = cx.agent.definition.quirks.late_output();

@@ -2,7 +2,6 @@
 
 use super::SessionMachine;
 use super::failures::is_command;
-use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::dialect::PromptPart;
 use crate::core::dialects::traits;
@@ -30,11 +29,7 @@ impl SessionMachine {
 
     /// Compares the answer of an attempt with the output schema. Returns the outcome of the turn, or `None` if
     /// the agent is asked to correct its answer.
-    pub(super) fn check_answer<C: ClientSinks>(
-        &mut self,
-        ending: Ending,
-        cx: &mut Cx<'_, C>,
-    ) -> Option<Ending> {
+    pub(super) fn check_answer(&mut self, ending: Ending, cx: &mut Cx<'_>) -> Option<Ending> {
         let Ending::Answered(mut end) = ending else {
             return Some(ending);
         };

@@ -7,7 +7,7 @@ use crate::core::host::{Host, TerminalId};
 
 impl SessionMachine {
     /// Shows new output of the session's terminals.
-    pub fn show_terminals<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub fn show_terminals(&mut self, cx: &mut Cx<'_>) {
         for (_, terminal) in cx.hosting.host.unreported_of(&self.id) {
             self.show_terminal(terminal, &mut cx.hosting.host, cx.clients);
         }
@@ -18,7 +18,7 @@ impl SessionMachine {
         &mut self,
         terminal: TerminalId,
         host: &mut Host,
-        client: &mut impl ClientSinks,
+        client: &mut dyn ClientSinks,
     ) {
         self.with_turn(client, |turn, sink| {
             let name = terminal.to_string();

@@ -22,4 +22,4 @@ mod turns;
 use super::SessionMachine;
 
 /// Surroundings of an event in these tests.
-type TestCx<'a> = crate::core::cx::Cx<'a, crate::testing::RecordingClient>;
+type TestCx<'a> = crate::core::cx::Cx<'a>;

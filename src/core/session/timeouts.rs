@@ -3,7 +3,6 @@
 use super::doubts::RECOVERY_ADVICE;
 use super::restore::REPEATED_LIMIT;
 use super::{SessionMachine, Stage};
-use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::limits::Timeout;
@@ -14,7 +13,7 @@ use std::time::{Duration, Instant};
 impl SessionMachine {
     /// Resets the idle timer on output that is not an update of the session: output of the session's own
     /// process, or, while the session has no agent session id, updates of unknown sessions.
-    pub(super) fn note_process_output<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub(super) fn note_process_output(&mut self, cx: &mut Cx<'_>) {
         let Some(connection) = &cx.agent.connection else {
             return;
         };
@@ -48,14 +47,14 @@ impl SessionMachine {
     }
 
     /// Fails an opening that did not end in time, regardless of the agent's output.
-    pub(super) fn time_out_restore<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub(super) fn time_out_restore(&mut self, cx: &mut Cx<'_>) {
         let error = self.restore_timeout(cx);
         self.opening_failed(&error, cx);
     }
 
     /// Handles the timeout of an opening step: continues after a close or a load, and fails if the agent did
     /// not respond.
-    pub(super) fn end_opening_step<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub(super) fn end_opening_step(&mut self, cx: &mut Cx<'_>) {
         if self.close_overdue(cx) {
             return;
         }
@@ -76,7 +75,7 @@ impl SessionMachine {
     }
 
     /// Creates the error of a restore that did not end, regardless of the agent's output.
-    fn restore_timeout<C>(&self, cx: &Cx<'_, C>) -> Error {
+    fn restore_timeout(&self, cx: &Cx<'_>) -> Error {
         let Stage::Opening { restore, .. } = &self.stage else {
             return Error::new(
                 ErrorKind::Timeout,
@@ -104,7 +103,7 @@ impl SessionMachine {
     }
 
     /// Abandons a turn whose cancel the agent does not answer.
-    pub(super) fn time_out_cancel<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub(super) fn time_out_cancel(&mut self, cx: &mut Cx<'_>) {
         let advice =
             "the next prompt waits until the agent ends the turn or the session is restored";
         let what = "the agent did not answer session/cancel";
@@ -117,7 +116,7 @@ impl SessionMachine {
     }
 
     /// Cancels an idle turn as a client would. The turn ends with the timeout error.
-    pub(super) fn cancel_silent<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub(super) fn cancel_silent(&mut self, cx: &mut Cx<'_>) {
         let Some(running) = &self.running else {
             return;
         };
@@ -139,7 +138,7 @@ impl SessionMachine {
     }
 
     /// Cancels a turn that reached its limit as a client would. The turn ends with the timeout error.
-    pub fn cancel_overlong<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub fn cancel_overlong(&mut self, cx: &mut Cx<'_>) {
         let Some((running, limit)) = self.running.as_ref().and_then(|r| Some((r, r.limit?.1)))
         else {
             return;
@@ -163,7 +162,7 @@ impl SessionMachine {
     }
 
     /// Cancels a turn on acpipe's own account. The turn ends with this error whatever the agent answers.
-    fn cancel_for<C: ClientSinks>(&mut self, turn_id: &str, error: Error, cx: &mut Cx<'_, C>) {
+    fn cancel_for(&mut self, turn_id: &str, error: Error, cx: &mut Cx<'_>) {
         if let Some(running) = &mut self.running {
             // A turn whose prompt the agent does not have ends at once.
             running.timed_out = Some(error.clone());
@@ -174,25 +173,25 @@ impl SessionMachine {
     }
 
     /// Creates the error of a setting that the agent did not set in time.
-    pub(super) fn set_timeout<C>(&self, cx: &Cx<'_, C>) -> Error {
+    pub(super) fn set_timeout(&self, cx: &Cx<'_>) -> Error {
         let what = "the agent did not answer the settings request";
         let advice = "session/state reports the setting if the agent applies it later";
         self.timeout(Timeout::Set, what, advice, cx)
     }
 
     /// Creates the error of a wait that timed out.
-    fn timeout<C>(&self, wait: Timeout, what: &str, advice: &str, cx: &Cx<'_, C>) -> Error {
+    fn timeout(&self, wait: Timeout, what: &str, advice: &str, cx: &Cx<'_>) -> Error {
         let limit = cx.limits().of(wait).unwrap_or_default();
         self.timeout_after(wait, limit, what, advice, cx)
     }
 
-    fn timeout_after<C>(
+    fn timeout_after(
         &self,
         wait: Timeout,
         limit: Duration,
         what: &str,
         advice: &str,
-        cx: &Cx<'_, C>,
+        cx: &Cx<'_>,
     ) -> Error {
         let connection = cx.agent.connection.as_ref();
         let process = connection.and_then(|c| c.process_of(self.agent_session(), self.asked()));

@@ -4,7 +4,6 @@
 //! is stored with the data of the wait. The handler of an expired timer is in the file of its topic.
 
 use super::{SessionMachine, Stage};
-use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::log::disk_timeout;
 use std::time::{Duration, Instant};
@@ -101,7 +100,7 @@ impl SessionMachine {
 
     /// Expires the timers that are due. `others_run` is `true` if another session of the same agent runs a
     /// turn.
-    pub fn tick<C: ClientSinks>(&mut self, others_run: bool, cx: &mut Cx<'_, C>) {
+    pub fn tick(&mut self, others_run: bool, cx: &mut Cx<'_>) {
         // Output of the agent is recorded first, as it may extend a timer.
         self.note_process_output(cx);
         for timer in SessionTimer::ALL {
@@ -224,12 +223,7 @@ impl SessionMachine {
     }
 
     /// Handles a timer that is due.
-    fn expire<C: ClientSinks>(
-        &mut self,
-        timer: SessionTimer,
-        others_run: bool,
-        cx: &mut Cx<'_, C>,
-    ) {
+    fn expire(&mut self, timer: SessionTimer, others_run: bool, cx: &mut Cx<'_>) {
         match timer {
             SessionTimer::Answer => self.time_out_requests(cx),
             SessionTimer::ClientRequest => self.time_out_client_requests(cx),

@@ -21,10 +21,10 @@ impl SessionMachine {
     ///
     /// # Errors
     /// The log cannot be read.
-    pub(super) fn give_transcript<C>(
+    pub(super) fn give_transcript(
         &mut self,
         message: &Value,
-        cx: &mut Cx<'_, C>,
+        cx: &mut Cx<'_>,
     ) -> Result<(), Error> {
         let limit = cx.agent.spec.backend.history;
         let agent_session = self.agent_session().map(str::to_owned);

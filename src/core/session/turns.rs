@@ -34,11 +34,7 @@ impl SessionMachine {
     ///
     /// # Errors
     /// The agent cannot take the prompt, or the log cannot be written.
-    pub fn begin_turn<C: ClientSinks>(
-        &mut self,
-        queued: Queued,
-        cx: &mut Cx<'_, C>,
-    ) -> Result<(), Error> {
+    pub fn begin_turn(&mut self, queued: Queued, cx: &mut Cx<'_>) -> Result<(), Error> {
         let Queued {
             token,
             turn_id,
@@ -151,7 +147,7 @@ impl SessionMachine {
         turn_id: &str,
         skipped: &[String],
         late: &[String],
-        client: &mut impl ClientSinks,
+        client: &mut dyn ClientSinks,
     ) {
         let receipt = self.receipt.take();
         let mut sink = self.sink(Some(turn_id), client);
@@ -186,7 +182,7 @@ impl SessionMachine {
     /// Cancels one turn: turn `turn_id`, or without an id the running one, otherwise the first queued one.
     /// Without an id and without a turn it cancels the opening of the session. Returns `true` if there was
     /// something to cancel.
-    pub fn cancel<C: ClientSinks>(&mut self, turn_id: Option<&str>, cx: &mut Cx<'_, C>) -> bool {
+    pub fn cancel(&mut self, turn_id: Option<&str>, cx: &mut Cx<'_>) -> bool {
         if self.cancel_pause(turn_id, cx) || self.cancel_queued(turn_id, cx.clients) {
             return true;
         }
@@ -232,12 +228,7 @@ impl SessionMachine {
     }
 
     /// Handles the agent's answer to a prompt, or its error.
-    pub fn prompt_answered<C: ClientSinks>(
-        &mut self,
-        call: CallId,
-        ending: Ending,
-        cx: &mut Cx<'_, C>,
-    ) {
+    pub fn prompt_answered(&mut self, call: CallId, ending: Ending, cx: &mut Cx<'_>) {
         if self.was_abandoned(call, cx) {
             return;
         }
@@ -248,7 +239,7 @@ impl SessionMachine {
     }
 
     /// Ends an answered turn, or sends its prompt again.
-    pub fn end_answered<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub fn end_answered(&mut self, cx: &mut Cx<'_>) {
         let ending = self.running.as_mut().and_then(|r| r.ended.take());
         if let Some(ending) = ending {
             let ending = self.find_failure(ending, cx);
@@ -260,7 +251,7 @@ impl SessionMachine {
     }
 
     /// Ends the running turn, if there is one.
-    pub(super) fn end_turn<C: ClientSinks>(&mut self, ending: Ending, cx: &mut Cx<'_, C>) {
+    pub(super) fn end_turn(&mut self, ending: Ending, cx: &mut Cx<'_>) {
         let running = self.running.as_ref();
         let Some(turn_id) = running.map(|running| running.turn_id.clone()) else {
             return;
@@ -308,7 +299,7 @@ impl SessionMachine {
     }
 
     /// Sends the summary of a turn after its last chunk.
-    pub(super) fn close_turn<C: ClientSinks>(&mut self, ending: &Ending, cx: &mut Cx<'_, C>) {
+    pub(super) fn close_turn(&mut self, ending: &Ending, cx: &mut Cx<'_>) {
         self.count_output(cx.now, &mut cx.shared.counters);
         let Some(mut running) = self.running.take() else {
             return;

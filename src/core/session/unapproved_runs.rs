@@ -3,7 +3,6 @@
 
 use super::SessionMachine;
 use super::permissions::entry;
-use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::decision::{Decision, DecisionSource};
 use crate::core::policy::{Effect, Subject, Verdict};
@@ -20,7 +19,7 @@ pub const RAN_UNAPPROVED: &str = "The agent ran a tool without asking";
 
 impl SessionMachine {
     /// Reports the tools that ran without a permission request.
-    pub fn report_unapproved_runs<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub fn report_unapproved_runs(&mut self, cx: &mut Cx<'_>) {
         if !cx.policy().may_restrict(&self.options) {
             self.forget_unapproved_runs();
             return;
@@ -30,12 +29,7 @@ impl SessionMachine {
         }
     }
 
-    fn report_unapproved_run<C: ClientSinks>(
-        &mut self,
-        turn_id: &str,
-        ran: UnapprovedRun,
-        cx: &mut Cx<'_, C>,
-    ) {
+    fn report_unapproved_run(&mut self, turn_id: &str, ran: UnapprovedRun, cx: &mut Cx<'_>) {
         // Nothing is approved here, so a kind derived from the title is trusted.
         let subject = Subject {
             derived: false,

@@ -16,11 +16,11 @@ impl SessionMachine {
     /// # Errors
     /// The option refuses the call, the agent runs it only with its own input, or the policy denies it with
     /// the new input. The error is the decision to use if no other client can answer.
-    pub(super) fn check_updated_input<C>(
+    pub(super) fn check_updated_input(
         &self,
         open: &OpenRequest,
         decision: Decision,
-        cx: &Cx<'_, C>,
+        cx: &Cx<'_>,
     ) -> Result<Decision, Box<Decision>> {
         if decision.updated_input.is_none() {
             return Ok(decision);
@@ -68,10 +68,10 @@ impl SessionMachine {
 
 /// Returns the call of a request with the input of the decision; `None` if the decision has none, or the agent
 /// runs the call only with its own input.
-pub(super) fn updated_call<C>(
+pub(super) fn updated_call(
     open: &OpenRequest,
     decision: &Decision,
-    cx: &Cx<'_, C>,
+    cx: &Cx<'_>,
 ) -> Option<ToolUpdate<'static>> {
     let input = decision.updated_input.as_deref()?;
     let connection = cx.agent.connection.as_ref();

@@ -16,7 +16,7 @@ impl SessionMachine {
         update: &Update<'_>,
         original: Original<'_>,
         now: Instant,
-        client: &mut impl ClientSinks,
+        client: &mut dyn ClientSinks,
     ) -> Option<bool> {
         self.note_activity(now, update_name(update), client);
         if self.running.is_none()
@@ -39,7 +39,7 @@ impl SessionMachine {
         &mut self,
         run: &UpdateRun<'_>,
         now: Instant,
-        clients: &mut impl ClientSinks,
+        clients: &mut dyn ClientSinks,
     ) -> bool {
         if !matches!(self.stage, Stage::Live { .. }) {
             return false;
@@ -53,12 +53,12 @@ impl SessionMachine {
 
     /// Applies any other update, of the session or of a subagent. Returns `true` if a tool may have run
     /// without a permission request.
-    pub fn other_update<C: ClientSinks>(
+    pub fn other_update(
         &mut self,
         subagent: Option<&str>,
         update: &Update<'_>,
         original: Original<'_>,
-        cx: &mut Cx<'_, C>,
+        cx: &mut Cx<'_>,
     ) -> bool {
         if self.repeated(update, original, cx) {
             return false;

@@ -2,7 +2,6 @@
 
 use super::{SessionMachine, Stage};
 use crate::core::agent::connection::Connection;
-use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::idle_timer::format_duration;
 use crate::core::limits::Timeout;
@@ -22,7 +21,7 @@ const STUCK: Duration = Duration::from_secs(1);
 
 impl SessionMachine {
     /// Notifies the clients of what the session waits for.
-    pub(super) fn notify_wait<C: ClientSinks>(&mut self, cx: &mut Cx<'_, C>) {
+    pub(super) fn notify_wait(&mut self, cx: &mut Cx<'_>) {
         let connection = cx.agent.connection.as_deref();
         let waiting = self.waiting_for(connection, cx.now);
         if let (Some(first), Some(idle_timer)) = (self.first_notice(), &mut self.idle_timer) {

@@ -62,7 +62,7 @@ impl Lag {
 }
 
 impl Deferred {
-    pub fn send(self, client: ClientId, clients: &mut impl ClientSinks) {
+    pub fn send(self, client: ClientId, clients: &mut dyn ClientSinks) {
         let Some(sink) = clients.sink(client) else {
             return;
         };

@@ -25,10 +25,8 @@ pub struct Clients {
 }
 
 impl ClientSinks for Clients {
-    type Sink = Client;
-
-    fn sink(&mut self, client: ClientId) -> Option<&mut Client> {
-        self.all.get_mut(&client)
+    fn sink(&mut self, client: ClientId) -> Option<&mut dyn ClientSink> {
+        Some(self.all.get_mut(&client)?)
     }
 }
 

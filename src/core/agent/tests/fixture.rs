@@ -139,10 +139,7 @@ impl Fixture {
     }
 
     /// Passes an event to the machine.
-    pub fn act<T>(
-        &mut self,
-        act: impl FnOnce(&mut AgentMachine, &mut AgentCx<'_, RecordingClient>) -> T,
-    ) -> T {
+    pub fn act<T>(&mut self, act: impl FnOnce(&mut AgentMachine, &mut AgentCx<'_>) -> T) -> T {
         let mut cx = AgentCx {
             now: self.now,
             shared: &mut self.shared,
@@ -249,7 +246,7 @@ impl Fixture {
             }
             On::Expedite => self.act(AgentMachine::expedite),
         }
-        self.act(AgentMachine::deliver);
+        self.act(|agent, cx| agent.deliver(cx.now, cx.shared, cx.effects));
         self.output()
     }
 
@@ -295,11 +292,7 @@ impl Fixture {
 
     fn command(
         &mut self,
-        call: impl FnOnce(
-            &mut AgentMachine,
-            Token,
-            &mut AgentCx<'_, RecordingClient>,
-        ) -> Result<(), Error>,
+        call: impl FnOnce(&mut AgentMachine, Token, &mut AgentCx<'_>) -> Result<(), Error>,
     ) {
         self.tokens += 1;
         let token = Token::first(self.tokens);

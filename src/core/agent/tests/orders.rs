@@ -51,10 +51,7 @@ impl Started {
     }
 
     /// Calls `act` and performs the dialect's orders.
-    fn act(
-        &mut self,
-        act: impl FnOnce(&mut AgentMachine, &mut AgentCx<'_, NoClients>),
-    ) -> Vec<Effect> {
+    fn act(&mut self, act: impl FnOnce(&mut AgentMachine, &mut AgentCx<'_>)) -> Vec<Effect> {
         let mut effects = Vec::new();
         let mut cx = AgentCx {
             now: Instant::now(),
@@ -63,7 +60,8 @@ impl Started {
             effects: &mut effects,
         };
         act(&mut self.machine, &mut cx);
-        self.machine.deliver(&mut cx);
+        let now = cx.now;
+        self.machine.deliver(now, &mut self.shared, &mut effects);
         effects
     }
 

@@ -2,7 +2,7 @@
 
 use crate::core::client::{ClientId, Command, Token};
 use crate::core::client_request::ClientRequestId;
-use crate::core::client_sink::ClientSinks;
+use crate::core::client_sink::{ClientSink, ClientSinks};
 use crate::core::error::ErrorKind;
 use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
 use crate::core::policy::Mode;
@@ -21,10 +21,8 @@ pub(super) const C: ClientId = ClientId(2);
 pub(super) struct Sinks(pub BTreeMap<ClientId, RecordingClient>);
 
 impl ClientSinks for Sinks {
-    type Sink = RecordingClient;
-
-    fn sink(&mut self, client: ClientId) -> Option<&mut RecordingClient> {
-        self.0.get_mut(&client)
+    fn sink(&mut self, client: ClientId) -> Option<&mut dyn ClientSink> {
+        Some(self.0.get_mut(&client)?)
     }
 }
 

@@ -203,10 +203,7 @@ impl Fixture {
     }
 
     /// Passes an event to the machine with its surroundings.
-    pub fn act<T>(
-        &mut self,
-        act: impl FnOnce(&mut SessionMachine, &mut Cx<'_, RecordingClient>) -> T,
-    ) -> T {
+    pub fn act<T>(&mut self, act: impl FnOnce(&mut SessionMachine, &mut Cx<'_>) -> T) -> T {
         let mut cx = Cx {
             now: self.now,
             shared: &mut self.shared,
