@@ -4,6 +4,7 @@
 
 mod batch;
 mod calls;
+mod chunk_prefix;
 mod client_requests;
 mod faults;
 mod methods;
@@ -19,7 +20,7 @@ use crate::core::deltas::Delta;
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::{ClientFrame, Framing, write_framed};
-use crate::proto::json::{shallow, to_raw, write_number};
+use crate::proto::json::{shallow, write_number};
 use crate::proto::rpc::{self, Message, NotAMessage};
 use crate::proto::tape::Direction;
 use crate::shell::{
@@ -28,6 +29,7 @@ use crate::shell::{
 };
 use batch::{BatchId, Batches, TooLarge};
 use calls::{Caller, Calls};
+use chunk_prefix::ChunkPrefix;
 use faults::usable_id;
 pub(super) use faults::write_error;
 use faults::{client_not_reading, parse_error, too_large_batch, too_many_batches, too_many_calls};
@@ -74,14 +76,6 @@ struct ChunkRange {
     /// Sequence number and start offset of each chunk.
     begins: Vec<(u64, usize)>,
     end: usize,
-}
-
-/// Serialized beginning of a `session/chunk` notification, reused while session and turn stay the same.
-#[derive(Default)]
-struct ChunkPrefix {
-    session: String,
-    turn: Option<String>,
-    bytes: Vec<u8>,
 }
 
 impl RpcClient {
@@ -303,24 +297,10 @@ impl RpcClient {
     }
 
     fn write_chunk(&mut self, place: ChunkAddress<'_>, write_chunk: impl FnOnce(&mut Vec<u8>)) {
-        let prefix = &mut self.prefix;
-        if prefix.bytes.is_empty()
-            || prefix.session != place.session
-            || prefix.turn.as_deref() != place.turn
-        {
-            place.session.clone_into(&mut prefix.session);
-            prefix.turn = place.turn.map(str::to_owned);
-            let session = to_raw(&place.session);
-            let turn = to_raw(&place.turn);
-            prefix.bytes = format!(
-                r#"{{"jsonrpc":"2.0","method":"session/chunk","params":{{"sessionId":{session},"turnId":{turn},"seq":"#,
-            )
-            .into_bytes();
-        }
-        let bytes = &prefix.bytes;
+        let prefix = self.prefix.of(place);
         let begin = self.out.len();
         write_framed(&mut self.out, self.framing, |out| {
-            out.extend_from_slice(bytes);
+            out.extend_from_slice(prefix);
             write_number(out, place.seq);
             out.extend_from_slice(b",\"chunk\":");
             write_chunk(out);

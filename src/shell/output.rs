@@ -24,8 +24,8 @@ use tokio::sync::mpsc;
 /// Number of queued output bytes above which agents are slowed.
 pub const FULL: usize = 256 * 1024;
 
-/// The same while several agents share stdout. What is queued is ahead of the output of an agent that says
-/// little, and a slow client takes a second for [`FULL`] bytes.
+/// [`FULL`] while several agents share stdout. Queued output is ahead of that of an agent which sends little, and
+/// a slow client reads [`FULL`] bytes in a second.
 const FULL_IF_SHARED: usize = 8 * 1024;
 
 /// Maximum capacity of a written buffer that is kept for the next batch.

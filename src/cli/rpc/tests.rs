@@ -1,6 +1,7 @@
 //! Tests of the client's output: responses, batches and retracted chunks.
 
 use super::*;
+use crate::proto::json::to_raw;
 use crate::proto::wire::Done;
 use crate::shell::ReservedBytes;
 use serde_json::Value;

@@ -6,7 +6,7 @@ use super::speed::Speed;
 use super::tail::Tail;
 use super::worker::Worker;
 use super::writer::Writer;
-use super::{Durability, card, names, stamp};
+use super::{Durability, card, make_private, names, stamp};
 use crate::core::store::{AppendProgress, Card, LogFile, Write};
 use crate::shell::regular;
 use rustix::io::Errno;
@@ -149,10 +149,12 @@ impl File {
     }
 
     /// Returns the path for archiving the log.
-    fn archive_path(&self) -> PathBuf {
+    /// Returns the path of a copy in the archive, whose directory may have been removed.
+    fn archive_path(&self) -> io::Result<PathBuf> {
+        make_private(&self.archive)?;
         let name = self.path.file_stem().unwrap_or_default().to_string_lossy();
-        self.archive
-            .join(format!("{name}.{}.{}", stamp(), names::LOG))
+        let name = format!("{name}.{}.{}", stamp(), names::LOG);
+        Ok(self.archive.join(name))
     }
 
     fn card_path(&self) -> PathBuf {
@@ -339,7 +341,7 @@ impl LogFile for File {
         (&file).write_all(lines)?;
         file.sync_all()?;
         if archive {
-            fs::hard_link(&self.path, self.archive_path())?;
+            fs::hard_link(&self.path, self.archive_path()?)?;
         }
         fs::rename(&new, &self.path)?;
         self.inode = inode(&file.metadata()?);
@@ -354,7 +356,7 @@ impl LogFile for File {
     fn remove(&mut self, archive: bool) -> io::Result<()> {
         self.check_idle()?;
         if archive {
-            fs::rename(&self.path, self.archive_path())?;
+            fs::rename(&self.path, self.archive_path()?)?;
         } else {
             fs::remove_file(&self.path)?;
         }

@@ -19,7 +19,7 @@ const HEADER: &str = concat!("acpipe cards 1 ", env!("CARGO_PKG_VERSION"), "\n")
 /// Maximum size of the file in bytes: about 200,000 sessions.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// What identifies the content of a log and of its card.
+/// Identification of the content of a log and of its card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     len: u64,

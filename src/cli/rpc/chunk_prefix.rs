@@ -1,0 +1,32 @@
+//! Serialized beginning of a `session/chunk` notification.
+
+use crate::core::client_sink::ChunkAddress;
+use crate::proto::json::to_raw;
+
+/// Beginning of a notification up to the chunk's number, reused while session and turn stay the same.
+#[derive(Default)]
+pub struct ChunkPrefix {
+    session: String,
+    turn: Option<String>,
+    bytes: Vec<u8>,
+}
+
+impl ChunkPrefix {
+    /// Returns the beginning for a chunk.
+    pub fn of(&mut self, place: ChunkAddress<'_>) -> &[u8] {
+        if self.bytes.is_empty()
+            || self.session != place.session
+            || self.turn.as_deref() != place.turn
+        {
+            place.session.clone_into(&mut self.session);
+            self.turn = place.turn.map(str::to_owned);
+            let session = to_raw(&place.session);
+            let turn = to_raw(&place.turn);
+            self.bytes = format!(
+                r#"{{"jsonrpc":"2.0","method":"session/chunk","params":{{"sessionId":{session},"turnId":{turn},"seq":"#,
+            )
+            .into_bytes();
+        }
+        &self.bytes
+    }
+}
