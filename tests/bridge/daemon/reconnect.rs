@@ -12,7 +12,9 @@ const RECONNECTS: usize = 60;
 
 fn reconnect(times: usize) {
     let world = World::new();
-    let words = json!({"repeat": {"times": times * 8, "steps": [say("word {i} "), {"sleep": 1}]}});
+    // The turn lasts until the cancel, however long the reconnects take.
+    let steps = [say("word {i} "), json!({"sleep": 1})];
+    let words = json!({"repeat": {"times": 10_000_000, "until": "session/cancel", "steps": steps}});
     let script = world.script(&json!({
         "session/prompt": [[words, {"wait": "session/cancel"}, end("cancelled")]],
     }));
