@@ -50,12 +50,10 @@ Call ON-RESULT with its result, or ON-ERROR with the message of its error."
         (let* ((connection acpipe--connection)
                (question (car acpipe--questions))
                (params (cdr question))
-               (tool (plist-get params :toolCall))
-               (command (plist-get params :command))
+               (tool (plist-get params :toolCall)) (command (plist-get params :command))
                (options (mapcar (lambda (option) (cons (plist-get option :name) (plist-get option :optionId)))
                                 (plist-get params :options)))
-               (prompt (concat (or (plist-get tool :title) (plist-get tool :toolName))
-                               (when command (format " [%s]" command)) ": "))
+               (prompt (concat (or (plist-get tool :title) (plist-get tool :toolName)) (if command (format " [%s]: " command) ": ")))
                (name (condition-case nil (completing-read prompt options nil t) (quit nil)))
                (option (cdr (assoc name options))))
           (when (memq question acpipe--questions) ; else acpipe withdrew the request, or was stopped
@@ -86,16 +84,18 @@ Call ON-RESULT with its result, or ON-ERROR with the message of its error."
 (defun acpipe--start ()
   "Start acpipe and its default agent, unless acpipe runs."
   (unless (and acpipe--connection (jsonrpc-running-p acpipe--connection))
+    (unless (executable-find (car acpipe-command)) (user-error "Cannot find %s" (car acpipe-command)))
     (setq acpipe--sessions nil
           acpipe--questions nil
           acpipe--connection
-          (make-instance
-           'acpipe-connection
+          (apply
+           #'make-instance 'acpipe-connection
            :name "acpipe" :request-dispatcher #'acpipe--request :notification-dispatcher #'acpipe--notification
-           :events-buffer-scrollback-size 0
            :process (lambda ()          ; jsonrpc expects this name of the buffer for stderr
                       (make-process :name "acpipe" :command acpipe-command :connection-type 'pipe :noquery t
-                                    :coding 'utf-8-emacs-unix :stderr (get-buffer-create "*acpipe stderr*")))))
+                                    :coding 'utf-8-emacs-unix :stderr (get-buffer-create "*acpipe stderr*")))
+           ;; No buffer of all messages: it would grow with every chunk.
+           (if (< emacs-major-version 30) '(:events-buffer-scrollback-size 0) '(:events-buffer-config (:size 0)))))
     (acpipe--call 'initialize `(:protocolVersion 1 :processId ,(emacs-pid) :capabilities (:permissions t)) #'ignore #'message)
     (acpipe--call 'agent/connect (make-hash-table) #'ignore #'message)))
 

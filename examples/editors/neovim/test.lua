@@ -53,17 +53,20 @@ function tests.text_streams_into_the_buffer_and_questions_are_asked_one_after_th
     check(open == 1, 'two questions are open at once')
     check(ui.format_item(options[1]) == 'Allow', 'the first option is not Allow')
     table.insert(prompts, ui.prompt)
-    vim.schedule(function() -- as plugins that show a window do
+    local function answer() -- later, as plugins that show a window do
+      -- While the first question is open, the second one arrives.
+      if #prompts == 1 and not shown():find('asked twice', 1, true) then return vim.schedule(answer) end
       open = open - 1
       on_choice(options[#prompts == 1 and 2 or 1])
-    end)
+    end
+    vim.schedule(answer)
   end
   local failure = run('hello\nthere')
   check(failure == nil, 'the turn ended with ' .. tostring(failure))
   local lines = { '> hello\n> there\n\nHello, wörld 🙂\nsecond line' }
   for i = 0, 999 do table.insert(lines, 'line ' .. i) end -- more than one read of stdout can hold
   contains(table.concat(lines, '\n') .. '\n')
-  check(vim.deep_equal(prompts, { 'Run cargo test [cargo test]: ', 'Edit main.rs: ' }), vim.inspect(prompts))
+  check(vim.deep_equal(prompts, { 'Run cargo test [cargo test]: ', 'Edit main.rs: ', 'Read main.rs: ' }), vim.inspect(prompts))
 end
 
 function tests.a_cancelled_turn_withdraws_its_question()
@@ -101,7 +104,7 @@ end
 
 function tests.each_question_got_one_answer_and_a_withdrawn_one_got_none()
   local no, yes = { outcome = 'selected', optionId = 'no' }, { outcome = 'selected', optionId = 'yes' }
-  check(vim.deep_equal(answers(), { no, yes }), vim.inspect(answers()))
+  check(vim.deep_equal(answers(), { no, yes, yes }), vim.inspect(answers()))
 end
 
 function tests.a_start_that_fails_is_shown_once()
