@@ -9,9 +9,7 @@
 (require 'cl-lib)
 (require 'jsonrpc)
 
-(defvar acpipe-command '("acpipe" "serve" "--permissions" "ask")
-  "Command line of acpipe.")
-
+(defvar acpipe-command '("acpipe" "serve" "--permissions" "ask") "Command line of acpipe.")
 (defvar acpipe--connection nil "Connection to the running acpipe, or nil.")
 (defvar acpipe--sessions nil "Open sessions, as (ID . BUFFER).")
 (defvar acpipe--turns nil "Buffers of the conversations in which a turn runs.")
@@ -53,7 +51,8 @@ Call ON-RESULT with its result, or ON-ERROR with the message of its error."
                (tool (plist-get params :toolCall)) (command (plist-get params :command))
                (options (mapcar (lambda (option) (cons (plist-get option :name) (plist-get option :optionId)))
                                 (plist-get params :options)))
-               (prompt (concat (or (plist-get tool :title) (plist-get tool :toolName)) (if command (format " [%s]: " command) ": ")))
+               (what (or (plist-get tool :title) (plist-get tool :toolName)))
+               (prompt (concat what (if command (format " [%s]: " command) ": ")))
                (name (condition-case nil (completing-read prompt options nil t) (quit nil)))
                (option (cdr (assoc name options))))
           (when (memq question acpipe--questions) ; else acpipe withdrew the request, or was stopped
