@@ -32,8 +32,8 @@ mkdir "$out/py" "$out/ts"
 
 for file in bundle chunk turn-summary config; do
     case $file in
-        # mypy refuses the types that the other option makes of `propertyNames`, and the defaults that this one makes of
-        # a reference with `default`; each schema has only one of both.
+        # mypy rejects what --field-constraints generates from `propertyNames`, which only the configuration has, and what
+        # --use-annotated generates from a `default` beside a reference, which only the bundle has.
         config) constraints=--use-annotated ;;
         *) constraints=--field-constraints ;;
     esac
