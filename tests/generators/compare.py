@@ -16,7 +16,7 @@ MADE_UP = {
     ("bundle", "ChunkProfile1"): {"py"},
 }
 
-# What generators are known to lose, by file, with the languages that lose it.
+# Names and descriptions that generators are known to lose, by file, with the languages that lose them.
 LOST = {
     # The alternatives of these `anyOf` have no type of their own that could carry their descriptions.
     ("bundle", "/$defs/ChunkProfile/anyOf/0"): {"ts"},
