@@ -1,0 +1,89 @@
+"""An event loop in a thread, for the blocking client."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """Runs coroutines in a thread with an event loop.
+
+    The thread does not keep the program alive: acpipe exits when the program does, because its stdin closes.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="acpipe", daemon=True)
+        self._thread.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine and waits for its result. An exception in the caller, such as Ctrl-C, cancels it."""
+        if threading.current_thread() is self._thread or self._loop.is_closed():
+            coroutine.close()
+            raise RuntimeError("the client was closed, or is called by one of its own callbacks")
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
+    """Runs a function that may block in a thread of its own.
+
+    Not `asyncio.to_thread`: its threads keep the program alive, for example while a user does not answer.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: Exception | None) -> None:
+        if future.done():  # nobody waits any more
+            return
+        if error is None:
+            future.set_result(result)  # type: ignore[arg-type]
+        else:
+            future.set_exception(error)
+
+    def run() -> None:
+        result, failure = None, None
+        try:
+            result = function(*arguments)
+        except Exception as error:
+            failure = error
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, result, failure)
+
+    threading.Thread(target=run, name="acpipe handler", daemon=True).start()
+    return await future
+
+
+class Dispatcher:
+    """Calls functions one after the other in a thread, in which they may call the client."""
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        threading.Thread(target=self._run, name="acpipe notifications", daemon=True).start()
+
+    def put(self, function: Callable[[], None]) -> None:
+        self._queue.put(function)
+
+    def close(self) -> None:
+        """Ends the thread after the functions that are queued."""
+        self._queue.put(None)
+
+    def _run(self) -> None:
+        while function := self._queue.get():
+            function()

@@ -1,0 +1,108 @@
+"""The acpipe process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from asyncio.subprocess import PIPE, Process
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from acpipe._errors import AcpipeExited, AcpipeNotFound
+
+logger = logging.getLogger("acpipe")
+
+# acpipe writes lines of up to 64 MiB; asyncio's own limit is 64 KiB.
+LINE_LIMIT = 2**27
+# acpipe needs at most 5 s to stop its agents; a machine under load needs longer.
+CLOSE_SECONDS = 30.0
+STDERR_LINES = 20
+
+
+class AcpipeProcess:
+    """A running `acpipe serve`, and the end of its stderr."""
+
+    def __init__(self, child: Process) -> None:
+        assert child.stdin is not None and child.stdout is not None and child.stderr is not None
+        self.stdin = child.stdin
+        self.stdout = child.stdout
+        self._child = child
+        self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
+        self._log = asyncio.create_task(self._read_stderr(child.stderr))
+        self._write_lock = asyncio.Lock()
+
+    @classmethod
+    async def start(cls, program: str, arguments: Sequence[str], env: Mapping[str, str] | None) -> AcpipeProcess:
+        try:
+            # A process session of its own: Ctrl-C in a terminal reaches the Python program only, which then closes the
+            # client. acpipe is never left behind: it exits when its stdin closes.
+            child = await asyncio.create_subprocess_exec(
+                program,
+                "serve",
+                *arguments,
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=PIPE,
+                limit=LINE_LIMIT,
+                env=None if env is None else {**os.environ, **env},
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise AcpipeNotFound(
+                f"cannot start acpipe: `{program}` failed to start: {error.strerror}; "
+                "set ACPIPE_BIN to a program for this machine"
+            ) from error
+        return cls(child)
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    def write(self, line: bytes) -> None:
+        """Queues a line. After the exit of acpipe it has no effect."""
+        self.stdin.write(line)
+
+    async def drain(self) -> None:
+        """Waits until acpipe has read most of what is queued."""
+        async with self._write_lock:  # before Python 3.11, asyncio allows one waiter only
+            with suppress(ConnectionError):  # the end of stdout reports the exit
+                await self.stdin.drain()
+
+    async def exited(self) -> AcpipeExited:
+        """Waits for the exit of acpipe and returns it as an error."""
+        code = await self._child.wait()
+        await self._end_of_stderr()
+        stderr = "\n".join(self._stderr)
+        why = next((line for line in self._stderr if "error" in line.lower()), None) or stderr
+        message = f"acpipe exited with code {code}" + (f": {why}" if why else "") + "; start a new client"
+        return AcpipeExited(message, {"exitCode": code, "stderr": stderr})
+
+    def close_stdin(self) -> None:
+        """Makes acpipe cancel its turns, stop its agents and exit."""
+        self.stdin.close()
+
+    async def wait(self) -> None:
+        """Waits for the exit of acpipe; kills it if that takes too long, or if the caller is cancelled meanwhile."""
+        try:
+            await asyncio.wait_for(asyncio.shield(asyncio.ensure_future(self._child.wait())), CLOSE_SECONDS)
+        except (asyncio.TimeoutError, asyncio.CancelledError) as reason:
+            # The processes of the agents do not outlive acpipe.
+            if self._child.returncode is None:
+                self._child.kill()
+                await asyncio.shield(self._child.wait())
+            if isinstance(reason, asyncio.CancelledError):
+                raise
+            logger.warning("acpipe did not exit within %s s and was killed", CLOSE_SECONDS)
+        await self._end_of_stderr()
+
+    async def _end_of_stderr(self) -> None:
+        # Not longer: a daemon that acpipe started can hold stderr open.
+        await asyncio.wait({self._log}, timeout=1.0)
+
+    async def _read_stderr(self, stderr: asyncio.StreamReader) -> None:
+        while line := await stderr.readline():
+            text = line.decode(errors="replace").rstrip()
+            self._stderr.append(text)
+            logger.warning("%s", text)
