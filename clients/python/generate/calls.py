@@ -128,7 +128,7 @@ def with_imports(document: Document, header: str, body: str, names: list[str]) -
     """Returns the module with imports of the types that it uses. `Protocol` of `typing` has the name of one of them."""
     code = re.sub(r'""".*?"""', "", body, flags=re.DOTALL)
     used = {name for name in document.types if re.search(rf"\b{name}\b", code)}
-    imports = statement("from acpipe.models import ", "(", sorted(used | set(names)), ")", "")
+    imports = statement("from acpipe.models import ", "(", sorted(used | set(names), key=str.lower), ")", "")
     return NOTICE + header.replace("@MODELS@\n", imports) + body
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -78,16 +79,16 @@ class Document:
 def references(schema: Any) -> list[str]:
     """Returns the names of the types that a schema refers to."""
     if isinstance(schema, list):
-        return [name for item in cast("list[Any]", schema) for name in references(item)]
+        return [name for item in cast("Sequence[Any]", schema) for name in references(item)]
     if not isinstance(schema, dict):
         return []
-    fields = cast("Schema", schema)
+    fields = cast("Mapping[str, Any]", schema)
     found = [target(fields)] if isinstance(fields.get("$ref"), str) else []
     # The mapping of a discriminator repeats the variants as plain strings.
     return found + [name for key, value in fields.items() if key != "discriminator" for name in references(value)]
 
 
-def target(schema: Schema) -> str:
+def target(schema: Mapping[str, Any]) -> str:
     """Returns the name of the type that a `$ref` names."""
     return str(schema["$ref"]).rpartition("/")[2]
 

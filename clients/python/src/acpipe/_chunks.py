@@ -31,7 +31,8 @@ def decode_chunk(chunk: bytes | msgspec.Raw | dict[str, Any]) -> AnyChunk:
     """Decodes a chunk: JSON, or a dictionary as in the entries of `Session.replay`."""
     try:
         if isinstance(chunk, dict):
-            return msgspec.convert(chunk, Chunk)
+            known: Chunk = msgspec.convert(chunk, Chunk)
+            return known
         return _decoder.decode(chunk)
     except msgspec.ValidationError as error:
         content = as_object(chunk if isinstance(chunk, dict) else msgspec.json.decode(chunk))

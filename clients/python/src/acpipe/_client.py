@@ -82,7 +82,7 @@ class Client:
         self._binary = None if binary is None else os.fspath(binary)
         self._client_info = client_info
         self._responder = Responder(self._handlers.by_method())
-        self._listeners: dict[type[Notification], list[Listener]] = {}
+        self._listeners: dict[type[Model], list[Listener]] = {}
         self._flow = Flow()
         self._process: AcpipeProcess | None = None
         self._connection: Connection | None = None
