@@ -23,6 +23,11 @@ class Flow:
         self._open = asyncio.Event()
         self._open.set()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether acpipe is read."""
+        return self._open.is_set()
+
     async def wait(self) -> None:
         """Waits until acpipe is to be read."""
         await self._open.wait()

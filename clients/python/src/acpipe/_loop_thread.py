@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+logger = logging.getLogger("acpipe")
 T = TypeVar("T")
 
 
@@ -86,4 +88,8 @@ class Dispatcher:
 
     def _run(self) -> None:
         while function := self._queue.get():
-            function()
+            try:
+                function()
+            except Exception:
+                # One listener that fails does not stop the others.
+                logger.exception("a listener failed")

@@ -18,6 +18,9 @@ class Mailbox:
         self._changed = asyncio.Event()
         self._is_open = True
 
+    def __len__(self) -> int:
+        return len(self._chunks)
+
     def put(self, chunk: AnyChunk) -> None:
         """Adds a chunk, unless the reader has left."""
         if self._is_open:

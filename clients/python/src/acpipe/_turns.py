@@ -47,7 +47,7 @@ class Turns:
     def receive(self, params: msgspec.Raw) -> None:
         """Passes a chunk to its turn."""
         address = msgspec.json.decode(params, type=_Address)
-        mailbox = self._mailboxes.get(address.turn_id or "") or self._mailboxes.get(address.session_id)
+        mailbox = self._mailboxes.get(address.turn_id or "", self._mailboxes.get(address.session_id))
         if mailbox is not None:
             mailbox.put(decode_chunk(address.chunk))
 
