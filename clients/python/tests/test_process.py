@@ -64,11 +64,13 @@ async def test_second_cancellation_kills_acpipe(lab: Lab) -> None:
     agent = lab.agent(start=[stays], eof=[{"hang": True}])
     opened, closing = asyncio.Event(), asyncio.Event()
     watched: list[Watched] = []
+    clients: list[Client] = []
 
     async def work() -> None:
         async with Client(agent) as client:
             await client.rpc.agent_connect()
             watched.extend([Watched(client.pid), await agent_process(client)])
+            clients.append(client)
             opened.set()
             try:
                 await asyncio.Event().wait()
@@ -84,6 +86,8 @@ async def test_second_cancellation_kills_acpipe(lab: Lab) -> None:
         await task
     assert watched[0].has_exited()
     assert watched[1].has_exited(within=10)
+    with pytest.raises(AcpipeExited, match="code -9"):
+        await clients[0].rpc.agent_list()
 
 
 async def test_exit_of_acpipe_ends_turns_and_calls_with_an_error(lab: Lab) -> None:

@@ -160,6 +160,23 @@ def test_ctrl_c_cancels_the_turn(lab: Lab) -> None:
     assert len(lab.received("session/cancel")) == 1
 
 
+def test_ctrl_c_while_the_client_closes_kills_acpipe(lab: Lab) -> None:
+    agent = lab.agent(start=[{"ignoreTerm": True}], eof=[{"hang": True}])
+
+    def interrupt(params: AgentStateParams) -> None:
+        if params.state == "stopping":
+            os.kill(os.getpid(), signal.SIGINT)
+
+    client = Client(agent)
+    client.start()
+    client.on(AgentStateParams, interrupt)
+    client.rpc.agent_connect()
+    acpipe = Watched(client.pid)
+    with pytest.raises(KeyboardInterrupt):
+        client.close()
+    assert acpipe.has_exited()
+
+
 def test_break_and_the_end_of_a_block_cancel_a_turn(lab: Lab) -> None:
     with Client(lab.agent(UNTIL_CANCELLED, UNTIL_CANCELLED, [say("next"), end()])) as client:
         session = client.session("s", cwd=lab.project)

@@ -121,10 +121,9 @@ class Client:
     async def close(self) -> None:
         """Cancels running turns, stops the agents and acpipe, and returns when acpipe has exited."""
         if self._connection is not None:
-            try:
-                await self._responder.close()
-            finally:
-                await self._connection.close()
+            self._responder.cancel_all()
+            await self._connection.close()
+            await self._responder.finished()
 
     @property
     def initialized(self) -> InitializeResult:

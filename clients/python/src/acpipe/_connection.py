@@ -19,6 +19,8 @@ from acpipe._process import AcpipeProcess
 logger = logging.getLogger("acpipe")
 T = TypeVar("T")
 
+CLOSE_SECONDS = 2.0
+
 
 class _ErrorBody(msgspec.Struct):
     code: int
@@ -97,12 +99,10 @@ class Connection:
     async def close(self) -> None:
         """Stops the agents and acpipe, and returns when acpipe has exited."""
         self._process.close_stdin()
-        self._flow.stop()
-        try:
-            # The last messages are read, so that acpipe never waits for a reader.
-            await asyncio.shield(self._reader)
-        finally:
-            await self._process.wait()
+        self._flow.stop()  # the last messages are read, so that acpipe never waits for a reader
+        await self._process.wait()
+        # Not longer: another process can hold stdout open.
+        await asyncio.wait({self._reader}, timeout=CLOSE_SECONDS)
 
     def _send(self, message: dict[str, Any]) -> None:
         self._process.write(msgspec.json.encode({"jsonrpc": "2.0", **message}) + b"\n")

@@ -21,7 +21,7 @@ class LoopThread:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="acpipe", daemon=True)
+        self._thread = threading.Thread(target=self._run_loop, name="acpipe", daemon=True)
         self._thread.start()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
@@ -40,7 +40,17 @@ class LoopThread:
         """Ends the thread."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._loop.close()
+
+    def _run_loop(self) -> None:
+        try:
+            self._loop.run_forever()
+            # A close that Ctrl-C interrupted is cancelled here, and kills acpipe.
+            tasks = asyncio.all_tasks(self._loop)
+            for task in tasks:
+                task.cancel()
+            self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        finally:
+            self._loop.close()
 
 
 async def in_thread(function: Callable[..., T], *arguments: Any) -> T:

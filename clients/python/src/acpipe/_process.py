@@ -17,7 +17,7 @@ logger = logging.getLogger("acpipe")
 # acpipe writes lines of up to 64 MiB; asyncio's own limit is 64 KiB.
 LINE_LIMIT = 2**27
 # acpipe needs at most 5 s to stop its agents; a machine under load needs longer.
-CLOSE_SECONDS = 30.0
+EXIT_SECONDS = 30.0
 STDERR_LINES = 20
 
 
@@ -86,16 +86,13 @@ class AcpipeProcess:
     async def wait(self) -> None:
         """Waits for the exit of acpipe; kills it if that takes too long, or if the caller is cancelled meanwhile."""
         try:
-            await asyncio.wait_for(asyncio.shield(asyncio.ensure_future(self._child.wait())), CLOSE_SECONDS)
-        except (asyncio.TimeoutError, asyncio.CancelledError) as reason:
-            # The processes of the agents do not outlive acpipe.
+            await asyncio.wait_for(self._child.wait(), EXIT_SECONDS)
+        except asyncio.TimeoutError:
+            logger.warning("acpipe did not exit within %s s and is killed", EXIT_SECONDS)
+        finally:
             if self._child.returncode is None:
-                self._child.kill()
-                await asyncio.shield(self._child.wait())
-            if isinstance(reason, asyncio.CancelledError):
-                raise
-            logger.warning("acpipe did not exit within %s s and was killed", CLOSE_SECONDS)
-        await self._end_of_stderr()
+                self._child.kill()  # the processes of the agents do not outlive acpipe
+                await self._child.wait()
 
     async def _end_of_stderr(self) -> None:
         # Not longer: a daemon that acpipe started can hold stderr open.

@@ -47,12 +47,14 @@ class Responder:
         if task := self._tasks.get(number):
             task.cancel()
 
-    async def close(self) -> None:
+    def cancel_all(self) -> None:
         """Cancels all handlers."""
-        tasks = list(self._tasks.values())
-        for task in tasks:
+        for task in self._tasks.values():
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def finished(self) -> None:
+        """Waits for the end of all handlers."""
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     async def _run(self, output: Output, number: int | str, method: str, handler: Handler, params: msgspec.Raw) -> None:
         try:
