@@ -1,6 +1,6 @@
 """Places the acpipe program into the wheel.
 
-`ACPIPE_WHEEL_BINARY=path/to/acpipe python -m build --wheel` builds a wheel for the platform of that program. Without
+`ACPIPE_WHEEL_BINARY=/path/to/acpipe python -m build --wheel` builds a wheel for the platform of that program. Without
 the variable, the wheel has no program and fits every platform.
 """
 
@@ -28,9 +28,12 @@ class ProgramHook(BuildHookInterface[Any]):
         named = os.environ.get(VARIABLE)
         if not named or version == "editable":
             return
-        program = Path(named).resolve()
-        if not os.access(program, os.X_OK) or not program.is_file():
-            raise ValueError(f"cannot build the wheel: {VARIABLE} is `{named}`, which is not an executable file")
+        program = Path(named)
+        # Builders change the directory, so a relative path would be searched in another place than its author means.
+        if not program.is_absolute() or not program.is_file() or not os.access(program, os.X_OK):
+            raise ValueError(
+                f"cannot build the wheel: {VARIABLE} must be the absolute path of a program, not `{named}`"
+            )
         build_data["force_include"][str(program)] = "acpipe/_bin/acpipe"
         build_data["shared_scripts"][str(Path(self.root, "bin", "acpipe"))] = "acpipe"
         build_data["pure_python"] = False

@@ -45,10 +45,10 @@ class LoopThread:
         try:
             self._loop.run_forever()
             # A close that Ctrl-C interrupted is cancelled here, and kills acpipe.
-            tasks = asyncio.all_tasks(self._loop)
-            for task in tasks:
-                task.cancel()
-            self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+            if tasks := asyncio.all_tasks(self._loop):
+                for task in tasks:
+                    task.cancel()
+                self._loop.run_until_complete(asyncio.wait(tasks))
         finally:
             self._loop.close()
 

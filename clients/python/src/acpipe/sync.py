@@ -71,7 +71,8 @@ class Client:
     """A running acpipe. Use it as `with Client(…) as client`.
 
     Args:
-        agent: Agent of sessions that name none: a name such as `claude`, or a command line as a list.
+        agent: Agent of sessions that name none: a name such as `claude`, or a command line as a list. Without it, each
+            session names its agent, or `rpc.agent_connect` starts the default agent.
         permissions: What happens to tool calls that no rule decides. Default: `ask` with `on_permission`, otherwise
             as configured, which is to approve all.
         options: Further options of `acpipe serve`.
