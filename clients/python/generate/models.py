@@ -9,7 +9,8 @@ HEADER = '''\
 """Types of acpipe's protocol.
 
 An object is a class with the fields in `snake_case`. A field that a message leaves out is `None`. Values of type
-`Any` are plain JSON: dictionaries, lists, strings, numbers, booleans and `None`.
+`Any` are plain JSON: dictionaries, lists, strings, numbers, booleans and `None`. The documentation of a type names
+fields and values as in JSON: `toolCallId`, `null`, `true`.
 """
 
 from __future__ import annotations

@@ -82,6 +82,15 @@ async def test_handler_that_raises_leaves_the_decision_to_the_policy(
     assert "LookupError: no user" in caplog.text
 
 
+async def test_handler_that_returns_no_answer_is_reported(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+    async def on_permission(request: PermissionRequest) -> Any:
+        request.allow()
+
+    async with Client(lab.agent([ask_permission(), ECHO_ANSWER, end()]), on_permission=on_permission) as client:
+        assert (await answer_of(client, lab))["result"]["outcome"]["optionId"] == "no"
+    assert "the handler must return a PermissionAnswer, not None" in caplog.text
+
+
 async def test_handler_is_cancelled_when_the_request_is_withdrawn(lab: Lab) -> None:
     asked, withdrawn = asyncio.Event(), asyncio.Event()
 

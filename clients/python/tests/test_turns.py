@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from acpipe import AcpipeError, Client, Session, TurnFailed
+from acpipe import AcpipeError, Client, Session, TurnFailed, UnknownChunk
 from acpipe._flow import UNREAD_LIMIT
 from acpipe.models import ChunkParams, FinishChunk, StartChunk, TextDeltaChunk
 from tests.lab import UNTIL_CANCELLED, Lab, end, say
@@ -145,6 +145,44 @@ async def test_cancel_of_a_queued_prompt_does_not_reach_the_running_turn(lab: La
         assert caught.value.kind == "cancelled"
         assert (await session.get()).turn_id == running.id
         assert lab.received("session/cancel") == []
+
+
+async def test_turn_ids_are_those_of_a_session(lab: Lab) -> None:
+    async with Client(lab.agent([say("{session}"), end()])) as client:
+        sessions = [await opened(client, lab, name) for name in ("a", "b")]
+        turns = [session.prompt("hi", turn_id="t1") for session in sessions]
+        for session, turn in zip(sessions, turns, strict=True):
+            text = "".join([chunk.delta async for chunk in turn if isinstance(chunk, TextDeltaChunk)])
+            assert text == session.opened.agent_session_id
+
+
+async def test_prompt_with_the_id_of_a_running_turn_does_not_take_its_chunks(lab: Lab) -> None:
+    async with Client(lab.agent(UNTIL_CANCELLED)) as client:
+        session = await opened(client, lab)
+        turn = session.prompt("hi", turn_id="t1")
+        kinds = [(await turn.__anext__()).type]
+        with pytest.raises(AcpipeError) as caught:
+            await session.prompt("hi", turn_id="t1")
+        assert caught.value.kind == "busy"
+        turn.cancel()
+        kinds += [chunk.type async for chunk in turn]
+    assert kinds[0] == "start"
+    assert kinds[-1] == "abort"
+
+
+async def test_ended_turn_is_repeated_under_its_id(lab: Lab) -> None:
+    async with Client(lab.agent([say("once"), end()], [say("twice"), end()])) as client:
+        session = await opened(client, lab)
+        first = [chunk async for chunk in session.prompt("hi", turn_id="t1")]
+        again = session.prompt("hi", turn_id="t1")
+        assert [chunk async for chunk in again] == first
+        assert (await again).text == "once"
+
+
+async def test_chunks_have_the_types_of_the_package_whatever_the_options_say(lab: Lab) -> None:
+    async with Client(lab.agent([say("x"), end()]), options=["--chunk-profile", "discobot"]) as client:
+        chunks = [chunk async for chunk in (await opened(client, lab)).prompt("hi")]
+    assert not [chunk for chunk in chunks if isinstance(chunk, UnknownChunk)]
 
 
 async def test_execute_streams_chunks_and_leaves_no_session(lab: Lab) -> None:

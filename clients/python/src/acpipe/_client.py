@@ -41,6 +41,8 @@ N = TypeVar("N", bound=Notification)
 Listener = Callable[[Any], None]
 
 PROTOCOL_VERSION = 1
+# The form of the chunks that the types describe, whatever the configuration of the user says.
+CHUNK_PROFILE = 7
 
 
 class Client:
@@ -114,6 +116,7 @@ class Client:
                 client_info=self._client_info,
                 process_id=os.getpid(),  # acpipe exits with this process, even if another one holds the pipes
                 capabilities=self._handlers.capabilities(),
+                chunk_profile=CHUNK_PROFILE,
             )
         except BaseException:
             await self.close()

@@ -55,9 +55,10 @@ class Terminals(Protocol):
 
 @dataclass
 class Handler:
-    """A function for one request, and the type of the parameters that it takes."""
+    """A function for one request, and the types of its parameter and its result."""
 
     params: type[msgspec.Struct]
+    result: type[msgspec.Struct] | None
     function: Callable[[Any], Awaitable[Any]]
 
 
@@ -86,17 +87,17 @@ class Handlers:
         """Returns the handler of each request."""
         found: dict[str, Handler] = {}
         if self.permission is not None:
-            found["permission/request"] = Handler(PermissionRequest, self.permission)
+            found["permission/request"] = Handler(PermissionRequest, PermissionAnswer, self.permission)
         if self.question is not None:
-            found["question/ask"] = Handler(QuestionRequest, self.question)
+            found["question/ask"] = Handler(QuestionRequest, QuestionAnswer, self.question)
         if self.read_text_file is not None:
-            found["fs/readTextFile"] = Handler(ReadTextFileParams, self.read_text_file)
+            found["fs/readTextFile"] = Handler(ReadTextFileParams, TextFile, self.read_text_file)
         if self.write_text_file is not None:
-            found["fs/writeTextFile"] = Handler(WriteTextFileParams, self.write_text_file)
+            found["fs/writeTextFile"] = Handler(WriteTextFileParams, None, self.write_text_file)
         if self.terminals is not None:
-            found["terminal/create"] = Handler(CreateTerminalParams, self.terminals.create)
-            found["terminal/output"] = Handler(TerminalParams, self.terminals.output)
-            found["terminal/waitForExit"] = Handler(TerminalParams, self.terminals.wait_for_exit)
-            found["terminal/kill"] = Handler(TerminalParams, self.terminals.kill)
-            found["terminal/release"] = Handler(TerminalParams, self.terminals.release)
+            found["terminal/create"] = Handler(CreateTerminalParams, CreatedTerminal, self.terminals.create)
+            found["terminal/output"] = Handler(TerminalParams, TerminalSaid, self.terminals.output)
+            found["terminal/waitForExit"] = Handler(TerminalParams, TerminalExited, self.terminals.wait_for_exit)
+            found["terminal/kill"] = Handler(TerminalParams, None, self.terminals.kill)
+            found["terminal/release"] = Handler(TerminalParams, None, self.terminals.release)
         return found

@@ -59,6 +59,8 @@ class Responder:
     async def _run(self, output: Output, number: int | str, method: str, handler: Handler, params: msgspec.Raw) -> None:
         try:
             result = await handler.function(msgspec.json.decode(params, type=handler.params))
+            if handler.result is not None and not isinstance(result, handler.result):
+                raise TypeError(f"the handler must return a {handler.result.__name__}, not {result!r}")
         except FileNotFoundError as error:
             output.respond_error(number, RESOURCE_NOT_FOUND, str(error))
         except Exception as error:
@@ -66,4 +68,4 @@ class Responder:
             logger.exception("the handler of %s failed", method)
             output.respond_error(number, INTERNAL, f"{type(error).__name__}: {error}")
         else:
-            output.respond(number, {} if result is None else result)
+            output.respond(number, {} if handler.result is None else result)

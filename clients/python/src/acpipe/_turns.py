@@ -29,32 +29,34 @@ class Turns:
     def __init__(self, connection: Connection, flow: Flow) -> None:
         self._connection = connection
         self._flow = flow
-        # By the id of the turn; turns of `execute`, whose ids acpipe chooses, by the id of their session.
-        self._mailboxes: dict[str, Mailbox] = {}
+        # By session and turn. acpipe chooses the ids of the turns of `execute`; their sessions have no other turn.
+        self._mailboxes: dict[tuple[str, str | None], Mailbox] = {}
 
     def prompt(self, params: PromptParams) -> Turn:
         """Starts a turn of a session."""
         # With an id of its own, a turn gets its chunks, and a cancel does not reach another turn.
         params.turn_id = turn_id = params.turn_id or f"turn-{uuid.uuid4().hex}"
         params.session_id = session_id = params.session_id or "default"
-        return self._start("session/prompt", params, turn_id, session_id, turn_id)
+        return self._start("session/prompt", params, session_id, turn_id)
 
     def execute(self, params: ExecuteParams) -> Turn:
         """Starts a turn in a session of its own."""
         params.session_id = session_id = params.session_id or f"execute-{uuid.uuid4().hex}"
-        return self._start("execute", params, session_id, session_id, None)
+        return self._start("execute", params, session_id, None)
 
     def receive(self, params: msgspec.Raw) -> None:
         """Passes a chunk to its turn."""
         address = msgspec.json.decode(params, type=_Address)
-        mailbox = self._mailboxes.get(address.turn_id or "", self._mailboxes.get(address.session_id))
+        execution = self._mailboxes.get((address.session_id, None))
+        mailbox = self._mailboxes.get((address.session_id, address.turn_id), execution)
         if mailbox is not None:
             mailbox.put(decode_chunk(address.chunk))
 
-    def _start(
-        self, method: str, params: PromptParams | ExecuteParams, key: str, session_id: str, turn_id: str | None
-    ) -> Turn:
-        mailbox = self._mailboxes[key] = Mailbox(self._flow)
+    def _start(self, method: str, params: PromptParams | ExecuteParams, session_id: str, turn_id: str | None) -> Turn:
+        key = (session_id, turn_id)
+        mailbox = Mailbox(self._flow)
+        # acpipe refuses the id of a turn that runs; that turn keeps its mailbox.
+        self._mailboxes.setdefault(key, mailbox)
         response = self._connection.start(method, params, TurnSummary)
 
         def ended(done: asyncio.Future[TurnSummary]) -> None:
