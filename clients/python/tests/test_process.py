@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -105,6 +107,26 @@ async def test_exit_of_acpipe_ends_turns_and_calls_with_an_error(lab: Lab) -> No
             await session.get()
 
 
+async def test_cancelled_start_leaves_no_process(tmp_path: Path) -> None:
+    fifo = tmp_path / "pid"
+    os.mkfifo(fifo)
+    silent = tmp_path / "acpipe"
+    silent.write_text(f"#!/bin/sh\necho $$ > {fifo}\nexec cat > /dev/null\n")
+    silent.chmod(0o755)
+    task = asyncio.create_task(Client("demo", binary=silent).start())
+    program = Watched(int(await asyncio.to_thread(fifo.read_text)))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert program.has_exited()
+
+
+async def test_ctrl_c_in_a_terminal_does_not_reach_acpipe(lab: Lab) -> None:
+    async with Client(lab.agent()) as client:
+        # The terminal sends SIGINT to the process group of the program.
+        assert os.getpgid(client.pid) != os.getpgid(0)
+
+
 async def test_option_that_acpipe_refuses_is_in_the_error() -> None:
     with pytest.raises(AcpipeExited, match="unexpected argument '--bogus'") as caught:
         await Client("demo", options=["--bogus"]).start()
@@ -142,6 +164,7 @@ async def test_environment_is_added_to_that_of_the_program(lab: Lab) -> None:
         session = await client.session("s", cwd=lab.project)
         await session.prompt("hi")
     assert state.exists()
+    assert lab.received("session/prompt"), "the agent has no FAKE_AGENT_LOG of the environment"
 
 
 async def test_long_line_is_read(lab: Lab) -> None:

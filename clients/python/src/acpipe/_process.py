@@ -91,8 +91,20 @@ class AcpipeProcess:
             logger.warning("acpipe did not exit within %s s and is killed", EXIT_SECONDS)
         finally:
             if self._child.returncode is None:
-                self._child.kill()  # the processes of the agents do not outlive acpipe
-                await self._child.wait()
+                await self._kill()
+
+    async def _kill(self) -> None:
+        """Kills acpipe. The processes of its agents do not outlive it."""
+        self._child.kill()
+        exit_of_child = asyncio.ensure_future(self._child.wait())
+        cancelled: asyncio.CancelledError | None = None
+        while not exit_of_child.done():  # at once; a cancellation would leave a process that nobody waits for
+            try:
+                await asyncio.shield(exit_of_child)
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
 
     async def _end_of_stderr(self) -> None:
         # Not longer: a daemon that acpipe started can hold stderr open.
