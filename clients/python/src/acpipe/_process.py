@@ -96,11 +96,10 @@ class AcpipeProcess:
     async def _kill(self) -> None:
         """Kills acpipe. The processes of its agents do not outlive it."""
         self._child.kill()
-        exit_of_child = asyncio.ensure_future(self._child.wait())
         cancelled: asyncio.CancelledError | None = None
-        while not exit_of_child.done():  # at once; a cancellation would leave a process that nobody waits for
+        while self._child.returncode is None:
             try:
-                await asyncio.shield(exit_of_child)
+                await self._child.wait()  # not long; a cancellation would leave a process that nobody waits for
             except asyncio.CancelledError as error:
                 cancelled = error
         if cancelled is not None:
