@@ -38,7 +38,7 @@ from acpipe.models import (
 
 T = TypeVar("T")
 N = TypeVar("N", bound=Notification)
-Listener = Callable[[Any], None]
+Listener = Callable[[Any], object]
 
 PROTOCOL_VERSION = 1
 # The form of the chunks that the types describe, whatever the configuration of the user says.
@@ -225,7 +225,7 @@ class Client:
             )
         )
 
-    def on(self, kind: type[N], listener: Callable[[N], None]) -> Callable[[], None]:
+    def on(self, kind: type[N], listener: Callable[[N], object]) -> Callable[[], None]:
         """Calls a function with each notification of a kind, such as `AgentStateParams`.
 
         The function must return soon: no other message is read meanwhile. Returns a function that ends it.

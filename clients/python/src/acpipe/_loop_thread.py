@@ -86,10 +86,10 @@ class Dispatcher:
     """Calls functions one after the other in a thread, in which they may call the client."""
 
     def __init__(self) -> None:
-        self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
         threading.Thread(target=self._run, name="acpipe notifications", daemon=True).start()
 
-    def put(self, function: Callable[[], None]) -> None:
+    def put(self, function: Callable[[], object]) -> None:
         self._queue.put(function)
 
     def close(self) -> None:

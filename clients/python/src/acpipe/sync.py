@@ -248,7 +248,7 @@ class Client:
 
         return Turn(self._run(start()), self._run)
 
-    def on(self, kind: type[N], listener: Callable[[N], None]) -> Callable[[], None]:
+    def on(self, kind: type[N], listener: Callable[[N], object]) -> Callable[[], None]:
         """Calls a function with each notification of a kind, such as `AgentStateParams`.
 
         All such functions share a thread, in which they may call the client. Returns a function that ends it.
