@@ -4,6 +4,7 @@
 #
 #     ./check.sh             needs acpipe and fake-agent in PATH: cargo build --bins --features fake-agent
 #
+# pip takes packages from the index, or from a directory that PIP_FIND_LINKS and PIP_NO_INDEX=1 name.
 # Prints SKIPPED for what could not run; it fails only for what did run.
 set -eu
 cd "$(dirname "$0")"

@@ -32,7 +32,7 @@ async def test_reading_stops_at_the_limit_and_continues_below_it() -> None:
     assert flow.is_open
 
 
-async def test_reading_continues_while_somebody_waits_for_a_message() -> None:
+async def test_reading_continues_while_a_task_waits_for_a_message() -> None:
     flow = Flow()
     mailbox = filled(flow)
     with flow.expecting():
@@ -61,7 +61,7 @@ async def test_two_full_mailboxes_are_both_counted() -> None:
     assert flow.is_open
 
 
-async def test_acpipe_is_not_read_while_nobody_reads_a_long_turn(lab: Lab) -> None:
+async def test_reading_pauses_while_a_long_turn_is_not_read(lab: Lab) -> None:
     updates = 20 * UNREAD_LIMIT
     async with Client(lab.agent([{"repeat": {"times": updates, "steps": [say("{i} ")]}}, end()])) as client:
         session = await client.session("s", cwd=lab.project)

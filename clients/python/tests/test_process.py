@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -133,6 +134,11 @@ async def test_option_that_acpipe_refuses_is_in_the_error() -> None:
     assert caught.value.data["exitCode"] == 2
 
 
+async def test_unknown_name_of_an_agent_is_in_the_error() -> None:
+    with pytest.raises(AcpipeExited, match='agent "no-such-agent" not found'):
+        await Client("no-such-agent").start()
+
+
 async def test_client_that_was_not_started_is_an_error() -> None:
     client = Client("demo")
     with pytest.raises(AcpipeExited, match="not running"):
@@ -192,6 +198,37 @@ async def main():
 
 asyncio.run(main())
 """
+
+
+INTERRUPTED = """
+import asyncio, sys
+from acpipe import Client
+from acpipe.models import TextDeltaChunk
+
+async def main():
+    async with Client(sys.argv[1:]) as client:
+        session = await client.session("s")
+        async for chunk in session.prompt("hi"):
+            if isinstance(chunk, TextDeltaChunk):
+                print(client.pid, flush=True)
+
+asyncio.run(main())
+"""
+
+
+def test_ctrl_c_cancels_the_turn_and_stops_acpipe(lab: Lab) -> None:
+    command = [sys.executable, "-c", INTERRUPTED, *lab.agent(UNTIL_CANCELLED)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=lab.project
+    ) as program:
+        assert program.stdout is not None
+        acpipe = Watched(int(program.stdout.readline()))
+        program.send_signal(signal.SIGINT)
+        assert program.wait(timeout=20) == -signal.SIGINT
+        assert program.stderr is not None
+        assert program.stderr.read().rstrip().endswith("KeyboardInterrupt")
+    assert acpipe.has_exited()
+    assert len(lab.received("session/cancel")) == 1
 
 
 def test_killed_program_leaves_no_process(lab: Lab) -> None:

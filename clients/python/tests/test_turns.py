@@ -123,7 +123,7 @@ async def test_leaving_the_block_of_a_turn_cancels_it_and_waits_for_its_end(lab:
         assert (await turn.outcome()).stop_reason == "cancelled"
 
 
-async def test_break_cancels_a_turn_that_nothing_else_refers_to(lab: Lab) -> None:
+async def test_break_cancels_a_turn_without_other_references(lab: Lab) -> None:
     async with Client(lab.agent(UNTIL_CANCELLED, [say("next"), end()])) as client:
         session = await opened(client, lab)
         async for chunk in session.prompt("hi"):
@@ -218,7 +218,7 @@ async def test_calls_are_answered_while_a_turn_is_not_read(lab: Lab) -> None:
     async with Client(lab.agent(steps)) as client:
         session = await opened(client, lab)
         turn = session.prompt("count")
-        # Its response is behind chunks that nobody reads.
+        # Its response is behind unread chunks.
         assert (await session.get()).session_id == "s"
         text = "".join([chunk.delta async for chunk in turn if isinstance(chunk, TextDeltaChunk)])
     assert text == "".join(f"{number} " for number in range(updates))

@@ -11,10 +11,10 @@ UNREAD_LIMIT = 1000
 
 
 class Flow:
-    """Stops the reading of acpipe while a turn has many unread chunks, unless somebody waits for a message.
+    """Pauses the reading of acpipe while a turn has many unread chunks, unless a task waits for a message.
 
-    All messages come through one pipe, so a response can be behind the chunks of a turn that nobody reads. While a task
-    waits for a message, reading continues, and the unread chunks are kept in memory.
+    All messages come through one pipe, so a response can be behind unread chunks of another turn. While a task waits
+    for a message, reading continues, and the unread chunks are kept in memory.
     """
 
     def __init__(self) -> None:

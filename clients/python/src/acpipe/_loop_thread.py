@@ -62,7 +62,7 @@ async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
     future: asyncio.Future[T] = loop.create_future()
 
     def settle(result: T | None, error: Exception | None) -> None:
-        if future.done():  # nobody waits any more
+        if future.done():  # its task was cancelled
             return
         if error is None:
             future.set_result(result)  # type: ignore[arg-type]

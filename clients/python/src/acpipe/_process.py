@@ -19,6 +19,8 @@ LINE_LIMIT = 2**27
 # acpipe needs at most 5 s to stop its agents; a machine under load needs longer.
 EXIT_SECONDS = 30.0
 STDERR_LINES = 20
+# Exit code for a command line that acpipe does not accept.
+USAGE = 2
 
 
 class AcpipeProcess:
@@ -75,8 +77,8 @@ class AcpipeProcess:
         code = await self._child.wait()
         await self._end_of_stderr()
         stderr = "\n".join(self._stderr)
-        why = next((line for line in self._stderr if "error" in line.lower()), None) or stderr
-        message = f"acpipe exited with code {code}" + (f": {why}" if why else "") + "; start a new client"
+        # What acpipe refuses, such as an option or the name of an agent, it reports with what to do.
+        message = f"acpipe exited with code {code}" + (f": {stderr}" if code == USAGE else "; start a new client")
         return AcpipeExited(message, {"exitCode": code, "stderr": stderr})
 
     def close_stdin(self) -> None:
@@ -99,7 +101,7 @@ class AcpipeProcess:
         cancelled: asyncio.CancelledError | None = None
         while self._child.returncode is None:
             try:
-                await self._child.wait()  # not long; a cancellation would leave a process that nobody waits for
+                await self._child.wait()  # short; a cancellation must not leave a process that is not waited for
             except asyncio.CancelledError as error:
                 cancelled = error
         if cancelled is not None:

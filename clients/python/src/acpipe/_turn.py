@@ -19,7 +19,7 @@ class Turn:
     """A turn of an agent: iterate over its chunks, or await it for its summary.
 
     The turn has begun when you get this object. It is cancelled if the task that waits for it is cancelled, at the end
-    of its `async with` block, and when nothing refers to it any more, for example after a `break`.
+    of its `async with` block, and when the last reference to it is gone, for example after a `break`.
     """
 
     def __init__(

@@ -64,7 +64,7 @@ class Turns:
                 del self._mailboxes[key]
             mailbox.wake()
             if not done.cancelled():
-                done.exception()  # marked as retrieved: a turn that nobody reads is not worth a message
+                done.exception()  # marks it as retrieved: asyncio logs no error of a turn that the program ignores
 
         response.add_done_callback(ended)
         cancel = CancelParams(session_id=session_id, turn_id=turn_id)

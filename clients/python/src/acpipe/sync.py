@@ -329,7 +329,7 @@ class Turn:
     """A turn of an agent: iterate over its chunks, or call `summary`.
 
     The turn has begun when you get this object. It is cancelled if an exception such as Ctrl-C ends the wait for it, at
-    the end of its `with` block, and when nothing refers to it any more, for example after a `break`.
+    the end of its `with` block, and when the last reference to it is gone, for example after a `break`.
     """
 
     def __init__(self, turn: _turn.Turn, run: Any) -> None:
