@@ -112,7 +112,8 @@ async def test_cancelled_start_leaves_no_process(tmp_path: Path) -> None:
     fifo = tmp_path / "pid"
     os.mkfifo(fifo)
     silent = tmp_path / "acpipe"
-    silent.write_text(f"#!/bin/sh\necho $$ > {fifo}\nexec cat > /dev/null\n")
+    # Reads `initialize`, and does not respond.
+    silent.write_text(f"#!/bin/sh\nread -r line\necho $$ > {fifo}\nexec cat > /dev/null\n")
     silent.chmod(0o755)
     task = asyncio.create_task(Client("demo", binary=silent).start())
     program = Watched(int(await asyncio.to_thread(fifo.read_text)))

@@ -96,10 +96,11 @@ class Turn:
                 await self.outcome()
 
     def __del__(self) -> None:
-        # In any thread, and possibly after the end of the event loop.
-        if not self._response.done() and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._send_cancel)
-            self._loop.call_soon_threadsafe(self._mailbox.close)
+        # In any thread, and possibly after the end of the event loop, which is a RuntimeError.
+        if not self._response.done():
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._send_cancel)
+                self._loop.call_soon_threadsafe(self._mailbox.close)
 
     def _abandon(self) -> None:
         self.cancel()
