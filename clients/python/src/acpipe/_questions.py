@@ -1,0 +1,86 @@
+"""Requests of acpipe to the user, with methods for their answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from acpipe.models import (
+    CancelledPermissionOutcome,
+    FeedbackDelivery,
+    OfferedKind,
+    PermissionAnswer,
+    PermissionParams,
+    QuestionAnswer,
+    QuestionParams,
+    SelectedPermissionOutcome,
+)
+
+
+class PermissionRequest(PermissionParams, kw_only=True):
+    """Asks whether the agent may run a tool. Return what one of the methods returns."""
+
+    def allow(self) -> PermissionAnswer:
+        """Allows this call once."""
+        return self._choose(("allow_once", "allow_always"), None, None)
+
+    def allow_always(self) -> PermissionAnswer:
+        """Allows this call, and lets the agent remember that if it offers to."""
+        return self._choose(("allow_always", "allow_once"), None, None)
+
+    def deny(self, message: str | None = None, *, next_prompt: bool = False) -> PermissionAnswer:
+        """Rejects this call once.
+
+        Args:
+            message: Reason for the agent. Only Claude Code receives it with the refusal.
+            next_prompt: Whether an agent that cannot receive the reason gets it with the next prompt.
+        """
+        return self._choose(("reject_once", "reject_always"), message, "nextPrompt" if next_prompt else None)
+
+    def select(
+        self, option_id: str, *, message: str | None = None, updated_input: dict[str, Any] | None = None
+    ) -> PermissionAnswer:
+        """Chooses one of `options`.
+
+        Args:
+            option_id: Id of the option.
+            message: Text of the user for the agent.
+            updated_input: Input with which the tool runs in place of its own, for Claude Code.
+        """
+        outcome = SelectedPermissionOutcome(option_id=option_id, message=message, updated_input=updated_input)
+        return PermissionAnswer(outcome=outcome)
+
+    def dismiss(self) -> PermissionAnswer:
+        """Refuses without a choice. Some agents then end the turn."""
+        return PermissionAnswer(outcome=CancelledPermissionOutcome())
+
+    def _choose(
+        self, kinds: tuple[OfferedKind, OfferedKind], message: str | None, delivery: FeedbackDelivery | None
+    ) -> PermissionAnswer:
+        for kind in kinds:
+            for option in self.options:
+                if option.kind == kind:
+                    selected = SelectedPermissionOutcome(
+                        option_id=option.option_id, message=message, feedback_delivery=delivery
+                    )
+                    return PermissionAnswer(outcome=selected)
+        return PermissionAnswer(outcome=CancelledPermissionOutcome(message=message, feedback_delivery=delivery))
+
+
+class QuestionRequest(QuestionParams, kw_only=True):
+    """A question of the agent to the user: a form, an address to open, or a plan to approve."""
+
+    def accept(self, content: dict[str, Any] | None = None) -> QuestionAnswer:
+        """Answers or approves.
+
+        Args:
+            content: The values of a form, or `optionId` and `feedback` of a plan.
+        """
+        return QuestionAnswer(action="accept", content=content)
+
+    def decline(self) -> QuestionAnswer:
+        """Refuses to answer."""
+        return QuestionAnswer(action="decline")
+
+    def dismiss(self) -> QuestionAnswer:
+        """Dismisses the question. Claude Code then ends the turn."""
+        return QuestionAnswer(action="cancel")

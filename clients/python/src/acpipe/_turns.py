@@ -1,0 +1,76 @@
+"""The turns of a client that are running."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+
+import msgspec
+
+from acpipe._chunks import decode_chunk
+from acpipe._connection import Connection
+from acpipe._flow import Flow
+from acpipe._mailbox import Mailbox
+from acpipe._turn import Turn
+from acpipe.models import CancelParams, CancelResult, ExecuteParams, PromptParams, TurnSummary
+
+
+class _Address(msgspec.Struct, rename="camel"):
+    """The receiver of a chunk, and the chunk before it is decoded."""
+
+    session_id: str
+    turn_id: str | None
+    chunk: msgspec.Raw
+
+
+class Turns:
+    """Starts turns and passes chunks to them."""
+
+    def __init__(self, connection: Connection, flow: Flow) -> None:
+        self._connection = connection
+        self._flow = flow
+        # By session and turn. acpipe chooses the ids of the turns of `execute`; their sessions have no other turn.
+        self._mailboxes: dict[tuple[str, str | None], Mailbox] = {}
+
+    def prompt(self, params: PromptParams) -> Turn:
+        """Starts a turn of a session."""
+        # With an id of its own, a turn gets its chunks, and a cancel does not reach another turn.
+        params.turn_id = turn_id = params.turn_id or f"turn-{uuid.uuid4().hex}"
+        params.session_id = session_id = params.session_id or "default"
+        return self._start("session/prompt", params, session_id, turn_id)
+
+    def execute(self, params: ExecuteParams) -> Turn:
+        """Starts a turn in a session of its own."""
+        params.session_id = session_id = params.session_id or f"execute-{uuid.uuid4().hex}"
+        return self._start("execute", params, session_id, None)
+
+    def receive(self, params: msgspec.Raw) -> None:
+        """Passes a chunk to its turn."""
+        address = msgspec.json.decode(params, type=_Address)
+        execution = self._mailboxes.get((address.session_id, None))
+        mailbox = self._mailboxes.get((address.session_id, address.turn_id), execution)
+        if mailbox is not None:
+            mailbox.put(decode_chunk(address.chunk))
+
+    def _start(self, method: str, params: PromptParams | ExecuteParams, session_id: str, turn_id: str | None) -> Turn:
+        key = (session_id, turn_id)
+        mailbox = Mailbox(self._flow)
+        # acpipe refuses the id of a turn that runs; that turn keeps its mailbox.
+        self._mailboxes.setdefault(key, mailbox)
+        response = self._connection.start(method, params, TurnSummary)
+
+        def ended(done: asyncio.Future[TurnSummary]) -> None:
+            if self._mailboxes.get(key) is mailbox:
+                del self._mailboxes[key]
+            mailbox.wake()
+            if not done.cancelled():
+                done.exception()  # marks it as retrieved: asyncio logs no error of a turn that the program ignores
+
+        response.add_done_callback(ended)
+        cancel = CancelParams(session_id=session_id, turn_id=turn_id)
+
+        def send_cancel() -> None:
+            result = self._connection.start("session/cancel", cancel, CancelResult)
+            result.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+        return Turn(session_id, turn_id, response, mailbox, self._flow, send_cancel)

@@ -1,0 +1,63 @@
+"""Encoding and decoding of the types."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from acpipe import InvalidMessage, UnknownChunk, decode_chunk
+from acpipe.models import (
+    ConnectParams,
+    DataAcpChunk,
+    EnsureParams,
+    ExecuteParams,
+    PermissionAnswer,
+    PromptParams,
+    SelectedPermissionOutcome,
+    TextDeltaChunk,
+    ToolState,
+)
+
+
+def test_parameters_that_are_not_given_are_left_out() -> None:
+    assert msgspec.to_builtins(PromptParams(message="hi", turn_id="t")) == {"message": "hi", "turnId": "t"}
+    assert msgspec.to_builtins(EnsureParams()) == {}
+
+
+def test_a_default_of_true_can_be_changed() -> None:
+    assert msgspec.to_builtins(ExecuteParams(message="hi", retry=False)) == {"message": "hi", "retry": False}
+
+
+def test_variable_is_unset_with_none() -> None:
+    assert msgspec.to_builtins(ConnectParams(env={"A": None})) == {"env": {"A": None}}
+
+
+def test_variant_of_a_union_is_encoded_with_its_tag() -> None:
+    answer = PermissionAnswer(outcome=SelectedPermissionOutcome(option_id="yes"))
+    assert msgspec.to_builtins(answer) == {"outcome": {"outcome": "selected", "optionId": "yes"}}
+
+
+def test_chunk_is_decoded_to_its_class() -> None:
+    chunk = decode_chunk(b'{"type": "text-delta", "id": "1", "delta": "a", "field": "of a newer acpipe"}')
+    assert isinstance(chunk, TextDeltaChunk)
+    assert (chunk.type, chunk.id, chunk.delta) == ("text-delta", "1", "a")
+
+
+def test_chunk_of_a_replay_is_decoded_from_a_dictionary() -> None:
+    chunk = decode_chunk({"type": "data-acp", "data": {"update": {}}})
+    assert chunk == DataAcpChunk(data={"update": {}})
+
+
+def test_chunk_of_an_unknown_type_is_kept() -> None:
+    content = {"type": "hologram", "size": 3}
+    assert decode_chunk(msgspec.json.encode(content)) == UnknownChunk("hologram", content)
+    assert decode_chunk(content) == UnknownChunk("hologram", content)
+
+
+def test_value_that_is_not_a_chunk_is_an_error() -> None:
+    with pytest.raises(InvalidMessage, match="cannot read a chunk"):
+        decode_chunk(b"[]")
+
+
+def test_field_with_a_name_that_python_does_not_allow_is_renamed() -> None:
+    assert msgspec.to_builtins(ToolState(meta={"a": 1})) == {"_meta": {"a": 1}}
