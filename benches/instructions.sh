@@ -2,12 +2,14 @@
 # Instructions per update of the whole process of `acpipe run`, or of `acpipe acp` (the row "acp"), a figure that is independent of the machine's load.
 #
 #   benches/instructions.sh           builds, measures, prints a table; exits 1 if a budget is exceeded
+#   benches/instructions.sh --debug   the same with a debug build, which the tests have built anyway, and budgets for it
 #   ACPIPE_BIN=PATH AGENT_BIN=PATH CLAUDE_BIN=PATH    measures these instead of building
 #
-# The figure is (Ir of 22,000 updates - Ir of 2,000) / 20,000 under callgrind, so that start-up and shut-down cancel out.
+# The figure is (Ir of MANY updates - Ir of FEW) / (MANY - FEW) under callgrind, so that start-up and shut-down cancel out.
 # Only acpipe is counted: valgrind does not follow the exec of the agent.
 set -eu
 
+profile=dist few=2000 many=22000
 text_budget=2500
 mixed_budget=9800
 # Lines of the Claude Code CLI are longer: each has the ids of its session and message, and the text is sent twice, in pieces and
@@ -15,6 +17,10 @@ mixed_budget=9800
 claude_budget=3000
 # The text flood, passed on to a client that speaks ACP.
 acp_budget=2700
+if [ "${1:-}" = --debug ]; then
+    profile=dev few=100 many=1100
+    text_budget=15400 mixed_budget=64500 claude_budget=17800 acp_budget=11100
+fi
 
 cd "$(dirname "$0")/.."
 if ! command -v valgrind >/dev/null; then
@@ -22,12 +28,13 @@ if ! command -v valgrind >/dev/null; then
     exit 2
 fi
 if [ -z "${ACPIPE_BIN:-}" ] || [ -z "${AGENT_BIN:-}" ] || [ -z "${CLAUDE_BIN:-}" ]; then
-    cargo build --quiet --profile dist --features fake-agent --bin acpipe --bin fake-agent --bin fake-claude
+    cargo build --quiet --profile "$profile" --features fake-agent --bin acpipe --bin fake-agent --bin fake-claude
 fi
-target=${CARGO_TARGET_DIR:-target}
-acpipe=${ACPIPE_BIN:-$target/dist/acpipe}
-agent=${AGENT_BIN:-$target/dist/fake-agent}
-export CLAUDE_CLI_PATH="${CLAUDE_BIN:-$target/dist/fake-claude}"
+built=${CARGO_TARGET_DIR:-target}/$profile
+[ "$profile" != dev ] || built=${CARGO_TARGET_DIR:-target}/debug
+acpipe=${ACPIPE_BIN:-$built/acpipe}
+agent=${AGENT_BIN:-$built/fake-agent}
+export CLAUDE_CLI_PATH="${CLAUDE_BIN:-$built/fake-claude}"
 
 # Isolates the run from the user's sessions and settings.
 home=$(mktemp -d)
@@ -97,9 +104,9 @@ over=0
 echo "| flood | instructions/update | budget |"
 echo "|-|-:|-:|"
 for mix in text mixed claude acp; do
-    few=$(instructions "$mix" 2000)
-    many=$(instructions "$mix" 22000)
-    each=$(((many - few) / 20000))
+    at_few=$(instructions "$mix" "$few")
+    at_many=$(instructions "$mix" "$many")
+    each=$(((at_many - at_few) / (many - few)))
     case $mix in
     text) budget=$text_budget ;;
     mixed) budget=$mixed_budget ;;
