@@ -43,18 +43,25 @@ export class ChunkLog {
     else this.#add(entry);
   }
 
-  /** Adds the stored chunks of a session after those that the log has; live ones wait meanwhile. */
-  async catchUp(pages: () => AsyncIterable<Entry>): Promise<void> {
+  /** Makes live chunks wait for `catchUp`: after a lost connection, or before the first chunk, others are missing. */
+  hold(): void {
     this.#held ??= [];
+  }
+
+  /** Adds stored chunks after those that the log has, then the live ones that waited. */
+  async catchUp(stored: () => AsyncIterable<Entry>): Promise<void> {
+    this.hold();
     this.#mayRepeat = true;
     try {
-      for await (const entry of pages()) this.#add(entry);
-    } finally {
-      const held = this.#held ?? [];
-      this.#held = undefined;
-      this.#mayRepeat = true;
-      for (const entry of held) this.#add(entry);
+      for await (const entry of stored()) this.#add(entry);
+    } catch (error) {
+      this.#held = []; // they are stored, too: the next attempt reads them
+      throw error;
     }
+    const held = this.#held!;
+    this.#held = undefined;
+    this.#mayRepeat = true;
+    for (const entry of held) this.#add(entry);
   }
 
   /** Ends the log; readers get the error after the last chunk. */

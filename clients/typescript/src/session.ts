@@ -58,6 +58,7 @@ export class Session {
     const { lastSeq } = await client.call('session/attach', { sessionId });
     const log = new ChunkLog(afterSeq ?? lastSeq);
     const catchUp = async () => {
+      log.hold();
       await this.refresh();
       await log.catchUp(() => storedChunks(client, sessionId, log.lastSeq!));
     };
@@ -107,6 +108,7 @@ export class Session {
   /** Reads a running turn to its last chunk. */
   async #follow(turnId: string, log: ChunkLog): Promise<void> {
     const catchUp = async () => {
+      log.hold();
       await this.refresh();
       const isRunning = await catchUpTurn(this.#client, this.id, turnId, log);
       if (isRunning || log.hasLastChunk) return;

@@ -149,6 +149,7 @@ export function promptTurn(client: Acpipe, session: Session, message: UserMessag
       } catch (error) {
         if (canContinue(client, error)) {
           takeOverEnd = Date.now() + TAKE_OVER_MS;
+          log.hold();
         } else if (isKind(error, 'busy') && Date.now() < takeOverEnd) {
           await new Promise((resolve) => setTimeout(resolve, TAKE_OVER_PAUSE_MS));
         } else {

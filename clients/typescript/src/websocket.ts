@@ -24,16 +24,16 @@ export function webSocketConnector(url: string, token: string, implementation: W
       let isOpen = false;
       let closed: () => void;
       const hasClosed = new Promise<void>((done) => (closed = done));
-      socket.addEventListener('error', () => {}); // 'close' follows
+      // Some runtimes report a refused handshake by 'error' alone.
+      socket.addEventListener('error', () => {
+        const advice = 'check that acpipe listens there, and the token';
+        if (!isOpen) reject(new AcpipeError('disconnected', `cannot connect to acpipe at ${address.href}; ${advice}`));
+      });
       socket.addEventListener('message', ({ data }) => events.message(String(data)));
       socket.addEventListener('close', ({ code, reason }) => {
         closed();
-        if (isOpen) {
-          events.closed(new AcpipeError('disconnected', `the connection to acpipe was lost (${reason || `code ${code}`})`, { code }));
-        } else {
-          const advice = 'check that acpipe listens there, and the token';
-          reject(new AcpipeError('disconnected', `cannot connect to acpipe at ${address.href}; ${advice}`));
-        }
+        if (!isOpen) return;
+        events.closed(new AcpipeError('disconnected', `the connection to acpipe was lost (${reason || `code ${code}`})`, { code }));
       });
       socket.addEventListener('open', () => {
         isOpen = true;
