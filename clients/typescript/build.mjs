@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 
 process.chdir(fileURLToPath(new URL('.', import.meta.url)));
 rmSync('dist', { recursive: true, force: true });
+copyFileSync('../../LICENSE', 'LICENSE'); // npm packs it only from here
 
 const tsc = fileURLToPath(new URL('node_modules/typescript/bin/tsc', import.meta.url));
 const formats = { esm: { module: 'ESNext', type: 'module' }, cjs: { module: 'CommonJS', type: 'commonjs' } };

@@ -66,13 +66,21 @@ export interface ClientOptions {
   clientInfo?: PeerInfo;
 }
 
+/** Options of `Acpipe.open`. */
+export interface OpenOptions extends ClientOptions {
+  /** Process whose end ends acpipe. */
+  processId?: number;
+  /** Whether the default agent is the one that the caller chose. */
+  hasAgent?: boolean;
+}
+
 type Call<Method extends keyof Methods> = Methods[Method]['params'];
 type Params<Method extends keyof Methods> = Partial<Call<Method>> extends Call<Method> ? [params?: Call<Method>] : [params: Call<Method>];
 
 /** A client of acpipe. `start` and `connect` create one. */
 export class Acpipe {
   readonly #connector: Connector;
-  readonly #options: ClientOptions & { processId?: number };
+  readonly #options: OpenOptions;
   readonly #handlers = new Map<string, Handler<keyof Requests>>();
   readonly #requests = new Map<string | number, AbortController>();
   readonly #emitter = new Emitter<Events>();
@@ -84,13 +92,13 @@ export class Acpipe {
   #generation = 0;
 
   /** Opens a connection. `start` and `connect` call it. */
-  static async open(connector: Connector, options: ClientOptions & { processId?: number }): Promise<Acpipe> {
+  static async open(connector: Connector, options: OpenOptions): Promise<Acpipe> {
     const client = new Acpipe(connector, options);
     await client.#connection;
     return client;
   }
 
-  private constructor(connector: Connector, options: ClientOptions & { processId?: number }) {
+  private constructor(connector: Connector, options: OpenOptions) {
     this.#connector = connector;
     this.#options = options;
     const { onPermission, onQuestion, handlers = {} } = options;
@@ -147,11 +155,14 @@ export class Acpipe {
   }
 
   /**
-   * Opens a session: a live one, a stored one, or a new one. Without an id, it is the stored session of the directory.
-   * If no agent is configured, the default agent is started.
+   * Opens a session: with the `sessionId` of an earlier one that one, otherwise a new one. With `sessionId: 'default'`, it
+   * is the session that `acpipe run -c` continues in the directory. A stored session is handed over to the agent that
+   * `start` or `params` names.
    */
   session(params: EnsureParams = {}): Promise<Session> {
-    return Session.open(this, params);
+    const sessionId = params.sessionId ?? crypto.randomUUID();
+    const agent = params.agent ?? (this.#options.hasAgent ? this.server.defaultAgent.name : undefined);
+    return Session.open(this, { ...params, sessionId, ...(agent !== undefined && { agent }) });
   }
 
   /** Runs one turn without a conversation: nothing is stored. */
@@ -165,10 +176,6 @@ export class Acpipe {
     this.#end(new AcpipeError('disconnected', 'the client was closed'));
     const connection = await last.catch(() => undefined);
     await connection?.close();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
   }
 
   #add<Method extends keyof Requests>(method: Method, handler: Handler<Method>): void {

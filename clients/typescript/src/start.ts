@@ -3,7 +3,7 @@ import { Acpipe, type ClientOptions } from './client.js';
 import { stdioConnector } from './stdio.js';
 
 export interface StartOptions extends ClientOptions {
-  /** Agent of new sessions: a name such as `claude`, or a command line such as `['gemini', '--acp']`. */
+  /** Agent of the sessions: a name such as `claude`, or a command line such as `['gemini', '--acp']`. */
   agent?: string | string[];
   /**
    * What acpipe decides about tool calls: `approve` allows all, `reads` allows reading, `ask` asks `onPermission`, `deny`
@@ -39,5 +39,5 @@ export async function start(options: StartOptions = {}): Promise<Acpipe> {
     env,
     onStderr: options.onStderr,
   });
-  return Acpipe.open(connector, { ...options, processId: process.pid });
+  return Acpipe.open(connector, { ...options, processId: process.pid, hasAgent: agent !== undefined });
 }

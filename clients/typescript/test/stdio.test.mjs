@@ -82,6 +82,19 @@ test('refused call throws an error with its kind and data', async () => {
   await assert.rejects(session.prompt('hi', { timeoutMs: 0 }).summary(), { kind: 'invalidParams' });
 });
 
+test('session without an id is a new one, with an id that one, handed over to the agent of the client', async () => {
+  const world = new World();
+  const [demo, other] = [await world.start({ agent: 'demo' }), await world.start()];
+  const session = await demo.session();
+  assert.notEqual((await demo.session()).id, session.id);
+  await session.prompt('hello').summary();
+  await session.close();
+  const continued = await other.session({ sessionId: session.id });
+  assert.equal(continued.opened.recovery.handedOverFrom, 'demo');
+  assert.match(await continued.prompt('next').text(), /hello[^]*next/);
+  assert.equal((await continued.messages()).length, 4);
+});
+
 test('execute answers without a session', async () => {
   const client = await new World().start();
   const turn = client.execute('question');
@@ -171,8 +184,9 @@ test('notifications are typed events that can be removed', async () => {
 });
 
 test('default agent starts by opening a session', async () => {
-  // Without any agent in PATH: the demo agent answers.
-  const client = await new World().start({ agent: 'demo' });
+  const world = new World();
+  // No agent is chosen, and none is installed: the demo agent answers.
+  const client = await world.start({ agent: undefined, env: { ...world.env, PATH: programs } });
   assert.match(await (await client.session()).prompt('hello').text(), /hello/);
 });
 

@@ -1,11 +1,13 @@
 // Scripted agents, state directories and servers for the tests.
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer as createHttpServer } from 'node:http';
 import { createServer, connect as connectTcp } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { after } from 'node:test';
 import { start } from 'acpipe';
+import { toNodeHandler } from 'acpipe/ai';
 
 /** Time after which a wait counts as hung. */
 export const LIMIT_MS = 20_000;
@@ -19,6 +21,8 @@ if (!programs || !existsSync(join(programs, 'fake-agent'))) {
 
 /** Steps of the scripted agent; tests/fake_agent.rs describes all. */
 export const say = (text) => ({ update: { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } } });
+/** An update of a tool call. */
+export const tool = (kind, toolCallId, fields) => ({ update: { sessionUpdate: kind, toolCallId, ...fields } });
 export const end = (stopReason = 'end_turn') => ({ reply: { stopReason } });
 /** Waits until the agent gets another session. */
 export const WAIT = { wait: 'session/new' };
@@ -170,7 +174,6 @@ export class Network {
       network.cut();
       return new Promise((resolve) => server.close(resolve));
     });
-    // The server accepts loopback names with any port? It does not: requests keep its own port in `Host`.
     network.url = `http://127.0.0.1:${server.address().port}`;
     return network;
   }
@@ -190,4 +193,15 @@ export class Network {
   comeBack() {
     this.#isDown = false;
   }
+}
+
+/** Serves a chat handler with node:http; returns the address of its endpoints. */
+export async function serve(handler) {
+  const server = createHttpServer(toNodeHandler(handler));
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  atEnd(() => {
+    server.closeAllConnections();
+    return new Promise((resolve) => server.close(resolve));
+  });
+  return `http://127.0.0.1:${server.address().port}/api/chat`;
 }
