@@ -58,8 +58,12 @@ done
 skip 'README: the examples for Next.js, React and Hono, which need these packages'
 
 if command -v bun >/dev/null; then
-  step 'README: bun hello.mjs'
+  step "README: bun hello.mjs"
   timeout 30 bun hello.mjs
+  step "test with bun $(bun --version)"
+  cd "$root"
+  # One process for each file: the hooks of test/support.mjs are those of one file.
+  for file in ./test/*.test.mjs; do bun test "$file"; done
 else
   skip 'Bun, which is not installed'
 fi

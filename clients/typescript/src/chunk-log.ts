@@ -18,6 +18,7 @@ export class ChunkLog {
   #end: { error: unknown } | undefined;
   readonly #listeners = new Set<() => void>();
 
+  /** Creates a log of the chunks after a number; without one, of those that come. */
   constructor(lastSeq?: number) {
     this.#lastSeq = lastSeq;
   }
@@ -46,6 +47,11 @@ export class ChunkLog {
   /** Makes live chunks wait for `catchUp`: after a lost connection, or before the first chunk, others are missing. */
   hold(): void {
     this.#held ??= [];
+  }
+
+  /** Drops waiting chunks up to a number: acpipe sends them again. */
+  dropHeld(lastSeq: number): void {
+    this.#held = this.#held?.filter(({ seq }) => seq > lastSeq);
   }
 
   /** Adds stored chunks after those that the log has, then the live ones that waited. */

@@ -43,7 +43,7 @@ export class Session {
     const client = this.#client;
     const { running } = await client.call('session/attach', { sessionId: this.id });
     if (!running) return undefined;
-    const turn = new FollowedTurn(client, this.id, running.turnId);
+    const turn = new FollowedTurn(client, this.id, running.turnId, running.afterSeq);
     turn.endWith(this.#follow(running.turnId, turn.log));
     return turn;
   }

@@ -15,12 +15,14 @@ export class FollowedTurn implements AsyncIterable<Chunk> {
   /** Id of the turn; `undefined` for a turn of `execute`. */
   readonly turnId: string | undefined;
   /** Chunks with their numbers. */
-  readonly log = new ChunkLog();
+  readonly log: ChunkLog;
   readonly #client: Acpipe;
   readonly #unsubscribe: () => void;
 
-  constructor(client: Acpipe, sessionId: string, turnId: string | undefined) {
+  /** Called by `session.running()`. `afterSeq` is the number of the last chunk before the turn, if it has begun. */
+  constructor(client: Acpipe, sessionId: string, turnId: string | undefined, afterSeq?: number) {
     this.#client = client;
+    this.log = new ChunkLog(afterSeq);
     this.sessionId = sessionId;
     this.turnId = turnId;
     this.#unsubscribe = client.on('session/chunk', (entry) => {
@@ -178,11 +180,11 @@ export function executeTurn(
 export async function catchUpTurn(client: Acpipe, sessionId: string, turnId: string, log: ChunkLog): Promise<boolean> {
   let isRunning = false;
   await log.catchUp(async function* () {
-    const { running } = await client.call('session/attach', { sessionId });
+    const { running, lastSeq } = await client.call('session/attach', { sessionId });
     isRunning = running?.turnId === turnId;
     const afterSeq = log.lastSeq ?? (isRunning ? running!.afterSeq : undefined);
-    // Without a number, acpipe has not begun the turn or repeats it as a whole.
-    if (afterSeq === undefined) return;
+    // Without a number, the turn has not begun, or has ended: then its prompt is answered with all of its chunks.
+    if (afterSeq === undefined) return log.dropHeld(lastSeq);
     for await (const entry of storedChunks(client, sessionId, afterSeq)) if (entry.turnId === turnId) yield entry;
   });
   return isRunning;

@@ -5,7 +5,7 @@ import { createServer as createHttpServer } from 'node:http';
 import { createServer, connect as connectTcp } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
-import { after } from 'node:test';
+import { afterEach } from 'node:test';
 import { start } from 'acpipe';
 import { toNodeHandler } from 'acpipe/ai';
 
@@ -41,10 +41,10 @@ export const ASK = {
 };
 
 const closing = [];
-/** Runs at the end of a test file, in reverse order. */
+/** Runs an action at the end of the test: the last one first. */
 export const atEnd = (action) => void closing.unshift(action);
-after(async () => {
-  for (const action of closing) await action();
+afterEach(async () => {
+  for (const action of closing.splice(0)) await action();
 });
 
 /** A directory for one test, with an agent that follows a script. */
