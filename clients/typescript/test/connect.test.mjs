@@ -1,7 +1,8 @@
 // A client over the WebSocket of an acpipe that listens, with a network that fails.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { connect } from 'acpipe';
+import { Acpipe, connect } from 'acpipe';
+import { createChatHandler } from 'acpipe/ai';
 import { all, ASK, atEnd, end, Network, say, textOf, until, untilState, WAIT, within, World } from './support.mjs';
 
 const waiting = { if: { params: 'go', then: [say('a'), WAIT, say('b'), end()], else: [{ default: true }] } };
@@ -91,6 +92,7 @@ test('permission request is asked again after the connection is lost', async () 
   const world = new World({ 'session/prompt': [[ASK, { echoAnswer: true }, end()]] });
   const { network, far } = await open(world, '--permissions', 'ask');
   const requests = [];
+  const aborted = [];
   let isAsked;
   const asked = new Promise((resolve) => (isAsked = resolve));
   const client = await far({
@@ -98,7 +100,10 @@ test('permission request is asked again after the connection is lost', async () 
       requests.push(request.questionId);
       isAsked();
       if (requests.length > 1) return request.allow();
-      return new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+      return new Promise((_resolve, reject) => signal.addEventListener('abort', () => {
+        aborted.push(request.questionId);
+        reject(signal.reason);
+      }));
     },
   });
   const turn = (await client.session({ sessionId: 's', cwd: world.cwd })).prompt('go');
@@ -108,6 +113,7 @@ test('permission request is asked again after the connection is lost', async () 
   assert.equal(JSON.parse(text).result.outcome.optionId, 'yes');
   assert.equal(requests.length, 2);
   assert.equal(requests[0], requests[1]);
+  assert.deepEqual(aborted, [requests[0]]);
 });
 
 test('client that is closed while it reconnects fails its turns', async () => {
@@ -131,4 +137,51 @@ test('wrong token and wrong address are refused', async () => {
   await assert.rejects(near({ token: 'wrong' }), { kind: 'disconnected', message: /check that acpipe listens there, and the token/ });
   network.goDown();
   await assert.rejects(connect({ url: `${network.url}/#token=x` }), { kind: 'disconnected' });
+});
+
+test('approval that is sent while the network is down is delivered afterwards', async () => {
+  const world = new World({ 'session/prompt': [[ASK, { echoAnswer: true }, end()]] });
+  const { network, far } = await open(world, '--permissions', 'ask');
+  const client = await far();
+  const handler = createChatHandler(client, { session: () => ({ cwd: world.cwd }) });
+  const send = async (messages) => {
+    const headers = { 'content-type': 'application/json' };
+    const response = await handler(new Request('http://app.test/chat', { method: 'POST', headers, body: JSON.stringify({ id: 'x', messages }) }));
+    return within(response.text());
+  };
+  const user = { id: 'u', role: 'user', parts: [{ type: 'text', text: 'go' }] };
+  const events = (await send([user])).split('\n\n').filter((event) => event.startsWith('data: {')).map((event) => JSON.parse(event.slice(6)));
+  const { approvalId: id, toolCallId } = events.find(({ type }) => type === 'tool-approval-request');
+  const part = { type: 'dynamic-tool', toolCallId, state: 'approval-responded', approval: { id, approved: true } };
+  const lost = untilState(client, 'reconnecting');
+  network.goDown();
+  await lost;
+  const rest = send([user, { id: 'm', role: 'assistant', metadata: events.at(-1).messageMetadata, parts: [part] }]);
+  network.comeBack();
+  assert.match(await rest, /optionId[^]*yes/);
+});
+
+test('followed turn that ends before its stored chunks are read is complete', async () => {
+  // An acpipe that reports a running turn once, and then the end of the turn.
+  const chunk = (seq, type) => ({ seq, turnId: 't', chunk: { type, id: 'x', delta: 'a' } });
+  const running = { turnId: 't', messageId: 'm', afterSeq: 6, clientId: null };
+  let attached = 0;
+  const results = {
+    initialize: () => ({ protocolVersion: 1, defaultAgent: { name: 'default' } }),
+    'session/ensure': () => ({ sessionId: 's' }),
+    'session/attach': () => ((attached += 1) === 1 ? { running, lastSeq: 8 } : { running: null, lastSeq: 9 }),
+    'session/replay': ({ afterSeq }) => ({ entries: [chunk(7, 'start'), chunk(8, 'text-delta'), chunk(9, 'finish')].filter(({ seq }) => seq > afterSeq), next: null }),
+  };
+  const client = await Acpipe.open(async (events) => ({
+    send(text) {
+      const { id, method, params } = JSON.parse(text);
+      const receive = (message) => setImmediate(() => events.message(JSON.stringify(message)));
+      // The last chunk comes live before the second report.
+      if (attached === 1) receive({ method: 'session/chunk', params: { sessionId: 's', ...chunk(9, 'finish') } });
+      receive({ id, result: results[method](params) });
+    },
+    close: async () => {},
+  }), {});
+  const turn = await (await client.session({ sessionId: 's' })).running();
+  assert.deepEqual((await within(all(turn))).map(({ type }) => type), ['start', 'text-delta', 'finish']);
 });

@@ -118,7 +118,7 @@ async function ask(handler, chat) {
   return { chunks, approvalId, answer: post('', { id: chat, messages: [message, { id: 'm', role: 'assistant', metadata, parts }] }) };
 }
 
-const asking = { 'session/prompt': [[say('before '), ASK, { echoAnswer: true }, end()]] };
+const asking = { 'session/prompt': [[say('before '), ASK, { echoAnswer: true }, end()], [{ default: true }]] };
 
 test('answer of another window leaves the rest of the turn for this one', async () => {
   const handler = createChatHandler(await new World(asking).start({ permissions: 'ask' }));
@@ -128,7 +128,8 @@ test('answer of another window leaves the rest of the turn for this one', async 
   assert.equal((await handler(post('/x/approval', { approvalId, approved: false, reason: 'why' }))).status, 200);
   const whole = await chunksOf(inline);
   assert.match(textOf(whole), /^before .*"no"/);
-  // The turn has ended: the rest comes from the store.
+  // The turn has ended, since another one has run: the rest comes from the store.
+  await chunksOf(await handler(prompt('x', user('next'))));
   const rest = await chunksOf(await handler(answer));
   assert.equal(textOf(chunks) + textOf(rest), textOf(whole));
   assert.equal(rest.at(-1).type, 'finish');
@@ -176,22 +177,26 @@ test('question is answered by the page if the app declares it', async () => {
   assert.match(text, /accept/);
 });
 
-test('Express request with a parsed body is handled', async () => {
+test('Express request with a parsed body and a mounted path is handled', async () => {
   const handler = toNodeHandler(createChatHandler(await new World().start()));
-  const written = [];
-  const response = Object.assign(new EventEmitter(), {
-    destroyed: false,
-    writeHead: (status) => written.push(status),
-    flushHeaders() {},
-    write: (bytes) => written.push(Buffer.from(bytes).toString()) > 0,
-    end: () => response.emit('end'),
-  });
-  const ended = once(response, 'end');
+  const send = async (request) => {
+    const written = [];
+    const response = Object.assign(new EventEmitter(), {
+      destroyed: false,
+      writeHead: (status) => written.push(status),
+      flushHeaders() {},
+      write: (bytes) => written.push(Buffer.from(bytes).toString()) > 0,
+      end: () => response.emit('end'),
+    });
+    const ended = once(response, 'end');
+    await handler(request, response);
+    await within(ended);
+    return written.join('');
+  };
   const body = { id: 'x', messages: [user('a')] };
   const headers = { host: 'app.test', 'content-type': 'application/json; charset=utf-8', 'content-length': '1' };
-  await handler({ method: 'POST', url: '/', originalUrl: '/api/chat', headers, body }, response);
-  await within(ended);
-  assert.equal(written[0], 200);
-  assert.match(written.join(''), /"delta":"a"/);
+  assert.match(await send({ method: 'POST', url: '/', originalUrl: '/api/chat', headers, body }), /^200[^]*"delta":"a"/);
+  const stored = { method: 'GET', url: '/messages', originalUrl: '/api/chat/x/messages', headers: { host: 'app.test' } };
+  assert.match(await send(stored), /^200[^]*"text":"a"/);
 });
 

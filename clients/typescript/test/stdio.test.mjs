@@ -196,7 +196,8 @@ test('session of a killed acpipe continues, and its turn is not run twice', asyn
   const [wrapper, pidFile] = [join(world.dir, 'wrapper'), join(world.dir, 'pid')];
   writeFileSync(wrapper, `#!/bin/sh\necho $$ > '${pidFile}'\nexec '${join(programs, 'acpipe')}' "$@"\n`, { mode: 0o755 });
   const client = await world.start({ binary: wrapper });
-  const session = await client.session({ sessionId: 's' });
+  const mcpServers = [{ name: 'own', command: '/bin/true' }];
+  const session = await client.session({ sessionId: 's', mcpServers });
   const everything = session.chunks({ afterSeq: 0 });
   const turn = session.prompt('first', { turnId: 't1' });
   await until(turn[Symbol.asyncIterator](), ({ type }) => type === 'text-delta');
@@ -211,6 +212,8 @@ test('session of a killed acpipe continues, and its turn is not run twice', asyn
   assert.deepEqual(chunks.filter(({ chunk }) => ['error', 'finish'].includes(chunk.type)).map(({ turnId }) => turnId).indexOf('t1'), 0);
   await everything.return();
   assert.deepEqual(world.received('session/prompt').map(({ params }) => params.prompt[0].text), ['first', 'second']);
+  // acpipe does not store the servers: the client passes them again.
+  assert.deepEqual(world.received('session/new').map(({ params }) => params.mcpServers.map(({ name }) => name)), [['own'], ['own']]);
 });
 
 test('calls fail after close, and close is idempotent', async () => {
