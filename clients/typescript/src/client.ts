@@ -25,6 +25,9 @@ import { executeTurn, type Turn } from './turn.js';
 /** Pauses between attempts to reconnect. The last one repeats. */
 const PAUSES_MS = [50, 100, 250, 500, 1000, 2500, 5000];
 
+/** Time after which a connection counts as stable: one that is lost earlier continues the series of pauses. */
+const STABLE_MS = 10_000;
+
 /** Time after which the client stops to reconnect. */
 const GIVE_UP_MS = 60_000;
 
@@ -90,6 +93,9 @@ export class Acpipe {
   #current: Connection | undefined;
   #server: InitializeResult | undefined;
   #generation = 0;
+  #connectedAt = 0;
+  /** Connections in a row that were lost soon. */
+  #shortLived = 0;
 
   /** Opens a connection. `start` and `connect` call it. */
   static async open(connector: Connector, options: OpenOptions): Promise<Acpipe> {
@@ -196,6 +202,7 @@ export class Acpipe {
     }
     this.#current = connection;
     this.#generation += 1;
+    this.#connectedAt = Date.now();
     return connection;
   }
 
@@ -225,6 +232,7 @@ export class Acpipe {
     // A connection that failed before it was ready is reported by whoever opened it.
     if (this.#current !== connection || this.#isClosed()) return;
     this.#current = undefined;
+    this.#shortLived = Date.now() - this.#connectedAt < STABLE_MS ? this.#shortLived + 1 : 0;
     this.#connection = this.#reconnect(error);
     this.#connection.catch(() => {}); // calls report it
     this.#set({ state: 'reconnecting', error });
@@ -232,7 +240,7 @@ export class Acpipe {
 
   async #reconnect(lost: AcpipeError): Promise<Connection> {
     const giveUp = Date.now() + GIVE_UP_MS;
-    for (let attempt = 0; ; attempt += 1) {
+    for (let attempt = this.#shortLived; ; attempt += 1) {
       await pause(PAUSES_MS[Math.min(attempt, PAUSES_MS.length - 1)]!);
       if (this.#isClosed()) throw lost;
       try {

@@ -75,16 +75,8 @@ export class Session {
   }
 
   /** Reads all stored messages, as `UIMessage`s of the AI SDK. */
-  async messages(): Promise<unknown[]> {
-    const all: unknown[] = [];
-    for (let more = true; more; ) {
-      const after = (all.at(-1) as { id: string } | undefined)?.id;
-      const params = { sessionId: this.id, limit: 1000, ...(after !== undefined && { after }) };
-      const page = await this.#client.call('message/list', params);
-      all.push(...page.messages);
-      more = page.more && page.messages.length > 0;
-    }
-    return all;
+  messages<Message = unknown>(): Promise<Message[]> {
+    return allMessages<Message>(this.#client, this.id);
   }
 
   /** Cancels the running turn, else the first queued prompt; returns whether there was something to cancel. */
@@ -145,4 +137,16 @@ async function ensure(client: Acpipe, params: EnsureParams): Promise<SessionResu
   }
   await client.call('agent/connect', params.agent ? { agent: params.agent } : {});
   return client.call('session/ensure', params);
+}
+
+/** Reads all stored messages of a session. */
+export async function allMessages<Message>(client: Acpipe, sessionId: string): Promise<Message[]> {
+  const all: Message[] = [];
+  for (let more = true; more; ) {
+    const after = (all.at(-1) as { id: string } | undefined)?.id;
+    const page = await client.call('message/list', { sessionId, limit: 1000, ...(after !== undefined && { after }) });
+    all.push(...(page.messages as Message[]));
+    more = page.more && page.messages.length > 0;
+  }
+  return all;
 }

@@ -44,16 +44,16 @@ export class FollowedTurn implements AsyncIterable<Chunk> {
 
   /**
    * The chunks as a stream for the AI SDK, such as for `createUIMessageStreamResponse`. A turn that failed ends with its
-   * `error` chunk.
+   * `error` chunk. The type of the chunks is that of the AI SDK's version where the stream is used.
    */
-  stream(): ReadableStream<Chunk> {
+  stream<C = Chunk>(): ReadableStream<C> {
     const chunks = this[Symbol.asyncIterator]();
-    return new ReadableStream<Chunk>({
+    return new ReadableStream<C>({
       pull: async (controller) => {
         try {
           const { done, value } = await chunks.next();
           if (done) controller.close();
-          else controller.enqueue(value);
+          else controller.enqueue(value as C);
         } catch (error) {
           if (this.log.hasLastChunk) controller.close();
           else controller.error(error);

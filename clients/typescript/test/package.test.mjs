@@ -122,12 +122,14 @@ for (const [major, name] of [[7, 'ai'], [6, 'ai6'], [5, 'ai5']]) {
     // The compiler finds the package's own dependencies beside its real path.
     symlinkSync(join(ROOT, 'node_modules', name), join(dir, 'node_modules/ai'));
     writeFileSync(join(dir, 'chat.mts'), `
-      import type { ChatTransport, UIMessage } from 'ai';
-      import type { Acpipe } from 'acpipe';
+      import { createUIMessageStreamResponse, type ChatTransport, type UIMessage } from 'ai';
+      import type { Acpipe, Session } from 'acpipe';
       import { ClientChatTransport, createChatHandler, HttpChatTransport } from 'acpipe/ai';
       type Own = UIMessage<{ tokens: number }>;
       export const http: ChatTransport<Own> = new HttpChatTransport<Own>({ token: 'x' });
       export const inProcess = (client: Acpipe): ChatTransport<UIMessage> => new ClientChatTransport(client);
+      export const respond = (session: Session) => createUIMessageStreamResponse({ stream: session.prompt('hi').stream() });
+      export const messages = (session: Session): Promise<UIMessage[]> => session.messages();
       export const POST: (request: Request) => Promise<Response> = createChatHandler(async () => null as never);
     `);
     assert.equal(check(dir, ['chat.mts'], ['--skipLibCheck', 'true']), '');

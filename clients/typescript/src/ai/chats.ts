@@ -2,8 +2,8 @@
 import type { Acpipe } from '../client.js';
 import { isKind } from '../errors.js';
 import type { Chunk, EnsureParams, QuestionAnswer, RunningTurn } from '../protocol.js';
-import type { FollowedTurn } from '../turn.js';
-import { storedChunks } from '../turn.js';
+import { allMessages } from '../session.js';
+import { storedChunks, type FollowedTurn } from '../turn.js';
 import { Asks, type Approval } from './asks.js';
 import { OpenBlocks } from './open-blocks.js';
 import { purposeOf, type ChatRequest, type Purpose } from './request.js';
@@ -15,14 +15,18 @@ export type ChatSession = Omit<EnsureParams, 'sessionId'>;
 
 type Approvals = ChatRequest['approvals'];
 
+/** Chats of each client: transports and handlers of one client share its turns and questions. */
+const CHATS = new WeakMap<Acpipe, Chats>();
+
 export class Chats {
   readonly #client: Acpipe;
   readonly #asks = new Asks();
   /** Running turns by chat and turn. */
   readonly #turns = new Map<string, FollowedTurn>();
 
-  static async open(client: Acpipe, { questions = false } = {}): Promise<Chats> {
-    const chats = new Chats(client);
+  static async of(client: Acpipe, { questions = false } = {}): Promise<Chats> {
+    const chats = CHATS.get(client) ?? new Chats(client);
+    CHATS.set(client, chats);
     await chats.#asks.handle(client, questions);
     return chats;
   }
@@ -54,13 +58,7 @@ export class Chats {
   async messages(id: string): Promise<unknown[]> {
     const running = await this.#attach(id);
     if (running === undefined) return [];
-    const all: Array<{ id: string }> = [];
-    for (let more = true; more; ) {
-      const after = all.at(-1)?.id;
-      const page = await this.#client.call('message/list', { sessionId: id, limit: 1000, ...(after !== undefined && { after }) });
-      all.push(...(page.messages as Array<{ id: string }>));
-      more = page.more && page.messages.length > 0;
-    }
+    const all = await allMessages<{ id: string }>(this.#client, id);
     return all.filter((message) => message.id !== running?.messageId);
   }
 

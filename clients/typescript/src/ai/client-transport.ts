@@ -19,7 +19,7 @@ export class ClientChatTransport<Message extends UIMessage = UIMessage> implemen
   readonly #session: (chatId: string) => ChatSession;
 
   constructor(client: Acpipe, { session = () => ({}) }: ClientChatTransportOptions = {}) {
-    this.#chats = Chats.open(client);
+    this.#chats = Chats.of(client);
     this.#chats.catch(() => {}); // the methods report it
     this.#session = session;
   }

@@ -63,7 +63,7 @@ export function createChatHandler(
   let opened: Promise<{ client: Acpipe; chats: Chats }> | undefined;
   const open = async () => {
     const current = await (typeof client === 'function' ? client() : client);
-    return { client: current, chats: await Chats.open(current, { questions }) };
+    return { client: current, chats: await Chats.of(current, { questions }) };
   };
   const chats = async (): Promise<Chats> => {
     const before = await opened?.catch(() => undefined);
