@@ -11,7 +11,7 @@ export {
 export { AcpipeError, isKind, type ErrorKind } from './errors.js';
 export { PermissionRequest, type AnswerDetails } from './permission.js';
 export { Session } from './session.js';
-export { FollowedTurn, Turn, type PromptOptions } from './turn.js';
+export { FollowedTurn, Turn, type Message, type PromptOptions } from './turn.js';
 export type { ChunkLog, Entry } from './chunk-log.js';
 export type { WebSocketClass, WebSocketLike } from './websocket.js';
 export type * from './protocol.js';

@@ -17,10 +17,9 @@ import {
   type QuestionAnswer,
   type QuestionParams,
   type Requests,
-  type UserMessage,
 } from './protocol.js';
 import { Session } from './session.js';
-import { executeTurn, type Turn } from './turn.js';
+import { executeTurn, type Message, type Turn } from './turn.js';
 
 /** Pauses between attempts to reconnect. The last one repeats. */
 const PAUSES_MS = [50, 100, 250, 500, 1000, 2500, 5000];
@@ -172,7 +171,7 @@ export class Acpipe {
   }
 
   /** Runs one turn without a conversation: nothing is stored. */
-  execute(message: UserMessage, options: Omit<ExecuteParams, 'message'> & { signal?: AbortSignal } = {}): Turn {
+  execute(message: Message, options: Omit<ExecuteParams, 'message'> & { signal?: AbortSignal } = {}): Turn {
     return executeTurn(this, message, options);
   }
 

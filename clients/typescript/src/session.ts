@@ -1,8 +1,8 @@
 import { canContinue, type Acpipe } from './client.js';
 import { ChunkLog, type Entry } from './chunk-log.js';
 import { AcpipeError, isKind } from './errors.js';
-import type { EnsureParams, SessionResult, UserMessage } from './protocol.js';
-import { catchUpTurn, FollowedTurn, promptTurn, storedChunks, type PromptOptions, type Turn } from './turn.js';
+import type { EnsureParams, SessionResult } from './protocol.js';
+import { catchUpTurn, FollowedTurn, promptTurn, storedChunks, type Message, type PromptOptions, type Turn } from './turn.js';
 
 /** A conversation with an agent. */
 export class Session {
@@ -34,7 +34,7 @@ export class Session {
   }
 
   /** Sends a message to the agent; returns the turn, whose chunks can be read at once. */
-  prompt(message: UserMessage, options: PromptOptions = {}): Turn {
+  prompt(message: Message, options: PromptOptions = {}): Turn {
     return promptTurn(this.#client, this, message, options);
   }
 
@@ -75,8 +75,8 @@ export class Session {
   }
 
   /** Reads all stored messages, as `UIMessage`s of the AI SDK. */
-  messages<Message = unknown>(): Promise<Message[]> {
-    return allMessages<Message>(this.#client, this.id);
+  messages<M = unknown>(): Promise<M[]> {
+    return allMessages<M>(this.#client, this.id);
   }
 
   /** Cancels the running turn, else the first queued prompt; returns whether there was something to cancel. */
@@ -140,12 +140,12 @@ async function ensure(client: Acpipe, params: EnsureParams): Promise<SessionResu
 }
 
 /** Reads all stored messages of a session. */
-export async function allMessages<Message>(client: Acpipe, sessionId: string): Promise<Message[]> {
-  const all: Message[] = [];
+export async function allMessages<M>(client: Acpipe, sessionId: string): Promise<M[]> {
+  const all: M[] = [];
   for (let more = true; more; ) {
     const after = (all.at(-1) as { id: string } | undefined)?.id;
     const page = await client.call('message/list', { sessionId, limit: 1000, ...(after !== undefined && { after }) });
-    all.push(...(page.messages as Message[]));
+    all.push(...(page.messages as M[]));
     more = page.more && page.messages.length > 0;
   }
   return all;

@@ -129,6 +129,9 @@ export class Turn extends FollowedTurn {
   }
 }
 
+/** A message of the user: text, or a `UIMessage` of the AI SDK. */
+export type Message = UserMessage | { role: string; parts: unknown[] };
+
 /** Options of a prompt. */
 export type PromptOptions = Omit<PromptParams, 'message' | 'sessionId'> & {
   /** Cancels the turn. */
@@ -136,11 +139,11 @@ export type PromptOptions = Omit<PromptParams, 'message' | 'sessionId'> & {
 };
 
 /** Runs a turn in a session. If the connection is lost, the turn is continued on the next one. */
-export function promptTurn(client: Acpipe, session: Session, message: UserMessage, options: PromptOptions): Turn {
+export function promptTurn(client: Acpipe, session: Session, message: Message, options: PromptOptions): Turn {
   const { signal, ...rest } = options;
   // With the id, a prompt that is sent again after a reconnect does not run again.
   const turnId = rest.turnId ?? crypto.randomUUID();
-  const params = { ...rest, message, turnId, sessionId: session.id };
+  const params = { ...rest, message: message as UserMessage, turnId, sessionId: session.id };
   const run = async (log: ChunkLog): Promise<TurnSummary> => {
     let takeOverEnd = 0;
     for (let isFirst = true; ; isFirst = false) {
@@ -166,13 +169,13 @@ export function promptTurn(client: Acpipe, session: Session, message: UserMessag
 /** Runs a turn in a session of its own. It cannot be continued after a lost connection, since nothing is stored. */
 export function executeTurn(
   client: Acpipe,
-  message: UserMessage,
+  message: Message,
   options: Omit<ExecuteParams, 'message'> & { signal?: AbortSignal },
 ): Turn {
   const { signal, ...rest } = options;
   // The id is needed to cancel the call before its first chunk.
   const sessionId = rest.sessionId ?? `execute-${crypto.randomUUID()}`;
-  const run = () => client.call('execute', { ...rest, message, sessionId });
+  const run = () => client.call('execute', { ...rest, message: message as UserMessage, sessionId });
   return new Turn(client, { sessionId, turnId: undefined }, run, signal);
 }
 

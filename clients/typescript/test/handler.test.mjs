@@ -86,8 +86,7 @@ test('request that is sent twice runs the turn once', async () => {
   const world = new World({ 'session/prompt': [[say('a'), WAIT, say('b'), end()], [{ default: true }]] });
   const handler = createChatHandler(await world.start());
   const message = user('go');
-  const first = await handler(prompt('x', message));
-  const second = await handler(prompt('x', message));
+  const [first, second] = await Promise.all([handler(prompt('x', message)), handler(prompt('x', message))]);
   await chunksOf(await handler(prompt('other', user('other'))));
   const [one, two] = await Promise.all([chunksOf(first), chunksOf(second)]);
   assert.equal(textOf(one), 'ab');

@@ -129,6 +129,7 @@ for (const [major, name] of [[7, 'ai'], [6, 'ai6'], [5, 'ai5']]) {
       export const http: ChatTransport<Own> = new HttpChatTransport<Own>({ token: 'x' });
       export const inProcess = (client: Acpipe): ChatTransport<UIMessage> => new ClientChatTransport(client);
       export const respond = (session: Session) => createUIMessageStreamResponse({ stream: session.prompt('hi').stream() });
+      export const send = (session: Session, message: UIMessage) => session.prompt(message);
       export const messages = (session: Session): Promise<UIMessage[]> => session.messages();
       export const POST: (request: Request) => Promise<Response> = createChatHandler(async () => null as never);
     `);

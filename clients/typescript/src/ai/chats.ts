@@ -41,11 +41,12 @@ export class Chats {
     const { id, approvals } = request;
     if (purpose.type === 'continue') return this.#continue(id, params, purpose, approvals);
     const session = await this.#client.session({ ...params, sessionId: id });
-    // A request that is sent again, for example after a broken connection.
+    const { turnId, message } = purpose;
     const running = await this.#running(id, params);
-    const turn =
-      running?.turnId === purpose.turnId ? running : this.#keep(id, session.prompt(purpose.message, { turnId: purpose.turnId }));
-    return streamOf(this.#chunks(turn, purpose.turnId, 0, new Step(), approvals));
+    // A request that is sent again, for example after a broken connection, gets the same turn.
+    const known = running?.turnId === turnId ? running : this.#turns.get(key(id, turnId));
+    const turn = known ?? this.#keep(id, session.prompt(message, { turnId }));
+    return streamOf(this.#chunks(turn, turnId, 0, new Step(), approvals));
   }
 
   /** The running turn from its beginning; `null` if no turn runs. */
