@@ -116,6 +116,18 @@ test('types are checked strictly from both formats, without other packages', () 
   assert.equal(check(dir, ['esm.mts'], ['--module', 'esnext', '--moduleResolution', 'bundler']), '');
 });
 
+test('TypeScript examples of the README are checked strictly', () => {
+  const dir = project();
+  symlinkSync(join(ROOT, 'node_modules/ai'), join(dir, 'node_modules/ai'));
+  const blocks = [...readFileSync(join(ROOT, 'README.md'), 'utf8').matchAll(/^```ts\n([^]*?)^```$/gm)].map(([, code]) => code);
+  assert.ok(blocks.length >= 3);
+  const files = blocks.map((code, index) => {
+    writeFileSync(join(dir, `example${index}.mts`), `declare const token: string;\n${code}`);
+    return `example${index}.mts`;
+  });
+  assert.equal(check(dir, files, ['--skipLibCheck', 'true']), '');
+});
+
 for (const [major, name] of [[7, 'ai'], [6, 'ai6'], [5, 'ai5']]) {
   test(`types of acpipe/ai fit ai ${major}`, () => {
     const dir = project();
