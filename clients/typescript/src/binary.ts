@@ -1,4 +1,4 @@
-// Where the acpipe program is: ACPIPE_BIN, the package of this platform, PATH.
+// Look-up of the acpipe program: ACPIPE_BIN, the package of this platform, PATH.
 import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { AcpipeError } from './errors.js';

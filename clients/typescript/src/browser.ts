@@ -1,4 +1,4 @@
-// What browsers can use: everything but subprocesses.
+// Entry for browsers: everything but subprocesses.
 export { connect, type ConnectOptions } from './connect.js';
 export {
   Acpipe,

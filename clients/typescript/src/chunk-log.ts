@@ -76,7 +76,7 @@ export class ChunkLog {
     this.#changed();
   }
 
-  /** Calls back at every change; returns a function that stops it. */
+  /** Calls the listener at every change; returns a function that removes it. */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);

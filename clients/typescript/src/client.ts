@@ -51,9 +51,7 @@ export type Handlers = { [Method in keyof Requests]?: Handler<Method> };
 
 /** Options of every client. */
 export interface ClientOptions {
-  /**
-   * Decides whether the agent may run a tool. If it throws, acpipe decides by its policy.
-   */
+  /** Decides whether the agent may run a tool. If it throws, acpipe decides by its policy. */
   onPermission?: (
     request: PermissionRequest,
     context: { signal: AbortSignal },
@@ -115,7 +113,7 @@ export class Acpipe {
     this.#connection = this.#connect();
   }
 
-  /** What acpipe answered to `initialize`: its version and its default agent. */
+  /** Result of `initialize`: the version of acpipe and its default agent. */
   get server(): InitializeResult {
     return this.#server!;
   }
@@ -228,7 +226,7 @@ export class Acpipe {
   #lost(connection: Connection, error: AcpipeError): void {
     for (const request of this.#requests.values()) request.abort(error);
     this.#requests.clear();
-    // A connection that failed before it was ready is reported by whoever opened it.
+    // A connection that failed before it was ready is reported by the call that opened it.
     if (this.#current !== connection || this.#isClosed()) return;
     this.#current = undefined;
     this.#shortLived = Date.now() - this.#connectedAt < STABLE_MS ? this.#shortLived + 1 : 0;

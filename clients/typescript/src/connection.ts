@@ -9,7 +9,7 @@ export interface Channel {
   close(): Promise<void>;
 }
 
-/** What a channel reports. */
+/** Events of a channel. */
 export interface ChannelEvents {
   message(text: string): void;
   /** The channel is closed. Called once. */
@@ -19,7 +19,7 @@ export interface ChannelEvents {
 /** Opens a channel. Each reconnect opens another one. */
 export type Connector = (events: ChannelEvents) => Promise<Channel>;
 
-/** Receives what acpipe sends without being asked. */
+/** Receives notifications and requests of acpipe. */
 export interface Receiver {
   notified(method: string, params: unknown): void;
   requested(connection: Connection, id: string | number, method: string, params: unknown): void;

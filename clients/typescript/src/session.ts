@@ -28,7 +28,7 @@ export class Session {
     return this.#opened.sessionId;
   }
 
-  /** How the session was opened last: its directory, its agent, and what was restored. */
+  /** Result of the last opening: directory, agent, and the receipt of the restore. */
   get opened(): SessionResult {
     return this.#opened;
   }

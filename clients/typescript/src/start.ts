@@ -6,7 +6,7 @@ export interface StartOptions extends ClientOptions {
   /** Agent of the sessions: a name such as `claude`, or a command line such as `['gemini', '--acp']`. */
   agent?: string | string[];
   /**
-   * What acpipe decides about tool calls: `approve` allows all, `reads` allows reading, `ask` asks `onPermission`, `deny`
+   * Policy for tool calls: `approve` allows all, `reads` allows reading, `ask` asks `onPermission`, `deny`
    * refuses all. Default: `ask` with `onPermission`, otherwise that of acpipe's configuration, which is `approve` at first.
    */
   permissions?: 'approve' | 'reads' | 'ask' | 'deny';

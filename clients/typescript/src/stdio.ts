@@ -50,8 +50,8 @@ function forEachLine(stream: NodeJS.ReadableStream, take: (line: string) => void
 
 function exitError(code: number | null, signal: string | null, stderr: string[]): AcpipeError {
   const how = signal === null ? `with the code ${code}` : `by the signal ${signal}`;
-  const words = stderr.join('\n');
-  return new AcpipeError('disconnected', `acpipe exited ${how}${words && `: ${words}`}`, { stderr: words, exitCode: code, signal });
+  const output = stderr.join('\n');
+  return new AcpipeError('disconnected', `acpipe exited ${how}${output && `: ${output}`}`, { stderr: output, exitCode: code, signal });
 }
 
 function end(child: ChildProcess): Promise<void> {

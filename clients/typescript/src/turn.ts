@@ -59,12 +59,12 @@ export class FollowedTurn implements AsyncIterable<Chunk> {
           else controller.error(error);
         }
       },
-      cancel: async () => this.left(),
+      cancel: async () => this.leave(),
     });
   }
 
   /** Called when a reader leaves before the end. */
-  protected async left(): Promise<void> {}
+  protected async leave(): Promise<void> {}
 
   /** Ends the log. */
   protected end(error?: unknown): void {
@@ -92,7 +92,7 @@ export class Turn extends FollowedTurn {
     signal: AbortSignal | undefined,
   ) {
     super(client, ids.sessionId, ids.turnId);
-    const cancel = () => void this.left();
+    const cancel = () => void this.leave();
     this.#summary = run(this.log)
       .then((summary) => {
         if (summary.isError) throw AcpipeError.ofTurn(summary);
@@ -119,11 +119,11 @@ export class Turn extends FollowedTurn {
     try {
       for await (const { chunk } of this.log.read()) yield chunk;
     } finally {
-      await this.left();
+      await this.leave();
     }
   }
 
-  protected override async left(): Promise<void> {
+  protected override async leave(): Promise<void> {
     if (this.log.hasEnded) return;
     await this.cancel().catch(() => {}); // the summary reports a lost connection
   }

@@ -23,5 +23,8 @@ const left = readdirSync('/proc').filter((pid) => {
     return false; // it has exited, or is of another user
   }
 });
-for (const pid of left) console.error(`left: ${pid} ${readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')}`);
+for (const pid of left) {
+  console.error(`left: ${pid} ${readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')}`);
+  process.kill(Number(pid), 'SIGKILL');
+}
 process.exit(left.length > 0 ? 1 : (status ?? 1));

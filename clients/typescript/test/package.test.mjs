@@ -114,6 +114,9 @@ test('types are checked strictly from both formats, without other packages', () 
   // The declarations of the package are checked, too.
   assert.equal(check(dir, ['esm.mts', 'cjs.cts'], ['--skipLibCheck', 'false']), '');
   assert.equal(check(dir, ['esm.mts'], ['--module', 'esnext', '--moduleResolution', 'bundler']), '');
+  // A project of Node without the types of browsers.
+  symlinkSync(join(ROOT, 'node_modules/@types'), join(dir, 'node_modules/@types'));
+  assert.equal(check(dir, ['esm.mts', 'cjs.cts'], ['--skipLibCheck', 'false', '--lib', 'es2023', '--types', 'node']), '');
 });
 
 test('TypeScript examples of the README are checked strictly', () => {
@@ -133,18 +136,25 @@ for (const [major, name] of [[7, 'ai'], [6, 'ai6'], [5, 'ai5']]) {
     const dir = project();
     // The compiler finds the package's own dependencies beside its real path.
     symlinkSync(join(ROOT, 'node_modules', name), join(dir, 'node_modules/ai'));
+    symlinkSync(join(ROOT, 'node_modules/@types'), join(dir, 'node_modules/@types'));
     writeFileSync(join(dir, 'chat.mts'), `
+      import { createServer } from 'node:http';
       import { createUIMessageStreamResponse, type ChatTransport, type UIMessage } from 'ai';
       import type { Acpipe, Session } from 'acpipe';
-      import { ClientChatTransport, createChatHandler, HttpChatTransport } from 'acpipe/ai';
+      import { ClientChatTransport, createChatHandler, HttpChatTransport, toNodeHandler } from 'acpipe/ai';
       type Own = UIMessage<{ tokens: number }>;
       export const http: ChatTransport<Own> = new HttpChatTransport<Own>({ token: 'x' });
       export const inProcess = (client: Acpipe): ChatTransport<UIMessage> => new ClientChatTransport(client);
       export const respond = (session: Session) => createUIMessageStreamResponse({ stream: session.prompt('hi').stream() });
       export const send = (session: Session, message: UIMessage) => session.prompt(message);
       export const messages = (session: Session): Promise<UIMessage[]> => session.messages();
+      export const listener = createServer(toNodeHandler(createChatHandler(async () => null as never)));
       export const POST: (request: Request) => Promise<Response> = createChatHandler(async () => null as never);
     `);
-    assert.equal(check(dir, ['chat.mts'], ['--skipLibCheck', 'true']), '');
+    assert.equal(check(dir, ['chat.mts'], ['--skipLibCheck', 'true', '--types', 'node']), '');
+    if (major < 7) return;
+    // Without the types of browsers. Declarations of the AI SDK itself have errors then.
+    const output = check(dir, ['chat.mts'], ['--skipLibCheck', 'false', '--lib', 'es2023', '--types', 'node']);
+    assert.deepEqual(output.split('\n').filter((line) => /^(chat\.mts|node_modules\/acpipe)/.test(line)), []);
   });
 }

@@ -4,9 +4,9 @@ import { isKind } from '../errors.js';
 import type { Chunk, EnsureParams, QuestionAnswer, RunningTurn } from '../protocol.js';
 import { allMessages } from '../session.js';
 import { storedChunks, type FollowedTurn } from '../turn.js';
-import { Asks, type Approval } from './asks.js';
+import { OpenRequests, type Approval } from './open-requests.js';
 import { OpenBlocks } from './open-blocks.js';
-import { purposeOf, type ChatRequest, type Purpose } from './request.js';
+import { actionOf, type ChatRequest, type ChatAction } from './request.js';
 import { Step } from './step.js';
 import { streamOf, turnChunks } from './turn-chunks.js';
 
@@ -20,14 +20,14 @@ const CHATS = new WeakMap<Acpipe, Chats>();
 
 export class Chats {
   readonly #client: Acpipe;
-  readonly #asks = new Asks();
+  readonly #requests = new OpenRequests();
   /** Running turns by chat and turn. */
   readonly #turns = new Map<string, FollowedTurn>();
 
   static async of(client: Acpipe, { questions = false } = {}): Promise<Chats> {
     const chats = CHATS.get(client) ?? new Chats(client);
     CHATS.set(client, chats);
-    await chats.#asks.handle(client, questions);
+    await chats.#requests.handle(client, questions);
     return chats;
   }
 
@@ -37,11 +37,11 @@ export class Chats {
 
   /** Prompts the agent, or continues its turn with answers of the user. Resolves with the first chunk. */
   async send(request: ChatRequest, params: ChatSession): Promise<ReadableStream<Chunk>> {
-    const purpose = purposeOf(request);
+    const action = actionOf(request);
     const { id, approvals } = request;
-    if (purpose.type === 'continue') return this.#continue(id, params, purpose, approvals);
+    if (action.type === 'continue') return this.#continue(id, params, action, approvals);
     const session = await this.#client.session({ ...params, sessionId: id });
-    const { turnId, message } = purpose;
+    const { turnId, message } = action;
     const running = await this.#running(id, params);
     // A request that is sent again, for example after a broken connection, gets the same turn.
     const known = running?.turnId === turnId ? running : this.#turns.get(key(id, turnId));
@@ -71,18 +71,18 @@ export class Chats {
 
   /** Answers a permission request; returns whether it is open. */
   approve(id: string, approval: Approval): boolean {
-    return this.#asks.approve(id, approval);
+    return this.#requests.approve(id, approval);
   }
 
   /** Answers a question; returns whether it is open. */
   answer(id: string, questionId: string, answer: QuestionAnswer): boolean {
-    return this.#asks.answer(id, questionId, answer);
+    return this.#requests.answer(id, questionId, answer);
   }
 
   async #continue(
     id: string,
     params: ChatSession,
-    { answers, position, parts }: Purpose & { type: 'continue' },
+    { answers, position, parts }: ChatAction & { type: 'continue' },
     approvals: Approvals,
   ): Promise<ReadableStream<Chunk>> {
     const { turnId, afterSeq } = position;
@@ -90,7 +90,7 @@ export class Chats {
     if (turn?.turnId !== turnId) return streamOf(this.#stored(id, turnId, afterSeq));
     const step = new Step();
     step.continue(parts);
-    const drops = answers.map((answer) => this.#asks.approveSoon(id, answer));
+    const drops = answers.map((answer) => this.#requests.approveWhenOpen(id, answer));
     const chunks = this.#chunks(turn, turnId, afterSeq, step, approvals);
     return streamOf(
       (async function* () {
@@ -104,8 +104,8 @@ export class Chats {
   }
 
   #chunks(turn: FollowedTurn, turnId: string, afterSeq: number, step: Step, approvals: Approvals) {
-    const asks = approvals === 'inline' ? undefined : this.#asks;
-    return turnChunks({ log: turn.log, turnId, afterSeq, step, asks });
+    const requests = approvals === 'inline' ? undefined : this.#requests;
+    return turnChunks({ log: turn.log, turnId, afterSeq, step, requests });
   }
 
   /** The rest of a turn that has ended. */

@@ -2,7 +2,7 @@
 import type { Acpipe } from '../client.js';
 import { AcpipeError } from '../errors.js';
 import type { QuestionAnswer } from '../protocol.js';
-import type { Approval } from './asks.js';
+import type { Approval } from './open-requests.js';
 import { Chats, type ChatSession } from './chats.js';
 import type { ChatRequest } from './request.js';
 import { eventStream } from './sse.js';

@@ -15,7 +15,7 @@ export interface HttpChatTransportOptions {
   /** Fields of each request's body, such as `agent` and `cwd` for acpipe's own address. */
   body?: Record<string, unknown>;
   headers?: Record<string, string>;
-  credentials?: RequestCredentials;
+  credentials?: 'include' | 'omit' | 'same-origin';
   fetch?: typeof fetch;
 }
 
@@ -75,8 +75,8 @@ export class HttpChatTransport<Message extends UIMessage = UIMessage> implements
     const { fetch: send = fetch, credentials } = this.#options;
     const response = await send(url, { ...init, ...(credentials && { credentials }) });
     if (response.ok) return response;
-    const words = (await response.text()).trim();
-    throw new Error(words || `acpipe answered with the status ${response.status}, without a reason`);
+    const reason = (await response.text()).trim();
+    throw new Error(reason || `acpipe answered with the status ${response.status}, without a reason`);
   }
 }
 

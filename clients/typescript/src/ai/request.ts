@@ -1,7 +1,7 @@
-// What a chat asks for, in the form in which the AI SDK sends it.
+// The request of a chat, in the form in which the AI SDK sends it.
 import { AcpipeError } from '../errors.js';
 import type { UiMessage } from '../protocol.js';
-import type { Approval } from './asks.js';
+import type { Approval } from './open-requests.js';
 import type { MessagePart } from './step.js';
 
 /** The request of a chat. Only the last message is read: acpipe has the others. */
@@ -21,7 +21,7 @@ export interface Position {
 }
 
 /** A message of the user, or answers to permission requests of the last message. */
-export type Purpose =
+export type ChatAction =
   | { type: 'prompt'; message: UiMessage; turnId: string }
   | { type: 'continue'; answers: Approval[]; position: Position; parts: MessagePart[] };
 
@@ -34,8 +34,8 @@ interface LastMessage {
 
 const invalid = (message: string) => new AcpipeError('invalidParams', message);
 
-/** Returns what a request asks for. */
-export function purposeOf({ id, messages, trigger }: ChatRequest): Purpose {
+/** Parses a request. */
+export function actionOf({ id, messages, trigger }: ChatRequest): ChatAction {
   const last = (Array.isArray(messages) ? messages.at(-1) : undefined) as LastMessage | undefined;
   if (typeof id !== 'string' || id === '' || !last || !Array.isArray(last.parts)) {
     throw invalid('a chat needs an `id`, and `messages` whose last one is a UIMessage');
@@ -49,7 +49,7 @@ export function purposeOf({ id, messages, trigger }: ChatRequest): Purpose {
   throw invalid(`the last message has the role "${last.role}"; it must be "user", or "assistant" with answered approvals`);
 }
 
-function continuation(parts: MessagePart[], position: Position | undefined): Purpose {
+function continuation(parts: MessagePart[], position: Position | undefined): ChatAction {
   const answers = parts.flatMap(({ state, approval }): Approval[] => {
     if (state !== 'approval-responded' || approval?.approved === undefined) return [];
     const { id, approved, reason } = approval;

@@ -1,7 +1,7 @@
 // Chunks of a turn for one browser.
 import type { ChunkLog } from '../chunk-log.js';
 import type { Chunk } from '../protocol.js';
-import type { Asks } from './asks.js';
+import type { OpenRequests } from './open-requests.js';
 import { OpenBlocks } from './open-blocks.js';
 import type { Step } from './step.js';
 
@@ -16,11 +16,11 @@ export interface TurnView {
   /** Calls of the message that the stream continues. */
   step: Step;
   /** Open permission requests at which the stream ends; `undefined` if it stays open. */
-  asks: Asks | undefined;
+  requests: OpenRequests | undefined;
 }
 
 /** Reads a turn until its end, or until the user must answer. */
-export async function* turnChunks({ log, turnId, afterSeq, step, asks }: TurnView): AsyncGenerator<Chunk, void, undefined> {
+export async function* turnChunks({ log, turnId, afterSeq, step, requests }: TurnView): AsyncGenerator<Chunk, void, undefined> {
   const blocks = new OpenBlocks();
   let lastSeq = afterSeq;
   let callsEnd: number | undefined;
@@ -36,7 +36,7 @@ export async function* turnChunks({ log, turnId, afterSeq, step, asks }: TurnVie
     } else if (log.hasEnded) {
       return log.check();
     }
-    const wait = asks ? step.userWait(asks.isOpen) : 'no';
+    const wait = requests ? step.userWait(requests.isOpen) : 'no';
     if (wait === 'no') callsEnd = undefined;
     else if (wait === 'whileCallsRun') callsEnd ??= Date.now() + CALLS_FINISH_MS;
     const next = log.at(position);
@@ -47,7 +47,7 @@ export async function* turnChunks({ log, turnId, afterSeq, step, asks }: TurnVie
       yield { type: 'message-metadata', messageMetadata: { acpipe: { turnId, afterSeq: lastSeq } } };
       return;
     }
-    if (!next && !log.hasEnded) await change(log, asks, callsEnd);
+    if (!next && !log.hasEnded) await change(log, requests, callsEnd);
   }
 }
 
@@ -56,11 +56,11 @@ function isLast({ type }: Chunk): boolean {
 }
 
 /** Waits until the log or the questions change, or until a time. */
-async function change(log: ChunkLog, asks: Asks | undefined, until: number | undefined): Promise<void> {
+async function change(log: ChunkLog, requests: OpenRequests | undefined, until: number | undefined): Promise<void> {
   const stops: Array<() => void> = [];
   await new Promise<void>((resolve) => {
     stops.push(log.onChange(resolve));
-    if (asks) stops.push(asks.onChange(resolve));
+    if (requests) stops.push(requests.onChange(resolve));
     if (until !== undefined) {
       const timer = setTimeout(resolve, Math.max(0, until - Date.now()));
       stops.push(() => clearTimeout(timer));

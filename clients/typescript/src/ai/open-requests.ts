@@ -1,4 +1,4 @@
-// Questions of agents that wait for a browser.
+// Permission requests and questions of agents that wait for a browser.
 import type { Acpipe } from '../client.js';
 import { PermissionRequest } from '../permission.js';
 import type { PermissionAnswer, PermissionParams, QuestionAnswer, QuestionParams } from '../protocol.js';
@@ -13,14 +13,14 @@ export interface Approval {
   reason?: string;
 }
 
-interface Ask {
+interface OpenRequest {
   sessionId: string | null;
   approve(approval: Approval): void;
   answer(answer: QuestionAnswer): boolean;
 }
 
-export class Asks {
-  readonly #open = new Map<string, Ask>();
+export class OpenRequests {
+  readonly #open = new Map<string, OpenRequest>();
   /** Answers to requests that acpipe sends again to a new connection. */
   readonly #early = new Map<string, Approval>();
   readonly #listeners = new Set<() => void>();
@@ -39,13 +39,13 @@ export class Asks {
 
   /** Answers a permission request or a plan; returns whether it is open. */
   approve(sessionId: string, approval: Approval): boolean {
-    const ask = this.#of(sessionId, approval.approvalId);
-    ask?.approve(approval);
-    return ask !== undefined;
+    const request = this.#of(sessionId, approval.approvalId);
+    request?.approve(approval);
+    return request !== undefined;
   }
 
   /** Answers a permission request now, or when acpipe sends it. Returns a function that drops the answer. */
-  approveSoon(sessionId: string, approval: Approval): () => void {
+  approveWhenOpen(sessionId: string, approval: Approval): () => void {
     if (!this.approve(sessionId, approval)) this.#early.set(approval.approvalId, approval);
     return () => void this.#early.delete(approval.approvalId);
   }
@@ -55,20 +55,20 @@ export class Asks {
     return this.#of(sessionId, questionId)?.answer(answer) ?? false;
   }
 
-  /** Calls back when a question is asked or decided; returns a function that stops it. */
+  /** Calls the listener when a request arrives or is decided; returns a function that removes it. */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  #of(sessionId: string, id: string): Ask | undefined {
-    const ask = this.#open.get(id);
-    return ask?.sessionId === sessionId ? ask : undefined;
+  #of(sessionId: string, id: string): OpenRequest | undefined {
+    const request = this.#open.get(id);
+    return request?.sessionId === sessionId ? request : undefined;
   }
 
   #permission(params: PermissionParams, signal: AbortSignal): Promise<PermissionAnswer> {
     const request = new PermissionRequest(params);
-    return this.#ask<PermissionAnswer>(params.questionId, signal, (resolve) => ({
+    return this.#wait<PermissionAnswer>(params.questionId, signal, (resolve) => ({
       sessionId: params.sessionId,
       approve: ({ approved, optionId, reason }) => {
         const details = reason === undefined ? {} : { message: reason };
@@ -80,7 +80,7 @@ export class Asks {
   }
 
   #question(params: QuestionParams, signal: AbortSignal): Promise<QuestionAnswer> {
-    return this.#ask<QuestionAnswer>(params.questionId, signal, (resolve) => ({
+    return this.#wait<QuestionAnswer>(params.questionId, signal, (resolve) => ({
       sessionId: params.sessionId,
       // A plan is shown as a tool with an approval, too.
       approve: ({ approved, optionId, reason }) => {
@@ -94,13 +94,13 @@ export class Asks {
     }));
   }
 
-  #ask<Answer>(id: string, signal: AbortSignal, create: (resolve: (answer: Answer) => void) => Ask): Promise<Answer> {
+  #wait<Answer>(id: string, signal: AbortSignal, create: (resolve: (answer: Answer) => void) => OpenRequest): Promise<Answer> {
     return new Promise<Answer>((resolve, reject) => {
       const close = () => {
-        if (this.#open.get(id) === ask) this.#open.delete(id);
+        if (this.#open.get(id) === request) this.#open.delete(id);
         this.#changed();
       };
-      const ask = create((answer) => {
+      const request = create((answer) => {
         close();
         resolve(answer);
       });
@@ -108,9 +108,9 @@ export class Asks {
         close();
         reject(signal.reason);
       });
-      this.#open.set(id, ask);
+      this.#open.set(id, request);
       const early = this.#early.get(id);
-      if (early) ask.approve(early);
+      if (early) request.approve(early);
       this.#changed();
     });
   }
