@@ -1,0 +1,75 @@
+#!/bin/sh
+# Checks the package: generated types, type checks, tests, and the packed package in an empty project without a network.
+#
+#   PATH=/path/to/binaries:$PATH ./check.sh      acpipe and fake-agent must be in one directory of PATH
+set -eu
+cd "$(dirname "$0")"
+root=$PWD
+
+step() { printf '\n== %s\n' "$1"; }
+skip() { printf '\n!! SKIPPED: %s\n' "$1"; }
+
+step 'install'
+npm ci --no-audit --no-fund --loglevel=error
+
+step 'generated types'
+node generate.mjs --check
+
+step 'build, with strict type checks'
+node build.mjs
+
+step 'test'
+node test/all.mjs
+
+step 'pack'
+temp=$(mktemp -d)
+trap 'rm -rf "$temp"' EXIT
+npm pack --silent --ignore-scripts --pack-destination "$temp" >/dev/null
+tar -tzf "$temp"/acpipe-*.tgz | grep -v '\.d\.ts$' | grep -v '^package/dist/.*\.js$'
+
+step 'install the package offline into an empty project'
+mkdir "$temp/project"
+cd "$temp/project"
+npm init -y >/dev/null
+npm install --offline --no-audit --no-fund --loglevel=error --cache "$temp/cache" "$temp"/acpipe-*.tgz
+test "$(ls node_modules)" = acpipe || { echo 'the package has dependencies' >&2; exit 1; }
+
+for type in import require; do
+  for entry in acpipe acpipe/ai; do
+    step "$type $entry"
+    if test $type = import; then
+      node --input-type=module -e "console.log(Object.keys(await import('$entry')).join(' '))"
+    else
+      node -e "console.log(Object.keys(require('$entry')).join(' '))"
+    fi
+  done
+done
+
+export ACPIPE_STATE_DIR="$temp/state" XDG_CONFIG_HOME="$temp/config" ACPIPE_NO_PATH_PROBE=1
+for file in $(node "$root/test/readme.mjs" .); do
+  if test "$file" = server.mjs; then
+    skip "README: $file runs until it is stopped; only its syntax is checked"
+    node --check "$file"
+    continue
+  fi
+  step "README: node $file"
+  timeout 30 node "$file"
+done
+skip 'README: the examples for Next.js, React and Hono, which need these packages'
+
+if command -v bun >/dev/null; then
+  step "README: bun hello.mjs"
+  timeout 30 bun hello.mjs
+  step "test with bun $(bun --version)"
+  cd "$root"
+  # One process for each file: the hooks of test/support.mjs are those of one file.
+  for file in ./test/*.test.mjs; do bun test "$file"; done
+else
+  skip 'Bun, which is not installed'
+fi
+case $(node --version) in
+  v20.*) skip "Node 22 and newer: this is $(node --version)" ;;
+  *) skip "Node 20: this is $(node --version)" ;;
+esac
+
+printf '\nAll checks passed.\n'

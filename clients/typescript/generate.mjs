@@ -1,0 +1,127 @@
+#!/usr/bin/env node
+// Generates src/protocol.ts, the types of the protocol, from schemas/openrpc.json.
+//
+//   node generate.mjs            writes the file
+//   node generate.mjs --check    fails if the file differs from the generated one
+import { readFileSync, writeFileSync } from 'node:fs';
+import { isDeepStrictEqual } from 'node:util';
+
+const SOURCE = new URL('../../schemas/openrpc.json', import.meta.url);
+const TARGET = new URL('src/protocol.ts', import.meta.url);
+const REF = '#/components/schemas/';
+
+/** A TSDoc comment, or nothing. */
+function doc(text, indent = '') {
+  if (!text) return '';
+  const lines = text.replaceAll('*/', '*\\/').split('\n');
+  if (lines.length === 1) return `${indent}/** ${lines[0]} */\n`;
+  return `${indent}/**\n${lines.map((line) => `${indent} * ${line}`.trimEnd()).join('\n')}\n${indent} */\n`;
+}
+
+const key = (name) => (/^[A-Za-z_$][\w$]*$/.test(name) ? name : `'${name}'`);
+
+const union = (types) => [...new Set(types)].join(' | ');
+
+/** The TypeScript type of a schema. */
+function typeOf(schema, indent = '') {
+  if (schema === true) return 'unknown';
+  if (schema.$ref) return schema.$ref.slice(REF.length);
+  if ('const' in schema) return JSON.stringify(schema.const);
+  if (schema.enum) return union(schema.enum.map((value) => JSON.stringify(value)));
+  // A reference with a description of its own.
+  if (schema.allOf) return schema.allOf.map((part) => typeOf(part, indent)).join(' & ');
+  const variants = schema.oneOf ?? schema.anyOf;
+  if (variants) return union(variants.map((variant) => typeOf(variant, indent)));
+  if (Array.isArray(schema.type)) return union(schema.type.map((type) => typeOf({ ...schema, type }, indent)));
+  switch (schema.type) {
+    case 'string':
+    case 'boolean':
+    case 'null':
+      return schema.type;
+    case 'integer':
+    case 'number':
+      return 'number';
+    case 'array': {
+      const item = typeOf(schema.items ?? true, indent);
+      return /[|&]/.test(item) ? `Array<${item}>` : `${item}[]`;
+    }
+    case 'object':
+      return objectOf(schema, indent);
+    case undefined:
+      return 'unknown';
+  }
+  throw new Error(`cannot generate a type for ${JSON.stringify(schema)}: teach generate.mjs this kind of schema`);
+}
+
+function objectOf({ properties = {}, required = [], additionalProperties }, indent) {
+  const inner = `${indent}  `;
+  const fields = Object.entries(properties).map(([name, schema]) => {
+    const optional = required.includes(name) ? '' : '?';
+    return `${doc(schema.description, inner)}${inner}${key(name)}${optional}: ${typeOf(schema, inner)};\n`;
+  });
+  if (additionalProperties !== undefined && additionalProperties !== false) {
+    // Beside named fields, an index signature must fit all of them.
+    const value = fields.length > 0 ? 'unknown' : typeOf(additionalProperties, inner);
+    fields.push(`${inner}[name: string]: ${value};\n`);
+  }
+  return fields.length === 0 ? 'Record<string, never>' : `{\n${fields.join('')}${indent}}`;
+}
+
+function declaration(name, schema) {
+  const type = typeOf(schema);
+  const comment = doc(schema.description);
+  if (schema.type === 'object' && type.startsWith('{')) return `${comment}export interface ${name} ${type}\n`;
+  const long = type.length > 100 && !type.includes('\n');
+  return `${comment}export type ${name} = ${long ? `\n  | ${type.split(' | ').join('\n  | ')}` : type};\n`;
+}
+
+/** The parameters of a method as one schema, which OpenRPC lists one by one. */
+function paramsSchema({ params }) {
+  return {
+    type: 'object',
+    properties: Object.fromEntries(params.map(({ name, schema }) => [name, schema])),
+    required: params.filter(({ required }) => required).map(({ name }) => name),
+  };
+}
+
+/** The type of the parameters: the component with the same fields, if there is one. */
+function paramsType(method, schemas) {
+  const schema = paramsSchema(method);
+  const isSame = (component) =>
+    component.type === 'object' &&
+    isDeepStrictEqual(component.properties ?? {}, schema.properties) &&
+    isDeepStrictEqual([...(component.required ?? [])].sort(), [...schema.required].sort());
+  // By preference one that is named as parameters: results can have the same fields.
+  const names = Object.keys(schemas).filter((name) => isSame(schemas[name]));
+  return names.find((name) => name.endsWith('Params')) ?? names[0] ?? typeOf(schema, '    ');
+}
+
+function table(name, comment, methods, entry) {
+  const rows = methods.map((method) => `${doc(method.summary, '  ')}  '${method.name}': ${entry(method)};\n`);
+  return `${doc(comment)}export interface ${name} {\n${rows.join('')}}\n`;
+}
+
+function generate(document) {
+  const { schemas } = document.components;
+  const call = (method) => `{ params: ${paramsType(method, schemas)}; result: ${typeOf(method.result.schema)} }`;
+  const kinds = document['x-errors'].map(({ data, message }) => `${doc(message, '  ')}  ${data.kind}: true;\n`);
+  return [
+    '// Generated by generate.mjs from schemas/openrpc.json. Do not edit.\n',
+    `/** Version of the protocol. */\nexport const protocolVersion = ${document.info.version};\n`,
+    table('Methods', 'Requests of the client.', document.methods, call),
+    table('Notifications', 'Notifications of acpipe.', document['x-notifications'], (method) => paramsType(method, schemas)),
+    table('Requests', 'Requests of acpipe to the client.', document['x-requests'], call),
+    `/** Kinds of errors. */\nexport interface ErrorKinds {\n${kinds.join('')}}\n`,
+    ...Object.entries(schemas).map(([name, schema]) => declaration(name, schema)),
+  ].join('\n');
+}
+
+const generated = generate(JSON.parse(readFileSync(SOURCE, 'utf8')));
+if (process.argv.includes('--check')) {
+  if (readFileSync(TARGET, 'utf8') !== generated) {
+    console.error('src/protocol.ts differs from schemas/openrpc.json; run node generate.mjs');
+    process.exit(1);
+  }
+} else {
+  writeFileSync(TARGET, generated);
+}

@@ -1,0 +1,152 @@
+// Chats of the AI SDK over a client: each chat is a session.
+import type { Acpipe } from '../client.js';
+import { isKind } from '../errors.js';
+import type { Chunk, EnsureParams, QuestionAnswer, RunningTurn } from '../protocol.js';
+import { allMessages } from '../session.js';
+import { storedChunks, type FollowedTurn } from '../turn.js';
+import { OpenRequests, type Approval } from './open-requests.js';
+import { OpenBlocks } from './open-blocks.js';
+import { actionOf, type ChatRequest, type ChatAction } from './request.js';
+import { Step } from './step.js';
+import { streamOf, turnChunks } from './turn-chunks.js';
+
+/** Parameters of a chat's session: its agent, directory and options. */
+export type ChatSession = Omit<EnsureParams, 'sessionId'>;
+
+type Approvals = ChatRequest['approvals'];
+
+/** Chats of each client: transports and handlers of one client share its turns and questions. */
+const CHATS = new WeakMap<Acpipe, Chats>();
+
+export class Chats {
+  readonly #client: Acpipe;
+  readonly #requests = new OpenRequests();
+  /** Running turns by chat and turn. */
+  readonly #turns = new Map<string, FollowedTurn>();
+
+  static async of(client: Acpipe, { questions = false } = {}): Promise<Chats> {
+    const chats = CHATS.get(client) ?? new Chats(client);
+    CHATS.set(client, chats);
+    await chats.#requests.handle(client, questions);
+    return chats;
+  }
+
+  private constructor(client: Acpipe) {
+    this.#client = client;
+  }
+
+  /** Prompts the agent, or continues its turn with answers of the user. Resolves with the first chunk. */
+  async send(request: ChatRequest, params: ChatSession): Promise<ReadableStream<Chunk>> {
+    const action = actionOf(request);
+    const { id, approvals } = request;
+    if (action.type === 'continue') return this.#continue(id, params, action, approvals);
+    const session = await this.#client.session({ ...params, sessionId: id });
+    const { turnId, message } = action;
+    const running = await this.#running(id, params);
+    // A request that is sent again, for example after a broken connection, gets the same turn.
+    const known = running?.turnId === turnId ? running : this.#turns.get(key(id, turnId));
+    const turn = known ?? this.#keep(id, session.prompt(message, { turnId }));
+    return streamOf(this.#chunks(turn, turnId, 0, new Step(), approvals));
+  }
+
+  /** The running turn from its beginning; `null` if no turn runs. */
+  async resume(id: string, params: ChatSession, approvals?: Approvals): Promise<ReadableStream<Chunk> | null> {
+    const turn = await this.#running(id, params);
+    return turn ? streamOf(this.#chunks(turn, turn.turnId!, 0, new Step(), approvals)) : null;
+  }
+
+  /** Stored messages, without that of the running turn, which `resume` streams. */
+  async messages(id: string): Promise<unknown[]> {
+    const running = await this.#attach(id);
+    if (running === undefined) return [];
+    const all = await allMessages<{ id: string }>(this.#client, id);
+    return all.filter((message) => message.id !== running?.messageId);
+  }
+
+  /** Cancels a turn, by default the running one; returns whether there was something to cancel. */
+  async cancel(id: string, turnId?: string): Promise<boolean> {
+    const params = { sessionId: id, ...(turnId !== undefined && { turnId }) };
+    return (await this.#client.call('session/cancel', params)).cancelled;
+  }
+
+  /** Answers a permission request; returns whether it is open. */
+  approve(id: string, approval: Approval): boolean {
+    return this.#requests.approve(id, approval);
+  }
+
+  /** Answers a question; returns whether it is open. */
+  answer(id: string, questionId: string, answer: QuestionAnswer): boolean {
+    return this.#requests.answer(id, questionId, answer);
+  }
+
+  async #continue(
+    id: string,
+    params: ChatSession,
+    { answers, position, parts }: ChatAction & { type: 'continue' },
+    approvals: Approvals,
+  ): Promise<ReadableStream<Chunk>> {
+    const { turnId, afterSeq } = position;
+    const turn = this.#turns.get(key(id, turnId)) ?? (await this.#running(id, params));
+    if (turn?.turnId !== turnId) return streamOf(this.#stored(id, turnId, afterSeq));
+    const step = new Step();
+    step.continue(parts);
+    const drops = answers.map((answer) => this.#requests.approveWhenOpen(id, answer));
+    const chunks = this.#chunks(turn, turnId, afterSeq, step, approvals);
+    return streamOf(
+      (async function* () {
+        try {
+          yield* chunks;
+        } finally {
+          for (const drop of drops) drop();
+        }
+      })(),
+    );
+  }
+
+  #chunks(turn: FollowedTurn, turnId: string, afterSeq: number, step: Step, approvals: Approvals) {
+    const requests = approvals === 'inline' ? undefined : this.#requests;
+    return turnChunks({ log: turn.log, turnId, afterSeq, step, requests });
+  }
+
+  /** The rest of a turn that has ended. */
+  async *#stored(id: string, turnId: string, afterSeq: number): AsyncGenerator<Chunk, void, undefined> {
+    const blocks = new OpenBlocks();
+    for await (const entry of storedChunks(this.#client, id, afterSeq)) {
+      if (entry.turnId === turnId) yield* blocks.pass(entry.chunk);
+    }
+  }
+
+  /** The running turn of a chat: one of this process, or one that runs on in a daemon. */
+  async #running(id: string, params: ChatSession): Promise<FollowedTurn | undefined> {
+    const running = await this.#attach(id);
+    if (!running) return undefined;
+    const known = this.#turns.get(key(id, running.turnId));
+    if (known) return known;
+    const session = await this.#client.session({ ...params, sessionId: id });
+    const turn = await session.running();
+    return turn && this.#keep(id, turn);
+  }
+
+  /** The running turn as acpipe reports it; `undefined` if there is no such session. */
+  async #attach(id: string): Promise<RunningTurn | null | undefined> {
+    try {
+      return (await this.#client.call('session/attach', { sessionId: id })).running;
+    } catch (error) {
+      if (isKind(error, 'sessionNotFound')) return undefined;
+      throw error;
+    }
+  }
+
+  #keep(id: string, turn: FollowedTurn): FollowedTurn {
+    const name = key(id, turn.turnId!);
+    this.#turns.set(name, turn);
+    const stop = turn.log.onChange(() => {
+      if (!turn.log.hasEnded) return;
+      stop();
+      if (this.#turns.get(name) === turn) this.#turns.delete(name);
+    });
+    return turn;
+  }
+}
+
+const key = (id: string, turnId: string) => JSON.stringify([id, turnId]);

@@ -1,0 +1,85 @@
+import type { ChatTransport, UIMessage, UIMessageChunk } from 'ai';
+import { turnOf } from './request.js';
+import { readEvents } from './sse.js';
+
+type Send<Message extends UIMessage> = Parameters<ChatTransport<Message>['sendMessages']>[0];
+type Reconnect = Parameters<ChatTransport<UIMessage>['reconnectToStream']>[0];
+
+export interface HttpChatTransportOptions {
+  /** Address of the endpoints: a route of your app, or `http://HOST:PORT/api/chat` of acpipe. Default: `/api/chat`. */
+  api?: string;
+  /** Token of acpipe, if the address is its own. */
+  token?: string;
+  /** Major version of the AI SDK that reads the chunks, if the address is acpipe's own. Default: that of the daemon. */
+  major?: 7 | 6 | 5;
+  /** Fields of each request's body, such as `agent` and `cwd` for acpipe's own address. */
+  body?: Record<string, unknown>;
+  headers?: Record<string, string>;
+  credentials?: 'include' | 'omit' | 'same-origin';
+  fetch?: typeof fetch;
+}
+
+/** Transport of `useChat` to acpipe's chat endpoints. Unlike `DefaultChatTransport`, its `stop()` cancels the turn. */
+export class HttpChatTransport<Message extends UIMessage = UIMessage> implements ChatTransport<Message> {
+  /** `reconnectToStream` sends the running turn from its beginning. */
+  readonly resumeStreamIsReplay = true;
+  readonly #options: HttpChatTransportOptions;
+  readonly #api: string;
+
+  constructor(options: HttpChatTransportOptions = {}) {
+    this.#options = options;
+    this.#api = options.api ?? '/api/chat';
+  }
+
+  async sendMessages(options: Send<Message>): Promise<ReadableStream<UIMessageChunk>> {
+    const { chatId: id, messages, messageId, trigger, abortSignal, body, headers } = options;
+    const turnId = turnOf({ messages, trigger });
+    const connection = new AbortController();
+    // `stop()`: the turn ends with the chunk `abort`. If acpipe cannot be reached, the request ends at least.
+    abortSignal?.addEventListener('abort', () => {
+      const cancelled = this.#post(`${this.#api}/${encodeURIComponent(id)}/cancel`, { turnId }, headers);
+      cancelled.catch(() => connection.abort(abortSignal.reason));
+    });
+    try {
+      // acpipe has the messages before the last one.
+      const request = { ...this.#options.body, ...body, id, messages: messages.slice(-1), messageId, trigger };
+      return chunksOf(await this.#post(this.#api, request, headers, connection.signal));
+    } catch (error) {
+      abortSignal?.throwIfAborted(); // a turn that was stopped before its first chunk
+      throw error;
+    }
+  }
+
+  async reconnectToStream({ chatId, headers }: Reconnect): Promise<ReadableStream<UIMessageChunk> | null> {
+    const query = this.#options.body?.['approvals'] === 'inline' ? '?approvals=inline' : '';
+    const response = await this.#fetch(`${this.#api}/${encodeURIComponent(chatId)}/stream${query}`, { headers: this.#headers(headers) });
+    return response.status === 204 ? null : chunksOf(response);
+  }
+
+  #post(url: string, body: unknown, headers: HeadersInit | undefined, signal?: AbortSignal): Promise<Response> {
+    const all = this.#headers(headers);
+    all.set('content-type', 'application/json');
+    return this.#fetch(url, { method: 'POST', headers: all, body: JSON.stringify(body), ...(signal && { signal }) });
+  }
+
+  #headers(more: HeadersInit | undefined): Headers {
+    const { token, major, headers } = this.#options;
+    const all = new Headers(headers);
+    if (token !== undefined) all.set('authorization', `Bearer ${token}`);
+    if (major !== undefined) all.set('x-ai-sdk-major', String(major));
+    new Headers(more).forEach((value, name) => all.set(name, value));
+    return all;
+  }
+
+  async #fetch(url: string, init: RequestInit): Promise<Response> {
+    const { fetch: send = fetch, credentials } = this.#options;
+    const response = await send(url, { ...init, ...(credentials && { credentials }) });
+    if (response.ok) return response;
+    const reason = (await response.text()).trim();
+    throw new Error(reason || `acpipe answered with the status ${response.status}, without a reason`);
+  }
+}
+
+function chunksOf(response: Response): ReadableStream<UIMessageChunk> {
+  return readEvents(response.body!) as ReadableStream<unknown> as ReadableStream<UIMessageChunk>;
+}

@@ -1,0 +1,5 @@
+export { ClientChatTransport, type ClientChatTransportOptions } from './client-transport.js';
+export { HttpChatTransport, type HttpChatTransportOptions } from './http-transport.js';
+export { createChatHandler, type ChatHandlerOptions } from './handler.js';
+export { toNodeHandler, type NodeRequest, type NodeResponse } from './node.js';
+export type { ChatSession } from './chats.js';

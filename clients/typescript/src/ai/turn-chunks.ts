@@ -1,0 +1,90 @@
+// Chunks of a turn for one browser.
+import type { ChunkLog } from '../chunk-log.js';
+import type { Chunk } from '../protocol.js';
+import type { OpenRequests } from './open-requests.js';
+import { OpenBlocks } from './open-blocks.js';
+import type { Step } from './step.js';
+
+/** Time that a stream stays open at a permission request while other tool calls run. */
+const CALLS_FINISH_MS = 3_000;
+
+export interface TurnView {
+  log: ChunkLog;
+  turnId: string;
+  /** Number of the last chunk that the browser has. */
+  afterSeq: number;
+  /** Calls of the message that the stream continues. */
+  step: Step;
+  /** Open permission requests at which the stream ends; `undefined` if it stays open. */
+  requests: OpenRequests | undefined;
+}
+
+/** Reads a turn until its end, or until the user must answer. */
+export async function* turnChunks({ log, turnId, afterSeq, step, requests }: TurnView): AsyncGenerator<Chunk, void, undefined> {
+  const blocks = new OpenBlocks();
+  let lastSeq = afterSeq;
+  let callsEnd: number | undefined;
+  for (let position = 0; ; ) {
+    const entry = log.at(position);
+    if (entry) {
+      position += 1;
+      if (entry.seq <= afterSeq) continue;
+      lastSeq = entry.seq;
+      step.observe(entry.chunk);
+      yield* blocks.pass(entry.chunk);
+      if (isLast(entry.chunk)) return;
+    } else if (log.hasEnded) {
+      return log.check();
+    }
+    const wait = requests ? step.userWait(requests.isOpen) : 'no';
+    if (wait === 'no') callsEnd = undefined;
+    else if (wait === 'whileCallsRun') callsEnd ??= Date.now() + CALLS_FINISH_MS;
+    const next = log.at(position);
+    const mustEnd = wait === 'yes' || (wait === 'whileCallsRun' && !next && Date.now() >= callsEnd!);
+    // Chunks with the same number belong together: the browser's position is between numbers.
+    if (mustEnd && next?.seq !== lastSeq) {
+      // The browser sends the metadata back, so that the next stream continues here.
+      yield { type: 'message-metadata', messageMetadata: { acpipe: { turnId, afterSeq: lastSeq } } };
+      return;
+    }
+    if (!next && !log.hasEnded) await change(log, requests, callsEnd);
+  }
+}
+
+function isLast({ type }: Chunk): boolean {
+  return type === 'finish' || type === 'abort' || type === 'error';
+}
+
+/** Waits until the log or the questions change, or until a time. */
+async function change(log: ChunkLog, requests: OpenRequests | undefined, until: number | undefined): Promise<void> {
+  const stops: Array<() => void> = [];
+  await new Promise<void>((resolve) => {
+    stops.push(log.onChange(resolve));
+    if (requests) stops.push(requests.onChange(resolve));
+    if (until !== undefined) {
+      const timer = setTimeout(resolve, Math.max(0, until - Date.now()));
+      stops.push(() => clearTimeout(timer));
+    }
+  });
+  for (const stop of stops) stop();
+}
+
+/** A stream of the chunks. Waits for the first one, so that a turn that cannot begin fails here. */
+export async function streamOf(chunks: AsyncGenerator<Chunk, void, undefined>): Promise<ReadableStream<Chunk>> {
+  let next: IteratorResult<Chunk, void> | undefined = await chunks.next();
+  return new ReadableStream<Chunk>({
+    async pull(controller) {
+      try {
+        const { done, value } = next ?? (await chunks.next());
+        next = undefined;
+        if (done) controller.close();
+        else controller.enqueue(value!);
+      } catch (error) {
+        controller.enqueue({ type: 'error', errorText: error instanceof Error ? error.message : String(error) });
+        controller.close();
+      }
+    },
+    // The turn goes on, and can be resumed.
+    cancel: async () => void chunks.return(),
+  });
+}

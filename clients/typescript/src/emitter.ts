@@ -1,0 +1,15 @@
+/** Listeners by the name of an event. */
+export class Emitter<Events> {
+  readonly #listeners = new Map<keyof Events, Set<(value: never) => void>>();
+
+  /** Adds a listener; returns a function that removes it. */
+  on<Name extends keyof Events>(name: Name, listener: (value: Events[Name]) => void): () => void {
+    const all = this.#listeners.get(name) ?? new Set();
+    this.#listeners.set(name, all.add(listener));
+    return () => void all.delete(listener);
+  }
+
+  emit<Name extends keyof Events>(name: Name, value: Events[Name]): void {
+    for (const listener of this.#listeners.get(name) ?? []) (listener as (value: Events[Name]) => void)(value);
+  }
+}

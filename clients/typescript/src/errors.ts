@@ -1,0 +1,43 @@
+import type { ErrorKinds, TurnSummary } from './protocol.js';
+
+/** Kind of an error: those of acpipe, and those of this package. */
+export type ErrorKind =
+  | keyof ErrorKinds
+  /** The connection to acpipe was lost, or acpipe exited. */
+  | 'disconnected'
+  /** The acpipe program was not found. */
+  | 'binaryNotFound';
+
+/** Error of a call, of a turn, or of the connection. */
+export class AcpipeError extends Error {
+  override readonly name = 'AcpipeError';
+  /** Kind of the error. A newer acpipe can have kinds that this package does not know. */
+  readonly kind: ErrorKind | (string & {});
+  /** Details for programs, such as `stderr`, `authMethods` or `violations`. */
+  readonly data: Record<string, unknown>;
+  /** Summary of the turn, if a turn failed: text and tool calls from before the failure. */
+  readonly summary: TurnSummary | undefined;
+
+  constructor(kind: AcpipeError['kind'], message: string, data: Record<string, unknown> = {}, summary?: TurnSummary) {
+    super(message);
+    this.kind = kind;
+    this.data = data;
+    this.summary = summary;
+  }
+
+  /** Returns the error of a turn that failed. */
+  static ofTurn(summary: TurnSummary): AcpipeError {
+    const [first] = summary.errors;
+    return new AcpipeError(
+      first?.kind ?? 'internal',
+      first?.message ?? 'the turn failed, but its summary has no error; please report it',
+      (first?.data ?? {}) as Record<string, unknown>,
+      summary,
+    );
+  }
+}
+
+/** Whether the value is an error of this kind. Works across copies of this package, which `instanceof` does not. */
+export function isKind(error: unknown, kind: AcpipeError['kind']): error is AcpipeError {
+  return error instanceof Error && error.name === 'AcpipeError' && (error as AcpipeError).kind === kind;
+}

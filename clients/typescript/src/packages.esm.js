@@ -1,0 +1,3 @@
+import { createRequire } from 'node:module';
+
+export const { resolve } = createRequire(import.meta.url);

@@ -1,0 +1,67 @@
+// Channel to a subprocess `acpipe serve`.
+import { spawn, type ChildProcess } from 'node:child_process';
+import type { Connector } from './connection.js';
+import { AcpipeError } from './errors.js';
+import { Lines } from './lines.js';
+
+/** Time in which acpipe must exit after its stdin is closed: it gives its agents 5 s. */
+const EXIT_LIMIT_MS = 10_000;
+
+/** Number of stderr lines that the error of an exit contains. */
+const STDERR_LINES = 20;
+
+export interface Program {
+  file: string;
+  args: string[];
+  cwd: string | undefined;
+  env: Record<string, string | undefined>;
+  /** Receives each line of stderr. */
+  onStderr: ((line: string) => void) | undefined;
+}
+
+export function stdioConnector({ file, args, cwd, env, onStderr }: Program): Connector {
+  return (events) =>
+    new Promise((resolve, reject) => {
+      // A process group of its own (detached): Ctrl-C reaches this program only. acpipe exits with it all the same,
+      // because its stdin closes.
+      const child = spawn(file, args, { cwd, env, stdio: ['pipe', 'pipe', 'pipe'], detached: true, windowsHide: true });
+      const stderr: string[] = [];
+      forEachLine(child.stderr, (line) => {
+        stderr.push(line);
+        if (stderr.length > STDERR_LINES) stderr.shift();
+        onStderr?.(line);
+      });
+      forEachLine(child.stdout, (line) => line !== '' && events.message(line));
+      child.stdin.on('error', () => {}); // 'close' follows
+      child.once('error', (error) => {
+        reject(new AcpipeError('disconnected', `cannot start acpipe: ${error.message}; check the path and the directory`));
+      });
+      child.once('spawn', () => {
+        child.once('close', (code, signal) => events.closed(exitError(code, signal, stderr)));
+        resolve({ send: (text) => void child.stdin.write(`${text}\n`), close: () => end(child) });
+      });
+    });
+}
+
+function forEachLine(stream: NodeJS.ReadableStream, take: (line: string) => void): void {
+  const lines = new Lines();
+  stream.setEncoding('utf8').on('data', (text: string) => lines.push(text).forEach(take));
+}
+
+function exitError(code: number | null, signal: string | null, stderr: string[]): AcpipeError {
+  const how = signal === null ? `with the code ${code}` : `by the signal ${signal}`;
+  const output = stderr.join('\n');
+  return new AcpipeError('disconnected', `acpipe exited ${how}${output && `: ${output}`}`, { stderr: output, exitCode: code, signal });
+}
+
+function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
+  return new Promise((resolve) => {
+    const limit = setTimeout(() => child.kill('SIGKILL'), EXIT_LIMIT_MS);
+    child.once('close', () => {
+      clearTimeout(limit);
+      resolve();
+    });
+    child.stdin!.end();
+  });
+}

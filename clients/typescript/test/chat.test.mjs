@@ -1,0 +1,166 @@
+// Chats of the AI SDK, each major version, over every way to acpipe.
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { test } from 'node:test';
+import { ClientChatTransport, createChatHandler, HttpChatTransport } from 'acpipe/ai';
+import { said, shows, State } from '../../../tests/ai-sdk/state.mjs';
+import { ASK, end, say, serve, WAIT, World } from './support.mjs';
+
+const SDKS = { 7: await import('ai'), 6: await import('ai6'), 5: await import('ai5') };
+
+/** Ways to acpipe: their transports, and requests beside them. */
+const WAYS = {
+  async 'route handler and DefaultChatTransport'(world, major) {
+    const api = await serve(createChatHandler(await world.start({ chunkProfile: major, permissions: 'ask' })));
+    return { ...endpoints(api), transport: (fetch) => new SDKS[major].DefaultChatTransport({ api, fetch }) };
+  },
+  async 'route handler and HttpChatTransport'(world, major) {
+    const api = await serve(createChatHandler(() => world.start({ chunkProfile: major, permissions: 'ask' })));
+    return { ...endpoints(api), transport: (fetch) => new HttpChatTransport({ api, fetch }), cancelsByStop: true };
+  },
+  async 'acpipe that listens and HttpChatTransport'(world, major) {
+    const { url, token } = await world.listen('--permissions', 'ask');
+    const api = `${url}/api/chat`;
+    const headers = { authorization: `Bearer ${token}`, 'x-ai-sdk-major': String(major) };
+    return { ...endpoints(api, headers), transport: (fetch) => new HttpChatTransport({ api, token, major, fetch }), cancelsByStop: true };
+  },
+  async 'client in the same process'(world, major) {
+    const client = await world.start({ chunkProfile: major, permissions: 'ask' });
+    return { transport: () => new ClientChatTransport(client), cancelsByStop: true };
+  },
+};
+
+/** Requests of a page beside those of its transport. */
+function endpoints(api, headers = {}) {
+  const json = { ...headers, 'content-type': 'application/json' };
+  return {
+    get: async (id, action) => (await fetch(`${api}/${id}/${action}`, { headers })).json(),
+    post: (id, action, body = {}) => fetch(`${api}/${id}/${action}`, { method: 'POST', headers: json, body: JSON.stringify(body) }),
+  };
+}
+
+/** One browser tab. */
+function open(way, major, { id = randomUUID(), messages = [] } = {}) {
+  const sdk = SDKS[major];
+  class Chat extends sdk.AbstractChat {}
+  const network = new AbortController();
+  const send = (url, init) => fetch(url, { ...init, signal: AbortSignal.any([network.signal, ...(init?.signal ? [init.signal] : [])]) });
+  const state = new State();
+  state.messages = messages;
+  const chat = new Chat({
+    id,
+    state,
+    transport: way.transport(send),
+    generateId: randomUUID,
+    sendAutomaticallyWhen: sdk.lastAssistantMessageIsCompleteWithApprovalResponses,
+    onError: () => {},
+  });
+  return Object.assign(chat, {
+    until: (test) => state.until(test),
+    loseNetwork: () => network.abort(new TypeError('network lost')),
+    isValid: async () => (await sdk.safeValidateUIMessages({ messages: chat.messages })).success,
+  });
+}
+
+const toolOf = ({ messages }) => messages.at(-1)?.parts.find(({ type }) => type === 'dynamic-tool');
+const runs = (...steps) => ({ 'session/prompt': [steps, [{ default: true }]] });
+
+const SCENARIOS = {
+  async 'messages are answered, stored and regenerated'(way, major) {
+    const chat = open(way, major);
+    await chat.sendMessage({ text: 'a' });
+    await chat.sendMessage({ text: 'b' });
+    assert.deepEqual(said(chat.messages), ['user: a', 'assistant: a', 'user: b', 'assistant: b']);
+    if (way.get) assert.deepEqual(said((await way.get(chat.id, 'messages')).messages), said(chat.messages));
+    await chat.regenerate();
+    assert.deepEqual(said(chat.messages), ['user: a', 'assistant: a', 'user: b', 'assistant: b']);
+    assert.equal(chat.status, 'ready');
+    assert.ok(await chat.isValid());
+    if (way.get) assert.deepEqual(await way.get(randomUUID(), 'messages'), { messages: [] });
+  },
+
+  async 'answer is resumed by another tab'(way, major, world) {
+    const first = open(way, major);
+    const sent = first.sendMessage({ text: 'go' });
+    await first.until(shows('a'));
+    first.loseNetwork();
+    const second = open(way, major, { id: first.id, messages: first.messages.slice(0, 1) });
+    const resumed = second.resumeStream();
+    await second.until(shows('a'));
+    // The agent continues once it gets another session.
+    await open(way, major).sendMessage({ text: 'other' });
+    await Promise.all([sent, resumed]);
+    assert.deepEqual(said(second.messages), ['user: go', 'assistant: ab']);
+    assert.equal(second.status, 'ready');
+    const late = open(way, major, { id: first.id });
+    await late.resumeStream();
+    assert.deepEqual(late.messages, []);
+    assert.equal(world.received('session/cancel').length, 0);
+    assert.equal(world.received('session/prompt').length, 2);
+  },
+
+  async 'stop cancels the turn'(way, major, world) {
+    const chat = open(way, major);
+    const sent = chat.sendMessage({ text: 'go' });
+    await chat.until(shows('a'));
+    if (way.cancelsByStop) await chat.stop();
+    else assert.deepEqual(await (await way.post(chat.id, 'cancel')).json(), { cancelled: true });
+    await sent;
+    assert.equal(chat.status, 'ready');
+    await chat.sendMessage({ text: 'again' });
+    assert.deepEqual(said(chat.messages), ['user: go', 'assistant: a', 'user: again', 'assistant: again']);
+    assert.equal(world.received('session/cancel').length, 1);
+  },
+
+  async 'approvals are sent with the next request'(way, major) {
+    // Major 5 has no approvals: its page answers the data part.
+    if (major === 5) return approveData(way);
+    const chat = open(way, major);
+    const states = [];
+    for (const approved of [true, false]) {
+      await chat.sendMessage({ text: 'go' });
+      const asked = toolOf(chat);
+      await chat.addToolApprovalResponse({ id: asked.approval.id, approved });
+      await chat.until((state) => state.status === 'ready' && !toolOf(state).state.startsWith('approval-'));
+      states.push([asked.state, toolOf(chat).state, said(chat.messages).at(-1)]);
+    }
+    assert.deepEqual(states, [
+      ['approval-requested', 'output-available', 'assistant: before after'],
+      ['approval-requested', 'output-denied', 'assistant: before after'],
+    ]);
+    assert.ok(await chat.isValid());
+  },
+};
+
+async function approveData(way) {
+  const chat = open(way, 5);
+  const sent = chat.sendMessage({ text: 'go' });
+  const asked = ({ messages }) => messages.at(-1)?.parts.find(({ type, data }) => type === 'data-permission' && data.approved === undefined);
+  await chat.until((state) => asked(state) !== undefined);
+  const answer = { approvalId: asked(chat).id, approved: true };
+  assert.equal((await way.post(chat.id, 'approval', answer)).status, 200);
+  assert.equal((await way.post(chat.id, 'approval', answer)).status, 409);
+  await sent;
+  assert.equal(said(chat.messages).at(-1), 'assistant: before after');
+}
+
+const settled = (status) => ({ update: { sessionUpdate: 'tool_call_update', toolCallId: 't', status } });
+const turn = (status) => [say('before '), ASK, settled(status), say('after'), end()];
+const SCRIPTS = {
+  'answer is resumed by another tab': runs(say('a'), WAIT, say('b'), end()),
+  'stop cancels the turn': runs(say('a'), { wait: 'session/cancel' }, end('cancelled')),
+  'approvals are sent with the next request': { 'session/prompt': [turn('completed'), turn('failed')] },
+};
+
+for (const major of [7, 6, 5]) {
+  for (const [name, make] of Object.entries(WAYS)) {
+    for (const [scenario, play] of Object.entries(SCENARIOS)) {
+      // The page of major 5 posts the answer.
+      const skip = major === 5 && name === 'client in the same process' && scenario.startsWith('approvals');
+      test(`ai ${major}, ${name}: ${scenario}`, { skip }, async () => {
+        const world = new World(SCRIPTS[scenario]);
+        await play(await make(world, major), major, world);
+      });
+    }
+  }
+}

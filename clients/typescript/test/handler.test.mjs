@@ -1,0 +1,201 @@
+// The route handler: statuses, sessions of chats, approvals in special situations.
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { execFileSync } from 'node:child_process';
+import { EventEmitter, once } from 'node:events';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { createChatHandler, toNodeHandler } from 'acpipe/ai';
+import { ASK, atEnd, end, programs, say, textOf, tool, WAIT, within, World } from './support.mjs';
+
+const BASE = 'http://app.test/api/chat';
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+const post = (path, body, headers = JSON_TYPE) =>
+  new Request(`${BASE}${path}`, { method: 'POST', headers, body: typeof body === 'string' ? body : JSON.stringify(body) });
+const get = (path) => new Request(`${BASE}${path}`);
+const user = (text, id = randomUUID()) => ({ id, role: 'user', parts: [{ type: 'text', text }] });
+const prompt = (id, message) => post('', { id, messages: [message], trigger: 'submit-message' });
+
+/** The chunks of a response. */
+async function chunksOf(response) {
+  assert.equal(response.status, 200, await (response.ok ? '' : response.text()));
+  assert.equal(response.headers.get('x-vercel-ai-ui-message-stream'), 'v1');
+  const text = await within(response.text());
+  assert.ok(text.endsWith('data: [DONE]\n\n'));
+  const events = text.split('\n\n').filter((event) => event.startsWith('data: {'));
+  return events.map((event) => JSON.parse(event.slice('data: '.length)));
+}
+
+test('requests that are not valid are refused with a status and a reason', async () => {
+  const handler = createChatHandler(await new World().start());
+  const expected = [
+    [post('', { id: 'x', messages: [] }), 400, /messages/],
+    [post('', { id: 'x', messages: [{ role: 'assistant', parts: [] }] }), 400, /answers no approval/],
+    [post('', 'not JSON'), 400, /not a JSON object/],
+    // A request that any page in the browser can send.
+    [post('', { id: 'x', messages: [user('a')] }, { 'content-type': 'text/plain' }), 415, /content-type/],
+    [post('/x/approval', { approvalId: 'none', approved: true }), 409, /not open/],
+    [post('/x/answer', { questionId: 'none', action: 'accept' }), 409, /not open/],
+    [get('/x/unknown'), 404, /GET/],
+    [prompt('x'.repeat(2000), user('a')), 400, /session/i],
+  ];
+  for (const [request, status, reason] of expected) {
+    const response = await handler(request);
+    const text = await response.text();
+    assert.equal(response.status, status, `${request.method} ${request.url.slice(0, 80)}: ${text}`);
+    assert.match(text, reason);
+  }
+  assert.deepEqual(await (await handler(post('/none/cancel', {}))).json(), { cancelled: false });
+  assert.equal((await handler(get('/x/stream'))).status, 204);
+  assert.deepEqual(await (await handler(get('/x/messages'))).json(), { messages: [] });
+});
+
+test('acpipe that cannot start is reported, and started at the next request', async () => {
+  const world = new World();
+  let binary = '/none';
+  const handler = createChatHandler(() => world.start({ binary }));
+  const response = await handler(prompt('x', user('a')));
+  assert.equal(response.status, 503);
+  assert.match(await response.text(), /cannot start acpipe/);
+  binary = join(programs, 'acpipe');
+  assert.equal(textOf(await chunksOf(await handler(prompt('x', user('a'))))), 'a');
+});
+
+test('session option chooses the agent and refuses requests', async () => {
+  const world = new World();
+  const seen = [];
+  const handler = createChatHandler(await world.start(), {
+    session(chatId, request) {
+      if (chatId === 'private') throw new Response('not your chat', { status: 403 });
+      seen.push([chatId, request.method]);
+      return { cwd: world.dir };
+    },
+  });
+  await chunksOf(await handler(prompt('mine', user('a'))));
+  assert.equal(world.received('session/new')[0].params.cwd, world.dir);
+  const refused = [prompt('private', user('a')), get('/private/stream'), get('/private/messages'), post('/private/cancel', {}), post('/private/approval', {}), post('/private/answer', {})];
+  for (const request of refused) {
+    const response = await handler(request);
+    assert.deepEqual([response.status, await response.text()], [403, 'not your chat'], request.url);
+  }
+  assert.deepEqual(seen, [['mine', 'POST']]);
+});
+
+test('request that is sent twice runs the turn once', async () => {
+  const world = new World({ 'session/prompt': [[say('a'), WAIT, say('b'), end()], [{ default: true }]] });
+  const handler = createChatHandler(await world.start());
+  const message = user('go');
+  const [first, second] = await Promise.all([handler(prompt('x', message)), handler(prompt('x', message))]);
+  await chunksOf(await handler(prompt('other', user('other'))));
+  const [one, two] = await Promise.all([chunksOf(first), chunksOf(second)]);
+  assert.equal(textOf(one), 'ab');
+  assert.deepEqual(two, one);
+  assert.deepEqual(await chunksOf(await handler(prompt('x', message))), one);
+  assert.equal(world.received('session/prompt').length, 2);
+});
+
+test('turn that fails before its first chunk has a status, a later failure a chunk', async () => {
+  const world = new World({ 'session/prompt': [[say('a'), { exit: 3 }]] });
+  const handler = createChatHandler(await world.start());
+  const chunks = await chunksOf(await handler(prompt('x', user('go'))));
+  assert.equal(chunks.at(-1).type, 'error');
+  const missing = createChatHandler(await new World().start({ agent: ['no-such-agent'] }));
+  const response = await missing(prompt('x', user('go')));
+  assert.equal(response.status, 502);
+  assert.match(await response.text(), /no-such-agent/);
+});
+
+/** Prompts until the agent asks; returns the chunks, and the request that answers. */
+async function ask(handler, chat) {
+  const message = user('go');
+  const chunks = await chunksOf(await handler(prompt(chat, message)));
+  const { approvalId, toolCallId } = chunks.find(({ type }) => type === 'tool-approval-request');
+  const metadata = chunks.at(-1).messageMetadata;
+  const part = { type: 'dynamic-tool', toolCallId, state: 'approval-responded', approval: { id: approvalId, approved: true } };
+  const parts = [{ type: 'step-start' }, part];
+  return { chunks, approvalId, answer: post('', { id: chat, messages: [message, { id: 'm', role: 'assistant', metadata, parts }] }) };
+}
+
+const asking = { 'session/prompt': [[say('before '), ASK, { echoAnswer: true }, end()], [{ default: true }]] };
+
+test('answer of another window leaves the rest of the turn for this one', async () => {
+  const handler = createChatHandler(await new World(asking).start({ permissions: 'ask' }));
+  const { chunks, approvalId, answer } = await ask(handler, 'x');
+  assert.equal(textOf(chunks), 'before ');
+  const inline = await handler(get('/x/stream?approvals=inline'));
+  assert.equal((await handler(post('/x/approval', { approvalId, approved: false, reason: 'why' }))).status, 200);
+  const whole = await chunksOf(inline);
+  assert.match(textOf(whole), /^before .*"no"/);
+  // The turn has ended, since another one has run: the rest comes from the store.
+  await chunksOf(await handler(prompt('x', user('next'))));
+  const rest = await chunksOf(await handler(answer));
+  assert.equal(textOf(chunks) + textOf(rest), textOf(whole));
+  assert.equal(rest.at(-1).type, 'finish');
+  assert.notEqual(rest[0].type, 'start');
+});
+
+test('stream ends 3 s after a question while another call runs', async () => {
+  const world = new World({ 'session/prompt': [[tool('tool_call', 'u', { title: 'slow', status: 'in_progress' }), ASK, end()]] });
+  const handler = createChatHandler(await world.start({ permissions: 'ask' }));
+  const begin = Date.now();
+  const { chunks } = await ask(handler, 'x');
+  assert.ok(Date.now() - begin >= 2_900);
+  assert.equal(chunks.at(-1).type, 'message-metadata');
+});
+
+test('turn of a daemon is resumed and approved after a restart of the app', async () => {
+  const world = new World({ 'session/prompt': [[say('before '), ASK, { echoAnswer: true }, end()]] });
+  const options = { args: ['--daemon'], permissions: 'ask' };
+  atEnd(() => execFileSync(join(programs, 'acpipe'), ['daemon', 'stop'], { env: world.env, stdio: 'ignore' }));
+  const first = await world.start(options);
+  const { chunks, answer } = await ask(createChatHandler(first), 'x');
+  await first.close();
+  const handler = createChatHandler(await world.start(options));
+  const resumed = await chunksOf(await handler(get('/x/stream')));
+  assert.deepEqual(resumed.map(({ type }) => type), chunks.map(({ type }) => type));
+  const second = createChatHandler(await world.start(options));
+  const rest = await chunksOf(await second(answer));
+  assert.match(textOf(rest), /"yes"/);
+  assert.equal(world.received('session/prompt').length, 1);
+});
+
+test('question is answered by the page if the app declares it', async () => {
+  const form = { mode: 'form', message: 'Which?', requestedSchema: { type: 'object', properties: { db: { type: 'string' } } } };
+  const world = new World({ 'session/prompt': [[{ ask: { method: 'elicitation/create', params: form } }, { echoAnswer: true }, end()]] });
+  const handler = createChatHandler(await world.start(), { questions: true });
+  const response = await handler(prompt('x', user('go')));
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = '';
+  while (!text.includes('data-question')) text += (await within(reader.read())).value;
+  const { id } = JSON.parse(/data: (\{"type":"data-question".*)/.exec(text)[1]);
+  const answer = { questionId: id, action: 'accept', content: { db: 'x' } };
+  assert.equal((await handler(post('/x/answer', answer))).status, 200);
+  assert.equal((await handler(post('/x/answer', answer))).status, 409);
+  for (let part; !(part = await within(reader.read())).done; ) text += part.value;
+  assert.match(text, /accept/);
+});
+
+test('Express request with a parsed body and a mounted path is handled', async () => {
+  const handler = toNodeHandler(createChatHandler(await new World().start()));
+  const send = async (request) => {
+    const written = [];
+    const response = Object.assign(new EventEmitter(), {
+      destroyed: false,
+      writeHead: (status) => written.push(status),
+      flushHeaders() {},
+      write: (bytes) => written.push(Buffer.from(bytes).toString()) > 0,
+      end: () => response.emit('end'),
+    });
+    const ended = once(response, 'end');
+    await handler(request, response);
+    await within(ended);
+    return written.join('');
+  };
+  const body = { id: 'x', messages: [user('a')] };
+  const headers = { host: 'app.test', 'content-type': 'application/json; charset=utf-8', 'content-length': '1' };
+  assert.match(await send({ method: 'POST', url: '/', originalUrl: '/api/chat', headers, body }), /^200[^]*"delta":"a"/);
+  const stored = { method: 'GET', url: '/messages', originalUrl: '/api/chat/x/messages', headers: { host: 'app.test' } };
+  assert.match(await send(stored), /^200[^]*"text":"a"/);
+});
+

@@ -1,0 +1,160 @@
+// The package itself: generated types, the look-up of the program, entries for browsers and type checkers.
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { findBinary, isKind, platformPackage } from 'acpipe';
+import { atEnd, programs } from './support.mjs';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const TSC = join(ROOT, 'node_modules/typescript/bin/tsc');
+
+/** An empty project with this package in node_modules. */
+function project() {
+  const dir = realpathSync(mkdtempSync(join(tmpdir(), 'acpipe-ts-')));
+  atEnd(() => rmSync(dir, { recursive: true, force: true }));
+  const installed = join(dir, 'node_modules/acpipe');
+  mkdirSync(installed, { recursive: true });
+  cpSync(join(ROOT, 'dist'), join(installed, 'dist'), { recursive: true });
+  cpSync(join(ROOT, 'package.json'), join(installed, 'package.json'));
+  return dir;
+}
+
+function program(file, content = '#!/bin/sh\n') {
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, content);
+  chmodSync(file, 0o755);
+  return file;
+}
+
+test('generated types are those of the OpenRPC document', () => {
+  const { status, stderr } = spawnSync(process.execPath, ['generate.mjs', '--check'], { cwd: ROOT, encoding: 'utf8' });
+  assert.equal(status, 0, stderr);
+});
+
+test('program is found by ACPIPE_BIN, then in PATH', () => {
+  const dir = project();
+  const [chosen, inPath] = [program(join(dir, 'chosen')), program(join(dir, 'bin/acpipe'))];
+  assert.equal(findBinary({ ACPIPE_BIN: chosen, PATH: join(dir, 'bin') }), chosen);
+  assert.equal(findBinary({ PATH: `/none:${join(dir, 'bin')}` }), inPath);
+});
+
+test('program that is not found is an error that names the remedy', () => {
+  const missing = (env, words) => assert.throws(() => findBinary(env), (error) => isKind(error, 'binaryNotFound') && words.test(error.message));
+  missing({ ACPIPE_BIN: '/none', PATH: programs }, /ACPIPE_BIN is "\/none".*correct or unset/);
+  missing({ PATH: '/none' }, /not in PATH; install acpipe, or set ACPIPE_BIN/);
+});
+
+test('package of the platform comes before PATH, from both formats', () => {
+  const dir = project();
+  const platform = platformPackage().replace('@acpipe/', '');
+  const target = join(dir, 'node_modules', platformPackage());
+  const args = ['platform-package.mjs', join(programs, 'acpipe'), platform, target];
+  execFileSync(process.execPath, args, { cwd: ROOT });
+  const print = 'console.log(findBinary({ PATH: "/none" }))';
+  writeFileSync(join(dir, 'esm.mjs'), `import { findBinary } from 'acpipe';\n${print}`);
+  writeFileSync(join(dir, 'cjs.cjs'), `const { findBinary } = require('acpipe');\n${print}`);
+  for (const file of ['esm.mjs', 'cjs.cjs']) {
+    const found = execFileSync(process.execPath, [file], { cwd: dir, encoding: 'utf8' }).trim();
+    assert.equal(found, join(target, 'bin/acpipe'), file);
+    assert.match(execFileSync(found, ['--version'], { encoding: 'utf8' }), /^acpipe /);
+  }
+  // npm skips a package of another platform.
+  const { os, cpu } = JSON.parse(readFileSync(join(target, 'package.json'), 'utf8'));
+  assert.deepEqual([os, cpu], [[process.platform], [process.arch]]);
+});
+
+test('entries of browsers import nothing of Node', () => {
+  const seen = new Set();
+  const visit = (file) => {
+    if (seen.has(file)) return;
+    seen.add(file);
+    const source = readFileSync(file, 'utf8');
+    for (const [, name] of source.matchAll(/from '([^']+)'/g)) {
+      assert.ok(name.startsWith('.'), `${file} imports ${name}`);
+      visit(join(dirname(file), name));
+    }
+  };
+  visit(join(ROOT, 'dist/esm/browser.js'));
+  visit(join(ROOT, 'dist/esm/ai/index.js'));
+  assert.ok(seen.size > 10);
+});
+
+/** Type-checks files; returns the output of the compiler, which is empty if there are no errors. */
+function check(dir, files, options = []) {
+  const args = [TSC, '--noEmit', '--strict', '--target', 'es2022', '--module', 'nodenext', '--types', '', ...options, ...files];
+  return spawnSync(process.execPath, args, { cwd: dir, encoding: 'utf8' }).stdout;
+}
+
+const USE = `
+  export async function use(): Promise<string> {
+    const client = await start({ agent: ['gemini', '--acp'], onPermission: (request) => request.allow() });
+    const session = await client.session({ cwd: '/' });
+    for await (const chunk of session.prompt('hi')) {
+      if (chunk.type === 'text-delta') chunk.delta.toUpperCase();
+      // @ts-expect-error: not a field of all chunks
+      chunk.delta;
+    }
+    // @ts-expect-error: not a parameter
+    await client.call('session/get', { bogus: 1 });
+    // @ts-expect-error: a required parameter
+    await client.call('session/setMode', {});
+    client.on('agent/state', ({ state }) => state === 'ready');
+    return (await session.prompt('hi').summary()).text;
+  }
+`;
+
+test('types are checked strictly from both formats, without other packages', () => {
+  const dir = project();
+  writeFileSync(join(dir, 'esm.mts'), `import { start } from 'acpipe';${USE}`);
+  writeFileSync(join(dir, 'cjs.cts'), `import acpipe = require('acpipe');\nconst { start } = acpipe;${USE}`);
+  // The declarations of the package are checked, too.
+  assert.equal(check(dir, ['esm.mts', 'cjs.cts'], ['--skipLibCheck', 'false']), '');
+  assert.equal(check(dir, ['esm.mts'], ['--module', 'esnext', '--moduleResolution', 'bundler']), '');
+  // A project of Node without the types of browsers.
+  symlinkSync(join(ROOT, 'node_modules/@types'), join(dir, 'node_modules/@types'));
+  assert.equal(check(dir, ['esm.mts', 'cjs.cts'], ['--skipLibCheck', 'false', '--lib', 'es2023', '--types', 'node']), '');
+});
+
+test('TypeScript examples of the README are checked strictly', () => {
+  const dir = project();
+  symlinkSync(join(ROOT, 'node_modules/ai'), join(dir, 'node_modules/ai'));
+  const blocks = [...readFileSync(join(ROOT, 'README.md'), 'utf8').matchAll(/^```ts\n([^]*?)^```$/gm)].map(([, code]) => code);
+  assert.ok(blocks.length >= 3);
+  const files = blocks.map((code, index) => {
+    writeFileSync(join(dir, `example${index}.mts`), `declare const token: string;\n${code}`);
+    return `example${index}.mts`;
+  });
+  assert.equal(check(dir, files, ['--skipLibCheck', 'true']), '');
+});
+
+for (const [major, name] of [[7, 'ai'], [6, 'ai6'], [5, 'ai5']]) {
+  test(`types of acpipe/ai fit ai ${major}`, () => {
+    const dir = project();
+    // The compiler finds the package's own dependencies beside its real path.
+    symlinkSync(join(ROOT, 'node_modules', name), join(dir, 'node_modules/ai'));
+    symlinkSync(join(ROOT, 'node_modules/@types'), join(dir, 'node_modules/@types'));
+    writeFileSync(join(dir, 'chat.mts'), `
+      import { createServer } from 'node:http';
+      import { createUIMessageStreamResponse, type ChatTransport, type UIMessage } from 'ai';
+      import type { Acpipe, Session } from 'acpipe';
+      import { ClientChatTransport, createChatHandler, HttpChatTransport, toNodeHandler } from 'acpipe/ai';
+      type Own = UIMessage<{ tokens: number }>;
+      export const http: ChatTransport<Own> = new HttpChatTransport<Own>({ token: 'x' });
+      export const inProcess = (client: Acpipe): ChatTransport<UIMessage> => new ClientChatTransport(client);
+      export const respond = (session: Session) => createUIMessageStreamResponse({ stream: session.prompt('hi').stream() });
+      export const send = (session: Session, message: UIMessage) => session.prompt(message);
+      export const messages = (session: Session): Promise<UIMessage[]> => session.messages();
+      export const listener = createServer(toNodeHandler(createChatHandler(async () => null as never)));
+      export const POST: (request: Request) => Promise<Response> = createChatHandler(async () => null as never);
+    `);
+    assert.equal(check(dir, ['chat.mts'], ['--skipLibCheck', 'true', '--types', 'node']), '');
+    if (major < 7) return;
+    // Without the types of browsers. Declarations of the AI SDK itself have errors then.
+    const output = check(dir, ['chat.mts'], ['--skipLibCheck', 'false', '--lib', 'es2023', '--types', 'node']);
+    assert.deepEqual(output.split('\n').filter((line) => /^(chat\.mts|node_modules\/acpipe)/.test(line)), []);
+  });
+}
