@@ -6,6 +6,7 @@ mod agent_definitions;
 mod agents;
 mod args;
 mod attach;
+mod completions;
 pub mod config;
 mod connections;
 mod daemon;
@@ -67,6 +68,11 @@ pub fn main() -> ExitCode {
     if args.next().is_some_and(|name| name == SUPERVISOR) {
         // An internal command, not part of the CLI: acpipe starts itself as a supervisor with it.
         return ExitCode::from(keep(args));
+    }
+    match completions::complete() {
+        Ok(true) => return ExitCode::SUCCESS,
+        Ok(false) => {}
+        Err(error) => return report(Err(error.into())),
     }
     let cli = args::hints::parse();
     let quiet = matches!(&cli.verb, Verb::Run(run) if run.quiet);
@@ -137,6 +143,7 @@ fn dispatch(cli: Cli, secrets: &Secrets) -> anyhow::Result<u8> {
         Verb::Replay(args) => replay::replay(&args),
         Verb::DemoAgent => on_runtime(crate::demo::run()).map(|()| 0),
         Verb::Schema(args) => schema::print(&args).map(|()| 0),
+        Verb::Completions(args) => completions::print(&args).map(|()| 0),
     }
 }
 

@@ -40,6 +40,18 @@ pub fn agents(args: &AgentsArgs) -> anyhow::Result<u8> {
     Ok(0)
 }
 
+/// Returns the names that `--agent` accepts: the agents of the configuration, and the built-in ones with their full names.
+///
+/// # Errors
+/// The configuration is not valid.
+pub fn names(place: &PlaceArgs) -> anyhow::Result<Vec<(String, Option<&'static str>)>> {
+    let world = AgentWorld::load(None, place)?;
+    let own = world.own.iter().map(|agent| (agent.name.clone(), None));
+    let builtin = builtin_agents::all().iter();
+    let builtin = builtin.map(|agent| (agent.id.clone(), Some(agent.name.as_str())));
+    Ok(own.chain(builtin).collect())
+}
+
 /// Configuration and definitions of all agents.
 struct AgentWorld {
     config: Config,

@@ -17,6 +17,7 @@ pub mod timeouts;
 
 use super::agents::args::AgentsArgs;
 use super::attach::args::FollowArgs;
+use super::completions::args::CompletionsArgs;
 use super::doctor::args::DoctorArgs;
 #[cfg(feature = "listen")]
 use super::http::ListenArgs;
@@ -136,6 +137,8 @@ pub enum Verb {
     DemoAgent,
     /// Print the JSON schemas of the protocol
     Schema(SchemaArgs),
+    /// Print a script that completes commands, options and names in a shell
+    Completions(CompletionsArgs),
 }
 
 #[derive(Debug, Args)]

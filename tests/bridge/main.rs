@@ -32,6 +32,7 @@ mod cli;
 mod client_answers;
 mod client_permissions;
 mod commands;
+mod completions;
 mod conformance;
 mod content;
 mod daemon;

@@ -6,7 +6,7 @@ use crate::harness::{ACPIPE, FAKE_AGENT, LIMIT, World, signal};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -242,13 +242,20 @@ fn running_acpipe_binary_can_be_replaced() {
     let world = World::new();
     let copy = world.dir.join("acpipe");
     fs::copy(ACPIPE, &copy).unwrap();
-    let mut serve = Command::new(&copy)
+    let mut serve = Command::new(&copy);
+    let serve = serve
         .arg("serve")
         .env("ACPIPE_STATE_DIR", world.dir.join("state"))
         .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+        .stdout(Stdio::piped());
+    // A process that another test starts has the copy open for writing until it executes its program.
+    let is_busy = |e: &io::Error| e.kind() == io::ErrorKind::ExecutableFileBusy;
+    let mut started = serve.spawn();
+    while started.as_ref().is_err_and(is_busy) {
+        thread::yield_now();
+        started = serve.spawn();
+    }
+    let mut serve = started.unwrap();
     let mut stdin = serve.stdin.take().unwrap();
     let mut lines = BufReader::new(serve.stdout.take().unwrap()).lines();
     let mut call = |call: Value| {
