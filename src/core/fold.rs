@@ -37,10 +37,10 @@ struct OpenBlocks {
 #[derive(Serialize)]
 struct MessageSoFar<'a> {
     id: &'a str,
+    role: &'static str,
+    parts: Vec<Cow<'a, Map<String, Value>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a Value>,
-    parts: Vec<Cow<'a, Map<String, Value>>>,
-    role: &'static str,
 }
 
 /// Chunk sink that folds chunks as they are created.
@@ -121,9 +121,9 @@ impl Fold {
     fn so_far(&self) -> MessageSoFar<'_> {
         MessageSoFar {
             id: &self.id,
-            metadata: self.metadata.as_ref(),
-            parts: self.parts.iter().map(with_partial_input).collect(),
             role: "assistant",
+            parts: self.parts.iter().map(with_partial_input).collect(),
+            metadata: self.metadata.as_ref(),
         }
     }
 
