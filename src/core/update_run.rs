@@ -22,7 +22,7 @@ pub struct UpdateRun<'a> {
     pub lines: &'a [u8],
     /// The first line.
     pub original: Original<'a>,
-    /// Whether the lines are messages of ACP. The session id is then at the same position in all lines.
+    /// `true` if the lines are ACP messages: all of them have the session id at the same position.
     pub is_acp: bool,
     /// Position of the agent's session id in the first line.
     pub session: Range<usize>,

@@ -194,7 +194,7 @@ struct Shell {
     held: HeldAgents,
     /// The held agent whose output was accepted last.
     last_retried: AgentId,
-    /// Whether a slice of other agents was handled before the held agents, which alternates.
+    /// `true` if the last retry of held agents handled a slice of another agent first. Every second retry does.
     slice_is_first: bool,
     host: Host,
     terms: ProcessSettings,

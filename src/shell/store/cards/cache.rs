@@ -26,7 +26,7 @@ pub struct Stamp {
     /// Time of the last change of the log, in nanoseconds since 1970.
     changed: u64,
     log: u64,
-    /// Number of the card's file; 0 if there is none.
+    /// Inode of the card's file; 0 without a card.
     card: u64,
 }
 
@@ -42,7 +42,7 @@ impl Stamp {
         })
     }
 
-    /// Adds the number of the card's file.
+    /// Adds the inode of the card's file.
     pub fn with_card(self, card: Option<u64>) -> Self {
         let card = card.unwrap_or_default();
         Self { card, ..self }
