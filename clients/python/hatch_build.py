@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-import sysconfig
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,10 @@ VARIABLE = "ACPIPE_WHEEL_BINARY"
 MACHINES = {0x3E: "x86_64", 0xB7: "aarch64"}
 # The oldest glibc that has a platform tag without a name of its own.
 OLDEST_GLIBC = 17
+# Field of the processor in the header of a program for macOS.
+PROCESSORS = {0x0100_0007: "x86_64", 0x0100_000C: "arm64"}
+# Load commands with the oldest macOS on which the program runs, and the offset of its version in them.
+MINIMUM_MACOS = {0x24: 8, 0x32: 12}
 
 
 class ProgramHook(BuildHookInterface[Any]):
@@ -42,8 +46,14 @@ class ProgramHook(BuildHookInterface[Any]):
 
 def platform_tag(program: bytes) -> str:
     """Returns the platforms on which a program runs, as the tag of a wheel."""
-    if not program.startswith(b"\x7fELF"):
-        return sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    if program.startswith(b"\x7fELF"):
+        return linux_tag(program)
+    if program.startswith(b"\xcf\xfa\xed\xfe"):
+        return macos_tag(program)
+    raise ValueError("cannot build the wheel: the program is neither for Linux nor for one processor of macOS")
+
+
+def linux_tag(program: bytes) -> str:
     code = int.from_bytes(program[18:20], "little")
     if code not in MACHINES:
         raise ValueError(f"cannot build the wheel: the program is for the unknown machine {code:#x}")
@@ -51,3 +61,19 @@ def platform_tag(program: bytes) -> str:
     glibc = f"manylinux_2_{max([OLDEST_GLIBC, *versions])}_{MACHINES[code]}"
     # A program without glibc is linked statically and runs on every Linux.
     return glibc if versions else f"{glibc}.musllinux_1_1_{MACHINES[code]}"
+
+
+def macos_tag(program: bytes) -> str:
+    code, count = struct.unpack_from("<4xI8xI", program)
+    if code not in PROCESSORS:
+        raise ValueError(f"cannot build the wheel: the program is for the unknown processor {code:#x}")
+    at = 32
+    for _ in range(count):
+        command, size = struct.unpack_from("<II", program, at)
+        if command in MINIMUM_MACOS:
+            (version,) = struct.unpack_from("<I", program, at + MINIMUM_MACOS[command])
+            major, minor = version >> 16, version >> 8 & 0xFF
+            # Since macOS 11, tags have the major version only.
+            return f"macosx_{major}_{0 if major > 10 else minor}_{PROCESSORS[code]}"
+        at += size
+    raise ValueError("cannot build the wheel: the program does not name the oldest macOS on which it runs")

@@ -24,15 +24,26 @@ node test/all.mjs
 step 'pack'
 temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
-npm pack --silent --ignore-scripts --pack-destination "$temp" >/dev/null
-tar -tzf "$temp"/acpipe-*.tgz | grep -v '\.d\.ts$' | grep -v '^package/dist/.*\.js$'
+platform=$(node -p 'process.platform + "-" + process.arch')
+node package.mjs "$temp/package"
+node platform-package.mjs "$(command -v acpipe)" "$platform" "$temp/program"
+npm pack --silent --pack-destination "$temp" "$temp/package" "$temp/program"
+tar -tzf "$temp"/acpipe-[0-9]*.tgz | grep -v '\.d\.ts$' | grep -v '^package/dist/.*\.js$'
 
 step 'install the package offline into an empty project'
 mkdir "$temp/project"
 cd "$temp/project"
 npm init -y >/dev/null
-npm install --offline --no-audit --no-fund --loglevel=error --cache "$temp/cache" "$temp"/acpipe-*.tgz
+install() { npm install --offline --no-audit --no-fund --loglevel=error --cache "$temp/cache" "$@"; }
+# Without the program of the platform, which the empty cache does not have: the package reports it.
+install "$temp"/acpipe-[0-9]*.tgz
 test "$(ls node_modules)" = acpipe || { echo 'the package has dependencies' >&2; exit 1; }
+node_only=$(dirname "$(command -v node)")
+PATH=$node_only node_modules/.bin/acpipe 2>&1 | grep "not in the package @acpipe/$platform, which is not installed"
+# With it, no other acpipe is needed.
+install "$temp"/acpipe-"$platform"-*.tgz
+PATH=$node_only node_modules/.bin/acpipe --version
+test "$(node -p 'require("acpipe").findBinary({})')" = "$PWD/node_modules/@acpipe/$platform/bin/acpipe"
 
 for type in import require; do
   for entry in acpipe acpipe/ai; do

@@ -14,6 +14,7 @@ pub mod shared;
 mod single;
 mod size;
 pub mod timeouts;
+mod version;
 
 use super::agents::args::AgentsArgs;
 use super::attach::args::FollowArgs;
@@ -48,7 +49,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 /// Run coding agents from the command line or an app.
 #[derive(Debug, Parser)]
 #[command(
-    version,
+    version = version::VERSION.as_str(),
     about,
     long_about = "Run coding agents from the command line or an app.\n\n\
         acpipe starts an agent that speaks ACP (the Agent Client Protocol) or the Claude Code CLI, sends it \

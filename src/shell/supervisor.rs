@@ -69,7 +69,12 @@ pub fn is_supervisor(program: &Path) -> bool {
     let mut command = Command::new(program);
     let output = command.arg("--version").stdin(Stdio::null()).output();
     let output = output.map(|output| output.stdout).unwrap_or_default();
-    String::from_utf8_lossy(&output).trim() == format!("acpipe {VERSION}")
+    prints_this_version(&String::from_utf8_lossy(&output))
+}
+
+/// Returns `true` for the output of `acpipe --version` of this version. Packages print their commit after it.
+fn prints_this_version(output: &str) -> bool {
+    output.split_whitespace().take(2).eq(["acpipe", VERSION])
 }
 
 /// Runs a supervisor until no process of the agent is left; returns the exit code.
@@ -351,5 +356,20 @@ async fn next_order(socket: &mut Option<UnixStream>) -> Option<SupervisorOrder> 
                 return None;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn supervisor_is_an_acpipe_of_the_same_version_with_any_commit() {
+        let prints = |line: String| prints_this_version(&line);
+        assert!(prints(format!("acpipe {VERSION}\n")));
+        assert!(prints(format!("acpipe {VERSION} (1a2b3c4d5 2026-11-27)\n")));
+        assert!(!prints("acpipe 0.0.1 (1a2b3c4d5 2026-11-27)\n".to_owned()));
+        assert!(!prints(format!("other {VERSION}\n")));
+        assert!(!prints(String::new()));
     }
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,27 @@ def test_static_program_fits_every_linux() -> None:
 def test_program_for_an_unknown_machine_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown machine 0xf3"):
         platform_tag(elf(0xF3))
+
+
+def mach_o(processor: int, *commands: bytes) -> bytes:
+    """Returns the beginning of a program for macOS."""
+    header = struct.pack("<IIIIIIII", 0xFEEDFACF, processor, 0, 2, len(commands), sum(map(len, commands)), 0, 0)
+    return header + b"".join(commands)
+
+
+def test_tag_names_the_oldest_macos_of_the_program() -> None:
+    uuid = struct.pack("<II16x", 0x1B, 24)
+    build_version = struct.pack("<IIIIII", 0x32, 24, 1, 11 << 16 | 2 << 8, 15 << 16, 0)
+    assert platform_tag(mach_o(0x0100_000C, uuid, build_version)) == "macosx_11_0_arm64"
+    version_min = struct.pack("<IIII", 0x24, 16, 10 << 16 | 12 << 8, 15 << 16)
+    assert platform_tag(mach_o(0x0100_0007, uuid, version_min)) == "macosx_10_12_x86_64"
+
+
+def test_program_of_an_unknown_kind_is_refused() -> None:
+    for program, reason in [
+        (b"#!/bin/sh\n", "neither for Linux nor"),
+        (mach_o(0x7), "unknown processor 0x7"),
+        (mach_o(0x0100_000C, struct.pack("<II16x", 0x1B, 24)), "does not name the oldest macOS"),
+    ]:
+        with pytest.raises(ValueError, match=reason):
+            platform_tag(program)

@@ -1,5 +1,5 @@
 // Look-up of the acpipe program: ACPIPE_BIN, the package of this platform, PATH.
-import { accessSync, constants, statSync } from 'node:fs';
+import { accessSync, constants, realpathSync, statSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { AcpipeError } from './errors.js';
 import { resolve } from './packages.js';
@@ -18,6 +18,11 @@ function isProgram(file: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** Whether a file is the command of this package, `bin/acpipe.mjs`, which looks for the program itself. */
+function isOwnCommand(file: string): boolean {
+  return dirname(file).endsWith(join('node_modules', '.bin')) || realpathSync(file).endsWith('.mjs');
 }
 
 function inPackage(): string | undefined {
@@ -44,12 +49,13 @@ export function findBinary(env: Record<string, string | undefined> = process.env
   }
   const packaged = inPackage();
   if (packaged !== undefined && isProgram(packaged)) return packaged;
-  const inPath = (env['PATH'] ?? '').split(delimiter).filter(Boolean).map((dir) => join(dir, FILE)).find(isProgram);
+  const named = (env['PATH'] ?? '').split(delimiter).filter(Boolean).map((dir) => join(dir, FILE));
+  const inPath = named.find((file) => isProgram(file) && !isOwnCommand(file));
   if (inPath !== undefined) return inPath;
   throw new AcpipeError(
     'binaryNotFound',
     `cannot start acpipe: the program is not in the package ${platformPackage()}, which is ` +
       `${packaged === undefined ? 'not installed' : 'incomplete'}, and not in PATH; ` +
-      'install acpipe, or set ACPIPE_BIN to the path of the program',
+      'install this package with its optional dependencies, install acpipe, or set ACPIPE_BIN to the path of the program',
   );
 }

@@ -1,7 +1,8 @@
 // The package itself: generated types, the look-up of the program, entries for browsers and type checkers.
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
@@ -19,8 +20,19 @@ function project() {
   const installed = join(dir, 'node_modules/acpipe');
   mkdirSync(installed, { recursive: true });
   cpSync(join(ROOT, 'dist'), join(installed, 'dist'), { recursive: true });
+  cpSync(join(ROOT, 'bin'), join(installed, 'bin'), { recursive: true });
   cpSync(join(ROOT, 'package.json'), join(installed, 'package.json'));
   return dir;
+}
+
+/** The command of the package in a project, as npm links it. */
+function command(dir) {
+  const link = join(dir, 'node_modules/.bin/acpipe');
+  mkdirSync(dirname(link), { recursive: true });
+  rmSync(link, { force: true });
+  symlinkSync('../acpipe/bin/acpipe.mjs', link);
+  chmodSync(join(dir, 'node_modules/acpipe/bin/acpipe.mjs'), 0o755);
+  return link;
 }
 
 function program(file, content = '#!/bin/sh\n') {
@@ -45,7 +57,7 @@ test('program is found by ACPIPE_BIN, then in PATH', () => {
 test('program that is not found is an error that names the remedy', () => {
   const missing = (env, words) => assert.throws(() => findBinary(env), (error) => isKind(error, 'binaryNotFound') && words.test(error.message));
   missing({ ACPIPE_BIN: '/none', PATH: programs }, /ACPIPE_BIN is "\/none".*correct or unset/);
-  missing({ PATH: '/none' }, /not in PATH; install acpipe, or set ACPIPE_BIN/);
+  missing({ PATH: '/none' }, /not in PATH; install this package with its optional dependencies, install acpipe, or set ACPIPE_BIN/);
 });
 
 test('package of the platform comes before PATH, from both formats', () => {
@@ -65,6 +77,48 @@ test('package of the platform comes before PATH, from both formats', () => {
   // npm skips a package of another platform.
   const { os, cpu } = JSON.parse(readFileSync(join(target, 'package.json'), 'utf8'));
   assert.deepEqual([os, cpu], [[process.platform], [process.arch]]);
+});
+
+test('published package depends on the programs of the platforms in its own version', () => {
+  const dir = join(project(), 'published');
+  execFileSync(process.execPath, ['package.mjs', dir], { cwd: ROOT, env: { ...process.env, ACPIPE_REPOSITORY: 'https://example.org/acpipe' } });
+  const manifest = JSON.parse(readFileSync(join(dir, 'package.json'), 'utf8'));
+  const platforms = ['linux-x64', 'linux-arm64', 'darwin-x64', 'darwin-arm64'];
+  assert.deepEqual(manifest.optionalDependencies, Object.fromEntries(platforms.map((name) => [`@acpipe/${name}`, manifest.version])));
+  assert.deepEqual(manifest.repository, { type: 'git', url: 'git+https://example.org/acpipe.git' });
+  for (const key of ['private', 'scripts', 'devDependencies', 'dependencies']) assert.ok(!(key in manifest), key);
+  for (const file of ['bin/acpipe.mjs', 'dist/esm/index.js', 'dist/cjs/index.js', 'README.md', 'LICENSE']) assert.ok(existsSync(join(dir, file)), file);
+});
+
+test('command of the package runs the program with its arguments, streams and exit code', () => {
+  const dir = project();
+  const file = join(dir, 'node_modules', platformPackage(), 'bin/acpipe');
+  writeFileSync(join(dirname(program(file, '#!/bin/sh\necho "$@"; cat; exit 7\n')), '../package.json'), '{}');
+  const { status, stdout } = spawnSync(command(dir), ['run', 'a b'], { input: 'stdin', encoding: 'utf8' });
+  assert.deepEqual([status, stdout], [7, 'run a b\nstdin']);
+});
+
+test('command of the package passes a signal on, and its end by a signal is an exit code', { timeout: 20_000 }, async () => {
+  const dir = project();
+  const file = program(join(dir, 'slow'), '#!/bin/sh\necho ready\nexec sleep 60\n');
+  const child = spawn(command(dir), { env: { ...process.env, ACPIPE_BIN: file }, stdio: ['ignore', 'pipe', 'ignore'] });
+  await once(child.stdout, 'data');
+  child.kill('SIGTERM');
+  assert.deepEqual(await once(child, 'exit'), [128 + 15, null]);
+});
+
+test('command of the package does not find itself', () => {
+  const dir = project();
+  const PATH = `${dirname(command(dir))}:${dirname(process.execPath)}`;
+  const { status, stderr } = spawnSync(command(dir), { env: { PATH }, encoding: 'utf8', timeout: 20_000 });
+  assert.equal(status, 127);
+  assert.match(stderr, /^cannot start acpipe: the program is not in the package .* and not in PATH/);
+  // That of a global installation is a link to the package.
+  const global = join(dir, 'global/acpipe');
+  mkdirSync(dirname(global));
+  symlinkSync(join(dir, 'node_modules/acpipe/bin/acpipe.mjs'), global);
+  const there = program(join(dir, 'bin/acpipe'));
+  assert.equal(findBinary({ PATH: `${dirname(global)}:${dirname(there)}` }), there);
 });
 
 test('entries of browsers import nothing of Node', () => {

@@ -22,6 +22,12 @@ const REASONS: &[(&str, &str)] = &[
     ("cargo ", "builds or installs acpipe"),
     ("git clone", "downloads"),
     ("curl ", "downloads"),
+    ("sudo ", "changes the machine"),
+    ("nix ", "needs Nix"),
+    ("npm publish", "publishes"),
+    ("SHA256SUMS", "needs the files of a release"),
+    ("gh attestation", "needs a release"),
+    ("packaging/platform", "builds all packages"),
     (
         "benches/peers/run.py",
         "installs and measures other clients",
