@@ -4,6 +4,7 @@
 //! of a span such as `**bold**`, for at most [`MAX_SPAN`] bytes, and a table for its last row. No character of the text
 //! reaches the terminal unescaped.
 
+mod container;
 mod inline;
 mod kind;
 mod lines;
@@ -15,6 +16,7 @@ mod tests;
 use super::styles::{CODE, DIM, HEAD, Styles};
 use crate::core::printable::printable;
 use anstyle::{Effects, Style};
+use container::{Container, indentation, margin, within};
 use kind::Kind;
 use lines::{Lines, Look};
 
@@ -59,17 +61,6 @@ enum Part {
     Text,
     /// Code within a code block.
     Code,
-}
-
-/// Block around the lines of other blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Container {
-    Quote,
-    /// Item of a list: column of its mark in the source, and columns that the mark takes on the terminal.
-    Item {
-        mark: usize,
-        columns: usize,
-    },
 }
 
 /// Block that the next line may continue.
@@ -161,10 +152,10 @@ impl Markdown {
             self.start_line(true);
         }
         self.end_block();
-        let out = self.break_line();
-        self.part = Part::Start;
         self.containers.clear();
         self.set_margins(0);
+        let out = self.break_line();
+        self.part = Part::Start;
         self.is_apart = false;
         self.has_blocks = false;
         out
@@ -237,26 +228,9 @@ impl Markdown {
 
     /// Handles a line outside of code. Returns `false` if more of it is needed.
     fn block_line(&mut self, line: &str, is_whole: bool) -> bool {
-        let (mut rest, mut matched) = (line, 0);
-        for container in &self.containers {
-            let inner = rest.trim_start();
-            match container {
-                Container::Quote => match inner.strip_prefix('>') {
-                    Some(quoted) if is_whole || !quoted.is_empty() => {
-                        rest = quoted.strip_prefix(' ').unwrap_or(quoted);
-                    }
-                    _ if inner.is_empty() && !is_whole => return false,
-                    Some(_) => return false,
-                    None => break,
-                },
-                Container::Item { mark, .. } => {
-                    if !inner.is_empty() && indentation(rest) < *mark + 2 {
-                        break;
-                    }
-                }
-            }
-            matched += 1;
-        }
+        let Some((rest, matched)) = within(&self.containers, line, is_whole) else {
+            return false;
+        };
         let mut opened = Vec::new();
         let mut column = indentation(rest);
         let mut body = rest.trim_start();
@@ -406,29 +380,21 @@ impl Markdown {
         let old = self.containers.len();
         self.containers
             .extend(opened.iter().map(|(container, _)| *container));
-        let mut first = self.margin(0, old);
-        for (n, (container, mark)) in opened.iter().enumerate() {
+        let mut first = margin(&self.containers[..old]);
+        for (container, mark) in opened {
             first += &match (container, mark.len()) {
                 (Container::Item { .. }, 0 | 1) => "• ".to_owned(),
                 (Container::Item { .. }, _) => format!("{mark} "),
-                (Container::Quote, _) => self.margin(old + n, old + n + 1),
+                (Container::Quote, _) => margin(&[*container]),
             };
         }
-        let all = self.containers.len();
-        self.lines.set_margins(Some(first), self.margin(0, all));
+        self.lines
+            .set_margins(Some(first), margin(&self.containers));
     }
 
     fn set_margins(&mut self, count: usize) {
-        self.lines.set_margins(None, self.margin(0, count));
-    }
-
-    fn margin(&self, from: usize, to: usize) -> String {
-        let containers = self.containers[from..to].iter();
-        let margins = containers.map(|container| match container {
-            Container::Quote => format!("{DIM}│{DIM:#} "),
-            Container::Item { columns, .. } => " ".repeat(*columns),
-        });
-        margins.collect()
+        self.lines
+            .set_margins(None, margin(&self.containers[..count]));
     }
 
     fn code(&mut self, text: &str) {
@@ -510,24 +476,6 @@ impl Markdown {
     }
 }
 
-impl Container {
-    fn is_item(&self) -> bool {
-        matches!(self, Self::Item { .. })
-    }
-}
-
 fn look(style: Style) -> Look {
     Look { style, url: None }
-}
-
-/// Returns the columns of spaces and tabs before a text.
-fn indentation(line: &str) -> usize {
-    let spaces = line.chars().take_while(|c| matches!(c, ' ' | '\t'));
-    spaces.fold(0, |column, c| {
-        if c == '\t' {
-            column + 4 - column % 4
-        } else {
-            column + 1
-        }
-    })
 }

@@ -23,7 +23,7 @@ use crate::core::store::Card;
 use crate::proto::wire::SessionInfo;
 use crate::shell;
 pub use age::{exact, now};
-use args::{ListArgs, SessionsArgs, SessionsVerb};
+use args::{ExportFormat, ListArgs, SessionsArgs, SessionsVerb};
 pub use lookup::{directory, find, in_directory, newest, same_dir};
 use serde_json::json;
 pub use show::{message_text, show_last};
@@ -54,9 +54,14 @@ pub async fn sessions(args: SessionsArgs) -> anyhow::Result<u8> {
             let id = find(&state, &args.id, &directory(args.place.cwd.as_deref())?)?;
             let file = shell::read_only(&state, &id)?;
             let profile = args.chunk_profile.into();
-            to_stdout(Content::Json, |out| {
-                export::export(file, args.output, profile, out)
-            })?;
+            match args.format {
+                ExportFormat::Json => to_stdout(Content::Json, |out| {
+                    export::export(file, args.output, profile, out)
+                })?,
+                format => to_stdout(Content::Text, |out| {
+                    export::export_document(file, format, out)
+                })?,
+            }
         }
         SessionsVerb::Delete(args) => return remove::delete(&state, args),
         SessionsVerb::Gc(args) => return remove::gc(&state, args),

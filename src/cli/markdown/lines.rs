@@ -75,8 +75,11 @@ impl Lines {
         }
     }
 
-    /// Sets the margins: of the next line, and of those after it.
+    /// Sets the margins: of the next line, and of those after it. A mark in a margin that no text followed stays.
     pub fn set_margins(&mut self, first: Option<String>, margin: String) {
+        if self.first.is_some() {
+            self.newline();
+        }
         let measured = |text: String| {
             let columns = width(&plain(&text));
             (text, columns)
