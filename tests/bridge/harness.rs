@@ -96,6 +96,7 @@ impl World {
             .env_remove("PERSIST_MESSAGES")
             // Without styles and pager, unless a test sets them.
             .env("TERM", "dumb")
+            .env_remove("CI")
             .env_remove("NO_COLOR")
             .env_remove("CLICOLOR")
             .env_remove("CLICOLOR_FORCE")
