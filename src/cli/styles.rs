@@ -1,5 +1,5 @@
-//! What stdout and stderr may show beside plain text: styles, links, and lines of a width. Only this module asks the
-//! streams for it.
+//! Abilities of stdout and stderr beside plain text: styles, links, and lines of a width. Only this module asks the
+//! streams for them.
 
 use crate::core::printable::printable;
 use crate::shell::terminal_size;

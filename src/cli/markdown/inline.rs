@@ -12,7 +12,7 @@ pub fn write(text: &str, before: Option<char>, base: Style, has_links: bool, lin
     lines.text(&text[..text.len() - rest.len()], &Look::default());
     if !body.is_empty() {
         let is_apart = rest.len() < text.len() || before.is_none_or(char::is_whitespace);
-        // What precedes the text keeps it from being read as the beginning of a block, and decides about emphasis.
+        // A beginning keeps the text from being read as the start of a block, and decides about emphasis.
         let begin = match before {
             _ if is_apart => "x ",
             Some(c) if c.is_alphanumeric() => "x",

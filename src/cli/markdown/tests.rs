@@ -1,3 +1,5 @@
+//! Tests of the renderer, over tables and generated texts.
+
 use super::*;
 use crate::cli::columns::width;
 use crate::cli::styles::plain;
