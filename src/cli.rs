@@ -4,8 +4,10 @@ mod acp;
 mod agent_choice;
 mod agent_definitions;
 mod agents;
+mod aligned;
 mod args;
 mod attach;
+mod columns;
 mod completions;
 pub mod config;
 mod connections;
@@ -14,7 +16,9 @@ mod doctor;
 #[cfg(feature = "listen")]
 mod http;
 mod logs;
+mod markdown;
 mod mcp;
+mod pager;
 mod permissions;
 mod processes;
 mod record;
@@ -26,6 +30,7 @@ mod schema;
 mod screen;
 mod serve;
 mod sessions;
+mod styles;
 mod trace;
 
 use crate::core::agent_definition::AgentDefinition;
@@ -55,6 +60,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
+use styles::{HEAD, Styles};
 use tracing::info;
 
 pub use config::policy_of;
@@ -105,10 +111,10 @@ fn exit_code(error: &anyhow::Error) -> u8 {
 
 /// Writes a message for the user to stderr.
 fn print_note(text: &str) {
-    let stderr = std::io::stderr();
-    let text = screen::shown(&stderr, text);
+    let styles = Styles::stderr();
+    let (name, text) = (styles.paint(HEAD, "acpipe:"), styles.shown(text));
     // A closed stderr is not a failure of the run.
-    let _ = writeln!(stderr.lock(), "acpipe: {text}");
+    let _ = writeln!(std::io::stderr().lock(), "{name} {text}");
 }
 
 /// Invalid argument, environment variable or configuration.
@@ -136,8 +142,8 @@ fn dispatch(cli: Cli, secrets: &Secrets) -> anyhow::Result<u8> {
         Verb::Attach(args) => run_task(attach::attach(args)),
         Verb::Agents(args) => agents::agents(&args),
         Verb::Sessions(args) => on_runtime(sessions::sessions(args)),
-        Verb::Trace(args) => trace::trace(&args),
-        Verb::Permissions(args) => permissions::permissions(&args),
+        Verb::Trace(args) => on_runtime(async { trace::trace(&args) }),
+        Verb::Permissions(args) => on_runtime(async { permissions::permissions(&args) }),
         Verb::Processes(args) => processes::processes(&args),
         Verb::Doctor(args) => on_runtime(doctor::doctor(args)),
         Verb::Replay(args) => replay::replay(&args),

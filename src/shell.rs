@@ -24,6 +24,7 @@ mod input;
 mod launches;
 mod loopback;
 mod output;
+mod pager;
 mod path;
 mod process_settings;
 mod profiles;
@@ -57,6 +58,7 @@ pub use input::ReservedBytes;
 pub use input::{ClientInput, read_stdin};
 pub use launches::{Ended, Launch, LaunchedProcess, end_left, launched};
 pub use output::{FULL, Pressure, hand_over};
+pub use pager::Pager;
 pub use process_settings::Supervision;
 pub use profiles::{AgentProfile, read_all as read_profiles};
 pub use recorder::{Recorder, RecorderThread, RedactLine, open_tape};
@@ -67,4 +69,4 @@ pub use store::{
     real_path, state_dir, stored, sweep,
 };
 pub use supervisor::{SUPERVISOR, VERSION, is_supervisor, keep, name_supervisor};
-pub use terminal::{Terminal, stdout_width};
+pub use terminal::{Terminal, terminal_size};

@@ -3,6 +3,7 @@
 mod acp;
 mod attach;
 pub mod daemon;
+pub mod display;
 pub mod duration;
 pub mod hints;
 mod limits;
@@ -34,6 +35,7 @@ pub use attach::AttachArgs;
 use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use daemon::DaemonArgs;
+use display::DisplayArgs;
 pub use limits::LimitArgs;
 use limits::MaxTime;
 use options::OptionArgs;
@@ -67,6 +69,8 @@ pub struct Cli {
     pub verb: Verb,
     #[command(flatten)]
     pub logs: LogArgs,
+    #[command(flatten)]
+    pub display: DisplayArgs,
 }
 
 /// Level, form and destination of the log.
@@ -182,6 +186,9 @@ pub struct RunArgs {
     /// Output format of stdout
     #[arg(short, long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     pub output: Format,
+    /// Print the text of the answer as it is, also at a terminal, where it is otherwise rendered as Markdown
+    #[arg(long)]
+    pub raw: bool,
     /// Continue the session NAME of this directory; create it if it does not exist
     ///
     /// Without an agent on the command line, the session's own agent is used.

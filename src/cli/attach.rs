@@ -36,7 +36,7 @@ pub async fn attach(args: FollowArgs) -> anyhow::Result<u8> {
         .flatten()
         .unzip();
     let questions = TerminalQuestions::new(terminal);
-    let view = View::new(args.output.into(), false);
+    let view = View::new(args.output.into(), false, args.raw);
     let mut client = AttachClient::new(target, state, questions, view, &args);
     let mut hub = DaemonHub::new("acpipe attach");
     drive_remote(connection.stream, &mut hub, &mut client, typed).await?;

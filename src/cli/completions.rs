@@ -7,6 +7,7 @@ pub mod args;
 
 use super::args::Cli;
 use super::args::shared::PlaceArgs;
+use super::columns::one_line;
 use super::screen::{Content, to_stdout};
 use super::{agents, sessions};
 use crate::core::session_id::{is_unnamed, name_of};
@@ -96,7 +97,7 @@ fn session_names(begin: &OsStr) -> Vec<CompletionCandidate> {
             let id = card.session_id;
             let name = if is_here { name_of(&id).to_owned() } else { id };
             let help = card.title.unwrap_or(card.cwd);
-            CompletionCandidate::new(name).help(Some(sessions::one_line(&help).into()))
+            CompletionCandidate::new(name).help(Some(one_line(&help).into()))
         });
         Ok(candidates.take(MOST_SESSIONS).collect())
     };

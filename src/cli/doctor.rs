@@ -16,6 +16,7 @@ mod scratch;
 mod subject;
 
 use super::agent_definitions::configured;
+use super::styles::Styles;
 use super::{UsageError, print_note, state_dir};
 use crate::core::limits::Timeout;
 use crate::proto::frame::DEFAULT_MAX_LINE;
@@ -99,7 +100,7 @@ fn confirm(args: &DoctorArgs, subject: Option<&Subject>) -> anyhow::Result<()> {
         let message = "--probe sends prompts to the agent's model, which may cost tokens; add --yes to send them";
         Err(UsageError(message.to_owned()).into())
     };
-    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+    if !std::io::stdin().is_terminal() || !Styles::stderr().is_terminal {
         return refused();
     }
     print_note(&format!(

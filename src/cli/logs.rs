@@ -6,11 +6,12 @@ mod secrets;
 use super::UsageError;
 use super::args::{LogArgs, LogFormat};
 use super::screen::with_styles;
+use super::styles::Styles;
 use queue::LogQueue;
 pub use secrets::Secrets;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fs::File;
-use std::io::{self, IsTerminal as _, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use tracing::Level;
 use tracing_subscriber::Layer;
@@ -42,7 +43,7 @@ impl Logs {
         let writer = Redacted {
             to,
             secrets: secrets.clone(),
-            is_terminal: !in_file && io::stderr().is_terminal(),
+            is_terminal: !in_file && Styles::stderr().is_terminal,
         };
         let queue = LogQueue::new(Box::new(writer));
         tracing_subscriber::registry()
@@ -102,14 +103,11 @@ where
         (LogFormat::Json, _) => layer.json().flatten_event(true).boxed(),
         (LogFormat::Text, true) => layer.with_ansi(false).boxed(),
         // The user reads it live: time and target would be noise.
-        (LogFormat::Text, false) => {
-            let ansi = io::stderr().is_terminal();
-            layer
-                .with_ansi(ansi)
-                .with_target(false)
-                .without_time()
-                .boxed()
-        }
+        (LogFormat::Text, false) => layer
+            .with_ansi(Styles::stderr().has_color)
+            .with_target(false)
+            .without_time()
+            .boxed(),
     }
 }
 

@@ -2,13 +2,13 @@
 
 pub mod args;
 
+use super::aligned::{Cut, aligned};
+use super::columns::{clip, one_line, visible};
+use super::pager::{PagerArgs, to_pager};
 use super::print_note;
 use super::screen::Content;
-use super::sessions::{
-    Cut, TableStyle, aligned, cards, clip, directory, exact, find, one_line, read, same_dir,
-    visible,
-};
-use crate::cli::screen::to_stdout;
+use super::sessions::{cards, directory, exact, find, read, same_dir};
+use super::styles::Styles;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::StoredDecision;
 use crate::proto::wire::LedgerEntry;
@@ -31,7 +31,7 @@ const HEAD: [&str; COLUMNS] = ["TIME", "SESSION", "TOOL", "DECISION", "BY", "RUL
 pub fn permissions(args: &PermissionsArgs) -> anyhow::Result<u8> {
     let state = super::state_dir(&args.place)?;
     match &args.verb {
-        PermissionsVerb::Show(args) => show(&state, args)?,
+        PermissionsVerb::Show(show_args) => show(&state, show_args, &args.pager)?,
     }
     Ok(0)
 }
@@ -47,7 +47,7 @@ struct Row {
     entry: LedgerEntry,
 }
 
-fn show(state: &Path, args: &ShowArgs) -> anyhow::Result<()> {
+fn show(state: &Path, args: &ShowArgs, pager: &PagerArgs) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     for id in sessions(state, args)? {
         match of_session(state, &id, &mut rows) {
@@ -66,11 +66,11 @@ fn show(state: &Path, args: &ShowArgs) -> anyhow::Result<()> {
             "no matching decisions found; list the stored sessions with acpipe sessions list",
         );
     }
-    to_stdout(Content::of(args.json), |out| {
+    to_pager(pager, Content::styled_or_json(args.json), |out| {
         if !args.json {
-            let look = TableStyle::of_stdout();
-            let rows: Vec<[String; COLUMNS]> = rows.iter().map(|row| cells(row, &look)).collect();
-            let text = aligned(HEAD, &rows, None, &CUTS, &look);
+            let styles = Styles::stdout();
+            let rows: Vec<[String; COLUMNS]> = rows.iter().map(|row| cells(row, styles)).collect();
+            let text = aligned(HEAD, &rows, None, &CUTS, styles);
             return Ok(out.write_all(text.as_bytes())?);
         }
         for row in &rows {
@@ -116,7 +116,7 @@ fn of_session(state: &Path, id: &str, rows: &mut Vec<Row>) -> Result<(), Error> 
     Ok(())
 }
 
-fn cells(row: &Row, look: &TableStyle) -> [String; COLUMNS] {
+fn cells(row: &Row, styles: Styles) -> [String; COLUMNS] {
     let entry = &row.entry;
     let decision = match (entry.what.as_str(), entry.approved) {
         ("question", true) => "answered",
@@ -137,7 +137,7 @@ fn cells(row: &Row, look: &TableStyle) -> [String; COLUMNS] {
         decision.to_owned(),
         one_line(&entry.by),
         one_line(entry.rule.as_deref().unwrap_or_default()),
-        match look.width {
+        match styles.width {
             Some(_) => clip(&one_line(&about(entry)), ABOUT),
             None => one_line(&about(entry)),
         },
@@ -207,7 +207,7 @@ mod tests {
                 turn_id: "t".to_owned(),
                 entry,
             };
-            let cells = cells(&row, &TableStyle { width: Some(80) });
+            let cells = cells(&row, Styles::PLAIN.with_width(80));
             let want = [
                 "2026-03-01 09:05:59",
                 "s",

@@ -1,8 +1,9 @@
 //! `acpipe processes`: processes that acpipe started, and leftovers of killed acpipes. Starts no agent.
 
+use super::aligned::{Cut, aligned};
 use super::args::shared::PlaceArgs;
 use super::screen::Content;
-use super::sessions::{Cut, TableStyle, aligned};
+use super::styles::Styles;
 use super::{print_note, state_dir};
 use crate::cli::screen::to_stdout;
 use crate::core::error::ErrorKind;
@@ -50,10 +51,10 @@ pub fn processes(args: &ProcessesArgs) -> anyhow::Result<u8> {
         };
         print_note(&format!("{what} found with state in {}", state.display()));
     }
-    to_stdout(Content::of(args.json), |out| {
+    to_stdout(Content::styled_or_json(args.json), |out| {
         if !args.json {
             let rows: Vec<[String; COLUMNS]> = processes.iter().map(|p| row(p, args.end)).collect();
-            let text = aligned(HEAD, &rows, Some(0), &CUTS, &TableStyle::of_stdout());
+            let text = aligned(HEAD, &rows, Some(0), &CUTS, Styles::stdout());
             return Ok(out.write_all(text.as_bytes())?);
         }
         for process in &processes {

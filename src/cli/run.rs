@@ -1,11 +1,13 @@
 //! `acpipe run`: one turn with the prompt from the command line and the answer on stdout.
 
+mod answer;
 mod outcome;
 mod prompt;
 pub mod questions;
 mod recorder;
 mod run_client;
 mod run_session;
+mod streams;
 pub mod view;
 
 use super::args::RunArgs;
@@ -44,7 +46,7 @@ pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
     }
     let recording = Recording::start(&args.agent.record, &secrets)?;
     let mut prompt = Prompt::read(&args)?;
-    let mut view = View::new(args.output, args.quiet);
+    let mut view = View::new(args.output, args.quiet, args.raw);
     for note in prompt.notes.drain(..) {
         view.note(&note);
     }

@@ -1,40 +1,40 @@
 //! Escaping of text for a terminal, so that text of agents cannot control it. Output to a file or pipe is not
 //! changed.
 
+use super::styles::Styles;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::printable::{json_escaped, printable};
 use std::borrow::Cow;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
 /// Kind of output; each kind is escaped differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// Text for the user: control characters are removed or replaced.
     Text,
+    /// Text with styles and links, whose other parts are escaped already.
+    Styled,
     /// JSON: control characters become escapes that decode to the same text.
     Json,
 }
 
 impl Content {
-    /// Returns `Json` if `json` is set.
+    /// Returns `Json` if `json` is set, else `Text`.
     pub fn of(json: bool) -> Self {
         if json { Self::Json } else { Self::Text }
+    }
+
+    /// Returns `Json` if `json` is set, else `Styled`.
+    pub fn styled_or_json(json: bool) -> Self {
+        if json { Self::Json } else { Self::Styled }
     }
 
     fn escaped(self, text: &str) -> Cow<'_, str> {
         match self {
             Self::Text => printable(text),
+            Self::Styled => Cow::Borrowed(text),
             Self::Json => json_escaped(text),
         }
-    }
-}
-
-/// Escapes text if the stream is a terminal.
-pub fn shown<'a>(stream: &impl IsTerminal, text: &'a str) -> Cow<'a, str> {
-    if stream.is_terminal() {
-        printable(text)
-    } else {
-        Cow::Borrowed(text)
     }
 }
 
@@ -114,7 +114,7 @@ pub fn to_stdout(
     write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let stdout = io::stdout();
-    let is_terminal = stdout.is_terminal();
+    let is_terminal = Styles::stdout().is_terminal;
     let mut out = io::BufWriter::new(stdout.lock());
     let written = if is_terminal {
         let mut screen = Screen::new(&mut out, content);
@@ -122,6 +122,11 @@ pub fn to_stdout(
     } else {
         write(&mut out).and_then(|()| Ok(out.flush()?))
     };
+    report_written(written)
+}
+
+/// Returns the error of output to stdout. A closed pipe is none.
+pub fn report_written(written: anyhow::Result<()>) -> anyhow::Result<()> {
     let Err(error) = written else { return Ok(()) };
     match error.downcast::<io::Error>() {
         Ok(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),

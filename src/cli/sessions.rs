@@ -3,15 +3,19 @@
 
 mod age;
 pub mod args;
+mod conversation;
 mod export;
 mod lookup;
 mod remove;
+mod search;
 mod show;
 mod table;
 
 use super::daemon::live_sessions;
+use super::pager::{PagerArgs, to_pager};
 use super::print_note;
 use super::screen::Content;
+use super::styles::Styles;
 use crate::cli::screen::to_stdout;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
@@ -19,34 +23,45 @@ use crate::core::store::Card;
 use crate::proto::wire::SessionInfo;
 use crate::shell;
 pub use age::{exact, now};
-use args::{ListArgs, SessionsArgs, SessionsVerb};
+use args::{ExportFormat, ListArgs, SessionsArgs, SessionsVerb};
 pub use lookup::{directory, find, in_directory, newest, same_dir};
 use serde_json::json;
 pub use show::{message_text, show_last};
 use std::collections::BTreeMap;
 use std::path::Path;
-pub use table::{Cut, TableStyle, aligned, clip, one_line, visible};
 
 /// Runs the subcommand and returns the exit code.
 pub async fn sessions(args: SessionsArgs) -> anyhow::Result<u8> {
     let state = super::state_dir(&args.place)?;
     match &args.verb {
-        SessionsVerb::List(args) => {
+        SessionsVerb::List(list_args) => {
             let live = live_sessions(&state).await;
-            list(&state, args, &live)?;
+            list(&state, list_args, &live, &args.pager)?;
         }
-        SessionsVerb::Show(args) => {
-            let id = find(&state, &args.id, &directory(args.place.cwd.as_deref())?)?;
+        SessionsVerb::Show(show_args) => {
+            let cwd = directory(show_args.place.cwd.as_deref())?;
+            let id = find(&state, &show_args.id, &cwd)?;
             let log = read(shell::read_only(&state, &id)?)?;
-            to_stdout(Content::Text, |out| show::show(&log, out))?;
+            let styles = Styles::stdout();
+            to_pager(&args.pager, Content::Styled, |out| {
+                show::show(&log, styles, out)
+            })?;
+        }
+        SessionsVerb::Search(search_args) => {
+            return search::search(&state, search_args, &args.pager);
         }
         SessionsVerb::Export(args) => {
             let id = find(&state, &args.id, &directory(args.place.cwd.as_deref())?)?;
             let file = shell::read_only(&state, &id)?;
             let profile = args.chunk_profile.into();
-            to_stdout(Content::Json, |out| {
-                export::export(file, args.output, profile, out)
-            })?;
+            match args.format {
+                ExportFormat::Json => to_stdout(Content::Json, |out| {
+                    export::export(file, args.output, profile, out)
+                })?,
+                format => to_stdout(Content::Text, |out| {
+                    export::export_document(file, format, out)
+                })?,
+            }
         }
         SessionsVerb::Delete(args) => return remove::delete(&state, args),
         SessionsVerb::Gc(args) => return remove::gc(&state, args),
@@ -64,7 +79,12 @@ pub fn cards(state: &Path) -> Result<Vec<Card>, Error> {
     Ok(cards)
 }
 
-fn list(state: &Path, args: &ListArgs, open: &BTreeMap<String, SessionInfo>) -> anyhow::Result<()> {
+fn list(
+    state: &Path,
+    args: &ListArgs,
+    open: &BTreeMap<String, SessionInfo>,
+    pager: &PagerArgs,
+) -> anyhow::Result<()> {
     let mut cards = cards(state)?;
     if let Some(cwd) = &args.cwd {
         let cwd = directory(Some(cwd))?;
@@ -77,9 +97,9 @@ fn list(state: &Path, args: &ListArgs, open: &BTreeMap<String, SessionInfo>) -> 
             .map_or_else(String::new, |cwd| format!(" of {}", cwd.display()));
         print_note(&format!("no sessions{whose} found in {}", state.display()));
     }
-    to_stdout(Content::of(args.json), |out| {
+    to_pager(pager, Content::styled_or_json(args.json), |out| {
         if !args.json {
-            let text = table::table(&cards, open, args.all, &TableStyle::of_stdout());
+            let text = table::table(&cards, open, args.all, Styles::stdout());
             return Ok(out.write_all(text.as_bytes())?);
         }
         for card in &cards {

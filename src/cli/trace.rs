@@ -14,17 +14,19 @@ mod text;
 mod timeline;
 mod updates;
 
+use super::pager::to_pager;
 use super::print_note;
 use super::screen::Content;
+use super::screen::to_stdout;
 use super::sessions::{directory, find};
-use crate::cli::screen::to_stdout;
+use super::styles::Styles;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::store::LogFile as _;
 use crate::shell;
 use anyhow::Context as _;
 use args::TraceArgs;
 use std::fs::File;
-use std::io::{self, IsTerminal as _, Read as _, Write};
+use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 use timeline::Timeline;
 
@@ -51,7 +53,13 @@ pub fn trace(args: &TraceArgs) -> anyhow::Result<u8> {
         }
     };
     let Some(file) = target(args)? else {
-        to_stdout(Content::Text, |out| Ok(write(shell::stdout_width(), out)?))?;
+        let styles = Styles::stdout();
+        let write = |out: &mut dyn Write| Ok(write(styles.width, out)?);
+        if args.text && args.output.is_none() {
+            to_pager(&args.pager, Content::Text, write)?;
+        } else {
+            to_stdout(Content::Text, write)?;
+        }
         return Ok(0);
     };
     save(&file, |out| write(None, out))?;
@@ -124,7 +132,7 @@ fn target(args: &TraceArgs) -> anyhow::Result<Option<PathBuf>> {
         }
         return Ok(Some(file.clone()).filter(|file| file != Path::new("-")));
     }
-    if args.text || !io::stdout().is_terminal() {
+    if args.text || !Styles::stdout().is_terminal {
         return Ok(None);
     }
     let file = default_file(&args.source, Path::new(&args.source).exists());

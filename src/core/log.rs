@@ -4,6 +4,7 @@
 //! log, and the numbers have no gap. Lines are collected until [`Log::commit`], which is called before
 //! clients receive anything.
 
+mod about;
 mod commit;
 mod identity;
 mod index;
@@ -17,6 +18,7 @@ use super::error::{Error, ErrorKind};
 use super::store::{Card, LogFile};
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{write_json_within, write_number};
+pub use about::MessageFacts;
 use commit::PendingAppend;
 pub use commit::disk_timeout;
 use index::{ChunkRole, Index};

@@ -12,6 +12,7 @@ use rustix::termios::{
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, IsTerminal as _, PipeReader, PipeWriter, Read as _, Write as _};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::mpsc as thread;
@@ -27,18 +28,15 @@ const LINE: usize = 64 << 10;
 /// Width in columns that is assumed if the terminal reports none.
 const USUAL_WIDTH: usize = 80;
 
-/// Returns the width of stdout's terminal in columns; `None` if stdout is not a terminal.
+/// Number of rows that is assumed if the terminal reports none.
+const USUAL_HEIGHT: usize = 24;
+
+/// Returns the columns and rows of a terminal.
 #[must_use]
-pub fn stdout_width() -> Option<usize> {
-    let stdout = io::stdout();
-    let columns = stdout
-        .is_terminal()
-        .then(|| tcgetwinsize(&stdout).map_or(0, |size| size.ws_col))?;
-    Some(if columns == 0 {
-        USUAL_WIDTH
-    } else {
-        columns.into()
-    })
+pub fn terminal_size(terminal: impl AsFd) -> (usize, usize) {
+    let (columns, rows) = tcgetwinsize(terminal).map_or((0, 0), |size| (size.ws_col, size.ws_row));
+    let or_usual = |n: u16, usual| if n == 0 { usual } else { n.into() };
+    (or_usual(columns, USUAL_WIDTH), or_usual(rows, USUAL_HEIGHT))
 }
 
 /// Handle of the terminal's thread.
@@ -108,11 +106,7 @@ impl Terminal {
     /// Returns the width in columns.
     #[must_use]
     pub fn width(&self) -> usize {
-        let columns = tcgetwinsize(&self.window).map_or(0, |size| size.ws_col);
-        match usize::from(columns) {
-            0 => USUAL_WIDTH,
-            columns => columns,
-        }
+        terminal_size(&self.window).0
     }
 
     /// Writes a question; the next typed line is returned with its number. Input for a `secret` is not

@@ -44,12 +44,14 @@ fn bash_completes_commands_and_names() {
     assert!(world.acpipe(&run).output().unwrap().status.success());
     let unnamed = ["run", "-q", "--agent", "demo", "hello"];
     assert!(world.acpipe(&unnamed).output().unwrap().status.success());
-    let cases: [(&[&str], &[&str]); 6] = [
+    let cases: [(&[&str], &[&str]); 8] = [
         (&["acpipe", "comp"], &["completions"]),
         (&["acpipe", "run", "--agent", "gem"], &["gemini"]),
         (&["acpipe", "run", "--session", ""], &["release-notes"]),
         (&["acpipe", "sessions", "show", "rel"], &["release-notes"]),
         (&["acpipe", "attach", "rel"], &["release-notes"]),
+        (&["acpipe", "sessions", "sea"], &["search"]),
+        (&["acpipe", "--color", "ne"], &["never"]),
         (&["acpipe", "run", "--permissions", "as"], &["ask"]),
     ];
     for (words, candidates) in cases {

@@ -94,6 +94,15 @@ impl World {
             .env_remove("SHELL")
             .env_remove("ACPIPE_NO_PATH_PROBE")
             .env_remove("PERSIST_MESSAGES")
+            // Without styles and pager, unless a test sets them.
+            .env("TERM", "dumb")
+            .env_remove("CI")
+            .env_remove("NO_COLOR")
+            .env_remove("CLICOLOR")
+            .env_remove("CLICOLOR_FORCE")
+            .env_remove("ACPIPE_PAGER")
+            .env_remove("PAGER")
+            .env_remove("LESS")
             .env("ACPIPE_STATE_DIR", self.dir.join("state"))
             .env(MARK, &self.mark)
             .env("FAKE_AGENT_LOG", self.log_path());

@@ -87,9 +87,10 @@ const FORBIDDEN: &[(&str, &[&str], &str)] = &[
 ];
 
 /// Files that may start processes: the supervisor, which starts agents, and the code that starts supervisors,
-/// agents without one, or the daemon.
+/// agents without one, the daemon, or the user's pager.
 const MAKE_PROCESSES: &[&str] = &[
     "src/shell/daemon/process.rs",
+    "src/shell/pager.rs",
     "src/shell/supervised.rs",
     "src/shell/supervised/group.rs",
     "src/shell/supervisor.rs",

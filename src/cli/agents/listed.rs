@@ -2,9 +2,10 @@
 
 use super::args::ListArgs;
 use super::{AgentWorld, FoundAgent, is_installed};
+use crate::cli::aligned::{Cut, aligned};
 use crate::cli::screen::Content;
 use crate::cli::screen::to_stdout;
-use crate::cli::sessions::{Cut, TableStyle, aligned};
+use crate::cli::styles::Styles;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::builtin_agents;
 use crate::core::builtin_definition::builtin_definition;
@@ -141,10 +142,10 @@ pub fn list(world: &mut AgentWorld, args: &ListArgs) -> anyhow::Result<()> {
         args.all || is_own(agent.agent) || agent.state == AgentAvailability::Installed
     };
     let (shown, hidden): (Vec<_>, Vec<_>) = agents.partition(is_shown);
-    to_stdout(Content::of(args.json), |out| {
+    to_stdout(Content::styled_or_json(args.json), |out| {
         if !args.json {
             let rows: Vec<_> = shown.iter().map(ListedAgent::row).collect();
-            let text = aligned(HEAD, &rows, None, &CUTS, &TableStyle::of_stdout());
+            let text = aligned(HEAD, &rows, None, &CUTS, Styles::stdout());
             out.write_all(text.as_bytes())?;
             return Ok(());
         }

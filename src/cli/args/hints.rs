@@ -1,7 +1,9 @@
 //! Hints for command-line errors for which clap's own suggestion misleads.
 
 use super::Cli;
+use super::display::color_of;
 use super::single::parse_single;
+use crate::cli::styles::choose_color;
 use crate::core::similar::distance_of;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -11,6 +13,7 @@ use std::ffi::OsString;
 /// Parses the command line; on an error, prints it with a hint and exits.
 pub fn parse() -> Cli {
     let words: Vec<OsString> = std::env::args_os().collect();
+    choose_color(color_of(&words));
     parse_single(&words).unwrap_or_else(|| {
         Cli::try_parse_from(&words).unwrap_or_else(|error| {
             let words = words.iter().skip(1);

@@ -1,6 +1,7 @@
 //! Parser of the subcommands that programs start most. Building the definitions of all subcommands takes about as
 //! long as the rest of the start.
 
+use super::display::DisplayArgs;
 use super::{AcpArgs, Cli, LogArgs, RunArgs, ServeArgs, Verb};
 use clap::{Args, Parser};
 use std::ffi::OsString;
@@ -12,6 +13,8 @@ struct Single<A: Args> {
     args: A,
     #[command(flatten)]
     logs: LogArgs,
+    #[command(flatten)]
+    display: DisplayArgs,
 }
 
 /// Parses a command line whose second word is such a subcommand. `None` for every other command line, and for each
@@ -31,6 +34,7 @@ fn parse<A: Args>(words: &[OsString], verb: fn(A) -> Verb) -> Option<Cli> {
     Some(Cli {
         verb: verb(parsed.args),
         logs: parsed.logs,
+        display: parsed.display,
     })
 }
 

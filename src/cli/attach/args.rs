@@ -23,6 +23,9 @@ pub struct FollowArgs {
     /// Output format of stdout
     #[arg(short, long, value_enum, default_value_t = FollowFormat::Text, value_name = "FORMAT")]
     pub output: FollowFormat,
+    /// Print the text of the answer as it is, also at a terminal, where it is otherwise rendered as Markdown
+    #[arg(long)]
+    pub raw: bool,
     /// Number of stored messages to show first; only with text output [default: those of the last turn]
     #[arg(long, value_name = "N")]
     pub last: Option<usize>,

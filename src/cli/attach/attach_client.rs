@@ -188,9 +188,8 @@ impl AttachClient {
     fn show_stored(&mut self, running: Option<&str>) -> Option<u64> {
         let log = read(read_only(&self.state, &self.session).ok()?).ok()?;
         if self.format == FollowFormat::Text {
-            let mut text = Vec::new();
-            match show_last(&log, self.last, running, &mut text) {
-                Ok(()) => self.view.stored(&text),
+            match show_last(&log, self.last, running, self.view.stdout) {
+                Ok(text) => self.view.stored(&text),
                 Err(error) => self
                     .view
                     .note(&format!("cannot show the stored messages: {error:#}")),
@@ -373,6 +372,7 @@ impl ClientSink for AttachClient {
     }
 
     fn ask(&mut self, ask: ClientRequestId, request: &ClientRequest) {
+        self.view.flush();
         let action = self.questions.ask(ask, request);
         self.actions.extend(action);
     }
@@ -397,7 +397,8 @@ impl ClientSink for AttachClient {
                 let name = self.participants.name(&p.client_id);
                 self.view.note(&format!("prompt of {name}:"));
                 if self.format == FollowFormat::Text {
-                    self.view.stored(&message_text(&p.message));
+                    let text = message_text(&p.message, self.view.stdout);
+                    self.view.stored(&text);
                 }
             }
             Notice::Activity(p) => self.view.activity(p.activity.as_ref()),

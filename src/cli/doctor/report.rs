@@ -2,6 +2,8 @@
 
 use crate::cli::screen::Content;
 use crate::cli::screen::to_stdout;
+use crate::cli::styles::{BAD, GOOD, Styles, WARNING};
+use anstyle::Style;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::io;
@@ -29,6 +31,14 @@ impl Status {
             Self::Ok => "ok",
             Self::Warning => "warning",
             Self::Problem => "problem",
+        }
+    }
+
+    fn style(self) -> Style {
+        match self {
+            Self::Ok => GOOD,
+            Self::Warning => WARNING,
+            Self::Problem => BAD,
         }
     }
 }
@@ -132,10 +142,14 @@ impl Report {
                 advice,
                 ..
             } = &check;
-            let status = status.word();
-            to_stdout(Content::Text, |out| {
-                writeln!(out, "{status:STATUS$} {name:NAME$} {found}")?;
+            let styles = Styles::stdout();
+            let (style, status) = (status.style(), format!("{:STATUS$}", status.word()));
+            let status = styles.paint(style, &status);
+            to_stdout(Content::Styled, |out| {
+                let text = styles.shown(found);
+                writeln!(out, "{status} {name:NAME$} {text}")?;
                 if let Some(advice) = advice {
+                    let advice = styles.shown(advice);
                     writeln!(out, "{:STATUS$} {:NAME$} {advice}", "", "")?;
                 }
                 Ok(())

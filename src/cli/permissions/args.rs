@@ -1,6 +1,7 @@
 //! Arguments of `acpipe permissions`.
 
 use crate::cli::args::shared::PlaceArgs;
+use crate::cli::pager::PagerArgs;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -16,6 +17,8 @@ pub struct PermissionsArgs {
     pub verb: PermissionsVerb,
     #[command(flatten)]
     pub place: PlaceArgs,
+    #[command(flatten)]
+    pub pager: PagerArgs,
 }
 
 #[derive(Debug, Subcommand)]

@@ -30,6 +30,10 @@ pub fn shown_chunk(json: &[u8]) -> Option<Chunk<'_>> {
             delta: Raw(JsonStr::new(members.delta?)?.raw()),
             provider_metadata: None,
         },
+        "text-end" => Chunk::TextEnd {
+            id,
+            provider_metadata: None,
+        },
         "data-permission" => Chunk::DataPermission { id, data: data()? },
         "data-recovery" => Chunk::DataRecovery { data: data()? },
         "data-notice" => Chunk::DataNotice {

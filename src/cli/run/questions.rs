@@ -10,6 +10,7 @@ mod tool;
 #[cfg(test)]
 mod tests;
 
+use crate::cli::styles::for_terminal;
 use crate::core::client::ClientId;
 use crate::core::client_request::{ClientRequest, ClientRequestId, ErrorResponse};
 use crate::core::decision::DecisionSource;
@@ -89,7 +90,7 @@ impl TerminalQuestions {
         };
         let mut view = PromptView::new(terminal.width());
         dialog.show(&mut view);
-        let text = if begun { "\n" } else { "" }.to_owned() + &view.text();
+        let text = if begun { "\n" } else { "" }.to_owned() + &for_terminal(view.text());
         self.shown = true;
         self.is_reading_line = false;
         self.number += 1;

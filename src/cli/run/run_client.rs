@@ -316,6 +316,7 @@ impl ClientSink for RunClient {
     }
 
     fn ask(&mut self, ask: ClientRequestId, request: &ClientRequest) {
+        self.view.flush();
         let action = self.questions.ask(ask, request);
         self.actions.extend(action);
     }

@@ -1,21 +1,25 @@
 //! Output of a run: the answer on stdout in the chosen format, everything else on stderr.
 
+use super::answer::Answer;
 use super::outcome;
 use super::questions::prompt_view::short;
+use super::streams::Streams;
 use crate::cli::args::shared::Format;
 use crate::cli::screen::{Content, push_escaped};
+use crate::cli::styles::{DIM, HEAD, Styles};
 use crate::core::cause::last_lines;
 use crate::core::error::Error;
 use crate::core::hub::{NO_CLIENT, RAN_UNAPPROVED};
 use crate::core::printable::printable;
 use crate::core::restore_plan::describe_attempts;
 use crate::proto::chunk::Chunk;
-use crate::proto::json::{JsonStr, value};
+use crate::proto::json::value;
 use crate::proto::wire::{Activity, Memory, SessionResult, TurnSummary};
 use crate::shell::{FULL, hand_over};
+use anstyle::Style;
 use serde_json::Value;
 use std::collections::HashSet;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 
 /// Maximum length in characters of a running tool's name or description, and of a line of the agent's stderr.
 const ACTIVITY: usize = 200;
@@ -28,44 +32,17 @@ pub struct View {
     pub(super) format: Format,
     quiet: bool,
     streams: Streams,
-    /// `true` if stdout is a terminal; control sequences of the agent are then removed.
-    is_terminal: bool,
+    /// Abilities of stdout; at a terminal, control sequences of the agent are removed.
+    pub stdout: Styles,
+    stderr: Styles,
     out: Vec<u8>,
-    text: String,
-    /// Number of text blocks so far; a blank line separates them.
-    blocks: u32,
-    ends_with_newline: bool,
+    answer: Answer,
     held: HeldOutput,
     refused: PolicyRefusals,
     /// Last receipt that was shown.
     receipt: Option<Value>,
     /// Summaries of the turns so far, printed at the end with `-o json`.
     summaries: Vec<Value>,
-}
-
-/// Relation of stdout and stderr.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Streams {
-    /// Different destinations.
-    Apart,
-    /// Same file or pipe for both, as with `2>&1`; notes are written in order with the answer.
-    Merged,
-    /// Both the terminal; notes are written in order with the answer.
-    Screen,
-}
-
-impl Streams {
-    fn find() -> Self {
-        if std::io::stdout().is_terminal() && std::io::stderr().is_terminal() {
-            return Self::Screen;
-        }
-        let stdout = rustix::fs::fstat(rustix::stdio::stdout());
-        let stderr = rustix::fs::fstat(rustix::stdio::stderr());
-        match (stdout, stderr) {
-            (Ok(a), Ok(b)) if (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino) => Self::Merged,
-            _ => Self::Apart,
-        }
-    }
 }
 
 /// Tools that the policy refused without asking the user. They are reported at the end, because the run may
@@ -88,16 +65,17 @@ struct HeldOutput {
 }
 
 impl View {
-    pub fn new(format: Format, quiet: bool) -> Self {
+    /// Creates the output; `is_raw` if an answer at a terminal is not rendered as Markdown.
+    pub fn new(format: Format, quiet: bool, is_raw: bool) -> Self {
+        let stdout = Styles::stdout();
         Self {
             format,
             quiet,
             streams: Streams::find(),
-            is_terminal: std::io::stdout().is_terminal(),
+            stdout,
+            stderr: Styles::stderr(),
             out: Vec::new(),
-            text: String::new(),
-            blocks: 0,
-            ends_with_newline: true,
+            answer: Answer::new(stdout, is_raw),
             held: HeldOutput::default(),
             refused: PolicyRefusals::default(),
             receipt: None,
@@ -108,21 +86,23 @@ impl View {
     /// Writes a note for the user to stderr, unless `--quiet` is set.
     pub fn note(&mut self, text: &str) {
         if !self.quiet {
-            self.print_note(text);
+            self.print_styled(DIM, text);
         }
     }
 
     /// Writes a message even with `--quiet`, on its own line and without control sequences.
     pub fn print_note(&mut self, text: &str) {
-        self.write_note(&format!("acpipe: {}\n", printable(text)));
+        self.print_styled(HEAD, text);
+    }
+
+    fn print_styled(&mut self, style: Style, text: &str) {
+        let name = self.stderr.paint(style, "acpipe:");
+        self.write_note(&format!("{name} {}\n", printable(text)));
     }
 
     fn write_note(&mut self, line: &str) {
         if self.streams != Streams::Apart {
-            if !self.ends_with_newline {
-                self.out.push(b'\n');
-                self.ends_with_newline = true;
-            }
+            self.answer.end_line(&mut self.out);
             self.out.extend_from_slice(line.as_bytes());
         } else if self.held.asking && self.held.notes.len() <= FULL {
             self.held.notes += line;
@@ -141,9 +121,14 @@ impl View {
     /// Starts to hold back output while the user is asked. Returns `true` if the cursor is not at the start
     /// of a line.
     pub fn hold(&mut self) -> bool {
-        let begun = !self.held.asking && self.is_screen() && !self.ends_with_newline;
+        let begun = !self.held.asking && self.is_screen() && !self.answer.ends_with_newline();
         self.held.asking = true;
         begun
+    }
+
+    /// Adds text to the output that waits for the end of its Markdown: a question follows.
+    pub fn flush(&mut self) {
+        self.answer.flush(&mut self.out);
     }
 
     /// Stops holding back output.
@@ -340,30 +325,9 @@ impl View {
 
     fn text(&mut self, chunk: &Chunk<'_>) {
         match chunk {
-            Chunk::TextStart { .. } => {
-                if self.blocks > 0 {
-                    let gap: &[u8] = if self.ends_with_newline {
-                        b"\n"
-                    } else {
-                        b"\n\n"
-                    };
-                    self.out.extend_from_slice(gap);
-                    self.ends_with_newline = true;
-                }
-                self.blocks += 1;
-            }
-            Chunk::TextDelta { delta, .. } => {
-                let mut text = std::mem::take(&mut self.text);
-                text.clear();
-                if let Some(delta) = JsonStr::new(delta.0) {
-                    delta.decode_into(&mut text);
-                }
-                self.push(text.as_bytes(), Content::Text);
-                if !text.is_empty() {
-                    self.ends_with_newline = text.ends_with('\n');
-                }
-                self.text = text;
-            }
+            Chunk::TextStart { .. } => self.answer.begin_block(&mut self.out),
+            Chunk::TextDelta { delta, .. } => self.answer.push_json(delta.0, &mut self.out),
+            Chunk::TextEnd { .. } => self.answer.end_block(&mut self.out),
             Chunk::DataNotice { data, .. } => self.notice(&value(data.0)),
             _ => {}
         }
@@ -378,30 +342,28 @@ impl View {
         }
     }
 
-    /// Shows stored messages as text.
-    pub fn stored(&mut self, text: &[u8]) {
-        self.end_line();
-        self.push(text, Content::Text);
-        // A blank line follows, as after a text block.
-        self.blocks = self.blocks.max(u32::from(!text.is_empty()));
+    /// Shows stored messages: text that is escaped already.
+    pub fn stored(&mut self, text: &str) {
+        self.answer.push_lines(text, &mut self.out);
     }
 
     /// Ends a line that is not complete.
     pub fn end_line(&mut self) {
-        if self.format == Format::Text && !self.ends_with_newline {
-            self.out.push(b'\n');
-            self.ends_with_newline = true;
+        if self.format == Format::Text {
+            self.answer.end_block(&mut self.out);
+            self.answer.end_line(&mut self.out);
         }
     }
 
     /// Shows the running tool if stderr is a terminal and the format is text.
     pub fn activity(&mut self, activity: Option<&Activity>) {
-        let lively = !self.quiet && self.format == Format::Text && std::io::stderr().is_terminal();
+        let lively = !self.quiet && self.format == Format::Text && self.stderr.is_terminal;
         if let (true, Some(tool)) = (lively, activity) {
             let name = short(&tool.tool_name, ACTIVITY);
             let what = tool.description.lines().next().unwrap_or_default();
             let what = short(what, ACTIVITY);
-            self.write_note(&format!("\x1b[2m[{name}] {what}\x1b[0m\n"));
+            let line = self.stderr.paint(DIM, &format!("[{name}] {what}"));
+            self.write_note(&format!("{line}\n"));
         }
     }
 
@@ -457,7 +419,7 @@ impl View {
 
     /// Appends the agent's output, escaped if stdout is a terminal.
     fn push(&mut self, bytes: &[u8], content: Content) {
-        if self.is_terminal {
+        if self.stdout.is_terminal {
             push_escaped(&mut self.out, bytes, content);
         } else {
             self.out.extend_from_slice(bytes);

@@ -2,6 +2,7 @@
 
 use super::age::age;
 use crate::cli::args::shared::{ChunkProfile, PlaceArgs};
+use crate::cli::pager::PagerArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,8 +11,10 @@ use std::time::Duration;
 #[command(after_help = "Examples:\n  \
         acpipe sessions list                         list all sessions, newest first\n  \
         acpipe sessions list --cwd . --json          list the sessions of this directory as JSON\n  \
-        acpipe sessions show fix-tests | less        read a conversation\n  \
+        acpipe sessions show fix-tests               read a conversation\n  \
+        acpipe sessions search \"race condition\"      find it again\n  \
         acpipe sessions export fix-tests > it.json   save its messages as UIMessages\n  \
+        acpipe sessions export -f html fix-tests > it.html\n  \
         acpipe sessions gc --older-than 2w           delete sessions unused for two weeks\n\n\
         Give a session by its name in the directory or by its full id.\n\
         To continue one, use acpipe run --session NAME \"…\", or acpipe run --continue \"…\" for the newest here.")]
@@ -20,6 +23,8 @@ pub struct SessionsArgs {
     pub verb: SessionsVerb,
     #[command(flatten)]
     pub place: PlaceArgs,
+    #[command(flatten)]
+    pub pager: PagerArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -29,7 +34,9 @@ pub enum SessionsVerb {
     List(ListArgs),
     /// Show the conversation of a session
     Show(ShowArgs),
-    /// Print a session in a machine-readable format
+    /// Find text in the titles and messages of the sessions
+    Search(SearchArgs),
+    /// Print a session as JSON, or as a document to read
     Export(ExportArgs),
     /// Delete sessions
     #[command(visible_alias = "rm")]
@@ -79,12 +86,49 @@ pub struct ExportArgs {
     pub id: String,
     #[command(flatten)]
     pub place: NameArgs,
-    /// Content to print
+    /// Content to print as JSON
     #[arg(short, long, value_enum, default_value_t = Content::Messages, value_name = "CONTENT")]
     pub output: Content,
+    /// Format of the messages
+    #[arg(short, long, value_enum, default_value_t = ExportFormat::Json, value_name = "FORMAT", conflicts_with = "output")]
+    pub format: ExportFormat,
     /// Major version of the AI SDK that messages and chunks are for, or discobot for the names of that system
     #[arg(long, value_enum, default_value_t = ChunkProfile::V7, value_name = "PROFILE")]
     pub chunk_profile: ChunkProfile,
+}
+
+/// Format of exported messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// JSON
+    Json,
+    /// Markdown, with the tools and thoughts folded
+    Md,
+    /// One HTML page that loads nothing
+    Html,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The output has the session, the local time, the author and the line with the text, newest first. \
+    Damaged logs are searched as far as they can be read, with a note on stderr.\n\n\
+    Exit codes: 0 found, 1 not found, 2 usage error."
+)]
+pub struct SearchArgs {
+    /// Text to find; capital and small letters are the same unless TEXT has a capital letter
+    pub text: String,
+    /// Search for a regular expression
+    #[arg(short = 'E', long)]
+    pub regex: bool,
+    /// Search only the sessions of this directory
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// Maximum number of results
+    #[arg(short = 'n', long, value_name = "N")]
+    pub limit: Option<usize>,
+    /// Print one JSON object per line
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

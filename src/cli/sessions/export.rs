@@ -1,10 +1,15 @@
-//! Export of a session: its messages, its chunks or its log.
+//! Export of a session: its messages as JSON or as a document, its chunks or its log.
 
-use super::args::Content;
+mod html;
+mod markdown;
+
+use super::age::short;
+use super::args::{Content, ExportFormat};
+use super::conversation::{Entry, Role};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
 use crate::core::profile::Profile;
-use crate::core::store::LogFile;
+use crate::core::store::{Card, LogFile};
 use crate::proto::json::value;
 use crate::proto::wire::ReplayEntry;
 use crate::shell::ReadOnly;
@@ -16,7 +21,63 @@ const BLOCK: u64 = 256 << 10;
 /// Number of chunks read at a time.
 const PAGE: usize = 1000;
 
-/// Writes a session in the chosen form.
+/// Writes the messages of a session as a document.
+pub fn export_document(
+    file: ReadOnly,
+    format: ExportFormat,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    let log = super::read(file)?;
+    let card = log.card();
+    let is_html = format == ExportFormat::Html;
+    if is_html {
+        html::head(&card, out)?;
+    } else {
+        markdown::head(&card, out)?;
+    }
+    for place in 0..usize::try_from(log.count())? {
+        let Some(message) = log.message(place, Profile::V7)? else {
+            continue;
+        };
+        let entry = Entry::of(&message, log.message_facts(place)?);
+        if is_html {
+            html::entry(&entry, out)?;
+        } else {
+            markdown::entry(&entry, out)?;
+        }
+    }
+    if is_html {
+        html::end(out)?;
+    }
+    Ok(())
+}
+
+/// Returns the title of a document.
+fn title(card: &Card) -> &str {
+    card.title.as_deref().unwrap_or(&card.session_id)
+}
+
+/// Returns the facts at the beginning of a document.
+fn facts(card: &Card) -> Vec<(&'static str, String)> {
+    let agent = card.agent.clone().unwrap_or_else(|| "none yet".to_owned());
+    vec![
+        ("Session", card.session_id.clone()),
+        ("Agent", agent),
+        ("Directory", card.cwd.clone()),
+        ("Created", short(&card.created_at)),
+        ("Changed", short(&card.updated_at)),
+    ]
+}
+
+fn author(role: &Role) -> &str {
+    match role {
+        Role::User => "User",
+        Role::Agent => "Agent",
+        Role::Other(name) => name,
+    }
+}
+
+/// Writes a session in the chosen form of JSON.
 pub fn export(
     file: ReadOnly,
     what: Content,

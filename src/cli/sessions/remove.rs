@@ -2,10 +2,10 @@
 
 use super::age::{ago, is_before, now, short};
 use super::args::{DeleteArgs, GcArgs};
-use super::table::visible;
 use super::{cards, directory, find};
+use crate::cli::columns::visible;
 use crate::cli::print_note;
-use crate::cli::screen::shown;
+use crate::cli::styles::Styles;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
 use crate::core::store::Store as _;
@@ -163,7 +163,6 @@ fn name(path: &Path) -> String {
 
 /// Writes a line to stdout. A closed stdout does not stop the removal.
 fn print_line(text: &str) {
-    let stdout = std::io::stdout();
-    let text = shown(&stdout, text);
-    let _ = writeln!(stdout.lock(), "{text}");
+    let text = Styles::stdout().shown(text);
+    let _ = writeln!(std::io::stdout().lock(), "{text}");
 }

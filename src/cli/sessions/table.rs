@@ -1,10 +1,12 @@
 //! Table of sessions: aligned columns, one line per session.
 
 use super::age::short;
+use crate::cli::aligned::{Cut, aligned};
+use crate::cli::columns::{clip, one_line, visible};
+use crate::cli::styles::Styles;
 use crate::core::session_id::{is_unnamed, name_of};
 use crate::core::store::Card;
 use crate::proto::wire::{SessionActivity, SessionInfo};
-use crate::shell::stdout_width;
 use std::collections::BTreeMap;
 
 /// Maximum width in columns of an agent's command line at a terminal.
@@ -33,57 +35,13 @@ const CUTS: [Cut; 4] = [
     Cut::end(0, 16),
 ];
 
-/// Layout of a table.
-#[derive(Debug, Clone, Copy)]
-pub struct TableStyle {
-    /// Width of the terminal in columns; `None` if nothing is cut.
-    pub width: Option<usize>,
-}
-
-impl TableStyle {
-    /// Returns the layout for stdout: cut to the width of a terminal, else complete.
-    pub fn of_stdout() -> Self {
-        Self {
-            width: stdout_width(),
-        }
-    }
-}
-
-/// Column that can be shortened.
-#[derive(Debug, Clone, Copy)]
-pub struct Cut {
-    column: usize,
-    /// Minimum width in columns.
-    least: usize,
-    /// `true` to cut the beginning: the end of a path is more useful.
-    start: bool,
-}
-
-impl Cut {
-    pub const fn end(column: usize, least: usize) -> Self {
-        Self {
-            column,
-            least,
-            start: false,
-        }
-    }
-
-    pub const fn start(column: usize, least: usize) -> Self {
-        Self {
-            column,
-            least,
-            start: true,
-        }
-    }
-}
-
 /// Formats the table of sessions; `open` are those that are open in the daemon. Unless `all` is set, unnamed runs that
 /// were not continued and are not open are counted on one line.
 pub fn table(
     cards: &[Card],
     open: &BTreeMap<String, SessionInfo>,
     all: bool,
-    look: &TableStyle,
+    styles: Styles,
 ) -> String {
     let folded = |card: &&Card| {
         let is_run = is_unnamed(&card.session_id) && card.messages <= ONE_RUN;
@@ -92,74 +50,20 @@ pub fn table(
     let (runs, rest): (Vec<&Card>, Vec<&Card>) = cards.iter().partition(folded);
     let rows: Vec<[String; COLUMNS]> = rest
         .into_iter()
-        .map(|card| row(card, open.get(&card.session_id), look))
+        .map(|card| row(card, open.get(&card.session_id), styles))
         .collect();
-    let mut text = aligned(HEAD, &rows, Some(3), &CUTS, look);
+    let mut text = aligned(HEAD, &rows, Some(3), &CUTS, styles);
     if let Some(newest) = runs.first() {
         let (count, changed) = (runs.len(), short(&newest.updated_at));
         let runs = if count == 1 { "run" } else { "runs" };
         let line = format!("{count} unnamed {runs}, the newest of {changed}; list them with --all");
-        text.push_str(&clip(&line, look.width.unwrap_or(usize::MAX)));
+        text.push_str(&clip(&line, styles.width.unwrap_or(usize::MAX)));
         text.push('\n');
     }
     text
 }
 
-/// Aligns rows in columns under a head, leaving out empty columns; `numbers` is the right-aligned column.
-pub fn aligned<const N: usize>(
-    head: [&str; N],
-    rows: &[[String; N]],
-    numbers: Option<usize>,
-    cuts: &[Cut],
-    look: &TableStyle,
-) -> String {
-    if rows.is_empty() {
-        return String::new();
-    }
-    let filled = |column: &usize| rows.iter().any(|row| !row[*column].is_empty());
-    let columns: Vec<usize> = (0..N).filter(filled).collect();
-    let head = head.map(str::to_owned);
-    let all: Vec<&[String; N]> = std::iter::once(&head).chain(rows).collect();
-    let widest = |column: usize| all.iter().map(|row| width(&row[column])).max().unwrap_or(0);
-    let mut widths: [usize; N] = std::array::from_fn(widest);
-    let limit = look.width.unwrap_or(usize::MAX);
-    for cut in cuts.iter().filter(|cut| columns.contains(&cut.column)) {
-        let total: usize = columns
-            .iter()
-            .map(|column| widths[*column] + GAP.len())
-            .sum();
-        let excess = (total - GAP.len()).saturating_sub(limit);
-        let least = cut.least.min(widths[cut.column]);
-        widths[cut.column] = widths[cut.column].saturating_sub(excess).max(least);
-    }
-    let mut text = String::new();
-    for row in &all {
-        let mut line = String::new();
-        for &column in &columns {
-            let from_start = cuts.iter().any(|cut| cut.column == column && cut.start);
-            let cell = if from_start {
-                clip_start(&row[column], widths[column])
-            } else {
-                clip(&row[column], widths[column])
-            };
-            let space = " ".repeat(widths[column].saturating_sub(width(&cell)));
-            let (before, after) = if numbers == Some(column) {
-                (space, String::new())
-            } else {
-                (String::new(), space)
-            };
-            line.extend([before.as_str(), &cell, &after, GAP]);
-        }
-        text.push_str(&clip(line.trim_end(), limit));
-        text.push('\n');
-    }
-    text
-}
-
-/// Gap between columns.
-const GAP: &str = "  ";
-
-fn row(card: &Card, live: Option<&SessionInfo>, look: &TableStyle) -> [String; COLUMNS] {
+fn row(card: &Card, live: Option<&SessionInfo>, styles: Styles) -> [String; COLUMNS] {
     let (id, name) = (&card.session_id, name_of(&card.session_id));
     [
         visible(name),
@@ -174,7 +78,7 @@ fn row(card: &Card, live: Option<&SessionInfo>, look: &TableStyle) -> [String; C
         short(&card.updated_at),
         card.agent
             .as_deref()
-            .map_or_else(String::new, |line| agent(line, look)),
+            .map_or_else(String::new, |line| agent(line, styles)),
         visible(&card.cwd),
         one_line(card.title.as_deref().unwrap_or_default()),
     ]
@@ -191,83 +95,20 @@ fn state(activity: SessionActivity) -> String {
 }
 
 /// Shortens an agent's command line: the program is shown without its directory.
-fn agent(line: &str, look: &TableStyle) -> String {
+fn agent(line: &str, styles: Styles) -> String {
     let (program, args) = line.split_once(' ').unwrap_or((line, ""));
     let program = program.rsplit('/').next().unwrap_or(program);
     let line = one_line(&format!("{program} {args}"));
-    match look.width {
+    match styles.width {
         Some(_) => clip(&line, AGENT),
         None => line,
     }
 }
 
-/// Returns the number of terminal columns that a text takes.
-fn width(text: &str) -> usize {
-    text.chars().map(columns).sum()
-}
-
-/// Returns the width of a character: two columns for East Asian letters and emoji, zero for combining marks.
-fn columns(c: char) -> usize {
-    match c {
-        '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200f}' | '\u{fe00}'..='\u{fe0f}' => 0,
-        '\u{1100}'..='\u{115f}'
-        | '\u{2e80}'..='\u{a4cf}'
-        | '\u{ac00}'..='\u{d7a3}'
-        | '\u{f900}'..='\u{faff}'
-        | '\u{fe30}'..='\u{fe6f}'
-        | '\u{ff00}'..='\u{ff60}'
-        | '\u{ffe0}'..='\u{ffe6}'
-        | '\u{1f300}'..='\u{1faff}'
-        | '\u{20000}'..='\u{3fffd}' => 2,
-        _ => 1,
-    }
-}
-
-/// Cuts the end of a text to at most `limit` columns.
-pub fn clip(text: &str, limit: usize) -> String {
-    if width(text) <= limit {
-        return text.to_owned();
-    }
-    let kept = within(text.chars(), limit);
-    format!("{}…", kept.trim_end())
-}
-
-/// Cuts the beginning of a text to at most `limit` columns.
-fn clip_start(text: &str, limit: usize) -> String {
-    if width(text) <= limit {
-        return text.to_owned();
-    }
-    let kept = within(text.chars().rev(), limit);
-    format!("…{}", kept.chars().rev().collect::<String>())
-}
-
-/// Takes as many characters as fit into `limit` columns, less one for the ellipsis.
-fn within(chars: impl Iterator<Item = char>, limit: usize) -> String {
-    let mut left = limit.saturating_sub(1);
-    let fits = |c: &char| {
-        let fits = columns(*c) <= left;
-        left = left.saturating_sub(columns(*c));
-        fits
-    };
-    chars.take_while(fits).collect()
-}
-
-/// Joins a text to one line and removes control characters.
-pub fn one_line(text: &str) -> String {
-    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
-    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-    words.join(" ")
-}
-
-/// Replaces the control characters of a name.
-pub fn visible(name: &str) -> String {
-    let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-    name.chars().map(shown).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::columns::width;
 
     fn card(id: &str, messages: u64, title: Option<&str>) -> Card {
         Card {
@@ -281,12 +122,12 @@ mod tests {
         }
     }
 
-    const WHOLE: TableStyle = TableStyle { width: None };
+    const WHOLE: Styles = Styles::PLAIN;
 
     #[test]
     fn columns_fit_their_content() {
         let cards = [card("default", 2, None), card("é", 110, None)];
-        let text = table(&cards, &BTreeMap::new(), false, &WHOLE);
+        let text = table(&cards, &BTreeMap::new(), false, WHOLE);
         let lines: Vec<&str> = text.lines().collect();
         assert!(
             lines[0].starts_with("SESSION  MESSAGES  CHANGED           AGENT         DIRECTORY")
@@ -301,7 +142,7 @@ mod tests {
         );
         assert!(lines[1].ends_with("  opencode acp  /p"), "{text}");
         assert!(!text.contains("TITLE"), "{text}");
-        assert_eq!(table(&[], &BTreeMap::new(), false, &WHOLE), "");
+        assert_eq!(table(&[], &BTreeMap::new(), false, WHOLE), "");
     }
 
     #[test]
@@ -310,7 +151,7 @@ mod tests {
             &[card("work", 2, None), card("work@1a2b3c4d", 2, None)],
             &BTreeMap::new(),
             false,
-            &WHOLE,
+            WHOLE,
         );
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("SESSION  ID"), "{text}");
@@ -326,7 +167,7 @@ mod tests {
             card("mine", 2, None),
             card("run-19a3c5d7e9f13", 2, None),
         ];
-        let text = table(&cards, &BTreeMap::new(), false, &WHOLE);
+        let text = table(&cards, &BTreeMap::new(), false, WHOLE);
         assert_eq!(text.lines().count(), 4, "{text}");
         assert!(
             text.contains("run-19a3c5d7e9f12"),
@@ -334,9 +175,7 @@ mod tests {
         );
         assert!(text.contains("\n2 unnamed runs, "), "{text}");
         assert_eq!(
-            table(&cards, &BTreeMap::new(), true, &WHOLE)
-                .lines()
-                .count(),
+            table(&cards, &BTreeMap::new(), true, WHOLE).lines().count(),
             5
         );
     }
@@ -359,7 +198,7 @@ mod tests {
             ),
             ("asks".to_owned(), session(SessionActivity::Waiting)),
         ]);
-        let text = table(&cards, &live, false, &WHOLE);
+        let text = table(&cards, &live, false, WHOLE);
         let states: Vec<&str> = text.lines().map(|line| line[19..28].trim()).collect();
         assert_eq!(states, ["STATE", "running", "waiting", ""], "{text}");
     }
@@ -375,7 +214,7 @@ mod tests {
                 &cards,
                 &BTreeMap::new(),
                 false,
-                &TableStyle { width: Some(limit) },
+                Styles::PLAIN.with_width(limit),
             );
             assert_eq!(text.lines().count(), 3);
             assert!(
@@ -387,10 +226,10 @@ mod tests {
             &cards,
             &BTreeMap::new(),
             false,
-            &TableStyle { width: Some(132) },
+            Styles::PLAIN.with_width(132),
         );
         assert!(text.contains("…") && text.contains("/project"), "{text}");
-        let whole = table(&cards, &BTreeMap::new(), false, &WHOLE);
+        let whole = table(&cards, &BTreeMap::new(), false, WHOLE);
         assert!(
             !whole.contains('…') && whole.contains(&"x".repeat(100)),
             "{whole}"
@@ -400,7 +239,7 @@ mod tests {
     #[test]
     fn row_is_one_line_without_control_characters() {
         let cards = [card("a\x1b[2J\nb", 1, Some("x\n \x1b]0;owned\x07 y"))];
-        let text = table(&cards, &BTreeMap::new(), false, &WHOLE);
+        let text = table(&cards, &BTreeMap::new(), false, WHOLE);
         assert_eq!(text.lines().count(), 2, "{text:?}");
         assert!(!text.contains(['\x1b', '\x07']), "{text:?}");
         assert!(text.ends_with("  x ]0;owned y\n"), "{text:?}");
@@ -409,9 +248,9 @@ mod tests {
     #[test]
     fn long_command_lines_are_cut_at_a_terminal() {
         let line = format!("/a/b/agent {}", "x".repeat(100));
-        let shown = agent(&line, &TableStyle { width: Some(200) });
+        let shown = agent(&line, Styles::PLAIN.with_width(200));
         assert_eq!(shown.chars().count(), AGENT);
         assert!(shown.starts_with("agent xxx") && shown.ends_with('…'));
-        assert_eq!(agent("agent", &WHOLE), "agent");
+        assert_eq!(agent("agent", WHOLE), "agent");
     }
 }

@@ -1,6 +1,7 @@
 //! Arguments of `acpipe trace`.
 
 use crate::cli::args::shared::PlaceArgs;
+use crate::cli::pager::PagerArgs;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -8,7 +9,7 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:\n  \
         acpipe trace failure.tape                 write failure.tape.html and print its name\n  \
         acpipe trace failure.tape -o timeline.html\n  \
-        acpipe trace --text failure.tape | less   read it in the terminal\n  \
+        acpipe trace --text failure.tape          read it in the terminal\n  \
         acpipe trace --text fix-tests             the stored session fix-tests of this directory\n\n\
         The page loads nothing from the network. It contains all frames of the tape: look through it before you send it \
         to others.\n\
@@ -30,4 +31,6 @@ pub struct TraceArgs {
     pub cwd: Option<PathBuf>,
     #[command(flatten)]
     pub place: PlaceArgs,
+    #[command(flatten)]
+    pub pager: PagerArgs,
 }

@@ -1,7 +1,7 @@
 //! Label of a frame: the texts of its row, and its connections with other rows.
 
 use super::row::Kind;
-use crate::cli::sessions::{clip, one_line};
+use crate::cli::columns::{clip, one_line};
 use crate::proto::json::{prefix, shortened};
 use serde_json::Value;
 

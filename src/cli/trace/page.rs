@@ -12,7 +12,10 @@ use std::io::{self, Write};
 
 /// The page, with names in double braces that are replaced.
 const TEMPLATE: &str = include_str!("page/page.html");
-const STYLE: &str = include_str!("page/page.css");
+const STYLE: &str = concat!(
+    include_str!("page/palette.css"),
+    include_str!("page/page.css")
+);
 const SCRIPT: &str = include_str!("page/page.js");
 
 /// Element by which a file is recognised as a page of this command.

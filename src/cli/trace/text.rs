@@ -2,7 +2,7 @@
 
 use super::row::{Dir, Fold, Kind, Row, Side};
 use super::timeline::Timeline;
-use crate::cli::sessions::{clip, one_line, visible};
+use crate::cli::columns::{clip, one_line, visible};
 use std::io::{self, Write};
 
 /// Maximum width of the text of a fold, in columns.

@@ -13,6 +13,8 @@ use std::time::Instant;
 /// Pseudo-terminal, and acpipe running on it.
 pub struct Screen {
     pub world: World,
+    /// Variables of acpipe besides those of the world.
+    pub env: Vec<(&'static str, String)>,
     keyboard: File,
     shown: Receiver<Vec<u8>>,
     child: Option<Child>,
@@ -41,6 +43,7 @@ impl Screen {
         });
         Self {
             world,
+            env: Vec::new(),
             keyboard,
             shown,
             child: None,
@@ -68,6 +71,7 @@ impl Screen {
                 None => command.env_remove(name),
             };
         }
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command.current_dir(&self.world.dir);
         command.stdin(own()).stdout(own()).stderr(own());
         self.child = Some(command.spawn().expect("setsid of util-linux is needed"));

@@ -107,7 +107,7 @@ pub fn short(text: &str, most: usize) -> String {
             break;
         }
     }
-    crate::cli::sessions::clip(&shown, most)
+    crate::cli::columns::clip(&shown, most)
 }
 
 /// Appends the visible form of a character and returns the maximum number of columns it takes.
