@@ -11,7 +11,7 @@ use std::borrow::Cow;
 /// Version of the protocol.
 pub const AGUI_VERSION: &str = "1.0";
 
-/// An event of a run.
+/// An event of the AG-UI protocol.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(
     tag = "type",

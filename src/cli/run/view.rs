@@ -1,7 +1,9 @@
 //! Output of a run: the answer on stdout in the chosen format, everything else on stderr.
 
+use super::agui_lines::AguiLines;
 use super::outcome;
 use super::questions::prompt_view::short;
+use super::streams::Streams;
 use crate::cli::args::shared::Format;
 use crate::cli::screen::{Content, push_escaped};
 use crate::core::cause::last_lines;
@@ -39,33 +41,10 @@ pub struct View {
     refused: PolicyRefusals,
     /// Last receipt that was shown.
     receipt: Option<Value>,
+    /// Translator of the turn for `-o agui`.
+    events: AguiLines,
     /// Summaries of the turns so far, printed at the end with `-o json`.
     summaries: Vec<Value>,
-}
-
-/// Relation of stdout and stderr.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Streams {
-    /// Different destinations.
-    Apart,
-    /// Same file or pipe for both, as with `2>&1`; notes are written in order with the answer.
-    Merged,
-    /// Both the terminal; notes are written in order with the answer.
-    Screen,
-}
-
-impl Streams {
-    fn find() -> Self {
-        if std::io::stdout().is_terminal() && std::io::stderr().is_terminal() {
-            return Self::Screen;
-        }
-        let stdout = rustix::fs::fstat(rustix::stdio::stdout());
-        let stderr = rustix::fs::fstat(rustix::stdio::stderr());
-        match (stdout, stderr) {
-            (Ok(a), Ok(b)) if (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino) => Self::Merged,
-            _ => Self::Apart,
-        }
-    }
 }
 
 /// Tools that the policy refused without asking the user. They are reported at the end, because the run may
@@ -101,6 +80,7 @@ impl View {
             held: HeldOutput::default(),
             refused: PolicyRefusals::default(),
             receipt: None,
+            events: AguiLines::default(),
             summaries: Vec::new(),
         }
     }
@@ -255,7 +235,7 @@ impl View {
         };
         match self.format {
             Format::Text | Format::Json => {}
-            Format::Chunks | Format::Sse => {
+            Format::Chunks | Format::Sse | Format::Agui => {
                 let mut json = Vec::new();
                 chunk.write(&mut json);
                 self.chunk(&chunk, &json);
@@ -304,12 +284,25 @@ impl View {
             Format::Text | Format::Json => return,
             Format::Chunks => (b"", b"\n"),
             Format::Sse => (b"data: ", b"\n\n"),
+            Format::Agui => {
+                for json in all {
+                    for line in self.events.of(json).split_inclusive(|b| *b == b'\n') {
+                        self.push(line, Content::Json);
+                    }
+                }
+                return;
+            }
         };
         for json in all {
             self.out.extend_from_slice(before);
             self.push(json, Content::Json);
             self.out.extend_from_slice(after);
         }
+    }
+
+    /// Sets the turn whose chunks come next.
+    pub fn begin(&mut self, session: &str, turn: &str) {
+        self.events.begin(session, turn);
     }
 
     /// Shows in every format that a tool ran without permission. Text output shows all notices anyway.
@@ -451,7 +444,7 @@ impl View {
         match self.format {
             Format::Sse => self.out.extend_from_slice(b"data: [DONE]\n\n"),
             Format::Json => self.write_summary(),
-            Format::Text | Format::Chunks => {}
+            Format::Text | Format::Chunks | Format::Agui => {}
         }
     }
 

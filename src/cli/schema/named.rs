@@ -170,8 +170,11 @@ fn text(schema: &Value) -> String {
         .to_owned()
 }
 
-/// Converts `text-delta` or `envVar` to a part of a type name.
+/// Converts `text-delta`, `envVar` or `RUN_STARTED` to a part of a type name.
 fn pascal(word: &str) -> String {
+    let lower = word.to_ascii_lowercase();
+    let is_upper = !word.chars().any(|c| c.is_ascii_lowercase());
+    let word = if is_upper { &lower } else { word };
     let parts = word.split(['-', '_', ' ']);
     let part = |part: &str| {
         let mut letters = part.chars();

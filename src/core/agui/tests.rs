@@ -206,7 +206,7 @@ fn text_of_a_result_is_the_first_that_there_is() {
         (json!({"rawOutput": null, "note": "n"}), "n"),
         (
             json!({"content": [diff]}),
-            "{\"content\":[{\"newText\":\"x\",\"path\":\"/a\",\"type\":\"diff\"}]}",
+            "{\"content\":[{\"type\":\"diff\",\"path\":\"/a\",\"newText\":\"x\"}]}",
         ),
         (json!("plain"), "plain"),
         (json!([1]), "[1]"),
