@@ -317,7 +317,7 @@ impl RpcClient {
             write_chunk(out);
             out.extend_from_slice(b"}}");
         });
-        self.note_chunk(place, begin);
+        self.chunks.add(place, begin..self.out.len());
     }
 
     /// Writes the AG-UI events of a chunk. There may be none.
@@ -339,11 +339,6 @@ impl RpcClient {
             out.extend_from_slice(events);
             out.extend_from_slice(b"]}}");
         });
-        self.note_chunk(place, begin);
-    }
-
-    /// Notes where the notification of a chunk is in the output, so that it can be retracted.
-    fn note_chunk(&mut self, place: ChunkAddress<'_>, begin: usize) {
         self.chunks.add(place, begin..self.out.len());
     }
 
@@ -396,6 +391,9 @@ impl ClientSink for RpcClient {
 
     fn retract(&mut self, session: &str, after: u64) {
         self.chunks.retract(session, after, &mut self.out);
+        if let Some(events) = &mut self.events {
+            events.retract(session, after);
+        }
     }
 
     fn is_full(&self) -> bool {

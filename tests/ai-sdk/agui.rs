@@ -3,7 +3,7 @@
 use crate::generate::{ALLOW, REFUSE};
 use crate::judge;
 use crate::replay::{self, ReplayClient, Replayed};
-use crate::{claude, generated, recordings};
+use crate::{claude, generated, recordings, transport};
 use acpipe::core::agui::RunEvents;
 use acpipe::core::fold::Fold;
 use acpipe::core::policy::Mode;
@@ -194,6 +194,35 @@ fn collect<'a>(value: &'a Value, texts: &mut Vec<&'a str>) {
         Value::Array(all) => all.iter().for_each(|value| collect(value, texts)),
         Value::Object(all) => all.values().for_each(|value| collect(value, texts)),
         _ => {}
+    }
+}
+
+/// The protocol's HTTP agent reads what `acpipe run -o agui` prints.
+#[test]
+fn agui_agent_reads_the_output_of_runs() {
+    let cases = transport::cases();
+    if !judge::is_sdk_available(|| cases.len()) {
+        return;
+    }
+    let asked = cases.iter().map(|case| {
+        let output = case.run(&["-o", "agui"]);
+        let lines = String::from_utf8(output.stdout).unwrap();
+        json!({ "name": case.name, "lines": lines })
+    });
+    let asked: Vec<Value> = asked.collect();
+    for (case, verdict) in cases.iter().zip(ask(asked.into_iter())) {
+        assert_eq!(verdict["problems"], json!([]), "{verdict}");
+        let messages = verdict["messages"].as_array().unwrap().iter();
+        let texts = messages.filter(|m| m["role"] == "assistant" && m["content"].is_string());
+        let texts: Vec<Value> = texts.map(|message| message["content"].clone()).collect();
+        let text = String::from_utf8(case.run(&["-o", "text"]).stdout).unwrap();
+        assert_eq!(transport::joined(&texts), text, "{verdict}");
+        let failed = case.error.is_some();
+        assert_eq!(
+            verdict["result"]["finishReason"].is_null(),
+            failed,
+            "{verdict}"
+        );
     }
 }
 
