@@ -362,10 +362,15 @@ pub enum AgentState {
 #[serde(untagged, expecting = "expected 7, 6, 5 or \"discobot\"")]
 pub enum ChunkProfile {
     /// Major version of the AI SDK.
-    Major(u32),
+    Major(SdkMajor),
     /// Another form.
     Named(ChunkProfileName),
 }
+
+/// Major version of the AI SDK: 7, 6 or 5.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct SdkMajor(pub u32);
 
 /// Form of chunks with a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
