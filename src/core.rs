@@ -19,6 +19,7 @@ pub mod agent_definition;
 pub mod agent_file;
 pub mod agent_names;
 pub mod agent_spec;
+pub mod agui;
 pub mod answers;
 pub mod backend;
 pub mod backend_options;

@@ -2,6 +2,7 @@
 //! clock.
 
 pub mod acp;
+pub mod agui;
 pub mod chunk;
 pub mod claude;
 pub mod fields;

@@ -6,10 +6,12 @@ mod batch;
 mod calls;
 mod chunk_prefix;
 mod client_requests;
+mod events;
 mod faults;
 mod methods;
 mod notices;
 mod reads;
+mod written_chunks;
 
 use super::logs::Secrets;
 use crate::core::client::{Command, Notice, Reply, Token};
@@ -30,6 +32,7 @@ use crate::shell::{
 use batch::{BatchId, Batches, TooLarge};
 use calls::{Caller, Calls};
 use chunk_prefix::ChunkPrefix;
+use events::EventStreams;
 use faults::usable_id;
 pub(super) use faults::write_error;
 use faults::{client_not_reading, parse_error, too_large_batch, too_many_batches, too_many_calls};
@@ -40,6 +43,7 @@ use serde_json::value::RawValue;
 use std::collections::VecDeque;
 use std::time::Duration;
 use tracing::{debug, warn};
+use written_chunks::WrittenChunks;
 
 /// Maximum time that a client which does not read delays acpipe's exit.
 const MAX_READ_DELAY: Duration = Duration::from_secs(2);
@@ -58,8 +62,12 @@ pub struct RpcClient {
     calls: Calls,
     batches: Batches,
     prefix: ChunkPrefix,
+    /// AG-UI events in place of chunks; `None` for a client that receives chunks.
+    events: Option<Box<EventStreams>>,
+    /// Whether the last `initialize` asked for AG-UI events.
+    wants_events: bool,
     /// Positions of the chunks in `out`.
-    chunks: Vec<ChunkRange>,
+    chunks: WrittenChunks,
     /// Backpressure on stdout.
     pressure: Pressure,
     /// Number of bytes that may wait to be coalesced before agents wait.
@@ -68,14 +76,6 @@ pub struct RpcClient {
     unsent: usize,
     /// Recorder of the tape; `None` if nothing is recorded.
     recorder: Option<Recorder>,
-}
-
-/// Adjacent chunks of one session in the output buffer.
-struct ChunkRange {
-    session: String,
-    /// Sequence number and start offset of each chunk.
-    begins: Vec<(u64, usize)>,
-    end: usize,
 }
 
 impl RpcClient {
@@ -91,7 +91,9 @@ impl RpcClient {
             calls: Calls::default(),
             batches: Batches::default(),
             prefix: ChunkPrefix::default(),
-            chunks: Vec::new(),
+            events: None,
+            wants_events: false,
+            chunks: WrittenChunks::default(),
             pressure: Pressure::None,
             window: FULL,
             unsent: 0,
@@ -244,6 +246,9 @@ impl RpcClient {
     }
 
     fn submit(&mut self, command: Command, id: Option<Box<RawValue>>, batch: Option<BatchId>) {
+        if let Command::Initialize(params) = &command {
+            self.wants_events = params.capabilities.agui;
+        }
         let token = self.calls.open(Caller { id, batch });
         let waits = command.method().only_reads && !self.has_room();
         let action = ClientAction::Command(token, command);
@@ -297,7 +302,13 @@ impl RpcClient {
     }
 
     fn write_chunk(&mut self, place: ChunkAddress<'_>, write_chunk: impl FnOnce(&mut Vec<u8>)) {
-        let prefix = self.prefix.of(place);
+        if self.events.is_some() {
+            let mut json = Vec::new();
+            write_chunk(&mut json);
+            self.write_events(place, &json);
+            return;
+        }
+        let prefix = self.prefix.of("session/chunk", place);
         let begin = self.out.len();
         write_framed(&mut self.out, self.framing, |out| {
             out.extend_from_slice(prefix);
@@ -306,18 +317,29 @@ impl RpcClient {
             write_chunk(out);
             out.extend_from_slice(b"}}");
         });
-        let end = self.out.len();
-        match self.chunks.last_mut() {
-            Some(last) if last.end == begin && last.session == place.session => {
-                last.begins.push((place.seq, begin));
-                last.end = end;
-            }
-            _ => self.chunks.push(ChunkRange {
-                session: place.session.to_owned(),
-                begins: vec![(place.seq, begin)],
-                end,
-            }),
+        self.chunks.add(place, begin..self.out.len());
+    }
+
+    /// Writes the AG-UI events of a chunk. There may be none.
+    #[cold]
+    fn write_events(&mut self, place: ChunkAddress<'_>, json: &[u8]) {
+        let Some(streams) = &mut self.events else {
+            return;
+        };
+        let events = streams.translate(place, json);
+        if events.is_empty() {
+            return;
         }
+        let prefix = self.prefix.of("session/events", place);
+        let begin = self.out.len();
+        write_framed(&mut self.out, self.framing, |out| {
+            out.extend_from_slice(prefix);
+            write_number(out, place.seq);
+            out.extend_from_slice(b",\"events\":[");
+            out.extend_from_slice(events);
+            out.extend_from_slice(b"]}}");
+        });
+        self.chunks.add(place, begin..self.out.len());
     }
 
     fn batch_progress(&mut self, batch: BatchId) {
@@ -331,6 +353,10 @@ impl RpcClient {
 
 impl ClientSink for RpcClient {
     fn reply(&mut self, token: Token, answer: Result<Reply, Error>) {
+        if let Ok(Reply::Initialize(_)) = &answer {
+            self.events = self.wants_events.then(Box::default);
+            self.prefix = ChunkPrefix::default();
+        }
         let Some(Caller { id, batch }) = self.calls.close(token) else {
             return;
         };
@@ -364,21 +390,9 @@ impl ClientSink for RpcClient {
     }
 
     fn retract(&mut self, session: &str, after: u64) {
-        let mut gone = 0;
-        for chunks in &mut self.chunks {
-            // Earlier ranges may already have been removed.
-            chunks.end -= gone;
-            for (_, begin) in &mut chunks.begins {
-                *begin -= gone;
-            }
-            let first = chunks.begins.iter().position(|(seq, _)| *seq > after);
-            if let Some(first) = first.filter(|_| chunks.session == session) {
-                let begin = chunks.begins[first].1;
-                self.out.drain(begin..chunks.end);
-                gone += chunks.end - begin;
-                chunks.begins.truncate(first);
-                chunks.end = begin;
-            }
+        self.chunks.retract(session, after, &mut self.out);
+        if let Some(events) = &mut self.events {
+            events.retract(session, after);
         }
     }
 

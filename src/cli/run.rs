@@ -1,5 +1,6 @@
 //! `acpipe run`: one turn with the prompt from the command line and the answer on stdout.
 
+mod agui_lines;
 mod answer;
 mod outcome;
 mod prompt;
@@ -11,11 +12,12 @@ mod streams;
 pub mod view;
 
 use super::args::RunArgs;
+use super::args::shared::{ChunkProfile, Format};
 use super::daemon::{DaemonConnection, DaemonUse, live_sessions};
 use super::logs::Secrets;
 use super::record::Recording;
 use super::remote_hub::DaemonHub;
-use super::state_dir;
+use super::{UsageError, state_dir};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::Hub;
 use crate::core::session::unstarted_summary;
@@ -40,6 +42,10 @@ enum RunHub {
 }
 
 pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
+    if args.output == Format::Agui && args.agent.chunk_profile != ChunkProfile::V7 {
+        let why = "-o agui prints no chunks; leave out --chunk-profile";
+        return Err(UsageError(why.to_owned()).into());
+    }
     let daemon = DaemonUse::of(args.daemon, &args.agent)?;
     if daemon.is_some() {
         DaemonUse::check_run(&args)?;

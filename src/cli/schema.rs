@@ -129,6 +129,10 @@ fn protocol(references: &'static str) -> Document {
         "Returns the protocol as an OpenRPC document.",
     );
     doc.notification::<wire::ChunkParams<'static>>("session/chunk", "A chunk of a session.");
+    doc.notification::<wire::EventsParams<'static>>(
+        "session/events",
+        "The AG-UI events of a chunk; sent in place of `session/chunk` if the client declared `agui`.",
+    );
     doc.notification::<wire::ActivityParams>(
         "session/activity",
         "The tool that runs now; sent on every change.",

@@ -17,7 +17,7 @@ mod stored;
 
 use crate::proto::chunk::{Chunk, ToolInput, ToolState};
 use crate::proto::json::Raw;
-use crate::proto::wire::{ChunkProfile, ChunkProfileName};
+use crate::proto::wire::{ChunkProfile, ChunkProfileName, SdkMajor};
 
 /// Form of the chunks that a client receives: a major version of the AI SDK, or an earlier system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -38,9 +38,9 @@ impl Profile {
     #[must_use]
     pub fn of_wire(profile: ChunkProfile) -> Option<Self> {
         match profile {
-            ChunkProfile::Major(7) => Some(Self::V7),
-            ChunkProfile::Major(6) => Some(Self::V6),
-            ChunkProfile::Major(5) => Some(Self::V5),
+            ChunkProfile::Major(SdkMajor(7)) => Some(Self::V7),
+            ChunkProfile::Major(SdkMajor(6)) => Some(Self::V6),
+            ChunkProfile::Major(SdkMajor(5)) => Some(Self::V5),
             ChunkProfile::Major(_) => None,
             ChunkProfile::Named(ChunkProfileName::Discobot) => Some(Self::Discobot),
         }
@@ -50,9 +50,9 @@ impl Profile {
     #[must_use]
     pub fn to_wire(self) -> ChunkProfile {
         match self {
-            Self::V7 => ChunkProfile::Major(7),
-            Self::V6 => ChunkProfile::Major(6),
-            Self::V5 => ChunkProfile::Major(5),
+            Self::V7 => ChunkProfile::Major(SdkMajor(7)),
+            Self::V6 => ChunkProfile::Major(SdkMajor(6)),
+            Self::V5 => ChunkProfile::Major(SdkMajor(5)),
             Self::Discobot => ChunkProfile::Named(ChunkProfileName::Discobot),
         }
     }

@@ -64,7 +64,9 @@ pub use session::{
 pub use setting::{
     NotRestored, SetModeParams, SetModelParams, SetOptionParams, SettingResult, SettingValue,
 };
-pub use turn::{ChunkParams, Omitted, TokenUsage, ToolCall, ToolResult, TurnError, TurnSummary};
+pub use turn::{
+    ChunkParams, EventsParams, Omitted, TokenUsage, ToolCall, ToolResult, TurnError, TurnSummary,
+};
 pub use wait::{Party, Waiting};
 
 use schemars::JsonSchema;
@@ -166,6 +168,10 @@ pub struct PeerInfo {
 /// Notifications that the client receives, and requests that it answers.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an independent capability"
+)]
 pub struct ClientCapabilities {
     /// Whether the client receives `session/chunk` notifications. Default: `true`. `session/subscribe`
     /// changes it later.
@@ -183,6 +189,10 @@ pub struct ClientCapabilities {
     /// Whether the client answers `terminal/create` and the other `terminal/*` requests. Default: `false`.
     #[serde(default)]
     pub terminal: bool,
+    /// Whether the client receives events of the AG-UI protocol, in `session/events` notifications, in place of
+    /// `session/chunk` notifications. Default: `false`.
+    #[serde(default)]
+    pub agui: bool,
 }
 
 /// Result of `initialize`.
@@ -352,10 +362,15 @@ pub enum AgentState {
 #[serde(untagged, expecting = "expected 7, 6, 5 or \"discobot\"")]
 pub enum ChunkProfile {
     /// Major version of the AI SDK.
-    Major(u32),
+    Major(SdkMajor),
     /// Another form.
     Named(ChunkProfileName),
 }
+
+/// Major version of the AI SDK: 7, 6 or 5.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct SdkMajor(pub u32);
 
 /// Form of chunks with a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may end at any surprise")]
 #![expect(clippy::disallowed_methods, reason = "the judge is a process")]
 
+mod agui;
 mod chats;
 #[path = "../transcripts/claude.rs"]
 mod claude;

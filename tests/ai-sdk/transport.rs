@@ -18,13 +18,13 @@ pub const ACPIPE: &str = env!("CARGO_BIN_EXE_acpipe");
 pub const MAJORS: [u32; 3] = [7, 6, 5];
 
 /// A turn of `acpipe run` and its expected result.
-struct Case {
-    name: &'static str,
+pub struct Case {
+    pub name: &'static str,
     /// The prompt, and the agent unless it is the demo.
     args: Vec<String>,
     exit_code: i32,
     /// Part of the error text that the reader receives.
-    error: Option<&'static str>,
+    pub error: Option<&'static str>,
     tools: &'static [&'static str],
 }
 
@@ -56,7 +56,7 @@ impl Case {
         }
     }
 
-    fn run(&self, options: &[&str]) -> Output {
+    pub fn run(&self, options: &[&str]) -> Output {
         let output = acpipe().args(options).args(&self.args).output().unwrap();
         assert_eq!(
             output.status.code(),
@@ -78,7 +78,7 @@ pub fn say(text: &str) -> Value {
     json!({ "update": { "sessionUpdate": "agent_message_chunk", "content": content } })
 }
 
-fn cases() -> Vec<Case> {
+pub fn cases() -> Vec<Case> {
     let tool = json!({ "update": { "sessionUpdate": "tool_call", "toolCallId": "t", "title": "a\r\n\r\nb",
         "status": "in_progress", "rawInput": { "data: [DONE]\n\n": "\n" } } });
     // Text that a line-based framing could misread.
@@ -154,8 +154,13 @@ fn problems(verdict: &Value) -> String {
 
 /// Returns the text parts of a message as `-o text` prints them.
 fn printed(verdict: &Value) -> String {
+    joined(verdict["text"].as_array().unwrap())
+}
+
+/// Joins texts as `-o text` prints them.
+pub fn joined(texts: &[Value]) -> String {
     let mut all = String::new();
-    for text in verdict["text"].as_array().unwrap() {
+    for text in texts {
         match () {
             () if all.is_empty() => {}
             () if all.ends_with('\n') => all.push('\n'),

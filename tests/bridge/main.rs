@@ -17,6 +17,7 @@ mod abandoned;
 mod acp;
 mod agent_choice;
 mod agents;
+mod agui;
 mod auth;
 mod callbacks;
 mod cancel;

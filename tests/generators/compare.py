@@ -10,31 +10,11 @@ import sys
 
 FILES = ("bundle", "chunk", "turn-summary", "config")
 
-# Names that generators are known to make up, by file, with the languages that have them.
-MADE_UP = {
-    # The first alternative has a `minimum`, and no type of its own.
-    ("bundle", "ChunkProfile1"): {"py"},
-}
+# Names that generators are known to make up, by file, with the languages that have them: {("bundle", "Type1"): {"py"}}.
+MADE_UP: dict[tuple[str, str], set[str]] = {}
 
-# Names and descriptions that generators are known to lose, by file, with the languages that lose them.
-LOST = {
-    # The alternatives of these `anyOf` have no type of their own that could carry their descriptions.
-    ("bundle", "/$defs/ChunkProfile/anyOf/0"): {"ts"},
-    ("bundle", "/$defs/ChunkProfile/anyOf/1"): {"py", "ts"},
-    ("bundle", "/$defs/McpPairs/anyOf/0"): {"py", "ts"},
-    ("bundle", "/$defs/McpPairs/anyOf/1"): {"py", "ts"},
-    ("bundle", "/$defs/SettingValue/anyOf/0"): {"py", "ts"},
-    ("bundle", "/$defs/SettingValue/anyOf/1"): {"py", "ts"},
-    ("config", "/$defs/AgentPermissions/anyOf/0"): {"py", "ts"},
-    ("config", "/$defs/AgentPermissions/anyOf/1"): {"py", "ts"},
-    ("config", "/$defs/McpPairs/anyOf/0"): {"py", "ts"},
-    ("config", "/$defs/McpPairs/anyOf/1"): {"py", "ts"},
-    ("config", "/$defs/Texts/anyOf/0"): {"py", "ts"},
-    ("config", "/$defs/Texts/anyOf/1"): {"py", "ts"},
-    ("config", "/$defs/Timeouts/anyOf/0"): {"py", "ts"},
-    # Nothing refers to this type: json-schema-to-typescript leaves it out.
-    ("chunk", "/$defs/ToolInput"): {"ts"},
-}
+# Names and descriptions that generators are known to lose, by file and path, with the languages that lose them.
+LOST: dict[tuple[str, str], set[str]] = {}
 
 
 def descriptions(schema, path=""):

@@ -83,6 +83,8 @@ export interface Methods {
 export interface Notifications {
   /** A chunk of a session. */
   'session/chunk': ChunkParams;
+  /** The AG-UI events of a chunk; sent in place of `session/chunk` if the client declared `agui`. */
+  'session/events': EventsParams;
   /** The tool that runs now; sent on every change. */
   'session/activity': ActivityParams;
   /** Modes, models, options, commands, title and queued prompts of a session; sent on every change. */
@@ -247,6 +249,11 @@ export interface ClientCapabilities {
   fs?: FileCapabilities;
   /** Whether the client answers `terminal/create` and the other `terminal/*` requests. Default: `false`. */
   terminal?: boolean;
+  /**
+   * Whether the client receives events of the AG-UI protocol, in `session/events` notifications, in place of
+   * `session/chunk` notifications. Default: `false`.
+   */
+  agui?: boolean;
 }
 
 /** File requests that the client answers: `initialize.capabilities.fs`. */
@@ -260,8 +267,13 @@ export interface FileCapabilities {
 /**
  * Form of the chunks that a client receives: a major version of the AI SDK (7, 6 or 5), or the name of another
  * form.
+ * - `SdkMajor`: Major version of the AI SDK.
+ * - `ChunkProfileName`: Another form.
  */
-export type ChunkProfile = number | ChunkProfileName;
+export type ChunkProfile = SdkMajor | ChunkProfileName;
+
+/** Major version of the AI SDK: 7, 6 or 5. */
+export type SdkMajor = number;
 
 /**
  * Form of chunks with a name.
@@ -584,7 +596,11 @@ export interface McpServer {
   version?: unknown;
 }
 
-/** Environment variables or headers: a list, or an object with the names as keys. */
+/**
+ * Environment variables or headers: a list, or an object with the names as keys.
+ * - `array`: List of `{name, value}` objects.
+ * - `McpValues`: Object with the names as keys.
+ */
 export type McpPairs = McpPair[] | McpValues;
 
 /** An environment variable or a header. */
@@ -829,7 +845,11 @@ export interface SetOptionParams {
   value: SettingValue;
 }
 
-/** Value of a setting: the id or name of a value that the agent offers, or a boolean. */
+/**
+ * Value of a setting: the id or name of a value that the agent offers, or a boolean.
+ * - `string`: Id or name of one of the offered values.
+ * - `boolean`: On or off.
+ */
 export type SettingValue = string | boolean;
 
 /**
@@ -1981,24 +2001,16 @@ export interface ToolState {
   } | null;
 }
 
-/** A tool call before its output. */
-export interface ToolInput {
-  /** Id of the tool call. */
-  toolCallId: string;
-  /** Name of the tool; its kind if the agent gives no name. */
-  toolName: string;
-  /** Input of the tool. Absent in `tool-input-start`. */
-  input?: unknown;
-  /** Always `true`. */
-  dynamic: boolean;
-  /** Always `true`. */
-  providerExecuted: boolean;
-  /** Summary of the call for people, one line. Absent if there is none. */
-  title?: string | null;
-  /** State of the call except its input, under the name of the agent's dialect. Absent if there is none. */
-  toolMetadata?: {
-    [name: string]: ToolState;
-  } | null;
+/**
+ * Parameters of the requests `terminal/output`, `terminal/waitForExit`, `terminal/kill` and
+ * `terminal/release`, sent to the client. The output of a killed terminal must stay readable. The client
+ * kills a released terminal if it still runs, and forgets it.
+ */
+export interface TerminalParams {
+  /** The client's id of the session. */
+  sessionId: string;
+  /** The client's id of the terminal. */
+  terminalId: string;
 }
 
 /** Output of a tool, as the agent sent it. */
@@ -2028,6 +2040,55 @@ export interface SubagentState {
   };
   /** Output of the subagent in this turn, as an assistant `UIMessage`. */
   message: unknown;
+}
+
+/**
+ * Parameters of the notification `session/events`, sent in place of `session/chunk` to a client with the capability
+ * `agui`: the AG-UI events of the next chunk of a session. A chunk without events has no notification.
+ */
+export interface EventsParams {
+  /** The client's id of the session, which is the `threadId` of its runs. */
+  sessionId: string;
+  /** Id of the turn, which is the `runId`. `null` for events that belong to no run. */
+  turnId: string | null;
+  /** Sequence number of the chunk, increasing with every chunk of the session, also across restarts. */
+  seq: number;
+  /** The events, in order. */
+  events: AguiEvent[];
+}
+
+/** An event of the AG-UI protocol. */
+export type AguiEvent = 
+  | RunStartedAguiEvent
+  | RunFinishedAguiEvent
+  | RunErrorAguiEvent
+  | StepStartedAguiEvent
+  | StepFinishedAguiEvent
+  | TextMessageStartAguiEvent
+  | TextMessageContentAguiEvent
+  | TextMessageEndAguiEvent
+  | ReasoningStartAguiEvent
+  | ReasoningMessageStartAguiEvent
+  | ReasoningMessageContentAguiEvent
+  | ReasoningMessageEndAguiEvent
+  | ReasoningEndAguiEvent
+  | ToolCallStartAguiEvent
+  | ToolCallArgsAguiEvent
+  | ToolCallEndAguiEvent
+  | ToolCallResultAguiEvent
+  | StateSnapshotAguiEvent
+  | ActivitySnapshotAguiEvent
+  | CustomAguiEvent;
+
+/** How a run ended. */
+export type RunOutcome = SuccessRunOutcome | CancelledRunOutcome;
+
+/** Result of a run. */
+export interface RunResult {
+  /** Why the message ended: `stop`, `length`, `content-filter`, `error` or `other`. */
+  finishReason: string;
+  /** JSON value of the answer, if the session has an `outputSchema`. Absent otherwise. */
+  structuredOutput?: unknown;
 }
 
 /**
@@ -2915,14 +2976,226 @@ export interface DataUiStreamChunk {
   transient?: boolean;
 }
 
+/** First event of a run, which is a turn of a session. */
+export interface RunStartedAguiEvent {
+  type: "RUN_STARTED";
+  /** Id of the session. */
+  threadId: string;
+  /** Id of the turn. */
+  runId: string;
+  /** Always `1.0`. */
+  protocolVersion: string;
+  /** Data about the agent and its session. Absent if there is none. */
+  metadata?: Record<string, never> | null;
+}
+
+/** Last event of a run that did not fail. */
+export interface RunFinishedAguiEvent {
+  type: "RUN_FINISHED";
+  /** Id of the session. */
+  threadId: string;
+  /** Id of the turn. */
+  runId: string;
+  /** Whether the turn was cancelled. */
+  outcome: RunOutcome;
+  /** Why the message ended, and the structured output. Absent if the turn was cancelled. */
+  result?: RunResult | null;
+  /**
+   * Token usage, the agent's own stop reason, and other data of the agent's result. Absent if there is
+   * none.
+   */
+  metadata?: Record<string, never> | null;
+}
+
+/** Last event of a run that failed. */
+export interface RunErrorAguiEvent {
+  type: "RUN_ERROR";
+  /** One line: the failure, its cause, and the next step. */
+  message: string;
+  /** Kind of the error, as `data.kind` of a JSON-RPC error. Absent if unknown. */
+  code?: string | null;
+  /** Other fields of the chunk, under `acpipe`. Absent if there are none. */
+  metadata?: Record<string, never> | null;
+}
+
+/** A step begins: a request to the model if the agent reports these, otherwise the whole turn. */
+export interface StepStartedAguiEvent {
+  type: "STEP_STARTED";
+  /** `step` and the number of the step in its run. */
+  stepName: string;
+}
+
+/** The current step ended. */
+export interface StepFinishedAguiEvent {
+  type: "STEP_FINISHED";
+  /** Name of the step. */
+  stepName: string;
+}
+
+/** A text begins. */
+export interface TextMessageStartAguiEvent {
+  type: "TEXT_MESSAGE_START";
+  /** Id of the text, unique among all turns. */
+  messageId: string;
+  /** Always `assistant`. */
+  role: string;
+  /** The agent's own message id. Absent if the agent gives none. */
+  metadata?: Record<string, never> | null;
+}
+
+/** Text to append. */
+export interface TextMessageContentAguiEvent {
+  type: "TEXT_MESSAGE_CONTENT";
+  /** Id of the text. */
+  messageId: string;
+  /** Text to append. */
+  delta: string;
+  /** Metadata of the agent for this piece. Absent if there is none. */
+  metadata?: Record<string, never> | null;
+}
+
+/** A text ended. */
+export interface TextMessageEndAguiEvent {
+  type: "TEXT_MESSAGE_END";
+  /** Id of the text. */
+  messageId: string;
+  /** Metadata of the text. Absent if there is none. */
+  metadata?: Record<string, never> | null;
+}
+
+/** Reasoning begins; it contains one message of the same id. */
+export interface ReasoningStartAguiEvent {
+  type: "REASONING_START";
+  /** Id of the reasoning, unique among all turns. */
+  messageId: string;
+}
+
+/** A message of the reasoning begins. */
+export interface ReasoningMessageStartAguiEvent {
+  type: "REASONING_MESSAGE_START";
+  /** Id of the message. */
+  messageId: string;
+  /** Always `reasoning`. */
+  role: string;
+  /** The agent's own message id. Absent if the agent gives none. */
+  metadata?: Record<string, never> | null;
+}
+
+/** Text to append to a message of the reasoning. */
+export interface ReasoningMessageContentAguiEvent {
+  type: "REASONING_MESSAGE_CONTENT";
+  /** Id of the message. */
+  messageId: string;
+  /** Text to append. */
+  delta: string;
+  /** Metadata of the agent for this piece. Absent if there is none. */
+  metadata?: Record<string, never> | null;
+}
+
+/** A message of the reasoning ended. */
+export interface ReasoningMessageEndAguiEvent {
+  type: "REASONING_MESSAGE_END";
+  /** Id of the message. */
+  messageId: string;
+  /** Metadata of the message, for example the signature of the reasoning. Absent if there is none. */
+  metadata?: Record<string, never> | null;
+}
+
+/** Reasoning ended. */
+export interface ReasoningEndAguiEvent {
+  type: "REASONING_END";
+  /** Id of the reasoning. */
+  messageId: string;
+}
+
+/** A tool call begins. */
+export interface ToolCallStartAguiEvent {
+  type: "TOOL_CALL_START";
+  /** Id of the tool call. */
+  toolCallId: string;
+  /** Name of the tool; its kind if the agent gives no name. */
+  toolCallName: string;
+  /** Id of the text directly before the call. Absent if there is none. */
+  parentMessageId?: string | null;
+  /**
+   * State of the call under the name of the agent's dialect, and `title` under `acpipe`. Absent if there is
+   * none.
+   */
+  metadata?: Record<string, never> | null;
+}
+
+/** Text to append to the input of a tool call, which is JSON. */
+export interface ToolCallArgsAguiEvent {
+  type: "TOOL_CALL_ARGS";
+  /** Id of the tool call. */
+  toolCallId: string;
+  /** Text to append. */
+  delta: string;
+}
+
+/** The input of a tool call is complete. */
+export interface ToolCallEndAguiEvent {
+  type: "TOOL_CALL_END";
+  /** Id of the tool call. */
+  toolCallId: string;
+  /** State of the call, and under `acpipe` its whole input if it was sent in pieces. Absent if there is none. */
+  metadata?: Record<string, never> | null;
+}
+
+/** Result of a tool call. */
+export interface ToolCallResultAguiEvent {
+  type: "TOOL_CALL_RESULT";
+  /** Id of the result, unique among all turns. */
+  messageId: string;
+  /** Id of the tool call. */
+  toolCallId: string;
+  /** Text of the result. */
+  content: string;
+  /** Always `tool`. */
+  role: string;
+  /**
+   * State of the call, and under `acpipe` the whole `output`, or `isError` or `denied`. Absent if there is
+   * none.
+   */
+  metadata?: Record<string, never> | null;
+}
+
+/** Modes, models, options, commands and title of the session. */
+export interface StateSnapshotAguiEvent {
+  type: "STATE_SNAPSHOT";
+  /** Complete state of the session. */
+  snapshot: unknown;
+}
+
 /**
- * Parameters of the requests `terminal/output`, `terminal/waitForExit`, `terminal/kill` and
- * `terminal/release`, sent to the client. The output of a killed terminal must stay readable. The client
- * kills a released terminal if it still runs, and forgets it.
+ * A plan, a file, the progress of a tool or another part of the message that is not text; an event replaces the
+ * previous one of the same id.
  */
-export interface TerminalParams {
-  /** The client's id of the session. */
-  sessionId: string;
-  /** The client's id of the terminal. */
-  terminalId: string;
+export interface ActivitySnapshotAguiEvent {
+  type: "ACTIVITY_SNAPSHOT";
+  /** Id of the part, unique among all turns. */
+  messageId: string;
+  /** Type of the chunk, for example `data-plan`; `tool-call` for the state of a tool call. */
+  activityType: string;
+  /** The part. */
+  content: Record<string, never>;
+}
+
+/** A chunk that AG-UI has no event for. */
+export interface CustomAguiEvent {
+  type: "CUSTOM";
+  /** Type of the chunk, for example `data-notice`. */
+  name: string;
+  /** All other fields of the chunk. */
+  value: unknown;
+}
+
+/** The turn ended. */
+export interface SuccessRunOutcome {
+  type: "success";
+}
+
+/** The turn was cancelled. */
+export interface CancelledRunOutcome {
+  type: "cancelled";
 }

@@ -220,6 +220,7 @@ impl AcpConnection {
                 write_text_file: has("/fs/writeTextFile"),
             },
             terminal: has("/terminal"),
+            agui: false,
         };
         let elicits = |at: &str| can.pointer(at).is_some_and(|can| !can.is_null());
         self.shown = Shown::of(can);

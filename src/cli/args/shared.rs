@@ -75,6 +75,8 @@ pub enum Format {
     Chunks,
     /// AI SDK chunks as server-sent events, as in the AI SDK's HTTP stream
     Sse,
+    /// Events of the AG-UI protocol, one JSON object per line
+    Agui,
     /// The summary of the turn as one JSON object
     Json,
 }

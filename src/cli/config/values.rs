@@ -132,11 +132,11 @@ impl JsonSchema for TimeoutTable {
     }
 
     fn json_schema(g: &mut SchemaGenerator) -> Schema {
-        let turn = json!({
-            "description": "Limit on a whole turn, such as `10m`: a number with the unit ms, s, m or h, or `none`.",
-            "type": "string",
-        });
-        json_schema!({ "anyOf": [turn, g.subschema_for::<Stages>()] })
+        json_schema!({
+            "description": "Limit on a whole turn, such as `10m`: a number with the unit ms, s, m or h, or `none`. Or \
+                            limits by stage.",
+            "anyOf": [{ "type": "string" }, g.subschema_for::<Stages>()],
+        })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Serialized beginning of a `session/chunk` notification.
+//! Serialized beginning of a `session/chunk` or `session/events` notification.
 
 use crate::core::client_sink::ChunkAddress;
 use crate::proto::json::to_raw;
@@ -12,8 +12,8 @@ pub struct ChunkPrefix {
 }
 
 impl ChunkPrefix {
-    /// Returns the beginning for a chunk.
-    pub fn of(&mut self, place: ChunkAddress<'_>) -> &[u8] {
+    /// Returns the beginning for a chunk; all calls have the same `method`.
+    pub fn of(&mut self, method: &str, place: ChunkAddress<'_>) -> &[u8] {
         if self.bytes.is_empty()
             || self.session != place.session
             || self.turn.as_deref() != place.turn
@@ -23,7 +23,7 @@ impl ChunkPrefix {
             let session = to_raw(&place.session);
             let turn = to_raw(&place.turn);
             self.bytes = format!(
-                r#"{{"jsonrpc":"2.0","method":"session/chunk","params":{{"sessionId":{session},"turnId":{turn},"seq":"#,
+                r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"sessionId":{session},"turnId":{turn},"seq":"#,
             )
             .into_bytes();
         }

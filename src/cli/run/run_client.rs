@@ -114,6 +114,7 @@ impl RunClient {
             exit_code: None,
             recorder: RunRecorder::default(),
         };
+        client.view.begin(&client.session, &client.turn);
         client.advance_to(Step::Initialize);
         client
     }
@@ -249,6 +250,7 @@ impl ClientSink for RunClient {
                     Some(words) => {
                         self.prompt = Prompt::of_text(words);
                         self.turn = format!("{}+", self.turn);
+                        self.view.begin(&self.session, &self.turn);
                         self.advance_to(Step::Prompt);
                     }
                     None => self.finish(outcome::exit_code(&summary)),

@@ -1,4 +1,4 @@
-//! Relation of stdout and stderr.
+//! Relation of the two output streams of a run.
 
 use crate::cli::styles::Styles;
 
@@ -14,6 +14,7 @@ pub enum Streams {
 }
 
 impl Streams {
+    /// Compares stdout and stderr.
     pub fn find() -> Self {
         if Styles::stdout().is_terminal && Styles::stderr().is_terminal {
             return Self::Screen;

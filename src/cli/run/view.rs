@@ -1,5 +1,6 @@
 //! Output of a run: the answer on stdout in the chosen format, everything else on stderr.
 
+use super::agui_lines::AguiLines;
 use super::answer::Answer;
 use super::outcome;
 use super::questions::prompt_view::short;
@@ -41,6 +42,8 @@ pub struct View {
     refused: PolicyRefusals,
     /// Last receipt that was shown.
     receipt: Option<Value>,
+    /// Translator of the turn for `-o agui`.
+    events: AguiLines,
     /// Summaries of the turns so far, printed at the end with `-o json`.
     summaries: Vec<Value>,
 }
@@ -79,6 +82,7 @@ impl View {
             held: HeldOutput::default(),
             refused: PolicyRefusals::default(),
             receipt: None,
+            events: AguiLines::default(),
             summaries: Vec::new(),
         }
     }
@@ -240,7 +244,7 @@ impl View {
         };
         match self.format {
             Format::Text | Format::Json => {}
-            Format::Chunks | Format::Sse => {
+            Format::Chunks | Format::Sse | Format::Agui => {
                 let mut json = Vec::new();
                 chunk.write(&mut json);
                 self.chunk(&chunk, &json);
@@ -289,12 +293,25 @@ impl View {
             Format::Text | Format::Json => return,
             Format::Chunks => (b"", b"\n"),
             Format::Sse => (b"data: ", b"\n\n"),
+            Format::Agui => {
+                for json in all {
+                    for line in self.events.of(json).split_inclusive(|b| *b == b'\n') {
+                        self.push(line, Content::Json);
+                    }
+                }
+                return;
+            }
         };
         for json in all {
             self.out.extend_from_slice(before);
             self.push(json, Content::Json);
             self.out.extend_from_slice(after);
         }
+    }
+
+    /// Sets the turn whose chunks come next.
+    pub fn begin(&mut self, session: &str, turn: &str) {
+        self.events.begin(session, turn);
     }
 
     /// Shows in every format that a tool ran without permission. Text output shows all notices anyway.
@@ -413,7 +430,7 @@ impl View {
         match self.format {
             Format::Sse => self.out.extend_from_slice(b"data: [DONE]\n\n"),
             Format::Json => self.write_summary(),
-            Format::Text | Format::Chunks => {}
+            Format::Text | Format::Chunks | Format::Agui => {}
         }
     }
 

@@ -2,22 +2,36 @@
 //! type, and a discriminator property identifies the variants.
 
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 type Definitions = Map<String, Value>;
 
 /// Names all types; `references` is the path at which they refer to each other.
 pub fn name_all(definitions: &mut Definitions, references: &str) {
     let names: Vec<String> = definitions.keys().cloned().collect();
+    let mut merged = BTreeSet::new();
     for name in &names {
         let Some(mut schema) = definitions.remove(name) else {
             continue;
         };
         words(&mut schema);
         if let Some(variants) = variants(&schema, definitions) {
+            merged.extend(parts(&schema));
             split(name, &mut schema, variants, references, definitions);
+        } else {
+            describe_alternatives(&mut schema);
         }
         definitions.insert(name.clone(), schema);
+    }
+    // A type that is only part of variants is no type of its own.
+    for name in merged {
+        let reference = format!("#{references}/{name}");
+        if !definitions
+            .values()
+            .any(|schema| refers(schema, &reference))
+        {
+            definitions.remove(&name);
+        }
     }
     for (name, schema) in definitions.iter_mut() {
         if let Value::Object(schema) = schema {
@@ -27,10 +41,15 @@ pub fn name_all(definitions: &mut Definitions, references: &str) {
 }
 
 /// Wraps references that have siblings, such as a description, in `allOf`; generators would otherwise create
-/// a new type of the two.
+/// a new type of the two. An empty default beside a reference is removed: generators write it as a value of another
+/// type than that of the reference.
 pub fn wrap_references(value: &mut Value) {
     match value {
         Value::Object(object) => {
+            let is_empty = |value: &Value| *value == json!({}) || *value == json!([]);
+            if object.contains_key("$ref") && object.get("default").is_some_and(is_empty) {
+                object.remove("default");
+            }
             if object.len() > 1
                 && let Some(reference) = object.remove("$ref")
             {
@@ -61,6 +80,52 @@ fn words(schema: &mut Value) {
     *schema = json!({ "description": description, "type": "string", "enum": words });
 }
 
+/// Moves the descriptions of a union's alternatives to that of the union: alternatives without a name have no place
+/// for them in generated code.
+fn describe_alternatives(schema: &mut Value) {
+    let all = schema.get_mut("anyOf").and_then(Value::as_array_mut);
+    let Some(all) = all else {
+        return;
+    };
+    let mut lines = String::new();
+    for one in all {
+        let label = named(one).or(one["type"].as_str()).unwrap_or_default();
+        let label = label.to_owned();
+        let Some(Value::String(text)) = one
+            .as_object_mut()
+            .and_then(|one| one.remove("description"))
+        else {
+            continue;
+        };
+        lines += &format!("\n- `{label}`: {text}");
+    }
+    if !lines.is_empty() {
+        schema["description"] = json!((text(schema) + &lines).trim_start());
+    }
+}
+
+/// Returns the name of the type that a schema refers to.
+fn named(schema: &Value) -> Option<&str> {
+    schema["$ref"].as_str()?.rsplit('/').next()
+}
+
+/// Returns the names of the types that are part of variants of a union.
+fn parts(schema: &Value) -> Vec<String> {
+    let all = [&schema["oneOf"], &schema["anyOf"]];
+    let all = all.into_iter().filter_map(Value::as_array).flatten();
+    all.filter_map(named).map(str::to_owned).collect()
+}
+
+/// Returns `true` if a schema contains a reference.
+fn refers(schema: &Value, reference: &str) -> bool {
+    match schema {
+        Value::String(text) => text == reference,
+        Value::Array(all) => all.iter().any(|one| refers(one, reference)),
+        Value::Object(all) => all.values().any(|one| refers(one, reference)),
+        _ => false,
+    }
+}
+
 /// Object of a union, with the name and value of its discriminator.
 struct Variant {
     tag: String,
@@ -80,10 +145,7 @@ fn variants(schema: &Value, definitions: &Definitions) -> Option<Vec<Variant>> {
         one.get("properties")?;
         let mut whole = Map::new();
         merge(&mut whole, schema);
-        if let Some(name) = one["$ref"]
-            .as_str()
-            .and_then(|name| name.rsplit('/').next())
-        {
+        if let Some(name) = named(one) {
             merge(&mut whole, definitions.get(name)?);
         }
         merge(&mut whole, one);
@@ -170,8 +232,11 @@ fn text(schema: &Value) -> String {
         .to_owned()
 }
 
-/// Converts `text-delta` or `envVar` to a part of a type name.
+/// Converts `text-delta`, `envVar` or `RUN_STARTED` to a part of a type name.
 fn pascal(word: &str) -> String {
+    let lower = word.to_ascii_lowercase();
+    let is_upper = !word.chars().any(|c| c.is_ascii_lowercase());
+    let word = if is_upper { &lower } else { word };
     let parts = word.split(['-', '_', ' ']);
     let part = |part: &str| {
         let mut letters = part.chars();

@@ -143,6 +143,34 @@ fn variants_are_types_with_a_distinguishing_property() {
     );
 }
 
+/// What generators cannot carry over: text of a type without a name, an empty object or list as the default of
+/// another type, and a type that nothing refers to.
+#[test]
+fn schemas_have_nothing_that_generators_lose() {
+    for name in FILES {
+        let document: Value = serde_json::from_str(&render(name).unwrap()).unwrap();
+        let mut targets = BTreeSet::new();
+        walk(&document, "", &mut |path, object| {
+            if let Some(all) = object.get("anyOf").and_then(Value::as_array) {
+                let described = all.iter().any(|one| one.get("description").is_some());
+                assert!(!described, "{name}{path}");
+            }
+            let default = object
+                .get("default")
+                .filter(|_| object.contains_key("allOf"));
+            let is_empty = |value: &Value| *value == json!({}) || *value == json!([]);
+            assert!(!default.is_some_and(is_empty), "{name}{path}");
+            targets.extend(object.get("$ref").and_then(Value::as_str));
+        });
+        if *name == "chunk.schema.json" {
+            for definition in document["$defs"].as_object().unwrap().keys() {
+                let target = format!("#{DEFS}/{definition}");
+                assert!(targets.contains(&*target), "{name}: {definition} is unused");
+            }
+        }
+    }
+}
+
 #[test]
 fn required_parameters_are_before_optional_ones() {
     // Number of methods with required and optional parameters, in which the order is visible.

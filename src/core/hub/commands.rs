@@ -169,6 +169,20 @@ impl Hub {
             let unknown = || invalid("chunkProfile", "must be 7, 6, 5 or \"discobot\"");
             subscription.profile = Profile::of_wire(profile).ok_or_else(unknown)?;
         }
+        if p.capabilities.agui {
+            let unusable = || {
+                invalid(
+                    "chunkProfile",
+                    "must be 7 for a client that receives AG-UI events",
+                )
+            };
+            if p.chunk_profile
+                .is_some_and(|_| subscription.profile != Profile::V7)
+            {
+                return Err(unusable());
+            }
+            subscription.profile = Profile::V7;
+        }
         if let Some(chunks) = p.capabilities.chunks {
             subscription.chunks = chunks;
         }

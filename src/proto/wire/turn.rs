@@ -1,5 +1,6 @@
 //! Output of a turn on the wire: its chunks and its summary.
 
+use crate::proto::agui::AguiEvent;
 use crate::proto::chunk::Chunk;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -155,4 +156,19 @@ pub struct ChunkParams<'a> {
     pub seq: u64,
     /// The chunk.
     pub chunk: Chunk<'a>,
+}
+
+/// Parameters of the notification `session/events`, sent in place of `session/chunk` to a client with the capability
+/// `agui`: the AG-UI events of the next chunk of a session. A chunk without events has no notification.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EventsParams<'a> {
+    /// The client's id of the session, which is the `threadId` of its runs.
+    pub session_id: &'a str,
+    /// Id of the turn, which is the `runId`. `null` for events that belong to no run.
+    pub turn_id: Option<&'a str>,
+    /// Sequence number of the chunk, increasing with every chunk of the session, also across restarts.
+    pub seq: u64,
+    /// The events, in order.
+    pub events: Vec<AguiEvent<'a>>,
 }

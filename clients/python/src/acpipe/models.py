@@ -85,6 +85,11 @@ class ClientCapabilities(Model, kw_only=True):
     terminal: bool = False
     """Whether the client answers `terminal/create` and the other `terminal/*` requests. Default: `false`."""
 
+    agui: bool = False
+    """Whether the client receives events of the AG-UI protocol, in `session/events` notifications, in place of
+    `session/chunk` notifications. Default: `false`.
+    """
+
 
 class FileCapabilities(Model, kw_only=True):
     """File requests that the client answers: `initialize.capabilities.fs`."""
@@ -1771,6 +1776,19 @@ class ToolState(Model, kw_only=True):
     """
 
 
+class TerminalParams(Model, kw_only=True):
+    """Parameters of the requests `terminal/output`, `terminal/waitForExit`, `terminal/kill` and `terminal/release`,
+    sent to the client. The output of a killed terminal must stay readable. The client kills a released terminal if
+    it still runs, and forgets it.
+    """
+
+    session_id: str
+    """The client's id of the session."""
+
+    terminal_id: str
+    """The client's id of the terminal."""
+
+
 class ToolOutput(Model, kw_only=True):
     """Output of a tool, as the agent sent it."""
 
@@ -1798,6 +1816,34 @@ class SubagentState(Model, kw_only=True):
 
     message: Any
     """Output of the subagent in this turn, as an assistant `UIMessage`."""
+
+
+class EventsParams(Model, kw_only=True):
+    """Parameters of the notification `session/events`, sent in place of `session/chunk` to a client with the
+    capability `agui`: the AG-UI events of the next chunk of a session. A chunk without events has no notification.
+    """
+
+    session_id: str
+    """The client's id of the session, which is the `threadId` of its runs."""
+
+    turn_id: str | None
+    """Id of the turn, which is the `runId`. `null` for events that belong to no run."""
+
+    seq: int
+    """Sequence number of the chunk, increasing with every chunk of the session, also across restarts."""
+
+    events: list[AguiEvent]
+    """The events, in order."""
+
+
+class RunResult(Model, kw_only=True):
+    """Result of a run."""
+
+    finish_reason: str
+    """Why the message ended: `stop`, `length`, `content-filter`, `error` or `other`."""
+
+    structured_output: Any = None
+    """JSON value of the answer, if the session has an `outputSchema`. Absent otherwise."""
 
 
 class ActivityParams(Model, kw_only=True):
@@ -2832,26 +2878,306 @@ class DataUiStreamChunk(Model, kw_only=True, tag_field="type", tag="data-ui-stre
     """
 
 
-class TerminalParams(Model, kw_only=True):
-    """Parameters of the requests `terminal/output`, `terminal/waitForExit`, `terminal/kill` and `terminal/release`,
-    sent to the client. The output of a killed terminal must stay readable. The client kills a released terminal if
-    it still runs, and forgets it.
+class RunStartedAguiEvent(Model, kw_only=True, tag_field="type", tag="RUN_STARTED"):
+    """First event of a run, which is a turn of a session."""
+
+    type: ClassVar[Literal["RUN_STARTED"]] = "RUN_STARTED"
+
+    thread_id: str
+    """Id of the session."""
+
+    run_id: str
+    """Id of the turn."""
+
+    protocol_version: str
+    """Always `1.0`."""
+
+    metadata: dict[str, Any] | None = None
+    """Data about the agent and its session. Absent if there is none."""
+
+
+class RunFinishedAguiEvent(Model, kw_only=True, tag_field="type", tag="RUN_FINISHED"):
+    """Last event of a run that did not fail."""
+
+    type: ClassVar[Literal["RUN_FINISHED"]] = "RUN_FINISHED"
+
+    thread_id: str
+    """Id of the session."""
+
+    run_id: str
+    """Id of the turn."""
+
+    outcome: RunOutcome
+    """Whether the turn was cancelled."""
+
+    result: RunResult | None = None
+    """Why the message ended, and the structured output. Absent if the turn was cancelled."""
+
+    metadata: dict[str, Any] | None = None
+    """Token usage, the agent's own stop reason, and other data of the agent's result. Absent if there is none."""
+
+
+class RunErrorAguiEvent(Model, kw_only=True, tag_field="type", tag="RUN_ERROR"):
+    """Last event of a run that failed."""
+
+    type: ClassVar[Literal["RUN_ERROR"]] = "RUN_ERROR"
+
+    message: str
+    """One line: the failure, its cause, and the next step."""
+
+    code: str | None = None
+    """Kind of the error, as `data.kind` of a JSON-RPC error. Absent if unknown."""
+
+    metadata: dict[str, Any] | None = None
+    """Other fields of the chunk, under `acpipe`. Absent if there are none."""
+
+
+class StepStartedAguiEvent(Model, kw_only=True, tag_field="type", tag="STEP_STARTED"):
+    """A step begins: a request to the model if the agent reports these, otherwise the whole turn."""
+
+    type: ClassVar[Literal["STEP_STARTED"]] = "STEP_STARTED"
+
+    step_name: str
+    """`step` and the number of the step in its run."""
+
+
+class StepFinishedAguiEvent(Model, kw_only=True, tag_field="type", tag="STEP_FINISHED"):
+    """The current step ended."""
+
+    type: ClassVar[Literal["STEP_FINISHED"]] = "STEP_FINISHED"
+
+    step_name: str
+    """Name of the step."""
+
+
+class TextMessageStartAguiEvent(Model, kw_only=True, tag_field="type", tag="TEXT_MESSAGE_START"):
+    """A text begins."""
+
+    type: ClassVar[Literal["TEXT_MESSAGE_START"]] = "TEXT_MESSAGE_START"
+
+    message_id: str
+    """Id of the text, unique among all turns."""
+
+    role: str
+    """Always `assistant`."""
+
+    metadata: dict[str, Any] | None = None
+    """The agent's own message id. Absent if the agent gives none."""
+
+
+class TextMessageContentAguiEvent(Model, kw_only=True, tag_field="type", tag="TEXT_MESSAGE_CONTENT"):
+    """Text to append."""
+
+    type: ClassVar[Literal["TEXT_MESSAGE_CONTENT"]] = "TEXT_MESSAGE_CONTENT"
+
+    message_id: str
+    """Id of the text."""
+
+    delta: str
+    """Text to append."""
+
+    metadata: dict[str, Any] | None = None
+    """Metadata of the agent for this piece. Absent if there is none."""
+
+
+class TextMessageEndAguiEvent(Model, kw_only=True, tag_field="type", tag="TEXT_MESSAGE_END"):
+    """A text ended."""
+
+    type: ClassVar[Literal["TEXT_MESSAGE_END"]] = "TEXT_MESSAGE_END"
+
+    message_id: str
+    """Id of the text."""
+
+    metadata: dict[str, Any] | None = None
+    """Metadata of the text. Absent if there is none."""
+
+
+class ReasoningStartAguiEvent(Model, kw_only=True, tag_field="type", tag="REASONING_START"):
+    """Reasoning begins; it contains one message of the same id."""
+
+    type: ClassVar[Literal["REASONING_START"]] = "REASONING_START"
+
+    message_id: str
+    """Id of the reasoning, unique among all turns."""
+
+
+class ReasoningMessageStartAguiEvent(Model, kw_only=True, tag_field="type", tag="REASONING_MESSAGE_START"):
+    """A message of the reasoning begins."""
+
+    type: ClassVar[Literal["REASONING_MESSAGE_START"]] = "REASONING_MESSAGE_START"
+
+    message_id: str
+    """Id of the message."""
+
+    role: str
+    """Always `reasoning`."""
+
+    metadata: dict[str, Any] | None = None
+    """The agent's own message id. Absent if the agent gives none."""
+
+
+class ReasoningMessageContentAguiEvent(Model, kw_only=True, tag_field="type", tag="REASONING_MESSAGE_CONTENT"):
+    """Text to append to a message of the reasoning."""
+
+    type: ClassVar[Literal["REASONING_MESSAGE_CONTENT"]] = "REASONING_MESSAGE_CONTENT"
+
+    message_id: str
+    """Id of the message."""
+
+    delta: str
+    """Text to append."""
+
+    metadata: dict[str, Any] | None = None
+    """Metadata of the agent for this piece. Absent if there is none."""
+
+
+class ReasoningMessageEndAguiEvent(Model, kw_only=True, tag_field="type", tag="REASONING_MESSAGE_END"):
+    """A message of the reasoning ended."""
+
+    type: ClassVar[Literal["REASONING_MESSAGE_END"]] = "REASONING_MESSAGE_END"
+
+    message_id: str
+    """Id of the message."""
+
+    metadata: dict[str, Any] | None = None
+    """Metadata of the message, for example the signature of the reasoning. Absent if there is none."""
+
+
+class ReasoningEndAguiEvent(Model, kw_only=True, tag_field="type", tag="REASONING_END"):
+    """Reasoning ended."""
+
+    type: ClassVar[Literal["REASONING_END"]] = "REASONING_END"
+
+    message_id: str
+    """Id of the reasoning."""
+
+
+class ToolCallStartAguiEvent(Model, kw_only=True, tag_field="type", tag="TOOL_CALL_START"):
+    """A tool call begins."""
+
+    type: ClassVar[Literal["TOOL_CALL_START"]] = "TOOL_CALL_START"
+
+    tool_call_id: str
+    """Id of the tool call."""
+
+    tool_call_name: str
+    """Name of the tool; its kind if the agent gives no name."""
+
+    parent_message_id: str | None = None
+    """Id of the text directly before the call. Absent if there is none."""
+
+    metadata: dict[str, Any] | None = None
+    """State of the call under the name of the agent's dialect, and `title` under `acpipe`. Absent if there is none."""
+
+
+class ToolCallArgsAguiEvent(Model, kw_only=True, tag_field="type", tag="TOOL_CALL_ARGS"):
+    """Text to append to the input of a tool call, which is JSON."""
+
+    type: ClassVar[Literal["TOOL_CALL_ARGS"]] = "TOOL_CALL_ARGS"
+
+    tool_call_id: str
+    """Id of the tool call."""
+
+    delta: str
+    """Text to append."""
+
+
+class ToolCallEndAguiEvent(Model, kw_only=True, tag_field="type", tag="TOOL_CALL_END"):
+    """The input of a tool call is complete."""
+
+    type: ClassVar[Literal["TOOL_CALL_END"]] = "TOOL_CALL_END"
+
+    tool_call_id: str
+    """Id of the tool call."""
+
+    metadata: dict[str, Any] | None = None
+    """State of the call, and under `acpipe` its whole input if it was sent in pieces. Absent if there is none."""
+
+
+class ToolCallResultAguiEvent(Model, kw_only=True, tag_field="type", tag="TOOL_CALL_RESULT"):
+    """Result of a tool call."""
+
+    type: ClassVar[Literal["TOOL_CALL_RESULT"]] = "TOOL_CALL_RESULT"
+
+    message_id: str
+    """Id of the result, unique among all turns."""
+
+    tool_call_id: str
+    """Id of the tool call."""
+
+    content: str
+    """Text of the result."""
+
+    role: str
+    """Always `tool`."""
+
+    metadata: dict[str, Any] | None = None
+    """State of the call, and under `acpipe` the whole `output`, or `isError` or `denied`. Absent if there is none."""
+
+
+class StateSnapshotAguiEvent(Model, kw_only=True, tag_field="type", tag="STATE_SNAPSHOT"):
+    """Modes, models, options, commands and title of the session."""
+
+    type: ClassVar[Literal["STATE_SNAPSHOT"]] = "STATE_SNAPSHOT"
+
+    snapshot: Any
+    """Complete state of the session."""
+
+
+class ActivitySnapshotAguiEvent(Model, kw_only=True, tag_field="type", tag="ACTIVITY_SNAPSHOT"):
+    """A plan, a file, the progress of a tool or another part of the message that is not text; an event replaces the
+    previous one of the same id.
     """
 
-    session_id: str
-    """The client's id of the session."""
+    type: ClassVar[Literal["ACTIVITY_SNAPSHOT"]] = "ACTIVITY_SNAPSHOT"
 
-    terminal_id: str
-    """The client's id of the terminal."""
+    message_id: str
+    """Id of the part, unique among all turns."""
 
+    activity_type: str
+    """Type of the chunk, for example `data-plan`; `tool-call` for the state of a tool call."""
+
+    content: dict[str, Any]
+    """The part."""
+
+
+class CustomAguiEvent(Model, kw_only=True, tag_field="type", tag="CUSTOM"):
+    """A chunk that AG-UI has no event for."""
+
+    type: ClassVar[Literal["CUSTOM"]] = "CUSTOM"
+
+    name: str
+    """Type of the chunk, for example `data-notice`."""
+
+    value: Any
+    """All other fields of the chunk."""
+
+
+class SuccessRunOutcome(Model, kw_only=True, tag_field="type", tag="success"):
+    """The turn ended."""
+
+    type: ClassVar[Literal["success"]] = "success"
+
+
+class CancelledRunOutcome(Model, kw_only=True, tag_field="type", tag="cancelled"):
+    """The turn was cancelled."""
+
+    type: ClassVar[Literal["cancelled"]] = "cancelled"
+
+
+SdkMajor: TypeAlias = int
+"""Major version of the AI SDK: 7, 6 or 5."""
 
 ChunkProfileName: TypeAlias = Literal["discobot"]
 """Form of chunks with a name.
 - `discobot`: The names and outputs of discobot's ACP generation.
 """
 
-ChunkProfile: TypeAlias = int | ChunkProfileName
-"""Form of the chunks that a client receives: a major version of the AI SDK (7, 6 or 5), or the name of another form.
+ChunkProfile: TypeAlias = SdkMajor | ChunkProfileName
+"""Form of the chunks that a client receives: a major version of the AI SDK (7, 6 or 5), or the name of another
+form.
+- `SdkMajor`: Major version of the AI SDK.
+- `ChunkProfileName`: Another form.
 """
 
 UnknownFields: TypeAlias = Literal["refuse", "ignore"]
@@ -2890,7 +3216,10 @@ McpValues: TypeAlias = dict[str, str]
 """Values by name."""
 
 McpPairs: TypeAlias = list[McpPair] | McpValues
-"""Environment variables or headers: a list, or an object with the names as keys."""
+"""Environment variables or headers: a list, or an object with the names as keys.
+- `array`: List of `{name, value}` objects.
+- `McpValues`: Object with the names as keys.
+"""
 
 StrategyWord: TypeAlias = Literal["auto", "resume", "load", "new"]
 """A strategy of one method, or `auto`.
@@ -2931,7 +3260,10 @@ the call fails with `overloaded`.
 """
 
 SettingValue: TypeAlias = str | bool
-"""Value of a setting: the id or name of a value that the agent offers, or a boolean."""
+"""Value of a setting: the id or name of a value that the agent offers, or a boolean.
+- `string`: Id or name of one of the offered values.
+- `boolean`: On or off.
+"""
 
 Role: TypeAlias = Literal["controller", "observer"]
 """Role of a client in a session.
@@ -3112,6 +3444,36 @@ FinishReason: TypeAlias = Literal["stop", "length", "content-filter", "error", "
 - `other`: The turn was cancelled, or acpipe does not know the agent's stop reason.
 """
 
+AguiEvent: TypeAlias = (
+    RunStartedAguiEvent
+    | RunFinishedAguiEvent
+    | RunErrorAguiEvent
+    | StepStartedAguiEvent
+    | StepFinishedAguiEvent
+    | TextMessageStartAguiEvent
+    | TextMessageContentAguiEvent
+    | TextMessageEndAguiEvent
+    | ReasoningStartAguiEvent
+    | ReasoningMessageStartAguiEvent
+    | ReasoningMessageContentAguiEvent
+    | ReasoningMessageEndAguiEvent
+    | ReasoningEndAguiEvent
+    | ToolCallStartAguiEvent
+    | ToolCallArgsAguiEvent
+    | ToolCallEndAguiEvent
+    | ToolCallResultAguiEvent
+    | StateSnapshotAguiEvent
+    | ActivitySnapshotAguiEvent
+    | CustomAguiEvent
+)
+"""An event of the AG-UI protocol."""
+
+RunOutcome: TypeAlias = (
+    SuccessRunOutcome
+    | CancelledRunOutcome
+)
+"""How a run ended."""
+
 OfferedKind: TypeAlias = Literal["allow_once", "allow_always", "reject_once", "reject_always", "unknown"]
 """Effect of an option.
 - `allow_once`: Allows this action once.
@@ -3205,6 +3567,7 @@ ErrorKind: TypeAlias = Literal[
 
 Notification: TypeAlias = (
     ChunkParams
+    | EventsParams
     | ActivityParams
     | StateParams
     | PresenceParams
@@ -3216,6 +3579,7 @@ Notification: TypeAlias = (
 
 NOTIFICATIONS: dict[str, type[Notification]] = {
     "session/chunk": ChunkParams,
+    "session/events": EventsParams,
     "session/activity": ActivityParams,
     "session/state": StateParams,
     "session/presence": PresenceParams,
