@@ -17,6 +17,7 @@ mod logs;
 mod mcp;
 mod permissions;
 mod processes;
+mod progress;
 mod record;
 mod remote_hub;
 mod replay;

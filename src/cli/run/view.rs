@@ -2,11 +2,14 @@
 
 use super::outcome;
 use super::questions::prompt_view::short;
+use super::refusals::PolicyRefusals;
+use super::streams::Streams;
 use crate::cli::args::shared::Format;
+use crate::cli::progress::ProgressLine;
 use crate::cli::screen::{Content, push_escaped};
 use crate::core::cause::last_lines;
 use crate::core::error::Error;
-use crate::core::hub::{NO_CLIENT, RAN_UNAPPROVED};
+use crate::core::hub::RAN_UNAPPROVED;
 use crate::core::printable::printable;
 use crate::core::restore_plan::describe_attempts;
 use crate::proto::chunk::Chunk;
@@ -14,7 +17,6 @@ use crate::proto::json::{JsonStr, value};
 use crate::proto::wire::{Activity, Memory, SessionResult, TurnSummary};
 use crate::shell::{FULL, hand_over};
 use serde_json::Value;
-use std::collections::HashSet;
 use std::io::{IsTerminal as _, Write as _};
 
 /// Maximum length in characters of a running tool's name or description, and of a line of the agent's stderr.
@@ -36,47 +38,13 @@ pub struct View {
     blocks: u32,
     ends_with_newline: bool,
     held: HeldOutput,
+    /// Line on the terminal until the next output.
+    progress: Option<ProgressLine>,
     refused: PolicyRefusals,
     /// Last receipt that was shown.
     receipt: Option<Value>,
     /// Summaries of the turns so far, printed at the end with `-o json`.
     summaries: Vec<Value>,
-}
-
-/// Relation of stdout and stderr.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Streams {
-    /// Different destinations.
-    Apart,
-    /// Same file or pipe for both, as with `2>&1`; notes are written in order with the answer.
-    Merged,
-    /// Both the terminal; notes are written in order with the answer.
-    Screen,
-}
-
-impl Streams {
-    fn find() -> Self {
-        if std::io::stdout().is_terminal() && std::io::stderr().is_terminal() {
-            return Self::Screen;
-        }
-        let stdout = rustix::fs::fstat(rustix::stdio::stdout());
-        let stderr = rustix::fs::fstat(rustix::stdio::stderr());
-        match (stdout, stderr) {
-            (Ok(a), Ok(b)) if (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino) => Self::Merged,
-            _ => Self::Apart,
-        }
-    }
-}
-
-/// Tools that the policy refused without asking the user. They are reported at the end, because the run may
-/// otherwise succeed without a visible reason for missing results.
-#[derive(Default)]
-struct PolicyRefusals {
-    questions: HashSet<String>,
-    /// Rules that refused, without duplicates.
-    rules: Vec<String>,
-    /// Whether the note that there is no terminal was shown.
-    unasked: bool,
 }
 
 /// Output held back while the user is asked at the terminal, up to [`FULL`] bytes.
@@ -99,6 +67,7 @@ impl View {
             blocks: 0,
             ends_with_newline: true,
             held: HeldOutput::default(),
+            progress: None,
             refused: PolicyRefusals::default(),
             receipt: None,
             summaries: Vec::new(),
@@ -117,7 +86,26 @@ impl View {
         self.write_note(&format!("acpipe: {}\n", printable(text)));
     }
 
+    /// Shows what acpipe does, on a terminal and until the next output.
+    pub fn begin_step(&mut self, step: String) {
+        if !self.quiet && ProgressLine::is_possible() {
+            match &self.progress {
+                Some(line) => line.next(step),
+                None => self.progress = Some(ProgressLine::begin(step)),
+            }
+        }
+    }
+
+    /// Shows what a step waits for: in place of its progress, or as a note.
+    pub fn wait_note(&mut self, text: &str) {
+        match &self.progress {
+            Some(line) => line.explain(text.to_owned()),
+            None => self.note(text),
+        }
+    }
+
     fn write_note(&mut self, line: &str) {
+        self.progress = None;
         if self.streams != Streams::Apart {
             if !self.ends_with_newline {
                 self.out.push(b'\n');
@@ -143,6 +131,7 @@ impl View {
     pub fn hold(&mut self) -> bool {
         let begun = !self.held.asking && self.is_screen() && !self.ends_with_newline;
         self.held.asking = true;
+        self.progress = None;
         begun
     }
 
@@ -288,7 +277,11 @@ impl View {
     /// Shows what a chunk means for people.
     fn content(&mut self, chunk: &Chunk<'_>) {
         match chunk {
-            Chunk::DataPermission { id, data } => self.decided(id, &value(data.0)),
+            Chunk::DataPermission { id, data } => {
+                if let Some(note) = self.refused.decided(id, &value(data.0)) {
+                    self.note(note);
+                }
+            }
             Chunk::DataRecovery { data } => self.recovered(value(data.0)),
             Chunk::DataNotice { data, .. } => self.warn(&value(data.0)),
             _ => {}
@@ -316,25 +309,6 @@ impl View {
     fn warn(&mut self, notice: &Value) {
         if self.format != Format::Text && notice["title"] == RAN_UNAPPROVED {
             self.notice(notice);
-        }
-    }
-
-    fn decided(&mut self, question: &str, data: &Value) {
-        let rule = data["rule"].as_str().unwrap_or_default();
-        if data["by"] == "policy" && rule.ends_with(NO_CLIENT) && !self.refused.unasked {
-            self.refused.unasked = true;
-            let decides =
-                "cannot ask for permission without a terminal; the policy decides instead";
-            self.note(decides);
-        }
-        if data["by"] != "policy" || data["approved"] != false {
-            return;
-        }
-        self.refused.questions.insert(question.to_owned());
-        if let Some(rule) = data["rule"].as_str()
-            && !self.refused.rules.iter().any(|known| known == rule)
-        {
-            self.refused.rules.push(rule.to_owned());
         }
     }
 
@@ -394,6 +368,15 @@ impl View {
         }
     }
 
+    /// Ends the output of a turn before another one: a blank line follows its text.
+    pub fn next_turn(&mut self) {
+        self.end_line();
+        if self.blocks > 0 && self.format == Format::Text {
+            self.out.push(b'\n');
+        }
+        self.blocks = 0;
+    }
+
     /// Shows the running tool if stderr is a terminal and the format is text.
     pub fn activity(&mut self, activity: Option<&Activity>) {
         let lively = !self.quiet && self.format == Format::Text && std::io::stderr().is_terminal();
@@ -407,15 +390,11 @@ impl View {
 
     /// Shows the end of the turn.
     pub fn summary(&mut self, summary: &TurnSummary) {
+        self.progress = None;
         self.keep(summary);
         self.end_line();
-        let refused = std::mem::take(&mut self.refused);
-        self.refused.unasked = refused.unasked;
-        let rules = refused.rules.join("; ");
-        match refused.questions.len() {
-            0 => {}
-            1 => self.note(&format!("the policy refused one tool call: {rules}")),
-            n => self.note(&format!("the policy refused {n} tool calls: {rules}")),
+        if let Some(note) = self.refused.take() {
+            self.note(&note);
         }
         for error in &summary.errors {
             self.print_note(&error.message);
@@ -448,6 +427,7 @@ impl View {
 
     /// Ends the output, after success or failure.
     pub fn done(&mut self) {
+        self.progress = None;
         match self.format {
             Format::Sse => self.out.extend_from_slice(b"data: [DONE]\n\n"),
             Format::Json => self.write_summary(),
@@ -457,6 +437,7 @@ impl View {
 
     /// Appends the agent's output, escaped if stdout is a terminal.
     fn push(&mut self, bytes: &[u8], content: Content) {
+        self.progress = None;
         if self.is_terminal {
             push_escaped(&mut self.out, bytes, content);
         } else {
