@@ -14,6 +14,7 @@ mod doctor;
 #[cfg(feature = "listen")]
 mod http;
 mod logs;
+mod man;
 mod mcp;
 mod permissions;
 mod processes;
@@ -145,6 +146,7 @@ fn dispatch(cli: Cli, secrets: &Secrets) -> anyhow::Result<u8> {
         Verb::DemoAgent => on_runtime(crate::demo::run()).map(|()| 0),
         Verb::Schema(args) => schema::print(&args).map(|()| 0),
         Verb::Completions(args) => completions::print(&args).map(|()| 0),
+        Verb::Man(args) => man::print(&args).map(|()| 0),
     }
 }
 

@@ -21,6 +21,7 @@ use super::completions::args::CompletionsArgs;
 use super::doctor::args::DoctorArgs;
 #[cfg(feature = "listen")]
 use super::http::ListenArgs;
+use super::man::args::ManArgs;
 use super::permissions::args::PermissionsArgs;
 use super::processes::ProcessesArgs;
 use super::replay::args::ReplayArgs;
@@ -139,6 +140,8 @@ pub enum Verb {
     Schema(SchemaArgs),
     /// Print a script that completes commands, options and names in a shell
     Completions(CompletionsArgs),
+    /// Print the manual page, or write one page for each command
+    Man(ManArgs),
 }
 
 #[derive(Debug, Args)]

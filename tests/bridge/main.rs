@@ -63,6 +63,7 @@ mod launches;
 mod ledger;
 mod log_index;
 mod logs;
+mod man;
 mod matrix;
 mod mcp;
 mod named_agents;
