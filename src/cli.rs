@@ -6,6 +6,7 @@ mod agent_definitions;
 mod agents;
 mod args;
 mod attach;
+mod chat;
 mod completions;
 pub mod config;
 mod connections;
@@ -123,7 +124,11 @@ fn dispatch(cli: Cli, secrets: &Secrets) -> anyhow::Result<u8> {
         Verb::Run(args) => {
             check_single_agent(&args.agent)?;
             secrets.add_variables(&args.agent.variables());
-            run_task(run::run(args, secrets.clone()))
+            if chat::is_wanted(&args) {
+                run_task(chat::chat(args, secrets.clone()))
+            } else {
+                run_task(run::run(args, secrets.clone()))
+            }
         }
         Verb::Serve(args) => {
             check_single_agent(&args.agent)?;

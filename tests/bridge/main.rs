@@ -21,6 +21,7 @@ mod auth;
 mod callbacks;
 mod cancel;
 mod causes;
+mod chat;
 mod claude;
 mod claude_control;
 mod claude_crossings;
