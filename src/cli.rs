@@ -7,6 +7,7 @@ mod agents;
 mod aligned;
 mod args;
 mod attach;
+mod chat;
 mod columns;
 mod completions;
 pub mod config;
@@ -16,11 +17,13 @@ mod doctor;
 #[cfg(feature = "listen")]
 mod http;
 mod logs;
+mod man;
 mod markdown;
 mod mcp;
 mod pager;
 mod permissions;
 mod processes;
+mod progress;
 mod record;
 mod remote_hub;
 mod replay;
@@ -127,7 +130,11 @@ fn dispatch(cli: Cli, secrets: &Secrets) -> anyhow::Result<u8> {
         Verb::Run(args) => {
             check_single_agent(&args.agent)?;
             secrets.add_variables(&args.agent.variables());
-            run_task(run::run(args, secrets.clone()))
+            if chat::is_wanted(&args) {
+                run_task(chat::chat(args, secrets.clone()))
+            } else {
+                run_task(run::run(args, secrets.clone()))
+            }
         }
         Verb::Serve(args) => {
             check_single_agent(&args.agent)?;
@@ -150,6 +157,7 @@ fn dispatch(cli: Cli, secrets: &Secrets) -> anyhow::Result<u8> {
         Verb::DemoAgent => on_runtime(crate::demo::run()).map(|()| 0),
         Verb::Schema(args) => schema::print(&args).map(|()| 0),
         Verb::Completions(args) => completions::print(&args).map(|()| 0),
+        Verb::Man(args) => man::print(&args).map(|()| 0),
     }
 }
 

@@ -23,6 +23,7 @@ use super::completions::args::CompletionsArgs;
 use super::doctor::args::DoctorArgs;
 #[cfg(feature = "listen")]
 use super::http::ListenArgs;
+use super::man::args::ManArgs;
 use super::permissions::args::PermissionsArgs;
 use super::processes::ProcessesArgs;
 use super::replay::args::ReplayArgs;
@@ -110,7 +111,7 @@ pub enum LogFormat {
 
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Send one prompt to an agent and print its answer
+    /// Send a prompt to an agent and print its answer; without a prompt, chat with it
     Run(RunArgs),
     /// Serve an editor or app over JSON-RPC on stdin and stdout
     Serve(ServeArgs),
@@ -144,6 +145,8 @@ pub enum Verb {
     Schema(SchemaArgs),
     /// Print a script that completes commands, options and names in a shell
     Completions(CompletionsArgs),
+    /// Print the manual page, or write one page for each command
+    Man(ManArgs),
 }
 
 #[derive(Debug, Args)]
@@ -156,6 +159,7 @@ pub enum Verb {
         acpipe run -q -o json --output-schema answer.json --max-time 10m \"review this\" -- codex-acp |\n    \
             jq .structuredOutput                                get an answer of a given form, or an exit code\n  \
         acpipe run -c \"and now the tests\"                     continue the last session of this directory\n  \
+        acpipe run --agent claude                             chat\n  \
         acpipe run --permissions ask \"fix it\" -- opencode acp  approve each tool call in the terminal\n  \
         acpipe run --config ci.toml \"test\" -- opencode acp     decide by rules, see docs/guides/permissions.md\n\n\
         Ctrl-C cancels the turn; a second Ctrl-C kills the agent.\n\
@@ -168,7 +172,8 @@ pub enum Verb {
 pub struct RunArgs {
     /// Prompt; several arguments are joined with spaces, `-` reads stdin
     ///
-    /// If stdin is piped, its text is appended after an empty line.
+    /// If stdin is piped, its text is appended after an empty line. Without a prompt, and with stdin and stdout at a
+    /// terminal, the run is a chat; `/help` in it lists its commands.
     pub prompt: Vec<String>,
     /// Prompt that may begin with -; PROMPT arguments are appended to it
     #[arg(long = "prompt", value_name = "TEXT", allow_hyphen_values = true)]

@@ -3,7 +3,7 @@
 pub mod args;
 mod attach_client;
 mod participants;
-mod turn_step;
+pub mod turn_step;
 
 use super::daemon::connect_control;
 use super::remote_hub::DaemonHub;

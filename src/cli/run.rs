@@ -2,13 +2,16 @@
 
 mod agui_lines;
 mod answer;
-mod outcome;
-mod prompt;
+pub mod calls;
+pub mod outcome;
+pub mod prompt;
 pub mod questions;
-mod recorder;
+pub mod recorder;
+mod refusals;
 mod run_client;
-mod run_session;
+pub mod run_session;
 mod streams;
+pub mod turn_output;
 pub mod view;
 
 use super::args::RunArgs;
@@ -23,18 +26,20 @@ use crate::core::hub::Hub;
 use crate::core::session::unstarted_summary;
 use crate::core::store::Store;
 use crate::shell::{Events, InProcessAgents, LoopOwner, LoopSetup, Terminal, drive, drive_remote};
+use calls::{PromptTerms, Steps};
 use prompt::Prompt;
 use questions::TerminalQuestions;
 use recorder::RunRecorder;
-use run_client::{PromptTerms, RunClient};
+use run_client::RunClient;
 use run_session::RunSession;
 use serde_json::Value;
 use std::io::Write as _;
 use std::time::Duration;
+use turn_output::TurnOutput;
 use view::View;
 
 /// Hub of a run.
-enum RunHub {
+pub enum RunHub {
     /// A hub in this process, with its store.
     Own(Box<dyn Store>, Events),
     /// The hub of the daemon.
@@ -74,8 +79,8 @@ pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
     let may_ask = settings.policy.may_ask(options);
     let (terminal, typed) = Terminal::open(may_ask).unzip();
     let questions = TerminalQuestions::new(terminal);
-    let mut client = RunClient::new(prompt, session, turn, terms, questions, view);
-    client.recorder = RunRecorder::new(recording.recorder());
+    let output = TurnOutput::new(view, RunRecorder::new(recording.recorder()));
+    let mut client = RunClient::new(prompt, session, turn, terms, questions, output);
     // Options of the command line override those of a stored session.
     *client.options = settings.default_agent.spec.options.clone();
     let context = args.context.into_iter();
@@ -83,6 +88,7 @@ pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
     *client.context = context.collect();
     client.cwd.clone_from(&settings.cwd);
     let names_agent = args.agent.names_agent();
+    client.steps = Steps::new(&settings.default_agent, origin.cwd.is_some());
     client.agent = names_agent.then(|| settings.default_agent.name.clone());
     let (store, stored) = match hub {
         RunHub::Daemon(connection) => {
@@ -110,7 +116,7 @@ pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
 }
 
 /// Finds session and agent, and opens the store or the connection to the daemon.
-async fn prepare(
+pub async fn prepare(
     args: &RunArgs,
     daemon: Option<DaemonUse>,
     secrets: &Secrets,

@@ -1,7 +1,6 @@
 //! The loop of a client whose hub is in another process, at the other end of a socket.
 
 use super::client::{ClientAction, ClientConnection};
-use super::input::ClientInput;
 use super::output::{Closed, Output};
 use super::signals::Signals;
 use crate::core::client::ClientId;
@@ -38,10 +37,10 @@ pub async fn drive_remote<C>(
     stream: UnixStream,
     hub: &mut impl RemoteHub,
     client: &mut C,
-    mut typed: Option<mpsc::Receiver<ClientInput>>,
+    mut input: Option<mpsc::Receiver<C::Input>>,
 ) -> io::Result<()>
 where
-    C: ClientConnection<Input = ClientInput> + ClientSink,
+    C: ClientConnection + ClientSink,
 {
     let mut signals = Signals::new()?;
     let mut output = Output::new()?;
@@ -78,11 +77,11 @@ where
                     outgoing.clear();
                 }
             }
-            input = next_input(&mut typed) => {
-                if let Some(input) = input {
-                    client.input(input);
+            next = next_input(&mut input) => {
+                if let Some(next) = next {
+                    client.input(next);
                 } else {
-                    typed = None;
+                    input = None;
                     client.input_ended();
                 }
             }
@@ -108,7 +107,7 @@ fn settle<C>(
     mut is_leaving: bool,
 ) -> bool
 where
-    C: ClientConnection<Input = ClientInput> + ClientSink,
+    C: ClientConnection + ClientSink,
 {
     loop {
         while let Some(action) = client.next_action() {
@@ -137,9 +136,9 @@ where
     }
 }
 
-async fn next_input(typed: &mut Option<mpsc::Receiver<ClientInput>>) -> Option<ClientInput> {
-    match typed {
-        Some(typed) => typed.recv().await,
+async fn next_input<I>(input: &mut Option<mpsc::Receiver<I>>) -> Option<I> {
+    match input {
+        Some(input) => input.recv().await,
         None => std::future::pending().await,
     }
 }

@@ -14,6 +14,7 @@ pub enum ExpectedResult {
     Cancel,
     Attached,
     Sessions,
+    Setting,
 }
 
 /// Returns the parameters of a command, and the type of its result. `None` for a command that clients of the daemon
@@ -55,6 +56,14 @@ pub fn request(command: &Command, name: &str) -> Option<(ExpectedResult, Value)>
                 "role": p.role,
                 "onDisconnect": p.on_disconnect,
             }),
+        ),
+        Command::SetMode(p) => (
+            ExpectedResult::Setting,
+            json!({ "sessionId": p.session_id, "mode": p.mode }),
+        ),
+        Command::SetModel(p) => (
+            ExpectedResult::Setting,
+            json!({ "sessionId": p.session_id, "model": p.model }),
         ),
         Command::History(History::ListSessions(p)) => (
             ExpectedResult::Sessions,

@@ -21,6 +21,7 @@ pub fn result(expected: ExpectedResult, value: &RawValue) -> Result<Reply, Error
         ExpectedResult::Cancel => serde_json::from_str(text).map(Reply::Cancel),
         ExpectedResult::Attached => serde_json::from_str(text).map(Reply::Attached),
         ExpectedResult::Sessions => serde_json::from_str(text).map(Reply::Sessions),
+        ExpectedResult::Setting => serde_json::from_str(text).map(Reply::Setting),
     };
     read.map_err(|error| {
         let message = format!(

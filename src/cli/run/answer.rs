@@ -100,6 +100,16 @@ impl Answer {
         }
     }
 
+    /// Ends the answer of a turn before another one: a blank line follows its text.
+    pub fn end_turn(&mut self, out: &mut Vec<u8>) {
+        self.end_block(out);
+        self.end_line(out);
+        if self.blocks > 0 {
+            out.push(b'\n');
+        }
+        self.blocks = 0;
+    }
+
     /// Adds text that is escaped already, and of which whole lines were made.
     pub fn push_lines(&mut self, text: &str, out: &mut Vec<u8>) {
         self.end_line(out);

@@ -82,7 +82,7 @@ impl Prompt {
         }
         let given = parts.iter().map(|part| part.trim_end());
         let given: Vec<&str> = given.filter(|part| !part.is_empty()).collect();
-        let attached = args.attach.iter().map(|file| attachment(file));
+        let attached = args.attach.iter().map(|file| attachment("--attach", file));
         let attached: Vec<Attachment> = attached.collect::<anyhow::Result<_>>()?;
         if given.is_empty() && attached.is_empty() {
             return Err(UsageError(no_prompt(args)).into());
@@ -92,6 +92,22 @@ impl Prompt {
             attached,
             notes,
         })
+    }
+
+    /// Attaches a file. Returns its name.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is too large.
+    pub fn attach(&mut self, file: &Path) -> anyhow::Result<String> {
+        let attachment = attachment("/attach", file)?;
+        let name = attachment.name.clone();
+        self.attached.push(attachment);
+        Ok(name)
+    }
+
+    /// Sets the text.
+    pub fn with_text(self, text: String) -> Self {
+        Self { text, ..self }
     }
 
     /// Returns `true` if files are attached.
@@ -191,12 +207,12 @@ fn lossy(bytes: Vec<u8>, what: &str, notes: &mut Vec<String>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn attachment(file: &Path) -> anyhow::Result<Attachment> {
-    let failed = |error: &std::io::Error| unreadable("--attach", file, error);
+fn attachment(option: &str, file: &Path) -> anyhow::Result<Attachment> {
+    let failed = |error: &std::io::Error| unreadable(option, file, error);
     let about = std::fs::metadata(file).map_err(|error| failed(&error))?;
     if about.is_file() && about.len() > MAX_ATTACHMENT_BYTES {
         let message = format!(
-            "--attach: {} has {} bytes, more than the limit of {MAX_ATTACHMENT_BYTES}; name its path in the prompt instead",
+            "{option}: {} has {} bytes, more than the limit of {MAX_ATTACHMENT_BYTES}; name its path in the prompt instead",
             file.display(),
             about.len()
         );

@@ -1,13 +1,11 @@
 //! The client of a run: a single turn, in which each reply triggers the next call.
 
+use super::calls::{self, PromptTerms, Steps};
 use super::outcome;
 use super::prompt::Prompt;
 use super::questions::TerminalQuestions;
-use super::recorder::RunRecorder;
-use super::view::View;
-use crate::cli::args::shared::Format;
+use super::turn_output::TurnOutput;
 use crate::cli::print_note;
-use crate::cli::remote_hub::shown_chunk;
 use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
@@ -36,22 +34,6 @@ enum Step {
     Over,
 }
 
-/// Parameters of the prompt call.
-#[derive(Debug, Clone, Copy)]
-pub struct PromptTerms {
-    /// Whether acpipe sends the prompt again after a transient error.
-    pub retry: bool,
-    /// Timeout of the turn; `None` for no limit.
-    pub max_time: Option<Duration>,
-}
-
-impl PromptTerms {
-    fn timeout_ms(self) -> Option<u64> {
-        let ms = self.max_time?.as_millis();
-        Some(u64::try_from(ms).unwrap_or(u64::MAX))
-    }
-}
-
 /// Client of a single turn.
 pub struct RunClient {
     prompt: Prompt,
@@ -66,21 +48,17 @@ pub struct RunClient {
     pub is_joining: bool,
     turn: String,
     terms: PromptTerms,
+    pub steps: Steps,
     began: Instant,
     pub options: Box<wire::SessionOptions>,
     /// Values that are sent with the first prompt.
     pub context: Box<Map<String, Value>>,
-    /// Sequence number of the last chunk given to the view.
-    shown: u64,
-    /// `true` while the view has chunks that are not yet in the log; nothing is printed until they are.
-    log_pending: bool,
     questions: TerminalQuestions,
-    view: View,
+    output: TurnOutput,
     step: Step,
     actions: VecDeque<ClientAction>,
     interrupted: bool,
     exit_code: Option<u8>,
-    pub recorder: RunRecorder,
 }
 
 impl RunClient {
@@ -90,7 +68,7 @@ impl RunClient {
         turn: String,
         terms: PromptTerms,
         questions: TerminalQuestions,
-        view: View,
+        output: TurnOutput,
     ) -> Self {
         let mut client = Self {
             prompt,
@@ -101,34 +79,35 @@ impl RunClient {
             is_joining: false,
             turn,
             terms,
+            steps: Steps::default(),
             began: Instant::now(),
             options: Box::default(),
             context: Box::default(),
-            shown: 0,
-            log_pending: false,
             questions,
-            view,
+            output,
             step: Step::Initialize,
             actions: VecDeque::new(),
             interrupted: false,
             exit_code: None,
-            recorder: RunRecorder::default(),
         };
-        client.view.begin(&client.session, &client.turn);
+        client.output.view.begin(&client.session, &client.turn);
         client.advance_to(Step::Initialize);
         client
     }
 
     fn advance_to(&mut self, step: Step) {
         self.step = step;
+        let progress = match step {
+            Step::Connect => Some(self.steps.start()),
+            Step::Ensure => Some(self.steps.open()),
+            Step::Prompt => Some(self.steps.prompt()),
+            Step::Initialize | Step::Over => None,
+        };
+        if let Some(progress) = progress {
+            self.output.view.begin_step(progress);
+        }
         let command = match step {
-            Step::Initialize => {
-                Command::Initialize(wire::InitializeParams::of(wire::ClientCapabilities {
-                    permissions: self.questions.has_terminal(),
-                    questions: self.questions.has_terminal(),
-                    ..wire::ClientCapabilities::default()
-                }))
-            }
+            Step::Initialize => calls::initialize(&self.questions),
             Step::Connect => Command::Connect(wire::ConnectParams::default()),
             Step::Ensure => Command::Ensure(wire::EnsureParams {
                 session_id: Some(self.session.clone()),
@@ -137,18 +116,12 @@ impl RunClient {
                 options: self.options.clone(),
                 ..wire::EnsureParams::default()
             }),
-            Step::Prompt => Command::Prompt(wire::PromptParams {
-                session_id: Some(self.session.clone()),
-                message: self.prompt.message(self.can),
-                turn_id: Some(self.turn.clone()),
-                rerun: false,
-                degrade: false,
-                retry: self.terms.retry,
-                retry_after_output: false,
-                timeout_ms: self.terms.timeout_ms(),
-                context: std::mem::take(&mut self.context),
-                when_busy: wire::PromptWhenBusy::default(),
-            }),
+            Step::Prompt => {
+                let message = self.prompt.message(self.can);
+                let context = std::mem::take(&mut self.context);
+                self.terms
+                    .prompt(&self.session, &self.turn, message, context)
+            }
             Step::Over => {
                 self.actions.push_back(ClientAction::End);
                 return;
@@ -158,42 +131,16 @@ impl RunClient {
             .push_back(ClientAction::Command(Token::first(0), command));
     }
 
-    /// Returns a follow-up prompt of the feedback that the user typed in this turn and that did not reach the
-    /// agent. `None` if there is none, or if the turn failed or was stopped by the user.
-    fn late_feedback(&mut self, summary: &wire::TurnSummary) -> Option<String> {
-        let words = outcome::late_feedback(summary)?;
-        if self.interrupted || summary.is_error || outcome::was_asked_to_stop(summary) {
-            self.view
-                .note("your message to the agent was not delivered: the turn ended first");
-            return None;
-        }
-        self.view
-            .note("your message is sent to the agent as the next prompt");
-        Some(words)
-    }
-
-    /// Notes that a package runner started the agent, which is slower and takes the newest version.
-    fn note_package_runner(&mut self, status: &wire::AgentStatus) {
-        let program = status.program.as_ref();
-        let is_fallback = |p: &&wire::Program| p.found_by == wire::FoundBy::PackageRunner;
-        if let (Some(runner), Some(command)) = (program.filter(is_fallback), &status.command) {
-            self.view.note(&format!(
-                "{command} is not installed; {} downloaded and started it",
-                runner.file
-            ));
-        }
-    }
-
     /// Shows the output that was held back once no question is open.
     fn release_output(&mut self) {
         if !self.questions.is_open() {
-            self.view.release();
+            self.output.view.release();
         }
     }
 
     fn finish(&mut self, code: u8) {
         if self.step != Step::Over {
-            self.view.done();
+            self.output.view.done();
         }
         self.exit_code.get_or_insert(code);
         self.advance_to(Step::Over);
@@ -210,14 +157,14 @@ impl RunClient {
 
 impl ClientSink for RunClient {
     fn reply(&mut self, _: Token, answer: Result<Reply, Error>) {
-        self.recorder.reply(&answer);
+        self.output.recorder.reply(&answer);
         match (self.step, answer) {
             (Step::Over, _) | (_, Ok(Reply::Cancel(_))) => {}
             (_, Err(error)) => {
                 if !self.interrupted {
                     let (session, turn) = (&self.session, &self.turn);
                     let summary = unstarted_summary(session, turn, &error, self.began.elapsed());
-                    self.view.error(&error, &summary);
+                    self.output.view.error(&error, &summary);
                 }
                 self.finish(error.kind.exit_code());
             }
@@ -228,29 +175,30 @@ impl ClientSink for RunClient {
             (Step::Initialize, Ok(_)) => self.advance_to(Step::Connect),
             (Step::Connect, Ok(reply)) => {
                 if let Reply::Status(status) = reply {
-                    self.note_package_runner(&status);
+                    if let Some(note) = calls::package_runner_note(&status) {
+                        self.output.view.note(&note);
+                    }
                     self.can = status.capabilities;
                 }
                 self.advance_to(Step::Ensure);
             }
             (Step::Ensure, Ok(reply)) => {
                 if let Reply::Session(session) = &reply {
-                    self.view.session(session);
+                    self.output.view.session(session);
                 }
                 for name in self.prompt.sent_as_links(self.can.unwrap_or_default()) {
-                    self.view.note(&format!(
-                        "the agent does not accept the content of {name}; it receives a link to the file"
-                    ));
+                    self.output.view.note(&calls::link_note(name));
                 }
                 self.advance_to(Step::Prompt);
             }
             (Step::Prompt, Ok(Reply::Turn(summary))) => {
-                self.view.summary(&summary);
-                match self.late_feedback(&summary) {
+                self.output.view.summary(&summary);
+                let view = &mut self.output.view;
+                match calls::late_feedback(&summary, self.interrupted, view) {
                     Some(words) => {
                         self.prompt = Prompt::of_text(words);
                         self.turn = format!("{}+", self.turn);
-                        self.view.begin(&self.session, &self.turn);
+                        self.output.view.begin(&self.session, &self.turn);
                         self.advance_to(Step::Prompt);
                     }
                     None => self.finish(outcome::exit_code(&summary)),
@@ -263,46 +211,33 @@ impl ClientSink for RunClient {
     fn chunk(&mut self, place: ChunkAddress<'_>, chunk: &Chunk<'_>, json: &[u8]) {
         // Text that the agent sends outside the turn is not part of the answer.
         if place.turn == Some(&*self.turn) {
-            self.shown = place.seq;
-            self.recorder.chunk(place, json);
-            self.view.chunk(chunk, json);
+            self.output.chunk(place, chunk, json);
         } else {
             debug!(?place, ?chunk, "chunk outside of the turn");
         }
     }
 
     fn delta(&mut self, place: ChunkAddress<'_>, delta: Delta<'_>, json: &[u8]) {
-        if place.turn != Some(&*self.turn) || self.view.format == Format::Text {
-            delta.with_chunk(|chunk| self.chunk(place, chunk, json));
-            return;
+        if place.turn == Some(&*self.turn) {
+            self.output.delta(place, delta, json);
         }
-        self.shown = place.seq;
-        self.recorder.chunk(place, json);
-        self.view.json_chunk(None, json);
     }
 
     fn adapted_chunk(&mut self, place: ChunkAddress<'_>, chunk: &Chunk<'_>, json: &[Vec<u8>]) {
         if place.turn == Some(&*self.turn) {
-            self.shown = place.seq;
-            let json = json.iter().map(Vec::as_slice);
-            json.clone()
-                .for_each(|chunk| self.recorder.chunk(place, chunk));
-            self.view.adapted(chunk, json);
+            self.output.adapted_chunk(place, chunk, json);
         }
     }
 
     /// Called only by the daemon: in this process, a run's turn is new, and its only client never lags.
     fn json_chunk(&mut self, place: ChunkAddress<'_>, json: &[u8]) {
         if place.turn == Some(&*self.turn) {
-            self.shown = place.seq;
-            self.view.json_chunk(shown_chunk(json).as_ref(), json);
+            self.output.json_chunk(place, json);
         }
     }
 
     fn retract(&mut self, _: &str, after: u64) {
-        if self.shown > after {
-            self.view.retract();
-        }
+        self.output.retract(after);
     }
 
     fn can_lag(&self) -> bool {
@@ -310,15 +245,15 @@ impl ClientSink for RunClient {
     }
 
     fn hold(&mut self, held: bool) {
-        self.log_pending = held;
+        self.output.hold(held);
     }
 
     fn is_full(&self) -> bool {
-        self.view.is_full()
+        self.output.view.is_full()
     }
 
     fn ask(&mut self, ask: ClientRequestId, request: &ClientRequest) {
-        self.view.flush();
+        self.output.view.flush();
         let action = self.questions.ask(ask, request);
         self.actions.extend(action);
     }
@@ -329,29 +264,17 @@ impl ClientSink for RunClient {
     }
 
     fn notify(&mut self, notice: &Notice) {
-        let waiting = match notice {
+        match notice {
             Notice::Activity(p) if p.waiting_for.is_none() => {
-                self.view.activity(p.activity.as_ref());
-                return;
+                self.output.view.activity(p.activity.as_ref());
             }
-            Notice::Activity(p) => p.waiting_for.as_ref(),
-            Notice::AgentState(p) => p.waiting_for.as_ref(),
-            Notice::SessionState(_)
-            | Notice::Presence(_)
-            | Notice::UserMessage(_)
-            | Notice::Acp(_)
-            | Notice::Restored(..) => None,
-        };
-        if let Some(note) = waiting.and_then(wait_note) {
-            self.view.note(note);
+            notice => {
+                if let Some(note) = calls::wait_note(notice) {
+                    self.output.view.wait_note(note);
+                }
+            }
         }
     }
-}
-
-/// Returns the note of a wait notice. `None` if acpipe waits for the user, because the question on screen
-/// already shows that.
-fn wait_note(waiting: &wire::Waiting) -> Option<&str> {
-    (waiting.party != wire::Party::Client).then_some(&waiting.note)
 }
 
 impl ClientConnection for RunClient {
@@ -370,8 +293,8 @@ impl ClientConnection for RunClient {
 
     fn on_settled(&mut self, written: bool) {
         // A question is shown after the output that precedes it.
-        if self.questions.is_due() && (written || !self.view.is_screen()) {
-            self.questions.show(self.view.hold());
+        if self.questions.is_due() && (written || !self.output.view.is_screen()) {
+            self.questions.show(self.output.view.hold());
         }
     }
 
@@ -379,14 +302,9 @@ impl ClientConnection for RunClient {
         self.interrupted = true;
         match (first, signal, self.step) {
             (true, Interrupt::Int, Step::Prompt) => {
-                let cancel = wire::CancelParams {
-                    session_id: Some(self.session.clone()),
-                    turn_id: None,
-                };
-                self.actions.push_back(ClientAction::Command(
-                    Token::first(1),
-                    Command::Cancel(cancel),
-                ));
+                let cancel = calls::cancel(&self.session);
+                self.actions
+                    .push_back(ClientAction::Command(Token::first(1), cancel));
             }
             (true, _, _) => self.actions.push_back(ClientAction::End),
             (false, _, _) => self.actions.push_back(ClientAction::Hurry),
@@ -411,40 +329,11 @@ impl ClientConnection for RunClient {
 
     fn next_action(&mut self) -> Option<ClientAction> {
         let action = self.actions.pop_front();
-        self.recorder.action(action.as_ref());
+        self.output.recorder.action(action.as_ref());
         action
     }
 
     fn take_output(&mut self, buffer: &mut Vec<u8>) {
-        if !self.log_pending {
-            self.view.take_output(buffer);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn wait_notices_are_shown_except_for_the_users_own_answer() {
-        for (party, is_told) in [
-            (wire::Party::Agent, true),
-            (wire::Party::Tool, true),
-            (wire::Party::Acpipe, true),
-            (wire::Party::Client, false),
-        ] {
-            let waiting = wire::Waiting {
-                party,
-                stage: "prompt".to_owned(),
-                silent_ms: 10_000,
-                note: "waiting".to_owned(),
-            };
-            assert_eq!(
-                wait_note(&waiting),
-                is_told.then_some("waiting"),
-                "{party:?}"
-            );
-        }
+        self.output.take(buffer);
     }
 }

@@ -4,13 +4,15 @@ use super::agui_lines::AguiLines;
 use super::answer::Answer;
 use super::outcome;
 use super::questions::prompt_view::short;
+use super::refusals::PolicyRefusals;
 use super::streams::Streams;
 use crate::cli::args::shared::Format;
+use crate::cli::progress::ProgressLine;
 use crate::cli::screen::{Content, push_escaped};
 use crate::cli::styles::{DIM, HEAD, Styles};
 use crate::core::cause::last_lines;
 use crate::core::error::Error;
-use crate::core::hub::{NO_CLIENT, RAN_UNAPPROVED};
+use crate::core::hub::RAN_UNAPPROVED;
 use crate::core::printable::printable;
 use crate::core::restore_plan::describe_attempts;
 use crate::proto::chunk::Chunk;
@@ -19,7 +21,6 @@ use crate::proto::wire::{Activity, Memory, SessionResult, TurnSummary};
 use crate::shell::{FULL, hand_over};
 use anstyle::Style;
 use serde_json::Value;
-use std::collections::HashSet;
 use std::io::Write as _;
 
 /// Maximum length in characters of a running tool's name or description, and of a line of the agent's stderr.
@@ -39,6 +40,8 @@ pub struct View {
     out: Vec<u8>,
     answer: Answer,
     held: HeldOutput,
+    /// Line on the terminal until the next output.
+    progress: Option<ProgressLine>,
     refused: PolicyRefusals,
     /// Last receipt that was shown.
     receipt: Option<Value>,
@@ -46,17 +49,6 @@ pub struct View {
     events: AguiLines,
     /// Summaries of the turns so far, printed at the end with `-o json`.
     summaries: Vec<Value>,
-}
-
-/// Tools that the policy refused without asking the user. They are reported at the end, because the run may
-/// otherwise succeed without a visible reason for missing results.
-#[derive(Default)]
-struct PolicyRefusals {
-    questions: HashSet<String>,
-    /// Rules that refused, without duplicates.
-    rules: Vec<String>,
-    /// Whether the note that there is no terminal was shown.
-    unasked: bool,
 }
 
 /// Output held back while the user is asked at the terminal, up to [`FULL`] bytes.
@@ -80,6 +72,7 @@ impl View {
             out: Vec::new(),
             answer: Answer::new(stdout, is_raw),
             held: HeldOutput::default(),
+            progress: None,
             refused: PolicyRefusals::default(),
             receipt: None,
             events: AguiLines::default(),
@@ -104,7 +97,26 @@ impl View {
         self.write_note(&format!("{name} {}\n", printable(text)));
     }
 
+    /// Shows what acpipe does, on a terminal and until the next output.
+    pub fn begin_step(&mut self, step: String) {
+        if !self.quiet && ProgressLine::is_possible() {
+            match &self.progress {
+                Some(line) => line.next(step),
+                None => self.progress = Some(ProgressLine::begin(step)),
+            }
+        }
+    }
+
+    /// Shows what a step waits for: in place of its progress, or as a note.
+    pub fn wait_note(&mut self, text: &str) {
+        match &self.progress {
+            Some(line) => line.explain(text.to_owned()),
+            None => self.note(text),
+        }
+    }
+
     fn write_note(&mut self, line: &str) {
+        self.progress = None;
         if self.streams != Streams::Apart {
             self.answer.end_line(&mut self.out);
             self.out.extend_from_slice(line.as_bytes());
@@ -127,6 +139,7 @@ impl View {
     pub fn hold(&mut self) -> bool {
         let begun = !self.held.asking && self.is_screen() && !self.answer.ends_with_newline();
         self.held.asking = true;
+        self.progress = None;
         begun
     }
 
@@ -277,7 +290,11 @@ impl View {
     /// Shows what a chunk means for people.
     fn content(&mut self, chunk: &Chunk<'_>) {
         match chunk {
-            Chunk::DataPermission { id, data } => self.decided(id, &value(data.0)),
+            Chunk::DataPermission { id, data } => {
+                if let Some(note) = self.refused.decided(id, &value(data.0)) {
+                    self.note(note);
+                }
+            }
             Chunk::DataRecovery { data } => self.recovered(value(data.0)),
             Chunk::DataNotice { data, .. } => self.warn(&value(data.0)),
             _ => {}
@@ -321,26 +338,8 @@ impl View {
         }
     }
 
-    fn decided(&mut self, question: &str, data: &Value) {
-        let rule = data["rule"].as_str().unwrap_or_default();
-        if data["by"] == "policy" && rule.ends_with(NO_CLIENT) && !self.refused.unasked {
-            self.refused.unasked = true;
-            let decides =
-                "cannot ask for permission without a terminal; the policy decides instead";
-            self.note(decides);
-        }
-        if data["by"] != "policy" || data["approved"] != false {
-            return;
-        }
-        self.refused.questions.insert(question.to_owned());
-        if let Some(rule) = data["rule"].as_str()
-            && !self.refused.rules.iter().any(|known| known == rule)
-        {
-            self.refused.rules.push(rule.to_owned());
-        }
-    }
-
     fn text(&mut self, chunk: &Chunk<'_>) {
+        self.progress = None;
         match chunk {
             Chunk::TextStart { .. } => self.answer.begin_block(&mut self.out),
             Chunk::TextDelta { delta, .. } => self.answer.push_json(delta.0, &mut self.out),
@@ -372,6 +371,13 @@ impl View {
         }
     }
 
+    /// Ends the output of a turn before another one: a blank line follows its text.
+    pub fn next_turn(&mut self) {
+        if self.format == Format::Text {
+            self.answer.end_turn(&mut self.out);
+        }
+    }
+
     /// Shows the running tool if stderr is a terminal and the format is text.
     pub fn activity(&mut self, activity: Option<&Activity>) {
         let lively = !self.quiet && self.format == Format::Text && self.stderr.is_terminal;
@@ -386,15 +392,11 @@ impl View {
 
     /// Shows the end of the turn.
     pub fn summary(&mut self, summary: &TurnSummary) {
+        self.progress = None;
         self.keep(summary);
         self.end_line();
-        let refused = std::mem::take(&mut self.refused);
-        self.refused.unasked = refused.unasked;
-        let rules = refused.rules.join("; ");
-        match refused.questions.len() {
-            0 => {}
-            1 => self.note(&format!("the policy refused one tool call: {rules}")),
-            n => self.note(&format!("the policy refused {n} tool calls: {rules}")),
+        if let Some(note) = self.refused.take() {
+            self.note(&note);
         }
         for error in &summary.errors {
             self.print_note(&error.message);
@@ -427,6 +429,7 @@ impl View {
 
     /// Ends the output, after success or failure.
     pub fn done(&mut self) {
+        self.progress = None;
         match self.format {
             Format::Sse => self.out.extend_from_slice(b"data: [DONE]\n\n"),
             Format::Json => self.write_summary(),
@@ -436,6 +439,7 @@ impl View {
 
     /// Appends the agent's output, escaped if stdout is a terminal.
     fn push(&mut self, bytes: &[u8], content: Content) {
+        self.progress = None;
         if self.stdout.is_terminal {
             push_escaped(&mut self.out, bytes, content);
         } else {

@@ -52,7 +52,7 @@ pub enum SettingValue {
 }
 
 /// Result of `session/setMode`, `session/setModel` and `session/setOption`.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SettingResult {
     /// Complete state of the session after the change, by the agent's own names.

@@ -1,7 +1,9 @@
 //! `acpipe run --daemon`: what a run prints and returns, and what stays when it ends.
 
 use super::Daemon;
+use crate::chat::READY;
 use crate::harness::steps::{end, say, until_cancelled};
+use crate::harness::terminal::Screen;
 use crate::harness::{FAKE_AGENT, World, calls, signal};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -266,4 +268,39 @@ fn run_whose_daemon_is_killed_says_so() {
     signal(daemon.pid(), Signal::KILL);
     assert_eq!(run.wait().unwrap().code(), Some(1));
     assert_eq!(daemon.world.leak(), None);
+}
+
+#[test]
+fn chat_leaves_its_session_in_the_daemon() {
+    let modes = json!({"currentModeId": "plan", "availableModes": [
+        {"id": "plan", "name": "Plan"}, {"id": "code", "name": "Code"}]});
+    let (daemon, script) = daemon(&json!({
+        "session/new": [[{"reply": {"sessionId": "fake-1", "modes": modes}}]],
+        "session/set_mode": [[{"reply": {}}]],
+        "session/prompt": [[say("first"), end("end_turn")], [say("second"), end("end_turn")]],
+    }));
+    let mut screen = Screen::new(World::new());
+    screen.term = "xterm";
+    let state = daemon.world.dir.join("state");
+    let [state, cwd] = [&state, &daemon.world.dir].map(|dir| dir.to_str().unwrap());
+    let place = ["--state-dir", state, "--cwd", cwd];
+    let agent = ["--", FAKE_AGENT, &script];
+    let args = [&["run", "--daemon", "--session", "s"], &place[..], &agent].concat();
+    screen.start(&args, "");
+    screen.await_text(READY);
+    screen.keys("hello\n");
+    screen.await_text("first\n\n");
+    screen.await_text(READY);
+    screen.keys("/mode code\n");
+    screen.await_text("acpipe: mode code\n");
+    screen.await_text(READY);
+    screen.keys("again\n");
+    screen.await_text("second\n\n");
+    screen.await_text(READY);
+    screen.keys("\x04");
+    screen.await_text("acpipe: the session stays in the daemon: acpipe attach s\n");
+    assert_eq!(screen.end().0, 0);
+    let log = daemon.world.log();
+    assert_eq!(calls(&log, "session/prompt").len(), 2);
+    daemon.stop();
 }

@@ -17,6 +17,7 @@ const REASONS: &[(&str, &str)] = &[
     ("daemon start", "leaves a daemon"),
     ("--daemon", "leaves a daemon"),
     ("acpipe attach", "needs a daemon"),
+    ("# a chat", "needs a terminal"),
     ("systemctl", "needs systemd"),
     ("ssh ", "needs another machine"),
     ("cargo ", "builds or installs acpipe"),

@@ -1,7 +1,9 @@
 //! acpipe at a pseudo-terminal, with the user's view and keyboard.
 
 use super::{LIMIT, World};
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, tcgetattr};
 use serde_json::Value;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -15,6 +17,8 @@ pub struct Screen {
     pub world: World,
     /// Variables of acpipe besides those of the world.
     pub env: Vec<(&'static str, String)>,
+    /// The variable `TERM`. By default no cursor is moved, so that tests see lines.
+    pub term: &'static str,
     keyboard: File,
     shown: Receiver<Vec<u8>>,
     child: Option<Child>,
@@ -44,6 +48,7 @@ impl Screen {
         Self {
             world,
             env: Vec::new(),
+            term: "dumb",
             keyboard,
             shown,
             child: None,
@@ -71,6 +76,7 @@ impl Screen {
                 None => command.env_remove(name),
             };
         }
+        command.env("TERM", self.term);
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command.current_dir(&self.world.dir);
         command.stdin(own()).stdout(own()).stderr(own());
@@ -117,6 +123,30 @@ impl Screen {
     fn text(&self, from: usize) -> String {
         let text = String::from_utf8_lossy(&self.seen[from..]);
         text.replace('\r', "")
+    }
+
+    /// Returns `true` if the terminal edits and echoes lines, as it does for a shell's commands.
+    pub fn is_cooked(&self) -> bool {
+        let modes = tcgetattr(&self.keyboard).unwrap().local_modes;
+        modes.contains(LocalModes::ICANON | LocalModes::ECHO)
+    }
+
+    /// Sends a signal to acpipe.
+    pub fn signal(&self, signal: Signal) {
+        let child = self.child.as_ref().unwrap();
+        kill_process(Pid::from_child(child), signal).unwrap();
+    }
+
+    /// Waits for the exit. Returns the exit code, and whether the terminal is as before.
+    pub fn end_cooked(mut self) -> (i32, bool) {
+        let name = ptsname(&self.keyboard, Vec::new()).unwrap();
+        // The terminal keeps its settings while it is open.
+        let _open = File::open(name.to_str().unwrap()).unwrap();
+        let (code, is_cooked) = (
+            self.child.as_mut().unwrap().wait().unwrap(),
+            self.is_cooked(),
+        );
+        (code.code().unwrap_or(-1), is_cooked)
     }
 
     /// Waits for the exit. Returns the exit code, all output, and the lines that the agents received.

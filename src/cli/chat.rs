@@ -1,0 +1,140 @@
+//! `acpipe run` without a prompt at a terminal: a chat, whose prompts go to one session.
+
+mod chat_client;
+mod chat_session;
+mod editor;
+mod input;
+mod line;
+mod offers;
+mod saved_terminal;
+mod step;
+
+use super::args::RunArgs;
+use super::args::shared::Format;
+use super::daemon::DaemonUse;
+use super::logs::Secrets;
+use super::record::Recording;
+use super::remote_hub::DaemonHub;
+use super::run::calls::{PromptTerms, Steps};
+use super::run::questions::TerminalQuestions;
+use super::run::recorder::RunRecorder;
+use super::run::run_session::RunSession;
+use super::run::turn_output::TurnOutput;
+use super::run::view::View;
+use super::run::{RunHub, prepare};
+use super::{persists, state_dir};
+use crate::core::hub::Hub;
+use crate::shell::{InProcessAgents, LoopOwner, LoopSetup, Terminal, drive, drive_remote};
+use chat_client::ChatClient;
+use chat_session::{ChatSession, Continuation};
+use editor::LineEditor;
+use input::ChatInput;
+use saved_terminal::SavedTerminal;
+use serde_json::Value;
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use tokio::sync::mpsc;
+
+/// File of the entered lines, in the state directory.
+const HISTORY: &str = "chat-history";
+
+/// Capacity of the queue of inputs: there is one editor, and one question at a time.
+const QUEUE: usize = 16;
+
+/// Returns `true` if a run is a chat: it has no prompt, and a user at a terminal.
+pub fn is_wanted(args: &RunArgs) -> bool {
+    let has_prompt = !args.prompt.is_empty()
+        || args.prompt_text.is_some()
+        || !args.file.is_empty()
+        || !args.attach.is_empty();
+    !has_prompt
+        && args.output == Format::Text
+        && std::io::stdin().is_terminal()
+        && std::io::stdout().is_terminal()
+}
+
+/// Runs a chat until the user leaves. Returns the exit code.
+pub async fn chat(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
+    let _saved = SavedTerminal::save();
+    let daemon = DaemonUse::of(args.daemon, &args.agent)?;
+    if daemon.is_some() {
+        DaemonUse::check_run(&args)?;
+    }
+    let recording = Recording::start(&args.agent.record, &secrets)?;
+    let mut view = View::new(args.output, args.quiet, args.raw);
+    let (found, hub) = prepare(&args, daemon, &secrets, &mut view).await?;
+    let RunSession {
+        settings,
+        session,
+        origin,
+    } = found;
+    let is_stored = persists(&args.agent.store)? && !args.ephemeral;
+    let names_agent = args.agent.names_agent();
+    let context = args.context.into_iter();
+    let context = context.map(|(name, value)| (name, Value::from(value)));
+    let session = ChatSession {
+        id: session,
+        cwd: settings.cwd.clone(),
+        agent: names_agent.then(|| settings.default_agent.name.clone()),
+        options: Box::new(settings.default_agent.spec.options.clone()),
+        terms: PromptTerms {
+            retry: !args.no_retry,
+            max_time: args.max_time.0,
+        },
+        steps: Steps::new(&settings.default_agent, origin.cwd.is_some()),
+        context: Box::new(context.collect()),
+        continuation: match &hub {
+            RunHub::Daemon(_) => Continuation::Daemon,
+            RunHub::Own(..) if is_stored => Continuation::Stored,
+            RunHub::Own(..) => Continuation::Impossible,
+        },
+        unique: settings.id_prefix.clone(),
+        turns: 0,
+        former: 0,
+    };
+    let history: Option<PathBuf> = is_stored
+        .then(|| state_dir(&args.agent.store.place))
+        .transpose()?
+        .map(|dir| dir.join(HISTORY));
+    let (inputs, input) = mpsc::channel(QUEUE);
+    let editor = LineEditor::start(history, inputs.clone())?;
+    let questions = TerminalQuestions::new(open_terminal(inputs));
+    let output = TurnOutput::new(view, RunRecorder::new(recording.recorder()));
+    let is_joining = matches!(hub, RunHub::Daemon(_)) && origin.cwd.is_some();
+    let mut client = ChatClient::new(session, is_joining, questions, editor, output);
+    let (store, stored) = match hub {
+        RunHub::Daemon(connection) => {
+            let mut hub = DaemonHub::new("acpipe run");
+            drive_remote(connection.stream, &mut hub, &mut client, Some(input)).await?;
+            return Ok(client.exit_code());
+        }
+        RunHub::Own(store, stored) => (store, stored),
+    };
+    let launch = super::launch(&args.agent.store, &settings.limits);
+    let hub = Hub::new(settings, store).serving(args.agent.serving.offer());
+    let setup = LoopSetup {
+        input: Some(input),
+        stored,
+        max_line: args.agent.max_line,
+        login: args.agent.login(),
+        launch,
+        in_process: InProcessAgents::new(),
+        recorder: recording.recorder(),
+        owner: LoopOwner::Program,
+    };
+    drive(hub, &mut client, setup).await?;
+    Ok(client.exit_code())
+}
+
+/// Opens the terminal for questions. Its lines join the other inputs.
+fn open_terminal(inputs: mpsc::Sender<ChatInput>) -> Option<Terminal> {
+    let (terminal, mut typed) = Terminal::open(true)?;
+    tokio::spawn(async move {
+        while let Some(line) = typed.recv().await {
+            if inputs.send(ChatInput::Terminal(line)).await.is_err() {
+                return;
+            }
+        }
+    });
+    Some(terminal)
+}

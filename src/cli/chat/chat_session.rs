@@ -1,0 +1,147 @@
+//! The session of a chat: its id, and the calls that open it and begin its turns.
+
+use crate::cli::run::calls::{PromptTerms, Steps};
+use crate::core::client::{Command, History};
+use crate::core::session_id::{is_unnamed, name_of, unnamed};
+use crate::proto::wire;
+use serde_json::{Map, Value};
+
+/// How a later chat continues the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Continuation {
+    /// The session is stored, for `acpipe run`.
+    Stored,
+    /// The session is in the daemon.
+    Daemon,
+    /// The session ends with acpipe.
+    Impossible,
+}
+
+/// Session of a chat.
+#[derive(Debug)]
+pub struct ChatSession {
+    pub id: String,
+    pub cwd: String,
+    /// Agent that the command line names; `None` for the agent of the session.
+    pub agent: Option<String>,
+    pub options: Box<wire::SessionOptions>,
+    pub terms: PromptTerms,
+    pub steps: Steps,
+    /// Values that are sent with the first prompt.
+    pub context: Box<Map<String, Value>>,
+    pub continuation: Continuation,
+    /// Hexadecimal text that no other acpipe has, for the ids of turns and sessions.
+    pub unique: String,
+    /// Number of turns so far, in all sessions of the chat.
+    pub turns: u32,
+    /// Number of sessions before this one.
+    pub former: u32,
+}
+
+impl ChatSession {
+    /// Creates the call that opens a session with the settings of this one.
+    pub fn ensure(&self, id: &str) -> Command {
+        Command::Ensure(wire::EnsureParams {
+            session_id: Some(id.to_owned()),
+            cwd: Some(self.cwd.clone()),
+            agent: self.agent.clone(),
+            options: self.options.clone(),
+            ..wire::EnsureParams::default()
+        })
+    }
+
+    /// Creates the call that begins the next turn.
+    pub fn prompt(&mut self, message: wire::UserMessage) -> Command {
+        self.turns += 1;
+        let context = std::mem::take(&mut self.context);
+        self.terms.prompt(&self.id, &self.turn(), message, context)
+    }
+
+    /// Returns the id of the last turn.
+    pub fn turn(&self) -> String {
+        format!("turn-{}-{}", self.unique, self.turns)
+    }
+
+    /// Creates the call that sets the model.
+    pub fn set_model(&self, model: String) -> Command {
+        let session_id = Some(self.id.clone());
+        Command::SetModel(wire::SetModelParams { session_id, model })
+    }
+
+    /// Creates the call that sets the mode.
+    pub fn set_mode(&self, mode: String) -> Command {
+        let session_id = Some(self.id.clone());
+        Command::SetMode(wire::SetModeParams { session_id, mode })
+    }
+
+    /// Creates the call that closes the session, unless it stays open in the daemon.
+    pub fn close(&self) -> Option<Command> {
+        let session_id = Some(self.id.clone());
+        let close = History::CloseSession(wire::SessionParams { session_id });
+        (self.continuation != Continuation::Daemon).then_some(Command::History(close))
+    }
+
+    /// Returns the id of another new session.
+    pub fn next_id(&mut self) -> String {
+        self.former += 1;
+        unnamed(&format!("{}{:x}", self.unique, self.former))
+    }
+
+    /// Returns how to continue the session, for the end of the chat; `None` if it cannot be continued or has no turn.
+    pub fn continuation(&self) -> Option<String> {
+        let id = &self.id;
+        if self.turns == 0 {
+            return None;
+        }
+        match self.continuation {
+            Continuation::Impossible => None,
+            Continuation::Daemon => Some(format!(
+                "the session stays in the daemon: acpipe attach {}",
+                name_of(id)
+            )),
+            Continuation::Stored if is_unnamed(id) => Some(format!(
+                "continue with acpipe run --continue, or later with acpipe run --session {id}"
+            )),
+            Continuation::Stored => Some(format!(
+                "continue with acpipe run --session {}",
+                name_of(id)
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn end_of_a_chat_names_the_command_that_continues_it() {
+        let mut session = ChatSession {
+            id: "fix~0123456789abcdef".to_owned(),
+            cwd: "/".to_owned(),
+            agent: None,
+            options: Box::default(),
+            terms: PromptTerms {
+                retry: true,
+                max_time: None,
+            },
+            steps: Steps::default(),
+            context: Box::default(),
+            continuation: Continuation::Stored,
+            unique: "abcdef0123456789".to_owned(),
+            turns: 0,
+            former: 0,
+        };
+        assert_eq!(session.continuation(), None);
+        session.prompt(wire::UserMessage::text("hello"));
+        assert_eq!(session.turn(), "turn-abcdef0123456789-1");
+        let hint = session.continuation().unwrap();
+        assert!(hint.ends_with("acpipe run --session fix"), "{hint}");
+        session.id = session.next_id();
+        let hint = session.continuation().unwrap();
+        assert!(hint.contains("acpipe run --continue,"), "{hint}");
+        assert!(is_unnamed(&session.id) && hint.ends_with(&session.id));
+        session.continuation = Continuation::Impossible;
+        assert_eq!(session.continuation(), None);
+    }
+}

@@ -1,0 +1,196 @@
+//! Calls that a run and a chat have in common, and notes about their results.
+
+use super::outcome;
+use super::questions::TerminalQuestions;
+use super::view::View;
+use crate::core::agent_definition::AgentDefinition;
+use crate::core::agent_spec::DEFAULT_AGENT;
+use crate::core::client::{Command, Notice};
+use crate::proto::wire;
+use serde_json::{Map, Value};
+use std::path::Path;
+use std::time::Duration;
+
+/// Parameters of each prompt call.
+#[derive(Debug, Clone, Copy)]
+pub struct PromptTerms {
+    /// Whether acpipe sends the prompt again after a transient error.
+    pub retry: bool,
+    /// Timeout of the turn; `None` for no limit.
+    pub max_time: Option<Duration>,
+}
+
+impl PromptTerms {
+    /// Creates the call that begins a turn.
+    pub fn prompt(
+        self,
+        session: &str,
+        turn: &str,
+        message: wire::UserMessage,
+        context: Box<Map<String, Value>>,
+    ) -> Command {
+        Command::Prompt(wire::PromptParams {
+            session_id: Some(session.to_owned()),
+            message,
+            turn_id: Some(turn.to_owned()),
+            rerun: false,
+            degrade: false,
+            retry: self.retry,
+            retry_after_output: false,
+            timeout_ms: self.timeout_ms(),
+            context,
+            when_busy: wire::PromptWhenBusy::default(),
+        })
+    }
+
+    fn timeout_ms(self) -> Option<u64> {
+        let ms = self.max_time?.as_millis();
+        Some(u64::try_from(ms).unwrap_or(u64::MAX))
+    }
+}
+
+/// Names of the steps before the first output, for the user.
+#[derive(Debug, Default)]
+pub struct Steps {
+    agent: String,
+    is_restored: bool,
+}
+
+impl Steps {
+    pub fn new(agent: &AgentDefinition, is_restored: bool) -> Self {
+        Self {
+            agent: agent_label(agent),
+            is_restored,
+        }
+    }
+
+    pub fn start(&self) -> String {
+        format!("starting {}", self.agent)
+    }
+
+    pub fn open(&self) -> String {
+        let what = if self.is_restored {
+            "restoring"
+        } else {
+            "opening"
+        };
+        format!("{what} the session of {}", self.agent)
+    }
+
+    pub fn prompt(&self) -> String {
+        format!("waiting for {}", self.agent)
+    }
+}
+
+/// Creates the first call. The client answers requests if there is a terminal.
+pub fn initialize(questions: &TerminalQuestions) -> Command {
+    Command::Initialize(wire::InitializeParams::of(wire::ClientCapabilities {
+        permissions: questions.has_terminal(),
+        questions: questions.has_terminal(),
+        ..wire::ClientCapabilities::default()
+    }))
+}
+
+/// Creates the call that cancels the turn of a session.
+pub fn cancel(session: &str) -> Command {
+    Command::Cancel(wire::CancelParams {
+        session_id: Some(session.to_owned()),
+        turn_id: None,
+    })
+}
+
+/// Returns a follow-up prompt of the feedback that the user typed in a turn and that did not reach the agent. `None`
+/// if there is none, or if the turn failed or was stopped by the user.
+pub fn late_feedback(
+    summary: &wire::TurnSummary,
+    is_interrupted: bool,
+    view: &mut View,
+) -> Option<String> {
+    let words = outcome::late_feedback(summary)?;
+    if is_interrupted || summary.is_error || outcome::was_asked_to_stop(summary) {
+        view.note("your message to the agent was not delivered: the turn ended first");
+        return None;
+    }
+    view.note("your message is sent to the agent as the next prompt");
+    Some(words)
+}
+
+/// Returns the name under which people know an agent: its own, or that of its program.
+fn agent_label(agent: &AgentDefinition) -> String {
+    if agent.name != DEFAULT_AGENT {
+        return agent.name.clone();
+    }
+    if agent.spec.source == wire::AgentSource::Demo {
+        return "the demo agent".to_owned();
+    }
+    let program = Path::new(&agent.spec.command).file_name();
+    program.map_or_else(
+        || agent.spec.command.clone(),
+        |name| name.to_string_lossy().into_owned(),
+    )
+}
+
+/// Notes that a package runner started the agent, which is slower and takes the newest version.
+pub fn package_runner_note(status: &wire::AgentStatus) -> Option<String> {
+    let program = status.program.as_ref()?;
+    let command = status.command.as_ref()?;
+    (program.found_by == wire::FoundBy::PackageRunner).then(|| {
+        format!(
+            "{command} is not installed; {} downloaded and started it",
+            program.file
+        )
+    })
+}
+
+/// Notes that the agent receives a link in place of a file's content.
+pub fn link_note(name: &str) -> String {
+    format!("the agent does not accept the content of {name}; it receives a link to the file")
+}
+
+/// Returns the note of a notice that acpipe waits for something. `None` if it waits for the user, because the
+/// question on screen already shows that.
+pub fn wait_note(notice: &Notice) -> Option<&str> {
+    let waiting = match notice {
+        Notice::Activity(p) => p.waiting_for.as_ref(),
+        Notice::AgentState(p) => p.waiting_for.as_ref(),
+        Notice::SessionState(_)
+        | Notice::Presence(_)
+        | Notice::UserMessage(_)
+        | Notice::Acp(_)
+        | Notice::Restored(..) => None,
+    }?;
+    (waiting.party != wire::Party::Client).then_some(&waiting.note)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wait_notices_are_shown_except_for_the_users_own_answer() {
+        for (party, is_told) in [
+            (wire::Party::Agent, true),
+            (wire::Party::Tool, true),
+            (wire::Party::Acpipe, true),
+            (wire::Party::Client, false),
+        ] {
+            let waiting = wire::Waiting {
+                party,
+                stage: "prompt".to_owned(),
+                silent_ms: 10_000,
+                note: "waiting".to_owned(),
+            };
+            let notice = Notice::AgentState(wire::AgentStateParams {
+                agent: "a".to_owned(),
+                state: wire::AgentState::Starting,
+                reason: None,
+                waiting_for: Some(waiting),
+            });
+            assert_eq!(
+                wait_note(&notice),
+                is_told.then_some("waiting"),
+                "{party:?}"
+            );
+        }
+    }
+}
