@@ -212,7 +212,7 @@ mod tests {
                 "```\n</pre><b>\n```",
                 "<pre><code>&lt;/pre&gt;&lt;b&gt;\n</code></pre>\n",
             ),
-            ("&#27;[2J \u{202e}x", "<p>[2J &lt;U+202E&gt;x</p>\n"),
+            ("&#27;[2J \u{202e}x", "<p>␛[2J &lt;U+202E&gt;x</p>\n"),
         ];
         for (text, want) in cases {
             assert_eq!(rendered(text), want, "{text}");

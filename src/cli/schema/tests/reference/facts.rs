@@ -453,7 +453,7 @@ fn keys_of_the_configuration_are_those_of_the_code() {
 /// Names that look like variables and are not: errors of the network, what the compiler knows, and a style of names.
 const NO_VARIABLES: &[&str] = &["EAI_AGAIN", "CARGO_PKG_VERSION", "ACPIPE_COMMIT", "SCREAMING_SNAKE_CASE"];
 
-/// Variables that libraries read: for the platform's directories, and for HTTP.
+/// Variables that libraries read: for the platform's directories, for HTTP, and for styles.
 const PLATFORM: &[&str] = &[
     "XDG_CONFIG_HOME",
     "XDG_STATE_HOME",
@@ -463,6 +463,8 @@ const PLATFORM: &[&str] = &[
     "NO_PROXY",
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
 ];
 
 fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
