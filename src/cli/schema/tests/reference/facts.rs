@@ -451,7 +451,12 @@ fn keys_of_the_configuration_are_those_of_the_code() {
 }
 
 /// Names that look like variables and are not: errors of the network, what the compiler knows, and a style of names.
-const NO_VARIABLES: &[&str] = &["EAI_AGAIN", "CARGO_PKG_VERSION", "ACPIPE_COMMIT", "SCREAMING_SNAKE_CASE"];
+const NO_VARIABLES: &[&str] = &[
+    "EAI_AGAIN",
+    "CARGO_PKG_VERSION",
+    "ACPIPE_COMMIT",
+    "SCREAMING_SNAKE_CASE",
+];
 
 /// Variables that libraries read: for the platform's directories, for HTTP, and for styles.
 const PLATFORM: &[&str] = &[
