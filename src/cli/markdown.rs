@@ -382,11 +382,14 @@ impl Markdown {
             .extend(opened.iter().map(|(container, _)| *container));
         let mut first = margin(&self.containers[..old]);
         for (container, mark) in opened {
-            first += &match (container, mark.len()) {
-                (Container::Item { .. }, 0 | 1) => "• ".to_owned(),
-                (Container::Item { .. }, _) => format!("{mark} "),
-                (Container::Quote, _) => margin(&[*container]),
-            };
+            match (container, mark.len()) {
+                (Container::Item { .. }, 0 | 1) => first += "• ",
+                (Container::Item { .. }, _) => {
+                    first += mark;
+                    first.push(' ');
+                }
+                (Container::Quote, _) => first += &margin(&[*container]),
+            }
         }
         self.lines
             .set_margins(Some(first), margin(&self.containers));

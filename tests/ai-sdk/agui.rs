@@ -76,12 +76,10 @@ fn recorded() -> Vec<Run> {
 }
 
 /// Returns the verdicts in the order of the streams.
-fn ask(asked: impl Iterator<Item = Value> + Send) -> Vec<Value> {
+fn ask(mut asked: impl Iterator<Item = Value> + Send) -> Vec<Value> {
     let (written, said, status) = judge::ask("agui.mjs", |stdin| {
         let mut stdin = BufWriter::new(stdin);
-        asked
-            .map(|line| writeln!(stdin, "{line}"))
-            .collect::<Result<(), _>>()
+        asked.try_for_each(|line| writeln!(stdin, "{line}"))
     });
     written.unwrap();
     assert!(status.success(), "the judge fell over");

@@ -325,8 +325,9 @@ impl ClientSink for ChatClient {
     fn adapted_chunk(&mut self, place: ChunkAddress<'_>, chunk: &Chunk<'_>, json: &[Vec<u8>]) {
         if self.shows(place) {
             self.output.adapted_chunk(place, chunk, json);
-            json.iter()
-                .for_each(|chunk| self.end_background_turn(chunk));
+            for chunk in json {
+                self.end_background_turn(chunk);
+            }
         }
     }
 

@@ -217,7 +217,7 @@ pub fn settled(text: &str, before: Option<char>) -> usize {
     }
 }
 
-/// Opens or closes spans at a run of delimiters, by the rules of CommonMark.
+/// Opens or closes spans at a run of delimiters, by the rules of `CommonMark`.
 fn delimiters(c: char, run: usize, previous: char, next: char, open: &mut Vec<(char, usize)>) {
     let is_mark = |c: char| !c.is_alphanumeric() && !c.is_whitespace();
     let left =

@@ -4,6 +4,7 @@ use crate::cli::columns::{columns, width};
 use crate::cli::styles::{Styles, link_target, plain};
 use crate::core::printable::printable;
 use anstyle::Style;
+use std::fmt::Write as _;
 
 /// Minimum width in columns beside the margin at which lines are wrapped.
 const NARROWEST: usize = 16;
@@ -245,10 +246,10 @@ impl Lines {
             self.out.push_str("\x1b]8;;\x1b\\");
         }
         if old.style != new.style {
-            self.out.push_str(&format!("{:#}{}", old.style, new.style));
+            let _ = write!(self.out, "{:#}{}", old.style, new.style);
         }
         if let Some(url) = opened.filter(|url| closed.as_ref() != Some(url)) {
-            self.out.push_str(&format!("\x1b]8;;{url}\x1b\\"));
+            let _ = write!(self.out, "\x1b]8;;{url}\x1b\\");
         }
         self.current = new;
     }

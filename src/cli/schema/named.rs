@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 type Definitions = Map<String, Value>;
 
@@ -97,7 +98,7 @@ fn describe_alternatives(schema: &mut Value) {
         else {
             continue;
         };
-        lines += &format!("\n- `{label}`: {text}");
+        let _ = write!(lines, "\n- `{label}`: {text}");
     }
     if !lines.is_empty() {
         schema["description"] = json!((text(schema) + &lines).trim_start());

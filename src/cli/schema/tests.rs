@@ -143,7 +143,7 @@ fn variants_are_types_with_a_distinguishing_property() {
     );
 }
 
-/// What generators cannot carry over: text of a type without a name, an empty object or list as the default of
+/// Generators cannot carry over the text of a type without a name, an empty object or list as the default of
 /// another type, and a type that nothing refers to.
 #[test]
 fn schemas_have_nothing_that_generators_lose() {

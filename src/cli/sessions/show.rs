@@ -9,6 +9,7 @@ use crate::core::log::{Log, MessageFacts};
 use crate::core::profile::Profile;
 use crate::core::store::Card;
 use serde_json::Value;
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 /// Maximum number of lines of a tool's input and of its output.
@@ -181,11 +182,11 @@ fn tool(call: &ToolCall, styles: Styles) -> String {
         let place = line.map_or_else(|| visible(path), |line| format!("{}:{line}", visible(path)));
         // The title often has the path.
         if !call.title.contains(path.as_str()) {
-            text += &format!("{MARGIN}{}\n", styles.file_link(path, &place));
+            let _ = writeln!(text, "{MARGIN}{}", styles.file_link(path, &place));
         }
     }
     if let Some(decision) = &call.decision {
-        text += &format!("{MARGIN}{}\n", decided(decision, styles));
+        let _ = writeln!(text, "{MARGIN}{}", decided(decision, styles));
     }
     text += &first_lines(&call.input, MARGIN, styles);
     if !is_short {
@@ -207,14 +208,13 @@ fn first_lines(text: &str, margin: &str, styles: Styles) -> String {
         .unwrap_or(COLUMNS)
         .saturating_sub(MARGIN.len() + 2);
     let lines: Vec<&str> = text.trim_end().lines().collect();
-    let mut shown: String = lines
-        .iter()
-        .take(LINES)
-        .map(|line| format!("{margin}{}\n", clip(&styles.shown(line), width)))
-        .collect();
+    let mut shown = String::new();
+    for line in lines.iter().take(LINES) {
+        let _ = writeln!(shown, "{margin}{}", clip(&styles.shown(line), width));
+    }
     if lines.len() > LINES {
         let more = format!("… {} more lines", lines.len() - LINES);
-        shown += &format!("{margin}{}\n", styles.paint(DIM, &more));
+        let _ = writeln!(shown, "{margin}{}", styles.paint(DIM, &more));
     }
     shown
 }

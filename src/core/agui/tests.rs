@@ -1,3 +1,5 @@
+//! Tests of the AG-UI events of a turn.
+
 use super::*;
 use serde_json::{Value, json};
 
@@ -250,7 +252,7 @@ fn parts_are_activities_and_all_else_is_custom() {
 
 /// A client that attaches in the middle of a turn, and chunks of an endpoint that leave something open.
 #[test]
-fn what_was_not_opened_is_opened_and_what_is_open_is_ended() {
+fn stream_opens_unopened_blocks_and_ends_open_ones() {
     let got = events(&[
         json!({"type": "text-delta", "id": "m.1", "delta": "a"}),
         json!({"type": "tool-input-delta", "toolCallId": "c", "inputTextDelta": "{"}),

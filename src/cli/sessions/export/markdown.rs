@@ -5,6 +5,7 @@ use crate::cli::columns::one_line;
 use crate::cli::sessions::age::exact;
 use crate::cli::sessions::conversation::{Entry, Item, Progress, Role, ToolCall};
 use crate::core::store::Card;
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 /// Writes the title and the facts of a session.
@@ -77,14 +78,14 @@ fn tool(call: &ToolCall, out: &mut dyn Write) -> io::Result<()> {
     let mut body = String::new();
     for (path, line) in &call.locations {
         let line = line.map_or_else(String::new, |line| format!(":{line}"));
-        body += &format!("- {}\n", code(&format!("{path}{line}")));
+        let _ = writeln!(body, "- {}", code(&format!("{path}{line}")));
     }
     if let Some(decision) = &call.decision {
-        body += &format!("\n*{}*\n", plain(&decision.reason));
+        let _ = writeln!(body, "\n*{}*", plain(&decision.reason));
     }
     for text in [&call.input, &call.output] {
         if !text.trim().is_empty() {
-            body += &format!("\n{}\n", fenced(text.trim_end()));
+            let _ = writeln!(body, "\n{}", fenced(text.trim_end()));
         }
     }
     folded(&head, body.trim(), out)
