@@ -190,8 +190,8 @@ fn agent_asks_in_a_chat() {
         screen.keys(keys);
         screen.await_text("done\n\n");
         let log = screen.world.log();
-        let answers = log.iter().filter_map(|m| m["result"].get("outcome"));
-        assert_eq!(answers.last().unwrap()["optionId"], option);
+        let mut answers = log.iter().filter_map(|m| m["result"].get("outcome"));
+        assert_eq!(answers.next_back().unwrap()["optionId"], option);
     }
     enter(&mut screen, "\x04");
     assert_eq!(screen.end().0, 0);

@@ -7,6 +7,9 @@ use crate::harness::{FAKE_AGENT, World};
 use crate::terminal::{OPTIONS, PROMPT, call};
 use serde_json::{Value, json};
 
+/// Arguments, variables, and whether the output is as the test describes.
+type Case<'a> = (&'a [&'a str], &'a [(&'static str, &'a str)], bool);
+
 /// Opens a terminal that shows styles, with these variables.
 fn screen(env: &[(&'static str, &str)]) -> Screen {
     in_world(World::new(), env)
@@ -46,7 +49,7 @@ fn answer() -> Vec<Value> {
 #[test]
 fn answer_is_rendered_at_a_terminal_and_raw_elsewhere() {
     let raw = format!("{}\n", ANSWER.concat());
-    let cases: [(&[&str], &[(&str, &str)], bool); 5] = [
+    let cases: [Case<'_>; 5] = [
         (&[], &[], true),
         (&["--raw"], &[], false),
         (&["--color", "never"], &[], false),
@@ -152,7 +155,7 @@ fn color_is_chosen_by_option_and_environment() {
     let world = World::new();
     let run = ["run", "-q", "--agent", "demo", "--session", "a", "hello"];
     assert!(world.acpipe(&run).output().unwrap().status.success());
-    let cases: [(&[&str], &[(&str, &str)], bool); 7] = [
+    let cases: [Case<'_>; 7] = [
         (&["sessions", "list"], &[], false),
         (&["sessions", "list", "--color", "always"], &[], true),
         (&["sessions", "list"], &[("CLICOLOR_FORCE", "1")], true),
@@ -193,7 +196,8 @@ fn color_is_chosen_by_option_and_environment() {
 
 #[test]
 fn long_output_goes_through_the_pager() {
-    let text: String = (0..40).map(|n| format!("line {n}\n\n")).collect();
+    let lines: Vec<String> = (0..40).map(|n| format!("line {n}")).collect();
+    let text = lines.join("\n\n");
     let mut first = screen(&[]);
     start(
         &mut first,
@@ -204,7 +208,7 @@ fn long_output_goes_through_the_pager() {
     assert_eq!(code, 0);
     let pager = ("ACPIPE_PAGER", "sed 's/^/PAGED /'");
     let show: &[&str] = &["sessions", "show", "long"];
-    let cases: [(&[&str], &[(&'static str, &str)], bool); 7] = [
+    let cases: [Case<'_>; 7] = [
         (show, &[pager], true),
         (show, &[("PAGER", pager.1)], true),
         (show, &[pager, ("TERM", "dumb")], false),

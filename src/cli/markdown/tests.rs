@@ -3,6 +3,7 @@
 use super::*;
 use crate::cli::columns::width;
 use crate::cli::styles::plain;
+use std::fmt::Write as _;
 
 const SCREEN: Styles = Styles {
     is_terminal: true,
@@ -256,9 +257,9 @@ fn no_text_is_lost() {
     let letters = |text: &str| -> String { text.chars().filter(|c| c.is_alphanumeric()).collect() };
     for round in 0..3000 {
         let mut text = String::new();
-        for _ in 0..1 + numbers.below(40) {
+        for _ in 0..=numbers.below(40) {
             if numbers.below(2) == 0 {
-                text += &format!("w{} ", numbers.below(1000));
+                let _ = write!(text, "w{} ", numbers.below(1000));
             } else {
                 text += PIECES[numbers.below(PIECES.len())];
             }

@@ -283,7 +283,7 @@ fn chunks_between_turns_have_events_without_a_run() {
     let of = |chunk: Value| {
         let mut got = Vec::new();
         event_between_turns(chunk.to_string().as_bytes(), &mut |event| {
-            got.push(json!(event))
+            got.push(json!(event));
         });
         json!(got)
     };
