@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn end_of_a_chat_names_the_command_that_continues_it() {
         let mut session = ChatSession {
-            id: "fix~0123456789abcdef".to_owned(),
+            id: "fix@0123456789abcdef".to_owned(),
             cwd: "/".to_owned(),
             agent: None,
             options: Box::default(),
