@@ -26,6 +26,7 @@ mod schema;
 mod screen;
 mod serve;
 mod sessions;
+mod telemetry;
 mod trace;
 
 use crate::core::agent_definition::AgentDefinition;

@@ -7,6 +7,8 @@ pub mod duration;
 pub mod hints;
 mod limits;
 mod options;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod permissions;
 pub mod record;
 mod serving;
@@ -36,6 +38,8 @@ pub use daemon::DaemonArgs;
 pub use limits::LimitArgs;
 use limits::MaxTime;
 use options::OptionArgs;
+#[cfg(feature = "otlp")]
+use otlp::OtlpArgs;
 pub use permissions::PermissionArgs;
 use record::RecordArgs;
 use serving::ServingArgs;
@@ -279,6 +283,9 @@ pub struct AgentArgs {
     pub serving: ServingArgs,
     #[command(flatten)]
     pub record: RecordArgs,
+    #[cfg(feature = "otlp")]
+    #[command(flatten)]
+    pub otlp: OtlpArgs,
     #[command(flatten)]
     pub timeouts: TimeoutArgs,
     #[command(flatten)]

@@ -14,6 +14,7 @@ use super::logs::Secrets;
 use super::record::Recording;
 use super::remote_hub::DaemonHub;
 use super::state_dir;
+use super::telemetry::Telemetry;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::Hub;
 use crate::core::session::unstarted_summary;
@@ -43,6 +44,7 @@ pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
         DaemonUse::check_run(&args)?;
     }
     let recording = Recording::start(&args.agent.record, &secrets)?;
+    let telemetry = Telemetry::start(&args.agent)?;
     let mut prompt = Prompt::read(&args)?;
     let mut view = View::new(args.output, args.quiet);
     for note in prompt.notes.drain(..) {
@@ -86,7 +88,9 @@ pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
         RunHub::Own(store, stored) => (store, stored),
     };
     let launch = super::launch(&args.agent.store, &settings.limits);
-    let hub = Hub::new(settings, store).serving(args.agent.serving.offer());
+    let hub = Hub::new(settings, store)
+        .serving(args.agent.serving.offer())
+        .reporting(telemetry.is_on());
     let setup = LoopSetup {
         input: typed,
         stored,
@@ -95,6 +99,7 @@ pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
         launch,
         in_process: InProcessAgents::new(),
         recorder: recording.recorder(),
+        reports: telemetry.sink(),
         owner: LoopOwner::Program,
     };
     drive(hub, &mut client, setup).await?;
