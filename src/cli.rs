@@ -34,6 +34,7 @@ mod screen;
 mod serve;
 mod sessions;
 mod styles;
+mod telemetry;
 mod trace;
 
 use crate::core::agent_definition::AgentDefinition;

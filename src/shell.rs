@@ -23,6 +23,8 @@ mod inbox;
 mod input;
 mod launches;
 mod loopback;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod output;
 mod pager;
 mod path;
@@ -50,13 +52,15 @@ pub use daemon::{DaemonListener, DaemonPlace, StartedDaemon, detach};
 pub use descriptors::check as check_descriptors;
 pub use direct_process::{AgentStarter, DirectProcess, NextLine, ProcessEnd, StopStep, Stopped};
 pub use discover::{LoginShell, find_on_path};
-pub use drive::{LoopOwner, LoopSetup, drive};
+pub use drive::{LoopOwner, LoopSetup, ReportSink, drive};
 pub use frames::{log_frames, logs_frames};
 pub use in_process::{InProcessAgent, InProcessAgents};
 #[cfg(test)]
 pub use input::ReservedBytes;
 pub use input::{ClientInput, read_stdin};
 pub use launches::{Ended, Launch, LaunchedProcess, end_left, launched};
+#[cfg(feature = "otlp")]
+pub use otlp::{OtlpExporter, OtlpSettings};
 pub use output::{FULL, Pressure, hand_over};
 pub use pager::Pager;
 pub use process_settings::Supervision;

@@ -19,6 +19,7 @@ use super::args::AcpArgs;
 use super::daemon::serve_by_daemon;
 use super::logs::Secrets;
 use super::record::Recording;
+use super::telemetry::Telemetry;
 use super::{UsageError, print_note};
 use crate::core::hub::{Hub, Settings};
 use crate::proto::wire::AgentSource;
@@ -41,7 +42,10 @@ pub async fn acp(mut args: AcpArgs, secrets: Secrets) -> anyhow::Result<u8> {
     settings.max_sessions = args.limits.max_sessions.and_then(|max| max.try_into().ok());
     let face = face_settings(&args, &mut settings)?;
     note_start(&args, &settings);
-    let hub = Hub::new(settings, store).serving(args.agent.serving.offer());
+    let telemetry = Telemetry::start(&args.agent)?;
+    let hub = Hub::new(settings, store)
+        .serving(args.agent.serving.offer())
+        .reporting(telemetry.is_on());
     let recording = Recording::start(&args.agent.record, &secrets)?;
     let stdin = read_stdin(max_line)?;
     let mut client = AcpConnection::new(face, secrets, recording.recorder());
@@ -55,6 +59,7 @@ pub async fn acp(mut args: AcpArgs, secrets: Secrets) -> anyhow::Result<u8> {
         in_process: InProcessAgents::new(),
         owner: LoopOwner::Program,
         recorder: recording.recorder(),
+        reports: telemetry.sink(),
     };
     drive(hub, &mut client, setup).await?;
     Ok(0)

@@ -8,6 +8,8 @@ pub mod duration;
 pub mod hints;
 mod limits;
 mod options;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod permissions;
 pub mod record;
 mod serving;
@@ -40,6 +42,8 @@ use display::DisplayArgs;
 pub use limits::LimitArgs;
 use limits::MaxTime;
 use options::OptionArgs;
+#[cfg(feature = "otlp")]
+use otlp::OtlpArgs;
 pub use permissions::PermissionArgs;
 use record::RecordArgs;
 use serving::ServingArgs;
@@ -292,6 +296,9 @@ pub struct AgentArgs {
     pub serving: ServingArgs,
     #[command(flatten)]
     pub record: RecordArgs,
+    #[cfg(feature = "otlp")]
+    #[command(flatten)]
+    pub otlp: OtlpArgs,
     #[command(flatten)]
     pub timeouts: TimeoutArgs,
     #[command(flatten)]

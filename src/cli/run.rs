@@ -20,6 +20,7 @@ use super::daemon::{DaemonConnection, DaemonUse, live_sessions};
 use super::logs::Secrets;
 use super::record::Recording;
 use super::remote_hub::DaemonHub;
+use super::telemetry::Telemetry;
 use super::{UsageError, state_dir};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::Hub;
@@ -56,6 +57,7 @@ pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
         DaemonUse::check_run(&args)?;
     }
     let recording = Recording::start(&args.agent.record, &secrets)?;
+    let telemetry = Telemetry::start(&args.agent)?;
     let mut prompt = Prompt::read(&args)?;
     let mut view = View::new(args.output, args.quiet, args.raw);
     for note in prompt.notes.drain(..) {
@@ -100,7 +102,9 @@ pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
         RunHub::Own(store, stored) => (store, stored),
     };
     let launch = super::launch(&args.agent.store, &settings.limits);
-    let hub = Hub::new(settings, store).serving(args.agent.serving.offer());
+    let hub = Hub::new(settings, store)
+        .serving(args.agent.serving.offer())
+        .reporting(telemetry.is_on());
     let setup = LoopSetup {
         input: typed,
         stored,
@@ -109,6 +113,7 @@ pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
         launch,
         in_process: InProcessAgents::new(),
         recorder: recording.recorder(),
+        reports: telemetry.sink(),
         owner: LoopOwner::Program,
     };
     drive(hub, &mut client, setup).await?;

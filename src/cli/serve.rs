@@ -11,6 +11,7 @@ use super::daemon::serve_by_daemon;
 use super::logs::{Logs, Secrets};
 use super::record::Recording;
 use super::rpc::RpcClient;
+use super::telemetry::Telemetry;
 use super::{Origin, report, run_task};
 use crate::agent::{Agent, AgentFactory};
 use crate::core::agent_definition::AgentDefinition;
@@ -55,6 +56,7 @@ async fn serve_with(
     agents: InProcessAgents,
 ) -> anyhow::Result<u8> {
     let recording = Recording::start(&args.agent.record, &secrets)?;
+    let telemetry = Telemetry::start(&args.agent)?;
     let max_line = args.agent.max_line;
     let login = args.agent.login();
     let (store, stored) = super::store_for_clients(&args.agent.store)?;
@@ -62,7 +64,9 @@ async fn serve_with(
     settings.idle_after = args.limits.idle_timeout.0;
     settings.max_sessions = args.limits.max_sessions.and_then(|max| max.try_into().ok());
     let launch = super::launch(&args.agent.store, &settings.limits);
-    let hub = Hub::new(settings, store).serving(args.agent.serving.offer());
+    let hub = Hub::new(settings, store)
+        .serving(args.agent.serving.offer())
+        .reporting(telemetry.is_on());
     let stdin = read_stdin(max_line)?;
     let mut client = RpcClient::new(secrets).recorded(recording.recorder());
     let setup = LoopSetup {
@@ -73,6 +77,7 @@ async fn serve_with(
         launch,
         in_process: agents,
         recorder: recording.recorder(),
+        reports: telemetry.sink(),
         owner: LoopOwner::Program,
     };
     drive(hub, &mut client, setup).await?;

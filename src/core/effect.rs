@@ -4,6 +4,7 @@ use super::error::Error;
 use super::event::Exit;
 use super::host::HostEffect;
 use super::process_health::HealthChange;
+use super::report::Report;
 use super::transport::{ProcessSpec, Transport};
 use crate::proto::frame::Batch;
 use crate::proto::wire::Program;
@@ -38,6 +39,8 @@ pub enum Effect {
     Host(HostEffect),
     /// Shut down, as when the client disconnects, once the process with this id has exited.
     Watch(u32),
+    /// Deliver a report. Only a hub that reports has this effect.
+    Report(Report),
     /// Exit the program: everything has ended.
     Finished,
 }

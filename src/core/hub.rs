@@ -132,6 +132,13 @@ impl Hub {
         self
     }
 
+    /// Has turns and openings of sessions reported ([`Effect::Report`]).
+    #[must_use]
+    pub fn reporting(mut self, reports: bool) -> Self {
+        self.shared.reports = reports;
+        self
+    }
+
     /// Returns the time limits.
     #[must_use]
     pub fn limits(&self) -> &Limits {

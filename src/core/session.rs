@@ -41,6 +41,7 @@ mod prompts;
 mod questions;
 mod queue;
 mod receipt;
+mod reports;
 mod restore;
 mod restore_settings;
 mod running;
@@ -235,6 +236,8 @@ pub struct Restore {
     pub required: RequiredSettings,
     /// Plan of the strategies to try; `None` until the agent has declared its capabilities.
     pub restore_plan: Option<RestorePlan>,
+    /// When the wait for the agent or its work on the session began.
+    pub began: Option<Instant>,
     /// The last call to the agent for the session.
     pub asked: Option<CallId>,
     /// The strategy being tried.

@@ -24,6 +24,8 @@ pub struct Shared {
     pub clients: Clients,
     /// Counters for ids.
     pub ids: Ids,
+    /// `true` if turns and openings of sessions are reported.
+    pub reports: bool,
     /// Files and terminals that acpipe serves if no client does.
     pub served: HostServices,
     /// Replies that wait for the store, by the ticket of the call to the store.
@@ -75,6 +77,7 @@ impl Shared {
             clients: Clients::default(),
             settings,
             ids: Ids::default(),
+            reports: false,
             served: HostServices::default(),
             pending_store_replies: BTreeMap::new(),
             client_requests: BTreeMap::new(),
@@ -100,6 +103,19 @@ impl Shared {
         let unix = unix.saturating_add(i64::try_from(since).unwrap_or(i64::MAX));
         jiff::Timestamp::from_millisecond(unix)
             .map_or_else(|_| String::new(), |t| format!("{t:.3}"))
+    }
+
+    /// Converts a running time to nanoseconds since 1970.
+    #[must_use]
+    pub fn unix_nanos(&self, at: Instant) -> u64 {
+        let (known, unix_ms) = self.settings.clock;
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let known_nanos = u64::try_from(unix_ms)
+            .unwrap_or(0)
+            .saturating_mul(1_000_000);
+        let after = nanos(at.saturating_duration_since(known));
+        let before = nanos(known.saturating_duration_since(at));
+        known_nanos.saturating_add(after).saturating_sub(before)
     }
 
     /// Returns a new id for a message, turn or question: `kind-prefix-number`.

@@ -30,7 +30,7 @@ use crate::core::limits::Timeout;
 use crate::core::running_clock::RunningClock;
 use crate::core::store::StoreEvent;
 use alarm::Alarm;
-pub use setup::{LoopOwner, LoopSetup};
+pub use setup::{LoopOwner, LoopSetup, ReportSink};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -64,7 +64,7 @@ pub async fn drive<C: ClientConnection>(
     let channels = (events, searches, host_events);
     let (mut shell, mut signals) = Shell::begin(hub, setup.owner, processes, channels)?;
     shell.in_process = setup.in_process;
-    shell.recorder = setup.recorder;
+    (shell.recorder, shell.reports) = (setup.recorder, setup.reports);
     let (mut interrupts, mut unread, mut alarm) = (0, 0, Alarm::default());
     shell.settle(client, shell.clock.now());
     while !shell.finished || shell.is_output_pending() {
@@ -202,6 +202,7 @@ struct Shell {
     in_process: InProcessAgents,
     /// Recorder of the tape; `None` if nothing is recorded.
     recorder: Option<Recorder>,
+    reports: ReportSink,
     searches: mpsc::Sender<FoundPrograms>,
     finished: bool,
     /// Since when agents are not read because the client does not read.
@@ -253,6 +254,7 @@ impl Shell {
             login: Arc::new(login),
             in_process: InProcessAgents::new(),
             recorder: None,
+            reports: Box::new(drop),
             searches,
             finished: false,
             paused_reads: None,
@@ -463,6 +465,7 @@ impl Shell {
                 self.handle_host_event(event, client, now);
             }
             Effect::Watch(process) => self.client_process = ClientProcess::watch(process),
+            Effect::Report(report) => (self.reports)(report),
             Effect::Finished => self.finished = true,
         }
     }

@@ -11,6 +11,11 @@ mod failure;
 #[cfg(feature = "http")]
 mod retry_after;
 
+#[cfg(feature = "otlp")]
+pub use clients::Clients;
+#[cfg(feature = "otlp")]
+pub use failure::causes;
+
 use super::inbox::EventSender;
 use super::recorder::ProcessRecorder;
 use crate::core::error::Error;

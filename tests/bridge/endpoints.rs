@@ -3,7 +3,7 @@
 mod chunks;
 mod completions;
 mod failures;
-mod server;
+pub mod server;
 
 use crate::harness::LIMIT;
 use crate::harness::server::Server;

@@ -102,6 +102,7 @@ mod storage;
 mod store;
 mod supervisor;
 mod tapes;
+mod telemetry;
 mod terminal;
 mod tidy;
 mod timeouts;

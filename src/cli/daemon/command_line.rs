@@ -31,6 +31,8 @@ pub fn check_agent(agent: &AgentArgs) -> Result<(), UsageError> {
     let store = &agent.store;
     refuse(&[
         ("--record", agent.record.record.is_some()),
+        #[cfg(feature = "otlp")]
+        ("--otlp", agent.otlp.otlp.is_some()),
         ("--persist never", store.persist == Some(Persist::Never)),
         (
             "--durability",

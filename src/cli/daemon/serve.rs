@@ -8,6 +8,7 @@ use crate::cli::connections::{ConnectionSetup, Connections};
 #[cfg(feature = "listen")]
 use crate::cli::http::{ListenOptions, listen};
 use crate::cli::logs::Secrets;
+use crate::cli::telemetry::Telemetry;
 use crate::cli::{Origin, launch, print_note, settings, state_dir, store_for_clients};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::Hub;
@@ -62,6 +63,7 @@ async fn serve_clients(
 ) -> anyhow::Result<u8> {
     let max_line = resident.agent.max_line;
     let login = resident.agent.login();
+    let telemetry = Telemetry::start(&resident.agent)?;
     let (store, stored) = store_for_clients(&resident.agent.store)?;
     let mut hub_settings = settings(&resident.agent, &Origin::default(), &secrets)?;
     hub_settings.idle_after = resident.limits.idle_timeout.0;
@@ -69,6 +71,7 @@ async fn serve_clients(
     hub_settings.max_sessions = max_sessions.and_then(|max| max.try_into().ok());
     let hub = Hub::new(hub_settings, store)
         .serving(resident.agent.serving.offer())
+        .reporting(telemetry.is_on())
         .resident();
     let (connector, events, news) = connections::<ConnectionSetup>();
     let mut info = own_info()?;
@@ -104,6 +107,7 @@ async fn serve_clients(
         launch,
         in_process: InProcessAgents::new(),
         recorder: None,
+        reports: telemetry.sink(),
         owner: LoopOwner::Daemon,
     };
     let ended = drive(hub, &mut faces, setup).await;

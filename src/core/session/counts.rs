@@ -16,12 +16,13 @@ impl SessionMachine {
     pub fn count_output(&mut self, now: Instant, counters: &mut Counters) {
         self.count_chunks(counters);
         if let Some(running) = &mut self.running
-            && !running.has_output
+            && running.first_output.is_none()
             && let Some((_, ago)) = self.idle_timer.and_then(|timer| timer.last_activity(now))
         {
-            running.has_output = true;
-            let total = now.saturating_duration_since(running.started);
-            counters.first_output.add(total.saturating_sub(ago));
+            let at = now.checked_sub(ago).unwrap_or(now).max(running.started);
+            running.first_output = Some(at);
+            let took = at.saturating_duration_since(running.started);
+            counters.first_output.add(took);
         }
     }
 }

@@ -70,6 +70,7 @@ impl SessionMachine {
             }
             shown = Some((question, tool));
         });
+        self.note_tool(&permission.tool.id, cx.now);
         let Some((question, tool_call)) = shown else {
             return;
         };

@@ -48,6 +48,7 @@ impl SessionMachine {
 
     /// Calls the agent with the next remaining strategy. Does nothing until the agent is ready.
     pub fn continue_restore(&mut self, cx: &mut Cx<'_>) {
+        self.note_opening(cx.now);
         let Some(info) = cx.agent.ready().filter(|_| self.is_opening()) else {
             return;
         };
@@ -111,8 +112,7 @@ impl SessionMachine {
             self.opening_failed(&error, cx);
             return;
         }
-        restore.rung = Some(rung);
-        (restore.opened, restore.replay) = (None, None);
+        (restore.rung, restore.opened, restore.replay) = (Some(rung), None, None);
         let before = restore.asked.take();
         restore.reported.clear();
         let call = cx.next_call();
@@ -394,6 +394,7 @@ impl SessionMachine {
             self.opening_failed(&error, cx);
             return;
         }
+        self.report_opening(Ok(&recovery), cx);
         self.used = Some(cx.now);
         self.begin_acp_updates(cx.agent.protocol_name());
         self.handover = None;
@@ -445,6 +446,7 @@ impl SessionMachine {
     /// Fails the opening of the session, with all calls that wait for it.
     pub fn opening_failed(&mut self, error: &Error, cx: &mut Cx<'_>) {
         self.give_up_restoring();
+        self.report_opening(Err(error), cx);
         let Stage::Opening {
             restore,
             waiters,

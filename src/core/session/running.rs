@@ -7,6 +7,7 @@ use crate::core::event::CallId;
 use crate::core::retry::Attempts;
 use crate::core::turn::Turn;
 use crate::core::turn_ending::Ending;
+use crate::core::turn_trace::TurnTrace;
 use crate::core::view::chunks::ChunkState;
 use std::time::{Duration, Instant};
 
@@ -36,8 +37,10 @@ pub struct Running {
     pub waited_before: Duration,
     /// When the turn as a whole times out, and that timeout.
     pub limit: Option<(Instant, Duration)>,
-    /// `true` once the first output of the agent is part of the counters.
-    pub has_output: bool,
+    /// When the first output of the agent arrived.
+    pub first_output: Option<Instant>,
+    /// Facts for the report of the turn; `None` if turns are not reported.
+    pub trace: Option<TurnTrace>,
     /// Number of the last chunk before the turn.
     pub after_seq: u64,
     /// Position in the agent's stderr at which the turn began.
@@ -80,7 +83,8 @@ impl Running {
             messages_before: 0,
             waited_before: Duration::ZERO,
             limit: None,
-            has_output: false,
+            first_output: None,
+            trace: None,
             after_seq: 0,
             stderr_at: 0,
             cancel_deadline: None,

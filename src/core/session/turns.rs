@@ -1,6 +1,7 @@
 //! Turns: sending a prompt, cancelling it, and ending its turn.
 
 use super::preamble::Preamble;
+use super::reports::note_begin;
 use super::structured_answer::with_request;
 use super::summary::{TurnTiming, summarize};
 use super::{Approvals, Queued, Running, SessionMachine, SessionRequest};
@@ -127,7 +128,7 @@ impl SessionMachine {
         running.messages_before = messages_before;
         running.stderr_at = stderr_at;
         running.after_seq = after_seq;
-        cx.shared.counters.turns_started += 1;
+        note_begin(&mut running, cx.shared);
         running.limit = turn_limit(p.timeout_ms, cx.limits(), cx.now);
         self.running = Some(Box::new(running));
         self.idle_timer = Some(IdleTimer::begin(cx.now, cx.limits().of(Timeout::Prompt)));
@@ -313,6 +314,7 @@ impl SessionMachine {
             waited: waited.saturating_sub(running.waited_before),
         };
         let summary = summarize(&self.id, &mut running, ending, timing, self.cost);
+        self.report_turn(&running, &summary, cx);
         let outcome = TurnOutcome::of(summary.is_error, cancelled);
         cx.shared.counters.end_turn(outcome, timing.total);
         self.remember(&mut running.turn, cancelled);

@@ -26,6 +26,9 @@ impl SessionMachine {
             return None;
         }
         self.with_turn(client, |turn, sink| turn.update(update, original, sink));
+        if let Update::Tool(tool) = update {
+            self.note_tool(&tool.id, now);
+        }
         Some(match update {
             Update::Tool(_) => self.has_unapproved_runs(),
             Update::FromSubagent { .. } => true,

@@ -1,6 +1,6 @@
 //! Tool calls and results of a turn, for its summary.
 
-use super::{SUMMARY_LIMIT, Turn};
+use super::{Call, SUMMARY_LIMIT, Turn};
 use crate::proto::wire::{ToolCall, ToolResult};
 
 impl Turn {
@@ -18,6 +18,17 @@ impl Turn {
         let mut results = self.tools.results(SUMMARY_LIMIT);
         self.passed.add_results(&mut results);
         results
+    }
+
+    /// Returns `true` if the tool call with this id has not ended; `None` if there is no such call.
+    #[must_use]
+    pub fn is_call_open(&self, id: &str) -> Option<bool> {
+        self.tools.is_open(id)
+    }
+
+    /// Returns the calls of the agent's tools, in the order of their first appearance.
+    pub fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.tools.iter()
     }
 
     /// Returns the name of the tool whose failure was the last event of the turn, if it was.

@@ -103,6 +103,14 @@ impl Tools {
         at
     }
 
+    pub fn is_open(&self, id: &str) -> Option<bool> {
+        Some(self.calls[*self.by_id.get(id)?].is_open())
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Call> {
+        self.calls.iter()
+    }
+
     pub fn knows(&self, id: &str) -> bool {
         self.by_id.contains_key(id)
     }

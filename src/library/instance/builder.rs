@@ -281,6 +281,7 @@ impl Builder {
             login,
             launch: Launch::begin(state.as_deref(), grace),
             recorder: None,
+            reports: Box::new(drop),
             in_process,
             owner: LoopOwner::Host(supervision),
         };

@@ -1,5 +1,6 @@
 //! Setup of the loop: everything besides the hub and its clients.
 
+use crate::core::report::Report;
 use crate::shell::discover::LoginShell;
 use crate::shell::in_process::InProcessAgents;
 use crate::shell::launches::Launch;
@@ -25,9 +26,14 @@ pub struct LoopSetup<I> {
     pub in_process: InProcessAgents,
     /// Recorder of the agents' frames; `None` if nothing is recorded.
     pub recorder: Option<Recorder>,
+    /// Receiver of the hub's reports; called only if the hub reports.
+    pub reports: ReportSink,
     /// Owner of the process that the loop runs in.
     pub owner: LoopOwner,
 }
+
+/// Receiver of the hub's reports, which must not block.
+pub type ReportSink = Box<dyn FnMut(Report) + Send + Sync>;
 
 /// Owner of the process that the loop runs in.
 #[derive(Debug, Clone)]

@@ -5,6 +5,7 @@ mod stages;
 
 use crate::core::event::{ToolStatus, ToolUpdate};
 use crate::core::policy::Tool;
+use crate::core::report::ToolOutcome;
 use crate::proto::json::{Surrogates, merge, prefix, shortened_raw, value};
 use crate::proto::wire::{AskedTool, ToolCall, ToolResult};
 use serde_json::value::RawValue;
@@ -315,7 +316,9 @@ impl Call {
         content.contains(&format!("{terminal:?}"))
     }
 
-    pub(super) fn name(&self) -> &str {
+    /// Name of the tool.
+    #[must_use]
+    pub fn name(&self) -> &str {
         &self.name
     }
 
@@ -325,6 +328,18 @@ impl Call {
 
     pub(super) fn title(&self) -> Option<&str> {
         self.title.as_deref()
+    }
+
+    /// How the call ended.
+    #[must_use]
+    pub fn outcome(&self) -> ToolOutcome {
+        match self.stage {
+            _ if self.settled.is_some() => ToolOutcome::Unfinished,
+            Stage::Completed => ToolOutcome::Completed,
+            Stage::Failed => ToolOutcome::Failed,
+            Stage::Denied => ToolOutcome::Denied,
+            Stage::New | Stage::Announced | Stage::Called => ToolOutcome::Unfinished,
+        }
     }
 
     /// Returns the call for the turn's summary, without arguments that exceed `room`.

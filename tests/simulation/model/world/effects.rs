@@ -62,8 +62,8 @@ impl World {
             }
             Effect::FindPrograms(ticket, specs) => self.find_programs(ticket, &specs),
             Effect::Host(effect) => self.host.perform(effect, &mut self.dice),
-            // No dialect has processes that end by themselves yet.
-            Effect::FinishInput(_) | Effect::Watch(_) => {}
+            // No dialect has processes that end by themselves yet, and this hub does not report.
+            Effect::FinishInput(_) | Effect::Watch(_) | Effect::Report(_) => {}
             Effect::Finished => {
                 assert!(self.hub.is_ending(), "it ended though nobody wished it");
                 self.finished = true;

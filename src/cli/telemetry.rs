@@ -1,0 +1,72 @@
+//! Telemetry of a command: its settings from the option `--otlp` and the standard environment variables.
+
+use super::args::AgentArgs;
+use crate::shell::ReportSink;
+
+#[cfg(feature = "otlp")]
+mod otlp;
+
+/// Telemetry of a command. Dropping it sends what is left.
+pub struct Telemetry {
+    #[cfg(feature = "otlp")]
+    exporter: Option<crate::shell::OtlpExporter>,
+}
+
+#[cfg(feature = "otlp")]
+impl Telemetry {
+    /// Starts telemetry, if the command line requests it.
+    ///
+    /// # Errors
+    /// The option or a variable is invalid, or the thread could not be started.
+    pub fn start(args: &AgentArgs) -> anyhow::Result<Self> {
+        let variable = |name: &str| {
+            std::env::var(name)
+                .ok()
+                .filter(|text| !text.trim().is_empty())
+        };
+        let settings = match &args.otlp.otlp {
+            Some(url) => otlp::settings(url, variable)?,
+            None => None,
+        };
+        let exporter = settings.map(crate::shell::OtlpExporter::start).transpose();
+        Ok(Self {
+            exporter: anyhow::Context::context(exporter, "cannot start telemetry")?,
+        })
+    }
+
+    /// Returns `true` if something is sent.
+    pub fn is_on(&self) -> bool {
+        self.exporter.is_some()
+    }
+
+    /// Returns the receiver of reports for the loop.
+    pub fn sink(&self) -> ReportSink {
+        match &self.exporter {
+            Some(exporter) => exporter.sink(),
+            None => Box::new(drop),
+        }
+    }
+}
+
+#[cfg(not(feature = "otlp"))]
+#[expect(
+    clippy::unnecessary_wraps,
+    clippy::unused_self,
+    reason = "this build has no telemetry"
+)]
+impl Telemetry {
+    /// This build has no telemetry.
+    pub fn start(_: &AgentArgs) -> anyhow::Result<Self> {
+        Ok(Self {})
+    }
+
+    /// Nothing is sent.
+    pub fn is_on(&self) -> bool {
+        false
+    }
+
+    /// Returns a receiver that is never called.
+    pub fn sink(&self) -> ReportSink {
+        Box::new(drop)
+    }
+}
