@@ -22,6 +22,7 @@ use super::run::run_session::RunSession;
 use super::run::turn_output::TurnOutput;
 use super::run::view::View;
 use super::run::{RunHub, prepare};
+use super::telemetry::Telemetry;
 use super::{persists, state_dir};
 use crate::core::hub::Hub;
 use crate::shell::{InProcessAgents, LoopOwner, LoopSetup, Terminal, drive, drive_remote};
@@ -61,6 +62,7 @@ pub async fn chat(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
         DaemonUse::check_run(&args)?;
     }
     let recording = Recording::start(&args.agent.record, &secrets)?;
+    let telemetry = Telemetry::start(&args.agent)?;
     let mut view = View::new(args.output, args.quiet, args.raw);
     let (found, hub) = prepare(&args, daemon, &secrets, &mut view).await?;
     let RunSession {
@@ -111,7 +113,9 @@ pub async fn chat(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
         RunHub::Own(store, stored) => (store, stored),
     };
     let launch = super::launch(&args.agent.store, &settings.limits);
-    let hub = Hub::new(settings, store).serving(args.agent.serving.offer());
+    let hub = Hub::new(settings, store)
+        .serving(args.agent.serving.offer())
+        .reporting(telemetry.is_on());
     let setup = LoopSetup {
         input: Some(input),
         stored,
@@ -120,6 +124,7 @@ pub async fn chat(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
         launch,
         in_process: InProcessAgents::new(),
         recorder: recording.recorder(),
+        reports: telemetry.sink(),
         owner: LoopOwner::Program,
     };
     drive(hub, &mut client, setup).await?;
