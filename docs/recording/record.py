@@ -33,7 +33,7 @@ SCENES = [
 ]
 
 CELL, LINE, MARGIN, TOP = 8.4, 19, 18, 44
-COLORS = {"plain": "#d6deeb", "dim": "#8b98a9", "bold": "#ffffff", "prompt": "#7fdbca", "keys": "#ffcb6b"}
+COLORS = {"plain": "#d6deeb", "dim": "#8b98a9", "bold": "#ffffff", "prompt": "#7fdbca", "keys": "#ffcb6b", "code": "#82aaff"}
 
 
 def shell_words(command):
@@ -124,7 +124,7 @@ class Screen:
                 at_once = "\x1b" in line or line.startswith(("acpipe:", " "))
                 for part in re.split(r"(\x1b\[[0-9;]*m)", line):
                     if part.startswith("\x1b"):
-                        style = {"0": "plain", "1": "bold", "2": "dim"}[part[2:-1]]
+                        style = {"0": "plain", "1": "bold", "2": "dim", "36": "code"}[part[2:-1]]
                         continue
                     if "\x1b" in part:
                         sys.exit(f"a control sequence that this script does not know: {part!r}")

@@ -7,6 +7,7 @@ pub mod display;
 pub mod duration;
 pub mod hints;
 mod limits;
+mod logs;
 mod options;
 #[cfg(feature = "otlp")]
 mod otlp;
@@ -41,6 +42,7 @@ pub use daemon::DaemonArgs;
 use display::DisplayArgs;
 pub use limits::LimitArgs;
 use limits::MaxTime;
+pub use logs::{LogArgs, LogFormat};
 use options::OptionArgs;
 #[cfg(feature = "otlp")]
 use otlp::OtlpArgs;
@@ -51,7 +53,6 @@ use shared::{ChunkProfile, Format, Kind, PlaceArgs};
 use size::size;
 use std::path::PathBuf;
 use timeouts::TimeoutArgs;
-use tracing_subscriber::filter::{LevelFilter, Targets};
 
 /// Run coding agents from the command line or an app.
 #[derive(Debug, Parser)]
@@ -76,41 +77,6 @@ pub struct Cli {
     pub logs: LogArgs,
     #[command(flatten)]
     pub display: DisplayArgs,
-}
-
-/// Level, form and destination of the log.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Logs")]
-pub struct LogArgs {
-    /// More log output: -v info, -vv debug, -vvv trace
-    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
-    pub verbose: u8,
-    /// Log level: off, error, warn, info, debug or trace
-    ///
-    /// Add MODULE=LEVEL to set the level of one module, for example `warn,acpipe::shell=debug`.
-    #[arg(
-        long,
-        value_name = "LEVEL",
-        env = "ACPIPE_LOG",
-        default_value = "warn",
-        value_parser = levels,
-        global = true
-    )]
-    pub log_level: Targets,
-    /// Append the log to this file instead of writing it to stderr
-    #[arg(long, value_name = "FILE", global = true)]
-    pub log_file: Option<PathBuf>,
-    /// Log format
-    #[arg(long, value_enum, default_value_t = LogFormat::Text, value_name = "FORMAT", global = true)]
-    pub log_format: LogFormat,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// Readable lines
-    Text,
-    /// One JSON object per line
-    Json,
 }
 
 #[derive(Debug, Subcommand)]
@@ -389,22 +355,6 @@ pub struct SchemaArgs {
     pub bundle: bool,
 }
 
-/// Parses log levels, global and per module. An invalid level is rejected here because `Targets` would parse
-/// it as a module name.
-fn levels(text: &str) -> Result<Targets, String> {
-    // An empty variable counts as unset.
-    let text = if text.is_empty() { "warn" } else { text };
-    let words = text.split(',').filter(|word| !word.contains('='));
-    for word in words {
-        if word.is_empty() || word.parse::<LevelFilter>().is_err() {
-            return Err(format!(
-                "{word:?} is not a log level; use off, error, warn, info, debug or trace"
-            ));
-        }
-    }
-    text.parse().map_err(|error| format!("{error}"))
-}
-
 fn variable(text: &str) -> Result<(String, Option<String>), String> {
     let (name, value) = match text.split_once('=') {
         Some((name, value)) => (name, Some(value.to_owned())),
@@ -431,22 +381,6 @@ mod tests {
     fn the_command_line_is_consistent() {
         use clap::CommandFactory as _;
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn levels_are_of_all_or_of_parts() {
-        for good in [
-            "",
-            "off",
-            "DEBUG",
-            "warn,acpipe::shell=debug",
-            "acpipe::shell=trace",
-        ] {
-            assert!(levels(good).is_ok(), "{good}");
-        }
-        for bad in [",", "loud", "debug,acpipe", "acpipe=loud", "warn,"] {
-            assert!(levels(bad).is_err(), "{bad}");
-        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub const READY: &str = "\x1b[K> \x1b[2C";
 fn chat(world: World, script: &Value, args: &[&str]) -> Screen {
     let mut screen = Screen::new(world);
     screen.term = "xterm";
+    screen.env.push(("NO_COLOR", "1".to_owned()));
     let script = screen.world.script(script);
     screen.start(&[&["run"], args, &["--", FAKE_AGENT, &script]].concat(), "");
     screen

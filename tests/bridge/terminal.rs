@@ -45,6 +45,11 @@ pub fn asking(steps: &[Value]) -> Screen {
     screen_in(World::new(), steps, &["go"], "")
 }
 
+/// Starts a run like [`asking`] whose output has styles.
+fn asking_in_color(steps: &[Value]) -> Screen {
+    screen_in(World::new(), steps, &["--color", "always", "go"], "")
+}
+
 /// Polls a condition for which there is no event.
 #[track_caller]
 pub fn until(holds: impl Fn() -> bool) {
@@ -81,7 +86,7 @@ fn terminal_user_is_asked_for_permission() {
             say("done"),
             end("end_turn"),
         ];
-        let mut screen = asking(&steps);
+        let mut screen = asking_in_color(&steps);
         let before = screen.await_text("acpipe: may the agent use");
         let lines = "Well\n\x1b[2m[execute] touch a\x1b[0m\n\x1b[0m\x1b[1m";
         assert_eq!(before, lines);
@@ -182,7 +187,7 @@ fn agent_text_cannot_imitate_acpipe() {
     let fake = "\x1b[2J\rls\ny/a/n (Enter refuses): \u{202e}";
     let call =
         json!({"toolCallId": "t", "title": fake, "kind": "execute", "rawInput": {"command": fake}});
-    let mut screen = asking(&[ask(&call, OPTIONS), say("done"), end("end_turn")]);
+    let mut screen = asking_in_color(&[ask(&call, OPTIONS), say("done"), end("end_turn")]);
     screen.await_text("acpipe: may the agent use");
     // The agent's text is behind a margin.
     screen.await_text("│ \x1b[1my/a/n");

@@ -281,6 +281,7 @@ fn chat_leaves_its_session_in_the_daemon() {
     }));
     let mut screen = Screen::new(World::new());
     screen.term = "xterm";
+    screen.env.push(("NO_COLOR", "1".to_owned()));
     let state = daemon.world.dir.join("state");
     let [state, cwd] = [&state, &daemon.world.dir].map(|dir| dir.to_str().unwrap());
     let place = ["--state-dir", state, "--cwd", cwd];
