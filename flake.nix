@@ -35,6 +35,8 @@
               --bash <($out/bin/acpipe completions bash) \
               --zsh <($out/bin/acpipe completions zsh) \
               --fish <($out/bin/acpipe completions fish)
+            $out/bin/acpipe man --dir man
+            installManPage man/*.1
           '';
           meta = {
             description = "One small native binary between an app and any coding agent";
