@@ -40,7 +40,7 @@ pub struct OtlpSettings {
     pub resource: Vec<(String, String)>,
 }
 
-/// Handle of the thread. Dropping it sends what is left, for at most [`FINISH_LIMIT`].
+/// Handle of the thread. Dropping it sends what is left, for at most two seconds.
 #[derive(Debug)]
 pub struct OtlpExporter {
     queue: mpsc::Sender<Report>,
