@@ -126,9 +126,9 @@ impl LineEditor {
 #[derive(Default)]
 struct Shared {
     offers: Mutex<Offers>,
-    /// Whether the input has text.
+    /// `true` if the user has entered text.
     is_typed: AtomicBool,
-    /// Whether the next completion is that of [`Enter`].
+    /// `true` if the next completion is caused by [`Enter`].
     continues: AtomicBool,
 }
 
