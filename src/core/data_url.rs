@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
+use percent_encoding::percent_decode_str;
 
 /// Decodes base64 as browsers do, with or without padding.
 const FORGIVING: GeneralPurpose = GeneralPurpose::new(
@@ -47,24 +48,7 @@ impl<'a> DataUrl<'a> {
         if self.is_base64 {
             return FORGIVING.decode(self.data).ok();
         }
-        Some(self.percent_decoded())
-    }
-
-    fn percent_decoded(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(self.data.len());
-        let mut rest = self.data.as_bytes();
-        while let Some((&first, after)) = rest.split_first() {
-            let hex = after.get(..2).and_then(|h| std::str::from_utf8(h).ok());
-            let code = hex.and_then(|h| u8::from_str_radix(h, 16).ok());
-            if let Some(byte) = code.filter(|_| first == b'%') {
-                bytes.push(byte);
-                rest = &after[2..];
-            } else {
-                bytes.push(first);
-                rest = after;
-            }
-        }
-        bytes
+        Some(percent_decode_str(self.data).collect())
     }
 
     /// Returns the data as base64.
@@ -73,7 +57,7 @@ impl<'a> DataUrl<'a> {
         if self.is_base64 {
             self.data.to_owned()
         } else {
-            STANDARD.encode(self.percent_decoded())
+            STANDARD.encode(Vec::from_iter(percent_decode_str(self.data)))
         }
     }
 }

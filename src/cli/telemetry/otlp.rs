@@ -3,6 +3,7 @@
 use crate::cli::UsageError;
 use crate::core::http::url_fault;
 use crate::shell::OtlpSettings;
+use percent_encoding::percent_decode_str;
 
 /// Address of a collector on this machine.
 const LOCAL: &str = "http://localhost:4318";
@@ -64,34 +65,15 @@ fn pairs(source: &str, text: &str) -> Result<Vec<(String, String)>, UsageError> 
         .filter(|word| !word.is_empty());
     let pair = |word: &str| {
         let (name, value) = word.split_once('=')?;
-        let (name, value) = (name.trim(), unescaped(value.trim())?);
-        (!name.is_empty()).then(|| (name.to_owned(), value))
+        let value = percent_decode_str(value.trim()).decode_utf8().ok()?;
+        let name = name.trim();
+        (!name.is_empty()).then(|| (name.to_owned(), value.into_owned()))
     };
     let parsed: Option<Vec<_>> = words.map(pair).collect();
     // The values may be secrets.
     let message =
         || format!("{source} is not a list of NAME=VALUE, separated by commas; correct it");
     parsed.ok_or_else(|| UsageError(message()))
-}
-
-/// Decodes percent escapes. Returns `None` if the result is not text.
-fn unescaped(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let code = after
-            .get(..2)
-            .and_then(|code| std::str::from_utf8(code).ok());
-        let code = code.and_then(|code| u8::from_str_radix(code, 16).ok());
-        if let Some(byte) = code.filter(|_| first == b'%') {
-            bytes.push(byte);
-            rest = &after[2..];
-        } else {
-            bytes.push(first);
-            rest = after;
-        }
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

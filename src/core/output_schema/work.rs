@@ -1,8 +1,8 @@
 //! Number of steps of a comparison, counted before it is done: the validator itself cannot be stopped.
 
 use super::keywords::within;
+use percent_encoding::percent_decode_str;
 use serde_json::Value;
-use std::borrow::Cow;
 
 /// Maximum number of steps of one comparison: that of an answer of 4 MiB with an ordinary schema, and less than
 /// a second.
@@ -107,7 +107,8 @@ impl<'a> Work<'a> {
     /// Returns the schema that a reference points to.
     fn definition(&self, reference: &Value) -> Option<&'a Value> {
         let pointer = reference.as_str()?.strip_prefix('#')?;
-        self.root.pointer(&decoded(pointer))
+        self.root
+            .pointer(&percent_decode_str(pointer).decode_utf8_lossy())
     }
 }
 
@@ -123,23 +124,4 @@ fn is_for_items(keyword: &str) -> bool {
         keyword,
         "items" | "prefixItems" | "additionalItems" | "unevaluatedItems" | "contains"
     )
-}
-
-/// Decodes the percent escapes of a reference.
-fn decoded(pointer: &str) -> Cow<'_, str> {
-    if !pointer.contains('%') {
-        return Cow::Borrowed(pointer);
-    }
-    let mut bytes = Vec::with_capacity(pointer.len());
-    let mut rest = pointer;
-    while let Some((before, after)) = rest.split_once('%') {
-        bytes.extend_from_slice(before.as_bytes());
-        let code = after
-            .get(..2)
-            .and_then(|code| u8::from_str_radix(code, 16).ok());
-        bytes.push(code.unwrap_or(b'%'));
-        rest = if code.is_some() { &after[2..] } else { after };
-    }
-    bytes.extend_from_slice(rest.as_bytes());
-    Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -5,6 +5,7 @@ mod form;
 use form::check_form;
 pub use form::{LONGEST, alternatives};
 use globset::{GlobBuilder, GlobMatcher};
+use percent_encoding::percent_decode_str;
 
 /// `true` on platforms whose file names usually ignore case.
 const ANY_CASE: bool = cfg!(any(windows, target_os = "macos"));
@@ -228,16 +229,7 @@ pub fn uri_path(text: &str) -> Option<String> {
         None => rest,
     };
     let path = path.split(['?', '#']).next().unwrap_or_default();
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let code = (*first == b'%').then(|| tail.get(..2)).flatten();
-        let code = code.and_then(|code| std::str::from_utf8(code).ok());
-        let code = code.and_then(|code| u8::from_str_radix(code, 16).ok());
-        bytes.push(code.unwrap_or(*first));
-        rest = &tail[if code.is_some() { 2 } else { 0 }..];
-    }
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    Some(percent_decode_str(path).decode_utf8_lossy().into_owned())
 }
 
 #[cfg(test)]
@@ -346,6 +338,7 @@ mod tests {
             ("file://localhost/a%20b", "/a b", false),
             ("file:/a", "/a", false),
             ("file:a%zz", "/w/a%zz", false),
+            ("file:a%+1b", "/w/a%+1b", false),
             ("https://x/a", "/w/https:/x/a", false),
             (" /a", "/w/ /a", false),
             ("a\0b", "/w/a\0b", false),
