@@ -14,18 +14,16 @@ use super::args::shared::Format;
 use super::daemon::DaemonUse;
 use super::logs::Secrets;
 use super::record::Recording;
-use super::remote_hub::DaemonHub;
 use super::run::calls::{PromptTerms, Steps};
 use super::run::questions::TerminalQuestions;
 use super::run::recorder::RunRecorder;
+use super::run::run_hub::{OwnHubSetup, RunHub};
 use super::run::run_session::RunSession;
 use super::run::turn_output::TurnOutput;
 use super::run::view::View;
-use super::run::{RunHub, prepare};
 use super::telemetry::Telemetry;
 use super::{persists, state_dir};
-use crate::core::hub::Hub;
-use crate::shell::{InProcessAgents, LoopOwner, LoopSetup, Terminal, drive, drive_remote};
+use crate::shell::Terminal;
 use chat_client::ChatClient;
 use chat_session::{ChatSession, Continuation};
 use editor::LineEditor;
@@ -64,7 +62,7 @@ pub async fn chat(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
     let recording = Recording::start(&args.agent.record, &secrets)?;
     let telemetry = Telemetry::start(&args.agent)?;
     let mut view = View::new(args.output, args.quiet, args.raw);
-    let (found, hub) = prepare(&args, daemon, &secrets, &mut view).await?;
+    let (found, hub) = RunHub::open(&args, daemon, &secrets, &mut view).await?;
     let RunSession {
         settings,
         session,
@@ -104,30 +102,13 @@ pub async fn chat(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
     let output = TurnOutput::new(view, RunRecorder::new(recording.recorder()));
     let is_joining = matches!(hub, RunHub::Daemon(_)) && origin.cwd.is_some();
     let mut client = ChatClient::new(session, is_joining, questions, editor, output);
-    let (store, stored) = match hub {
-        RunHub::Daemon(connection) => {
-            let mut hub = DaemonHub::new("acpipe run");
-            drive_remote(connection.stream, &mut hub, &mut client, Some(input)).await?;
-            return Ok(client.exit_code());
-        }
-        RunHub::Own(store, stored) => (store, stored),
-    };
-    let launch = super::launch(&args.agent.store, &settings.limits);
-    let hub = Hub::new(settings, store)
-        .serving(args.agent.serving.offer())
-        .reporting(telemetry.is_on());
-    let setup = LoopSetup {
-        input: Some(input),
-        stored,
-        max_line: args.agent.max_line,
-        login: args.agent.login(),
-        launch,
-        in_process: InProcessAgents::new(),
+    let own = OwnHubSetup {
+        settings,
+        args: &args.agent,
         recorder: recording.recorder(),
-        reports: telemetry.sink(),
-        owner: LoopOwner::Program,
+        telemetry,
     };
-    drive(hub, &mut client, setup).await?;
+    hub.drive(&mut client, Some(input), own).await?;
     Ok(client.exit_code())
 }
 

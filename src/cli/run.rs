@@ -9,43 +9,34 @@ pub mod questions;
 pub mod recorder;
 mod refusals;
 mod run_client;
+pub mod run_hub;
 pub mod run_session;
 mod streams;
 pub mod turn_output;
 pub mod view;
 
+use super::UsageError;
 use super::args::RunArgs;
 use super::args::shared::{ChunkProfile, Format};
-use super::daemon::{DaemonConnection, DaemonUse, live_sessions};
+use super::daemon::DaemonUse;
 use super::logs::Secrets;
 use super::record::Recording;
-use super::remote_hub::DaemonHub;
 use super::telemetry::Telemetry;
-use super::{UsageError, state_dir};
-use crate::core::error::{Error, ErrorKind};
-use crate::core::hub::Hub;
+use crate::core::error::Error;
 use crate::core::session::unstarted_summary;
-use crate::core::store::Store;
-use crate::shell::{Events, InProcessAgents, LoopOwner, LoopSetup, Terminal, drive, drive_remote};
+use crate::shell::Terminal;
 use calls::{PromptTerms, Steps};
 use prompt::Prompt;
 use questions::TerminalQuestions;
 use recorder::RunRecorder;
 use run_client::RunClient;
+use run_hub::{OwnHubSetup, RunHub};
 use run_session::RunSession;
 use serde_json::Value;
 use std::io::Write as _;
 use std::time::Duration;
 use turn_output::TurnOutput;
 use view::View;
-
-/// Hub of a run.
-pub enum RunHub {
-    /// A hub in this process, with its store.
-    Own(Box<dyn Store>, Events),
-    /// The hub of the daemon.
-    Daemon(DaemonConnection),
-}
 
 pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
     if args.output == Format::Agui && args.agent.chunk_profile != ChunkProfile::V7 {
@@ -63,7 +54,7 @@ pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
     for note in prompt.notes.drain(..) {
         view.note(&note);
     }
-    let (found, hub) = match prepare(&args, daemon, &secrets, &mut view).await {
+    let (found, hub) = match RunHub::open(&args, daemon, &secrets, &mut view).await {
         Ok(prepared) => prepared,
         Err(error) => return report_unstarted(&args, error, &mut view),
     };
@@ -92,66 +83,15 @@ pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
     let names_agent = args.agent.names_agent();
     client.steps = Steps::new(&settings.default_agent, origin.cwd.is_some());
     client.agent = names_agent.then(|| settings.default_agent.name.clone());
-    let (store, stored) = match hub {
-        RunHub::Daemon(connection) => {
-            client.is_joining = origin.cwd.is_some();
-            let mut hub = DaemonHub::new("acpipe run");
-            drive_remote(connection.stream, &mut hub, &mut client, typed).await?;
-            return Ok(client.exit_code());
-        }
-        RunHub::Own(store, stored) => (store, stored),
-    };
-    let launch = super::launch(&args.agent.store, &settings.limits);
-    let hub = Hub::new(settings, store)
-        .serving(args.agent.serving.offer())
-        .reporting(telemetry.is_on());
-    let setup = LoopSetup {
-        input: typed,
-        stored,
-        max_line: args.agent.max_line,
-        login: args.agent.login(),
-        launch,
-        in_process: InProcessAgents::new(),
+    client.is_joining = matches!(hub, RunHub::Daemon(_)) && origin.cwd.is_some();
+    let own = OwnHubSetup {
+        settings,
+        args: &args.agent,
         recorder: recording.recorder(),
-        reports: telemetry.sink(),
-        owner: LoopOwner::Program,
+        telemetry,
     };
-    drive(hub, &mut client, setup).await?;
+    hub.drive(&mut client, typed, own).await?;
     Ok(client.exit_code())
-}
-
-/// Finds session and agent, and opens the store or the connection to the daemon.
-pub async fn prepare(
-    args: &RunArgs,
-    daemon: Option<DaemonUse>,
-    secrets: &Secrets,
-    view: &mut View,
-) -> anyhow::Result<(RunSession, RunHub)> {
-    let found = run_session::find(args, secrets, view)?;
-    let hub = match daemon {
-        None => {
-            refuse_open_session(args, &found.session).await?;
-            let (store, stored) = run_session::store(args, &found.session, view)?;
-            RunHub::Own(store, stored)
-        }
-        Some(daemon) => RunHub::Daemon(daemon.connect(&args.agent, found.origin.clone()).await?),
-    };
-    Ok((found, hub))
-}
-
-/// Returns an error if the session is open in the daemon, which would only refuse it as locked.
-async fn refuse_open_session(args: &RunArgs, session: &str) -> anyhow::Result<()> {
-    if args.session.is_none() && !args.r#continue {
-        return Ok(());
-    }
-    let state = state_dir(&args.agent.store.place)?;
-    if live_sessions(&state).await.contains_key(session) {
-        let message = format!(
-            "session {session:?} is open in the daemon; use --daemon, or `acpipe attach {session}`"
-        );
-        return Err(Error::new(ErrorKind::SessionLocked, message).into());
-    }
-    Ok(())
 }
 
 /// Reports an error before the turn in the output format that was requested, too. Returns the exit code.

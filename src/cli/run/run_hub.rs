@@ -1,0 +1,102 @@
+//! The hub of a run or a chat: one in this process, or that of the daemon.
+
+use super::run_session::{self, RunSession};
+use super::view::View;
+use crate::cli::args::{AgentArgs, RunArgs};
+use crate::cli::daemon::{DaemonConnection, DaemonUse, live_sessions};
+use crate::cli::logs::Secrets;
+use crate::cli::remote_hub::DaemonHub;
+use crate::cli::telemetry::Telemetry;
+use crate::cli::{launch, state_dir};
+use crate::core::client_sink::ClientSink;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::hub::{Hub, Settings};
+use crate::core::store::Store;
+use crate::shell::{
+    ClientConnection, Events, InProcessAgents, LoopOwner, LoopSetup, Recorder, drive, drive_remote,
+};
+use tokio::sync::mpsc;
+
+/// Hub of a run or a chat.
+pub enum RunHub {
+    /// A hub in this process, with its store.
+    Own(Box<dyn Store>, Events),
+    /// The hub of the daemon.
+    Daemon(DaemonConnection),
+}
+
+/// Setup of a hub in this process, besides its store.
+pub struct OwnHubSetup<'a> {
+    pub settings: Settings,
+    pub args: &'a AgentArgs,
+    pub recorder: Option<Recorder>,
+    pub telemetry: Telemetry,
+}
+
+impl RunHub {
+    /// Finds session and agent, and opens the store or the connection to the daemon.
+    pub async fn open(
+        args: &RunArgs,
+        daemon: Option<DaemonUse>,
+        secrets: &Secrets,
+        view: &mut View,
+    ) -> anyhow::Result<(RunSession, Self)> {
+        let found = run_session::find(args, secrets, view)?;
+        let hub = match daemon {
+            None => {
+                refuse_open_session(args, &found.session).await?;
+                let (store, stored) = run_session::store(args, &found.session, view)?;
+                Self::Own(store, stored)
+            }
+            Some(daemon) => Self::Daemon(daemon.connect(&args.agent, found.origin.clone()).await?),
+        };
+        Ok((found, hub))
+    }
+
+    /// Runs the hub with this client until one of them ends.
+    pub async fn drive<C: ClientConnection + ClientSink>(
+        self,
+        client: &mut C,
+        input: Option<mpsc::Receiver<C::Input>>,
+        own: OwnHubSetup<'_>,
+    ) -> std::io::Result<()> {
+        let (store, stored) = match self {
+            Self::Daemon(connection) => {
+                let mut hub = DaemonHub::new("acpipe run");
+                return drive_remote(connection.stream, &mut hub, client, input).await;
+            }
+            Self::Own(store, stored) => (store, stored),
+        };
+        let args = own.args;
+        let setup = LoopSetup {
+            input,
+            stored,
+            max_line: args.max_line,
+            login: args.login(),
+            launch: launch(&args.store, &own.settings.limits),
+            in_process: InProcessAgents::new(),
+            recorder: own.recorder,
+            reports: own.telemetry.sink(),
+            owner: LoopOwner::Program,
+        };
+        let hub = Hub::new(own.settings, store)
+            .serving(args.serving.offer())
+            .reporting(own.telemetry.is_on());
+        drive(hub, client, setup).await
+    }
+}
+
+/// Returns an error if the session is open in the daemon, which would only refuse it as locked.
+async fn refuse_open_session(args: &RunArgs, session: &str) -> anyhow::Result<()> {
+    if args.session.is_none() && !args.r#continue {
+        return Ok(());
+    }
+    let state = state_dir(&args.agent.store.place)?;
+    if live_sessions(&state).await.contains_key(session) {
+        let message = format!(
+            "session {session:?} is open in the daemon; use --daemon, or `acpipe attach {session}`"
+        );
+        return Err(Error::new(ErrorKind::SessionLocked, message).into());
+    }
+    Ok(())
+}
