@@ -39,6 +39,9 @@ class ProgramHook(BuildHookInterface[Any]):
                 f"cannot build the wheel: {VARIABLE} must be the absolute path of a program, not `{named}`"
             )
         build_data["force_include"][str(program)] = "acpipe/_bin/acpipe"
+        license = program.with_name("LICENSE")
+        if license.is_file():  # that of the program and of its libraries
+            build_data["force_include"][str(license)] = "acpipe/_bin/LICENSE"
         build_data["shared_scripts"][str(Path(self.root, "bin", "acpipe"))] = "acpipe"
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{platform_tag(program.read_bytes())}"

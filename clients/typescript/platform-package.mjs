@@ -3,9 +3,9 @@
 // dependency: see package.mjs.
 //
 //   node platform-package.mjs BINARY linux-x64 DIRECTORY
-import { chmodSync, copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { common, PLATFORMS, read } from './manifest.mjs';
+import { chmodSync, copyFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { common, PLATFORMS } from './manifest.mjs';
 
 const [binary, platform, directory] = process.argv.slice(2);
 if (!directory || !PLATFORMS.includes(platform)) {
@@ -17,7 +17,9 @@ const [os, cpu] = platform.split('-');
 mkdirSync(join(directory, 'bin'), { recursive: true });
 copyFileSync(binary, join(directory, 'bin/acpipe'));
 chmodSync(join(directory, 'bin/acpipe'), 0o755);
-writeFileSync(join(directory, 'LICENSE'), read('../../LICENSE'));
+// A license beside the program has those of its libraries, too.
+const license = join(dirname(binary), 'LICENSE');
+copyFileSync(existsSync(license) ? license : new URL('../../LICENSE', import.meta.url), join(directory, 'LICENSE'));
 writeFileSync(join(directory, 'README.md'), `The program of [acpipe](https://www.npmjs.com/package/acpipe) for ${platform}.\n`);
 const manifest = {
   name: `@acpipe/${platform}`,
