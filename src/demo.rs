@@ -7,6 +7,8 @@
 //! The agent stores nothing. A session consists only of its directory, so any session can be resumed.
 
 mod client;
+mod example;
+mod tool;
 mod turn;
 mod words;
 
@@ -21,7 +23,7 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, BufRead, Write as _};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::thread;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -135,8 +137,8 @@ struct LastTurn {
 struct Session {
     id: String,
     cwd: String,
-    /// Whether the user allowed the tool for the rest of the session.
-    always: AtomicBool,
+    /// Tools that the user allowed for the rest of the session, as a set of [`tool::Tool::bit`].
+    always: AtomicU8,
     busy: AtomicBool,
     /// Whether the client has received a title.
     titled: AtomicBool,
@@ -251,12 +253,12 @@ impl Agent {
         if before.is_some_and(|before| before.busy.load(Ordering::SeqCst)) {
             return Err(busy(id));
         }
-        let always = before.is_some_and(|before| before.always.load(Ordering::SeqCst));
+        let always = before.map_or(0, |before| before.always.load(Ordering::SeqCst));
         let chars = before.map_or(0, |before| before.chars.load(Ordering::SeqCst));
         let session = Session {
             id: id.to_owned(),
             cwd: cwd.to_owned(),
-            always: AtomicBool::new(always),
+            always: AtomicU8::new(always),
             busy: AtomicBool::new(false),
             titled: AtomicBool::new(titled),
             chars: AtomicUsize::new(chars),
@@ -282,7 +284,7 @@ impl Agent {
         }
         let session = Arc::clone(&open.session);
         let cancel = Arc::new(Notify::new());
-        let turn = Turn::new(self.client.clone(), session, prompt, attachments);
+        let turn = Turn::new(self.client.clone(), session, &prompt, attachments);
         let task = tokio::spawn(turn.play(request.clone(), Arc::clone(&cancel)));
         open.turn = Some(LastTurn {
             request: request.clone(),

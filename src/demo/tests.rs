@@ -1,6 +1,7 @@
 //! Tests of the demo agent over its protocol.
 
 use super::{fresh, serve, words};
+use crate::core::output_schema::{first_request, json_in};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use tokio::sync::mpsc;
@@ -335,6 +336,59 @@ async fn tool_asks_for_permission_and_lists_the_directory() {
         (json!("end_turn"), &json!("failed"))
     );
     assert!(failed["rawOutput"]["error"].is_string());
+    assert!(client.close().await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn edit_asks_for_its_own_permission_and_writes_nothing() {
+    let scratch = Scratch::new();
+    let mut client = TestClient::start();
+    let session = client.session(&scratch).await;
+    let prompt = client
+        .prompt(&session, "list the files, then edit one")
+        .await;
+    let list = client.decide(selected("allow_always")).await;
+    let edit = client.decide(selected("allow_once")).await;
+    let of = |asked: &Value| asked["params"]["toolCall"].clone();
+    let (list, edit) = (of(&list), of(&edit));
+    assert_eq!(
+        (&list["kind"], &edit["kind"]),
+        (&json!("read"), &json!("edit"))
+    );
+    assert_ne!(list["toolCallId"], edit["toolCallId"]);
+    assert_eq!(edit["content"][0]["type"], "diff");
+    let (reason, updates) = client.end(&prompt).await;
+    let ends = of_kind(&updates, "tool_call_update");
+    let ends: Vec<_> = ends
+        .iter()
+        .map(|end| (&end["toolCallId"], end["status"].as_str()))
+        .collect();
+    let (list, edit) = (&list["toolCallId"], &edit["toolCallId"]);
+    let (runs, done) = (Some("in_progress"), Some("completed"));
+    assert_eq!(
+        ends,
+        [(list, runs), (list, done), (edit, runs), (edit, done)]
+    );
+    assert_eq!(reason, "end_turn");
+    assert_eq!(std::fs::read_dir(&scratch.0).unwrap().count(), 0);
+
+    // Only the listing is allowed for the session.
+    let prompt = client.prompt(&session, "edit a file").await;
+    let asked = client.decide(selected("reject_once")).await;
+    assert_eq!(asked["params"]["toolCall"]["kind"], "edit");
+    assert!(text(&client.end(&prompt).await.1, MESSAGE).ends_with(words::REFUSED));
+    assert!(client.close().await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn answer_with_a_schema_matches_it() {
+    let schema = json!({ "type": "object", "required": ["ok"], "properties": { "ok": { "type": "boolean" } } });
+    let mut client = TestClient::start();
+    let session = client.session(&Scratch::new()).await;
+    let text_of = format!("hello\n{}", first_request(&schema));
+    let prompt = client.prompt(&session, &text_of).await;
+    let answer = text(&client.end(&prompt).await.1, MESSAGE);
+    assert_eq!(json_in(&answer), Some(json!({ "ok": true })));
     assert!(client.close().await.is_empty());
 }
 

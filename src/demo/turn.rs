@@ -1,13 +1,13 @@
-//! One turn: a thought, a plan and a tool call if the prompt asks for them, and the text of the answer.
+//! One turn: a thought, a plan and tool calls if the prompt asks for them, and the text of the answer.
 
 use super::client::Client;
+use super::example::example;
+use super::tool::{Tool, content};
 use super::words::{self, PromptIntent};
 use super::{Session, fresh};
 use serde_json::{Value, json};
-use std::io;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio::time::{Duration, sleep};
 
@@ -22,12 +22,6 @@ const SLOW_PACE: Duration = Duration::from_millis(100);
 /// it.
 const NOMINAL_CONTEXT: usize = 200_000;
 
-/// Maximum number of names of a directory that are shown.
-const SHOWN: usize = 20;
-
-/// Maximum number of names that are read, so that a huge directory cannot block the turn.
-const READ: usize = 10_000;
-
 /// Turn in progress.
 pub struct Turn {
     client: Client,
@@ -35,21 +29,22 @@ pub struct Turn {
     prompt: String,
     /// Number of parts of the prompt that are not text.
     attachments: usize,
-    /// Id of the tool call.
-    call: String,
-    /// Whether the call was announced and has no final update yet.
-    is_calling: AtomicBool,
+    /// Schema that the answer must match.
+    schema: Option<Value>,
+    /// Id of the tool call that was announced and has no final update yet.
+    open_call: Mutex<Option<String>>,
 }
 
 impl Turn {
-    pub fn new(client: Client, session: Arc<Session>, prompt: String, attachments: usize) -> Self {
+    pub fn new(client: Client, session: Arc<Session>, prompt: &str, attachments: usize) -> Self {
+        let (prompt, schema) = words::without_schema(prompt);
         Self {
             client,
             session,
-            prompt,
+            prompt: prompt.to_owned(),
             attachments,
-            call: fresh("call"),
-            is_calling: AtomicBool::new(false),
+            schema,
+            open_call: Mutex::default(),
         }
     }
 
@@ -60,9 +55,7 @@ impl Turn {
             reason = self.script() => reason,
             () = cancel.notified() => "cancelled",
         };
-        if self.is_calling.load(Ordering::SeqCst) {
-            self.end_call("failed", json!({})).await;
-        }
+        self.end_call("failed", json!({})).await;
         // Without a model, four characters per token is the usual estimate.
         let used = self.session.chars.load(Ordering::SeqCst).div_ceil(4);
         let size = NOMINAL_CONTEXT.max(used);
@@ -84,12 +77,18 @@ impl Turn {
         let asked = PromptIntent::of(&self.prompt);
         self.stream("agent_thought_chunk", words::deltas(words::THOUGHT), PACE)
             .await;
+        let tools = asked.tools();
         if asked.plan {
-            self.plan(asked.tool, ["in_progress", "pending"]).await;
+            self.plan(&tools, ["in_progress", "pending"]).await;
         }
-        if asked.tool {
+        if !tools.is_empty() {
             self.say(words::BEFORE_TOOL).await;
-            match self.call_tool().await {
+        }
+        for (index, tool) in tools.iter().enumerate() {
+            if index > 0 {
+                self.say("\n\n").await;
+            }
+            match self.call_tool(*tool).await {
                 Some(text) => self.say(&text).await,
                 None => return "cancelled",
             }
@@ -100,12 +99,15 @@ impl Turn {
             let numbers = (1..=100).map(|number| format!("{number}{}", end(number)));
             self.stream("agent_message_chunk", numbers.collect(), SLOW_PACE)
                 .await;
-        } else if !asked.tool {
+        } else if tools.is_empty() {
             self.say(&words::greeting(&self.prompt, self.attachments))
                 .await;
         }
+        if let Some(schema) = &self.schema {
+            self.say(&words::structured(&example(schema))).await;
+        }
         if asked.plan {
-            self.plan(asked.tool, ["completed"; 2]).await;
+            self.plan(&tools, ["completed"; 2]).await;
         }
         "end_turn"
     }
@@ -135,66 +137,45 @@ impl Turn {
 
     /// Sends the plan with the status of the current step and of the later ones; each plan replaces the
     /// preceding one.
-    async fn plan(&self, has_tool: bool, [now, later]: [&str; 2]) {
+    async fn plan(&self, tools: &[Tool], [now, later]: [&str; 2]) {
         let entry = |text: &str, status: &str| json!({ "content": text, "priority": "medium", "status": status });
         let mut entries = vec![entry("Read the prompt", "completed")];
-        if has_tool {
-            entries.push(entry("List the working directory", now));
+        let mut next = now;
+        for tool in tools {
+            entries.push(entry(words::step(*tool), next));
+            next = later;
         }
-        entries.push(entry(
-            "Answer without a model",
-            if has_tool { later } else { now },
-        ));
+        entries.push(entry("Answer without a model", next));
         entries.push(entry("Show how a plan is completed", later));
         self.update(json!({ "sessionUpdate": "plan", "entries": entries }))
             .await;
     }
 
-    /// Announces the tool call, requests permission, and runs it. Returns the text about the result; `None`
+    /// Announces a tool call, requests permission, and runs the tool. Returns the text about the result; `None`
     /// if the client cancelled the request.
-    async fn call_tool(&self) -> Option<String> {
+    async fn call_tool(&self, tool: Tool) -> Option<String> {
         let cwd = &self.session.cwd;
-        let call = json!({
-            "toolCallId": self.call,
-            "title": format!("List files in {cwd}"),
-            "kind": "read",
-            "status": "pending",
-            "locations": [{ "path": cwd }],
-            "rawInput": { "path": cwd, "limit": SHOWN },
-        });
+        let id = fresh("call");
+        let mut call = tool.call(cwd);
+        call["toolCallId"] = id.as_str().into();
+        call["status"] = "pending".into();
         let mut announced = call.clone();
         announced["sessionUpdate"] = "tool_call".into();
         self.update(announced).await;
-        self.is_calling.store(true, Ordering::SeqCst);
-        match self.permission(call).await {
-            Some(true) => {}
-            Some(false) => {
-                self.end_call("failed", content("permission refused")).await;
-                return Some(words::REFUSED.to_owned());
-            }
-            None => return None,
+        *self.open_call() = Some(id.clone());
+        if !self.permission(tool, call).await? {
+            self.end_call("failed", content("permission refused")).await;
+            return Some(words::REFUSED.to_owned());
         }
-        self.update_call("in_progress", json!({})).await;
-        match list(Path::new(cwd)) {
-            Ok(listing) => {
-                let mut fields = content(&listing.text());
-                fields["rawOutput"] = json!({ "names": listing.names, "total": listing.total });
-                self.end_call("completed", fields).await;
-                Some(words::found(cwd, listing.total, &listing.text()))
-            }
-            Err(error) => {
-                let error = error.to_string();
-                let mut fields = content(&error);
-                fields["rawOutput"] = json!({ "error": error });
-                self.end_call("failed", fields).await;
-                Some(words::failed(cwd, &error))
-            }
-        }
+        self.update_call(&id, "in_progress", json!({})).await;
+        let result = tool.run(cwd);
+        self.end_call(result.status, result.fields).await;
+        Some(result.text)
     }
 
     /// Returns whether the tool may run; `None` if the client cancelled the turn.
-    async fn permission(&self, call: Value) -> Option<bool> {
-        if self.session.always.load(Ordering::SeqCst) {
+    async fn permission(&self, tool: Tool, call: Value) -> Option<bool> {
+        if self.session.always.load(Ordering::SeqCst) & tool.bit() != 0 {
             return Some(true);
         }
         let option = |id: &str, name: &str| json!({ "optionId": id, "kind": id, "name": name });
@@ -213,7 +194,7 @@ impl Turn {
             (Some("cancelled"), _) => None,
             (Some("selected"), Some("allow_once")) => Some(true),
             (Some("selected"), Some("allow_always")) => {
-                self.session.always.store(true, Ordering::SeqCst);
+                self.session.always.fetch_or(tool.bit(), Ordering::SeqCst);
                 Some(true)
             }
             // Any other response is a refusal.
@@ -221,15 +202,24 @@ impl Turn {
         }
     }
 
-    /// Sends the last update of the tool call.
-    async fn end_call(&self, status: &str, fields: Value) {
-        self.update_call(status, fields).await;
-        self.is_calling.store(false, Ordering::SeqCst);
+    fn open_call(&self) -> MutexGuard<'_, Option<String>> {
+        self.open_call
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn update_call(&self, status: &str, mut fields: Value) {
+    /// Sends the last update of the open tool call, if there is one.
+    async fn end_call(&self, status: &str, fields: Value) {
+        let open = self.open_call().clone();
+        if let Some(id) = open {
+            self.update_call(&id, status, fields).await;
+            *self.open_call() = None;
+        }
+    }
+
+    async fn update_call(&self, id: &str, status: &str, mut fields: Value) {
         fields["sessionUpdate"] = "tool_call_update".into();
-        fields["toolCallId"] = self.call.as_str().into();
+        fields["toolCallId"] = id.into();
         fields["status"] = status.into();
         self.update(fields).await;
     }
@@ -238,69 +228,5 @@ impl Turn {
         let mut params = json!({ "sessionId": self.session.id });
         params["update"] = update;
         self.client.notify("session/update", &params).await;
-    }
-}
-
-/// Formats a text as content of a tool call.
-fn content(text: &str) -> Value {
-    json!({ "content": [{ "type": "content", "content": { "type": "text", "text": text } }] })
-}
-
-/// Names in a directory.
-#[derive(Debug)]
-struct Listing {
-    /// First names in alphabetical order; directories end in a slash.
-    names: Vec<String>,
-    /// Number of all names read.
-    total: usize,
-}
-
-impl Listing {
-    /// Formats the listing with one name per line.
-    fn text(&self) -> String {
-        let mut lines: Vec<String> = self.names.iter().map(|name| format!("- {name}")).collect();
-        let more = self.total - self.names.len();
-        if more > 0 {
-            lines.push(format!("- … and {more} more"));
-        }
-        lines.join("\n")
-    }
-}
-
-fn list(dir: &Path) -> io::Result<Listing> {
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(dir)?.take(READ) {
-        let entry = entry?;
-        let slash = if entry.file_type()?.is_dir() { "/" } else { "" };
-        // A file name may contain any characters, including control sequences of a terminal.
-        let name = entry
-            .file_name()
-            .to_string_lossy()
-            .replace(char::is_control, "?");
-        names.push(name + slash);
-    }
-    names.sort();
-    let total = names.len();
-    names.truncate(SHOWN);
-    Ok(Listing { names, total })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::demo::tests::Scratch;
-
-    #[test]
-    fn listed_names_are_sorted_limited_and_counted() {
-        let scratch = Scratch::new();
-        for number in 0..23 {
-            std::fs::write(scratch.0.join(format!("f{number:02}")), "").unwrap();
-        }
-        std::fs::create_dir(scratch.0.join("a")).unwrap();
-        let listing = list(&scratch.0).unwrap();
-        assert_eq!((listing.total, listing.names.len()), (24, SHOWN));
-        assert_eq!(listing.names[..2], ["a/", "f00"]);
-        assert!(listing.text().ends_with("- f18\n- … and 4 more"));
-        assert!(list(&scratch.0.join("none")).is_err());
     }
 }

@@ -3,18 +3,19 @@
 
 use super::client::Failure;
 use super::invalid;
+use super::tool::Tool;
 use serde_json::Value;
 
 /// Thought at the start of every turn.
 pub const THOUGHT: &str = "I have no model: I look for known words and answer accordingly.";
 
-/// Text before the tool call.
-pub const BEFORE_TOOL: &str = "I am acpipe's demo agent. I have no model but one tool: listing the working directory. \
-                                   I ask before I use it.\n\n";
+/// Text before the first tool call.
+pub const BEFORE_TOOL: &str = "I am acpipe's demo agent. I have no model but two tools: listing the working directory, and \
+                                   proposing an edit. I ask before I use one.\n\n";
 
 /// Answer after a refused tool call.
 pub const REFUSED: &str =
-    "The permission was refused, so I did not look. A real agent would now try something else.";
+    "The permission was refused, so I did nothing. A real agent would now try something else.";
 
 /// Text at the start of the slow turn.
 pub const SLOWLY: &str =
@@ -26,7 +27,8 @@ const ECHO: usize = 60;
 /// Features that a prompt requests; several are possible.
 #[derive(Debug, Default, PartialEq)]
 pub struct PromptIntent {
-    pub tool: bool,
+    pub list: bool,
+    pub edit: bool,
     pub plan: bool,
     /// A stream slow enough to be interrupted.
     pub slow: bool,
@@ -36,15 +38,46 @@ impl PromptIntent {
     /// Finds keywords in a prompt. Only whole words count: "listen" and "planet" request nothing.
     pub fn of(prompt: &str) -> Self {
         let mut asked = Self::default();
+        let mut names_file = false;
         for word in prompt.to_lowercase().split(|c: char| !c.is_alphanumeric()) {
             match word {
-                "file" | "files" | "list" | "ls" | "tool" | "tools" => asked.tool = true,
+                "files" | "list" | "ls" | "tool" | "tools" => asked.list = true,
+                "file" => names_file = true,
+                "edit" | "edits" | "write" => asked.edit = true,
                 "plan" | "plans" => asked.plan = true,
                 "slow" | "slowly" => asked.slow = true,
                 _ => {}
             }
         }
+        // "edit a file" requests only the edit.
+        asked.list |= names_file && !asked.edit;
         asked
+    }
+
+    /// Returns the requested tools in the order of their calls.
+    pub fn tools(&self) -> Vec<Tool> {
+        let requested = [(self.list, Tool::List), (self.edit, Tool::Edit)];
+        requested
+            .iter()
+            .filter_map(|(is_requested, tool)| is_requested.then_some(*tool))
+            .collect()
+    }
+}
+
+/// Text of acpipe before the schema of an answer.
+const BEFORE_SCHEMA: &str = "JSON Schema:\n\n";
+
+/// Splits a prompt into the text of the user and the schema that acpipe appended.
+pub fn without_schema(prompt: &str) -> (&str, Option<Value>) {
+    let Some((text, rest)) = prompt.rsplit_once(BEFORE_SCHEMA) else {
+        return (prompt, None);
+    };
+    match serde_json::Deserializer::from_str(rest).into_iter().next() {
+        Some(Ok(schema)) => (
+            text.rsplit_once('\n').map_or("", |(text, _)| text),
+            Some(schema),
+        ),
+        _ => (prompt, None),
     }
 }
 
@@ -101,7 +134,7 @@ pub fn greeting(prompt: &str, attachments: usize) -> String {
          acpipe started me as a child process, spoke ACP with me and streamed this answer to you. \
          With a real agent it does the same:\n\n\
          {REAL_AGENTS}\n\n\
-         I can also \"list the files here\", \"make a plan\" and count \"slow\"."
+         I can also \"list the files here\", propose to \"edit a file\", \"make a plan\" and count \"slow\"."
     )
 }
 
@@ -117,6 +150,24 @@ pub fn found(dir: &str, total: usize, listing: &str) -> String {
         many => (format!("{many} entries"), ":\n\n"),
     };
     format!("I found {entries} in {dir}{colon}{listing}")
+}
+
+/// Returns the text after an edit.
+pub fn not_written(file: &str) -> String {
+    format!("I may edit {file} now. A real agent would; I wrote nothing, because this is a demo.")
+}
+
+/// Returns the name of a tool's step in a plan.
+pub fn step(tool: Tool) -> &'static str {
+    match tool {
+        Tool::List => "List the working directory",
+        Tool::Edit => "Propose an edit",
+    }
+}
+
+/// Returns the text of an answer that must match a schema.
+pub fn structured(value: &Value) -> String {
+    format!("\n\nA small value that matches the schema:\n\n```json\n{value:#}\n```\n")
 }
 
 /// Returns the text after a failed tool call.
@@ -148,16 +199,35 @@ mod tests {
 
     #[test]
     fn demo_intent_matches_whole_words() {
-        let asked = |tool, plan, slow| PromptIntent { tool, plan, slow };
-        assert_eq!(PromptIntent::of("hello"), asked(false, false, false));
-        let others = "Listen: explain the planet's profile, slower";
-        assert_eq!(PromptIntent::of(others), asked(false, false, false));
+        let asked = |prompt| {
+            let asked = PromptIntent::of(prompt);
+            (asked.tools(), asked.plan, asked.slow)
+        };
+        assert_eq!(asked("hello"), (vec![], false, false));
+        let others = "Listen: explain the planet's profile, slower, and credit the writer";
+        assert_eq!(asked(others), (vec![], false, false));
         assert_eq!(
-            PromptIntent::of("LIST the files, please"),
-            asked(true, false, false)
+            asked("LIST the files, please"),
+            (vec![Tool::List], false, false)
         );
-        let all = "make a plan, then use a tool. slowly!";
-        assert_eq!(PromptIntent::of(all), asked(true, true, true));
+        assert_eq!(asked("edit a file"), (vec![Tool::Edit], false, false));
+        let all = "make a plan, list files, then edit one. slowly!";
+        assert_eq!(asked(all), (vec![Tool::List, Tool::Edit], true, true));
+    }
+
+    #[test]
+    fn schema_is_separated_from_the_text_of_the_user() {
+        let request =
+            crate::core::output_schema::first_request(&json!({"type": "object", "title": "list"}));
+        let prompt = format!("hello\n{request}");
+        let (text, schema) = without_schema(&prompt);
+        assert_eq!(
+            (text, schema),
+            ("hello", Some(json!({"type": "object", "title": "list"})))
+        );
+        for other in ["hello", "my JSON Schema:\n\nis missing"] {
+            assert_eq!(without_schema(other), (other, None));
+        }
     }
 
     #[test]
