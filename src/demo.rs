@@ -8,6 +8,7 @@
 
 mod client;
 mod example;
+mod intent;
 mod tool;
 mod turn;
 mod words;

@@ -43,6 +43,14 @@ impl Tool {
         1 << self as u8
     }
 
+    /// Returns the name of the tool's step in a plan.
+    pub fn step(self) -> &'static str {
+        match self {
+            Self::List => "List the working directory",
+            Self::Edit => "Propose an edit",
+        }
+    }
+
     /// Returns the tool call as it is announced, without its id.
     pub fn call(self, cwd: &str) -> Value {
         let path = Path::new(cwd).join(FILE);

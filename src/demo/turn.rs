@@ -2,8 +2,9 @@
 
 use super::client::Client;
 use super::example::example;
+use super::intent::{PromptIntent, without_schema};
 use super::tool::{Tool, content};
-use super::words::{self, PromptIntent};
+use super::words;
 use super::{Session, fresh};
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
@@ -37,7 +38,7 @@ pub struct Turn {
 
 impl Turn {
     pub fn new(client: Client, session: Arc<Session>, prompt: &str, attachments: usize) -> Self {
-        let (prompt, schema) = words::without_schema(prompt);
+        let (prompt, schema) = without_schema(prompt);
         Self {
             client,
             session,
@@ -142,7 +143,7 @@ impl Turn {
         let mut entries = vec![entry("Read the prompt", "completed")];
         let mut next = now;
         for tool in tools {
-            entries.push(entry(words::step(*tool), next));
+            entries.push(entry(tool.step(), next));
             next = later;
         }
         entries.push(entry("Answer without a model", next));
