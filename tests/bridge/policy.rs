@@ -130,7 +130,7 @@ fn tool_lists_apply_to_acp_agents() {
     let outcome = run.script(&asking(LINES)).arg("go").go().expect(0);
     assert_eq!(chosen_options(&outcome.log), ["y", "n", "n"]);
     // The run succeeds, although tools were refused.
-    let wanted = "acpipe: the policy refused 2 tool calls: disallowedTools \"Bash(git push:*)\"; permissions \"deny\"";
+    let wanted = "acpipe: the policy refused 2 tool calls (\"run it\", \"run it\"): disallowedTools \"Bash(git push:*)\"; permissions \"deny\"";
     assert!(outcome.stderr.contains(wanted), "{}", outcome.stderr);
 
     let outcome = Run::new(&["run", "--allow-tool", "Bsh"])
