@@ -187,7 +187,8 @@ impl Store for Files {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 let message = format!(
                     "session {id:?} is in use by another process; close it there (session/close), use --daemon if the \
-                         daemon has it (`acpipe daemon status`), or use another session"
+                         daemon has it (`acpipe daemon status`), or use another session; if its program was just killed, try again \
+                         in a few seconds"
                 );
                 Err(Error::new(ErrorKind::SessionLocked, message).with("sessionId", id))
             }

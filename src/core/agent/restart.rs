@@ -66,7 +66,9 @@ impl AgentMachine {
             Some(end) => format!("the agent connection has ended ({end})"),
             None => "no agent is connected".to_owned(),
         };
-        Err(out_of_order(&format!("{why}; call agent/connect first")))
+        Err(out_of_order(&format!(
+            "{why}; name an agent, or call agent/connect first"
+        )))
     }
 
     /// Notifies the clients that the agent is not restarted.
