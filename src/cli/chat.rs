@@ -54,7 +54,7 @@ pub fn is_wanted(args: &RunArgs) -> bool {
 
 /// Runs a chat until the user leaves. Returns the exit code.
 pub async fn chat(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
-    let _saved = SavedTerminal::save();
+    let _saved = SavedTerminal::begin();
     let daemon = DaemonUse::of(args.daemon, &args.agent)?;
     if daemon.is_some() {
         DaemonUse::check_run(&args)?;

@@ -172,7 +172,7 @@ fn serve(
     orders: &thread::Receiver<TerminalOrder>,
     typed: &mpsc::Sender<ClientInput>,
 ) {
-    let mut asked: Option<(u64, Option<EchoOff<'_>>)> = None;
+    let mut asked: Option<(u64, Echo<'_>)> = None;
     let mut line = Vec::new();
     // Sending fails only if the loop has ended.
     let end = |number, line| {
@@ -186,9 +186,9 @@ fn serve(
                 asked = None;
                 match (write(tty, &order), order.ask) {
                     (_, None) => {}
-                    (Ok(hidden), Some(ask)) => asked = Some((ask.number, hidden)),
+                    (Ok(Some(echo)), Some(ask)) => asked = Some((ask.number, echo)),
                     // A question that could not be shown cannot be answered.
-                    (Err(_), Some(ask)) => end(ask.number, None),
+                    (Ok(None) | Err(_), Some(ask)) => end(ask.number, None),
                 }
             }
             Ok(TerminalEvent::Typed) => {
@@ -235,37 +235,37 @@ fn next(tty: &File, mut woken: &PipeReader, asked: bool) -> io::Result<TerminalE
     }
 }
 
-fn write<'a>(mut tty: &'a File, order: &TerminalOrder) -> io::Result<Option<EchoOff<'a>>> {
+fn write<'a>(mut tty: &'a File, order: &TerminalOrder) -> io::Result<Option<Echo<'a>>> {
     tty.write_all(order.text.as_bytes())?;
     let Some(ask) = &order.ask else {
         return Ok(None);
     };
-    let hidden = ask.secret.then(|| EchoOff::begin(tty)).transpose()?;
+    let echo = Echo::begin(tty, !ask.secret)?;
     if let Some(prompt) = &ask.prompt {
         tcflush(tty, QueueSelector::IFlush)?;
         tty.write_all(prompt.as_bytes())?;
     }
-    Ok(hidden)
+    Ok(Some(echo))
 }
 
-/// Guard that disables echo, except for the end of the line.
-struct EchoOff<'a> {
+/// Guard that turns echo on or off, except for the end of the line.
+struct Echo<'a> {
     tty: &'a File,
     before: Termios,
 }
 
-impl<'a> EchoOff<'a> {
-    fn begin(tty: &'a File) -> io::Result<Self> {
+impl<'a> Echo<'a> {
+    fn begin(tty: &'a File, on: bool) -> io::Result<Self> {
         let before = tcgetattr(tty)?;
-        let mut hidden = before.clone();
-        hidden.local_modes.remove(LocalModes::ECHO);
-        hidden.local_modes.insert(LocalModes::ECHONL);
-        tcsetattr(tty, OptionalActions::Now, &hidden)?;
+        let mut modes = before.clone();
+        modes.local_modes.set(LocalModes::ECHO, on);
+        modes.local_modes.insert(LocalModes::ECHONL);
+        tcsetattr(tty, OptionalActions::Now, &modes)?;
         Ok(Self { tty, before })
     }
 }
 
-impl Drop for EchoOff<'_> {
+impl Drop for Echo<'_> {
     fn drop(&mut self) {
         // Fails only if the terminal is gone.
         let _ = tcsetattr(self.tty, OptionalActions::Now, &self.before);

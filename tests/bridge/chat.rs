@@ -50,7 +50,6 @@ fn prompts_of_a_chat_go_to_one_session() {
     screen.await_text("second\n\n");
     enter(&mut screen, "\x04");
     screen.await_text("acpipe: continue with acpipe run --session fix\n");
-    assert!(screen.is_cooked());
     let (code, _, world) = screen.next();
     assert_eq!(code, 0);
     let log = world.log();
@@ -195,7 +194,7 @@ fn agent_asks_in_a_chat() {
         assert_eq!(answers.next_back().unwrap()["optionId"], option);
     }
     enter(&mut screen, "\x04");
-    assert_eq!(screen.end().0, 0);
+    assert_eq!(screen.end_cooked(), (0, true));
 }
 
 #[test]
@@ -242,6 +241,31 @@ fn agent_that_works_between_turns_is_shown() {
     assert_eq!(prompts(&log), ["go", "next"]);
     let answer = log.iter().find(|message| message["id"] == 901).unwrap();
     assert_eq!(answer["result"]["content"]["name"], "Ada");
+}
+
+#[test]
+fn keys_typed_during_a_turn_are_shown_at_the_next_prompt() {
+    let world = World::new();
+    let mark = world.dir.join("mark");
+    let line = format!("until [ -e '{}' ]; do sleep 0.01; done", mark.display());
+    let wait = json!({"spawn": {"command": ["sh", "-c", line]}});
+    let script = json!({"session/prompt": [
+        [say("first"), wait, say(" and last"), end("end_turn")],
+        [say("second"), end("end_turn")],
+    ]});
+    let mut screen = chat(world, &script, &[]);
+    enter(&mut screen, "go\n");
+    screen.await_text("first");
+    screen.keys("early\n");
+    fs::write(&mark, "").unwrap();
+    let before = screen.await_text(" and last\n\n");
+    assert!(!before.contains("early"), "{before}");
+    screen.await_text("early");
+    screen.await_text("second\n\n");
+    enter(&mut screen, "\x04");
+    let (code, _, log) = screen.end();
+    assert_eq!(code, 0);
+    assert_eq!(prompts(&log), ["go", "early"]);
 }
 
 #[test]

@@ -1,17 +1,28 @@
-//! The terminal's settings from before the chat, restored however it ends.
+//! Settings of the terminal during a chat, and those from before it, restored however it ends.
 
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::io::Write as _;
 
 /// Sequence that ends bracketed paste.
 const PASTE_OFF: &[u8] = b"\x1b[?2004l";
 
-/// Settings of the terminal on stdin. Restored on drop: a signal ends the chat while the editor has its own settings.
+/// Settings of the terminal on stdin before the chat. Restored on drop: a signal ends the chat while the editor has its own
+/// settings.
 pub struct SavedTerminal(Option<Termios>);
 
 impl SavedTerminal {
-    pub fn save() -> Self {
-        Self(tcgetattr(rustix::stdio::stdin()).ok())
+    /// Saves the settings, and turns echo off: keys that are typed during a turn would be shown within the answer. The line
+    /// editor shows them afterwards, and the questions of an agent turn echo on.
+    pub fn begin() -> Self {
+        let stdin = rustix::stdio::stdin();
+        let before = tcgetattr(stdin).ok();
+        if let Some(before) = &before {
+            let mut silent = before.clone();
+            silent.local_modes.remove(LocalModes::ECHO);
+            // Without it, only the look of the output changes.
+            let _ = tcsetattr(stdin, OptionalActions::Now, &silent);
+        }
+        Self(before)
     }
 }
 
@@ -20,9 +31,9 @@ impl Drop for SavedTerminal {
         let Some(before) = &self.0 else { return };
         let stdin = rustix::stdio::stdin();
         let Ok(now) = tcgetattr(stdin) else { return };
-        if now.local_modes != before.local_modes || now.input_modes != before.input_modes {
-            // Both fail only if the terminal is gone.
-            let _ = tcsetattr(stdin, OptionalActions::Now, before);
+        // Both fail only if the terminal is gone.
+        let _ = tcsetattr(stdin, OptionalActions::Now, before);
+        if now.input_modes != before.input_modes {
             let mut stdout = std::io::stdout().lock();
             let _ = stdout.write_all(PASTE_OFF).and_then(|()| stdout.flush());
         }
