@@ -62,6 +62,13 @@ pub fn are_full(open_requests: &[OpenRequest]) -> bool {
     open_requests.len() >= MOST_OPEN_REQUESTS || bytes >= MOST_OPEN_BYTES
 }
 
+/// Returns `true` if the question with this id is open.
+#[must_use]
+pub fn is_open(open_requests: &[OpenRequest], question: &str) -> bool {
+    let is_wanted = |open: &OpenRequest| open.about.question().id == question;
+    open_requests.iter().any(is_wanted)
+}
+
 /// Effect of a client's answer on a request.
 #[derive(Debug)]
 pub enum AnswerEffect {

@@ -6,7 +6,17 @@ use serde_json::{Map, Value, json};
 
 impl Profile {
     /// Passes the substitutes of a chunk in JSON text to `emit`, in order.
-    pub fn adapt_json(self, chunk: &[u8], mut emit: impl FnMut(&[u8])) {
+    pub fn adapt_json(self, chunk: &[u8], emit: impl FnMut(&[u8])) {
+        self.adapt_missed(chunk, |_| false, emit);
+    }
+
+    /// Like [`Profile::adapt_json`], for a client that receives the live stream next: see [`Profile::adapt_replayed`].
+    pub fn adapt_missed(
+        self,
+        chunk: &[u8],
+        is_open: impl Fn(&str) -> bool,
+        mut emit: impl FnMut(&[u8]),
+    ) {
         if self == Self::V7 {
             emit(chunk);
             return;
@@ -14,7 +24,9 @@ impl Profile {
         let Ok(raw) = serde_json::from_slice(chunk) else {
             return;
         };
-        self.adapt_stored(value(raw), |chunk| emit(chunk.to_string().as_bytes()));
+        self.adapt_replayed(value(raw), is_open, |chunk| {
+            emit(chunk.to_string().as_bytes());
+        });
     }
 
     /// Like [`Profile::adapt_stored`], for a client that receives the live stream next. In major 6 it also

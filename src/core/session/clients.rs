@@ -3,6 +3,7 @@
 use super::SessionMachine;
 use super::merged::MergedChunk;
 use crate::core::client::ClientId;
+use crate::core::client_requests::is_open;
 use crate::core::client_sink::{ChunkAddress, ClientSink, ClientSinks};
 use crate::core::cx::Cx;
 use crate::proto::wire::{OnDisconnect, Role};
@@ -110,8 +111,10 @@ impl SessionMachine {
             id,
             log,
             subscribers,
+            open_requests,
             ..
         } = self;
+        let is_open = |question: &str| is_open(open_requests, question);
         for subscriber in subscribers.iter_mut() {
             let mut left = pages;
             while let Some(sent) = subscriber.lag()
@@ -146,7 +149,9 @@ impl SessionMachine {
                         turn: merged.turn,
                         seq: merged.seq,
                     };
-                    profile.adapt_json(&merged.json, |json| sink.json_chunk(address, json));
+                    profile.adapt_missed(&merged.json, is_open, |json| {
+                        sink.json_chunk(address, json);
+                    });
                     last = merged.seq;
                 }
                 subscriber.note_sent(last, clients);

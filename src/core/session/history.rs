@@ -1,7 +1,7 @@
 //! History of a session: its stored chunks and messages.
 
 use super::SessionMachine;
-use crate::core::client_requests::OpenRequest;
+use crate::core::client_requests::is_open;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind, invalid};
 use crate::core::log::Record;
@@ -29,10 +29,7 @@ impl SessionMachine {
             .filter(|_| page.more)
             .map(|last| last.seq);
         let mut entries = Vec::with_capacity(page.chunks.len());
-        let is_open = |id: &str| {
-            let open = |ask: &OpenRequest| ask.about.question().id == id;
-            self.open_requests.iter().any(open)
-        };
+        let is_open = |id: &str| is_open(&self.open_requests, id);
         for stored in page.chunks {
             profile.adapt_replayed(value(&stored.chunk), is_open, |chunk| {
                 entries.push(wire::ReplayEntry {

@@ -136,6 +136,30 @@ fn reloaded_page_gets_the_running_turn_from_its_beginning() {
 }
 
 #[test]
+fn reloaded_page_of_an_older_sdk_gets_the_open_question() {
+    let server = Server::start(&approving_turn());
+    let bearer = format!("Bearer {}", server.token);
+    let headers = [
+        ("authorization", bearer.as_str()),
+        ("content-type", "application/json"),
+        ("x-ai-sdk-major", "6"),
+    ];
+    let body = submit(&[user("u1", "go")]).to_string();
+    let first = server
+        .send_raw("POST", "/api/chat", &headers, body.as_bytes())
+        .chunks();
+    assert!(
+        types(&first).contains(&"tool-approval-request"),
+        "{first:?}"
+    );
+    let again = server
+        .send_raw("GET", "/api/chat/c/stream", &headers, b"")
+        .chunks();
+    assert_eq!(again, first);
+    server.daemon.stop();
+}
+
+#[test]
 fn approval_of_its_own_continues_an_open_stream() {
     let server = Server::start(&approving_turn());
     let mut body = submit(&[user("u1", "go")]);
@@ -154,6 +178,11 @@ fn approval_of_its_own_continues_an_open_stream() {
         server.send("POST", "/api/chat/c/approval", &wrong).status,
         409
     );
+    let unknown = json!({"approvalId": asked["approvalId"], "approved": true, "optionId": "nope"});
+    let refused = server.send("POST", "/api/chat/c/approval", &unknown);
+    assert_eq!(refused.status, 400);
+    assert!(refused.text().contains("nope"));
+    // The question is still open.
     let answer = json!({"approvalId": asked["approvalId"], "approved": true});
     let answered = server.send("POST", "/api/chat/c/approval", &answer);
     let status = answered.status;
