@@ -44,6 +44,7 @@ pub async fn post_approval(
     let answer: ApprovalAnswer = read(request).await?;
     let mut client = NeutralClient::open(&server.connector, access, None).await?;
     let ask = open_question(&mut client, &session, &answer.approval_id).await?;
+    answer.check_option(&ask).map_err(Failure::bad_request)?;
     deliver(client, &session, &ask, &answer.response_to(&ask)).await?;
     Ok(json_response(&json!({ "approved": answer.approved })))
 }

@@ -21,6 +21,29 @@ pub struct ApprovalAnswer {
 }
 
 impl ApprovalAnswer {
+    /// Returns an error if the chosen option is not offered, or does the opposite of `approved`: the core would refuse the
+    /// tool call, while the browser reads that it was allowed.
+    pub fn check_option(&self, ask: &Ask) -> Result<(), String> {
+        let Some(id) = self.option_id.as_ref().filter(|_| ask.is_permission) else {
+            return Ok(());
+        };
+        let options = &ask.params.options;
+        let Some(option) = options.iter().find(|option| option.option_id == *id) else {
+            let offered: Vec<_> = options.iter().map(|o| o.option_id.as_str()).collect();
+            return Err(format!(
+                "optionId: {id:?} is not offered; use one of {}",
+                offered.join(", ")
+            ));
+        };
+        if option.kind.starts_with("allow") == self.approved {
+            return Ok(());
+        }
+        let (approved, kind) = (self.approved, &option.kind);
+        Err(format!(
+            "optionId: {id:?} is of the kind {kind}, but approved is {approved}"
+        ))
+    }
+
     /// Returns the response to the request of the loop.
     pub fn response_to(&self, ask: &Ask) -> Value {
         if ask.is_permission {
@@ -35,7 +58,6 @@ impl ApprovalAnswer {
         let once = format!("{kind}_once");
         let options = &ask.params.options;
         let chosen = match &self.option_id {
-            // The core refuses an option that the agent did not offer.
             Some(id) => Some(id),
             None => options
                 .iter()
@@ -104,6 +126,27 @@ mod tests {
             answer(json!({ "approvalId": "q", "approved": true, "optionId": "o-allow_always" }));
         let want = json!({ "outcome": { "outcome": "selected", "optionId": "o-allow_always" } });
         assert_eq!(other.response_to(&ask), want);
+    }
+
+    #[test]
+    fn option_must_be_offered_and_agree_with_approved() {
+        let ask = ask(true, &["allow_once", "allow_always", "reject_once"]);
+        let check = |approved: bool, option: &str| {
+            let body = json!({ "approvalId": "q", "approved": approved, "optionId": option });
+            answer(body).check_option(&ask)
+        };
+        assert_eq!(check(true, "o-allow_always"), Ok(()));
+        assert_eq!(check(false, "o-reject_once"), Ok(()));
+        let error = check(true, "nope").unwrap_err();
+        assert_eq!(
+            error,
+            "optionId: \"nope\" is not offered; use one of o-allow_once, o-allow_always, o-reject_once"
+        );
+        let error = check(true, "o-reject_once").unwrap_err();
+        assert!(
+            error.ends_with("is of the kind reject_once, but approved is true"),
+            "{error}"
+        );
     }
 
     #[test]

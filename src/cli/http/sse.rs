@@ -8,8 +8,8 @@ use futures_util::stream;
 use std::convert::Infallible;
 use std::time::Duration;
 
-/// Interval of comments in a stream without chunks.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Interval of comments in a stream without chunks. Some servers and proxies close a connection that is silent for ten seconds.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
 /// Returns the response that streams a turn. A browser that does not read makes only this stream wait.
 pub fn stream_response(turn: TurnStream) -> Response {
