@@ -45,6 +45,8 @@ fn undelivered_feedback_is_stored_and_shown() {
     let data = &turn.of("data-permission").last().unwrap()["data"];
     assert_eq!(data["feedback"], "only the unit tests");
     assert_eq!(data["feedbackDelivered"], false);
+    let response = turn.of("tool-approval-response");
+    assert_eq!(response[0]["reason"], "only the unit tests");
     let kept = &turn.summary["metadata"]["undeliveredFeedback"];
     assert_eq!(kept[0]["feedback"], "only the unit tests");
     assert_eq!(

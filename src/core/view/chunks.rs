@@ -228,7 +228,10 @@ impl ChunkState {
                 decision,
             } => {
                 if let Some((at, call)) = call {
-                    let answer = (decision.approved(), decision.reason.as_str());
+                    let words = decision.feedback.as_ref().map(|f| f.words.as_str());
+                    // As a client of the AI SDK has it in the message when the user gives a reason.
+                    let reason = words.unwrap_or(&decision.reason);
+                    let answer = (decision.approved(), reason);
                     let shown = shown(&mut self.calls, at, dialect);
                     shown.decide(call, &question.id, answer, sink);
                 }
