@@ -3,4 +3,4 @@
 mod behaviour;
 mod conformance;
 mod differential;
-mod peer;
+pub mod peer;

@@ -1,9 +1,12 @@
 //! Telemetry: what a collector receives, and a collector that does not receive.
 
+use crate::acp::peer::Peer;
+use crate::daemon::Daemon;
 use crate::endpoints::server::{Endpoint, Step, json as response};
 use crate::harness::run::Run;
 use crate::harness::server::Server;
 use crate::harness::steps::{end, say, tool, tool_change};
+use crate::harness::{FAKE_AGENT, World};
 use serde_json::{Value, json};
 use std::net::TcpListener;
 
@@ -292,6 +295,46 @@ fn turn_belongs_to_the_trace_of_its_client() {
     assert_eq!(turn["parentSpanId"], "b7ad6b7169203331");
     let durations = received.series("gen_ai.client.operation.duration");
     assert_eq!(durations.iter().map(|(_, count)| count).sum::<u64>(), 2);
+}
+
+#[test]
+fn turn_of_an_editor_belongs_to_the_trace_of_its_prompt() {
+    let collector = collector();
+    let world = World::new();
+    let script = world.script(&json!({"session/prompt": [[say("a"), end("end_turn")]]}));
+    let args = ["acp", &option(&collector), "--", FAKE_AGENT, &script];
+    let mut editor = Peer::start(world.acpipe(&args));
+    let mut call = |method: &str, params: &Value| editor.result(method, params).unwrap();
+    call("initialize", &json!({"protocolVersion": 1}));
+    let session = call("session/new", &json!({"cwd": world.dir, "mcpServers": []}));
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let prompt = json!({
+        "sessionId": session["sessionId"], "prompt": [{"type": "text", "text": "hello"}],
+        "_meta": {"traceparent": parent},
+    });
+    call("session/prompt", &prompt);
+    editor.close().unwrap();
+    editor.wait().unwrap();
+    let received = received(&collector);
+    let turn = received.span("invoke_agent ");
+    assert_eq!(turn["traceId"], "0af7651916cd43dd8448eb211c80319c");
+    assert_eq!(turn["parentSpanId"], "b7ad6b7169203331");
+}
+
+#[test]
+fn daemon_sends_the_telemetry_of_its_clients_turns() {
+    let collector = collector();
+    let world = World::new();
+    let script = world.script(&json!({"session/prompt": [[say("a"), end("end_turn")]]}));
+    let daemon = Daemon::start_in(world, &[&option(&collector)]);
+    daemon.run(&["run", "--daemon", "hello", "--", FAKE_AGENT, &script], 0);
+    daemon.stop();
+    let received = received(&collector);
+    assert_eq!(
+        attributes(received.span("invoke_agent "))["error.type"],
+        Value::Null
+    );
+    received.span("open_session ");
 }
 
 #[test]
