@@ -57,7 +57,7 @@ impl<'a> DataUrl<'a> {
         if self.is_base64 {
             self.data.to_owned()
         } else {
-            STANDARD.encode(Vec::from_iter(percent_decode_str(self.data)))
+            STANDARD.encode(percent_decode_str(self.data).collect::<Vec<u8>>())
         }
     }
 }

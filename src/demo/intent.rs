@@ -6,8 +6,8 @@ use serde_json::Value;
 /// Features that a prompt requests; several are possible.
 #[derive(Debug, Default, PartialEq)]
 pub struct PromptIntent {
-    pub list: bool,
-    pub edit: bool,
+    /// Tools in the order of their calls.
+    pub tools: Vec<Tool>,
     pub plan: bool,
     /// A stream slow enough to be interrupted.
     pub slow: bool,
@@ -16,30 +16,21 @@ pub struct PromptIntent {
 impl PromptIntent {
     /// Finds keywords in a prompt. Only whole words count: "listen" and "planet" request nothing.
     pub fn of(prompt: &str) -> Self {
-        let mut asked = Self::default();
-        let mut names_file = false;
-        for word in prompt.to_lowercase().split(|c: char| !c.is_alphanumeric()) {
-            match word {
-                "files" | "list" | "ls" | "tool" | "tools" => asked.list = true,
-                "file" => names_file = true,
-                "edit" | "edits" | "write" => asked.edit = true,
-                "plan" | "plans" => asked.plan = true,
-                "slow" | "slowly" => asked.slow = true,
-                _ => {}
-            }
-        }
+        let prompt = prompt.to_lowercase();
+        let words: Vec<&str> = prompt.split(|c: char| !c.is_alphanumeric()).collect();
+        let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(word));
+        let edits = has(&["edit", "edits", "write"]);
         // "edit a file" requests only the edit.
-        asked.list |= names_file && !asked.edit;
-        asked
-    }
-
-    /// Returns the requested tools in the order of their calls.
-    pub fn tools(&self) -> Vec<Tool> {
-        let requested = [(self.list, Tool::List), (self.edit, Tool::Edit)];
-        requested
+        let lists = has(&["files", "list", "ls", "tool", "tools"]) || has(&["file"]) && !edits;
+        let tools = [(lists, Tool::List), (edits, Tool::Edit)];
+        let tools = tools
             .iter()
-            .filter_map(|(is_requested, tool)| is_requested.then_some(*tool))
-            .collect()
+            .filter_map(|(is_wanted, tool)| is_wanted.then_some(*tool));
+        Self {
+            tools: tools.collect(),
+            plan: has(&["plan", "plans"]),
+            slow: has(&["slow", "slowly"]),
+        }
     }
 }
 
@@ -69,7 +60,7 @@ mod tests {
     fn demo_intent_matches_whole_words() {
         let asked = |prompt| {
             let asked = PromptIntent::of(prompt);
-            (asked.tools(), asked.plan, asked.slow)
+            (asked.tools, asked.plan, asked.slow)
         };
         assert_eq!(asked("hello"), (vec![], false, false));
         let others = "Listen: explain the planet's profile, slower, and credit the writer";

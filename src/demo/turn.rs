@@ -78,7 +78,7 @@ impl Turn {
         let asked = PromptIntent::of(&self.prompt);
         self.stream("agent_thought_chunk", words::deltas(words::THOUGHT), PACE)
             .await;
-        let tools = asked.tools();
+        let tools = asked.tools;
         if asked.plan {
             self.plan(&tools, ["in_progress", "pending"]).await;
         }
