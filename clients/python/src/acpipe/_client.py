@@ -50,7 +50,7 @@ class Client:
 
     Args:
         agent: Agent of sessions that name none: a name such as `claude`, or a command line as a list. Without it, each
-            session names its agent, or `rpc.agent_connect` starts the default agent.
+            session names its agent, or keeps its own, or `rpc.agent_connect` starts the default agent.
         permissions: What happens to tool calls that no rule decides. Default: `ask` with `on_permission`, otherwise
             as configured, which is to approve all.
         options: Further options of `acpipe serve`.
@@ -80,6 +80,7 @@ class Client:
         terminals: Terminals | None = None,
     ) -> None:
         self._handlers = Handlers(on_permission, on_question, on_read_text_file, on_write_text_file, terminals)
+        self._has_agent = agent is not None
         self._arguments = command_line(agent, permissions, options, asks=on_permission is not None)
         self._env = env
         self._binary = None if binary is None else os.fspath(binary)
@@ -160,7 +161,9 @@ class Client:
 
         Args:
             session_id: Id that you choose. Default: the stored session of the directory.
-            agent: Name of the agent. Default: the session's own agent, or that of the client for a new session.
+            agent: Name of the agent, as `acpipe agents` lists it; `rpc.agent_connect` names a command line. A stored
+                session of another agent moves to it with the conversation so far. Default: the agent of the client,
+                or without one the session's own.
             cwd: Working directory. Default: the session's own, or the current directory.
             mcp_servers: MCP servers of the session.
             options: Model, mode and other options of the session.
@@ -169,6 +172,8 @@ class Client:
             agent_session_id: The agent's id of a session that the agent already has.
             fork: With `agent_session_id`: whether to leave the original unchanged.
         """
+        if agent is None and self._has_agent:
+            agent = self.initialized.default_agent.name
         opened = await self.rpc.session_ensure(
             session_id=session_id,
             agent=agent,
@@ -200,7 +205,7 @@ class Client:
 
         Args:
             message: Message of the user: text, or a `UIMessage` of the AI SDK.
-            agent: Name of the agent. Default: that of the client.
+            agent: Name of the agent, as for `session`. Default: that of the client.
             context: Values that the agent is given before the message.
             output_schema: JSON schema that the answer must match; the summary's `structured_output` has the answer.
             timeout_ms: Maximum duration in milliseconds.

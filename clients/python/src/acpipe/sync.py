@@ -72,7 +72,7 @@ class Client:
 
     Args:
         agent: Agent of sessions that name none: a name such as `claude`, or a command line as a list. Without it, each
-            session names its agent, or `rpc.agent_connect` starts the default agent.
+            session names its agent, or keeps its own, or `rpc.agent_connect` starts the default agent.
         permissions: What happens to tool calls that no rule decides. Default: `ask` with `on_permission`, otherwise
             as configured, which is to approve all.
         options: Further options of `acpipe serve`.
@@ -179,7 +179,9 @@ class Client:
 
         Args:
             session_id: Id that you choose. Default: the stored session of the directory.
-            agent: Name of the agent. Default: the session's own agent, or that of the client for a new session.
+            agent: Name of the agent, as `acpipe agents` lists it; `rpc.agent_connect` names a command line. A stored
+                session of another agent moves to it with the conversation so far. Default: the agent of the client,
+                or without one the session's own.
             cwd: Working directory. Default: the session's own, or the current directory.
             mcp_servers: MCP servers of the session.
             options: Model, mode and other options of the session.
@@ -221,7 +223,7 @@ class Client:
 
         Args:
             message: Message of the user: text, or a `UIMessage` of the AI SDK.
-            agent: Name of the agent. Default: that of the client.
+            agent: Name of the agent, as for `session`. Default: that of the client.
             context: Values that the agent is given before the message.
             output_schema: JSON schema that the answer must match; the summary's `structured_output` has the answer.
             timeout_ms: Maximum duration in milliseconds.
