@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 
 import pytest
 
@@ -26,26 +25,6 @@ async def test_turn_is_an_iterator_of_chunks_with_a_summary(lab: Lab) -> None:
     assert isinstance(chunks[-1], FinishChunk)
     assert "".join(chunk.delta for chunk in chunks if isinstance(chunk, TextDeltaChunk)) == "Hello, world"
     assert (summary.text, summary.turn_id, summary.session_id) == ("Hello, world", turn.id, "s")
-
-
-async def test_stored_session_moves_to_the_agent_of_the_client(lab: Lab) -> None:
-    async with Client("demo") as client:
-        await (await opened(client, lab)).prompt("remember 7")
-    async with Client(lab.agent([say("fake"), end()])) as client:
-        session = await opened(client, lab)
-        assert (session.recovery.handed_over_from, session.opened.agent_name) == ("demo", "default")
-        assert (await session.prompt("hi")).text == "fake"
-    assert "remember 7" in json.dumps(lab.received("session/prompt"))
-
-
-async def test_stored_session_keeps_its_agent_if_the_client_has_none(lab: Lab) -> None:
-    async with Client() as client:
-        await client.session("s", agent="demo", cwd=lab.project)
-    async with Client(lab.agent()) as client:
-        # The client's agent is for sessions that name none.
-        assert (await client.session("s", agent="demo")).recovery.handed_over_from is None
-    async with Client() as client:
-        assert (await opened(client, lab)).opened.agent_name == "demo"
 
 
 async def test_summary_can_be_awaited_without_the_chunks(lab: Lab) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -31,6 +31,7 @@ from acpipe.models import (
     Notification,
     PeerInfo,
     PromptParams,
+    SessionInfo,
     SessionOptions,
     Strategy,
     UserMessage,
@@ -186,6 +187,20 @@ class Client:
             fork=fork,
         )
         return Session(self.rpc, opened, self._running_turns().prompt)
+
+    async def sessions(self, *, cwd: str | os.PathLike[str] | None = None) -> AsyncIterator[SessionInfo]:
+        """Yields the stored sessions, the most recently changed first.
+
+        Args:
+            cwd: Only sessions of this directory. Default: sessions of all directories.
+        """
+        directory, cursor = absolute(cwd), None
+        while True:
+            page = await self.rpc.session_list(cwd=directory, cursor=cursor)
+            for info in page.sessions:
+                yield info
+            if (cursor := page.next_cursor) is None:
+                return
 
     def execute(
         self,

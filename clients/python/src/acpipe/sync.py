@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
 from acpipe import _client, _session, _turn
 from acpipe._chunks import AnyChunk
 from acpipe._loop_thread import Dispatcher, LoopThread, in_thread
-from acpipe._options import Agent, PermissionMode
+from acpipe._options import Agent, PermissionMode, absolute
 from acpipe._questions import PermissionRequest, QuestionRequest
 from acpipe._sync_calls import SyncCalls, SyncSessionCalls
 from acpipe.models import (
@@ -25,6 +25,7 @@ from acpipe.models import (
     QuestionAnswer,
     ReadTextFileParams,
     Recovery,
+    SessionInfo,
     SessionOptions,
     SessionResult,
     Strategy,
@@ -204,6 +205,19 @@ class Client:
             )
         )
         return Session(opened, self._run)
+
+    def sessions(self, *, cwd: str | os.PathLike[str] | None = None) -> Iterator[SessionInfo]:
+        """Yields the stored sessions, the most recently changed first.
+
+        Args:
+            cwd: Only sessions of this directory. Default: sessions of all directories.
+        """
+        directory, cursor = absolute(cwd), None
+        while True:
+            page = self.rpc.session_list(cwd=directory, cursor=cursor)
+            yield from page.sessions
+            if (cursor := page.next_cursor) is None:
+                return
 
     def execute(
         self,
