@@ -134,6 +134,28 @@ async def test_handler_answers_a_form(lab: Lab) -> None:
     assert answer["result"] == {"action": "accept", "content": {"name": "sqlite"}}
 
 
+async def test_handlers_may_be_plain_functions(lab: Lab) -> None:
+    form = {"type": "object", "properties": {"name": {"type": "string"}}}
+    asks = ask("elicitation/create", mode="form", message="Which?", requestedSchema=form)
+    path = str(lab.project / "a.txt")
+    client = Client(
+        lab.agent(
+            [ask_permission(), ECHO_ANSWER, end()],
+            [asks, ECHO_ANSWER, end()],
+            [ask("fs/read_text_file", path=path), ECHO_ANSWER, end()],
+            [ask("fs/write_text_file", path=path, content="x"), ECHO_ANSWER, end()],
+        ),
+        on_permission=lambda request: request.allow(),
+        on_question=lambda request: request.accept({"name": "sqlite"}),
+        on_read_text_file=lambda request: TextFile(content="unsaved"),
+        on_write_text_file=lambda request: None,
+    )
+    async with client:
+        answers = [(await answer_of(client, lab))["result"] for _ in range(4)]
+    assert answers[0]["outcome"]["optionId"] == "yes"
+    assert answers[1:] == [{"action": "accept", "content": {"name": "sqlite"}}, {"content": "unsaved"}, {}]
+
+
 async def test_handlers_read_and_write_files(lab: Lab) -> None:
     path = str(lab.project / "a.txt")
     buffers = {path: "unsaved"}

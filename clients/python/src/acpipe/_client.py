@@ -58,7 +58,8 @@ class Client:
         env: Variables to add to the environment of acpipe.
         binary: Path of the acpipe program. Default: see `find_acpipe`.
         client_info: Name and version of your program.
-        on_permission: Decides whether the agent may run a tool.
+        on_permission: Decides whether the agent may run a tool: an `async def` function, as all handlers, or a plain
+            function that returns at once.
         on_question: Answers questions of the agent to the user.
         on_read_text_file: Reads files for the agent, with the changes that are not saved.
         on_write_text_file: Writes files for the agent.

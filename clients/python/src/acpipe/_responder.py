@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from typing import Protocol
 
@@ -58,7 +59,9 @@ class Responder:
 
     async def _run(self, output: Output, number: int | str, method: str, handler: Handler, params: msgspec.Raw) -> None:
         try:
-            result = await handler.function(msgspec.json.decode(params, type=handler.params))
+            result = handler.function(msgspec.json.decode(params, type=handler.params))
+            if inspect.isawaitable(result):
+                result = await result
             if handler.result is not None and not isinstance(result, handler.result):
                 raise TypeError(f"the handler must return a {handler.result.__name__}, not {result!r}")
         except FileNotFoundError as error:
