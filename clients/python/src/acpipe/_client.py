@@ -12,7 +12,7 @@ import msgspec
 from acpipe._binary import find_acpipe
 from acpipe._calls import Calls
 from acpipe._connection import Connection
-from acpipe._errors import AcpipeExited
+from acpipe._errors import AcpipeError, AcpipeExited
 from acpipe._flow import Flow
 from acpipe._handlers import Handlers, OnPermission, OnQuestion, OnReadTextFile, OnWriteTextFile, Terminals
 from acpipe._options import Agent, PermissionMode, absolute, command_line
@@ -82,7 +82,7 @@ class Client:
         terminals: Terminals | None = None,
     ) -> None:
         self._handlers = Handlers(on_permission, on_question, on_read_text_file, on_write_text_file, terminals)
-        self._has_agent = agent is not None
+        self._agent = agent
         self._arguments = command_line(agent, permissions, options, asks=on_permission is not None)
         self._env = env
         self._binary = None if binary is None else os.fspath(binary)
@@ -121,9 +121,13 @@ class Client:
                 capabilities=self._handlers.capabilities(),
                 chunk_profile=CHUNK_PROFILE,
             )
+        except AcpipeExited as error:
+            await self.close()
+            raise self._agent_not_found(error) or error from None
         except BaseException:
             await self.close()
             raise
+        self._process.log_stderr()
 
     async def close(self) -> None:
         """Cancels running turns, stops the agents and acpipe, and returns when acpipe has exited."""
@@ -174,7 +178,7 @@ class Client:
             agent_session_id: The agent's id of a session that the agent already has.
             fork: With `agent_session_id`: whether to leave the original unchanged.
         """
-        if agent is None and self._has_agent:
+        if agent is None and self._agent is not None:
             agent = self.initialized.default_agent.name
         opened = await self.rpc.session_ensure(
             session_id=session_id,
@@ -269,6 +273,14 @@ class Client:
         if self._turns is None:
             raise not_started()
         return self._turns
+
+    def _agent_not_found(self, error: AcpipeExited) -> AcpipeError | None:
+        """Returns the error of an unknown name of an agent, for which acpipe exits as for an option."""
+        prefix, begin = "acpipe: ", f'acpipe: agent "{self._agent}" not found'
+        for line in str(error.data.get("stderr", "")).splitlines():
+            if line.startswith(begin):
+                return AcpipeError("agentNotFound", line.removeprefix(prefix), error.data)
+        return None
 
     def _notified(self, method: str, params: msgspec.Raw) -> None:
         kind = NOTIFICATIONS.get(method)
