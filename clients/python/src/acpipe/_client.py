@@ -87,7 +87,7 @@ class Client:
         self._env = env
         self._binary = None if binary is None else os.fspath(binary)
         self._client_info = client_info
-        self._responder = Responder(self._handlers.by_method())
+        self._responder = Responder(self._handlers.by_method(), self._until_read)
         self._listeners: dict[type[Model], list[Listener]] = {}
         self._flow = Flow()
         self._process: AcpipeProcess | None = None
@@ -281,6 +281,9 @@ class Client:
             if line.startswith(begin):
                 return AcpipeError("agentNotFound", line.removeprefix(prefix), error.data)
         return None
+
+    async def _until_read(self, session_id: str | None, turn_id: str | None) -> None:
+        await self._running_turns().until_read(session_id, turn_id)
 
     def _notified(self, method: str, params: msgspec.Raw) -> None:
         kind = NOTIFICATIONS.get(method)
