@@ -166,7 +166,8 @@ class Client:
         """Opens a session: the stored one of this id, or a new one. Starts its agent if necessary.
 
         Args:
-            session_id: Id that you choose. Default: the stored session of the directory.
+            session_id: Id that you choose, of one directory only. Default: the session of the directory that
+                `acpipe run -c` continues, too.
             agent: Name of the agent, as `acpipe agents` lists it; `rpc.agent_connect` names a command line. A stored
                 session of another agent moves to it with the conversation so far. Default: the agent of the client,
                 or without one the session's own.
