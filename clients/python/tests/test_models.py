@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from acpipe import InvalidMessage, UnknownChunk, decode_chunk
+from acpipe import AcpipeError, InvalidMessage, UnknownChunk, decode_chunk
 from acpipe.models import (
     ConnectParams,
     DataAcpChunk,
@@ -61,3 +61,15 @@ def test_value_that_is_not_a_chunk_is_an_error() -> None:
 
 def test_field_with_a_name_that_python_does_not_allow_is_renamed() -> None:
     assert msgspec.to_builtins(ToolState(meta={"a": 1})) == {"_meta": {"a": 1}}
+
+
+def test_kind_of_a_newer_acpipe_is_in_the_data() -> None:
+    error = AcpipeError("newKind", "something new", {"exitCode": 3})
+    assert (error.kind, error.data) == ("unknown", {"kind": "newKind", "exitCode": 3})
+
+
+def test_type_checker_reports_a_kind_that_does_not_exist() -> None:
+    error = AcpipeError("busy", "the session is busy")
+    # mypy fails if the comment is not necessary.
+    assert error.kind != "bussy"  # type: ignore[comparison-overlap]
+    assert error.kind == "busy"

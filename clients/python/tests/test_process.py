@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from acpipe import AcpipeError, AcpipeExited, Client
+from acpipe import AcpipeError, AcpipeExited, Client, find_acpipe
 from acpipe.models import TextDeltaChunk
 from tests.lab import UNTIL_CANCELLED, Lab, Watched, end, say
 
@@ -129,15 +129,58 @@ async def test_ctrl_c_in_a_terminal_does_not_reach_acpipe(lab: Lab) -> None:
         assert os.getpgid(client.pid) != os.getpgid(0)
 
 
-async def test_option_that_acpipe_refuses_is_in_the_error() -> None:
+async def test_option_that_acpipe_refuses_is_in_the_error_and_not_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with pytest.raises(AcpipeExited, match="unexpected argument '--bogus'") as caught:
         await Client("demo", options=["--bogus"]).start()
     assert caught.value.data["exitCode"] == 2
+    assert caplog.text == ""
 
 
-async def test_unknown_name_of_an_agent_is_in_the_error() -> None:
-    with pytest.raises(AcpipeExited, match='agent "no-such-agent" not found'):
+async def test_unknown_name_of_an_agent_is_an_error_of_its_own_kind(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(AcpipeError, match='agent "no-such-agent" not found') as caught:
         await Client("no-such-agent").start()
+    assert caught.value.kind == "agentNotFound"
+    assert str(caught.value).startswith("agent")
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize("exit_code", [0, 1])
+async def test_stderr_of_a_start_that_fails_without_a_cause_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, exit_code: int
+) -> None:
+    broken = tmp_path / "acpipe"
+    broken.write_text(f"#!/bin/sh\necho the cause >&2\nexit {exit_code}\n")
+    broken.chmod(0o755)
+    with pytest.raises(AcpipeExited, match=f"acpipe exited with code {exit_code}; start a new client"):
+        await Client("demo", binary=broken).start()
+    assert "the cause" in caplog.text
+
+
+async def test_stderr_before_the_end_of_the_start_is_logged_after_it(
+    lab: Lab, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    noted = tmp_path / "acpipe"
+    noted.write_text(f'#!/bin/sh\necho a note >&2\nexec {find_acpipe()} "$@"\n')
+    noted.chmod(0o755)
+    async with Client(lab.agent(), binary=noted):
+        pass
+    assert "a note" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("agent", "message"),
+    [
+        ("acpipe demo-agent", r'pass a command line as a list: Client\(\["acpipe", "demo-agent"\]\)'),
+        ("/bin/cat", r'pass a command line as a list: Client\(\["/bin/cat"\]\)'),
+        ("", "must not be ''"),
+        ([], r"must not be \[\]"),
+    ],
+)
+def test_agent_that_can_be_no_name_and_no_command_line_is_an_error(agent: str | list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Client(agent)
 
 
 async def test_client_that_was_not_started_is_an_error() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from acpipe import Client, PermissionRequest, QuestionRequest
+from acpipe import Client, PermissionRequest, QuestionRequest, _mailbox
 from acpipe.models import (
     AgentStateParams,
     CreatedTerminal,
@@ -20,7 +20,9 @@ from acpipe.models import (
     TerminalExited,
     TerminalParams,
     TerminalSaid,
+    TextDeltaChunk,
     TextFile,
+    ToolInputAvailableChunk,
     WriteTextFileParams,
 )
 from tests.lab import ECHO_ANSWER, Lab, ask, ask_permission, end, say
@@ -132,6 +134,68 @@ async def test_handler_answers_a_form(lab: Lab) -> None:
     async with Client(lab.agent([asks, ECHO_ANSWER, end()]), on_question=on_question) as client:
         answer = await answer_of(client, lab)
     assert answer["result"] == {"action": "accept", "content": {"name": "sqlite"}}
+
+
+@pytest.mark.parametrize("how", ["prompt", "execute"])
+async def test_question_comes_after_the_chunks_before_it(lab: Lab, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    monkeypatch.setattr(_mailbox, "READ_SECONDS", 3600)
+    events: list[str] = []
+
+    def on_permission(request: PermissionRequest) -> PermissionAnswer:
+        events.append("asked")
+        return request.allow()
+
+    steps = [say("before"), ask_permission(), end()]
+    async with Client(lab.agent(steps), on_permission=on_permission) as client:
+        session = await client.session("s", cwd=lab.project)
+        async for chunk in session.prompt("go") if how == "prompt" else client.execute("go", cwd=lab.project):
+            await client.rpc.agent_status()  # a slow reader: the question has arrived meanwhile
+            if isinstance(chunk, TextDeltaChunk | ToolInputAvailableChunk):
+                events.append(chunk.type)
+    assert events == ["text-delta", "tool-input-available", "asked"]
+
+
+async def test_question_does_not_wait_for_chunks_that_are_dropped(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_mailbox, "READ_SECONDS", 3600)
+    agent = lab.agent([say("before"), ask_permission(), ECHO_ANSWER, end()])
+    async with Client(agent, on_permission=lambda request: request.allow()) as client:
+        assert '"optionId":"yes"' in (await client.execute("go", cwd=lab.project)).text
+
+
+async def test_reader_may_wait_for_the_question(lab: Lab) -> None:
+    asked = asyncio.Event()
+
+    def on_permission(request: PermissionRequest) -> PermissionAnswer:
+        asked.set()
+        return request.allow()
+
+    async with Client(lab.agent([ask_permission(), end()]), on_permission=on_permission) as client:
+        turn = (await client.session("s", cwd=lab.project)).prompt("go")
+        await turn.__anext__()
+        await asked.wait()
+        assert (await turn).stop_reason == "end_turn"
+
+
+async def test_handlers_may_be_plain_functions(lab: Lab) -> None:
+    form = {"type": "object", "properties": {"name": {"type": "string"}}}
+    asks = ask("elicitation/create", mode="form", message="Which?", requestedSchema=form)
+    path = str(lab.project / "a.txt")
+    client = Client(
+        lab.agent(
+            [ask_permission(), ECHO_ANSWER, end()],
+            [asks, ECHO_ANSWER, end()],
+            [ask("fs/read_text_file", path=path), ECHO_ANSWER, end()],
+            [ask("fs/write_text_file", path=path, content="x"), ECHO_ANSWER, end()],
+        ),
+        on_permission=lambda request: request.allow(),
+        on_question=lambda request: request.accept({"name": "sqlite"}),
+        on_read_text_file=lambda request: TextFile(content="unsaved"),
+        on_write_text_file=lambda request: None,
+    )
+    async with client:
+        answers = [(await answer_of(client, lab))["result"] for _ in range(4)]
+    assert answers[0]["outcome"]["optionId"] == "yes"
+    assert answers[1:] == [{"action": "accept", "content": {"name": "sqlite"}}, {"content": "unsaved"}, {}]
 
 
 async def test_handlers_read_and_write_files(lab: Lab) -> None:

@@ -39,6 +39,15 @@ def test_turn_is_an_iterator_of_chunks_with_a_summary(lab: Lab) -> None:
         assert client.rpc.session_get(session_id="s").activity == "idle"
 
 
+def test_stored_session_moves_to_the_agent_of_the_client(lab: Lab) -> None:
+    with Client("demo") as client:
+        client.session("s", cwd=lab.project).prompt("hi").summary()
+    with Client(lab.agent([say("fake"), end()])) as client:
+        session = client.session("s")
+        assert session.recovery.handed_over_from == "demo"
+        assert session.prompt("hi").summary().text == "fake"
+
+
 def test_execute_returns_a_turn(lab: Lab) -> None:
     with Client(lab.agent([say("4"), end()])) as client:
         assert client.execute("2+2?", cwd=lab.project).summary().text == "4"

@@ -7,7 +7,7 @@ protocol.
 from acpipe._binary import find_acpipe
 from acpipe._chunks import AnyChunk, UnknownChunk, decode_chunk
 from acpipe._client import Client
-from acpipe._errors import AcpipeError, AcpipeExited, AcpipeNotFound, InvalidMessage, TurnFailed
+from acpipe._errors import AcpipeError, AcpipeExited, AcpipeNotFound, ClientErrorKind, InvalidMessage, TurnFailed
 from acpipe._handlers import Terminals
 from acpipe._questions import PermissionRequest, QuestionRequest
 from acpipe._session import Session
@@ -19,6 +19,7 @@ __all__ = [
     "AcpipeNotFound",
     "AnyChunk",
     "Client",
+    "ClientErrorKind",
     "InvalidMessage",
     "PermissionRequest",
     "QuestionRequest",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -12,7 +12,7 @@ import msgspec
 from acpipe._binary import find_acpipe
 from acpipe._calls import Calls
 from acpipe._connection import Connection
-from acpipe._errors import AcpipeExited
+from acpipe._errors import AcpipeError, AcpipeExited
 from acpipe._flow import Flow
 from acpipe._handlers import Handlers, OnPermission, OnQuestion, OnReadTextFile, OnWriteTextFile, Terminals
 from acpipe._options import Agent, PermissionMode, absolute, command_line
@@ -31,6 +31,7 @@ from acpipe.models import (
     Notification,
     PeerInfo,
     PromptParams,
+    SessionInfo,
     SessionOptions,
     Strategy,
     UserMessage,
@@ -50,14 +51,15 @@ class Client:
 
     Args:
         agent: Agent of sessions that name none: a name such as `claude`, or a command line as a list. Without it, each
-            session names its agent, or `rpc.agent_connect` starts the default agent.
+            session names its agent, or keeps its own, or `rpc.agent_connect` starts the default agent.
         permissions: What happens to tool calls that no rule decides. Default: `ask` with `on_permission`, otherwise
             as configured, which is to approve all.
         options: Further options of `acpipe serve`.
         env: Variables to add to the environment of acpipe.
         binary: Path of the acpipe program. Default: see `find_acpipe`.
         client_info: Name and version of your program.
-        on_permission: Decides whether the agent may run a tool.
+        on_permission: Decides whether the agent may run a tool: an `async def` function, as all handlers, or a plain
+            function that returns at once.
         on_question: Answers questions of the agent to the user.
         on_read_text_file: Reads files for the agent, with the changes that are not saved.
         on_write_text_file: Writes files for the agent.
@@ -80,11 +82,12 @@ class Client:
         terminals: Terminals | None = None,
     ) -> None:
         self._handlers = Handlers(on_permission, on_question, on_read_text_file, on_write_text_file, terminals)
+        self._agent = agent
         self._arguments = command_line(agent, permissions, options, asks=on_permission is not None)
         self._env = env
         self._binary = None if binary is None else os.fspath(binary)
         self._client_info = client_info
-        self._responder = Responder(self._handlers.by_method())
+        self._responder = Responder(self._handlers.by_method(), self._until_read)
         self._listeners: dict[type[Model], list[Listener]] = {}
         self._flow = Flow()
         self._process: AcpipeProcess | None = None
@@ -118,9 +121,13 @@ class Client:
                 capabilities=self._handlers.capabilities(),
                 chunk_profile=CHUNK_PROFILE,
             )
+        except AcpipeExited as error:
+            await self.close()
+            raise self._agent_not_found(error) or error from None
         except BaseException:
             await self.close()
             raise
+        self._process.log_stderr()
 
     async def close(self) -> None:
         """Cancels running turns, stops the agents and acpipe, and returns when acpipe has exited."""
@@ -159,8 +166,11 @@ class Client:
         """Opens a session: the stored one of this id, or a new one. Starts its agent if necessary.
 
         Args:
-            session_id: Id that you choose. Default: the stored session of the directory.
-            agent: Name of the agent. Default: the session's own agent, or that of the client for a new session.
+            session_id: Id that you choose, of one directory only. Default: the session of the directory that
+                `acpipe run -c` continues, too.
+            agent: Name of the agent, as `acpipe agents` lists it; `rpc.agent_connect` names a command line. A stored
+                session of another agent moves to it with the conversation so far. Default: the agent of the client,
+                or without one the session's own.
             cwd: Working directory. Default: the session's own, or the current directory.
             mcp_servers: MCP servers of the session.
             options: Model, mode and other options of the session.
@@ -169,6 +179,8 @@ class Client:
             agent_session_id: The agent's id of a session that the agent already has.
             fork: With `agent_session_id`: whether to leave the original unchanged.
         """
+        if agent is None and self._agent is not None:
+            agent = self.initialized.default_agent.name
         opened = await self.rpc.session_ensure(
             session_id=session_id,
             agent=agent,
@@ -181,6 +193,20 @@ class Client:
             fork=fork,
         )
         return Session(self.rpc, opened, self._running_turns().prompt)
+
+    async def sessions(self, *, cwd: str | os.PathLike[str] | None = None) -> AsyncIterator[SessionInfo]:
+        """Yields the stored sessions, the most recently changed first.
+
+        Args:
+            cwd: Only sessions of this directory. Default: sessions of all directories.
+        """
+        directory, cursor = absolute(cwd), None
+        while True:
+            page = await self.rpc.session_list(cwd=directory, cursor=cursor)
+            for info in page.sessions:
+                yield info
+            if (cursor := page.next_cursor) is None:
+                return
 
     def execute(
         self,
@@ -200,7 +226,7 @@ class Client:
 
         Args:
             message: Message of the user: text, or a `UIMessage` of the AI SDK.
-            agent: Name of the agent. Default: that of the client.
+            agent: Name of the agent, as for `session`. Default: that of the client.
             context: Values that the agent is given before the message.
             output_schema: JSON schema that the answer must match; the summary's `structured_output` has the answer.
             timeout_ms: Maximum duration in milliseconds.
@@ -248,6 +274,17 @@ class Client:
         if self._turns is None:
             raise not_started()
         return self._turns
+
+    def _agent_not_found(self, error: AcpipeExited) -> AcpipeError | None:
+        """Returns the error of an unknown name of an agent, for which acpipe exits as for an option."""
+        prefix, begin = "acpipe: ", f'acpipe: agent "{self._agent}" not found'
+        for line in str(error.data.get("stderr", "")).splitlines():
+            if line.startswith(begin):
+                return AcpipeError("agentNotFound", line.removeprefix(prefix), error.data)
+        return None
+
+    async def _until_read(self, session_id: str | None, turn_id: str | None) -> None:
+        await self._running_turns().until_read(session_id, turn_id)
 
     def _notified(self, method: str, params: msgspec.Raw) -> None:
         kind = NOTIFICATIONS.get(method)

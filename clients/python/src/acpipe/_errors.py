@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from acpipe._json import as_object
-from acpipe.models import TurnSummary
+from acpipe.models import ErrorKind, TurnSummary
+
+ClientErrorKind: TypeAlias = Literal["acpipeNotFound", "acpipeExited", "invalidMessage", "unknown"]
+"""Kinds of errors that acpipe does not report itself.
+
+- `acpipeNotFound`: The program acpipe cannot be found or started.
+- `acpipeExited`: acpipe is not running.
+- `invalidMessage`: A message of acpipe cannot be read.
+- `unknown`: A kind of a newer acpipe, which is in `data["kind"]`.
+"""
+
+_KINDS = frozenset((*get_args(ErrorKind), *get_args(ClientErrorKind)))
 
 
 class AcpipeError(Exception):
     """A call failed.
 
-    The message is for people: it says what failed, why, and what to do. Programs use `kind`, one of `ErrorKind` if
-    acpipe reported the error.
+    The message is for people: it says what failed, why, and what to do. Programs use `kind`.
     """
 
     def __init__(self, kind: str, message: str, data: dict[str, Any] | None = None) -> None:
         super().__init__(message)
-        self.kind = kind
-        """Kind of the error."""
-        self.data: dict[str, Any] = data or {}
+        is_known = kind in _KINDS
+        self.kind = cast("ErrorKind | ClientErrorKind", kind if is_known else "unknown")
+        """Kind of the error. A type checker reports a comparison with a kind that does not exist."""
+        self.data: dict[str, Any] = (data or {}) if is_known else {**(data or {}), "kind": kind}
         """Details of the error, such as `stderr` or `field`."""
 
 

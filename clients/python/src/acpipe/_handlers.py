@@ -24,10 +24,10 @@ from acpipe.models import (
     WriteTextFileParams,
 )
 
-OnPermission = Callable[[PermissionRequest], Awaitable[PermissionAnswer]]
-OnQuestion = Callable[[QuestionRequest], Awaitable[QuestionAnswer]]
-OnReadTextFile = Callable[[ReadTextFileParams], Awaitable[TextFile]]
-OnWriteTextFile = Callable[[WriteTextFileParams], Awaitable[None]]
+OnPermission = Callable[[PermissionRequest], Awaitable[PermissionAnswer] | PermissionAnswer]
+OnQuestion = Callable[[QuestionRequest], Awaitable[QuestionAnswer] | QuestionAnswer]
+OnReadTextFile = Callable[[ReadTextFileParams], Awaitable[TextFile] | TextFile]
+OnWriteTextFile = Callable[[WriteTextFileParams], Awaitable[None] | None]
 
 
 class Terminals(Protocol):
@@ -59,7 +59,8 @@ class Handler:
 
     params: type[msgspec.Struct]
     result: type[msgspec.Struct] | None
-    function: Callable[[Any], Awaitable[Any]]
+    function: Callable[[Any], Any]
+    """Returns the result, or an awaitable of it."""
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
@@ -17,6 +18,7 @@ def command_line(
     agent: Agent | None, permissions: PermissionMode | None, options: Sequence[str], asks: bool
 ) -> list[str]:
     """Returns the arguments of `acpipe serve`. `asks`: whether the client answers permission requests."""
+    check_agent(agent)
     if permissions is None and asks:
         permissions = "ask"  # without it, acpipe allows everything and the handler is never called
     arguments = ["--permissions", permissions] if permissions else []
@@ -24,6 +26,17 @@ def command_line(
     if isinstance(agent, str):
         return [*arguments, "--agent", agent]
     return [*arguments, "--", *agent] if agent else arguments
+
+
+def check_agent(agent: Agent | None) -> None:
+    """Raises `ValueError` if the agent can be neither a name nor a command line."""
+    if agent is None:
+        return
+    if not agent:
+        raise ValueError(f"the agent must not be {agent!r}: pass a name, or a command line as a list")
+    if isinstance(agent, str) and any(character.isspace() or character == "/" for character in agent):
+        command = json.dumps(agent.split())
+        raise ValueError(f"{agent!r} is not a name of an agent; pass a command line as a list: Client({command})")
 
 
 def absolute(path: str | os.PathLike[str] | None) -> str | None:

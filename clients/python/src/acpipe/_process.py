@@ -32,6 +32,8 @@ class AcpipeProcess:
         self.stdout = child.stdout
         self._child = child
         self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
+        # Lines that are not logged yet: if acpipe refuses to start, they are the text of the error.
+        self._held: list[str] | None = []
         self._log = asyncio.create_task(self._read_stderr(child.stderr))
         self._write_lock = asyncio.Lock()
 
@@ -62,6 +64,12 @@ class AcpipeProcess:
     def pid(self) -> int:
         return self._child.pid
 
+    def log_stderr(self) -> None:
+        """Logs stderr from now on, and what acpipe has written before."""
+        held, self._held = self._held, None
+        for line in held or ():
+            logger.warning("%s", line)
+
     def write(self, line: bytes) -> None:
         """Queues a line. After the exit of acpipe it has no effect."""
         self.stdin.write(line)
@@ -78,7 +86,10 @@ class AcpipeProcess:
         await self._end_of_stderr()
         stderr = "\n".join(self._stderr)
         # What acpipe refuses, such as an option or the name of an agent, it reports with what to do.
-        message = f"acpipe exited with code {code}" + (f": {stderr}" if code == USAGE else "; start a new client")
+        if code == USAGE:
+            return AcpipeExited(f"acpipe exited with code {code}: {stderr}", {"exitCode": code, "stderr": stderr})
+        self.log_stderr()
+        message = f"acpipe exited with code {code}; start a new client"
         return AcpipeExited(message, {"exitCode": code, "stderr": stderr})
 
     def close_stdin(self) -> None:
@@ -115,4 +126,7 @@ class AcpipeProcess:
         while line := await stderr.readline():
             text = line.decode(errors="replace").rstrip()
             self._stderr.append(text)
-            logger.warning("%s", text)
+            if self._held is None:
+                logger.warning("%s", text)
+            else:
+                self._held.append(text)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 import msgspec
 
 from acpipe._handlers import Handler
+from acpipe._questions import PermissionRequest, QuestionRequest
 
 logger = logging.getLogger("acpipe")
 
@@ -25,11 +28,16 @@ class Output(Protocol):
     def respond_error(self, number: int | str, code: int, message: str) -> None: ...
 
 
+UntilRead = Callable[[str | None, str | None], Awaitable[None]]
+"""Waits until the program has read the chunks of a turn, named by its session and its id."""
+
+
 class Responder:
     """Runs the handler of each request in a task of its own."""
 
-    def __init__(self, handlers: dict[str, Handler]) -> None:
+    def __init__(self, handlers: dict[str, Handler], until_read: UntilRead) -> None:
         self._handlers = handlers
+        self._until_read = until_read
         self._tasks: dict[int | str, asyncio.Task[None]] = {}
 
     def answer(self, output: Output, number: int | str, method: str, params: msgspec.Raw) -> None:
@@ -58,7 +66,13 @@ class Responder:
 
     async def _run(self, output: Output, number: int | str, method: str, handler: Handler, params: msgspec.Raw) -> None:
         try:
-            result = await handler.function(msgspec.json.decode(params, type=handler.params))
+            request = msgspec.json.decode(params, type=handler.params)
+            if isinstance(request, PermissionRequest | QuestionRequest):
+                # So that a user sees what the agent said and did before its question.
+                await self._until_read(request.session_id, request.turn_id)
+            result = handler.function(request)
+            if inspect.isawaitable(result):
+                result = await result
             if handler.result is not None and not isinstance(result, handler.result):
                 raise TypeError(f"the handler must return a {handler.result.__name__}, not {result!r}")
         except FileNotFoundError as error:

@@ -47,10 +47,20 @@ class Turns:
     def receive(self, params: msgspec.Raw) -> None:
         """Passes a chunk to its turn."""
         address = msgspec.json.decode(params, type=_Address)
-        execution = self._mailboxes.get((address.session_id, None))
-        mailbox = self._mailboxes.get((address.session_id, address.turn_id), execution)
+        mailbox = self._mailbox(address.session_id, address.turn_id)
         if mailbox is not None:
             mailbox.put(decode_chunk(address.chunk))
+
+    async def until_read(self, session_id: str | None, turn_id: str | None) -> None:
+        """Waits until the program has read the chunks of a turn so far, with a time limit."""
+        mailbox = self._mailbox(session_id, turn_id)
+        if mailbox is not None:
+            await mailbox.until_read()
+
+    def _mailbox(self, session_id: str | None, turn_id: str | None) -> Mailbox | None:
+        if session_id is None:
+            return None
+        return self._mailboxes.get((session_id, turn_id), self._mailboxes.get((session_id, None)))
 
     def _start(self, method: str, params: PromptParams | ExecuteParams, session_id: str, turn_id: str | None) -> Turn:
         key = (session_id, turn_id)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
 from acpipe import _client, _session, _turn
 from acpipe._chunks import AnyChunk
 from acpipe._loop_thread import Dispatcher, LoopThread, in_thread
-from acpipe._options import Agent, PermissionMode
+from acpipe._options import Agent, PermissionMode, absolute
 from acpipe._questions import PermissionRequest, QuestionRequest
 from acpipe._sync_calls import SyncCalls, SyncSessionCalls
 from acpipe.models import (
@@ -25,6 +25,7 @@ from acpipe.models import (
     QuestionAnswer,
     ReadTextFileParams,
     Recovery,
+    SessionInfo,
     SessionOptions,
     SessionResult,
     Strategy,
@@ -72,7 +73,7 @@ class Client:
 
     Args:
         agent: Agent of sessions that name none: a name such as `claude`, or a command line as a list. Without it, each
-            session names its agent, or `rpc.agent_connect` starts the default agent.
+            session names its agent, or keeps its own, or `rpc.agent_connect` starts the default agent.
         permissions: What happens to tool calls that no rule decides. Default: `ask` with `on_permission`, otherwise
             as configured, which is to approve all.
         options: Further options of `acpipe serve`.
@@ -178,8 +179,11 @@ class Client:
         """Opens a session: the stored one of this id, or a new one. Starts its agent if necessary.
 
         Args:
-            session_id: Id that you choose. Default: the stored session of the directory.
-            agent: Name of the agent. Default: the session's own agent, or that of the client for a new session.
+            session_id: Id that you choose, of one directory only. Default: the session of the directory that
+                `acpipe run -c` continues, too.
+            agent: Name of the agent, as `acpipe agents` lists it; `rpc.agent_connect` names a command line. A stored
+                session of another agent moves to it with the conversation so far. Default: the agent of the client,
+                or without one the session's own.
             cwd: Working directory. Default: the session's own, or the current directory.
             mcp_servers: MCP servers of the session.
             options: Model, mode and other options of the session.
@@ -203,6 +207,19 @@ class Client:
         )
         return Session(opened, self._run)
 
+    def sessions(self, *, cwd: str | os.PathLike[str] | None = None) -> Iterator[SessionInfo]:
+        """Yields the stored sessions, the most recently changed first.
+
+        Args:
+            cwd: Only sessions of this directory. Default: sessions of all directories.
+        """
+        directory, cursor = absolute(cwd), None
+        while True:
+            page = self.rpc.session_list(cwd=directory, cursor=cursor)
+            yield from page.sessions
+            if (cursor := page.next_cursor) is None:
+                return
+
     def execute(
         self,
         message: UserMessage,
@@ -221,7 +238,7 @@ class Client:
 
         Args:
             message: Message of the user: text, or a `UIMessage` of the AI SDK.
-            agent: Name of the agent. Default: that of the client.
+            agent: Name of the agent, as for `session`. Default: that of the client.
             context: Values that the agent is given before the message.
             output_schema: JSON schema that the answer must match; the summary's `structured_output` has the answer.
             timeout_ms: Maximum duration in milliseconds.
