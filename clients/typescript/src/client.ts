@@ -2,10 +2,10 @@
 import { Connection, type Connector } from './connection.js';
 import { Emitter } from './emitter.js';
 import { AcpipeError, isKind } from './errors.js';
+import { invalid } from './options.js';
 import { PermissionRequest } from './permission.js';
 import {
   protocolVersion,
-  type ChunkProfile,
   type ClientCapabilities,
   type EnsureParams,
   type ExecuteParams,
@@ -17,6 +17,7 @@ import {
   type QuestionAnswer,
   type QuestionParams,
   type Requests,
+  type SessionInfo,
 } from './protocol.js';
 import { Session } from './session.js';
 import { executeTurn, type Message, type Turn } from './turn.js';
@@ -61,7 +62,7 @@ export interface ClientOptions {
   /** Handlers of other requests: files and terminals that this program serves to agents. */
   handlers?: Handlers;
   /** Form of the chunks: 7, 6 or 5, the major version of the AI SDK that reads them. */
-  chunkProfile?: ChunkProfile;
+  chunkProfile?: 7 | 6 | 5;
   /** Name and version of this program. */
   clientInfo?: PeerInfo;
 }
@@ -75,7 +76,8 @@ export interface OpenOptions extends ClientOptions {
 }
 
 type Call<Method extends keyof Methods> = Methods[Method]['params'];
-type Params<Method extends keyof Methods> = Partial<Call<Method>> extends Call<Method> ? [params?: Call<Method>] : [params: Call<Method>];
+/** Method that can be called without parameters. */
+type MethodWithoutParams = { [Method in keyof Methods]: Partial<Call<Method>> extends Call<Method> ? Method : never }[keyof Methods];
 
 /** A client of acpipe. `start` and `connect` create one. */
 export class Acpipe {
@@ -107,7 +109,11 @@ export class Acpipe {
     const { onPermission, onQuestion, handlers = {} } = options;
     for (const [method, handler] of Object.entries(handlers)) this.#handlers.set(method, handler as Handler<keyof Requests>);
     if (onPermission) {
-      this.#add('permission/request', (params, context) => onPermission(new PermissionRequest(params), context));
+      this.#add('permission/request', async (params, context) => {
+        const answer = await onPermission(new PermissionRequest(params), context);
+        if (typeof answer?.outcome === 'object') return answer;
+        throw invalid('onPermission must return request.allow(), request.deny() or request.choose(…)');
+      });
     }
     if (onQuestion) this.#add('question/ask', onQuestion);
     this.#connection = this.#connect();
@@ -135,7 +141,9 @@ export class Acpipe {
   }
 
   /** Calls a method of the protocol. While the client reconnects, the call waits. */
-  async call<Method extends keyof Methods>(method: Method, ...[params]: Params<Method>): Promise<Methods[Method]['result']> {
+  call<Method extends MethodWithoutParams>(method: Method, params?: Call<Method>): Promise<Methods[Method]['result']>;
+  call<Method extends keyof Methods>(method: Method, params: Call<Method>): Promise<Methods[Method]['result']>;
+  async call<Method extends keyof Methods>(method: Method, params?: Call<Method>): Promise<Methods[Method]['result']> {
     const connection = await this.#connection;
     return (await connection.call(method, params ?? {})) as Methods[Method]['result'];
   }
@@ -166,6 +174,20 @@ export class Acpipe {
     const sessionId = params.sessionId ?? crypto.randomUUID();
     const agent = params.agent ?? (this.#options.hasAgent ? this.server.defaultAgent.name : undefined);
     return Session.open(this, { ...params, sessionId, ...(agent !== undefined && { agent }) });
+  }
+
+  /**
+   * Lists the stored sessions, the newest first. The answers of `execute` are not among them.
+   *
+   * @param filter - `cwd`: only the sessions of this directory.
+   */
+  async *sessions(filter: Omit<Call<'session/list'>, 'cursor' | 'limit'> = {}): AsyncGenerator<SessionInfo> {
+    let cursor: string | null | undefined;
+    do {
+      const page: Methods['session/list']['result'] = await this.call('session/list', { ...filter, ...(cursor && { cursor }) });
+      yield* page.sessions;
+      cursor = page.nextCursor;
+    } while (cursor);
   }
 
   /** Runs one turn without a conversation: nothing is stored. */
@@ -295,6 +317,8 @@ export class Acpipe {
       const result = await handler(params as never, { signal: request.signal });
       if (!request.signal.aborted) connection.respond(id, result);
     } catch (error) {
+      // acpipe continues by its policy, so the fault would be seen nowhere else.
+      console.error(`acpipe: the handler of ${method} failed`, error);
       if (!request.signal.aborted) connection.refuse(id, -32603, error instanceof Error ? error.message : String(error));
     } finally {
       if (this.#requests.get(id) === request) this.#requests.delete(id);

@@ -1,5 +1,6 @@
 import { Acpipe, type ClientOptions } from './client.js';
 import { AcpipeError } from './errors.js';
+import { checkOptions } from './options.js';
 import { webSocketConnector, type WebSocketClass } from './websocket.js';
 
 export interface ConnectOptions extends ClientOptions {
@@ -13,6 +14,7 @@ export interface ConnectOptions extends ClientOptions {
 
 /** Connects to an acpipe that listens. If the connection is lost, the client reconnects and catches up. */
 export async function connect(options: ConnectOptions): Promise<Acpipe> {
+  checkOptions('connect', options, ['url', 'token', 'WebSocket']);
   const implementation = options.WebSocket ?? (globalThis as { WebSocket?: WebSocketClass }).WebSocket;
   if (!implementation) {
     const advice = 'use Node 22 or newer, or pass `WebSocket` of the package "ws"';

@@ -1,5 +1,5 @@
 // JSON-RPC over one channel: a subprocess or a WebSocket, from its start to its end.
-import { AcpipeError } from './errors.js';
+import { AcpipeError, type ErrorKind } from './errors.js';
 
 /** Carries messages. */
 export interface Channel {
@@ -68,7 +68,9 @@ export class Connection {
     return new Promise((resolve, reject) => {
       if (this.#error) return reject(this.#error);
       const id = ++this.#lastId;
-      this.#pending.set(id, { resolve, reject });
+      // The stack of an error that arrives later would not have the caller.
+      const caller = new Error().stack;
+      this.#pending.set(id, { resolve, reject: (error) => reject(withCaller(error, caller)) });
       this.#send({ id, method, params });
     });
   }
@@ -98,7 +100,7 @@ export class Connection {
     }
     const pending = this.#pending.get(id as number);
     this.#pending.delete(id as number);
-    if (error) pending?.reject(new AcpipeError(error.data?.kind ?? 'internal', error.message, error.data));
+    if (error) pending?.reject(new AcpipeError((error.data?.kind as ErrorKind | undefined) ?? 'internal', error.message, error.data));
     else pending?.resolve(result);
   }
 
@@ -109,4 +111,12 @@ export class Connection {
     for (const { reject } of this.#pending.values()) reject(error);
     this.#pending.clear();
   }
+}
+
+/** Gives an error the frames of the call that it ends. */
+function withCaller(error: AcpipeError, caller: string | undefined): AcpipeError {
+  const frames = caller?.split('\n').filter((line) => /^\s+at /.test(line)) ?? [];
+  // Browsers have other formats of stacks.
+  if (frames.length > 0) error.stack = [`${error.name}: ${error.message}`, ...frames].join('\n');
+  return error;
 }

@@ -11,14 +11,14 @@ export type ErrorKind =
 /** Error of a call, of a turn, or of the connection. */
 export class AcpipeError extends Error {
   override readonly name = 'AcpipeError';
-  /** Kind of the error. A newer acpipe can have kinds that this package does not know. */
-  readonly kind: ErrorKind | (string & {});
+  /** Kind of the error. A newer acpipe can have kinds that this type does not list. */
+  readonly kind: ErrorKind;
   /** Details for programs, such as `stderr`, `authMethods` or `violations`. */
   readonly data: Record<string, unknown>;
   /** Summary of the turn, if a turn failed: text and tool calls from before the failure. */
   readonly summary: TurnSummary | undefined;
 
-  constructor(kind: AcpipeError['kind'], message: string, data: Record<string, unknown> = {}, summary?: TurnSummary) {
+  constructor(kind: ErrorKind, message: string, data: Record<string, unknown> = {}, summary?: TurnSummary) {
     super(message);
     this.kind = kind;
     this.data = data;
@@ -29,7 +29,7 @@ export class AcpipeError extends Error {
   static ofTurn(summary: TurnSummary): AcpipeError {
     const [first] = summary.errors;
     return new AcpipeError(
-      first?.kind ?? 'internal',
+      (first?.kind as ErrorKind | undefined) ?? 'internal',
       first?.message ?? 'the turn failed, but its summary has no error; please report it',
       (first?.data ?? {}) as Record<string, unknown>,
       summary,
@@ -38,6 +38,6 @@ export class AcpipeError extends Error {
 }
 
 /** Whether the value is an error of this kind. Works across copies of this package, which `instanceof` does not. */
-export function isKind(error: unknown, kind: AcpipeError['kind']): error is AcpipeError {
+export function isKind(error: unknown, kind: ErrorKind): error is AcpipeError {
   return error instanceof Error && error.name === 'AcpipeError' && (error as AcpipeError).kind === kind;
 }

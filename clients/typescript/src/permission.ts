@@ -1,3 +1,4 @@
+import { invalid } from './options.js';
 import type { AskedTool, OfferedOption, PermissionAnswer, PermissionParams, SelectedPermissionOutcome } from './protocol.js';
 
 /** Extra fields of an answer. */
@@ -34,8 +35,10 @@ export class PermissionRequest implements PermissionParams {
     return this.#choose('reject', details);
   }
 
-  /** Answers with one of `options`. */
+  /** Answers with one of `options`; throws if there is none with this id. */
   choose(optionId: string, details: AnswerDetails = {}): PermissionAnswer {
+    const offered = this.options.map((option) => option.optionId);
+    if (!offered.includes(optionId)) throw invalid(`the option "${optionId}" is not offered; use one of ${offered.join(', ')}`);
     return { outcome: { outcome: 'selected', optionId, ...details } };
   }
 

@@ -1,5 +1,6 @@
 import { findBinary } from './binary.js';
 import { Acpipe, type ClientOptions } from './client.js';
+import { checkAgentName, checkOptions } from './options.js';
 import { stdioConnector } from './stdio.js';
 
 export interface StartOptions extends ClientOptions {
@@ -24,6 +25,8 @@ export interface StartOptions extends ClientOptions {
 
 /** Starts `acpipe serve` as a subprocess. It is started again if it exits, and exits when this process exits. */
 export async function start(options: StartOptions = {}): Promise<Acpipe> {
+  checkOptions('start', options, ['agent', 'permissions', 'cwd', 'env', 'args', 'binary', 'onStderr']);
+  if (typeof options.agent === 'string') checkAgentName(options.agent);
   const env = { ...process.env, ...options.env };
   const permissions = options.permissions ?? (options.onPermission && 'ask');
   const { agent, args = [] } = options;

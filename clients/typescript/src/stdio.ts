@@ -1,11 +1,15 @@
 // Channel to a subprocess `acpipe serve`.
 import { spawn, type ChildProcess } from 'node:child_process';
+import { statSync } from 'node:fs';
 import type { Connector } from './connection.js';
-import { AcpipeError } from './errors.js';
+import { AcpipeError, type ErrorKind } from './errors.js';
 import { Lines } from './lines.js';
 
 /** Time in which acpipe must exit after its stdin is closed: it gives its agents 5 s. */
 const EXIT_LIMIT_MS = 10_000;
+
+/** Exit code of acpipe if an option or the agent is not valid. */
+const USAGE = 2;
 
 /** Number of stderr lines that the error of an exit contains. */
 const STDERR_LINES = 20;
@@ -22,6 +26,10 @@ export interface Program {
 export function stdioConnector({ file, args, cwd, env, onStderr }: Program): Connector {
   return (events) =>
     new Promise((resolve, reject) => {
+      // The system reports a missing directory as a missing program.
+      if (cwd !== undefined && !statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) {
+        return reject(new AcpipeError('invalidParams', `cannot start acpipe: cwd is "${cwd}", which is not a directory`));
+      }
       // A process group of its own (detached): Ctrl-C reaches this program only. acpipe exits with it all the same,
       // because its stdin closes.
       const child = spawn(file, args, { cwd, env, stdio: ['pipe', 'pipe', 'pipe'], detached: true, windowsHide: true });
@@ -34,7 +42,7 @@ export function stdioConnector({ file, args, cwd, env, onStderr }: Program): Con
       forEachLine(child.stdout, (line) => line !== '' && events.message(line));
       child.stdin.on('error', () => {}); // 'close' follows
       child.once('error', (error) => {
-        reject(new AcpipeError('disconnected', `cannot start acpipe: ${error.message}; check the path and the directory`));
+        reject(new AcpipeError('binaryNotFound', `cannot start acpipe: ${error.message}; check the path of the program`));
       });
       child.once('spawn', () => {
         child.once('close', (code, signal) => events.closed(exitError(code, signal, stderr)));
@@ -51,7 +59,12 @@ function forEachLine(stream: NodeJS.ReadableStream, take: (line: string) => void
 function exitError(code: number | null, signal: string | null, stderr: string[]): AcpipeError {
   const how = signal === null ? `with the code ${code}` : `by the signal ${signal}`;
   const output = stderr.join('\n');
-  return new AcpipeError('disconnected', `acpipe exited ${how}${output && `: ${output}`}`, { stderr: output, exitCode: code, signal });
+  return new AcpipeError(exitKind(code, output), `acpipe exited ${how}${output && `: ${output}`}`, { stderr: output, exitCode: code, signal });
+}
+
+function exitKind(code: number | null, stderr: string): ErrorKind {
+  if (code !== USAGE) return 'disconnected';
+  return /agent ".*" not found/.test(stderr) ? 'agentNotFound' : 'invalidParams';
 }
 
 function end(child: ChildProcess): Promise<void> {

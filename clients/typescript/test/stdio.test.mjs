@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { connect, start } from 'acpipe';
 import { all, ASK, end, programs, say, textOf, until, untilState, WAIT, within, World } from './support.mjs';
 
 const prompt = (...runs) => ({ 'session/prompt': runs });
@@ -226,8 +227,10 @@ test('calls fail after close, and close is idempotent', async () => {
 });
 
 test('start reports why acpipe exited', async () => {
-  await assert.rejects(new World().start({ args: ['--bogus'] }), (error) => error.kind === 'disconnected' && error.message.includes('--bogus'));
-  await assert.rejects(new World().start({ binary: '/none' }), { kind: 'disconnected', message: /cannot start acpipe: .*ENOENT/ });
+  await assert.rejects(new World().start({ args: ['--bogus'] }), (error) => error.kind === 'invalidParams' && error.message.includes('--bogus'));
+  await assert.rejects(new World().start({ binary: '/none' }), { kind: 'binaryNotFound', message: /cannot start acpipe: .*ENOENT/ });
+  await assert.rejects(new World().start({ cwd: '/none' }), { kind: 'invalidParams', message: /cwd is "\/none", which is not a directory/ });
+  await assert.rejects(new World().start({ agent: 'no-such-agent' }), { kind: 'agentNotFound', message: /agent "no-such-agent" not found/ });
 });
 
 test('acpipe exits with the program that started it', async () => {
@@ -256,4 +259,44 @@ test('acpipe exits with the program that started it', async () => {
   const limit = Date.now() + 15_000;
   while (isAlive() && Date.now() < limit) await new Promise((resolve) => setTimeout(resolve, 50));
   assert.equal(isAlive(), false, 'the agent still runs');
+});
+
+test('misspelt option of a program without types is an error', async () => {
+  await assert.rejects(start({ permision: 'ask' }), { kind: 'invalidParams', message: /^start has no option "permision"; it has agent, / });
+  await assert.rejects(start('demo'), { kind: 'invalidParams', message: 'start takes an object: start({ agent: … })' });
+  await assert.rejects(connect({ adress: 'x' }), { kind: 'invalidParams', message: /^connect has no option "adress"/ });
+  await assert.rejects(start({ agent: 'gemini --acp' }), { kind: 'invalidParams', message: /agent: \['gemini', '--acp'\]$/ });
+});
+
+test('stack of an error has the line of the call', async () => {
+  const client = await new World().start();
+  const error = await client.call('session/get', { sessionId: 'none' }).catch((error) => error);
+  assert.match(error.stack, /^AcpipeError: session "none"/);
+  assert.match(error.stack, /stdio\.test\.mjs/);
+});
+
+test('fault of a handler is reported, and the agent is refused', async (t) => {
+  const reported = t.mock.method(console, 'error', () => {});
+  const handlers = [
+    () => { throw new Error('my fault'); },
+    () => true,
+    (request) => request.choose('none'),
+  ];
+  for (const [index, onPermission] of handlers.entries()) {
+    const client = await new World(prompt([ASK, end()])).start({ onPermission });
+    await (await client.session()).prompt('hi').summary();
+    await client.close();
+    const [message, error] = reported.mock.calls[index].arguments;
+    assert.equal(message, 'acpipe: the handler of permission/request failed');
+    assert.match(error.message, /my fault|must return request\.allow\(\)|"none" is not offered; use one of/);
+  }
+});
+
+test('stored sessions are listed beyond a page', async () => {
+  const client = await new World().start();
+  for (let number = 0; number < 101; number += 1) await client.call('session/create', { sessionId: `s${number}` });
+  const ids = [];
+  for await (const { sessionId } of client.sessions()) ids.push(sessionId);
+  assert.equal(new Set(ids).size, 101);
+  assert.equal(ids[0], 's100');
 });
