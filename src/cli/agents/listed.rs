@@ -156,8 +156,13 @@ pub fn list(world: &mut AgentWorld, args: &ListArgs) -> anyhow::Result<()> {
         Ok(())
     })?;
     if !args.json && !hidden.is_empty() {
+        let downloads = |agent: &&ListedAgent<'_>| agent.state == AgentAvailability::PackageRunner;
+        let downloads = match hidden.iter().filter(downloads).count() {
+            0 => String::new(),
+            count => format!("; a package runner would download {count} of them at their start"),
+        };
         crate::cli::print_note(&format!(
-            "{} more agents are known but not installed; list them with acpipe agents --all",
+            "{} more agents are known but not installed{downloads}; list them with acpipe agents --all",
             hidden.len()
         ));
     }

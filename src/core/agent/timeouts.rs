@@ -14,7 +14,7 @@ use crate::core::idle_timer::format_duration;
 use crate::core::limits::Timeout;
 use crate::core::package_runner::package_runner;
 use crate::core::timeout_error::{TimedOut, last_of_stderr, waiting};
-use crate::proto::wire::{AgentState, AgentStateParams, Party, Waiting};
+use crate::proto::wire::{AgentState, AgentStateParams, FoundBy, Party, Program, Waiting};
 use std::time::{Duration, Instant};
 
 /// Time after which a start is first reported as slow.
@@ -116,7 +116,14 @@ impl AgentMachine {
             }
             _ => (Timeout::Spawn, "the agent's process to start"),
         };
-        let package_runner = package_runner(&self.spec.command, &self.spec.args);
+        // A package runner that was started in place of a program that is not installed downloads it.
+        let is_fallback = |program: &Program| program.found_by == FoundBy::PackageRunner;
+        let fallback = self.spec.fallback.as_ref();
+        let fallback = fallback.filter(|_| connection.program.as_ref().is_some_and(is_fallback));
+        let (command, args) = fallback.map_or((&self.spec.command, &self.spec.args), |fallback| {
+            (&fallback.command, &fallback.args)
+        });
+        let package_runner = package_runner(command, args);
         let note = format!(
             "waiting for {what}, {}{}{}{}",
             format_duration(elapsed),

@@ -1,18 +1,20 @@
 //! Tests of timeouts and wait notices, in virtual time.
 
 mod limit;
+mod slow_start;
 mod stderr;
 
 use super::play::{program, settings};
 use crate::core::client::{Command, History, Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::error::Error;
-use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
+use crate::core::hub::{AgentId, AgentInput, Effect, Hub, Settings};
 use crate::core::limits::Timeout;
 use crate::core::process_health::HealthChange;
 use crate::core::store::MemoryStore;
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::Batch;
+use crate::proto::wire::Program;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -70,9 +72,14 @@ fn params<T: DeserializeOwned>(params: Value) -> T {
 impl Play {
     /// Starts an agent; returns the handshake that it received.
     fn new(command: &str, limits: &[(Timeout, u64)]) -> (Self, Value) {
-        let now = Instant::now();
-        let mut settings = settings(now);
+        let mut settings = settings(Instant::now());
         command.clone_into(&mut settings.default_agent.spec.command);
+        Self::of(settings, limits)
+    }
+
+    /// Starts the default agent of these settings; returns the handshake that it received.
+    fn of(mut settings: Settings, limits: &[(Timeout, u64)]) -> (Self, Value) {
+        let now = Instant::now();
         for (wait, seconds) in limits {
             settings.limits.set(*wait, Some(S(*seconds)));
         }
@@ -91,11 +98,12 @@ impl Play {
     }
 
     fn started(&mut self) {
-        let started = AgentInput::Started {
-            pid: 1,
-            program: Box::new(program()),
-        };
-        self.hear(started);
+        self.started_as(program());
+    }
+
+    fn started_as(&mut self, program: Program) {
+        let program = Box::new(program);
+        self.hear(AgentInput::Started { pid: 1, program });
     }
 
     /// Writes to the agent's stderr.
@@ -274,27 +282,6 @@ fn spawn_timeout_error_names_its_stage() {
     assert_eq!(data["stage"], "spawn");
     assert_eq!(data["waitedMs"], 7000);
     assert_eq!(data.get("stderr"), None);
-}
-
-#[test]
-fn slow_start_notices_are_spaced_out() {
-    let (mut play, hello) = Play::new("npx", &[]);
-    let spawn = play.wait_notices(S(3));
-    assert_eq!(spawn.len(), 1);
-    assert_eq!(spawn[0].1["stage"], "spawn");
-    play.started();
-    play.write_stderr(b"npm warn\n");
-    let wait_notices = play.wait_notices(S(50));
-    let times: Vec<u64> = wait_notices.iter().map(|(at, _)| *at).collect();
-    assert_eq!(times, [4, 8, 16, 32]);
-    let note = wait_notices[3].1["note"].as_str().unwrap();
-    for words in ["initialize, 32 s", "npx may be downloading", "npm warn"] {
-        assert!(note.contains(words), "{note}");
-    }
-    let waiting = play.hub.status(play.now).waiting_for.unwrap();
-    assert_eq!(waiting.silent_ms, 53_000);
-    play.answer(&hello, &json!({"protocolVersion": 1}));
-    assert_eq!(play.wait_notices(S(1000)), []);
 }
 
 #[test]
