@@ -4,7 +4,7 @@ mod commands;
 mod exchanges;
 mod links;
 mod markdown;
-mod moving_from;
+pub mod moving_from;
 mod place;
 mod recording;
 mod tables;

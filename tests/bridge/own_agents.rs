@@ -1,5 +1,6 @@
 //! Agents written with the library: as a program, and inside a program that speaks the neutral protocol.
 
+use crate::docs::moving_from::has;
 use crate::harness::World;
 use serde_json::{Value, json};
 use std::fs;
@@ -22,9 +23,22 @@ fn example(name: &str) -> PathBuf {
 
 #[test]
 fn example_agent_runs_as_a_program() {
-    let world = World::new();
     let agent = example("agent");
-    let agent = agent.to_str().unwrap();
+    check_example(&[agent.to_str().unwrap()]);
+}
+
+#[test]
+fn example_agent_in_javascript_runs_as_a_program() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/agent.mjs");
+    if has("node", "examples/agent.mjs") {
+        check_example(&["node", file.to_str().unwrap()]);
+    }
+}
+
+/// Checks the answers of an example agent.
+#[track_caller]
+fn check_example(agent: &[&str]) {
+    let world = World::new();
     for (mode, answer) in [
         ("approve", "Your prompt has 3 words.\n"),
         ("deny", "I may not count your words.\n"),
@@ -37,8 +51,8 @@ fn example_agent_runs_as_a_program() {
             "never",
             "one two three",
             "--",
-            agent,
         ];
+        let args = [&args[..], agent].concat();
         let output = world.acpipe(&args).stdin(Stdio::null()).output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(String::from_utf8_lossy(&output.stdout), answer, "{stderr}");

@@ -16,7 +16,7 @@ const PAGES: &[(&str, &str)] = &[
 ];
 
 /// Whether a program is installed. In CI a missing one is a failure.
-fn has(program: &str, what: &str) -> bool {
+pub fn has(program: &str, what: &str) -> bool {
     let found = needs(program, what);
     let in_ci = std::env::var_os("CI").is_some_and(|ci| !ci.is_empty());
     assert!(found || !in_ci, "no {program}: {what}");
