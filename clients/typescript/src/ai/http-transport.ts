@@ -1,9 +1,8 @@
-import type { ChatTransport, UIMessage, UIMessageChunk } from 'ai';
+import type { ChatMessage } from '../message.js';
+import type { Chunk } from '../protocol.js';
 import { turnOf } from './request.js';
 import { readEvents } from './sse.js';
-
-type Send<Message extends UIMessage> = Parameters<ChatTransport<Message>['sendMessages']>[0];
-type Reconnect = Parameters<ChatTransport<UIMessage>['reconnectToStream']>[0];
+import type { ReconnectOptions, SendOptions } from './transport.js';
 
 export interface HttpChatTransportOptions {
   /** Address of the endpoints: a route of your app, or `http://HOST:PORT/api/chat` of acpipe. Default: `/api/chat`. */
@@ -19,8 +18,11 @@ export interface HttpChatTransportOptions {
   fetch?: typeof fetch;
 }
 
-/** Transport of `useChat` to acpipe's chat endpoints. Unlike `DefaultChatTransport`, its `stop()` cancels the turn. */
-export class HttpChatTransport<Message extends UIMessage = UIMessage> implements ChatTransport<Message> {
+/**
+ * Transport of `useChat` to acpipe's chat endpoints. Unlike `DefaultChatTransport`, its `stop()` cancels the turn. A
+ * `ChatTransport` of every major version of the AI SDK: the type of the chunks is that of the version where it is used.
+ */
+export class HttpChatTransport<Message extends ChatMessage = ChatMessage> {
   /** `reconnectToStream` sends the running turn from its beginning. */
   readonly resumeStreamIsReplay = true;
   readonly #options: HttpChatTransportOptions;
@@ -31,7 +33,7 @@ export class HttpChatTransport<Message extends UIMessage = UIMessage> implements
     this.#api = options.api ?? '/api/chat';
   }
 
-  async sendMessages(options: Send<Message>): Promise<ReadableStream<UIMessageChunk>> {
+  async sendMessages<C = Chunk>(options: SendOptions<Message>): Promise<ReadableStream<C>> {
     const { chatId: id, messages, messageId, trigger, abortSignal, body, headers } = options;
     const turnId = turnOf({ messages, trigger });
     const connection = new AbortController();
@@ -50,7 +52,7 @@ export class HttpChatTransport<Message extends UIMessage = UIMessage> implements
     }
   }
 
-  async reconnectToStream({ chatId, headers }: Reconnect): Promise<ReadableStream<UIMessageChunk> | null> {
+  async reconnectToStream<C = Chunk>({ chatId, headers }: ReconnectOptions): Promise<ReadableStream<C> | null> {
     const query = this.#options.body?.['approvals'] === 'inline' ? '?approvals=inline' : '';
     const response = await this.#fetch(`${this.#api}/${encodeURIComponent(chatId)}/stream${query}`, { headers: this.#headers(headers) });
     return response.status === 204 ? null : chunksOf(response);
@@ -80,6 +82,6 @@ export class HttpChatTransport<Message extends UIMessage = UIMessage> implements
   }
 }
 
-function chunksOf(response: Response): ReadableStream<UIMessageChunk> {
-  return readEvents(response.body!) as ReadableStream<unknown> as ReadableStream<UIMessageChunk>;
+function chunksOf<C>(response: Response): ReadableStream<C> {
+  return readEvents(response.body!) as ReadableStream<unknown> as ReadableStream<C>;
 }

@@ -3,3 +3,5 @@ export { HttpChatTransport, type HttpChatTransportOptions } from './http-transpo
 export { createChatHandler, type ChatHandlerOptions } from './handler.js';
 export { toNodeHandler, type NodeRequest, type NodeResponse } from './node.js';
 export type { ChatSession } from './chats.js';
+export type { ReconnectOptions, RequestOptions, SendOptions } from './transport.js';
+export type { ChatMessage, ChatMessagePart } from '../message.js';
