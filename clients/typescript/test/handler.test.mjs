@@ -160,6 +160,17 @@ test('turn of a daemon is resumed and approved after a restart of the app', asyn
   assert.equal(world.received('session/prompt').length, 1);
 });
 
+test('silent stream gets a comment before the 10 s after which Bun ends a request', async () => {
+  const world = new World({ 'session/prompt': [[say('a'), WAIT, end()], [{ default: true }]] });
+  const handler = createChatHandler(await world.start());
+  const response = await handler(prompt('x', user('go')));
+  const begin = Date.now();
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let text = ''; !text.includes('\n: '); ) text += (await within(reader.read())).value;
+  assert.ok(Date.now() - begin < 9_000);
+  await chunksOf(await handler(prompt('other', user('other'))));
+});
+
 test('question is answered by the page if the app declares it', async () => {
   const form = { mode: 'form', message: 'Which?', requestedSchema: { type: 'object', properties: { db: { type: 'string' } } } };
   const world = new World({ 'session/prompt': [[{ ask: { method: 'elicitation/create', params: form } }, { echoAnswer: true }, end()]] });

@@ -201,7 +201,7 @@ test('TypeScript examples of the README are checked strictly', () => {
   const blocks = [...readFileSync(join(ROOT, 'README.md'), 'utf8').matchAll(/^```ts\n([^]*?)^```$/gm)].map(([, code]) => code);
   assert.ok(blocks.length >= 3);
   const files = blocks.map((code, index) => {
-    writeFileSync(join(dir, `example${index}.mts`), `declare const token: string;\n${code}`);
+    writeFileSync(join(dir, `example${index}.mts`), `declare const token: string;\ndeclare const Bun: { serve(options: object): void };\n${code}`);
     return `example${index}.mts`;
   });
   assert.equal(check(dir, files, ['--skipLibCheck', 'true']), '');
