@@ -3,9 +3,10 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { execFileSync } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createChatHandler, toNodeHandler } from 'acpipe/ai';
+import { createChatHandler, sharedClient, toNodeHandler } from 'acpipe/ai';
 import { ASK, atEnd, end, programs, say, textOf, tool, WAIT, within, World } from './support.mjs';
 
 const BASE = 'http://app.test/api/chat';
@@ -60,6 +61,30 @@ test('acpipe that cannot start is reported, and started at the next request', as
   assert.match(await response.text(), /cannot start acpipe/);
   binary = join(programs, 'acpipe');
   assert.equal(textOf(await chunksOf(await handler(prompt('x', user('a'))))), 'a');
+});
+
+test('requests at the same time start one client', async () => {
+  const world = new World();
+  let starts = 0;
+  const handler = createChatHandler(() => ((starts += 1), world.start()));
+  await Promise.all([handler(get('/x/messages')), handler(get('/x/stream'))]);
+  assert.equal(starts, 1);
+});
+
+test('copies of the module share a client and its questions', async () => {
+  const copy = createRequire(import.meta.url)('acpipe/ai');
+  assert.notEqual(copy.createChatHandler, createChatHandler);
+  const world = new World(asking);
+  const name = randomUUID();
+  const failed = sharedClient(() => world.start({ binary: '/none' }), name);
+  await assert.rejects(failed(), /cannot start acpipe/);
+  const open = sharedClient(() => world.start({ permissions: 'ask' }), name);
+  const client = await open();
+  assert.equal(await copy.sharedClient(() => assert.fail('opened twice'), name)(), client);
+  const { answer } = await ask(createChatHandler(open), 'x');
+  assert.match(textOf(await chunksOf(await copy.createChatHandler(open)(answer))), /"yes"/);
+  await client.close();
+  assert.notEqual(await open(), client);
 });
 
 test('session option chooses the agent and refuses requests', async () => {

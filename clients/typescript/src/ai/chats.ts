@@ -7,6 +7,7 @@ import { storedChunks, type FollowedTurn } from '../turn.js';
 import { OpenRequests, type Approval } from './open-requests.js';
 import { OpenBlocks } from './open-blocks.js';
 import { actionOf, type ChatRequest, type ChatAction } from './request.js';
+import { ofProcess } from './shared-client.js';
 import { Step } from './step.js';
 import { streamOf, turnChunks } from './turn-chunks.js';
 
@@ -16,7 +17,7 @@ export type ChatSession = Omit<EnsureParams, 'sessionId'>;
 type Approvals = ChatRequest['approvals'];
 
 /** Chats of each client: transports and handlers of one client share its turns and questions. */
-const CHATS = new WeakMap<Acpipe, Chats>();
+const CHATS = ofProcess('chats', () => new WeakMap<Acpipe, Chats>());
 
 export class Chats {
   readonly #client: Acpipe;
@@ -27,12 +28,17 @@ export class Chats {
   static async of(client: Acpipe, { questions = false } = {}): Promise<Chats> {
     const chats = CHATS.get(client) ?? new Chats(client);
     CHATS.set(client, chats);
-    await chats.#requests.handle(client, questions);
+    await chats.handleRequests(questions);
     return chats;
   }
 
   private constructor(client: Acpipe) {
     this.#client = client;
+  }
+
+  // A method: private fields are those of one copy of the module.
+  handleRequests(withQuestions: boolean): Promise<void> {
+    return this.#requests.handle(this.#client, withQuestions);
   }
 
   /** Prompts the agent, or continues its turn with answers of the user. Resolves with the first chunk. */

@@ -5,6 +5,7 @@ import type { QuestionAnswer } from '../protocol.js';
 import type { Approval } from './open-requests.js';
 import { Chats, type ChatSession } from './chats.js';
 import type { ChatRequest } from './request.js';
+import { LazyClient } from './shared-client.js';
 import { eventStream } from './sse.js';
 
 export interface ChatHandlerOptions {
@@ -53,24 +54,16 @@ const STATUS: Record<string, number> = {
  *
  * The agent does what a request asks for. Check who the user is before you call the handler.
  *
- * @param client - A client, or a function that starts one at the first request.
+ * @param client - A client, or a function that starts one: at the first request, and again if that failed or the client
+ * was closed.
  */
 export function createChatHandler(
   client: Acpipe | (() => Promise<Acpipe>),
   options: ChatHandlerOptions = {},
 ): (request: Request) => Promise<Response> {
   const { session = () => ({}), questions = false } = options;
-  let opened: Promise<{ client: Acpipe; chats: Chats }> | undefined;
-  const open = async () => {
-    const current = await (typeof client === 'function' ? client() : client);
-    return { client: current, chats: await Chats.of(current, { questions }) };
-  };
-  const chats = async (): Promise<Chats> => {
-    const before = await opened?.catch(() => undefined);
-    // A client that gave up to reconnect is replaced, if there is a function for it.
-    if (!before || (before.client.state === 'closed' && typeof client === 'function')) opened = open();
-    return (await opened!).chats;
-  };
+  const lazy = new LazyClient();
+  const chats = async () => Chats.of(typeof client === 'function' ? await lazy.get(client) : client, { questions });
   return async (request) => {
     try {
       return await handle(request, chats, session);
