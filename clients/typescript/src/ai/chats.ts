@@ -1,9 +1,10 @@
 // Chats of the AI SDK over a client: each chat is a session.
 import type { Acpipe } from '../client.js';
 import { isKind } from '../errors.js';
-import type { Chunk, EnsureParams, QuestionAnswer, RunningTurn } from '../protocol.js';
+import type { Chunk, EnsureParams, ListSessionsParams, ListSessionsResult, QuestionAnswer, RunningTurn } from '../protocol.js';
 import { allMessages } from '../session.js';
 import { storedChunks, type FollowedTurn } from '../turn.js';
+import { invalid } from './check.js';
 import { OpenRequests, type Approval } from './open-requests.js';
 import { OpenBlocks } from './open-blocks.js';
 import { actionOf, type ChatRequest, type ChatAction } from './request.js';
@@ -39,6 +40,20 @@ export class Chats {
   // A method: private fields are those of one copy of the module.
   handleRequests(withQuestions: boolean): Promise<void> {
     return this.#requests.handle(this.#client, withQuestions);
+  }
+
+  /** Throws if a page reads chunks of another major version of the AI SDK than the client's. */
+  checkMajor(major: string | undefined): void {
+    if (major === undefined) return;
+    const { chunkProfile } = this.#client.server;
+    if (major === String(chunkProfile)) return;
+    if (!['5', '6', '7'].includes(major)) throw invalid('x-ai-sdk-major must be 5, 6 or 7');
+    throw invalid(`the page reads chunks of ai ${major}, but this client has chunkProfile ${chunkProfile}; start it with chunkProfile: ${major}`);
+  }
+
+  /** One page of sessions. */
+  list(params: ListSessionsParams): Promise<ListSessionsResult> {
+    return this.#client.call('session/list', params);
   }
 
   /** Prompts the agent, or continues its turn with answers of the user. Resolves with the first chunk. */

@@ -9,7 +9,10 @@ export interface HttpChatTransportOptions {
   api?: string;
   /** Token of acpipe, if the address is its own. */
   token?: string;
-  /** Major version of the AI SDK that reads the chunks, if the address is acpipe's own. Default: that of the daemon. */
+  /**
+   * Major version of the AI SDK that reads the chunks. acpipe's own address then sends these chunks; a route of your app
+   * refuses requests if its client has another `chunkProfile`. Default: the chunks are those of the daemon or the client.
+   */
   major?: 7 | 6 | 5;
   /** Fields of each request's body, such as `agent` and `cwd` for acpipe's own address. */
   body?: Record<string, unknown>;
