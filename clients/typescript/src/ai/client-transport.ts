@@ -4,6 +4,7 @@ import type { Chunk } from '../protocol.js';
 import { Chats, type ChatSession } from './chats.js';
 import { turnOf } from './request.js';
 import type { ReconnectOptions, SendOptions } from './transport.js';
+import { failingAtError } from './turn-error.js';
 
 export interface ClientChatTransportOptions {
   /** Agent, directory and options of a chat. */
@@ -31,11 +32,11 @@ export class ClientChatTransport<Message extends ChatMessage = ChatMessage> {
     // `stop()` cancels the turn, which ends with the chunk `abort`.
     abortSignal?.addEventListener('abort', () => void chats.cancel(chatId, turnOf({ messages, trigger })).catch(() => {}));
     const stream = await chats.send({ id: chatId, messages, trigger }, this.#session(chatId));
-    return stream as ReadableStream<C>;
+    return failingAtError(stream) as ReadableStream<C>;
   }
 
   async reconnectToStream<C = Chunk>({ chatId }: ReconnectOptions): Promise<ReadableStream<C> | null> {
     const stream = await (await this.#chats).resume(chatId, this.#session(chatId));
-    return stream as ReadableStream<C> | null;
+    return stream && (failingAtError(stream) as ReadableStream<C>);
   }
 }

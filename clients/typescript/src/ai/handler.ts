@@ -74,7 +74,7 @@ export function createChatHandler(
       return await handle(request, chats, session, list);
     } catch (error) {
       if (error instanceof Response) return error;
-      return failure(error as AcpipeError);
+      return failure(error as AcpipeError, request);
     }
   };
 }
@@ -166,8 +166,11 @@ const NO_JSON = 'the body must be JSON; set the header content-type: application
 
 const notOpen = () => text(409, 'this question is not open: it was answered, or its turn has ended');
 
-function failure({ message, kind }: AcpipeError): Response {
-  return text(STATUS[kind] ?? (kind === undefined ? 500 : 502), message);
+/** An error as plain text, which the AI SDK shows; as JSON with its kind for `HttpChatTransport`. */
+function failure({ message, kind, data }: AcpipeError, request: Request): Response {
+  const status = STATUS[kind] ?? (kind === undefined ? 500 : 502);
+  const wantsJson = request.headers.get('accept')?.includes('application/json');
+  return wantsJson ? Response.json({ kind: kind ?? 'internal', message, data }, { status }) : text(status, message);
 }
 
 const text = (status: number, message: string) =>

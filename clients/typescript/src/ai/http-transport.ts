@@ -1,8 +1,11 @@
+import { AcpipeError } from '../errors.js';
 import type { ChatMessage } from '../message.js';
 import type { Chunk } from '../protocol.js';
+import type { Approval } from './open-requests.js';
 import { turnOf } from './request.js';
 import { readEvents } from './sse.js';
 import type { ReconnectOptions, SendOptions } from './transport.js';
+import { failingAtError } from './turn-error.js';
 
 export interface HttpChatTransportOptions {
   /** Address of the endpoints: a route of your app, or `http://HOST:PORT/api/chat` of acpipe. Default: `/api/chat`. */
@@ -61,6 +64,14 @@ export class HttpChatTransport<Message extends ChatMessage = ChatMessage> {
     return response.status === 204 ? null : chunksOf(response);
   }
 
+  /**
+   * Answers a permission request, for example with one of the agent's options. Call `addToolApprovalResponse` of the chat
+   * after it: the chat then continues with the rest of the answer. Throws if the request is not open any more.
+   */
+  async approve(chatId: string, approval: Approval): Promise<void> {
+    await this.#post(`${this.#api}/${encodeURIComponent(chatId)}/approval`, approval, undefined);
+  }
+
   #post(url: string, body: unknown, headers: HeadersInit | undefined, signal?: AbortSignal): Promise<Response> {
     const all = this.#headers(headers);
     all.set('content-type', 'application/json');
@@ -70,6 +81,7 @@ export class HttpChatTransport<Message extends ChatMessage = ChatMessage> {
   #headers(more: HeadersInit | undefined): Headers {
     const { token, major, headers } = this.#options;
     const all = new Headers(headers);
+    all.set('accept', 'text/event-stream, application/json'); // errors as JSON, with their kind
     if (token !== undefined) all.set('authorization', `Bearer ${token}`);
     if (major !== undefined) all.set('x-ai-sdk-major', String(major));
     new Headers(more).forEach((value, name) => all.set(name, value));
@@ -81,10 +93,17 @@ export class HttpChatTransport<Message extends ChatMessage = ChatMessage> {
     const response = await send(url, { ...init, ...(credentials && { credentials }) });
     if (response.ok) return response;
     const reason = (await response.text()).trim();
+    if (response.headers.get('content-type')?.startsWith('application/json')) throw errorOf(reason);
     throw new Error(reason || `acpipe answered with the status ${response.status}, without a reason`);
   }
 }
 
 function chunksOf<C>(response: Response): ReadableStream<C> {
-  return readEvents(response.body!) as ReadableStream<unknown> as ReadableStream<C>;
+  return failingAtError(readEvents(response.body!)) as ReadableStream<unknown> as ReadableStream<C>;
+}
+
+/** The error that a chat handler answers with; of another server, its body. */
+function errorOf(body: string): Error {
+  const { kind, message, data } = JSON.parse(body) as Partial<AcpipeError>;
+  return kind !== undefined && message !== undefined ? new AcpipeError(kind, message, data) : new Error(body);
 }
