@@ -10,6 +10,7 @@ export {
 } from './client.js';
 export { AcpipeError, isKind, type ErrorKind } from './errors.js';
 export { PermissionRequest, type AnswerDetails } from './permission.js';
+export type { ChatMessage, ChatMessagePart } from './message.js';
 export { Session } from './session.js';
 export { FollowedTurn, Turn, type Message, type PromptOptions } from './turn.js';
 export type { ChunkLog, Entry } from './chunk-log.js';

@@ -1,6 +1,7 @@
 import { canContinue, type Acpipe } from './client.js';
 import { ChunkLog, type Entry } from './chunk-log.js';
 import { AcpipeError, isKind } from './errors.js';
+import type { ChatMessage } from './message.js';
 import type { EnsureParams, SessionResult } from './protocol.js';
 import { catchUpTurn, FollowedTurn, promptTurn, storedChunks, type Message, type PromptOptions, type Turn } from './turn.js';
 
@@ -75,7 +76,7 @@ export class Session {
   }
 
   /** Reads all stored messages, as `UIMessage`s of the AI SDK. */
-  messages<M = unknown>(): Promise<M[]> {
+  messages<M = ChatMessage>(): Promise<M[]> {
     return allMessages<M>(this.#client, this.id);
   }
 

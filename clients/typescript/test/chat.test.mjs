@@ -16,7 +16,7 @@ const WAYS = {
   },
   async 'route handler and HttpChatTransport'(world, major) {
     const api = await serve(createChatHandler(() => world.start({ chunkProfile: major, permissions: 'ask' })));
-    return { ...endpoints(api), transport: (fetch) => new HttpChatTransport({ api, fetch }), cancelsByStop: true };
+    return { ...endpoints(api), transport: (fetch) => new HttpChatTransport({ api, fetch }), cancelsByStop: true, hasHandler: true };
   },
   async 'acpipe that listens and HttpChatTransport'(world, major) {
     const { url, token } = await world.listen('--permissions', 'ask');
@@ -112,6 +112,19 @@ const SCENARIOS = {
     assert.equal(world.received('session/cancel').length, 1);
   },
 
+  async 'error has its kind'(way, major) {
+    const chat = open(way, major);
+    await chat.sendMessage({ text: 'go' });
+    assert.deepEqual(said(chat.messages), ['user: go', 'assistant: before ']);
+    assert.match(chat.error.message, /exited|ended/);
+    assert.equal(chat.error.kind, way.cancelsByStop ? 'agentExited' : undefined);
+    assert.equal(chat.status, 'error');
+    if (!way.hasHandler) return;
+    const refused = open(way, major, { id: 'x'.repeat(2000) });
+    await refused.sendMessage({ text: 'go' });
+    assert.equal(refused.error.kind, 'invalidParams');
+  },
+
   async 'approvals are sent with the next request'(way, major) {
     // Major 5 has no approvals: its page answers the data part.
     if (major === 5) return approveData(way);
@@ -130,6 +143,20 @@ const SCENARIOS = {
     ]);
     assert.ok(await chat.isValid());
   },
+
+  async 'option of the agent is chosen'(way, major) {
+    const chat = open(way, major);
+    await chat.sendMessage({ text: 'go' });
+    const { id } = toolOf(chat).approval;
+    const { options } = chat.messages.at(-1).parts.find((part) => part.type === 'data-permission' && part.id === id).data;
+    const { optionId } = options.find(({ kind }) => kind === 'allow_always');
+    const { transport } = chat;
+    await assert.rejects(transport.approve(chat.id, { approvalId: id, approved: true, optionId: 'maybe' }), /not offered/);
+    await transport.approve(chat.id, { approvalId: id, approved: true, optionId });
+    await chat.addToolApprovalResponse({ id, approved: true });
+    await chat.until((state) => state.status === 'ready' && /always/.test(said(state.messages).at(-1)));
+    assert.match(said(chat.messages).at(-1), /^assistant: before .*"always"/);
+  },
 };
 
 async function approveData(way) {
@@ -147,6 +174,8 @@ async function approveData(way) {
 const settled = (status) => ({ update: { sessionUpdate: 'tool_call_update', toolCallId: 't', status } });
 const turn = (status) => [say('before '), ASK, settled(status), say('after'), end()];
 const SCRIPTS = {
+  'error has its kind': runs(say('before '), { exit: 3 }),
+  'option of the agent is chosen': runs(say('before '), ASK, { echoAnswer: true }, end()),
   'answer is resumed by another tab': runs(say('a'), WAIT, say('b'), end()),
   'stop cancels the turn': runs(say('a'), { wait: 'session/cancel' }, end('cancelled')),
   'approvals are sent with the next request': { 'session/prompt': [turn('completed'), turn('failed')] },
@@ -155,6 +184,8 @@ const SCRIPTS = {
 for (const major of [7, 6, 5]) {
   for (const [name, make] of Object.entries(WAYS)) {
     for (const [scenario, play] of Object.entries(SCENARIOS)) {
+      const isChoice = scenario.startsWith('option');
+      if (isChoice && (major === 5 || !name.endsWith('HttpChatTransport'))) continue;
       // The page of major 5 posts the answer.
       const skip = major === 5 && name === 'client in the same process' && scenario.startsWith('approvals');
       test(`ai ${major}, ${name}: ${scenario}`, { skip }, async () => {

@@ -3,9 +3,10 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { execFileSync } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createChatHandler, toNodeHandler } from 'acpipe/ai';
+import { createChatHandler, sharedClient, toNodeHandler } from 'acpipe/ai';
 import { ASK, atEnd, end, programs, say, textOf, tool, WAIT, within, World } from './support.mjs';
 
 const BASE = 'http://app.test/api/chat';
@@ -37,6 +38,17 @@ test('requests that are not valid are refused with a status and a reason', async
     [post('', { id: 'x', messages: [user('a')] }, { 'content-type': 'text/plain' }), 415, /content-type/],
     [post('/x/approval', { approvalId: 'none', approved: true }), 409, /not open/],
     [post('/x/answer', { questionId: 'none', action: 'accept' }), 409, /not open/],
+    [post('', { id: 'x', messages: [user('a')], approvals: 'inlined' }), 400, /^approvals: "inlined" .* nextRequest or inline$/],
+    [post('', { id: 'x', messages: [user('a')], trigger: 'submit' }), 400, /^trigger: "submit" .* submit-message or regenerate-message$/],
+    [get('/x/stream?approvals=inlined'), 400, /^approvals: /],
+    [post('/x/approval', { approvalId: 'none' }), 400, /^approved: must be true or false/],
+    [post('/x/approval', { approved: true }), 400, /^approvalId: /],
+    [post('/x/answer', { questionId: 'none', action: 'yes' }), 400, /^action: .* accept or decline or cancel$/],
+    [post('/x/cancel', 'turnId=1', {}), 415, /content-type/],
+    [new Request(`${BASE}/x/cancel`, { method: 'POST', headers: { 'sec-fetch-site': 'cross-site' } }), 403, /another site/],
+    [get(''), 404, /GET/],
+    [new Request(`${BASE}/x/messages`, { headers: { 'x-ai-sdk-major': '6' } }), 400, /chunkProfile: 6/],
+    [new Request(`${BASE}/x/messages`, { headers: { 'x-ai-sdk-major': '8' } }), 400, /must be 5, 6 or 7/],
     [get('/x/unknown'), 404, /GET/],
     [prompt('x'.repeat(2000), user('a')), 400, /session/i],
   ];
@@ -47,6 +59,7 @@ test('requests that are not valid are refused with a status and a reason', async
     assert.match(text, reason);
   }
   assert.deepEqual(await (await handler(post('/none/cancel', {}))).json(), { cancelled: false });
+  assert.deepEqual(await (await handler(new Request(`${BASE}/none/cancel`, { method: 'POST' }))).json(), { cancelled: false });
   assert.equal((await handler(get('/x/stream'))).status, 204);
   assert.deepEqual(await (await handler(get('/x/messages'))).json(), { messages: [] });
 });
@@ -60,6 +73,30 @@ test('acpipe that cannot start is reported, and started at the next request', as
   assert.match(await response.text(), /cannot start acpipe/);
   binary = join(programs, 'acpipe');
   assert.equal(textOf(await chunksOf(await handler(prompt('x', user('a'))))), 'a');
+});
+
+test('requests at the same time start one client', async () => {
+  const world = new World();
+  let starts = 0;
+  const handler = createChatHandler(() => ((starts += 1), world.start()));
+  await Promise.all([handler(get('/x/messages')), handler(get('/x/stream'))]);
+  assert.equal(starts, 1);
+});
+
+test('copies of the module share a client and its questions', async () => {
+  const copy = createRequire(import.meta.url)('acpipe/ai');
+  assert.notEqual(copy.createChatHandler, createChatHandler);
+  const world = new World(asking);
+  const name = randomUUID();
+  const failed = sharedClient(() => world.start({ binary: '/none' }), name);
+  await assert.rejects(failed(), /cannot start acpipe/);
+  const open = sharedClient(() => world.start({ permissions: 'ask' }), name);
+  const client = await open();
+  assert.equal(await copy.sharedClient(() => assert.fail('opened twice'), name)(), client);
+  const { answer } = await ask(createChatHandler(open), 'x');
+  assert.match(textOf(await chunksOf(await copy.createChatHandler(open)(answer))), /"yes"/);
+  await client.close();
+  assert.notEqual(await open(), client);
 });
 
 test('session option chooses the agent and refuses requests', async () => {
@@ -80,6 +117,22 @@ test('session option chooses the agent and refuses requests', async () => {
     assert.deepEqual([response.status, await response.text()], [403, 'not your chat'], request.url);
   }
   assert.deepEqual(seen, [['mine', 'POST']]);
+});
+
+test('sessions are listed if the app declares which', async () => {
+  const world = new World();
+  const handler = createChatHandler(await world.start(), {
+    list(request) {
+      if (request.headers.get('cookie') !== 'user=1') throw new Response('sign in', { status: 401 });
+      return { cwd: world.cwd };
+    },
+  });
+  for (const id of ['one', 'two']) await chunksOf(await handler(prompt(id, user('a'))));
+  assert.equal((await handler(get(''))).status, 401);
+  const list = async (query) => (await handler(new Request(BASE + query, { headers: { cookie: 'user=1' } }))).json();
+  const { sessions, nextCursor } = await list('?limit=1&cwd=/');
+  const rest = await list(`?cursor=${encodeURIComponent(nextCursor)}`);
+  assert.deepEqual([...sessions, ...rest.sessions].map(({ sessionId }) => sessionId).sort(), ['one', 'two']);
 });
 
 test('request that is sent twice runs the turn once', async () => {
@@ -135,6 +188,19 @@ test('answer of another window leaves the rest of the turn for this one', async 
   assert.notEqual(rest[0].type, 'start');
 });
 
+test('option that is not offered, or that contradicts the answer, leaves the question open', async () => {
+  const handler = createChatHandler(await new World(asking).start({ permissions: 'ask' }));
+  const { approvalId, answer } = await ask(handler, 'x');
+  const approve = async (fields) => {
+    const response = await handler(post('/x/approval', { approvalId, ...fields }));
+    return [response.status, await response.text()];
+  };
+  assert.deepEqual(await approve({ approved: true, optionId: 'maybe' }), [400, 'optionId: "maybe" is not offered; use one of always, yes, no']);
+  assert.deepEqual(await approve({ approved: false, optionId: 'yes' }), [400, 'optionId: "yes" is of the kind allow_once, but approved is false']);
+  assert.equal((await approve({ approved: true, optionId: 'always' }))[0], 200);
+  assert.match(textOf(await chunksOf(await handler(answer))), /"always"/);
+});
+
 test('stream ends 3 s after a question while another call runs', async () => {
   const world = new World({ 'session/prompt': [[tool('tool_call', 'u', { title: 'slow', status: 'in_progress' }), ASK, end()]] });
   const handler = createChatHandler(await world.start({ permissions: 'ask' }));
@@ -158,6 +224,17 @@ test('turn of a daemon is resumed and approved after a restart of the app', asyn
   const rest = await chunksOf(await second(answer));
   assert.match(textOf(rest), /"yes"/);
   assert.equal(world.received('session/prompt').length, 1);
+});
+
+test('silent stream gets a comment before the 10 s after which Bun ends a request', async () => {
+  const world = new World({ 'session/prompt': [[say('a'), WAIT, end()], [{ default: true }]] });
+  const handler = createChatHandler(await world.start());
+  const response = await handler(prompt('x', user('go')));
+  const begin = Date.now();
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let text = ''; !text.includes('\n: '); ) text += (await within(reader.read())).value;
+  assert.ok(Date.now() - begin < 9_000);
+  await chunksOf(await handler(prompt('other', user('other'))));
 });
 
 test('question is answered by the page if the app declares it', async () => {

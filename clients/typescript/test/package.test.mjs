@@ -161,10 +161,32 @@ const USE = `
   }
 `;
 
+const USE_AI = `
+  export const handler = toNodeHandler(createChatHandler(() => start()));
+  export async function read(session: Session): Promise<string[]> {
+    const messages = await session.messages();
+    return messages.filter(({ role }) => role === 'user').flatMap(({ parts }) => parts.map((part) => part.text));
+  }
+  export async function send(transport: HttpChatTransport): Promise<void> {
+    const request = { chatId: 'x', messages: [], trigger: 'submit-message', messageId: undefined, abortSignal: undefined } as const;
+    const { value } = await (await transport.sendMessages({ ...request, messages: [] })).getReader().read();
+    if (value?.type === 'text-delta') value.delta.toUpperCase();
+  }
+`;
+
 test('types are checked strictly from both formats, without other packages', () => {
   const dir = project();
-  writeFileSync(join(dir, 'esm.mts'), `import { start } from 'acpipe';${USE}`);
-  writeFileSync(join(dir, 'cjs.cts'), `import acpipe = require('acpipe');\nconst { start } = acpipe;${USE}`);
+  const ai = 'createChatHandler, HttpChatTransport, toNodeHandler';
+  writeFileSync(
+    join(dir, 'esm.mts'),
+    `import { start, type Session } from 'acpipe';\nimport { ${ai} } from 'acpipe/ai';${USE}${USE_AI}`,
+  );
+  writeFileSync(
+    join(dir, 'cjs.cts'),
+    `import acpipe = require('acpipe');\nimport ai = require('acpipe/ai');
+    const { start } = acpipe;\nconst { createChatHandler, toNodeHandler } = ai;
+    type HttpChatTransport = ai.HttpChatTransport;\ntype Session = acpipe.Session;${USE}${USE_AI}`,
+  );
   // The declarations of the package are checked, too.
   assert.equal(check(dir, ['esm.mts', 'cjs.cts'], ['--skipLibCheck', 'false']), '');
   assert.equal(check(dir, ['esm.mts'], ['--module', 'esnext', '--moduleResolution', 'bundler']), '');
@@ -179,7 +201,7 @@ test('TypeScript examples of the README are checked strictly', () => {
   const blocks = [...readFileSync(join(ROOT, 'README.md'), 'utf8').matchAll(/^```ts\n([^]*?)^```$/gm)].map(([, code]) => code);
   assert.ok(blocks.length >= 3);
   const files = blocks.map((code, index) => {
-    writeFileSync(join(dir, `example${index}.mts`), `declare const token: string;\n${code}`);
+    writeFileSync(join(dir, `example${index}.mts`), `declare const token: string;\ndeclare const Bun: { serve(options: object): void };\n${code}`);
     return `example${index}.mts`;
   });
   assert.equal(check(dir, files, ['--skipLibCheck', 'true']), '');
@@ -202,6 +224,11 @@ for (const [major, name] of [[7, 'ai'], [6, 'ai6'], [5, 'ai5']]) {
       export const respond = (session: Session) => createUIMessageStreamResponse({ stream: session.prompt('hi').stream() });
       export const send = (session: Session, message: UIMessage) => session.prompt(message);
       export const messages = (session: Session): Promise<UIMessage[]> => session.messages();
+      export const own = (session: Session) => session.messages<Own>();
+      // As \`useChat\` has it: the messages keep the type of the AI SDK.
+      declare function useChat<M extends UIMessage = UIMessage>(options: { transport?: ChatTransport<M> }): { messages: M[] };
+      export const parts: UIMessage['parts'] = useChat({ transport: new HttpChatTransport() }).messages[0]!.parts;
+      export const tokens: number = useChat({ transport: new HttpChatTransport<Own>() }).messages[0]!.metadata!.tokens;
       export const listener = createServer(toNodeHandler(createChatHandler(async () => null as never)));
       export const POST: (request: Request) => Promise<Response> = createChatHandler(async () => null as never);
     `);

@@ -1,12 +1,14 @@
 // Chats of the AI SDK over a client: each chat is a session.
 import type { Acpipe } from '../client.js';
 import { isKind } from '../errors.js';
-import type { Chunk, EnsureParams, QuestionAnswer, RunningTurn } from '../protocol.js';
+import type { Chunk, EnsureParams, ListSessionsParams, ListSessionsResult, QuestionAnswer, RunningTurn } from '../protocol.js';
 import { allMessages } from '../session.js';
 import { storedChunks, type FollowedTurn } from '../turn.js';
+import { invalid } from './check.js';
 import { OpenRequests, type Approval } from './open-requests.js';
 import { OpenBlocks } from './open-blocks.js';
 import { actionOf, type ChatRequest, type ChatAction } from './request.js';
+import { ofProcess } from './shared-client.js';
 import { Step } from './step.js';
 import { streamOf, turnChunks } from './turn-chunks.js';
 
@@ -16,7 +18,7 @@ export type ChatSession = Omit<EnsureParams, 'sessionId'>;
 type Approvals = ChatRequest['approvals'];
 
 /** Chats of each client: transports and handlers of one client share its turns and questions. */
-const CHATS = new WeakMap<Acpipe, Chats>();
+const CHATS = ofProcess('chats', () => new WeakMap<Acpipe, Chats>());
 
 export class Chats {
   readonly #client: Acpipe;
@@ -27,12 +29,31 @@ export class Chats {
   static async of(client: Acpipe, { questions = false } = {}): Promise<Chats> {
     const chats = CHATS.get(client) ?? new Chats(client);
     CHATS.set(client, chats);
-    await chats.#requests.handle(client, questions);
+    await chats.handleRequests(questions);
     return chats;
   }
 
   private constructor(client: Acpipe) {
     this.#client = client;
+  }
+
+  // A method: private fields are those of one copy of the module.
+  handleRequests(withQuestions: boolean): Promise<void> {
+    return this.#requests.handle(this.#client, withQuestions);
+  }
+
+  /** Throws if a page reads chunks of another major version of the AI SDK than the client's. */
+  checkMajor(major: string | undefined): void {
+    if (major === undefined) return;
+    const { chunkProfile } = this.#client.server;
+    if (major === String(chunkProfile)) return;
+    if (!['5', '6', '7'].includes(major)) throw invalid('x-ai-sdk-major must be 5, 6 or 7');
+    throw invalid(`the page reads chunks of ai ${major}, but this client has chunkProfile ${chunkProfile}; start it with chunkProfile: ${major}`);
+  }
+
+  /** One page of sessions. */
+  list(params: ListSessionsParams): Promise<ListSessionsResult> {
+    return this.#client.call('session/list', params);
   }
 
   /** Prompts the agent, or continues its turn with answers of the user. Resolves with the first chunk. */

@@ -1,18 +1,21 @@
-import type { ChatTransport, UIMessage, UIMessageChunk } from 'ai';
 import type { Acpipe } from '../client.js';
+import type { ChatMessage } from '../message.js';
+import type { Chunk } from '../protocol.js';
 import { Chats, type ChatSession } from './chats.js';
 import { turnOf } from './request.js';
-
-type Send<Message extends UIMessage> = Parameters<ChatTransport<Message>['sendMessages']>[0];
-type Reconnect = Parameters<ChatTransport<UIMessage>['reconnectToStream']>[0];
+import type { ReconnectOptions, SendOptions } from './transport.js';
+import { failingAtError } from './turn-error.js';
 
 export interface ClientChatTransportOptions {
   /** Agent, directory and options of a chat. */
   session?: (chatId: string) => ChatSession;
 }
 
-/** Transport of `useChat` over a client in the same process: a terminal app, a desktop app, or a test. */
-export class ClientChatTransport<Message extends UIMessage = UIMessage> implements ChatTransport<Message> {
+/**
+ * Transport of `useChat` over a client in the same process: a terminal app, a desktop app, or a test. A `ChatTransport` of
+ * every major version of the AI SDK: the type of the chunks is that of the version where it is used.
+ */
+export class ClientChatTransport<Message extends ChatMessage = ChatMessage> {
   /** `reconnectToStream` sends the running turn from its beginning. */
   readonly resumeStreamIsReplay = true;
   readonly #chats: Promise<Chats>;
@@ -24,16 +27,16 @@ export class ClientChatTransport<Message extends UIMessage = UIMessage> implemen
     this.#session = session;
   }
 
-  async sendMessages({ chatId, messages, trigger, abortSignal }: Send<Message>): Promise<ReadableStream<UIMessageChunk>> {
+  async sendMessages<C = Chunk>({ chatId, messages, trigger, abortSignal }: SendOptions<Message>): Promise<ReadableStream<C>> {
     const chats = await this.#chats;
     // `stop()` cancels the turn, which ends with the chunk `abort`.
     abortSignal?.addEventListener('abort', () => void chats.cancel(chatId, turnOf({ messages, trigger })).catch(() => {}));
     const stream = await chats.send({ id: chatId, messages, trigger }, this.#session(chatId));
-    return stream as ReadableStream<UIMessageChunk>;
+    return failingAtError(stream) as ReadableStream<C>;
   }
 
-  async reconnectToStream({ chatId }: Reconnect): Promise<ReadableStream<UIMessageChunk> | null> {
+  async reconnectToStream<C = Chunk>({ chatId }: ReconnectOptions): Promise<ReadableStream<C> | null> {
     const stream = await (await this.#chats).resume(chatId, this.#session(chatId));
-    return stream as ReadableStream<UIMessageChunk> | null;
+    return stream && (failingAtError(stream) as ReadableStream<C>);
   }
 }

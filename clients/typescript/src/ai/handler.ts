@@ -1,10 +1,10 @@
 // Chat endpoints as a function from `Request` to `Response`, for Next, Hono and others.
 import type { Acpipe } from '../client.js';
-import { AcpipeError } from '../errors.js';
-import type { QuestionAnswer } from '../protocol.js';
-import type { Approval } from './open-requests.js';
+import type { AcpipeError } from '../errors.js';
+import type { ListSessionsParams } from '../protocol.js';
+import { checkAnswer, checkApproval, checkApprovals, checkChat } from './check.js';
 import { Chats, type ChatSession } from './chats.js';
-import type { ChatRequest } from './request.js';
+import { LazyClient } from './shared-client.js';
 import { eventStream } from './sse.js';
 
 export interface ChatHandlerOptions {
@@ -13,6 +13,11 @@ export interface ChatHandlerOptions {
    * the chat is not of this user.
    */
   session?: (chatId: string, request: Request) => ChatSession | Promise<ChatSession>;
+  /**
+   * Which sessions `GET …` lists: filters such as `cwd`. Throw a `Response` to refuse. By default there is no list, since it
+   * has the chats of all users.
+   */
+  list?: (request: Request) => ListSessionsParams | Promise<ListSessionsParams>;
   /** Whether the page answers questions of agents (`data-question`), with `POST …/ID/answer`. Default: `false`. */
   questions?: boolean;
 }
@@ -50,34 +55,26 @@ const STATUS: Record<string, number> = {
  * | `POST …/ID/cancel` | cancels the running turn, or `{turnId}` |
  * | `POST …/ID/approval` | `{approvalId, approved, optionId?, reason?}` |
  * | `POST …/ID/answer` | `{questionId, action, content?}` |
+ * | `GET …` | `{sessions, nextCursor}`: with the option `list` |
  *
  * The agent does what a request asks for. Check who the user is before you call the handler.
  *
- * @param client - A client, or a function that starts one at the first request.
+ * @param client - A client, or a function that starts one: at the first request, and again if that failed or the client
+ * was closed.
  */
 export function createChatHandler(
   client: Acpipe | (() => Promise<Acpipe>),
   options: ChatHandlerOptions = {},
 ): (request: Request) => Promise<Response> {
-  const { session = () => ({}), questions = false } = options;
-  let opened: Promise<{ client: Acpipe; chats: Chats }> | undefined;
-  const open = async () => {
-    const current = await (typeof client === 'function' ? client() : client);
-    return { client: current, chats: await Chats.of(current, { questions }) };
-  };
-  const chats = async (): Promise<Chats> => {
-    const before = await opened?.catch(() => undefined);
-    // A client that gave up to reconnect is replaced, if there is a function for it.
-    if (!before || (before.client.state === 'closed' && typeof client === 'function')) opened = open();
-    return (await opened!).chats;
-  };
+  const { session = () => ({}), list, questions = false } = options;
+  const lazy = new LazyClient();
+  const chats = async () => Chats.of(typeof client === 'function' ? await lazy.get(client) : client, { questions });
   return async (request) => {
     try {
-      return await handle(request, chats, session);
+      return await handle(request, chats, session, list);
     } catch (error) {
       if (error instanceof Response) return error;
-      const { message, kind } = error as AcpipeError;
-      return text(STATUS[kind] ?? (kind === undefined ? 500 : 502), message);
+      return failure(error as AcpipeError, request);
     }
   };
 }
@@ -86,40 +83,56 @@ async function handle(
   request: Request,
   open: () => Promise<Chats>,
   session: NonNullable<ChatHandlerOptions['session']>,
+  list: ChatHandlerOptions['list'],
 ): Promise<Response> {
   const url = new URL(request.url);
   const [, id, action] = /\/([^/]+)\/(stream|messages|cancel|approval|answer)\/?$/.exec(url.pathname) ?? [];
   const chatId = id && decodeURIComponent(id);
-  switch (`${request.method} ${action ?? 'prompt'}`) {
-    case 'POST prompt': {
-      const body = (await json(request)) as ChatRequest & { id: string };
-      const stream = await (await open()).send(body, await session(body.id, request));
-      return eventStream(stream);
+  switch (`${request.method} ${action ?? 'chats'}`) {
+    case 'GET chats': {
+      if (!list) break;
+      const { cwd, cursor, limit } = Object.fromEntries(url.searchParams);
+      const query = { ...(cwd && { cwd }), ...(cursor && { cursor }), ...(limit && { limit: Number(limit) }) };
+      const params = { ...query, ...(await list(request)) };
+      return reply(await (await open()).list(params));
+    }
+    case 'POST chats': {
+      const body = checkChat(await json(request));
+      const params = await session(body.id, request);
+      const chats = await open();
+      chats.checkMajor(majorOf(request));
+      return eventStream(await chats.send(body, params));
     }
     case 'GET stream': {
       const params = await session(chatId!, request);
-      const isInline = url.searchParams.get('approvals') === 'inline';
-      const stream = await (await open()).resume(chatId!, params, isInline ? 'inline' : 'nextRequest');
+      const approvals = checkApprovals(url.searchParams.get('approvals') ?? undefined);
+      const chats = await open();
+      chats.checkMajor(majorOf(request));
+      const stream = await chats.resume(chatId!, params, approvals);
       return stream ? eventStream(stream) : new Response(null, { status: 204 });
     }
     case 'GET messages': {
       await session(chatId!, request);
-      return reply({ messages: await (await open()).messages(chatId!) });
+      const chats = await open();
+      chats.checkMajor(majorOf(request));
+      return reply({ messages: await chats.messages(chatId!) });
     }
     case 'POST cancel': {
-      const { turnId } = (await json(request)) as { turnId?: string };
+      const { turnId } = (await optionalJson(request)) as { turnId?: string };
       await session(chatId!, request);
       return reply({ cancelled: await (await open()).cancel(chatId!, turnId) });
     }
     case 'POST approval': {
-      const approval = (await json(request)) as Approval;
+      const body = await json(request);
       await session(chatId!, request);
+      const approval = checkApproval(body);
       if (!(await open()).approve(chatId!, approval)) return notOpen();
       return reply({ approved: approval.approved });
     }
     case 'POST answer': {
-      const { questionId, ...answer } = (await json(request)) as QuestionAnswer & { questionId: string };
+      const body = await json(request);
       await session(chatId!, request);
+      const { questionId, ...answer } = checkAnswer(body);
       if (!(await open()).answer(chatId!, questionId, answer)) return notOpen();
       return reply({ action: answer.action });
     }
@@ -127,17 +140,38 @@ async function handle(
   return text(404, `there is no ${request.method} ${url.pathname}`);
 }
 
+const majorOf = (request: Request) => request.headers.get('x-ai-sdk-major') ?? undefined;
+
 /** Reads a JSON body. A page of another site can post text, but not JSON without permission of the server. */
-async function json(request: Request): Promise<unknown> {
+async function json(request: Request): Promise<object> {
   if (!request.headers.get('content-type')?.startsWith('application/json')) {
-    throw text(415, 'the body must be JSON; set the header content-type: application/json');
+    throw text(415, NO_JSON);
   }
   const body: unknown = await request.json().catch(() => undefined);
   if (typeof body !== 'object' || body === null) throw text(400, 'the body is not a JSON object');
   return body;
 }
 
+/** Reads a JSON body that may be absent. */
+async function optionalJson(request: Request): Promise<object> {
+  if (request.headers.has('content-type')) return json(request);
+  // A page of another site can send a request without a body.
+  if (request.headers.get('sec-fetch-site') === 'cross-site') throw text(403, 'a page of another site must send JSON');
+  const body = await request.text();
+  if (body !== '' && body !== '{}') throw text(415, NO_JSON); // `{}`: Express 4 has it for a request without a body
+  return {};
+}
+
+const NO_JSON = 'the body must be JSON; set the header content-type: application/json';
+
 const notOpen = () => text(409, 'this question is not open: it was answered, or its turn has ended');
+
+/** An error as plain text, which the AI SDK shows; as JSON with its kind for `HttpChatTransport`. */
+function failure({ message, kind, data }: AcpipeError, request: Request): Response {
+  const status = STATUS[kind] ?? (kind === undefined ? 500 : 502);
+  const wantsJson = request.headers.get('accept')?.includes('application/json');
+  return wantsJson ? Response.json({ kind: kind ?? 'internal', message, data }, { status }) : text(status, message);
+}
 
 const text = (status: number, message: string) =>
   new Response(message, { status, headers: { 'content-type': 'text/plain; charset=utf-8' } });

@@ -1,16 +1,21 @@
-import type { ChatTransport, UIMessage, UIMessageChunk } from 'ai';
+import { AcpipeError } from '../errors.js';
+import type { ChatMessage } from '../message.js';
+import type { Chunk } from '../protocol.js';
+import type { Approval } from './open-requests.js';
 import { turnOf } from './request.js';
 import { readEvents } from './sse.js';
-
-type Send<Message extends UIMessage> = Parameters<ChatTransport<Message>['sendMessages']>[0];
-type Reconnect = Parameters<ChatTransport<UIMessage>['reconnectToStream']>[0];
+import type { ReconnectOptions, SendOptions } from './transport.js';
+import { failingAtError } from './turn-error.js';
 
 export interface HttpChatTransportOptions {
   /** Address of the endpoints: a route of your app, or `http://HOST:PORT/api/chat` of acpipe. Default: `/api/chat`. */
   api?: string;
   /** Token of acpipe, if the address is its own. */
   token?: string;
-  /** Major version of the AI SDK that reads the chunks, if the address is acpipe's own. Default: that of the daemon. */
+  /**
+   * Major version of the AI SDK that reads the chunks. acpipe's own address then sends these chunks; a route of your app
+   * refuses requests if its client has another `chunkProfile`. Default: the chunks are those of the daemon or the client.
+   */
   major?: 7 | 6 | 5;
   /** Fields of each request's body, such as `agent` and `cwd` for acpipe's own address. */
   body?: Record<string, unknown>;
@@ -19,8 +24,11 @@ export interface HttpChatTransportOptions {
   fetch?: typeof fetch;
 }
 
-/** Transport of `useChat` to acpipe's chat endpoints. Unlike `DefaultChatTransport`, its `stop()` cancels the turn. */
-export class HttpChatTransport<Message extends UIMessage = UIMessage> implements ChatTransport<Message> {
+/**
+ * Transport of `useChat` to acpipe's chat endpoints. Unlike `DefaultChatTransport`, its `stop()` cancels the turn. A
+ * `ChatTransport` of every major version of the AI SDK: the type of the chunks is that of the version where it is used.
+ */
+export class HttpChatTransport<Message extends ChatMessage = ChatMessage> {
   /** `reconnectToStream` sends the running turn from its beginning. */
   readonly resumeStreamIsReplay = true;
   readonly #options: HttpChatTransportOptions;
@@ -31,7 +39,7 @@ export class HttpChatTransport<Message extends UIMessage = UIMessage> implements
     this.#api = options.api ?? '/api/chat';
   }
 
-  async sendMessages(options: Send<Message>): Promise<ReadableStream<UIMessageChunk>> {
+  async sendMessages<C = Chunk>(options: SendOptions<Message>): Promise<ReadableStream<C>> {
     const { chatId: id, messages, messageId, trigger, abortSignal, body, headers } = options;
     const turnId = turnOf({ messages, trigger });
     const connection = new AbortController();
@@ -50,10 +58,18 @@ export class HttpChatTransport<Message extends UIMessage = UIMessage> implements
     }
   }
 
-  async reconnectToStream({ chatId, headers }: Reconnect): Promise<ReadableStream<UIMessageChunk> | null> {
+  async reconnectToStream<C = Chunk>({ chatId, headers }: ReconnectOptions): Promise<ReadableStream<C> | null> {
     const query = this.#options.body?.['approvals'] === 'inline' ? '?approvals=inline' : '';
     const response = await this.#fetch(`${this.#api}/${encodeURIComponent(chatId)}/stream${query}`, { headers: this.#headers(headers) });
     return response.status === 204 ? null : chunksOf(response);
+  }
+
+  /**
+   * Answers a permission request, for example with one of the agent's options. Call `addToolApprovalResponse` of the chat
+   * after it: the chat then continues with the rest of the answer. Throws if the request is not open any more.
+   */
+  async approve(chatId: string, approval: Approval): Promise<void> {
+    await this.#post(`${this.#api}/${encodeURIComponent(chatId)}/approval`, approval, undefined);
   }
 
   #post(url: string, body: unknown, headers: HeadersInit | undefined, signal?: AbortSignal): Promise<Response> {
@@ -65,6 +81,7 @@ export class HttpChatTransport<Message extends UIMessage = UIMessage> implements
   #headers(more: HeadersInit | undefined): Headers {
     const { token, major, headers } = this.#options;
     const all = new Headers(headers);
+    all.set('accept', 'text/event-stream, application/json'); // errors as JSON, with their kind
     if (token !== undefined) all.set('authorization', `Bearer ${token}`);
     if (major !== undefined) all.set('x-ai-sdk-major', String(major));
     new Headers(more).forEach((value, name) => all.set(name, value));
@@ -76,10 +93,17 @@ export class HttpChatTransport<Message extends UIMessage = UIMessage> implements
     const response = await send(url, { ...init, ...(credentials && { credentials }) });
     if (response.ok) return response;
     const reason = (await response.text()).trim();
+    if (response.headers.get('content-type')?.startsWith('application/json')) throw errorOf(reason);
     throw new Error(reason || `acpipe answered with the status ${response.status}, without a reason`);
   }
 }
 
-function chunksOf(response: Response): ReadableStream<UIMessageChunk> {
-  return readEvents(response.body!) as ReadableStream<unknown> as ReadableStream<UIMessageChunk>;
+function chunksOf<C>(response: Response): ReadableStream<C> {
+  return failingAtError(readEvents(response.body!)) as ReadableStream<unknown> as ReadableStream<C>;
+}
+
+/** The error that a chat handler answers with; of another server, its body. */
+function errorOf(body: string): Error {
+  const { kind, message, data } = JSON.parse(body) as Partial<AcpipeError>;
+  return kind !== undefined && message !== undefined ? new AcpipeError(kind, message, data) : new Error(body);
 }

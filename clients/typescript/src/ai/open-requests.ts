@@ -1,7 +1,8 @@
 // Permission requests and questions of agents that wait for a browser.
 import type { Acpipe } from '../client.js';
 import { PermissionRequest } from '../permission.js';
-import type { PermissionAnswer, PermissionParams, QuestionAnswer, QuestionParams } from '../protocol.js';
+import type { OfferedOption, PermissionAnswer, PermissionParams, QuestionAnswer, QuestionParams } from '../protocol.js';
+import { invalid } from './check.js';
 
 /** Answer of the user to a permission request. */
 export interface Approval {
@@ -37,7 +38,7 @@ export class OpenRequests {
 
   readonly isOpen = (id: string): boolean => this.#open.has(id);
 
-  /** Answers a permission request or a plan; returns whether it is open. */
+  /** Answers a permission request or a plan; returns whether it is open. Throws if it does not offer the option. */
   approve(sessionId: string, approval: Approval): boolean {
     const request = this.#of(sessionId, approval.approvalId);
     request?.approve(approval);
@@ -71,6 +72,7 @@ export class OpenRequests {
     return this.#wait<PermissionAnswer>(params.questionId, signal, (resolve) => ({
       sessionId: params.sessionId,
       approve: ({ approved, optionId, reason }) => {
+        if (optionId !== undefined) checkOption(params.options, optionId, approved);
         const details = reason === undefined ? {} : { message: reason };
         if (optionId !== undefined) resolve(request.choose(optionId, details));
         else resolve(approved ? request.allow(details) : request.deny(details));
@@ -118,4 +120,13 @@ export class OpenRequests {
   #changed(): void {
     for (const listener of [...this.#listeners]) listener();
   }
+}
+
+/** acpipe would refuse the tool call for an option that is not offered, while the browser reads that it was allowed. */
+function checkOption(options: OfferedOption[], optionId: string, approved: boolean): void {
+  const option = options.find((offered) => offered.optionId === optionId);
+  const id = JSON.stringify(optionId);
+  if (!option) throw invalid(`optionId: ${id} is not offered; use one of ${options.map((offered) => offered.optionId).join(', ')}`);
+  if (option.kind.startsWith('allow') === approved) return;
+  throw invalid(`optionId: ${id} is of the kind ${option.kind}, but approved is ${approved}`);
 }

@@ -1,6 +1,6 @@
 // The request of a chat, in the form in which the AI SDK sends it.
-import { AcpipeError } from '../errors.js';
 import type { UiMessage } from '../protocol.js';
+import { invalid } from './check.js';
 import type { Approval } from './open-requests.js';
 import type { MessagePart } from './step.js';
 
@@ -31,8 +31,6 @@ interface LastMessage {
   parts?: MessagePart[];
   metadata?: { acpipe?: Position };
 }
-
-const invalid = (message: string) => new AcpipeError('invalidParams', message);
 
 /** Parses a request. */
 export function actionOf({ id, messages, trigger }: ChatRequest): ChatAction {

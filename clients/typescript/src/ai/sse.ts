@@ -1,8 +1,8 @@
 // Server-sent events of the AI SDK: one chunk an event, then `[DONE]`.
 import type { Chunk } from '../protocol.js';
 
-/** Time without chunks after which a comment is sent, so that proxies keep the connection. */
-const KEEP_ALIVE_MS = 15_000;
+/** Time without chunks after which a comment is sent: proxies and Bun end silent connections, Bun after 10 s. */
+const KEEP_ALIVE_MS = 5_000;
 
 /** The response for a stream of chunks. */
 export function eventStream(chunks: ReadableStream<Chunk>): Response {
