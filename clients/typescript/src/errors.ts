@@ -3,8 +3,10 @@ import type { ErrorKinds, TurnSummary } from './protocol.js';
 /** Kind of an error: those of acpipe, and those of this package. */
 export type ErrorKind =
   | keyof ErrorKinds
-  /** The connection to acpipe was lost, or acpipe exited. */
+  /** The connection to acpipe was lost, or acpipe exited while it was used. */
   | 'disconnected'
+  /** acpipe exited before it was ready; the message has what it wrote to stderr. */
+  | 'acpipeExited'
   /** The acpipe program was not found. */
   | 'binaryNotFound';
 

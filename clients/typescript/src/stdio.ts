@@ -39,13 +39,18 @@ export function stdioConnector({ file, args, cwd, env, onStderr }: Program): Con
         if (stderr.length > STDERR_LINES) stderr.shift();
         onStderr?.(line);
       });
-      forEachLine(child.stdout, (line) => line !== '' && events.message(line));
+      let hasAnswered = false;
+      forEachLine(child.stdout, (line) => {
+        if (line === '') return;
+        hasAnswered = true;
+        events.message(line);
+      });
       child.stdin.on('error', () => {}); // 'close' follows
       child.once('error', (error) => {
         reject(new AcpipeError('binaryNotFound', `cannot start acpipe: ${error.message}; check the path of the program`));
       });
       child.once('spawn', () => {
-        child.once('close', (code, signal) => events.closed(exitError(code, signal, stderr)));
+        child.once('close', (code, signal) => events.closed(exitError(code, signal, stderr, hasAnswered)));
         resolve({ send: (text) => void child.stdin.write(`${text}\n`), close: () => end(child) });
       });
     });
@@ -56,14 +61,16 @@ function forEachLine(stream: NodeJS.ReadableStream, take: (line: string) => void
   stream.setEncoding('utf8').on('data', (text: string) => lines.push(text).forEach(take));
 }
 
-function exitError(code: number | null, signal: string | null, stderr: string[]): AcpipeError {
+function exitError(code: number | null, signal: string | null, stderr: string[], hasAnswered: boolean): AcpipeError {
   const how = signal === null ? `with the code ${code}` : `by the signal ${signal}`;
   const output = stderr.join('\n');
-  return new AcpipeError(exitKind(code, output), `acpipe exited ${how}${output && `: ${output}`}`, { stderr: output, exitCode: code, signal });
+  const kind = hasAnswered ? 'disconnected' : startKind(code, output);
+  return new AcpipeError(kind, `acpipe exited ${how}${output && `: ${output}`}`, { stderr: output, exitCode: code, signal });
 }
 
-function exitKind(code: number | null, stderr: string): ErrorKind {
-  if (code !== USAGE) return 'disconnected';
+/** Kind of an exit before the first answer. */
+function startKind(code: number | null, stderr: string): ErrorKind {
+  if (code !== USAGE) return 'acpipeExited';
   return /agent ".*" not found/.test(stderr) ? 'agentNotFound' : 'invalidParams';
 }
 

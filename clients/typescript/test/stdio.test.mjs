@@ -228,6 +228,10 @@ test('calls fail after close, and close is idempotent', async () => {
 
 test('start reports why acpipe exited', async () => {
   await assert.rejects(new World().start({ args: ['--bogus'] }), (error) => error.kind === 'invalidParams' && error.message.includes('--bogus'));
+  const world = new World();
+  const binary = join(world.dir, 'broken');
+  writeFileSync(binary, '#!/bin/sh\necho no library >&2\nexit 1\n', { mode: 0o755 });
+  await assert.rejects(world.start({ binary }), { kind: 'acpipeExited', message: 'acpipe exited with the code 1: no library' });
   await assert.rejects(new World().start({ binary: '/none' }), { kind: 'binaryNotFound', message: /cannot start acpipe: .*ENOENT/ });
   await assert.rejects(new World().start({ cwd: '/none' }), { kind: 'invalidParams', message: /cwd is "\/none", which is not a directory/ });
   await assert.rejects(new World().start({ agent: 'no-such-agent' }), { kind: 'agentNotFound', message: /agent "no-such-agent" not found/ });

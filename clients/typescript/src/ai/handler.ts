@@ -40,6 +40,7 @@ const STATUS: Record<string, number> = {
   storage: 500,
   overloaded: 503,
   disconnected: 503,
+  acpipeExited: 503,
   binaryNotFound: 503,
   timeout: 504,
 };
