@@ -1,8 +1,7 @@
 // The client: calls, notifications, requests of acpipe, and the reconnect after a lost connection.
 import { Connection, type Connector } from './connection.js';
 import { Emitter } from './emitter.js';
-import { AcpipeError, isKind } from './errors.js';
-import { invalid } from './options.js';
+import { AcpipeError, invalid, isKind } from './errors.js';
 import { PermissionRequest } from './permission.js';
 import {
   protocolVersion,

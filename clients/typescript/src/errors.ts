@@ -43,3 +43,8 @@ export class AcpipeError extends Error {
 export function isKind(error: unknown, kind: ErrorKind): error is AcpipeError {
   return error instanceof Error && error.name === 'AcpipeError' && (error as AcpipeError).kind === kind;
 }
+
+/** Returns the error of an option, a parameter or a request that is not valid. */
+export function invalid(message: string): AcpipeError {
+  return new AcpipeError('invalidParams', message);
+}

@@ -1,5 +1,5 @@
 // Checks of the options in programs without types: a misspelt name would silently mean the default.
-import { AcpipeError } from './errors.js';
+import { invalid } from './errors.js';
 
 const CLIENT = ['onPermission', 'onQuestion', 'handlers', 'chunkProfile', 'clientInfo'];
 
@@ -20,8 +20,4 @@ export function checkAgentName(agent: string): void {
   if (!/[\s/]/.test(agent)) return;
   const list = agent.trim().split(/\s+/).map((word) => `'${word}'`);
   throw invalid(`the agent "${agent}" is not a name; write a command line as a list: agent: [${list.join(', ')}]`);
-}
-
-export function invalid(message: string): AcpipeError {
-  return new AcpipeError('invalidParams', message);
 }

@@ -1,4 +1,4 @@
-import { invalid } from './options.js';
+import { invalid } from './errors.js';
 import type { AskedTool, OfferedOption, PermissionAnswer, PermissionParams, SelectedPermissionOutcome } from './protocol.js';
 
 /** Extra fields of an answer. */

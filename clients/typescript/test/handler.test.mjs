@@ -234,6 +234,7 @@ test('silent stream gets a comment before the 10 s after which Bun ends a reques
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   for (let text = ''; !text.includes('\n: '); ) text += (await within(reader.read())).value;
   assert.ok(Date.now() - begin < 9_000);
+  await reader.cancel();
   await chunksOf(await handler(prompt('other', user('other'))));
 });
 

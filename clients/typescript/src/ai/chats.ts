@@ -1,10 +1,9 @@
 // Chats of the AI SDK over a client: each chat is a session.
 import type { Acpipe } from '../client.js';
-import { isKind } from '../errors.js';
+import { invalid, isKind } from '../errors.js';
 import type { Chunk, EnsureParams, ListSessionsParams, ListSessionsResult, QuestionAnswer, RunningTurn } from '../protocol.js';
 import { allMessages } from '../session.js';
 import { storedChunks, type FollowedTurn } from '../turn.js';
-import { invalid } from './check.js';
 import { OpenRequests, type Approval } from './open-requests.js';
 import { OpenBlocks } from './open-blocks.js';
 import { actionOf, type ChatRequest, type ChatAction } from './request.js';

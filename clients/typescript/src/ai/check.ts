@@ -1,11 +1,8 @@
 // Checks of the bodies that a browser sends.
-import { AcpipeError } from '../errors.js';
+import { invalid } from '../errors.js';
 import type { QuestionAnswer } from '../protocol.js';
 import type { Approval } from './open-requests.js';
 import type { ChatRequest } from './request.js';
-
-/** Returns the error of a request that is not valid. */
-export const invalid = (message: string) => new AcpipeError('invalidParams', message);
 
 /** Checks the fields of a chat's request; `actionOf` checks its messages. */
 export function checkChat(body: object): ChatRequest {

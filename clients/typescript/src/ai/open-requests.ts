@@ -2,7 +2,7 @@
 import type { Acpipe } from '../client.js';
 import { PermissionRequest } from '../permission.js';
 import type { OfferedOption, PermissionAnswer, PermissionParams, QuestionAnswer, QuestionParams } from '../protocol.js';
-import { invalid } from './check.js';
+import { invalid } from '../errors.js';
 
 /** Answer of the user to a permission request. */
 export interface Approval {

@@ -1,6 +1,6 @@
 // The request of a chat, in the form in which the AI SDK sends it.
+import { invalid } from '../errors.js';
 import type { UiMessage } from '../protocol.js';
-import { invalid } from './check.js';
 import type { Approval } from './open-requests.js';
 import type { MessagePart } from './step.js';
 

@@ -1,8 +1,8 @@
-import { AcpipeError } from '../errors.js';
+import { AcpipeError, type ErrorKind } from '../errors.js';
 import type { Chunk } from '../protocol.js';
 
 interface ReportedError {
-  kind?: string;
+  kind?: ErrorKind;
   message?: string;
   data?: Record<string, unknown>;
 }
