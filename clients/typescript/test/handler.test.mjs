@@ -226,7 +226,7 @@ test('turn of a daemon is resumed and approved after a restart of the app', asyn
   assert.equal(world.received('session/prompt').length, 1);
 });
 
-test('silent stream gets a comment before the 10 s after which Bun ends a request', async () => {
+test('silent stream gets a comment before the 10 s after which Bun ends a request', { timeout: 20_000 }, async () => {
   const world = new World({ 'session/prompt': [[say('a'), WAIT, end()], [{ default: true }]] });
   const handler = createChatHandler(await world.start());
   const response = await handler(prompt('x', user('go')));
