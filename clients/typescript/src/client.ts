@@ -143,8 +143,9 @@ export class Acpipe {
   call<Method extends MethodWithoutParams>(method: Method, params?: Call<Method>): Promise<Methods[Method]['result']>;
   call<Method extends keyof Methods>(method: Method, params: Call<Method>): Promise<Methods[Method]['result']>;
   async call<Method extends keyof Methods>(method: Method, params?: Call<Method>): Promise<Methods[Method]['result']> {
+    const caller = new Error().stack; // Bun's stacks end at an `await`
     const connection = await this.#connection;
-    return (await connection.call(method, params ?? {})) as Methods[Method]['result'];
+    return (await connection.call(method, params ?? {}, caller)) as Methods[Method]['result'];
   }
 
   /** Adds a listener of notifications, or of the connection's state; returns a function that removes it. */

@@ -64,12 +64,11 @@ export class Connection {
     return connection;
   }
 
-  call(method: string, params: unknown): Promise<unknown> {
+  /** Sends a request. `caller` is the stack of the call, which that of a later error does not have. */
+  call(method: string, params: unknown, caller = new Error().stack): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (this.#error) return reject(this.#error);
       const id = ++this.#lastId;
-      // The stack of an error that arrives later would not have the caller.
-      const caller = new Error().stack;
       this.#pending.set(id, { resolve, reject: (error) => reject(withCaller(error, caller)) });
       this.#send({ id, method, params });
     });
