@@ -1,10 +1,11 @@
-//! Failures of requests: an HTTP status, and plain text that the AI SDK shows.
+//! Failures of requests: an HTTP status, and plain text that the AI SDK shows, or JSON with the kind of the error.
 
 use crate::core::error::ErrorKind;
 use crate::shell::ConnectionError;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
+use serde_json::{Map, Value, json};
 
 /// Failure of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub struct Failure {
     pub message: String,
     /// Kind of the protocol's error, if it is one.
     kind: Option<String>,
+    /// Details of the protocol's error.
+    data: Map<String, Value>,
 }
 
 /// Error of the neutral protocol.
@@ -29,6 +32,8 @@ pub struct RpcError {
 struct ErrorData {
     #[serde(default)]
     kind: String,
+    #[serde(flatten)]
+    details: Map<String, Value>,
 }
 
 impl Failure {
@@ -38,6 +43,7 @@ impl Failure {
             status,
             message: message.into(),
             kind: None,
+            data: Map::new(),
         }
     }
 
@@ -69,6 +75,7 @@ impl From<RpcError> for Failure {
             status: status_of(&error.data.kind),
             message: error.message,
             kind: Some(error.data.kind),
+            data: error.data.details,
         }
     }
 }
@@ -82,8 +89,22 @@ impl From<ConnectionError> for Failure {
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let plain = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
-        (self.status, plain, self.message).into_response()
+        let mut response = (self.status, plain, self.message.clone()).into_response();
+        // For `with_kind`.
+        response.extensions_mut().insert(self);
+        response
     }
+}
+
+/// Replaces the text of a failure that has a kind by JSON: `{kind, message, data}`. For clients that accept JSON.
+pub fn with_kind(response: Response) -> Response {
+    let failure = response.extensions().get::<Failure>();
+    let Some((failure, kind)) = failure.and_then(|f| Some((f, f.kind.as_ref()?))) else {
+        return response;
+    };
+    let body = json!({ "kind": kind, "message": failure.message, "data": failure.data });
+    let json = [(header::CONTENT_TYPE, "application/json")];
+    (failure.status, json, body.to_string()).into_response()
 }
 
 /// Returns the HTTP status of an error kind.

@@ -2,7 +2,7 @@
 
 use super::answer_endpoints::{post_answer, post_approval, post_cancel};
 use super::chat::post_chat;
-use super::failure::Failure;
+use super::failure::{Failure, with_kind};
 use super::hub_metrics;
 use super::messages::{get_chats, get_messages};
 use super::page::with_page;
@@ -134,7 +134,15 @@ async fn authorize(
         return Err(Failure::new(StatusCode::FORBIDDEN, message));
     }
     request.extensions_mut().insert(access);
-    Ok(next.run(request).await)
+    let accept = request.headers().get(header::ACCEPT);
+    let accept = accept.and_then(|accept| accept.to_str().ok());
+    let takes_json = accept.is_some_and(|accept| accept.contains("application/json"));
+    let response = next.run(request).await;
+    Ok(if takes_json {
+        with_kind(response)
+    } else {
+        response
+    })
 }
 
 /// Answers a wrong token after a delay. Few are delayed at once, so that guesses use no resources.

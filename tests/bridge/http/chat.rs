@@ -225,6 +225,22 @@ fn failure_before_the_first_chunk_is_an_http_status() {
     assert_eq!(refused.status, 400);
     let message = refused.text();
     assert!(message.contains("no-such-agent"), "{message}");
+    // A client that accepts JSON gets the kind, too.
+    let bearer = format!("Bearer {}", server.token);
+    let headers = [
+        ("authorization", bearer.as_str()),
+        ("content-type", "application/json"),
+        ("accept", "text/event-stream, application/json"),
+    ];
+    let body = body.to_string();
+    let refused = server.send_raw("POST", "/api/chat", &headers, body.as_bytes());
+    assert_eq!(refused.status, 400);
+    let error = refused.json();
+    assert_eq!(error["message"], message.trim_end());
+    assert_eq!(
+        (&error["kind"], &error["data"]["field"]),
+        (&json!("invalidParams"), &json!("agent"))
+    );
     server.daemon.stop();
 }
 
