@@ -14,10 +14,8 @@ pub struct Failure {
     pub status: StatusCode,
     /// One line: the failure, its cause, and the next step.
     pub message: String,
-    /// Kind of the protocol's error, if it is one.
-    kind: Option<String>,
-    /// Details of the protocol's error.
-    data: Map<String, Value>,
+    /// Kind and details of the protocol's error, if it is one.
+    error: Option<Box<ErrorData>>,
 }
 
 /// Error of the neutral protocol.
@@ -28,7 +26,7 @@ pub struct RpcError {
     data: ErrorData,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 struct ErrorData {
     #[serde(default)]
     kind: String,
@@ -42,8 +40,7 @@ impl Failure {
         Self {
             status,
             message: message.into(),
-            kind: None,
-            data: Map::new(),
+            error: None,
         }
     }
 
@@ -60,12 +57,17 @@ impl Failure {
 
     /// Returns `true` if another call has to come first.
     pub fn is_out_of_order(&self) -> bool {
-        self.kind.as_deref() == Some(ErrorKind::OutOfOrder.name())
+        self.is_of(ErrorKind::OutOfOrder)
     }
 
     /// Returns `true` if the session does not exist.
     pub fn is_session_not_found(&self) -> bool {
-        self.kind.as_deref() == Some(ErrorKind::SessionNotFound.name())
+        self.is_of(ErrorKind::SessionNotFound)
+    }
+
+    fn is_of(&self, kind: ErrorKind) -> bool {
+        let error = self.error.as_ref();
+        error.is_some_and(|error| error.kind == kind.name())
     }
 }
 
@@ -74,8 +76,7 @@ impl From<RpcError> for Failure {
         Self {
             status: status_of(&error.data.kind),
             message: error.message,
-            kind: Some(error.data.kind),
-            data: error.data.details,
+            error: Some(Box::new(error.data)),
         }
     }
 }
@@ -99,10 +100,10 @@ impl IntoResponse for Failure {
 /// Replaces the text of a failure that has a kind by JSON: `{kind, message, data}`. For clients that accept JSON.
 pub fn with_kind(response: Response) -> Response {
     let failure = response.extensions().get::<Failure>();
-    let Some((failure, kind)) = failure.and_then(|f| Some((f, f.kind.as_ref()?))) else {
+    let Some((failure, error)) = failure.and_then(|f| Some((f, f.error.as_ref()?))) else {
         return response;
     };
-    let body = json!({ "kind": kind, "message": failure.message, "data": failure.data });
+    let body = json!({ "kind": error.kind, "message": failure.message, "data": error.details });
     let json = [(header::CONTENT_TYPE, "application/json")];
     (failure.status, json, body.to_string()).into_response()
 }
