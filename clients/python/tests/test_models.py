@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from acpipe import AcpipeError, InvalidMessage, UnknownChunk, decode_chunk
+from acpipe import AcpipeError, InvalidMessage, UnknownChunk, decode_chunk, encode_chunk
 from acpipe.models import (
     ConnectParams,
     DataAcpChunk,
@@ -52,6 +52,7 @@ def test_chunk_of_an_unknown_type_is_kept() -> None:
     content = {"type": "hologram", "size": 3}
     assert decode_chunk(msgspec.json.encode(content)) == UnknownChunk("hologram", content)
     assert decode_chunk(content) == UnknownChunk("hologram", content)
+    assert msgspec.json.decode(encode_chunk(decode_chunk(content))) == content
 
 
 def test_value_that_is_not_a_chunk_is_an_error() -> None:

@@ -25,11 +25,13 @@ PRINTED = [
     ["{'files': 0}\nin the conversation: {'files': 0}\n"],
     ["I found nothing in ", "The agent asks: Edit demo.txt", "is_error=True"],
     ["\nend_turn\n"],
+    ['"type":"tool-approval-request"', "I may edit demo.txt"],
     ["agentNotFound - "],
 ]
 (TERMINAL,) = [example for example in EXAMPLES if "sys.stdin" in example]
+(SYNC_TERMINAL,) = [example for example in EXAMPLES if "/dev/tty" in example]
 (TESTS,) = [example for example in EXAMPLES if "import pytest" in example]
-PROGRAMS = [example for example in EXAMPLES if example not in (TERMINAL, TESTS)]
+PROGRAMS = [example for example in EXAMPLES if example not in (TERMINAL, SYNC_TERMINAL, TESTS)]
 
 
 @pytest.mark.parametrize("number", range(len(PROGRAMS)))
@@ -92,17 +94,19 @@ def read_until(end: int, text: str) -> str:
     return output.decode()
 
 
+@pytest.mark.parametrize("example", [TERMINAL, SYNC_TERMINAL])
 @pytest.mark.parametrize(("typed", "printed"), [("y", "I may edit demo.txt now"), ("n", "The permission was refused")])
-def test_example_asks_on_a_terminal(lab: Lab, typed: str, printed: str) -> None:
-    with on_a_terminal(TERMINAL, lab.project) as (program, end):
+def test_example_asks_on_a_terminal(lab: Lab, example: str, typed: str, printed: str) -> None:
+    with on_a_terminal(example, lab.project) as (program, end):
         read_until(end, "Edit demo.txt? [y/n] ")
         os.write(end, f"{typed}\n".encode())
         read_until(end, printed)
         assert program.wait(timeout=20) == 0
 
 
-def test_ctrl_c_ends_the_example_that_asks_on_a_terminal(lab: Lab) -> None:
-    with on_a_terminal(TERMINAL, lab.project) as (program, end):
+@pytest.mark.parametrize("example", [TERMINAL, SYNC_TERMINAL])
+def test_ctrl_c_ends_the_example_that_asks_on_a_terminal(lab: Lab, example: str) -> None:
+    with on_a_terminal(example, lab.project) as (program, end):
         read_until(end, "Edit demo.txt? [y/n] ")
         os.write(end, b"\x03")
         read_until(end, "KeyboardInterrupt")

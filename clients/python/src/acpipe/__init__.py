@@ -5,7 +5,7 @@ protocol.
 """
 
 from acpipe._binary import find_acpipe
-from acpipe._chunks import AnyChunk, UnknownChunk, decode_chunk
+from acpipe._chunks import AnyChunk, UnknownChunk, decode_chunk, encode_chunk
 from acpipe._client import Client
 from acpipe._errors import AcpipeError, AcpipeExited, AcpipeNotFound, ClientErrorKind, InvalidMessage, TurnFailed
 from acpipe._handlers import Terminals
@@ -29,5 +29,6 @@ __all__ = [
     "TurnFailed",
     "UnknownChunk",
     "decode_chunk",
+    "encode_chunk",
     "find_acpipe",
 ]

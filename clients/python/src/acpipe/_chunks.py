@@ -27,6 +27,11 @@ AnyChunk: TypeAlias = Chunk | UnknownChunk
 _decoder: msgspec.json.Decoder[Chunk] = msgspec.json.Decoder(Chunk)
 
 
+def encode_chunk(chunk: AnyChunk) -> bytes:
+    """Encodes a chunk as the JSON that acpipe sent: for a browser with the AI SDK, or a log."""
+    return msgspec.json.encode(chunk.content if isinstance(chunk, UnknownChunk) else chunk)
+
+
 def decode_chunk(chunk: bytes | msgspec.Raw | dict[str, Any]) -> AnyChunk:
     """Decodes a chunk: JSON, or a dictionary as in the entries of `Session.replay`."""
     try:

@@ -277,9 +277,9 @@ class Client:
 
     def _agent_not_found(self, error: AcpipeExited) -> AcpipeError | None:
         """Returns the error of an unknown name of an agent, for which acpipe exits as for an option."""
-        prefix, begin = "acpipe: ", f'acpipe: agent "{self._agent}" not found'
+        prefix, begin = "acpipe: ", f'acpipe: agent "{self._agent}" '
         for line in str(error.data.get("stderr", "")).splitlines():
-            if line.startswith(begin):
+            if line.startswith((f"{begin}not found", f"{begin}is ambiguous")):
                 return AcpipeError("agentNotFound", line.removeprefix(prefix), error.data)
         return None
 

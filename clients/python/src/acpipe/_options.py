@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 PermissionMode: TypeAlias = Literal["approve", "reads", "ask", "deny"]
 """What happens to tool calls that no rule decides: allow all, allow reads and ask about others, ask, refuse all."""
@@ -19,6 +19,8 @@ def command_line(
 ) -> list[str]:
     """Returns the arguments of `acpipe serve`. `asks`: whether the client answers permission requests."""
     check_agent(agent)
+    if permissions not in (None, *get_args(PermissionMode)):
+        raise ValueError(f"permissions must be one of {', '.join(get_args(PermissionMode))}, not {permissions!r}")
     if permissions is None and asks:
         permissions = "ask"  # without it, acpipe allows everything and the handler is never called
     arguments = ["--permissions", permissions] if permissions else []
