@@ -172,9 +172,6 @@ impl AttachClient {
         if let Some(note) = self.participants.begin(found.clients) {
             self.view.note(&note);
         }
-        if self.questions.has_terminal() && self.role == Role::Controller {
-            self.view.note(HELP);
-        }
         let running = found.running.as_ref();
         let message = running.map(|running| &*running.message_id);
         let stored = self.show_stored(message).unwrap_or(found.last_seq);
@@ -200,6 +197,9 @@ impl AttachClient {
 
     fn following(&mut self) {
         self.step = Step::Follow;
+        if self.questions.has_terminal() && self.role == Role::Controller {
+            self.view.note(HELP);
+        }
         if self.running.is_none() && !self.questions.has_terminal() {
             self.leave();
         }
