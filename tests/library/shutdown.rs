@@ -17,7 +17,10 @@ async fn shutdown_leaves_no_process_and_later_calls_fail() {
     let session = within(acpipe.session("chat").ensure()).await.unwrap();
     let turn = within(session.prompt("go").into_future()).await.unwrap();
     within(turn.summary()).await.unwrap();
-    assert!(world.alive().len() >= 3, "{:?}", world.alive());
+    // The mark of a process is not visible until its exec is complete.
+    world.wait_until("the agent and its process run", |world| {
+        world.alive().len() >= 3
+    });
     within(acpipe.shutdown()).await;
     assert_eq!(world.alive(), []);
     let error = within(session.prompt("again").into_future())
