@@ -2,7 +2,9 @@
 
 pub mod args;
 mod attach_client;
+mod early_prompts;
 mod participants;
+mod target;
 pub mod turn_step;
 
 use super::daemon::connect_control;
@@ -14,8 +16,9 @@ use super::state_dir;
 use crate::core::error::{Error, ErrorKind};
 use crate::shell::{Terminal, drive_remote};
 use args::FollowArgs;
-use attach_client::{AttachClient, Target};
+use attach_client::AttachClient;
 use std::io::IsTerminal as _;
+use target::Target;
 
 /// Follows a session until the user detaches. Returns the exit code.
 pub async fn attach(args: FollowArgs) -> anyhow::Result<u8> {

@@ -1,7 +1,9 @@
 //! The client of `acpipe attach`.
 
 use super::args::{FollowArgs, FollowFormat};
+use super::early_prompts::EarlyPrompts;
 use super::participants::Participants;
+use super::target::{Target, running_or_newest};
 use super::turn_step::TurnStep;
 use crate::cli::remote_hub::shown_chunk;
 use crate::cli::run::questions::TerminalQuestions;
@@ -13,10 +15,11 @@ use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::decision::DecisionSource;
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::chunk::Chunk;
-use crate::proto::wire::{self, AttachResult, OnDisconnect, Role, SessionActivity, SessionInfo};
+use crate::proto::wire::{self, AttachResult, OnDisconnect, Role, SessionInfo, UserMessageParams};
 use crate::shell::{ClientAction, ClientConnection, ClientInput, Interrupt, read_only};
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum time that a reader of stdout which does not read delays the exit.
@@ -27,15 +30,6 @@ const PAGE: u32 = 1000;
 
 /// Help for the lines that the user can type.
 const HELP: &str = "a line is sent as a prompt; /cancel cancels the running turn, /detach or Ctrl-D leaves the session";
-
-/// Session to follow.
-#[derive(Debug)]
-pub enum Target {
-    /// The session of this id.
-    Session(String),
-    /// The running session of this directory, or its newest one.
-    NewestIn(String),
-}
 
 /// Call that the client waits for before it follows the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +55,7 @@ pub struct AttachClient {
     role: Role,
     step: Step,
     participants: Participants,
+    early_prompts: EarlyPrompts,
     /// Id of the running turn.
     running: Option<String>,
     /// `true` if the user has cancelled the running turn.
@@ -96,6 +91,7 @@ impl AttachClient {
             },
             step: Step::Initialize,
             participants: Participants::default(),
+            early_prompts: EarlyPrompts::default(),
             running: None,
             is_cancelling: false,
             is_ensured: false,
@@ -195,8 +191,11 @@ impl AttachClient {
         Some(log.seq())
     }
 
-    fn following(&mut self) {
+    fn following(&mut self, found: AttachResult) {
         self.step = Step::Follow;
+        if let Some(running) = found.running {
+            self.running = Some(running.turn_id);
+        }
         if self.questions.has_terminal() && self.role == Role::Controller {
             self.view.note(HELP);
         }
@@ -286,6 +285,16 @@ impl AttachClient {
         }
     }
 
+    /// Shows a prompt of another client.
+    fn show_prompt(&mut self, prompt: &UserMessageParams) {
+        let name = self.participants.name(&prompt.client_id);
+        self.view.note(&format!("prompt of {name}:"));
+        if self.format == FollowFormat::Text {
+            let text = message_text(&prompt.message, self.view.stdout);
+            self.view.stored(&text);
+        }
+    }
+
     fn turn_step(&mut self, turn: Option<&str>, step: TurnStep) {
         match step {
             TurnStep::Begins => self.running = turn.map(str::to_owned),
@@ -303,24 +312,6 @@ impl AttachClient {
             TurnStep::Ends { .. } | TurnStep::Continues => {}
         }
     }
-}
-
-/// Returns the id of the first session that works or waits, otherwise of the first one. The list begins with the
-/// newest. Sessions that only their agent knows are left out.
-fn running_or_newest(sessions: &[SessionInfo]) -> Option<&str> {
-    let known = || {
-        sessions
-            .iter()
-            .filter(|session| session.session_id.is_some())
-    };
-    let works = |session: &&SessionInfo| {
-        matches!(
-            session.activity,
-            Some(SessionActivity::Running | SessionActivity::Waiting)
-        )
-    };
-    let found = known().find(works).or_else(|| known().next());
-    found?.session_id.as_deref()
 }
 
 impl ClientSink for AttachClient {
@@ -348,9 +339,9 @@ impl ClientSink for AttachClient {
             (Step::Initialize, Ok(_)) => self.choose(),
             (Step::List, Ok(Reply::Sessions(found))) => self.chosen(&found.sessions),
             (Step::Look, Ok(Reply::Attached(found))) => self.looked(*found),
-            (Step::Attach, Ok(_)) => self.following(),
+            (Step::Attach, Ok(Reply::Attached(found))) => self.following(*found),
             // The chunks have shown the turns of this client.
-            (Step::List | Step::Look | Step::Follow | Step::Over, Ok(_)) => {}
+            (Step::List | Step::Look | Step::Attach | Step::Follow | Step::Over, Ok(_)) => {}
         }
     }
 
@@ -360,8 +351,14 @@ impl ClientSink for AttachClient {
     fn json_chunk(&mut self, address: ChunkAddress<'_>, json: &[u8]) {
         // The second `session/attach` repeats what precedes its answer.
         if self.step == Step::Follow {
+            let step = TurnStep::of(json);
+            if step == TurnStep::Begins
+                && let Some(prompt) = self.early_prompts.take(address.turn)
+            {
+                self.show_prompt(&prompt);
+            }
             self.view.json_chunk(shown_chunk(json).as_ref(), json);
-            self.turn_step(address.turn, TurnStep::of(json));
+            self.turn_step(address.turn, step);
         }
     }
 
@@ -393,14 +390,8 @@ impl ClientSink for AttachClient {
                     self.view.note(&note);
                 }
             }
-            Notice::UserMessage(p) if self.step == Step::Follow => {
-                let name = self.participants.name(&p.client_id);
-                self.view.note(&format!("prompt of {name}:"));
-                if self.format == FollowFormat::Text {
-                    let text = message_text(&p.message, self.view.stdout);
-                    self.view.stored(&text);
-                }
-            }
+            Notice::UserMessage(p) if self.step == Step::Follow => self.show_prompt(p),
+            Notice::UserMessage(p) => self.early_prompts.push(Arc::clone(p)),
             Notice::Activity(p) => self.view.activity(p.activity.as_ref()),
             _ => {}
         }
@@ -475,23 +466,4 @@ impl ClientConnection for AttachClient {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn session_that_works_is_followed_before_a_newer_one() {
-        let session = |id: &str, activity| SessionInfo {
-            session_id: Some(id.to_owned()),
-            activity,
-            ..SessionInfo::default()
-        };
-        let foreign = SessionInfo::default();
-        let idle = session("idle", Some(SessionActivity::Idle));
-        let asks = session("asks", Some(SessionActivity::Waiting));
-        let stored = session("stored", None);
-        let all = [foreign.clone(), idle.clone(), stored.clone(), asks];
-        assert_eq!(running_or_newest(&all), Some("asks"));
-        assert_eq!(running_or_newest(&[stored, idle]), Some("stored"));
-        assert_eq!(running_or_newest(&[foreign]), None);
-    }
-}
+mod tests;

@@ -1,0 +1,117 @@
+//! The client of `acpipe attach` between its two calls of `session/attach`.
+
+use super::*;
+use crate::proto::wire::RunningTurn;
+use clap::Parser as _;
+use serde_json::json;
+
+/// Command line of the client.
+#[derive(clap::Parser)]
+struct Line {
+    #[command(flatten)]
+    args: FollowArgs,
+}
+
+const SESSION: &str = "s";
+
+/// Client that has found the session, in which no turn runs.
+fn looking() -> AttachClient {
+    let args = Line::parse_from(["attach"]).args;
+    let view = View::new(args.output.into(), false, true);
+    let questions = TerminalQuestions::new(None);
+    let target = Target::Session(SESSION.to_owned());
+    let mut client = AttachClient::new(target, PathBuf::new(), questions, view, &args);
+    client.choose();
+    client.looked(attached(None));
+    client
+}
+
+/// Answer of `session/attach`, with the turn that runs.
+fn attached(turn: Option<&str>) -> AttachResult {
+    AttachResult {
+        session_id: SESSION.to_owned(),
+        client_id: "own".to_owned(),
+        role: Role::Controller,
+        last_seq: 0,
+        running: turn.map(|turn| RunningTurn {
+            turn_id: turn.to_owned(),
+            message_id: "m".to_owned(),
+            after_seq: 0,
+            client_id: None,
+        }),
+        clients: Vec::new(),
+    }
+}
+
+fn prompt(turn: &str, text: &str) -> Notice {
+    Notice::UserMessage(Arc::new(UserMessageParams {
+        session_id: SESSION.to_owned(),
+        turn_id: turn.to_owned(),
+        client_id: "other".to_owned(),
+        message: json!({"id": "u", "role": "user", "parts": [{"type": "text", "text": text}]}),
+    }))
+}
+
+fn chunk(client: &mut AttachClient, turn: &str, chunk: &serde_json::Value) {
+    let address = ChunkAddress {
+        session: SESSION,
+        turn: Some(turn),
+        seq: 1,
+    };
+    client.json_chunk(address, chunk.to_string().as_bytes());
+}
+
+fn stdout(client: &mut AttachClient) -> String {
+    let mut output = Vec::new();
+    client.take_output(&mut output);
+    String::from_utf8(output).unwrap()
+}
+
+#[test]
+fn prompt_between_both_attach_calls_is_shown_before_its_answer() {
+    let mut client = looking();
+    client.notify(&prompt("t", "hello"));
+    let answer = Reply::Attached(Box::new(attached(Some("t"))));
+    client.reply(Token::first(0), Ok(answer));
+    chunk(
+        &mut client,
+        "t",
+        &json!({"type": "start", "messageId": "m"}),
+    );
+    chunk(
+        &mut client,
+        "t",
+        &json!({"type": "text-start", "id": "m.1"}),
+    );
+    chunk(
+        &mut client,
+        "t",
+        &json!({"type": "text-delta", "id": "m.1", "delta": "an answer"}),
+    );
+    let shown = stdout(&mut client);
+    let at = |text: &str| {
+        shown
+            .find(text)
+            .unwrap_or_else(|| panic!("{text}: {shown}"))
+    };
+    assert!(at("hello") < at("an answer"), "{shown}");
+    // Without a terminal, the client stays until the end of the turn.
+    assert_ne!(client.step, Step::Over);
+    chunk(&mut client, "t", &json!({"type": "finish"}));
+    assert_eq!(client.step, Step::Over);
+}
+
+#[test]
+fn prompt_whose_turn_is_stored_is_not_shown_again() {
+    let mut client = looking();
+    client.notify(&prompt("stored", "hello"));
+    let answer = Reply::Attached(Box::new(attached(Some("t"))));
+    client.reply(Token::first(0), Ok(answer));
+    chunk(
+        &mut client,
+        "t",
+        &json!({"type": "start", "messageId": "m"}),
+    );
+    let shown = stdout(&mut client);
+    assert!(!shown.contains("hello"), "{shown}");
+}
