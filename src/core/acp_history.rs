@@ -9,11 +9,9 @@ mod tool;
 
 use super::acp_updates::content::text_block;
 use super::acp_updates::{Put, Writer, kind};
+use crate::core::dialects::{DIALECT_NAMES, dialect_of};
 use crate::core::event::MessageRole;
 use serde_json::{Map, Value, json};
-
-/// Dialects of agents, whose names are members of metadata.
-const DIALECTS: &[&str] = &["acp", "claude", "command", "openai", "ui-stream"];
 
 /// Type of the part that holds a content block of a client that speaks ACP.
 const ACP_PART: &str = "data-acp";
@@ -22,7 +20,7 @@ const ACP_PART: &str = "data-acp";
 pub fn updates_of(message: &Value, put: &mut Put<'_>) {
     let is_user = message["role"] == "user";
     let mut replay = Replay {
-        writer: Writer::new(dialect(message)),
+        writer: Writer::new(dialect_of(message)),
         metadata: Some(&message["metadata"]).filter(|metadata| !metadata.is_null()),
         put,
     };
@@ -53,16 +51,6 @@ pub fn updates_of(message: &Value, put: &mut Put<'_>) {
 /// Returns `true` if the part is a terminal of this tool call.
 fn is_terminal_of(part: &Value, call: &Value) -> bool {
     part["type"] == "data-terminal" && call.is_string() && part["data"]["toolCallId"] == *call
-}
-
-/// Returns the dialect of a message's agent.
-fn dialect(message: &Value) -> &'static str {
-    let names = |name: &&&str| {
-        let parts = message["parts"].as_array().into_iter().flatten();
-        let mut parts = parts.flat_map(|part| [&part["toolMetadata"], &part["providerMetadata"]]);
-        message["metadata"].get(*name).is_some() || parts.any(|about| about.get(*name).is_some())
-    };
-    DIALECTS.iter().find(names).copied().unwrap_or("acp")
 }
 
 /// Replay of one message.
@@ -187,7 +175,7 @@ impl Replay<'_, '_, '_> {
         let mut about = about.clone();
         // Metadata of other providers, such as the signature of a thought.
         for (name, said) in part["providerMetadata"].as_object().into_iter().flatten() {
-            if !DIALECTS.contains(&name.as_str()) {
+            if !DIALECT_NAMES.contains(&name.as_str()) {
                 about[name] = said.clone();
             }
         }
@@ -197,7 +185,7 @@ impl Replay<'_, '_, '_> {
 
 /// Returns the member of metadata that an agent's dialect names.
 fn own(about: &Value) -> &Value {
-    let found = DIALECTS.iter().find_map(|name| about.get(*name));
+    let found = DIALECT_NAMES.iter().find_map(|name| about.get(*name));
     found.unwrap_or(&Value::Null)
 }
 

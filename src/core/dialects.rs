@@ -15,6 +15,10 @@ use super::openai::{self, OpenAi};
 use super::policy::Policy;
 use super::ui_stream::{self, UiStream};
 use crate::proto::wire::{McpServer, Protocol, SessionOptions, Variables};
+use serde_json::Value;
+
+/// Names of the dialects, which are members of metadata.
+pub const DIALECT_NAMES: &[&str] = &["acp", "claude", "command", "openai", "ui-stream"];
 
 /// Parameters from which a dialect is created.
 pub struct DialectSetup {
@@ -47,6 +51,17 @@ pub fn traits(protocol: Protocol) -> &'static DialectTraits {
         Protocol::OpenAi => &openai::TRAITS,
         Protocol::UiStream => &ui_stream::TRAITS,
     }
+}
+
+/// Returns the name of the dialect in which the agent sent a message, by the metadata of the message.
+#[must_use]
+pub fn dialect_of(message: &Value) -> &'static str {
+    let names = |name: &&&str| {
+        let parts = message["parts"].as_array().into_iter().flatten();
+        let mut parts = parts.flat_map(|part| [&part["toolMetadata"], &part["providerMetadata"]]);
+        message["metadata"].get(*name).is_some() || parts.any(|about| about.get(*name).is_some())
+    };
+    DIALECT_NAMES.iter().find(names).copied().unwrap_or("acp")
 }
 
 /// Creates the dialect of an agent that is about to be started.

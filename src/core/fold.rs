@@ -3,6 +3,7 @@
 //! The fold follows the AI SDK's own reader (`readUIMessageStream` of `ai` 7) part by part, so that a stored
 //! message equals the one that a client built from the stream. It takes chunks as JSON, in any profile.
 
+mod closing;
 mod delta;
 
 use super::chunk_sink::ChunkSink;

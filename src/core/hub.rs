@@ -38,6 +38,7 @@ mod storage;
 mod tests;
 mod timers;
 mod turn_replay;
+mod unfinished_turns;
 mod update_runs;
 
 pub use super::agent::AgentSpec;

@@ -2,7 +2,7 @@
 //! the agent.
 
 use crate::harness::server::{Server, Turn};
-use crate::harness::steps::{ask, end, tool, tool_change};
+use crate::harness::steps::{ask, end, say, tool, tool_change};
 use serde_json::{Value, json};
 
 const OPTIONS: &[(&str, &str)] = &[
@@ -286,4 +286,36 @@ fn permission_requests_over_the_limit_are_refused() {
     let log = server.finish().log;
     let refused = json!({"outcome": {"outcome": "selected", "optionId": "n"}});
     assert!(agent_answers(&log).contains(&&refused));
+}
+
+#[test]
+fn stored_message_of_a_killed_acpipe_has_nothing_open() {
+    let steps = [
+        tool(
+            "runs",
+            &json!({"title": "Read b", "kind": "read", "status": "in_progress"}),
+        ),
+        say("working"),
+        ask(&call(), OPTIONS),
+    ];
+    let script = json!({"session/prompt": [steps]});
+    let mut server = server_with_permissions(&["--permissions", "ask"], &script);
+    server.send_prompt("default", "go");
+    server.asked("permission/request");
+    let mut server = server.crash(&[]);
+    server.initialize();
+    let list = server.call("message/list", &json!({"sessionId": "default"}));
+    let message = &list["messages"][1];
+    let parts = message["parts"].as_array().unwrap();
+    let states: Vec<_> = parts.iter().filter_map(|p| p["state"].as_str()).collect();
+    assert_eq!(
+        states,
+        ["output-error", "done", "output-denied"],
+        "{message}"
+    );
+    let permission = parts.iter().find(|p| p["type"] == "data-permission");
+    assert_eq!(permission.unwrap()["data"]["approved"], false, "{message}");
+    let error = &message["metadata"]["acp"]["error"];
+    assert_eq!(error["kind"], "turnUnfinished", "{message}");
+    server.finish();
 }

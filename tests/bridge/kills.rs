@@ -86,6 +86,18 @@ fn replayed(s: &mut Server) -> BTreeMap<u64, Value> {
     chunks
 }
 
+/// Checks that no stored message has a part that waits for more.
+fn assert_nothing_open(s: &mut Server, seed: u64) {
+    let list = s.call("message/list", &json!({}));
+    for message in list["messages"].as_array().unwrap() {
+        for part in message["parts"].as_array().unwrap() {
+            let ended = ["done", "output-available", "output-error", "output-denied"];
+            let is_ended = part["state"].as_str().is_none_or(|s| ended.contains(&s));
+            assert!(is_ended, "seed {seed}: {message}");
+        }
+    }
+}
+
 fn kill_once(seed: u64) {
     let world = World::new();
     let path = world.script(&script(seed));
@@ -122,6 +134,7 @@ fn kill_once(seed: u64) {
     for method in ["agent/state", "session/activity"] {
         s.waive(method);
     }
+    assert_nothing_open(&mut s, seed);
     let there = replayed(&mut s);
     let numbers: Vec<u64> = there.keys().copied().collect();
     assert_eq!(

@@ -1,6 +1,7 @@
 //! Operations on whole sessions: open from the store, describe, close, clear.
 
 use super::Hub;
+use super::unfinished_turns::end_unfinished_turns;
 use crate::core::agent::AgentSpec;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_file::{AgentFile, FileAccess};
@@ -11,7 +12,6 @@ use crate::core::ids::AgentRef;
 use crate::core::log::{Identity, Log};
 use crate::core::session::{SessionAgents, SessionMachine};
 use crate::core::shared_value::SharedValue;
-use crate::proto::chunk::Chunk;
 use crate::proto::wire::{ClearSessionParams, Done, SessionInfo, SessionParams};
 use std::time::Instant;
 use tracing::warn;
@@ -75,11 +75,7 @@ impl Hub {
                 lines, "unreadable lines of the log are left in place"
             );
         }
-        for turn in log.open_turns() {
-            let error_text =
-                "acpipe exited before this turn ended; the result of the turn is unknown";
-            log.chunk(Some(&turn), &Chunk::Error { error_text });
-        }
+        end_unfinished_turns(&mut log);
         // A full disk must not prevent reading.
         log.release_pending();
         log.commit()?;

@@ -1,6 +1,6 @@
 //! Reading of a log: pages of chunks, messages and turns.
 
-use super::index::Source;
+use super::index::{Message, Source};
 use super::record::{LogLine, chunk_prefix};
 use super::{Log, TurnState, storage_error};
 use crate::core::error::Error;
@@ -265,6 +265,23 @@ impl Log {
             MessagePart::Whole(message) => Ok(message),
             MessagePart::More => Ok(None),
         }
+    }
+
+    /// Returns the message that the chunks of a turn have built so far; `None` if there is none.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn message_so_far(&self, turn: &str) -> Result<Option<Fold>, Error> {
+        let is_of_turn = |message: &Message| match &message.source {
+            Source::Chunks { turn: of, .. } => of == turn,
+            Source::Line(_) => false,
+        };
+        let Some(place) = self.index.messages.iter().rposition(is_of_turn) else {
+            return Ok(None);
+        };
+        let (mut reader, mut budget) = (Reader::default(), u64::MAX);
+        self.read_message(place, Profile::V7, &mut reader, &mut budget)?;
+        Ok(Some(reader.fold))
     }
 
     /// Returns the id of the message at a position.

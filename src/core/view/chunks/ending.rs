@@ -59,11 +59,20 @@ impl ChunkState {
 
     /// Ends the message with an error, after all that was received.
     pub(super) fn fail(&self, error: &Error, sink: &mut impl ChunkSink) {
-        self.metadata(&json!({ "error": error_json(error) }), sink);
-        sink.chunk(&Chunk::Error {
-            error_text: &error.message,
-        });
+        show_failure(self.dialect, error, sink);
     }
+}
+
+/// Ends a message with an error, whose facts are in the metadata under the name of the dialect.
+pub fn show_failure(dialect: &str, error: &Error, sink: &mut impl ChunkSink) {
+    let about = json!({ "error": error_json(error) });
+    let metadata = to_raw(&Named(dialect, &about));
+    sink.chunk(&Chunk::MessageMetadata {
+        message_metadata: Raw(&metadata),
+    });
+    sink.chunk(&Chunk::Error {
+        error_text: &error.message,
+    });
 }
 
 /// Ends a message whose end the agent does not report.
