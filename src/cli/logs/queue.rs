@@ -12,7 +12,7 @@ use tracing_subscriber::fmt::MakeWriter;
 /// Capacity of the queue in lines; when it is full, further lines are dropped.
 const CAPACITY: usize = 8192;
 
-/// Maximum time thx.
+/// Maximum time that the end of the program waits for queued lines, whose reader may be stuck.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
 /// Sending end of the queue.
