@@ -86,7 +86,7 @@ pub fn main() -> ExitCode {
     }
     let cli = args::hints::parse();
     let quiet = matches!(&cli.verb, Verb::Run(run) if run.quiet);
-    report(Logs::begin(&cli.logs, quiet).and_then(|logs| dispatch(cli, &logs.secrets)))
+    report(Logs::begin(&cli.logs, quiet).and_then(|logs| dispatch(cli, &logs)))
 }
 
 /// Prints an error, and returns the exit code.
@@ -126,13 +126,14 @@ fn print_note(text: &str) {
 #[error("{0}")]
 struct UsageError(String);
 
-fn dispatch(cli: Cli, secrets: &Secrets) -> anyhow::Result<u8> {
+fn dispatch(cli: Cli, logs: &Logs) -> anyhow::Result<u8> {
+    let secrets = &logs.secrets;
     match cli.verb {
         Verb::Run(args) => {
             check_single_agent(&args.agent)?;
             secrets.add_variables(&args.agent.variables());
             if chat::is_wanted(&args) {
-                run_task(chat::chat(args, secrets.clone()))
+                run_task(chat::chat(args, secrets.clone(), logs.on_terminal()))
             } else {
                 run_task(run::run(args, secrets.clone()))
             }

@@ -12,7 +12,7 @@ mod step;
 use super::args::RunArgs;
 use super::args::shared::Format;
 use super::daemon::DaemonUse;
-use super::logs::Secrets;
+use super::logs::{Secrets, TerminalLogs};
 use super::record::Recording;
 use super::run::calls::{PromptTerms, Steps};
 use super::run::questions::TerminalQuestions;
@@ -53,7 +53,7 @@ pub fn is_wanted(args: &RunArgs) -> bool {
 }
 
 /// Runs a chat until the user leaves. Returns the exit code.
-pub async fn chat(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
+pub async fn chat(args: RunArgs, secrets: Secrets, logs: TerminalLogs) -> anyhow::Result<u8> {
     let _saved = SavedTerminal::begin();
     let daemon = DaemonUse::of(args.daemon, &args.agent)?;
     if daemon.is_some() {
@@ -97,7 +97,7 @@ pub async fn chat(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
         .transpose()?
         .map(|dir| dir.join(HISTORY));
     let (inputs, input) = mpsc::channel(QUEUE);
-    let editor = LineEditor::start(history, inputs.clone())?;
+    let editor = LineEditor::start(history, inputs.clone(), logs)?;
     let questions = TerminalQuestions::new(open_terminal(inputs));
     let output = TurnOutput::new(view, RunRecorder::new(recording.recorder()));
     let is_joining = matches!(hub, RunHub::Daemon(_)) && origin.cwd.is_some();

@@ -23,6 +23,8 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 /// Logging of this run. Queued lines are written on drop.
 pub struct Logs {
     queue: LogQueue,
+    /// `true` if log lines appear on the terminal.
+    is_terminal: bool,
     /// Secrets that are redacted in every line.
     pub secrets: Secrets,
 }
@@ -40,10 +42,11 @@ impl Logs {
             None => Box::new(io::stderr()),
         };
         let in_file = args.log_file.is_some();
+        let is_terminal = !in_file && Styles::stderr().is_terminal;
         let writer = Redacted {
             to,
             secrets: secrets.clone(),
-            is_terminal: !in_file && Styles::stderr().is_terminal,
+            is_terminal,
         };
         let queue = LogQueue::new(Box::new(writer));
         tracing_subscriber::registry()
@@ -51,7 +54,32 @@ impl Logs {
             .with(format(args.log_format, in_file, queue.clone()))
             .init();
         log_panics(in_file);
-        Ok(Self { queue, secrets })
+        Ok(Self {
+            queue,
+            is_terminal,
+            secrets,
+        })
+    }
+
+    /// Returns the lines that appear on the terminal.
+    pub fn on_terminal(&self) -> TerminalLogs {
+        TerminalLogs(self.is_terminal.then(|| self.queue.clone()))
+    }
+}
+
+/// Log lines on the terminal, which wait while a line editor has it.
+pub struct TerminalLogs(Option<LogQueue>);
+
+impl TerminalLogs {
+    /// Runs a function that uses the terminal. Log lines appear before and after it.
+    pub fn without<T>(&self, f: impl FnOnce() -> T) -> T {
+        let Some(queue) = &self.0 else {
+            return f();
+        };
+        queue.pause();
+        let result = f();
+        queue.resume();
+        result
     }
 }
 

@@ -244,6 +244,35 @@ fn agent_that_works_between_turns_is_shown() {
 }
 
 #[test]
+fn log_line_waits_until_a_line_of_the_chat_is_entered() {
+    let world = World::new();
+    let mark = world.dir.join("mark");
+    let update = json!({"jsonrpc": "2.0", "method": "session/update", "params": {
+        "sessionId": "fake-1", "update": say("meanwhile\n")["update"]}});
+    let line = format!(
+        "until [ -e '{}' ]; do sleep 0.01; done; echo garbage; echo '{}'",
+        mark.display(),
+        update.to_string().replace('\\', "\\\\"),
+    );
+    let background = json!({"spawn": {"command": ["sh", "-c", line]}});
+    let script = json!({"session/prompt": [
+        [background, say("first"), end("end_turn")],
+        [say("second"), end("end_turn")],
+    ]});
+    let mut screen = chat(world, &script, &[]);
+    enter(&mut screen, "go\n");
+    screen.await_text("first\n\n");
+    screen.await_text(READY);
+    fs::write(&mark, "").unwrap();
+    let at_prompt = screen.await_text("meanwhile\n");
+    assert!(!at_prompt.contains("garbage"), "{at_prompt}");
+    screen.keys("next\n");
+    screen.await_text("skipped a line on the agent's stdout");
+    enter(&mut screen, "\x04");
+    assert_eq!(screen.end().0, 0);
+}
+
+#[test]
 fn keys_typed_during_a_turn_are_shown_at_the_next_prompt() {
     let world = World::new();
     let mark = world.dir.join("mark");

@@ -3,6 +3,7 @@
 use super::input::{ChatInput, EditorEvent};
 use super::line::completions;
 use super::offers::Offers;
+use crate::cli::logs::TerminalLogs;
 use anyhow::Context as _;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::config::{BellStyle, CompletionType};
@@ -48,13 +49,14 @@ pub struct LineEditor {
 }
 
 impl LineEditor {
-    /// Starts the thread. With `history`, entered lines are stored in this file.
+    /// Starts the thread. With `history`, entered lines are stored in this file. `logs` wait while a line is read.
     ///
     /// # Errors
     /// The terminal cannot be used, or a thread cannot be started.
     pub fn start(
         history: Option<PathBuf>,
         events: mpsc::Sender<ChatInput>,
+        logs: TerminalLogs,
     ) -> anyhow::Result<Self> {
         let shared = Arc::new(Shared::default());
         let mut editor = editor(&shared).context("cannot use the terminal")?;
@@ -69,7 +71,7 @@ impl LineEditor {
         let ended = Ended(events);
         std::thread::Builder::new()
             .name("editor".into())
-            .spawn(move || serve(editor, history.as_deref(), &ordered, &ended))?;
+            .spawn(move || serve(editor, history.as_deref(), &logs, &ordered, &ended))?;
         Ok(Self {
             orders,
             pending: Vec::new(),
@@ -188,9 +190,15 @@ impl Drop for Ended {
 }
 
 /// Reads a line for each order, until the handle is dropped.
-fn serve(mut editor: ChatEditor, history: Option<&Path>, orders: &Receiver<()>, events: &Ended) {
+fn serve(
+    mut editor: ChatEditor,
+    history: Option<&Path>,
+    logs: &TerminalLogs,
+    orders: &Receiver<()>,
+    events: &Ended,
+) {
     while let Ok(()) = orders.recv() {
-        let event = match editor.readline(PROMPT) {
+        let event = match logs.without(|| editor.readline(PROMPT)) {
             Ok(line) => {
                 remember(&mut editor, history, &line);
                 EditorEvent::Line(line)

@@ -21,10 +21,10 @@ pub struct LogQueue(Arc<Shared>);
 
 struct Shared {
     state: Mutex<QueueState>,
-    /// Signals a new line, or the end of the queue.
+    /// Signals work for the thread: a new line, the end of a pause, or the end of the queue.
     added: Condvar,
-    /// Signals that the thread has ended.
-    ended: Condvar,
+    /// Signals that the thread has written lines, or has ended.
+    written: Condvar,
 }
 
 struct QueueState {
@@ -32,6 +32,10 @@ struct QueueState {
     /// Number of lines that were dropped.
     lost: usize,
     thread: Writing,
+    /// `true` while the thread writes lines that it has taken.
+    is_writing: bool,
+    /// `true` while lines wait in the queue.
+    is_paused: bool,
     closed: bool,
 }
 
@@ -50,12 +54,14 @@ impl LogQueue {
             lines: VecDeque::new(),
             lost: 0,
             thread: Writing::Idle(to),
+            is_writing: false,
+            is_paused: false,
             closed: false,
         };
         Self(Arc::new(Shared {
             state: Mutex::new(state),
             added: Condvar::new(),
-            ended: Condvar::new(),
+            written: Condvar::new(),
         }))
     }
 
@@ -95,8 +101,27 @@ impl LogQueue {
         state.closed = true;
         self.0.added.notify_one();
         let runs = |state: &mut QueueState| matches!(state.thread, Writing::Running);
-        let ended = self.0.ended.wait_timeout_while(state, LAST_WAIT, runs);
+        let ended = self.0.written.wait_timeout_while(state, LAST_WAIT, runs);
         drop(ended.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Waits until the lines so far are written, at most for [`LAST_WAIT`]; later ones wait for [`LogQueue::resume`]. A full
+    /// queue drops lines in a pause, too.
+    pub fn pause(&self) {
+        let state = self.0.lock();
+        let works = |state: &mut QueueState| {
+            let runs = matches!(state.thread, Writing::Running);
+            runs && (state.is_writing || !state.lines.is_empty())
+        };
+        let idle = self.0.written.wait_timeout_while(state, LAST_WAIT, works);
+        let (mut state, _) = idle.unwrap_or_else(PoisonError::into_inner);
+        state.is_paused = true;
+    }
+
+    /// Writes the lines that wait, and later ones.
+    pub fn resume(&self) {
+        self.0.lock().is_paused = false;
+        self.0.added.notify_one();
     }
 }
 
@@ -115,20 +140,21 @@ impl Shared {
             let _ = to.flush();
         }
         self.lock().thread = Writing::Ended;
-        self.ended.notify_all();
+        self.written.notify_all();
     }
 
     /// Waits for lines; `None` when the queue is empty and closed.
     fn next_lines(&self) -> Option<VecDeque<Vec<u8>>> {
         let mut state = self.lock();
-        while state.lines.is_empty() {
-            if state.closed {
-                return None;
-            }
+        state.is_writing = false;
+        self.written.notify_all();
+        while !state.closed && (state.is_paused || state.lines.is_empty()) {
             let added = self.added.wait(state);
             state = added.unwrap_or_else(PoisonError::into_inner);
         }
-        Some(mem::take(&mut state.lines))
+        let lines = mem::take(&mut state.lines);
+        state.is_writing = !lines.is_empty();
+        state.is_writing.then_some(lines)
     }
 }
 
@@ -209,6 +235,29 @@ mod tests {
         drop(go);
         queue.close();
         assert_eq!(lines.try_iter().count(), CAPACITY);
+    }
+
+    #[test]
+    fn lines_of_a_pause_are_written_after_it() {
+        let (go, permits) = mpsc::sync_channel(CAPACITY);
+        let (written, lines) = mpsc::sync_channel(CAPACITY);
+        let queue = LogQueue::new(Box::new(Slow {
+            go: permits,
+            written,
+        }));
+        go.send(()).unwrap();
+        queue.add(b"before");
+        queue.pause();
+        assert_eq!(lines.try_iter().collect::<Vec<_>>(), [b"before"]);
+        queue.add(b"paused");
+        go.send(()).unwrap();
+        queue.resume();
+        assert_eq!(lines.recv().unwrap(), b"paused");
+        queue.pause();
+        queue.add(b"at the end");
+        drop(go);
+        queue.close();
+        assert_eq!(lines.try_iter().collect::<Vec<_>>(), [b"at the end"]);
     }
 
     #[test]
