@@ -1,10 +1,11 @@
 //! Two clients of one session.
 
 use super::Daemon;
-use super::client::{folded, logged};
+use super::client::{Client, folded, logged};
 use crate::harness::steps::{ask, end, say};
-use crate::harness::{FAKE_AGENT, World};
+use crate::harness::{FAKE_AGENT, LIMIT, World};
 use serde_json::{Value, json};
+use std::time::Instant;
 
 fn daemon(script: &Value) -> (Daemon, String) {
     let world = World::new();
@@ -75,7 +76,15 @@ fn turn_goes_on_when_its_client_leaves_and_another_window_approves() {
         &asked,
         &json!({"outcome": {"outcome": "selected", "optionId": "yes"}}),
     );
-    // A repeated prompt waits for the turn and gets its summary.
+    // A repeated prompt gets the summary of the turn, once the daemon has noticed that its client left.
+    let clients = |client: &mut Client| {
+        let result = client.call("session/clients", &json!({"sessionId": "s"}));
+        result["clients"].as_array().unwrap().len()
+    };
+    let since = Instant::now();
+    while clients(&mut second) > 1 {
+        assert!(since.elapsed() < LIMIT);
+    }
     let summary = second.call(
         "session/prompt",
         &json!({"sessionId": "s", "message": "go", "turnId": "t"}),
