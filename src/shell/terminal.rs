@@ -16,11 +16,15 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::mpsc as thread;
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tracing::debug;
 
 /// Capacity of the queues of orders and answers; only one question is open at a time.
 const QUEUE: usize = 16;
+
+/// Maximum time that a text delays the loop, for example on a stopped terminal (Ctrl-S).
+const WRITE_LIMIT: Duration = Duration::from_secs(1);
 
 /// Maximum length of a line in bytes; terminals themselves allow less.
 const LINE: usize = 64 << 10;
@@ -53,6 +57,8 @@ struct TerminalOrder {
     /// Text to write first.
     text: String,
     ask: Option<TerminalQuestion>,
+    /// Sender that is dropped when the text is written, if the loop waits for that.
+    written: Option<thread::SyncSender<()>>,
 }
 
 /// Question, open until the answer or the next order.
@@ -117,7 +123,11 @@ impl Terminal {
             prompt: Some(prompt),
             secret,
         });
-        self.order(TerminalOrder { text, ask });
+        self.order(TerminalOrder {
+            text,
+            ask,
+            written: None,
+        });
     }
 
     /// Returns the next typed line with this number, also one that is typed already.
@@ -127,13 +137,24 @@ impl Terminal {
             prompt: None,
             secret: false,
         });
-        let text = String::new();
-        self.order(TerminalOrder { text, ask });
+        self.order(TerminalOrder {
+            text: String::new(),
+            ask,
+            written: None,
+        });
     }
 
-    /// Writes a text; an open question is dropped.
+    /// Writes a text; an open question is dropped. Output that follows comes after the text, which is waited for, at most
+    /// for [`WRITE_LIMIT`].
     pub fn say(&mut self, text: String) {
-        self.order(TerminalOrder { text, ask: None });
+        let (written, waiter) = thread::sync_channel(0);
+        self.order(TerminalOrder {
+            text,
+            ask: None,
+            written: Some(written),
+        });
+        // Nothing is sent: the wait ends when the sender is dropped.
+        let _ = waiter.recv_timeout(WRITE_LIMIT);
     }
 
     /// Sends an order. A stopped terminal (Ctrl-S) may block the loop here, as with every write to stderr.
@@ -184,7 +205,9 @@ fn serve(
                 let Ok(order) = orders.recv() else { return };
                 line.clear();
                 asked = None;
-                match (write(tty, &order), order.ask) {
+                let shown = write(tty, &order);
+                drop(order.written);
+                match (shown, order.ask) {
                     (_, None) => {}
                     (Ok(Some(echo)), Some(ask)) => asked = Some((ask.number, echo)),
                     // A question that could not be shown cannot be answered.
