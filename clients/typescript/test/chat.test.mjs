@@ -170,6 +170,20 @@ async function approveData(way) {
   assert.equal(said(chat.messages).at(-1), 'assistant: before after');
 }
 
+test('turn of a killed acpipe ends with an error that has its kind', async () => {
+  const world = new World(runs(say('a'), WAIT, end()));
+  const { binary, kill } = world.killable();
+  const api = await serve(createChatHandler(() => world.start({ binary })));
+  const chat = open({ transport: (fetch) => new HttpChatTransport({ api, fetch }) }, 7);
+  const sent = chat.sendMessage({ text: 'go' });
+  await chat.until(shows('a'));
+  kill();
+  await sent;
+  assert.equal(chat.error.kind, 'turnUnfinished');
+  assert.equal(chat.messages.at(-1).metadata.acpipe.error.message, chat.error.message);
+  assert.deepEqual(said((await endpoints(api).get(chat.id, 'messages')).messages), ['user: go', 'assistant: a']);
+});
+
 const settled = (status) => ({ update: { sessionUpdate: 'tool_call_update', toolCallId: 't', status } });
 const turn = (status) => [say('before '), ASK, settled(status), say('after'), end()];
 const SCRIPTS = {

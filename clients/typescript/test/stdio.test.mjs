@@ -1,7 +1,7 @@
 // A client with a subprocess.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { connect, start } from 'acpipe';
@@ -193,17 +193,15 @@ test('default agent starts by opening a session', async () => {
 
 test('session of a killed acpipe continues, and its turn is not run twice', async () => {
   const world = new World(prompt([{ if: { params: 'first', then: [say('a'), { hang: true }], else: [{ default: true }] } }]));
-  // A wrapper that writes down the process id of acpipe.
-  const [wrapper, pidFile] = [join(world.dir, 'wrapper'), join(world.dir, 'pid')];
-  writeFileSync(wrapper, `#!/bin/sh\necho $$ > '${pidFile}'\nexec '${join(programs, 'acpipe')}' "$@"\n`, { mode: 0o755 });
-  const client = await world.start({ binary: wrapper });
+  const { binary, kill } = world.killable();
+  const client = await world.start({ binary });
   const mcpServers = [{ name: 'own', command: '/bin/true' }];
   const session = await client.session({ sessionId: 's', mcpServers });
   const everything = session.chunks({ afterSeq: 0 });
   const turn = session.prompt('first', { turnId: 't1' });
   await until(turn[Symbol.asyncIterator](), ({ type }) => type === 'text-delta');
   const back = untilState(client, 'connected');
-  process.kill(Number(readFileSync(pidFile, 'utf8')), 'SIGKILL');
+  kill();
   await back;
   await assert.rejects(within(turn.summary()), { kind: 'turnUnfinished' });
   assert.equal(await session.prompt('second').text(), 'second');
