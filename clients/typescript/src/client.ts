@@ -317,9 +317,10 @@ export class Acpipe {
       const result = await handler(params as never, { signal: request.signal });
       if (!request.signal.aborted) connection.respond(id, result);
     } catch (error) {
-      // acpipe continues by its policy, so the fault would be seen nowhere else.
+      if (request.signal.aborted) return; // nothing waits for the answer
+      // acpipe refuses the call, so the fault would be seen nowhere else.
       console.error(`acpipe: the handler of ${method} failed`, error);
-      if (!request.signal.aborted) connection.refuse(id, -32603, error instanceof Error ? error.message : String(error));
+      connection.refuse(id, -32603, error instanceof Error ? error.message : String(error));
     } finally {
       if (this.#requests.get(id) === request) this.#requests.delete(id);
     }

@@ -294,6 +294,24 @@ test('fault of a handler is reported, and the agent is refused', async (t) => {
   }
 });
 
+test('handler whose answer is not needed any more is no fault', async (t) => {
+  const reported = t.mock.method(console, 'error', () => {});
+  let ask;
+  const asked = new Promise((resolve) => (ask = resolve));
+  const onPermission = (_request, { signal }) =>
+    new Promise((_resolve, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason));
+      ask();
+    });
+  const client = await new World(prompt([ASK, end('cancelled')])).start({ onPermission });
+  const turn = (await client.session()).prompt('hi');
+  await within(asked);
+  await turn.cancel();
+  await turn.summary();
+  await client.close();
+  assert.deepEqual(reported.mock.calls.map(({ arguments: [message] }) => message), []);
+});
+
 test('stored sessions are listed beyond a page', async () => {
   const client = await new World().start();
   for (let number = 0; number < 101; number += 1) await client.call('session/create', { sessionId: `s${number}` });
