@@ -316,6 +316,20 @@ test('handler whose answer is not needed any more is no fault', async (t) => {
   assert.deepEqual(reported.mock.calls.map(({ arguments: [message] }) => message), []);
 });
 
+test('policy that asks is warned about once if nothing answers', async (t) => {
+  const warned = t.mock.method(console, 'warn', () => {});
+  const client = await new World(prompt([ASK, end()], [{ default: true }])).start({ permissions: 'ask' });
+  const session = await client.session();
+  for (const text of ['one', 'two']) await session.prompt(text).summary();
+  assert.deepEqual(warned.mock.calls.map(({ arguments: [message] }) => message), [
+    'acpipe: permissions is "ask", but this program answers no permission requests: tool calls are refused unless another client answers; ' +
+      'pass onPermission to start, or prompt through createChatHandler',
+  ]);
+  const answering = await new World().start({ permissions: 'reads', onPermission: (request) => request.allow() });
+  await (await answering.session()).prompt('hi').summary();
+  assert.equal(warned.mock.calls.length, 1);
+});
+
 test('stored sessions are listed beyond a page', async () => {
   const client = await new World().start();
   for (let number = 0; number < 101; number += 1) await client.call('session/create', { sessionId: `s${number}` });
