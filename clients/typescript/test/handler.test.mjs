@@ -133,6 +133,9 @@ test('sessions are listed if the app declares which', async () => {
   const { sessions, nextCursor } = await list('?limit=1&cwd=/');
   const rest = await list(`?cursor=${encodeURIComponent(nextCursor)}`);
   assert.deepEqual([...sessions, ...rest.sessions].map(({ sessionId }) => sessionId).sort(), ['one', 'two']);
+  // Nothing of the machine, such as the command line of the agent.
+  const fields = ['sessionId', 'title', 'agentName', 'state', 'activity', 'createdAt', 'updatedAt'];
+  assert.deepEqual(Object.keys(sessions[0]), fields);
 });
 
 test('request that is sent twice runs the turn once', async () => {

@@ -14,8 +14,8 @@ export interface ChatHandlerOptions {
    */
   session?: (chatId: string, request: Request) => ChatSession | Promise<ChatSession>;
   /**
-   * Which sessions `GET …` lists: filters such as `cwd`. Throw a `Response` to refuse. By default there is no list, since it
-   * has the chats of all users.
+   * Which sessions `GET …` lists, as `ChatInfo`s: filters such as `cwd`. Throw a `Response` to refuse. By default there is no
+   * list, since it has the chats of all users.
    */
   list?: (request: Request) => ListSessionsParams | Promise<ListSessionsParams>;
   /** Whether the page answers questions of agents (`data-question`), with `POST …/ID/answer`. Default: `false`. */
