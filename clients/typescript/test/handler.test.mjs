@@ -157,12 +157,24 @@ test('endpoints are at the path of the option api', async () => {
   assert.equal((await read('/api/chat/x/messages')).status, 404);
 });
 
+test('messages are read without a request', async () => {
+  const world = new World({ 'session/prompt': [[say('a'), end()], [say('b'), { hang: true }]] });
+  const handler = createChatHandler(() => world.start());
+  assert.deepEqual(await handler.messages('x'), []);
+  await chunksOf(await handler(prompt('x', user('one'))));
+  await (await handler(prompt('x', user('two')))).body.cancel();
+  // The running answer is that of the stream.
+  const texts = (await handler.messages('x')).map(({ role, parts }) => `${role}: ${parts.at(-1).text}`);
+  assert.deepEqual(texts, ['user: one', 'assistant: a', 'user: two']);
+});
+
 test('messages of a session that another process has open are refused with a kind', async () => {
   const world = new World();
   const [owner, other] = [createChatHandler(await world.start()), createChatHandler(await world.start())];
   await chunksOf(await owner(prompt('x', user('a'))));
   const response = await other(get('/x/messages'));
   assert.deepEqual([response.status, (await response.json()).kind], [409, 'sessionLocked']);
+  await assert.rejects(other.messages('x'), { kind: 'sessionLocked', message: /in use by another process/ });
 });
 
 test('request that is sent twice runs the turn once', async () => {

@@ -243,6 +243,7 @@ for (const [major, name] of [[7, 'ai'], [6, 'ai6'], [5, 'ai5']]) {
         // @ts-expect-error: not a part
         if (part.type === 'data-permissions') part;
       }
+      export const stored: Promise<Message[]> = createChatHandler(async () => null as never).messages<Message>('x');
       export const listener = createServer(toNodeHandler(createChatHandler(async () => null as never)));
       export const POST: (request: Request) => Promise<Response> = createChatHandler(async () => null as never);
     `);

@@ -87,10 +87,10 @@ export class Chats {
   }
 
   /** Stored messages, without that of the running turn, which `resume` streams. */
-  async messages(id: string): Promise<unknown[]> {
+  async messages<Message>(id: string): Promise<Message[]> {
     const running = await this.#attach(id);
     if (running === undefined) return [];
-    const all = await allMessages<{ id: string }>(this.#client, id);
+    const all = await allMessages<Message & { id: string }>(this.#client, id);
     return all.filter((message) => message.id !== running?.messageId);
   }
 

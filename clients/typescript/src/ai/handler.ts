@@ -1,6 +1,7 @@
 // Chat endpoints as a function from `Request` to `Response`, for Next, Hono and others.
 import type { Acpipe } from '../client.js';
 import { AcpipeError } from '../errors.js';
+import type { ChatMessage } from '../message.js';
 import type { ListSessionsParams } from '../protocol.js';
 import { checkAnswer, checkApproval, checkApprovals, checkChat } from './check.js';
 import { Chats, type ChatSession } from './chats.js';
@@ -22,6 +23,16 @@ export interface ChatHandlerOptions {
   list?: (request: Request) => ListSessionsParams | Promise<ListSessionsParams>;
   /** Whether the page answers questions of agents (`data-question`), with `POST …/ID/answer`. Default: `false`. */
   questions?: boolean;
+}
+
+/** Chat endpoints. */
+export interface ChatHandler {
+  (request: Request): Promise<Response>;
+  /**
+   * Reads the stored messages of a chat, without that of the running turn: for a page that the server renders. Does not call
+   * `session`: check before whether the chat is of this user.
+   */
+  messages<Message = ChatMessage>(chatId: string): Promise<Message[]>;
 }
 
 /** Status by kind of error; of others, the agent is the cause (502). */
@@ -72,11 +83,11 @@ const STATUS: Record<string, number> = {
 export function createChatHandler(
   client: Acpipe | (() => Promise<Acpipe>),
   options: ChatHandlerOptions = {},
-): (request: Request) => Promise<Response> {
+): ChatHandler {
   const { api = '/api/chat', session = () => ({}), list, questions = false } = options;
   const lazy = new LazyClient();
   const chats = async () => Chats.of(typeof client === 'function' ? await lazy.get(client) : client, { questions });
-  return async (request) => {
+  const handler = async (request: Request) => {
     let endpoint: Endpoint | undefined;
     try {
       endpoint = endpointOf(request, api);
@@ -88,6 +99,8 @@ export function createChatHandler(
       return failure(error as AcpipeError, wantsJson ? 'json' : 'text');
     }
   };
+  const messages = async <Message>(chatId: string) => (await chats()).messages<Message>(chatId);
+  return Object.assign(handler, { messages });
 }
 
 interface Endpoint {

@@ -1,6 +1,6 @@
 export { ClientChatTransport, type ClientChatTransportOptions } from './client-transport.js';
 export { HttpChatTransport, type HttpChatTransportOptions } from './http-transport.js';
-export { createChatHandler, type ChatHandlerOptions } from './handler.js';
+export { createChatHandler, type ChatHandler, type ChatHandlerOptions } from './handler.js';
 export { sharedClient } from './shared-client.js';
 export { toNodeHandler, type NodeRequest, type NodeResponse } from './node.js';
 export type { ChatInfo, ChatList, ChatSession } from './chats.js';
