@@ -51,7 +51,7 @@ export type Handlers = { [Method in keyof Requests]?: Handler<Method> };
 
 /** Options of every client. */
 export interface ClientOptions {
-  /** Decides whether the agent may run a tool. If it throws, acpipe decides by its policy. */
+  /** Decides about the tool calls about which the policy asks. If it throws, the call is refused and the error printed. */
   onPermission?: (
     request: PermissionRequest,
     context: { signal: AbortSignal },
@@ -72,6 +72,8 @@ export interface OpenOptions extends ClientOptions {
   processId?: number;
   /** Whether the default agent is the one that the caller chose. */
   hasAgent?: boolean;
+  /** Policy that the caller chose. */
+  permissions?: string | undefined;
 }
 
 type Call<Method extends keyof Methods> = Methods[Method]['params'];
@@ -91,6 +93,7 @@ export class Acpipe {
   #current: Connection | undefined;
   #server: InitializeResult | undefined;
   #generation = 0;
+  #hasWarned = false;
   #connectedAt = 0;
   /** Connections in a row that were lost soon. */
   #shortLived = 0;
@@ -156,6 +159,16 @@ export class Acpipe {
   /** Whether this client handles a request of acpipe. */
   handles(method: keyof Requests): boolean {
     return this.#handlers.has(method);
+  }
+
+  /** Warns once before a turn if the policy asks, but nothing in this program answers. */
+  warnIfUnanswered(): void {
+    const { permissions } = this.#options;
+    if (this.#hasWarned || !['ask', 'reads'].includes(permissions ?? '') || this.handles('permission/request')) return;
+    this.#hasWarned = true;
+    const effect = 'tool calls are refused unless another client answers';
+    const advice = 'pass onPermission to start, or prompt through createChatHandler';
+    console.warn(`acpipe: permissions is "${permissions}", but this program answers no permission requests: ${effect}; ${advice}`);
   }
 
   /** Handles a request of acpipe from now on, and declares it to acpipe. */
@@ -317,9 +330,10 @@ export class Acpipe {
       const result = await handler(params as never, { signal: request.signal });
       if (!request.signal.aborted) connection.respond(id, result);
     } catch (error) {
-      // acpipe continues by its policy, so the fault would be seen nowhere else.
+      if (request.signal.aborted) return; // nothing waits for the answer
+      // acpipe refuses the call, so the fault would be seen nowhere else.
       console.error(`acpipe: the handler of ${method} failed`, error);
-      if (!request.signal.aborted) connection.refuse(id, -32603, error instanceof Error ? error.message : String(error));
+      connection.refuse(id, -32603, error instanceof Error ? error.message : String(error));
     } finally {
       if (this.#requests.get(id) === request) this.#requests.delete(id);
     }

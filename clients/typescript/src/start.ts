@@ -7,8 +7,9 @@ export interface StartOptions extends ClientOptions {
   /** Agent of the sessions: a name such as `claude`, or a command line such as `['gemini', '--acp']`. */
   agent?: string | string[];
   /**
-   * Policy for tool calls: `approve` allows all, `reads` allows reading, `ask` asks `onPermission`, `deny`
-   * refuses all. Default: `ask` with `onPermission`, otherwise that of acpipe's configuration, which is `approve` at first.
+   * Policy for tool calls: `approve` allows all, `ask` asks about all, `reads` allows reading and asks about the rest, `deny`
+   * refuses all. `onPermission` answers, or the page of a chat; a call about which nothing answers is refused. Default: `ask`
+   * with `onPermission`, otherwise that of acpipe's configuration, which is `approve` at first.
    */
   permissions?: 'approve' | 'reads' | 'ask' | 'deny';
   /** Working directory of agents and sessions. Default: that of this process. */
@@ -42,5 +43,5 @@ export async function start(options: StartOptions = {}): Promise<Acpipe> {
     env,
     onStderr: options.onStderr,
   });
-  return Acpipe.open(connector, { ...options, processId: process.pid, hasAgent: agent !== undefined });
+  return Acpipe.open(connector, { ...options, permissions, processId: process.pid, hasAgent: agent !== undefined });
 }

@@ -140,6 +140,7 @@ export type PromptOptions = Omit<PromptParams, 'message' | 'sessionId'> & {
 
 /** Runs a turn in a session. If the connection is lost, the turn is continued on the next one. */
 export function promptTurn(client: Acpipe, session: Session, message: Message, options: PromptOptions): Turn {
+  client.warnIfUnanswered();
   const { signal, ...rest } = options;
   // With the id, a prompt that is sent again after a reconnect does not run again.
   const turnId = rest.turnId ?? crypto.randomUUID();
@@ -172,6 +173,7 @@ export function executeTurn(
   message: Message,
   options: Omit<ExecuteParams, 'message'> & { signal?: AbortSignal },
 ): Turn {
+  client.warnIfUnanswered();
   const { signal, ...rest } = options;
   // The id is needed to cancel the call before its first chunk.
   const sessionId = rest.sessionId ?? `execute-${crypto.randomUUID()}`;

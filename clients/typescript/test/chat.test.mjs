@@ -143,6 +143,20 @@ const SCENARIOS = {
     assert.ok(await chat.isValid());
   },
 
+  async 'answer of another tab is shown after the own one'(way, major) {
+    const chat = open(way, major);
+    await chat.sendMessage({ text: 'go' });
+    const { id } = toolOf(chat).approval;
+    const answer = { approvalId: id, approved: true };
+    assert.equal(await chat.transport.approve(chat.id, { ...answer, approved: false }), true);
+    assert.equal(await chat.transport.approve(chat.id, answer), false);
+    await chat.addToolApprovalResponse({ id, approved: true });
+    await chat.until((state) => state.status === 'ready' && /^output-(denied|error)$/.test(toolOf(state).state));
+    assert.match(said(chat.messages).at(-1), /^assistant: before .*"no"/);
+    const { data } = chat.messages.at(-1).parts.find((part) => part.type === 'data-permission' && part.id === id);
+    assert.equal(data.approved, false);
+  },
+
   async 'option of the agent is chosen'(way, major) {
     const chat = open(way, major);
     await chat.sendMessage({ text: 'go' });
@@ -170,10 +184,25 @@ async function approveData(way) {
   assert.equal(said(chat.messages).at(-1), 'assistant: before after');
 }
 
+test('turn of a killed acpipe ends with an error that has its kind', async () => {
+  const world = new World(runs(say('a'), WAIT, end()));
+  const { binary, kill } = world.killable();
+  const api = await serve(createChatHandler(() => world.start({ binary })));
+  const chat = open({ transport: (fetch) => new HttpChatTransport({ api, fetch }) }, 7);
+  const sent = chat.sendMessage({ text: 'go' });
+  await chat.until(shows('a'));
+  kill();
+  await sent;
+  assert.equal(chat.error.kind, 'turnUnfinished');
+  assert.equal(chat.messages.at(-1).metadata.acpipe.error.message, chat.error.message);
+  assert.deepEqual(said((await endpoints(api).get(chat.id, 'messages')).messages), ['user: go', 'assistant: a']);
+});
+
 const settled = (status) => ({ update: { sessionUpdate: 'tool_call_update', toolCallId: 't', status } });
 const turn = (status) => [say('before '), ASK, settled(status), say('after'), end()];
 const SCRIPTS = {
   'error has its kind': runs(say('before '), { exit: 3 }),
+  'answer of another tab is shown after the own one': runs(say('before '), ASK, { echoAnswer: true }, end()),
   'option of the agent is chosen': runs(say('before '), ASK, { echoAnswer: true }, end()),
   'answer is resumed by another tab': runs(say('a'), WAIT, say('b'), end()),
   'stop cancels the turn': runs(say('a'), { wait: 'session/cancel' }, end('cancelled')),
@@ -183,7 +212,7 @@ const SCRIPTS = {
 for (const major of [7, 6, 5]) {
   for (const [name, make] of Object.entries(WAYS)) {
     for (const [scenario, play] of Object.entries(SCENARIOS)) {
-      const isChoice = scenario.startsWith('option');
+      const isChoice = ['option', 'answer of another'].some((begin) => scenario.startsWith(begin)); // by `approve`
       if (isChoice && (major === 5 || !name.endsWith('HttpChatTransport'))) continue;
       // The page of major 5 posts the answer.
       const skip = major === 5 && name === 'client in the same process' && scenario.startsWith('approvals');

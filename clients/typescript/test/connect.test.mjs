@@ -146,7 +146,7 @@ test('approval that is sent while the network is down is delivered afterwards', 
   const handler = createChatHandler(client, { session: () => ({ cwd: world.cwd }) });
   const send = async (messages) => {
     const headers = { 'content-type': 'application/json' };
-    const response = await handler(new Request('http://app.test/chat', { method: 'POST', headers, body: JSON.stringify({ id: 'x', messages }) }));
+    const response = await handler(new Request('http://app.test/api/chat', { method: 'POST', headers, body: JSON.stringify({ id: 'x', messages }) }));
     return within(response.text());
   };
   const user = { id: 'u', role: 'user', parts: [{ type: 'text', text: 'go' }] };

@@ -28,6 +28,14 @@ async function chunksOf(response) {
   return events.map((event) => JSON.parse(event.slice('data: '.length)));
 }
 
+/** The reason of a refusal: text where the AI SDK reads it, else an error with a kind. */
+async function reasonOf(response) {
+  if (!response.headers.get('content-type').startsWith('application/json')) return response.text();
+  const { kind, message } = await response.json();
+  assert.ok(kind);
+  return message;
+}
+
 test('requests that are not valid are refused with a status and a reason', async () => {
   const handler = createChatHandler(await new World().start());
   const expected = [
@@ -49,12 +57,14 @@ test('requests that are not valid are refused with a status and a reason', async
     [get(''), 404, /GET/],
     [new Request(`${BASE}/x/messages`, { headers: { 'x-ai-sdk-major': '6' } }), 400, /chunkProfile: 6/],
     [new Request(`${BASE}/x/messages`, { headers: { 'x-ai-sdk-major': '8' } }), 400, /must be 5, 6 or 7/],
-    [get('/x/unknown'), 404, /GET/],
+    [get('/x/unknown'), 404, /GET .*; the chats are at \/api\/chat/],
+    [post('/x', { id: 'x', messages: [user('a')] }), 404, /POST/],
+    [new Request('http://app.test/x/messages'), 404, /GET/],
     [prompt('x'.repeat(2000), user('a')), 400, /session/i],
   ];
   for (const [request, status, reason] of expected) {
     const response = await handler(request);
-    const text = await response.text();
+    const text = await reasonOf(response);
     assert.equal(response.status, status, `${request.method} ${request.url.slice(0, 80)}: ${text}`);
     assert.match(text, reason);
   }
@@ -133,6 +143,38 @@ test('sessions are listed if the app declares which', async () => {
   const { sessions, nextCursor } = await list('?limit=1&cwd=/');
   const rest = await list(`?cursor=${encodeURIComponent(nextCursor)}`);
   assert.deepEqual([...sessions, ...rest.sessions].map(({ sessionId }) => sessionId).sort(), ['one', 'two']);
+  // Nothing of the machine, such as the command line of the agent.
+  const fields = ['sessionId', 'title', 'agentName', 'state', 'activity', 'createdAt', 'updatedAt'];
+  assert.deepEqual(Object.keys(sessions[0]), fields);
+  const unknown = await handler(get('/x'));
+  assert.deepEqual([unknown.status, (await unknown.json()).kind], [404, 'methodNotFound']);
+});
+
+test('endpoints are at the path of the option api', async () => {
+  const handler = createChatHandler(await new World().start(), { api: '/chats' });
+  const read = (path) => handler(new Request(`http://app.test${path}`));
+  assert.deepEqual(await (await read('/base/chats/x/messages/')).json(), { messages: [] });
+  assert.equal((await read('/api/chat/x/messages')).status, 404);
+});
+
+test('messages are read without a request', async () => {
+  const world = new World({ 'session/prompt': [[say('a'), end()], [say('b'), { hang: true }]] });
+  const handler = createChatHandler(() => world.start());
+  assert.deepEqual(await handler.messages('x'), []);
+  await chunksOf(await handler(prompt('x', user('one'))));
+  await (await handler(prompt('x', user('two')))).body.cancel();
+  // The running answer is that of the stream.
+  const texts = (await handler.messages('x')).map(({ role, parts }) => `${role}: ${parts.at(-1).text}`);
+  assert.deepEqual(texts, ['user: one', 'assistant: a', 'user: two']);
+});
+
+test('messages of a session that another process has open are refused with a kind', async () => {
+  const world = new World();
+  const [owner, other] = [createChatHandler(await world.start()), createChatHandler(await world.start())];
+  await chunksOf(await owner(prompt('x', user('a'))));
+  const response = await other(get('/x/messages'));
+  assert.deepEqual([response.status, (await response.json()).kind], [409, 'sessionLocked']);
+  await assert.rejects(other.messages('x'), { kind: 'sessionLocked', message: /in use by another process/ });
 });
 
 test('request that is sent twice runs the turn once', async () => {
@@ -188,17 +230,19 @@ test('answer of another window leaves the rest of the turn for this one', async 
   assert.notEqual(rest[0].type, 'start');
 });
 
-test('option that is not offered, or that contradicts the answer, leaves the question open', async () => {
+test('option that is not offered, or that contradicts the answer, leaves the question open', async (t) => {
+  const warned = t.mock.method(console, 'warn', () => {});
   const handler = createChatHandler(await new World(asking).start({ permissions: 'ask' }));
   const { approvalId, answer } = await ask(handler, 'x');
   const approve = async (fields) => {
     const response = await handler(post('/x/approval', { approvalId, ...fields }));
-    return [response.status, await response.text()];
+    return [response.status, response.ok || (await reasonOf(response))];
   };
   assert.deepEqual(await approve({ approved: true, optionId: 'maybe' }), [400, 'optionId: "maybe" is not offered; use one of always, yes, no']);
   assert.deepEqual(await approve({ approved: false, optionId: 'yes' }), [400, 'optionId: "yes" is of the kind allow_once, but approved is false']);
   assert.equal((await approve({ approved: true, optionId: 'always' }))[0], 200);
   assert.match(textOf(await chunksOf(await handler(answer))), /"always"/);
+  assert.equal(warned.mock.calls.length, 0); // the page answers
 });
 
 test('stream ends 3 s after a question while another call runs', async () => {

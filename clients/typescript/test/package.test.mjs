@@ -218,7 +218,7 @@ for (const [major, name] of [[7, 'ai'], [6, 'ai6'], [5, 'ai5']]) {
       import { createServer } from 'node:http';
       import { createUIMessageStreamResponse, type ChatTransport, type UIMessage } from 'ai';
       import type { Acpipe, Session } from 'acpipe';
-      import { ClientChatTransport, createChatHandler, HttpChatTransport, toNodeHandler } from 'acpipe/ai';
+      import { ClientChatTransport, createChatHandler, HttpChatTransport, toNodeHandler, type ChatData } from 'acpipe/ai';
       type Own = UIMessage<{ tokens: number }>;
       export const http: ChatTransport<Own> = new HttpChatTransport<Own>({ token: 'x' });
       export const inProcess = (client: Acpipe): ChatTransport<UIMessage> => new ClientChatTransport(client);
@@ -230,6 +230,20 @@ for (const [major, name] of [[7, 'ai'], [6, 'ai6'], [5, 'ai5']]) {
       declare function useChat<M extends UIMessage = UIMessage>(options: { transport?: ChatTransport<M> }): { messages: M[] };
       export const parts: UIMessage['parts'] = useChat({ transport: new HttpChatTransport() }).messages[0]!.parts;
       export const tokens: number = useChat({ transport: new HttpChatTransport<Own>() }).messages[0]!.metadata!.tokens;
+      // With the data parts of acpipe.
+      type Message = UIMessage<unknown, ChatData>;
+      export const chat = useChat<Message>({ transport: new HttpChatTransport() });
+      for (const part of chat.messages[0]!.parts) {
+        if (part.type === 'data-permission') part.data.options.map(({ name }) => name.toUpperCase());
+        if (part.type === 'data-permission' && part.data.approved === undefined) part.data.toolCall?.title?.toUpperCase();
+        if (part.type === 'data-recovery') part.data.memory === 'lost';
+        if (part.type === 'data-tool-call') part.data.status?.toUpperCase();
+        // @ts-expect-error: not a field
+        if (part.type === 'data-permission') part.data.option;
+        // @ts-expect-error: not a part
+        if (part.type === 'data-permissions') part;
+      }
+      export const stored: Promise<Message[]> = createChatHandler(async () => null as never).messages<Message>('x');
       export const listener = createServer(toNodeHandler(createChatHandler(async () => null as never)));
       export const POST: (request: Request) => Promise<Response> = createChatHandler(async () => null as never);
     `);

@@ -1,7 +1,7 @@
 // A client with a subprocess.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { connect, start } from 'acpipe';
@@ -193,17 +193,15 @@ test('default agent starts by opening a session', async () => {
 
 test('session of a killed acpipe continues, and its turn is not run twice', async () => {
   const world = new World(prompt([{ if: { params: 'first', then: [say('a'), { hang: true }], else: [{ default: true }] } }]));
-  // A wrapper that writes down the process id of acpipe.
-  const [wrapper, pidFile] = [join(world.dir, 'wrapper'), join(world.dir, 'pid')];
-  writeFileSync(wrapper, `#!/bin/sh\necho $$ > '${pidFile}'\nexec '${join(programs, 'acpipe')}' "$@"\n`, { mode: 0o755 });
-  const client = await world.start({ binary: wrapper });
+  const { binary, kill } = world.killable();
+  const client = await world.start({ binary });
   const mcpServers = [{ name: 'own', command: '/bin/true' }];
   const session = await client.session({ sessionId: 's', mcpServers });
   const everything = session.chunks({ afterSeq: 0 });
   const turn = session.prompt('first', { turnId: 't1' });
   await until(turn[Symbol.asyncIterator](), ({ type }) => type === 'text-delta');
   const back = untilState(client, 'connected');
-  process.kill(Number(readFileSync(pidFile, 'utf8')), 'SIGKILL');
+  kill();
   await back;
   await assert.rejects(within(turn.summary()), { kind: 'turnUnfinished' });
   assert.equal(await session.prompt('second').text(), 'second');
@@ -235,6 +233,10 @@ test('start reports why acpipe exited', async () => {
   await assert.rejects(new World().start({ binary: '/none' }), { kind: 'binaryNotFound', message: /cannot start acpipe: .*ENOENT/ });
   await assert.rejects(new World().start({ cwd: '/none' }), { kind: 'invalidParams', message: /cwd is "\/none", which is not a directory/ });
   await assert.rejects(new World().start({ agent: 'no-such-agent' }), { kind: 'agentNotFound', message: /agent "no-such-agent" not found/ });
+  // As acpipe answers a call with this name.
+  const ambiguous = { kind: 'invalidParams', message: /agent "claud" is ambiguous; use one of claude, claude-acp/ };
+  await assert.rejects(new World().start({ agent: 'claud' }), ambiguous);
+  await assert.rejects((await new World().start()).call('agent/connect', { agent: 'claud' }), ambiguous);
 });
 
 test('acpipe exits with the program that started it', async () => {
@@ -294,6 +296,38 @@ test('fault of a handler is reported, and the agent is refused', async (t) => {
     assert.equal(message, 'acpipe: the handler of permission/request failed');
     assert.match(error.message, /my fault|must return request\.allow\(\)|"none" is not offered; use one of/);
   }
+});
+
+test('handler whose answer is not needed any more is no fault', async (t) => {
+  const reported = t.mock.method(console, 'error', () => {});
+  let ask;
+  const asked = new Promise((resolve) => (ask = resolve));
+  const onPermission = (_request, { signal }) =>
+    new Promise((_resolve, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason));
+      ask();
+    });
+  const client = await new World(prompt([ASK, end('cancelled')])).start({ onPermission });
+  const turn = (await client.session()).prompt('hi');
+  await within(asked);
+  await turn.cancel();
+  await turn.summary();
+  await client.close();
+  assert.deepEqual(reported.mock.calls.map(({ arguments: [message] }) => message), []);
+});
+
+test('policy that asks is warned about once if nothing answers', async (t) => {
+  const warned = t.mock.method(console, 'warn', () => {});
+  const client = await new World(prompt([ASK, end()], [{ default: true }])).start({ permissions: 'ask' });
+  const session = await client.session();
+  for (const text of ['one', 'two']) await session.prompt(text).summary();
+  assert.deepEqual(warned.mock.calls.map(({ arguments: [message] }) => message), [
+    'acpipe: permissions is "ask", but this program answers no permission requests: tool calls are refused unless another client answers; ' +
+      'pass onPermission to start, or prompt through createChatHandler',
+  ]);
+  const answering = await new World().start({ permissions: 'reads', onPermission: (request) => request.allow() });
+  await (await answering.session()).prompt('hi').summary();
+  assert.equal(warned.mock.calls.length, 1);
 });
 
 test('stored sessions are listed beyond a page', async () => {

@@ -75,6 +75,13 @@ export class World {
     return client;
   }
 
+  /** A program for `start` that runs acpipe, which can be killed. */
+  killable() {
+    const [binary, pidFile] = [join(this.dir, 'wrapper'), join(this.dir, 'pid')];
+    writeFileSync(binary, `#!/bin/sh\necho $$ > '${pidFile}'\nexec '${join(programs, 'acpipe')}' "$@"\n`, { mode: 0o755 });
+    return { binary, kill: () => process.kill(Number(readFileSync(pidFile, 'utf8')), 'SIGKILL') };
+  }
+
   /** Starts `acpipe serve --listen`; returns its address and token. */
   async listen(...args) {
     const command = ['serve', '--listen', '127.0.0.1:0', ...args, '--', ...this.agent];

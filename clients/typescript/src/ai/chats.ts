@@ -1,7 +1,7 @@
 // Chats of the AI SDK over a client: each chat is a session.
 import type { Acpipe } from '../client.js';
 import { invalid, isKind } from '../errors.js';
-import type { Chunk, EnsureParams, ListSessionsParams, ListSessionsResult, QuestionAnswer, RunningTurn } from '../protocol.js';
+import type { Chunk, EnsureParams, ListSessionsParams, QuestionAnswer, RunningTurn, SessionInfo } from '../protocol.js';
 import { allMessages } from '../session.js';
 import { storedChunks, type FollowedTurn } from '../turn.js';
 import { OpenRequests, type Approval } from './open-requests.js';
@@ -13,6 +13,16 @@ import { streamOf, turnChunks } from './turn-chunks.js';
 
 /** Parameters of a chat's session: its agent, directory and options. */
 export type ChatSession = Omit<EnsureParams, 'sessionId'>;
+
+/** A chat in a list. Without what is not for browsers, such as the command line of the agent. */
+export type ChatInfo = Pick<SessionInfo, 'sessionId' | 'title' | 'agentName' | 'state' | 'activity' | 'createdAt' | 'updatedAt'>;
+
+/** One page of chats: the answer of `GET …`. */
+export interface ChatList {
+  sessions: ChatInfo[];
+  /** `cursor` of the next page. `null` on the last page. */
+  nextCursor: string | null;
+}
 
 type Approvals = ChatRequest['approvals'];
 
@@ -50,9 +60,10 @@ export class Chats {
     throw invalid(`the page reads chunks of ai ${major}, but this client has chunkProfile ${chunkProfile}; start it with chunkProfile: ${major}`);
   }
 
-  /** One page of sessions. */
-  list(params: ListSessionsParams): Promise<ListSessionsResult> {
-    return this.#client.call('session/list', params);
+  /** One page of chats. */
+  async list(params: ListSessionsParams): Promise<ChatList> {
+    const { sessions, nextCursor } = await this.#client.call('session/list', params);
+    return { sessions: sessions.map(chatInfo), nextCursor };
   }
 
   /** Prompts the agent, or continues its turn with answers of the user. Resolves with the first chunk. */
@@ -76,10 +87,10 @@ export class Chats {
   }
 
   /** Stored messages, without that of the running turn, which `resume` streams. */
-  async messages(id: string): Promise<unknown[]> {
+  async messages<Message>(id: string): Promise<Message[]> {
     const running = await this.#attach(id);
     if (running === undefined) return [];
-    const all = await allMessages<{ id: string }>(this.#client, id);
+    const all = await allMessages<Message & { id: string }>(this.#client, id);
     return all.filter((message) => message.id !== running?.messageId);
   }
 
@@ -170,3 +181,7 @@ export class Chats {
 }
 
 const key = (id: string, turnId: string) => JSON.stringify([id, turnId]);
+
+function chatInfo({ sessionId, title, agentName, state, activity, createdAt, updatedAt }: SessionInfo): ChatInfo {
+  return { sessionId, title, agentName, state, activity, createdAt, updatedAt };
+}

@@ -1,6 +1,7 @@
 // Chat endpoints as a function from `Request` to `Response`, for Next, Hono and others.
 import type { Acpipe } from '../client.js';
-import type { AcpipeError } from '../errors.js';
+import { AcpipeError } from '../errors.js';
+import type { ChatMessage } from '../message.js';
 import type { ListSessionsParams } from '../protocol.js';
 import { checkAnswer, checkApproval, checkApprovals, checkChat } from './check.js';
 import { Chats, type ChatSession } from './chats.js';
@@ -8,18 +9,30 @@ import { LazyClient } from './shared-client.js';
 import { eventStream } from './sse.js';
 
 export interface ChatHandlerOptions {
+  /** Path of the endpoints, or its end. Default: `/api/chat`, as that of `HttpChatTransport`. */
+  api?: string;
   /**
    * Agent, directory and options of a chat. Called for each request: throw a `Response` to refuse one, for example if
    * the chat is not of this user.
    */
   session?: (chatId: string, request: Request) => ChatSession | Promise<ChatSession>;
   /**
-   * Which sessions `GET …` lists: filters such as `cwd`. Throw a `Response` to refuse. By default there is no list, since it
-   * has the chats of all users.
+   * Which sessions `GET …` lists, as `ChatInfo`s: filters such as `cwd`. Throw a `Response` to refuse. By default there is no
+   * list, since it has the chats of all users.
    */
   list?: (request: Request) => ListSessionsParams | Promise<ListSessionsParams>;
   /** Whether the page answers questions of agents (`data-question`), with `POST …/ID/answer`. Default: `false`. */
   questions?: boolean;
+}
+
+/** Chat endpoints. */
+export interface ChatHandler {
+  (request: Request): Promise<Response>;
+  /**
+   * Reads the stored messages of a chat, without that of the running turn: for a page that the server renders. Does not call
+   * `session`: check before whether the chat is of this user.
+   */
+  messages<Message = ChatMessage>(chatId: string): Promise<Message[]>;
 }
 
 /** Status by kind of error; of others, the agent is the cause (502). */
@@ -30,6 +43,7 @@ const STATUS: Record<string, number> = {
   forbidden: 403,
   sessionNotFound: 404,
   messageNotFound: 404,
+  methodNotFound: 404,
   busy: 409,
   sessionLocked: 409,
   sessionExists: 409,
@@ -46,7 +60,7 @@ const STATUS: Record<string, number> = {
 };
 
 /**
- * Creates the chat endpoints of an app, at any path:
+ * Creates the chat endpoints of an app:
  *
  * | | |
  * |-|-|
@@ -58,6 +72,9 @@ const STATUS: Record<string, number> = {
  * | `POST …/ID/answer` | `{questionId, action, content?}` |
  * | `GET …` | `{sessions, nextCursor}`: with the option `list` |
  *
+ * Errors are `{kind, message, data}`. `POST …` and `GET …/ID/stream` answer with the message alone, which the AI SDK shows,
+ * unless the request accepts JSON.
+ *
  * The agent does what a request asks for. Check who the user is before you call the handler.
  *
  * @param client - A client, or a function that starts one: at the first request, and again if that failed or the client
@@ -66,33 +83,54 @@ const STATUS: Record<string, number> = {
 export function createChatHandler(
   client: Acpipe | (() => Promise<Acpipe>),
   options: ChatHandlerOptions = {},
-): (request: Request) => Promise<Response> {
-  const { session = () => ({}), list, questions = false } = options;
+): ChatHandler {
+  const { api = '/api/chat', session = () => ({}), list, questions = false } = options;
   const lazy = new LazyClient();
   const chats = async () => Chats.of(typeof client === 'function' ? await lazy.get(client) : client, { questions });
-  return async (request) => {
+  const handler = async (request: Request) => {
+    let endpoint: Endpoint | undefined;
     try {
-      return await handle(request, chats, session, list);
+      endpoint = endpointOf(request, api);
+      return await handle(request, endpoint, chats, session, list);
     } catch (error) {
       if (error instanceof Response) return error;
-      return failure(error as AcpipeError, request);
+      const isStream = endpoint?.name === 'POST chats' || endpoint?.name === 'GET stream';
+      const wantsJson = !isStream || request.headers.get('accept')?.includes('application/json');
+      return failure(error as AcpipeError, wantsJson ? 'json' : 'text');
     }
   };
+  const messages = async <Message>(chatId: string) => (await chats()).messages<Message>(chatId);
+  return Object.assign(handler, { messages });
 }
+
+interface Endpoint {
+  /** Method and action, such as `GET messages`. */
+  name: string;
+  chatId?: string;
+}
+
+function endpointOf({ method, url }: Request, api: string): Endpoint {
+  const path = new URL(url).pathname.replace(/\/$/, '');
+  const [, base = path, id, action] = /^(.*)\/([^/]+)\/(stream|messages|cancel|approval|answer)$/.exec(path) ?? [];
+  // Only the end: the app can be below a path of its own.
+  if (!base.endsWith(api)) throw notFound(`there is no ${method} ${path}; the chats are at ${api}, which the option api sets`);
+  return id === undefined ? { name: `${method} chats` } : { name: `${method} ${action}`, chatId: decodeURIComponent(id) };
+}
+
+const notFound = (message: string) => new AcpipeError('methodNotFound', message);
 
 async function handle(
   request: Request,
+  { name, chatId }: Endpoint,
   open: () => Promise<Chats>,
   session: NonNullable<ChatHandlerOptions['session']>,
   list: ChatHandlerOptions['list'],
 ): Promise<Response> {
-  const url = new URL(request.url);
-  const [, id, action] = /\/([^/]+)\/(stream|messages|cancel|approval|answer)\/?$/.exec(url.pathname) ?? [];
-  const chatId = id && decodeURIComponent(id);
-  switch (`${request.method} ${action ?? 'chats'}`) {
+  const { pathname, searchParams } = new URL(request.url);
+  switch (name) {
     case 'GET chats': {
       if (!list) break;
-      const { cwd, cursor, limit } = Object.fromEntries(url.searchParams);
+      const { cwd, cursor, limit } = Object.fromEntries(searchParams);
       const query = { ...(cwd && { cwd }), ...(cursor && { cursor }), ...(limit && { limit: Number(limit) }) };
       const params = { ...query, ...(await list(request)) };
       return reply(await (await open()).list(params));
@@ -106,7 +144,7 @@ async function handle(
     }
     case 'GET stream': {
       const params = await session(chatId!, request);
-      const approvals = checkApprovals(url.searchParams.get('approvals') ?? undefined);
+      const approvals = checkApprovals(searchParams.get('approvals') ?? undefined);
       const chats = await open();
       chats.checkMajor(majorOf(request));
       const stream = await chats.resume(chatId!, params, approvals);
@@ -138,7 +176,7 @@ async function handle(
       return reply({ action: answer.action });
     }
   }
-  return text(404, `there is no ${request.method} ${url.pathname}`);
+  throw notFound(`there is no ${request.method} ${pathname}`);
 }
 
 const majorOf = (request: Request) => request.headers.get('x-ai-sdk-major') ?? undefined;
@@ -167,11 +205,9 @@ const NO_JSON = 'the body must be JSON; set the header content-type: application
 
 const notOpen = () => text(409, 'this question is not open: it was answered, or its turn has ended');
 
-/** An error as plain text, which the AI SDK shows; as JSON with its kind for `HttpChatTransport`. */
-function failure({ message, kind, data }: AcpipeError, request: Request): Response {
+function failure({ message, kind, data }: AcpipeError, format: 'json' | 'text'): Response {
   const status = STATUS[kind] ?? (kind === undefined ? 500 : 502);
-  const wantsJson = request.headers.get('accept')?.includes('application/json');
-  return wantsJson ? Response.json({ kind: kind ?? 'internal', message, data }, { status }) : text(status, message);
+  return format === 'text' ? text(status, message) : Response.json({ kind: kind ?? 'internal', message, data }, { status });
 }
 
 const text = (status: number, message: string) =>

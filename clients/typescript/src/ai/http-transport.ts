@@ -66,16 +66,25 @@ export class HttpChatTransport<Message extends ChatMessage = ChatMessage> {
 
   /**
    * Answers a permission request, for example with one of the agent's options. Call `addToolApprovalResponse` of the chat
-   * after it: the chat then continues with the rest of the answer. Throws if the request is not open any more.
+   * after it: the chat then continues with the rest of the answer. Returns `false` if the request is not open any more, for
+   * example because another tab has answered it: the rest of the answer then has that decision.
    */
-  async approve(chatId: string, approval: Approval): Promise<void> {
-    await this.#post(`${this.#api}/${encodeURIComponent(chatId)}/approval`, approval, undefined);
+  async approve(chatId: string, approval: Approval): Promise<boolean> {
+    const response = await this.#send(`${this.#api}/${encodeURIComponent(chatId)}/approval`, this.#json(approval, undefined));
+    // Errors with a kind are JSON.
+    if (response.status === 409 && !isJson(response)) return false;
+    await check(response);
+    return true;
   }
 
   #post(url: string, body: unknown, headers: HeadersInit | undefined, signal?: AbortSignal): Promise<Response> {
-    const all = this.#headers(headers);
-    all.set('content-type', 'application/json');
-    return this.#fetch(url, { method: 'POST', headers: all, body: JSON.stringify(body), ...(signal && { signal }) });
+    return this.#fetch(url, { ...this.#json(body, headers), ...(signal && { signal }) });
+  }
+
+  #json(body: unknown, more: HeadersInit | undefined): RequestInit {
+    const headers = this.#headers(more);
+    headers.set('content-type', 'application/json');
+    return { method: 'POST', headers, body: JSON.stringify(body) };
   }
 
   #headers(more: HeadersInit | undefined): Headers {
@@ -89,14 +98,26 @@ export class HttpChatTransport<Message extends ChatMessage = ChatMessage> {
   }
 
   async #fetch(url: string, init: RequestInit): Promise<Response> {
+    const response = await this.#send(url, init);
+    await check(response);
+    return response;
+  }
+
+  #send(url: string, init: RequestInit): Promise<Response> {
     const { fetch: send = fetch, credentials } = this.#options;
-    const response = await send(url, { ...init, ...(credentials && { credentials }) });
-    if (response.ok) return response;
-    const reason = (await response.text()).trim();
-    if (response.headers.get('content-type')?.startsWith('application/json')) throw errorOf(reason);
-    throw new Error(reason || `acpipe answered with the status ${response.status}, without a reason`);
+    return send(url, { ...init, ...(credentials && { credentials }) });
   }
 }
+
+/** Throws the error of a response. */
+async function check(response: Response): Promise<void> {
+  if (response.ok) return;
+  const reason = (await response.text()).trim();
+  if (isJson(response)) throw errorOf(reason);
+  throw new Error(reason || `acpipe answered with the status ${response.status}, without a reason`);
+}
+
+const isJson = ({ headers }: Response) => headers.get('content-type')?.startsWith('application/json') ?? false;
 
 function chunksOf<C>(response: Response): ReadableStream<C> {
   return failingAtError(readEvents(response.body!)) as ReadableStream<unknown> as ReadableStream<C>;

@@ -1,4 +1,5 @@
 import type { Chunk } from '../protocol.js';
+import type { PermissionData } from './data.js';
 
 /** A part of a message, as far as approvals need it. */
 export interface MessagePart {
@@ -49,7 +50,7 @@ export class Step {
         return void this.#asked.delete(chunk.approvalId);
       case 'data-permission':
         // Majors 6 and 5 report the decision only here.
-        if ((chunk.data as { approved?: boolean }).approved !== undefined) this.#asked.delete(chunk.id);
+        if ((chunk.data as PermissionData).approved !== undefined) this.#asked.delete(chunk.id);
     }
   }
 

@@ -4,6 +4,7 @@ import type { Chunk } from '../protocol.js';
 import type { OpenRequests } from './open-requests.js';
 import { OpenBlocks } from './open-blocks.js';
 import type { Step } from './step.js';
+import { errorChunks, errorIn } from './turn-error.js';
 
 /** Time that a stream stays open at a permission request while other tool calls run. */
 const CALLS_FINISH_MS = 3_000;
@@ -24,6 +25,7 @@ export async function* turnChunks({ log, turnId, afterSeq, step, requests }: Tur
   const blocks = new OpenBlocks();
   let lastSeq = afterSeq;
   let callsEnd: number | undefined;
+  let hasKind = false;
   for (let position = 0; ; ) {
     const entry = log.at(position);
     if (entry) {
@@ -31,6 +33,12 @@ export async function* turnChunks({ log, turnId, afterSeq, step, requests }: Tur
       if (entry.seq <= afterSeq) continue;
       lastSeq = entry.seq;
       step.observe(entry.chunk);
+      hasKind ||= errorIn(entry.chunk) !== undefined;
+      if (entry.chunk.type === 'error' && !hasKind) {
+        // acpipe was restarted during the turn: the error that ends the log has the kind.
+        while (!log.hasEnded) await change(log, undefined, undefined);
+        log.check();
+      }
       yield* blocks.pass(entry.chunk);
       if (isLast(entry.chunk)) return;
     } else if (log.hasEnded) {
@@ -80,7 +88,7 @@ export async function streamOf(chunks: AsyncGenerator<Chunk, void, undefined>): 
         if (done) controller.close();
         else controller.enqueue(value!);
       } catch (error) {
-        controller.enqueue({ type: 'error', errorText: error instanceof Error ? error.message : String(error) });
+        for (const chunk of errorChunks(error)) controller.enqueue(chunk);
         controller.close();
       }
     },

@@ -16,7 +16,7 @@ export function failingAtError(chunks: ReadableStream<Chunk>): ReadableStream<Ch
   return chunks.pipeThrough(
     new TransformStream<Chunk, Chunk>({
       transform(chunk, controller) {
-        if ('messageMetadata' in chunk) reported = errorIn(chunk.messageMetadata) ?? reported;
+        reported = errorIn(chunk) ?? reported;
         if (chunk.type !== 'error' || reported?.kind === undefined) return controller.enqueue(chunk);
         const { kind, message: _, data, ...details } = reported;
         controller.error(new AcpipeError(kind, chunk.errorText, { ...details, ...data }));
@@ -25,8 +25,20 @@ export function failingAtError(chunks: ReadableStream<Chunk>): ReadableStream<Ch
   );
 }
 
-/** The error in a message's metadata, which is under the name of the agent's protocol. */
-function errorIn(metadata: unknown): ReportedError | undefined {
+/**
+ * The end of a stream whose turn cannot be followed to its end, for example because acpipe was killed. Like the errors of
+ * agents, it has the kind in the metadata.
+ */
+export function errorChunks(error: unknown): Chunk[] {
+  const { kind, message = String(error) } = error as Partial<AcpipeError>;
+  const end: Chunk = { type: 'error', errorText: message };
+  if (kind === undefined) return [end];
+  return [{ type: 'message-metadata', messageMetadata: { acpipe: { error: { kind, message } } } }, end];
+}
+
+/** The error with a kind in the metadata of a chunk, under the name of the agent's protocol or `acpipe`. */
+export function errorIn(chunk: Chunk): ReportedError | undefined {
+  const metadata = 'messageMetadata' in chunk ? chunk.messageMetadata : undefined;
   const details = Object.values((metadata ?? {}) as Record<string, { error?: ReportedError } | undefined>);
   return details.find((detail) => detail?.error?.kind !== undefined)?.error;
 }
