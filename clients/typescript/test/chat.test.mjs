@@ -194,8 +194,12 @@ test('turn of a killed acpipe ends with an error that has its kind', async () =>
   kill();
   await sent;
   assert.equal(chat.error.kind, 'turnUnfinished');
-  assert.equal(chat.messages.at(-1).metadata.acpipe.error.message, chat.error.message);
-  assert.deepEqual(said((await endpoints(api).get(chat.id, 'messages')).messages), ['user: go', 'assistant: a']);
+  const { messages } = await endpoints(api).get(chat.id, 'messages');
+  assert.deepEqual(said(messages), ['user: go', 'assistant: a']);
+  for (const all of [chat.messages, messages]) {
+    const { error } = all.at(-1).metadata.acp;
+    assert.deepEqual([error.kind, error.message], ['turnUnfinished', chat.error.message]);
+  }
 });
 
 const settled = (status) => ({ update: { sessionUpdate: 'tool_call_update', toolCallId: 't', status } });

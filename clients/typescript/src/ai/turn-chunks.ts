@@ -4,7 +4,7 @@ import type { Chunk } from '../protocol.js';
 import type { OpenRequests } from './open-requests.js';
 import { OpenBlocks } from './open-blocks.js';
 import type { Step } from './step.js';
-import { errorChunks, errorIn } from './turn-error.js';
+import { errorChunks } from './turn-error.js';
 
 /** Time that a stream stays open at a permission request while other tool calls run. */
 const CALLS_FINISH_MS = 3_000;
@@ -25,7 +25,6 @@ export async function* turnChunks({ log, turnId, afterSeq, step, requests }: Tur
   const blocks = new OpenBlocks();
   let lastSeq = afterSeq;
   let callsEnd: number | undefined;
-  let hasKind = false;
   for (let position = 0; ; ) {
     const entry = log.at(position);
     if (entry) {
@@ -33,12 +32,6 @@ export async function* turnChunks({ log, turnId, afterSeq, step, requests }: Tur
       if (entry.seq <= afterSeq) continue;
       lastSeq = entry.seq;
       step.observe(entry.chunk);
-      hasKind ||= errorIn(entry.chunk) !== undefined;
-      if (entry.chunk.type === 'error' && !hasKind) {
-        // acpipe was restarted during the turn: the error that ends the log has the kind.
-        while (!log.hasEnded) await change(log, undefined, undefined);
-        log.check();
-      }
       yield* blocks.pass(entry.chunk);
       if (isLast(entry.chunk)) return;
     } else if (log.hasEnded) {

@@ -26,8 +26,8 @@ export function failingAtError(chunks: ReadableStream<Chunk>): ReadableStream<Ch
 }
 
 /**
- * The end of a stream whose turn cannot be followed to its end, for example because acpipe was killed. Like the errors of
- * agents, it has the kind in the metadata.
+ * The end of a stream whose turn cannot be followed to its end, for example because acpipe cannot be started again. Like the
+ * errors of agents, it has the kind in the metadata.
  */
 export function errorChunks(error: unknown): Chunk[] {
   const { kind, message = String(error) } = error as Partial<AcpipeError>;
@@ -37,7 +37,7 @@ export function errorChunks(error: unknown): Chunk[] {
 }
 
 /** The error with a kind in the metadata of a chunk, under the name of the agent's protocol or `acpipe`. */
-export function errorIn(chunk: Chunk): ReportedError | undefined {
+function errorIn(chunk: Chunk): ReportedError | undefined {
   const metadata = 'messageMetadata' in chunk ? chunk.messageMetadata : undefined;
   const details = Object.values((metadata ?? {}) as Record<string, { error?: ReportedError } | undefined>);
   return details.find((detail) => detail?.error?.kind !== undefined)?.error;
