@@ -3,8 +3,9 @@
 use crate::core::chunk_sink::ChunkSink;
 use crate::core::dialects::dialect_of;
 use crate::core::error::{Error, ErrorKind};
+use crate::core::fold::Fold;
 use crate::core::log::Log;
-use crate::core::view::chunks::show_failure;
+use crate::core::view::chunks::show_error_facts;
 use crate::proto::chunk::Chunk;
 use tracing::warn;
 
@@ -15,15 +16,29 @@ const CLOSED: &str = "acpipe exited before this ended; the result is unknown";
 pub fn end_unfinished_turns(log: &mut Log) {
     let message = "acpipe exited before this turn ended; the result of the turn is unknown";
     let error = Error::new(ErrorKind::TurnUnfinished, message);
-    for turn in log.open_turns() {
-        let so_far = log.message_so_far(&turn).unwrap_or_else(|error| {
-            warn!(%turn, %error, "what the turn left open cannot be read");
-            None
-        });
-        let mut chunks = TurnChunks { log, turn: &turn };
-        let so_far = so_far.unwrap_or_default();
+    let turns: Vec<(String, Fold)> = log
+        .open_turns()
+        .into_iter()
+        .map(|turn| {
+            let so_far = log.message_so_far(&turn).unwrap_or_else(|error| {
+                warn!(%turn, %error, "what the turn left open cannot be read");
+                None
+            });
+            (turn, so_far.unwrap_or_default())
+        })
+        .collect();
+    // The first number for each turn can be that of an error which a client received and the disk did not store, so these
+    // chunks must be ones that the client can miss.
+    for (turn, so_far) in &turns {
+        let dialect = dialect_of(&so_far.message());
+        show_error_facts(dialect, &error, &mut TurnChunks { log, turn });
+    }
+    for (turn, so_far) in &turns {
+        let mut chunks = TurnChunks { log, turn };
         so_far.close_open(CLOSED, &mut chunks);
-        show_failure(dialect_of(&so_far.message()), &error, &mut chunks);
+        chunks.chunk(&Chunk::Error {
+            error_text: &error.message,
+        });
     }
 }
 

@@ -94,9 +94,12 @@ impl SessionMachine {
         self.background_turn = None;
         let agent_session = self.agent_session().map(str::to_owned);
         let call = self.running.as_ref().map(|running| running.call);
-        self.with_turn(cx.clients, |turn, sink| turn.cut_off(&error, sink));
-        // A background turn also ends, if clients have seen its beginning.
+        // In the order in which the next acpipe ends them. A background turn also ends, if clients have seen its beginning.
         for turn in self.log.open_turns() {
+            if self.turn_id() == Some(&turn) {
+                self.with_turn(cx.clients, |turn, sink| turn.cut_off(&error, sink));
+                continue;
+            }
             let error_text = &error.message;
             let mut sink = self.sink(Some(&turn), cx.clients);
             sink.chunk(&Chunk::Error { error_text });

@@ -21,7 +21,7 @@ use crate::proto::chunk::{Chunk, DataKind, Named};
 use crate::proto::json::{JsonStr, Members, Raw, to_raw};
 use blocks::Blocks;
 use calls::ShownCall;
-pub use ending::{finish_reason, show_failure};
+pub use ending::{finish_reason, show_error_facts};
 use merged::Merged;
 use questions::Questions;
 use serde::Serialize;

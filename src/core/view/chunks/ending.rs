@@ -59,19 +59,19 @@ impl ChunkState {
 
     /// Ends the message with an error, after all that was received.
     pub(super) fn fail(&self, error: &Error, sink: &mut impl ChunkSink) {
-        show_failure(self.dialect, error, sink);
+        show_error_facts(self.dialect, error, sink);
+        sink.chunk(&Chunk::Error {
+            error_text: &error.message,
+        });
     }
 }
 
-/// Ends a message with an error, whose facts are in the metadata under the name of the dialect.
-pub fn show_failure(dialect: &str, error: &Error, sink: &mut impl ChunkSink) {
+/// Adds the facts of an error to the metadata of a message, under the name of the dialect.
+pub fn show_error_facts(dialect: &str, error: &Error, sink: &mut impl ChunkSink) {
     let about = json!({ "error": error_json(error) });
     let metadata = to_raw(&Named(dialect, &about));
     sink.chunk(&Chunk::MessageMetadata {
         message_metadata: Raw(&metadata),
-    });
-    sink.chunk(&Chunk::Error {
-        error_text: &error.message,
     });
 }
 
