@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from acpipe._json import as_object
@@ -25,6 +26,8 @@ class AcpipeError(Exception):
     The message is for people: it says what failed, why, and what to do. Programs use `kind`.
     """
 
+    __module__ = "acpipe"  # the name in tracebacks is the one to import
+
     def __init__(self, kind: str, message: str, data: dict[str, Any] | None = None) -> None:
         super().__init__(message)
         is_known = kind in _KINDS
@@ -32,10 +35,14 @@ class AcpipeError(Exception):
         """Kind of the error. A type checker reports a comparison with a kind that does not exist."""
         self.data: dict[str, Any] = (data or {}) if is_known else {**(data or {}), "kind": kind}
         """Details of the error, such as `stderr` or `field`."""
+        if sys.version_info >= (3, 11):
+            self.add_note(f"kind: {kind}")
 
 
 class TurnFailed(AcpipeError):
     """A turn began and failed. `kind` is that of its first error."""
+
+    __module__ = "acpipe"
 
     def __init__(self, summary: TurnSummary) -> None:
         error = summary.errors[0]
@@ -47,6 +54,8 @@ class TurnFailed(AcpipeError):
 class AcpipeNotFound(AcpipeError):
     """The acpipe program cannot be found or started. `kind` is `acpipeNotFound`."""
 
+    __module__ = "acpipe"
+
     def __init__(self, message: str) -> None:
         super().__init__("acpipeNotFound", message)
 
@@ -54,12 +63,16 @@ class AcpipeNotFound(AcpipeError):
 class AcpipeExited(AcpipeError):
     """acpipe is not running: it exited, or the client was closed. `kind` is `acpipeExited`."""
 
+    __module__ = "acpipe"
+
     def __init__(self, message: str, data: dict[str, Any] | None = None) -> None:
         super().__init__("acpipeExited", message, data)
 
 
 class InvalidMessage(AcpipeError):
     """acpipe sent a message that this package cannot read. `kind` is `invalidMessage`."""
+
+    __module__ = "acpipe"
 
     def __init__(self, what: str, why: Exception) -> None:
         message = f"cannot read {what} of acpipe: {why}; install the package and the program from the same release"
