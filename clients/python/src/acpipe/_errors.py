@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any, Literal, TypeAlias, cast, get_args
 
@@ -46,7 +47,7 @@ class TurnFailed(AcpipeError):
 
     def __init__(self, summary: TurnSummary) -> None:
         error = summary.errors[0]
-        super().__init__(error.kind, error.message, as_object(error.data))
+        super().__init__(error.kind, with_python_names(error.message), as_object(error.data))
         self.summary = summary
         """Summary of the turn, with all errors and the output before them."""
 
@@ -77,3 +78,25 @@ class InvalidMessage(AcpipeError):
     def __init__(self, what: str, why: Exception) -> None:
         message = f"cannot read {what} of acpipe: {why}; install the package and the program from the same release"
         super().__init__("invalidMessage", message)
+
+
+def reported_error(message: str, data: dict[str, Any]) -> AcpipeError:
+    """Returns the error of a response of acpipe."""
+    kind = data.get("kind", "internal")
+    # For acpipe, a name that means no agent is an argument like all others.
+    if data.get("field") == "agent" and re.match(r'agent: agent ".*" (not found|is ambiguous);', message):
+        kind, message = "agentNotFound", message.removeprefix("agent: ")
+        data = {**data, "kind": kind}
+    return AcpipeError(kind, with_python_names(message), data)
+
+
+def with_python_names(message: str) -> str:
+    """Replaces the calls that a message advises by the methods of this package."""
+    return re.sub(r"\bcall ((?:agent|session)/[a-zA-Z]+)", lambda found: f"call {_python_name(found[1])}", message)
+
+
+def _python_name(method: str) -> str:
+    if method == "session/ensure":
+        return "client.session()"
+    name = re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", method.replace("/", "_"))
+    return f"client.rpc.{name}()"
