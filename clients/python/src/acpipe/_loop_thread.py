@@ -12,6 +12,9 @@ from typing import Any, TypeVar
 logger = logging.getLogger("acpipe")
 T = TypeVar("T")
 
+# Time that a handler has to return after its question was closed.
+RETURN_SECONDS = 1.0
+
 
 class LoopThread:
     """Runs coroutines in a thread with an event loop.
@@ -78,8 +81,21 @@ async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, result, failure)
 
-    threading.Thread(target=run, name="acpipe handler", daemon=True).start()
-    return await future
+    def warn() -> None:
+        if thread.is_alive():
+            logger.warning(
+                "a handler still runs although its request was closed, and can take input that is meant for the next "
+                "one; let it return when `request.is_open` is false"
+            )
+
+    thread = threading.Thread(target=run, name="acpipe handler", daemon=True)
+    thread.start()
+    try:
+        return await future
+    except asyncio.CancelledError:
+        # A thread cannot be stopped.
+        loop.call_later(RETURN_SECONDS, warn)
+        raise
 
 
 class Dispatcher:
