@@ -147,15 +147,29 @@ async def test_unknown_name_of_an_agent_is_an_error_of_its_own_kind(caplog: pyte
 
 
 @pytest.mark.parametrize("exit_code", [0, 1])
-async def test_stderr_of_a_start_that_fails_without_a_cause_is_logged(
+async def test_stderr_of_a_start_that_fails_without_a_cause_is_shown_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, exit_code: int
 ) -> None:
     broken = tmp_path / "acpipe"
     broken.write_text(f"#!/bin/sh\necho the cause >&2\nexit {exit_code}\n")
     broken.chmod(0o755)
-    with pytest.raises(AcpipeExited, match=f"acpipe exited with code {exit_code}; start a new client"):
+    with pytest.raises(AcpipeExited, match=f"acpipe exited with code {exit_code}; start a new client") as caught:
         await Client("demo", binary=broken).start()
-    assert "the cause" in caplog.text
+    assert (str(caught.value) + caplog.text).count("the cause") == 1
+
+
+async def test_exit_during_a_turn_shows_the_last_output(lab: Lab, tmp_path: Path) -> None:
+    failing = tmp_path / "acpipe"
+    failing.write_text(f'#!/bin/sh\n{find_acpipe()} "$@"\necho out of memory >&2\nexit 1\n')
+    failing.chmod(0o755)
+    async with Client(lab.agent(UNTIL_CANCELLED), binary=failing) as client:
+        turn = (await client.session("s", cwd=lab.project)).prompt("hi")
+        await turn.__anext__()
+        Watched(int(Path(f"/proc/{client.pid}/task/{client.pid}/children").read_text())).kill()
+        with pytest.raises(AcpipeExited, match="exited with code 1; start a new client") as caught:
+            await turn
+    assert ". Its last output:\n" in str(caught.value)
+    assert str(caught.value).endswith("\nout of memory")
 
 
 async def test_stderr_before_the_end_of_the_start_is_logged_after_it(

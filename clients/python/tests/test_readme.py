@@ -63,17 +63,19 @@ def test_tests_of_an_app_pass_and_store_nothing_for_the_user(lab: Lab) -> None:
 
 
 @contextmanager
-def on_a_terminal(source: str, directory: Path) -> Generator[tuple[subprocess.Popen[bytes], int]]:
+def on_a_terminal(
+    source: str, directory: Path, stdin: int | None = None
+) -> Generator[tuple[subprocess.Popen[bytes], int]]:
     """Runs a program on a terminal of its own, and yields the program and the other end of the terminal."""
     end, terminal = os.openpty()
     program = subprocess.Popen(
         [sys.executable, "-W", "error", "-c", source],
-        stdin=terminal,
+        stdin=terminal if stdin is None else stdin,
         stdout=terminal,
         stderr=terminal,
         cwd=directory,
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Ctrl-C is a signal
+        preexec_fn=lambda: fcntl.ioctl(1, termios.TIOCSCTTY, 0),  # so that Ctrl-C is a signal
     )
     os.close(terminal)
     try:
@@ -111,3 +113,26 @@ def test_ctrl_c_ends_the_example_that_asks_on_a_terminal(lab: Lab, example: str)
         os.write(end, b"\x03")
         read_until(end, "KeyboardInterrupt")
         assert program.wait(timeout=20) == -signal.SIGINT
+
+
+TWO_QUESTIONS = """
+with Client("demo", permissions="reads", on_permission=ask_user) as client:
+    turn = client.execute("edit a file")
+    sys.stdin.readline()
+    turn.cancel()
+    turn.summary()
+    print(client.execute("edit a file").summary().text)
+"""
+
+
+def test_closed_question_on_a_terminal_takes_no_line_of_the_next(lab: Lab) -> None:
+    source = SYNC_TERMINAL[: SYNC_TERMINAL.index("with Client(")] + TWO_QUESTIONS
+    with on_a_terminal(source, lab.project, stdin=subprocess.PIPE) as (program, end):
+        assert program.stdin is not None
+        read_until(end, "Edit demo.txt? [y/n] ")
+        program.stdin.write(b"\n")
+        program.stdin.close()
+        read_until(end, "(no answer needed any more)\r\nEdit demo.txt? [y/n] ")
+        os.write(end, b"y\n")
+        read_until(end, "I may edit demo.txt now")
+        assert program.wait(timeout=20) == 0

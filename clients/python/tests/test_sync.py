@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from acpipe import AcpipeError, AcpipeExited, AcpipeNotFound, PermissionRequest, TurnFailed
+from acpipe import AcpipeError, AcpipeExited, AcpipeNotFound, PermissionRequest, TurnFailed, _loop_thread
 from acpipe.models import (
     AgentStateParams,
     ChunkParams,
@@ -86,6 +86,48 @@ def test_handler_may_block_and_use_the_client(lab: Lab) -> None:
         text = client.session("s", cwd=lab.project).prompt("go").summary().text
     assert '"optionId":"yes"' in text
     assert threads[0] is not threading.main_thread()
+
+
+def cancel_when_asked(client: Client, lab: Lab, asked: threading.Event) -> None:
+    turn = client.session("s", cwd=lab.project).prompt("go")
+    assert asked.wait(10)
+    turn.cancel()
+    assert turn.summary().stop_reason == "cancelled"
+
+
+def test_handler_sees_that_its_question_was_closed(lab: Lab) -> None:
+    asked, seen = threading.Event(), threading.Event()
+
+    def on_permission(request: PermissionRequest) -> PermissionAnswer:
+        asked.set()
+        while request.is_open:
+            threading.Event().wait(0.01)
+        seen.set()
+        return request.allow()
+
+    with Client(lab.agent([ask_permission(), end("cancelled")]), on_permission=on_permission) as client:
+        cancel_when_asked(client, lab, asked)
+        assert seen.wait(10)
+
+
+def test_handler_that_goes_on_after_its_question_is_reported(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_loop_thread, "RETURN_SECONDS", 0)
+    asked, may_return, reported = threading.Event(), threading.Event(), threading.Event()
+
+    def report(message: str) -> None:
+        reported.set()
+
+    monkeypatch.setattr(_loop_thread.logger, "warning", report)
+
+    def on_permission(request: PermissionRequest) -> PermissionAnswer:
+        asked.set()
+        may_return.wait(30)
+        return request.allow()
+
+    with Client(lab.agent([ask_permission(), end("cancelled")]), on_permission=on_permission) as client:
+        cancel_when_asked(client, lab, asked)
+        assert reported.wait(10)
+        may_return.set()
 
 
 class OneTerminal:

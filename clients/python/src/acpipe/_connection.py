@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from acpipe._errors import AcpipeError, AcpipeExited, InvalidMessage
+from acpipe._errors import AcpipeError, AcpipeExited, InvalidMessage, reported_error
 from acpipe._flow import Flow
 from acpipe._json import as_object
 from acpipe._process import AcpipeProcess
@@ -139,8 +139,7 @@ def _result(outcome: _Message | AcpipeError, expected: type[T], method: str) -> 
     if isinstance(outcome, AcpipeError):
         raise outcome
     if outcome.error is not None:
-        data = as_object(outcome.error.data)
-        raise AcpipeError(data.get("kind", "internal"), outcome.error.message, data)
+        raise reported_error(outcome.error.message, as_object(outcome.error.data))
     try:
         return msgspec.json.decode(outcome.result if isinstance(outcome.result, Raw) else b"null", type=expected)
     except msgspec.ValidationError as error:

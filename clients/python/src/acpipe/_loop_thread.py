@@ -9,8 +9,14 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from acpipe._questions import PermissionRequest, QuestionRequest
+
 logger = logging.getLogger("acpipe")
+P = TypeVar("P")
 T = TypeVar("T")
+
+# Time that a handler has to return after its question was closed.
+RETURN_SECONDS = 1.0
 
 
 class LoopThread:
@@ -53,7 +59,7 @@ class LoopThread:
             self._loop.close()
 
 
-async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
+async def in_thread(function: Callable[[P], T], argument: P) -> T:
     """Runs a function that may block in a thread of its own.
 
     Not `asyncio.to_thread`: its threads keep the program alive, for example while a user does not answer.
@@ -72,14 +78,27 @@ async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
     def run() -> None:
         result, failure = None, None
         try:
-            result = function(*arguments)
+            result = function(argument)
         except Exception as error:
             failure = error
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, result, failure)
 
-    threading.Thread(target=run, name="acpipe handler", daemon=True).start()
-    return await future
+    def warn() -> None:
+        if thread.is_alive():
+            logger.warning(
+                "a handler still runs although its question was closed, and can take input that is meant for the next "
+                "one; let it return when `request.is_open` is false"
+            )
+
+    thread = threading.Thread(target=run, name="acpipe handler", daemon=True)
+    thread.start()
+    try:
+        return await future
+    except asyncio.CancelledError:
+        if isinstance(argument, PermissionRequest | QuestionRequest):  # a thread cannot be stopped
+            loop.call_later(RETURN_SECONDS, warn)
+        raise
 
 
 class Dispatcher:

@@ -19,6 +19,8 @@ LINE_LIMIT = 2**27
 # acpipe needs at most 5 s to stop its agents; a machine under load needs longer.
 EXIT_SECONDS = 30.0
 STDERR_LINES = 20
+# What acpipe logs when a handler fails, which the package has logged with the traceback.
+HANDLER_FAILED = "the client returned an error for a permission request"
 # Exit code for a command line that acpipe does not accept.
 USAGE = 2
 
@@ -32,7 +34,7 @@ class AcpipeProcess:
         self.stdout = child.stdout
         self._child = child
         self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
-        # Lines that are not logged yet: if acpipe refuses to start, they are the text of the error.
+        # Lines that are not logged yet: if acpipe does not start, the text of the error has them.
         self._held: list[str] | None = []
         self._log = asyncio.create_task(self._read_stderr(child.stderr))
         self._write_lock = asyncio.Lock()
@@ -88,8 +90,11 @@ class AcpipeProcess:
         # What acpipe refuses, such as an option or the name of an agent, it reports with what to do.
         if code == USAGE:
             return AcpipeExited(f"acpipe exited with code {code}: {stderr}", {"exitCode": code, "stderr": stderr})
-        self.log_stderr()
         message = f"acpipe exited with code {code}; start a new client"
+        if code == 0:
+            self.log_stderr()
+        elif stderr:
+            message += f". Its last output:\n{stderr}"
         return AcpipeExited(message, {"exitCode": code, "stderr": stderr})
 
     def close_stdin(self) -> None:
@@ -127,6 +132,6 @@ class AcpipeProcess:
             text = line.decode(errors="replace").rstrip()
             self._stderr.append(text)
             if self._held is None:
-                logger.warning("%s", text)
+                logger.log(logging.DEBUG if HANDLER_FAILED in text else logging.WARNING, "%s", text)
             else:
                 self._held.append(text)

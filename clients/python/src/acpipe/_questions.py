@@ -16,7 +16,26 @@ from acpipe.models import (
 )
 
 
-class PermissionRequest(PermissionParams, kw_only=True):
+class _Closable:
+    """Whether a request still waits for its answer."""
+
+    _is_open = True
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an answer still has an effect: not after a timeout, a cancelled turn, or another client's answer.
+
+        For handlers of `acpipe.sync`, whose thread goes on; a handler on asyncio is cancelled.
+        """
+        return self._is_open
+
+
+def close_request(request: PermissionRequest | QuestionRequest) -> None:
+    """Marks that a request does not wait for its answer any more."""
+    request._is_open = False  # pyright: ignore[reportPrivateUsage]
+
+
+class PermissionRequest(_Closable, PermissionParams, kw_only=True):
     """Asks whether the agent may run a tool. Return what one of the methods returns."""
 
     def allow(self) -> PermissionAnswer:
@@ -66,7 +85,7 @@ class PermissionRequest(PermissionParams, kw_only=True):
         return PermissionAnswer(outcome=CancelledPermissionOutcome(message=message, feedback_delivery=delivery))
 
 
-class QuestionRequest(QuestionParams, kw_only=True):
+class QuestionRequest(_Closable, QuestionParams, kw_only=True):
     """A question of the agent to the user: a form, an address to open, or a plan to approve."""
 
     def accept(self, content: dict[str, Any] | None = None) -> QuestionAnswer:

@@ -11,7 +11,7 @@ from typing import Protocol
 import msgspec
 
 from acpipe._handlers import Handler
-from acpipe._questions import PermissionRequest, QuestionRequest
+from acpipe._questions import PermissionRequest, QuestionRequest, close_request
 
 logger = logging.getLogger("acpipe")
 
@@ -65,6 +65,7 @@ class Responder:
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     async def _run(self, output: Output, number: int | str, method: str, handler: Handler, params: msgspec.Raw) -> None:
+        request: msgspec.Struct | None = None
         try:
             request = msgspec.json.decode(params, type=handler.params)
             if isinstance(request, PermissionRequest | QuestionRequest):
@@ -83,3 +84,6 @@ class Responder:
             output.respond_error(number, INTERNAL, f"{type(error).__name__}: {error}")
         else:
             output.respond(number, {} if handler.result is None else result)
+        finally:
+            if isinstance(request, PermissionRequest | QuestionRequest):
+                close_request(request)
