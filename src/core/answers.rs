@@ -13,7 +13,7 @@ use crate::proto::wire::{
     PermissionAnswer, PermissionOutcome, QuestionAction, QuestionAnswer, QuestionKind,
     UnknownFields,
 };
-use tracing::warn;
+use tracing::{debug, warn};
 
 /// Returns the policy's decision for a permission request that no client answers.
 #[must_use]
@@ -37,7 +37,8 @@ pub fn permission(
         Ok(answer) => answer,
         Err(error) => {
             let error = &error.message;
-            warn!(
+            // The client knows.
+            debug!(
                 error = clip(error),
                 "the client returned an error for a permission request"
             );

@@ -57,7 +57,7 @@ macro_rules! kinds {
 
 kinds! {
     // Columns: kind = name, JSON-RPC code, exit code. Exit codes follow sysexits.h, `timeout` and the shell.
-    #[doc = "The agent's command was not found."]
+    #[doc = "No agent has this name, or the agent's command was not found."]
     AgentNotFound = "agentNotFound", -32010, 127;
     #[doc = "The agent failed to start, or exited before it was ready."]
     AgentStart = "agentStart", -32011, 126;

@@ -123,7 +123,7 @@ export interface Requests {
 
 /** Kinds of errors. */
 export interface ErrorKinds {
-  /** The agent's command was not found. */
+  /** No agent has this name, or the agent's command was not found. */
   agentNotFound: true;
   /** The agent failed to start, or exited before it was ready. */
   agentStart: true;

@@ -71,7 +71,7 @@ function exitError(code: number | null, signal: string | null, stderr: string[],
 /** Kind of an exit before the first answer. */
 function startKind(code: number | null, stderr: string): ErrorKind {
   if (code !== USAGE) return 'acpipeExited';
-  return /agent ".*" not found/.test(stderr) ? 'agentNotFound' : 'invalidParams';
+  return /agent ".*" (not found|is ambiguous)/.test(stderr) ? 'agentNotFound' : 'invalidParams';
 }
 
 function end(child: ChildProcess): Promise<void> {

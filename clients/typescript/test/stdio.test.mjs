@@ -234,7 +234,7 @@ test('start reports why acpipe exited', async () => {
   await assert.rejects(new World().start({ cwd: '/none' }), { kind: 'invalidParams', message: /cwd is "\/none", which is not a directory/ });
   await assert.rejects(new World().start({ agent: 'no-such-agent' }), { kind: 'agentNotFound', message: /agent "no-such-agent" not found/ });
   // As acpipe answers a call with this name.
-  const ambiguous = { kind: 'invalidParams', message: /agent "claud" is ambiguous; use one of claude, claude-acp/ };
+  const ambiguous = { kind: 'agentNotFound', message: /agent "claud" is ambiguous; use one of claude, claude-acp/ };
   await assert.rejects(new World().start({ agent: 'claud' }), ambiguous);
   await assert.rejects((await new World().start()).call('agent/connect', { agent: 'claud' }), ambiguous);
 });

@@ -74,7 +74,7 @@ impl Failure {
 impl From<RpcError> for Failure {
     fn from(error: RpcError) -> Self {
         Self {
-            status: status_of(&error.data.kind),
+            status: status_of(&error.data),
             message: error.message,
             error: Some(Box::new(error.data)),
         }
@@ -108,10 +108,12 @@ pub fn with_kind(response: Response) -> Response {
     (failure.status, json, body.to_string()).into_response()
 }
 
-/// Returns the HTTP status of an error kind.
-fn status_of(kind: &str) -> StatusCode {
+/// Returns the HTTP status of an error.
+fn status_of(error: &ErrorData) -> StatusCode {
     // By name: this version of the server may be older than an error kind.
-    match kind {
+    match &*error.kind {
+        // A name that the request has, not a program that the machine has not.
+        "agentNotFound" if error.details.contains_key("field") => StatusCode::BAD_REQUEST,
         "invalidParams" | "invalidRequest" | "parse" | "invalidTool" => StatusCode::BAD_REQUEST,
         "forbidden" => StatusCode::FORBIDDEN,
         "sessionNotFound" | "messageNotFound" => StatusCode::NOT_FOUND,
@@ -148,6 +150,10 @@ mod tests {
         ] {
             assert_eq!(failure(kind).status.as_u16(), status, "{}", kind.name());
         }
+        let unknown = r#"{"code":1,"message":"m","data":{"kind":"agentNotFound","field":"agent"}}"#;
+        let unknown = serde_json::from_str::<RpcError>(unknown).unwrap();
+        assert_eq!(Failure::from(unknown).status.as_u16(), 400);
+        assert_eq!(failure(ErrorKind::AgentNotFound).status.as_u16(), 502);
         assert!(failure(ErrorKind::SessionNotFound).is_session_not_found());
         let bare: RpcError = serde_json::from_str(r#"{"code":1,"message":"m"}"#).unwrap();
         assert_eq!(Failure::from(bare).status.as_u16(), 502);

@@ -106,7 +106,7 @@ impl Hub {
                 )
             }
         };
-        invalid("agent", &why)
+        Error::new(ErrorKind::AgentNotFound, why).with("field", "agent")
     }
 
     /// Connects an agent. A new name with a command adds an agent.

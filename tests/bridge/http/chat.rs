@@ -239,7 +239,7 @@ fn failure_before_the_first_chunk_is_an_http_status() {
     assert_eq!(error["message"], message.trim_end());
     assert_eq!(
         (&error["kind"], &error["data"]["field"]),
-        (&json!("invalidParams"), &json!("agent"))
+        (&json!("agentNotFound"), &json!("agent"))
     );
     server.daemon.stop();
 }

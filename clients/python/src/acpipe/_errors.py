@@ -82,12 +82,7 @@ class InvalidMessage(AcpipeError):
 
 def reported_error(message: str, data: dict[str, Any]) -> AcpipeError:
     """Returns the error of a response of acpipe."""
-    kind = data.get("kind", "internal")
-    # For acpipe, a name that means no agent is an argument like all others.
-    if data.get("field") == "agent" and re.match(r'agent: agent ".*" (not found|is ambiguous);', message):
-        kind, message = "agentNotFound", message.removeprefix("agent: ")
-        data = {**data, "kind": kind}
-    return AcpipeError(kind, with_python_names(message), data)
+    return AcpipeError(data.get("kind", "internal"), with_python_names(message), data)
 
 
 def with_python_names(message: str) -> str:

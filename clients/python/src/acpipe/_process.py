@@ -19,8 +19,6 @@ LINE_LIMIT = 2**27
 # acpipe needs at most 5 s to stop its agents; a machine under load needs longer.
 EXIT_SECONDS = 30.0
 STDERR_LINES = 20
-# What acpipe logs when a handler fails, which the package has logged with the traceback.
-HANDLER_FAILED = "the client returned an error for a permission request"
 # Exit code for a command line that acpipe does not accept.
 USAGE = 2
 
@@ -132,6 +130,6 @@ class AcpipeProcess:
             text = line.decode(errors="replace").rstrip()
             self._stderr.append(text)
             if self._held is None:
-                logger.log(logging.DEBUG if HANDLER_FAILED in text else logging.WARNING, "%s", text)
+                logger.warning("%s", text)
             else:
                 self._held.append(text)

@@ -3529,7 +3529,7 @@ ErrorKind: TypeAlias = Literal[
 ]
 """Kinds of errors.
 
-- `agentNotFound`: The agent's command was not found.
+- `agentNotFound`: No agent has this name, or the agent's command was not found.
 - `agentStart`: The agent failed to start, or exited before it was ready.
 - `initialize`: The agent's response to `initialize` is not valid.
 - `authRequired`: The agent requires sign-in.

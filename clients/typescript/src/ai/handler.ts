@@ -206,7 +206,9 @@ const NO_JSON = 'the body must be JSON; set the header content-type: application
 const notOpen = () => text(409, 'this question is not open: it was answered, or its turn has ended');
 
 function failure({ message, kind, data }: AcpipeError, format: 'json' | 'text'): Response {
-  const status = STATUS[kind] ?? (kind === undefined ? 500 : 502);
+  // With a field, the request names an agent that does not exist; without, the program of an agent is not installed.
+  const known = kind === 'agentNotFound' && data?.['field'] !== undefined ? 400 : STATUS[kind];
+  const status = known ?? (kind === undefined ? 500 : 502);
   return format === 'text' ? text(status, message) : Response.json({ kind: kind ?? 'internal', message, data }, { status });
 }
 
