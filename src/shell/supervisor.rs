@@ -109,9 +109,10 @@ fn supervise(
     setsid()?;
     #[cfg(target_os = "linux")]
     {
-        rustix::process::set_child_subreaper(Some(getpid()))?;
+        // Emulators such as qemu-user lack both. Orphans then get another parent, as on systems without subreapers.
+        let _ = rustix::process::set_child_subreaper(Some(getpid()));
         // A supervisor that was stopped (SIGSTOP) continues when acpipe ends, and ends the agent.
-        rustix::process::set_parent_process_death_signal(Some(Signal::CONT))?;
+        let _ = rustix::process::set_parent_process_death_signal(Some(Signal::CONT));
     }
     let socket = StdUnixStream::from(rustix::stdio::stdin().try_clone_to_owned()?);
     let Some([stdin, stdout, stderr]) = receive_pipes(&socket)? else {
