@@ -2,7 +2,7 @@
 
 use super::Hub;
 use super::agents::Agents;
-use crate::core::agent::AgentMachine;
+use crate::core::agent::{AgentMachine, DEFAULT_AGENT};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_names::{NameError, check_name, resolve};
 use crate::core::builtin_agents::{self, BuiltinAgent};
@@ -87,6 +87,7 @@ impl Hub {
         let own: Vec<&str> = own
             .iter()
             .map(|agent| self.agents.get(*agent).name())
+            .filter(|name| *name != DEFAULT_AGENT)
             .collect();
         let why = match resolve(name, own.iter().copied()) {
             Ok(meant) => format!(
@@ -100,9 +101,13 @@ impl Hub {
                 } else {
                     format!("did you mean {}? ", similar.join(" or "))
                 };
+                let mut own = own.join(", ");
+                if !own.is_empty() {
+                    own = format!("one of {own}, ");
+                }
                 format!(
-                    "agent {name:?} not found; {similar}call agent/connect with its command, or use one of {}",
-                    own.join(", ")
+                    "agent {name:?} not found; {similar}use {own}a name that `acpipe agents` lists, or call agent/connect with its \
+                     command"
                 )
             }
         };
