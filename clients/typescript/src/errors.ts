@@ -27,6 +27,11 @@ export class AcpipeError extends Error {
     this.summary = summary;
   }
 
+  /** Whether the value is such an error, also of another copy of this package: each bundle of a Next.js app has its own. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return isError(value) && value.name === 'AcpipeError';
+  }
+
   /** Returns the error of a turn that failed. */
   static ofTurn(summary: TurnSummary): AcpipeError {
     const [first] = summary.errors;
@@ -39,9 +44,11 @@ export class AcpipeError extends Error {
   }
 }
 
-/** Whether the value is an error of this kind. Works across copies of this package, which `instanceof` does not. */
+const isError = (value: unknown): value is Error => value instanceof Error;
+
+/** Whether the value is an error of this kind. */
 export function isKind(error: unknown, kind: ErrorKind): error is AcpipeError {
-  return error instanceof Error && error.name === 'AcpipeError' && (error as AcpipeError).kind === kind;
+  return error instanceof AcpipeError && error.kind === kind;
 }
 
 /** Returns the error of an option, a parameter or a request that is not valid. */

@@ -157,6 +157,28 @@ const SCENARIOS = {
     assert.equal(data.approved, false);
   },
 
+  async 'cancel ends an answer that waits for the user'(way, major) {
+    const chat = open(way, major);
+    await chat.sendMessage({ text: 'go' });
+    assert.equal(chat.status, 'ready');
+    assert.equal(await chat.transport.cancel(chat.id), true);
+    await chat.addToolApprovalResponse({ id: toolOf(chat).approval.id, approved: false });
+    await chat.until((state) => state.status === 'ready' && /^output-(denied|error)$/.test(toolOf(state).state));
+    assert.equal(await chat.transport.cancel(chat.id), false);
+  },
+
+  async 'cancel ends the answer of another tab'(way, major) {
+    const first = open(way, major);
+    const sent = first.sendMessage({ text: 'go' });
+    await first.until(shows('a'));
+    const second = open(way, major, { id: first.id, messages: first.messages.slice(0, 1) });
+    const resumed = second.resumeStream();
+    await second.until(shows('a'));
+    assert.equal(await second.transport.cancel(second.id), true);
+    await Promise.all([sent, resumed]);
+    assert.deepEqual([first.status, second.status], ['ready', 'ready']);
+  },
+
   async 'option of the agent is chosen'(way, major) {
     const chat = open(way, major);
     await chat.sendMessage({ text: 'go' });
@@ -202,6 +224,15 @@ test('turn of a killed acpipe ends with an error that has its kind', async () =>
   }
 });
 
+test('lost connection is an error with a kind', async () => {
+  const broken = new ReadableStream({ pull: (controller) => controller.error(new TypeError('terminated')) });
+  const answers = [() => new Response(broken), () => Promise.reject(new TypeError('fetch failed'))];
+  const transport = new HttpChatTransport({ fetch: async () => answers.shift()() });
+  const stream = await transport.reconnectToStream({ chatId: 'x' });
+  await assert.rejects(stream.getReader().read(), { kind: 'disconnected', message: /terminated.*resumeStream/ });
+  await assert.rejects(transport.reconnectToStream({ chatId: 'x' }), { kind: 'disconnected', message: /fetch failed/ });
+});
+
 const settled = (status) => ({ update: { sessionUpdate: 'tool_call_update', toolCallId: 't', status } });
 const turn = (status) => [say('before '), ASK, settled(status), say('after'), end()];
 const SCRIPTS = {
@@ -209,6 +240,8 @@ const SCRIPTS = {
   'answer of another tab is shown after the own one': runs(say('before '), ASK, { echoAnswer: true }, end()),
   'option of the agent is chosen': runs(say('before '), ASK, { echoAnswer: true }, end()),
   'answer is resumed by another tab': runs(say('a'), WAIT, say('b'), end()),
+  'cancel ends an answer that waits for the user': runs(say('before '), ASK, end('cancelled')),
+  'cancel ends the answer of another tab': runs(say('a'), { wait: 'session/cancel' }, end('cancelled')),
   'stop cancels the turn': runs(say('a'), { wait: 'session/cancel' }, end('cancelled')),
   'approvals are sent with the next request': { 'session/prompt': [turn('completed'), turn('failed')] },
 };
@@ -216,8 +249,8 @@ const SCRIPTS = {
 for (const major of [7, 6, 5]) {
   for (const [name, make] of Object.entries(WAYS)) {
     for (const [scenario, play] of Object.entries(SCENARIOS)) {
-      const isChoice = ['option', 'answer of another'].some((begin) => scenario.startsWith(begin)); // by `approve`
-      if (isChoice && (major === 5 || !name.endsWith('HttpChatTransport'))) continue;
+      const isOfHttp = ['option', 'answer of another', 'cancel'].some((begin) => scenario.startsWith(begin)); // a method of it
+      if (isOfHttp && (major === 5 || !name.endsWith('HttpChatTransport'))) continue;
       // The page of major 5 posts the answer.
       const skip = major === 5 && name === 'client in the same process' && scenario.startsWith('approvals');
       test(`ai ${major}, ${name}: ${scenario}`, { skip }, async () => {

@@ -6,6 +6,7 @@ import { EventEmitter, once } from 'node:events';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { AcpipeError as Own } from 'acpipe';
 import { createChatHandler, sharedClient, toNodeHandler } from 'acpipe/ai';
 import { ASK, atEnd, end, programs, say, textOf, tool, WAIT, within, World } from './support.mjs';
 
@@ -91,6 +92,28 @@ test('requests at the same time start one client', async () => {
   const handler = createChatHandler(() => ((starts += 1), world.start()));
   await Promise.all([handler(get('/x/messages')), handler(get('/x/stream'))]);
   assert.equal(starts, 1);
+});
+
+test('chat is deleted in every state', async () => {
+  const world = new World({ 'session/prompt': [[say('a'), end()], [say('a'), { wait: 'session/cancel' }, end('cancelled')], [say('before '), ASK, end('cancelled')]] });
+  const handler = createChatHandler(await world.start({ permissions: 'ask' }));
+  await handler.delete('none');
+  await chunksOf(await handler(prompt('idle', user('a'))));
+  const running = chunksOf(await handler(prompt('runs', user('a'))));
+  await chunksOf(await handler(prompt('asks', user('a'))));
+  for (const id of ['idle', 'runs', 'asks']) {
+    assert.notDeepEqual(await handler.messages(id), [], id);
+    await within(handler.delete(id));
+    assert.deepEqual(await handler.messages(id), [], id);
+  }
+  assert.equal((await running).at(-1).type, 'abort');
+});
+
+test('error of a copy of the module is an instance of the class', async () => {
+  const { AcpipeError } = createRequire(import.meta.url)('acpipe');
+  assert.notEqual(AcpipeError, Own);
+  assert.ok(new AcpipeError('busy', 'it runs') instanceof Own);
+  assert.ok(!(new Error('it runs') instanceof Own));
 });
 
 test('copies of the module share a client and its questions', async () => {

@@ -24,6 +24,9 @@ export interface ChatList {
   nextCursor: string | null;
 }
 
+/** Time that the turns of a chat have to end before it is deleted. */
+const DELETE_LIMIT_MS = 15_000;
+
 type Approvals = ChatRequest['approvals'];
 
 /** Chats of each client: transports and handlers of one client share its turns and questions. */
@@ -92,6 +95,21 @@ export class Chats {
     if (running === undefined) return [];
     const all = await allMessages<Message & { id: string }>(this.#client, id);
     return all.filter((message) => message.id !== running?.messageId);
+  }
+
+  /** Deletes a chat with its messages, after the end of its turns. */
+  async delete(id: string): Promise<void> {
+    const until = Date.now() + DELETE_LIMIT_MS;
+    for (;;) {
+      try {
+        await this.cancel(id);
+        return void (await this.#client.call('session/clear', { sessionId: id }));
+      } catch (error) {
+        if (isKind(error, 'sessionNotFound')) return;
+        if (!isKind(error, 'busy') || Date.now() > until) throw error;
+      }
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
   }
 
   /** Cancels a turn, by default the running one; returns whether there was something to cancel. */

@@ -35,6 +35,11 @@ export class ClientChatTransport<Message extends ChatMessage = ChatMessage> {
     return failingAtError(stream) as ReadableStream<C>;
   }
 
+  /** Cancels the running turn of a chat, whoever sent it; returns whether one ran. */
+  async cancel(chatId: string): Promise<boolean> {
+    return (await this.#chats).cancel(chatId);
+  }
+
   async reconnectToStream<C = Chunk>({ chatId }: ReconnectOptions): Promise<ReadableStream<C> | null> {
     const stream = await (await this.#chats).resume(chatId, this.#session(chatId));
     return stream && (failingAtError(stream) as ReadableStream<C>);

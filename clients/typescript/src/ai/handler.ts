@@ -33,6 +33,11 @@ export interface ChatHandler {
    * `session`: check before whether the chat is of this user.
    */
   messages<Message = ChatMessage>(chatId: string): Promise<Message[]>;
+  /**
+   * Deletes a chat with its messages; a running turn is cancelled before. Does nothing if there is no such chat. Does not call
+   * `session`.
+   */
+  delete(chatId: string): Promise<void>;
 }
 
 /** Status by kind of error; of others, the agent is the cause (502). */
@@ -100,7 +105,8 @@ export function createChatHandler(
     }
   };
   const messages = async <Message>(chatId: string) => (await chats()).messages<Message>(chatId);
-  return Object.assign(handler, { messages });
+  const remove = async (chatId: string) => (await chats()).delete(chatId);
+  return Object.assign(handler, { messages, delete: remove });
 }
 
 interface Endpoint {
@@ -129,7 +135,7 @@ async function handle(
   const { pathname, searchParams } = new URL(request.url);
   switch (name) {
     case 'GET chats': {
-      if (!list) break;
+      if (!list) throw notFound(`there is no ${request.method} ${pathname}: the option list of createChatHandler turns it on`);
       const { cwd, cursor, limit } = Object.fromEntries(searchParams);
       const query = { ...(cwd && { cwd }), ...(cursor && { cursor }), ...(limit && { limit: Number(limit) }) };
       const params = { ...query, ...(await list(request)) };
@@ -184,10 +190,10 @@ const majorOf = (request: Request) => request.headers.get('x-ai-sdk-major') ?? u
 /** Reads a JSON body. A page of another site can post text, but not JSON without permission of the server. */
 async function json(request: Request): Promise<object> {
   if (!request.headers.get('content-type')?.startsWith('application/json')) {
-    throw text(415, NO_JSON);
+    throw badRequest(415, NO_JSON);
   }
   const body: unknown = await request.json().catch(() => undefined);
-  if (typeof body !== 'object' || body === null) throw text(400, 'the body is not a JSON object');
+  if (typeof body !== 'object' || body === null) throw badRequest(400, 'the body is not a JSON object');
   return body;
 }
 
@@ -195,13 +201,15 @@ async function json(request: Request): Promise<object> {
 async function optionalJson(request: Request): Promise<object> {
   if (request.headers.has('content-type')) return json(request);
   // A page of another site can send a request without a body.
-  if (request.headers.get('sec-fetch-site') === 'cross-site') throw text(403, 'a page of another site must send JSON');
+  if (request.headers.get('sec-fetch-site') === 'cross-site') throw badRequest(403, 'a page of another site must send JSON');
   const body = await request.text();
-  if (body !== '' && body !== '{}') throw text(415, NO_JSON); // `{}`: Express 4 has it for a request without a body
+  if (body !== '' && body !== '{}') throw badRequest(415, NO_JSON); // `{}`: Express 4 has it for a request without a body
   return {};
 }
 
 const NO_JSON = 'the body must be JSON; set the header content-type: application/json';
+
+const badRequest = (status: number, message: string) => Response.json({ kind: 'invalidRequest', message, data: {} }, { status });
 
 const notOpen = () => text(409, 'this question is not open: it was answered, or its turn has ended');
 

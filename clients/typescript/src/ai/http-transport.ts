@@ -25,8 +25,9 @@ export interface HttpChatTransportOptions {
 }
 
 /**
- * Transport of `useChat` to acpipe's chat endpoints. Unlike `DefaultChatTransport`, its `stop()` cancels the turn. A
- * `ChatTransport` of every major version of the AI SDK: the type of the chunks is that of the version where it is used.
+ * Transport of `useChat` to acpipe's chat endpoints. Unlike with `DefaultChatTransport`, `stop()` cancels the turn that this chat
+ * has sent; `cancel` cancels any. A `ChatTransport` of every major version of the AI SDK: the type of the chunks is that of the
+ * version where it is used.
  */
 export class HttpChatTransport<Message extends ChatMessage = ChatMessage> {
   /** `reconnectToStream` sends the running turn from its beginning. */
@@ -62,6 +63,15 @@ export class HttpChatTransport<Message extends ChatMessage = ChatMessage> {
     const query = this.#options.body?.['approvals'] === 'inline' ? '?approvals=inline' : '';
     const response = await this.#fetch(`${this.#api}/${encodeURIComponent(chatId)}/stream${query}`, { headers: this.#headers(headers) });
     return response.status === 204 ? null : chunksOf(response);
+  }
+
+  /**
+   * Cancels the running turn of a chat, whoever sent it; returns whether one ran. A stream of the turn then ends. If it has
+   * ended before, at a permission request, call `addToolApprovalResponse` of the chat after it, for the end of the turn.
+   */
+  async cancel(chatId: string): Promise<boolean> {
+    const response = await this.#post(`${this.#api}/${encodeURIComponent(chatId)}/cancel`, {}, undefined);
+    return ((await response.json()) as { cancelled: boolean }).cancelled;
   }
 
   /**
@@ -103,9 +113,14 @@ export class HttpChatTransport<Message extends ChatMessage = ChatMessage> {
     return response;
   }
 
-  #send(url: string, init: RequestInit): Promise<Response> {
+  async #send(url: string, init: RequestInit): Promise<Response> {
     const { fetch: send = fetch, credentials } = this.#options;
-    return send(url, { ...init, ...(credentials && { credentials }) });
+    try {
+      return await send(url, { ...init, ...(credentials && { credentials }) });
+    } catch (error) {
+      init.signal?.throwIfAborted();
+      throw new AcpipeError('disconnected', `cannot reach the server: ${reasonOf(error)}`);
+    }
   }
 }
 
@@ -120,8 +135,30 @@ async function check(response: Response): Promise<void> {
 const isJson = ({ headers }: Response) => headers.get('content-type')?.startsWith('application/json') ?? false;
 
 function chunksOf<C>(response: Response): ReadableStream<C> {
-  return failingAtError(readEvents(response.body!)) as ReadableStream<unknown> as ReadableStream<C>;
+  const chunks = failingAtError(readEvents(response.body!)).getReader();
+  const stream = new ReadableStream<Chunk>({
+    async pull(controller) {
+      try {
+        const { done, value } = await chunks.read();
+        if (done) controller.close();
+        else controller.enqueue(value);
+      } catch (error) {
+        controller.error(error instanceof AcpipeError || isAbort(error) ? error : lost(error));
+      }
+    },
+    cancel: (reason) => chunks.cancel(reason),
+  });
+  return stream as ReadableStream<unknown> as ReadableStream<C>;
 }
+
+const isAbort = (error: unknown) => error instanceof Error && error.name === 'AbortError';
+
+function lost(error: unknown): AcpipeError {
+  const advice = 'the answer may go on: call resumeStream() of the chat';
+  return new AcpipeError('disconnected', `the connection to the server was lost (${reasonOf(error)}); ${advice}`);
+}
+
+const reasonOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 /** The error that a chat handler answers with; of another server, its body. */
 function errorOf(body: string): Error {
