@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any, cast
 
+import msgspec
 import pytest
 
 from acpipe import AcpipeError, Client, Session, Turn, TurnFailed
-from acpipe._flow import UNREAD_LIMIT
-from acpipe.models import ChunkParams, FinishChunk, StartChunk, TextDeltaChunk
+from acpipe._flow import UNREAD_LIMIT, Flow
+from acpipe._turns import Turns
+from acpipe.models import ChunkParams, FinishChunk, PromptParams, StartChunk, TextDeltaChunk
 from tests.lab import UNTIL_CANCELLED, Lab, end, say
 
 
@@ -179,6 +182,32 @@ async def test_ended_turn_is_repeated_under_its_id(lab: Lab) -> None:
         again = session.prompt("hi", turn_id="t1")
         assert [chunk async for chunk in again] == first
         assert (await again).text == "once"
+
+
+class _Responses:
+    """Connection that answers no call by itself."""
+
+    def __init__(self) -> None:
+        self.last: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    def start(self, *_: object) -> asyncio.Future[Any]:
+        self.last = asyncio.get_running_loop().create_future()
+        return self.last
+
+
+async def test_repeated_turn_gets_its_chunks_also_at_once_after_the_first() -> None:
+    connection = _Responses()
+    turns = Turns(cast("Any", connection), Flow())
+    prompt = PromptParams(message="hi", session_id="s", turn_id="t")
+    first = turns.prompt(prompt)
+    connection.last.set_result(None)  # its callbacks have not run yet
+    again = turns.prompt(prompt)
+    for chunk_type in ("start-step", "finish-step"):
+        turns.receive(msgspec.Raw(b'{"sessionId":"s","turnId":"t","chunk":{"type":"%s"}}' % chunk_type.encode()))
+        assert (await anext(again)).type == chunk_type
+        await asyncio.sleep(0)  # the callbacks of the first turn
+    connection.last.set_result(None)
+    del first
 
 
 async def test_chunks_have_the_form_that_the_types_describe_whatever_the_options_say(lab: Lab) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from dataclasses import dataclass
 
 import msgspec
 
@@ -23,6 +24,14 @@ class _Address(msgspec.Struct, rename="camel"):
     chunk: msgspec.Raw
 
 
+@dataclass(frozen=True)
+class _Running:
+    """A turn whose chunks go to its mailbox until its response is there."""
+
+    mailbox: Mailbox
+    response: asyncio.Future[TurnSummary]
+
+
 class Turns:
     """Starts turns and passes chunks to them."""
 
@@ -30,7 +39,7 @@ class Turns:
         self._connection = connection
         self._flow = flow
         # By session and turn. acpipe chooses the ids of the turns of `execute`; their sessions have no other turn.
-        self._mailboxes: dict[tuple[str, str | None], Mailbox] = {}
+        self._running: dict[tuple[str, str | None], _Running] = {}
 
     def prompt(self, params: PromptParams) -> Turn:
         """Starts a turn of a session."""
@@ -60,18 +69,22 @@ class Turns:
     def _mailbox(self, session_id: str | None, turn_id: str | None) -> Mailbox | None:
         if session_id is None:
             return None
-        return self._mailboxes.get((session_id, turn_id), self._mailboxes.get((session_id, None)))
+        running = self._running.get((session_id, turn_id)) or self._running.get((session_id, None))
+        return running.mailbox if running else None
 
     def _start(self, method: str, params: PromptParams | ExecuteParams, session_id: str, turn_id: str | None) -> Turn:
         key = (session_id, turn_id)
         mailbox = Mailbox(self._flow)
-        # acpipe refuses the id of a turn that runs; that turn keeps its mailbox.
-        self._mailboxes.setdefault(key, mailbox)
         response = self._connection.start(method, params, TurnSummary)
+        own = _Running(mailbox, response)
+        known = self._running.get(key)
+        # acpipe refuses the id of a turn that runs; that turn keeps its mailbox. One that has ended can still be here.
+        if known is None or known.response.done():
+            self._running[key] = own
 
         def ended(done: asyncio.Future[TurnSummary]) -> None:
-            if self._mailboxes.get(key) is mailbox:
-                del self._mailboxes[key]
+            if self._running.get(key) is own:
+                del self._running[key]
             mailbox.wake()
             if not done.cancelled():
                 done.exception()  # marks it as retrieved: asyncio logs no error of a turn that the program ignores
