@@ -9,6 +9,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
 /// The prompt of the line editor, which the editor draws when it waits for a line.
 pub const READY: &str = "\x1b[K> \x1b[2C";
@@ -197,6 +198,15 @@ fn agent_asks_in_a_chat() {
     assert_eq!(screen.end_cooked(), (0, true));
 }
 
+/// Starts a process of the agent that writes lines to the agent's stdout once a file exists.
+fn written_after(mark: &Path, lines: &[&str]) -> Value {
+    let mut script = format!("until [ -e '{}' ]; do sleep 0.01; done", mark.display());
+    for line in lines {
+        script += &format!("; echo '{}'", line.replace('\\', "\\\\"));
+    }
+    json!({"spawn": {"command": ["sh", "-c", script]}})
+}
+
 #[test]
 fn agent_that_works_between_turns_is_shown() {
     let world = World::new();
@@ -213,12 +223,7 @@ fn agent_that_works_between_turns_is_shown() {
             "type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}}),
     );
     question["id"] = 901.into();
-    let line = format!(
-        "until [ -e '{}' ]; do sleep 0.01; done; echo '{}'; echo '{question}'",
-        mark.display(),
-        update.to_string().replace('\\', "\\\\"),
-    );
-    let background = json!({"spawn": {"command": ["sh", "-c", line]}});
+    let background = written_after(&mark, &[&update.to_string(), &question.to_string()]);
     let script = json!({"session/prompt": [
         [background, say("first"), end("end_turn")],
         [say("second"), end("end_turn")],
@@ -249,12 +254,7 @@ fn log_line_waits_until_a_line_of_the_chat_is_entered() {
     let mark = world.dir.join("mark");
     let update = json!({"jsonrpc": "2.0", "method": "session/update", "params": {
         "sessionId": "fake-1", "update": say("meanwhile\n")["update"]}});
-    let line = format!(
-        "until [ -e '{}' ]; do sleep 0.01; done; echo garbage; echo '{}'",
-        mark.display(),
-        update.to_string().replace('\\', "\\\\"),
-    );
-    let background = json!({"spawn": {"command": ["sh", "-c", line]}});
+    let background = written_after(&mark, &["garbage", &update.to_string()]);
     let script = json!({"session/prompt": [
         [background, say("first"), end("end_turn")],
         [say("second"), end("end_turn")],
