@@ -197,6 +197,11 @@ def test_agent_that_can_be_no_name_and_no_command_line_is_an_error(agent: str | 
         Client(agent)
 
 
+def test_options_in_one_string_are_an_error() -> None:
+    with pytest.raises(ValueError, match=r'options must be a list, such as \["--timeout", "answer=2s"\]'):
+        Client("demo", options="--timeout answer=2s")
+
+
 async def test_client_that_was_not_started_is_an_error() -> None:
     client = Client("demo")
     with pytest.raises(AcpipeExited, match="not running"):

@@ -99,10 +99,12 @@ async def test_handler_is_cancelled_when_the_request_is_withdrawn(lab: Lab) -> N
 
     async def on_permission(request: PermissionRequest) -> PermissionAnswer:
         asked.set()
+        assert request.is_open
         try:
             await asyncio.Event().wait()
         finally:
-            withdrawn.set()
+            if not request.is_open:
+                withdrawn.set()
         return request.allow()
 
     async with Client(lab.agent([ask_permission(), end("cancelled")]), on_permission=on_permission) as client:

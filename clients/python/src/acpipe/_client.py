@@ -308,4 +308,4 @@ class Client:
 
 def not_started() -> AcpipeExited:
     """Returns the error of a client that was not started, or that was closed."""
-    return AcpipeExited("acpipe is not running: use the client in a `with` block, or call `start`")
+    return AcpipeExited("acpipe is not running: use the client in its `async with` or `with` block, or call `start`")

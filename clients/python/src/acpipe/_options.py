@@ -19,6 +19,8 @@ def command_line(
 ) -> list[str]:
     """Returns the arguments of `acpipe serve`. `asks`: whether the client answers permission requests."""
     check_agent(agent)
+    if isinstance(options, str):
+        raise ValueError(f"options must be a list, such as {json.dumps(options.split())}, not {options!r}")
     if permissions not in (None, *get_args(PermissionMode)):
         raise ValueError(f"permissions must be one of {', '.join(get_args(PermissionMode))}, not {permissions!r}")
     if permissions is None and asks:

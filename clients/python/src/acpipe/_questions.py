@@ -25,7 +25,7 @@ class _Closable:
     def is_open(self) -> bool:
         """Whether an answer still has an effect: not after a timeout, a cancelled turn, or another client's answer.
 
-        For handlers of `acpipe.sync`, whose thread goes on; a handler on asyncio is cancelled.
+        A handler on asyncio is also cancelled then. The thread of one of `acpipe.sync` goes on.
         """
         return self._is_open
 

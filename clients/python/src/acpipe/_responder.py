@@ -39,6 +39,8 @@ class Responder:
         self._handlers = handlers
         self._until_read = until_read
         self._tasks: dict[int | str, asyncio.Task[None]] = {}
+        # Open questions to the user.
+        self._questions: dict[int | str, PermissionRequest | QuestionRequest] = {}
 
     def answer(self, output: Output, number: int | str, method: str, params: msgspec.Raw) -> None:
         """Starts the handler of a request."""
@@ -52,23 +54,24 @@ class Responder:
 
     def cancel(self, number: int | str) -> None:
         """Cancels the handler of a request that needs no answer any more."""
+        self._close(number)
         if task := self._tasks.get(number):
             task.cancel()
 
     def cancel_all(self) -> None:
         """Cancels all handlers."""
-        for task in self._tasks.values():
-            task.cancel()
+        for number in list(self._tasks):
+            self.cancel(number)
 
     async def finished(self) -> None:
         """Waits for the end of all handlers."""
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     async def _run(self, output: Output, number: int | str, method: str, handler: Handler, params: msgspec.Raw) -> None:
-        request: msgspec.Struct | None = None
         try:
             request = msgspec.json.decode(params, type=handler.params)
             if isinstance(request, PermissionRequest | QuestionRequest):
+                self._questions[number] = request
                 # So that a user sees what the agent said and did before its question.
                 await self._until_read(request.session_id, request.turn_id)
             result = handler.function(request)
@@ -85,5 +88,8 @@ class Responder:
         else:
             output.respond(number, {} if handler.result is None else result)
         finally:
-            if isinstance(request, PermissionRequest | QuestionRequest):
-                close_request(request)
+            self._close(number)
+
+    def _close(self, number: int | str) -> None:
+        if request := self._questions.pop(number, None):
+            close_request(request)
