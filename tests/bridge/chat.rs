@@ -200,11 +200,13 @@ fn agent_asks_in_a_chat() {
 
 /// Starts a process of the agent that writes lines to the agent's stdout once a file exists.
 fn written_after(mark: &Path, lines: &[&str]) -> Value {
-    let mut script = format!("until [ -e '{}' ]; do sleep 0.01; done", mark.display());
-    for line in lines {
-        script += &format!("; echo '{}'", line.replace('\\', "\\\\"));
-    }
-    json!({"spawn": {"command": ["sh", "-c", script]}})
+    let mut steps = vec![format!(
+        "until [ -e '{}' ]; do sleep 0.01; done",
+        mark.display()
+    )];
+    let quoted = |line: &&str| format!("echo '{}'", line.replace('\\', "\\\\"));
+    steps.extend(lines.iter().map(quoted));
+    json!({"spawn": {"command": ["sh", "-c", steps.join("; ")]}})
 }
 
 #[test]
