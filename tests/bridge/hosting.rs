@@ -86,9 +86,11 @@ fn answers(log: &[Value]) -> Vec<Value> {
 fn ledger(server: &Server) -> Vec<Value> {
     let log = server.world.dir.join("state/sessions/default.jsonl");
     let text = fs::read_to_string(log).unwrap();
-    let records = text
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    // A later record may be in the middle of its write.
+    let lines = text
+        .split_inclusive('\n')
+        .filter(|line| line.ends_with('\n'));
+    let records = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
     let decisions = records.filter(|record| record["record"] == "decision");
     decisions.map(|record| record["decision"].clone()).collect()
 }
