@@ -267,7 +267,7 @@ impl Log {
         }
     }
 
-    /// Returns the message that the chunks of a turn have built so far; `None` if there is none.
+    /// Returns the message of a turn, as far as it is in the log; `None` if the turn has no message.
     ///
     /// # Errors
     /// The disk fails.

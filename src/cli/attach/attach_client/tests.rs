@@ -14,6 +14,8 @@ struct Line {
 
 const SESSION: &str = "s";
 
+const TURN: &str = "t";
+
 /// Client that has found the session, in which no turn runs.
 fn looking() -> AttachClient {
     let args = Line::parse_from(["attach"]).args;
@@ -52,13 +54,24 @@ fn prompt(turn: &str, text: &str) -> Notice {
     }))
 }
 
-fn chunk(client: &mut AttachClient, turn: &str, chunk: &serde_json::Value) {
+/// Sends the next chunk of the turn [`TURN`].
+fn chunk(client: &mut AttachClient, chunk: &serde_json::Value) {
     let address = ChunkAddress {
         session: SESSION,
-        turn: Some(turn),
+        turn: Some(TURN),
         seq: 1,
     };
     client.json_chunk(address, chunk.to_string().as_bytes());
+}
+
+/// Client that follows the turn [`TURN`] from its beginning, and got the prompt of a turn before.
+fn following(prompted: &str) -> AttachClient {
+    let mut client = looking();
+    client.notify(&prompt(prompted, "hello"));
+    let answer = Reply::Attached(Box::new(attached(Some(TURN))));
+    client.reply(Token::first(0), Ok(answer));
+    chunk(&mut client, &json!({"type": "start", "messageId": "m"}));
+    client
 }
 
 fn stdout(client: &mut AttachClient) -> String {
@@ -69,49 +82,27 @@ fn stdout(client: &mut AttachClient) -> String {
 
 #[test]
 fn prompt_between_both_attach_calls_is_shown_before_its_answer() {
-    let mut client = looking();
-    client.notify(&prompt("t", "hello"));
-    let answer = Reply::Attached(Box::new(attached(Some("t"))));
-    client.reply(Token::first(0), Ok(answer));
-    chunk(
-        &mut client,
-        "t",
-        &json!({"type": "start", "messageId": "m"}),
-    );
-    chunk(
-        &mut client,
-        "t",
-        &json!({"type": "text-start", "id": "m.1"}),
-    );
-    chunk(
-        &mut client,
-        "t",
-        &json!({"type": "text-delta", "id": "m.1", "delta": "an answer"}),
-    );
+    let mut client = following(TURN);
+    for next in [
+        json!({"type": "text-start", "id": "m.1"}),
+        json!({"type": "text-delta", "id": "m.1", "delta": "an answer"}),
+    ] {
+        chunk(&mut client, &next);
+    }
     let shown = stdout(&mut client);
     let at = |text: &str| {
-        shown
-            .find(text)
-            .unwrap_or_else(|| panic!("{text}: {shown}"))
+        let found = shown.find(text);
+        found.unwrap_or_else(|| panic!("{text}: {shown}"))
     };
     assert!(at("hello") < at("an answer"), "{shown}");
     // Without a terminal, the client stays until the end of the turn.
     assert_ne!(client.step, Step::Over);
-    chunk(&mut client, "t", &json!({"type": "finish"}));
+    chunk(&mut client, &json!({"type": "finish"}));
     assert_eq!(client.step, Step::Over);
 }
 
 #[test]
 fn prompt_whose_turn_is_stored_is_not_shown_again() {
-    let mut client = looking();
-    client.notify(&prompt("stored", "hello"));
-    let answer = Reply::Attached(Box::new(attached(Some("t"))));
-    client.reply(Token::first(0), Ok(answer));
-    chunk(
-        &mut client,
-        "t",
-        &json!({"type": "start", "messageId": "m"}),
-    );
-    let shown = stdout(&mut client);
+    let shown = stdout(&mut following("stored"));
     assert!(!shown.contains("hello"), "{shown}");
 }
