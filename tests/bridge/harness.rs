@@ -5,6 +5,7 @@ pub mod claude;
 pub mod output;
 pub mod run;
 pub mod server;
+mod signals;
 pub mod stream;
 pub mod terminal;
 pub mod watchdog;
@@ -49,6 +50,7 @@ pub struct World {
 
 impl World {
     pub fn new() -> Self {
+        signals::restore_defaults();
         static LAST: AtomicU32 = AtomicU32::new(0);
         let n = LAST.fetch_add(1, Ordering::Relaxed);
         let mark = format!("{}-{n}", std::process::id());

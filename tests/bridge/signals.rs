@@ -56,6 +56,20 @@ fn second_signal_shortens_the_shutdown() {
     );
 }
 
+/// A script that starts `cargo test &` ignores SIGINT in all its processes.
+#[test]
+fn tests_of_signals_pass_while_their_runner_ignores_signals() {
+    let tests = std::env::current_exe().unwrap();
+    let mut ignoring = World::new().command("sh");
+    ignoring.args(["-c", r#"trap '' INT HUP QUIT; exec "$0" "$@""#]);
+    ignoring
+        .arg(tests)
+        .args(["--exact", "signals::ctrl_c_cancels_a_run"]);
+    let output = ignoring.output().unwrap();
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert!(report.contains("1 passed"), "{report}");
+}
+
 #[test]
 fn ctrl_c_cancels_a_run() {
     let [wait, stop] = until_cancelled();
