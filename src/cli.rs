@@ -48,8 +48,8 @@ use crate::core::profile::Profile;
 use crate::core::store::Store;
 use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
 use crate::shell::{
-    Durability, Events, Files, Launch, Memory, SUPERVISOR, check_descriptors, keep, read_profiles,
-    survive_file_limit,
+    Durability, Events, Files, Launch, Memory, SUPERVISOR, check_descriptors, check_state, keep,
+    open_to_others, read_profiles, survive_file_limit,
 };
 use agent_choice::StoredAgent;
 use anyhow::Context as _;
@@ -65,7 +65,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 use styles::{HEAD, Styles};
-use tracing::info;
+use tracing::{info, warn};
 
 pub use config::policy_of;
 pub use schema::{FILES, render};
@@ -248,8 +248,12 @@ fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Re
     };
     let (agents, notes) = agent_definitions::configured(&config, &settings)?;
     for note in notes {
-        // `acpipe agents` shows them; here only the use of such an agent fails.
-        info!("{note}");
+        if config.foreign_file.as_ref() == Some(&note) {
+            warn!("{note}");
+        } else {
+            // `acpipe agents` shows them; here only the use of such an agent fails.
+            info!("{note}");
+        }
     }
     let mut default = match &origin.own {
         Some(own) => own.clone(),
@@ -365,6 +369,12 @@ fn store_by(
                          never");
         Error::new(ErrorKind::Storage, message)
     })?;
+    for open in open_to_others(&dir) {
+        print_note(&format!(
+            "every user of this machine can create files in {}; run chmod o-w on it",
+            open.display()
+        ));
+    }
     Ok((Box::new(files), events))
 }
 
@@ -388,9 +398,20 @@ fn persists(args: &StoreArgs) -> anyhow::Result<bool> {
 }
 
 /// Returns the absolute path of the state directory.
+///
+/// # Errors
+/// The directory or an entry of it belongs to another user, who could choose what acpipe trusts and where it writes.
 fn state_dir(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
-    match &place.state_dir {
-        Some(dir) => std::path::absolute(dir).context("cannot read the working directory"),
-        None => Ok(crate::shell::state_dir()?),
-    }
+    let dir = match &place.state_dir {
+        Some(dir) => std::path::absolute(dir).context("cannot read the working directory")?,
+        None => crate::shell::state_dir()?,
+    };
+    check_state(&dir).map_err(|error| {
+        let message = format!(
+            "cannot use the state directory {}: {error}; change its owner, or choose another directory with --state-dir",
+            dir.display()
+        );
+        Error::new(ErrorKind::Storage, message)
+    })?;
+    Ok(dir)
 }

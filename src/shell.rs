@@ -26,6 +26,7 @@ mod loopback;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod output;
+mod ownership;
 mod pager;
 mod path;
 mod process_settings;
@@ -62,10 +63,12 @@ pub use launches::{Ended, Launch, LaunchedProcess, end_left, launched};
 #[cfg(feature = "otlp")]
 pub use otlp::{OtlpExporter, OtlpSettings};
 pub use output::{FULL, Pressure, hand_over};
+pub use ownership::{check as check_owner, check_state, make_private, open_to_others};
 pub use pager::Pager;
 pub use process_settings::Supervision;
 pub use profiles::{AgentProfile, read_all as read_profiles};
 pub use recorder::{Recorder, RecorderThread, RedactLine, open_tape};
+pub use regular::{open as open_state_file, read as read_state_file};
 pub use remote::{RemoteHub, drive_remote};
 pub use signals::{Interrupt, survive_file_limit};
 pub use store::{

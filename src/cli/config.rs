@@ -21,6 +21,7 @@ use super::UsageError;
 use crate::core::agent_names::{AgentName, resolve as resolve_name};
 use crate::core::error::Error;
 use crate::core::policy::{Mode, Policy};
+use crate::shell::check_owner;
 pub use agents::{Base, ConfiguredAgent, PermissionLayer, policy_of_agent};
 pub use file::{AgentPermissions, AgentTable, ConfigFile, OptionTable, PermissionTable, RuleTable};
 pub use schema::schema;
@@ -45,6 +46,8 @@ pub struct Config {
     pub agents: Vec<ConfiguredAgent>,
     /// Notices for the user, such as parts of the project's file that have no effect.
     pub notes: Vec<String>,
+    /// The note about a project's file that has no effect because it belongs to another user.
+    pub foreign_file: Option<String>,
     /// Path of the user's file, which may not exist; empty if the platform has no configuration directory.
     pub user_file: PathBuf,
     /// Path of the project's file, if there is one.
@@ -83,8 +86,19 @@ pub struct LoadArgs<'a> {
 pub fn load(args: &LoadArgs<'_>) -> anyhow::Result<Config> {
     let (user_file, user_text) = find_user_file(args.config)?;
     let home = home();
-    let project = match args.cwd {
-        Some(cwd) => find_project_file(cwd, home.as_deref(), &user_file)?,
+    let mut foreign = None;
+    let project = match args
+        .cwd
+        .and_then(|cwd| project::find(cwd, home.as_deref().map(Path::new)))
+    {
+        Some(project::Found::File(file)) => read_project_file(file, &user_file)?,
+        Some(project::Found::Foreign(file, error)) => {
+            let file = file.display();
+            foreign = Some(format!(
+                "{file} has no effect: it {error}; change its owner to use it"
+            ));
+            None
+        }
         None => None,
     };
     let mut sources = Vec::new();
@@ -101,6 +115,8 @@ pub fn load(args: &LoadArgs<'_>) -> anyhow::Result<Config> {
     }
     let modes = (args.default_mode, args.mode);
     let mut config = combine(&sources, home, modes, args.is_builtin)?;
+    config.notes.extend(foreign.clone());
+    config.foreign_file = foreign;
     config.user_file = user_file;
     config.project_file = project.map(|(file, _)| file);
     Ok(config)
@@ -151,6 +167,7 @@ fn combine(
         default_agent,
         agents,
         notes,
+        foreign_file: None,
         user_file: PathBuf::new(),
         project_file: None,
     })
@@ -236,7 +253,13 @@ fn find_user_file(named: Option<&Path>) -> anyhow::Result<(PathBuf, Option<Strin
     let Some(file) = named.clone().or_else(usual) else {
         return Ok((PathBuf::new(), None));
     };
-    match text_of(&file) {
+    // A file that the user names may belong to another user, as in a container.
+    let owned = if named.is_none() {
+        check_owner(&file)
+    } else {
+        Ok(())
+    };
+    match owned.and_then(|()| text_of(&file)) {
         Ok(text) => Ok((file, Some(text))),
         Err(error) if named.is_none() && error.kind() == ErrorKind::NotFound => Ok((file, None)),
         Err(error) => Err(unreadable(&file, &error)),
@@ -244,14 +267,7 @@ fn find_user_file(named: Option<&Path>) -> anyhow::Result<(PathBuf, Option<Strin
 }
 
 /// Returns path and content of the project's file. A file that the user named as their own is not one.
-fn find_project_file(
-    cwd: &Path,
-    home: Option<&str>,
-    user_file: &Path,
-) -> anyhow::Result<Option<(PathBuf, String)>> {
-    let Some(file) = project::find(cwd, home.map(Path::new)) else {
-        return Ok(None);
-    };
+fn read_project_file(file: PathBuf, user_file: &Path) -> anyhow::Result<Option<(PathBuf, String)>> {
     let is_users = std::fs::canonicalize(&file).ok() == std::fs::canonicalize(user_file).ok();
     if is_users && file.exists() {
         return Ok(None);

@@ -224,7 +224,7 @@ impl OwnRecord {
     /// a killed acpipe.
     fn write_once(state: &Path, id: &str, grace: Duration) -> io::Result<Self> {
         let dir = state.join(DIRECTORY);
-        super::store::make_private(&dir)?;
+        super::ownership::make_private(&dir)?;
         let own = rustix::process::getpid();
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let record = Record {

@@ -4,6 +4,7 @@
 //! <state directory>/profiles/<escaped name of the agent>.json
 //! ```
 
+use super::ownership::make_private;
 use super::regular;
 use super::store;
 use crate::core::error::{Error, ErrorKind};
@@ -87,7 +88,7 @@ impl AgentProfile {
     }
 
     fn write_to(&self, dir: &Path, path: &Path) -> io::Result<()> {
-        store::make_private(dir)?;
+        make_private(dir)?;
         let new = path.with_extension(format!("{}.{NEW}", std::process::id()));
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true);

@@ -1,5 +1,5 @@
-//! Opening of regular files: a pipe, device or directory in place of a state file is an error and never
-//! blocks.
+//! Opening of state files. A pipe, device or directory in place of one is an error and never blocks; a link and a
+//! file of another user are errors too.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
@@ -8,15 +8,17 @@ use std::path::Path;
 /// Opens a regular file with the given options.
 ///
 /// # Errors
-/// The file cannot be opened, or is not regular.
+/// The file cannot be opened, is a link or not regular, or belongs to another user.
 pub fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    // Opening a pipe without a writer would block.
+    // Opening a pipe without a writer would block. A link could lead to a file that is not acpipe's.
     #[cfg(unix)]
     {
-        let at_once = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-        std::os::unix::fs::OpenOptionsExt::custom_flags(options, at_once);
+        use rustix::fs::OFlags;
+        let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
+        std::os::unix::fs::OpenOptionsExt::custom_flags(options, flags);
     }
     let file = options.open(path)?;
+    super::ownership::check_file(&file)?;
     if !file.metadata()?.is_file() {
         let message = "not a regular file";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));

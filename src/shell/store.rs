@@ -27,7 +27,7 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
 use crate::core::session_id::{IdHolder, lexical};
 use crate::core::store::{Card, CardQuery, LogFile, Store};
-use crate::shell::regular;
+use crate::shell::{make_private, regular};
 pub use file::ReadOnly;
 use file::{File, LogResources};
 pub use leftovers::{archived, sweep};
@@ -35,7 +35,7 @@ pub use memory::Memory;
 pub use names::escaped;
 use pool::Pool;
 use speed::Speed;
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io::{self, BufRead as _, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -136,15 +136,6 @@ fn is_read_only(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
     )
-}
-
-/// Creates a directory, with its parents, that only the owner can access.
-pub fn make_private(dir: &Path) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(dir)
 }
 
 /// Checks that sessions can be stored in a state directory, without creating it.

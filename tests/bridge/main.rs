@@ -100,6 +100,7 @@ mod start_settings;
 mod steering;
 mod storage;
 mod store;
+mod strangers;
 mod supervisor;
 mod tapes;
 mod telemetry;

@@ -4,6 +4,7 @@ use super::input::{ChatInput, EditorEvent};
 use super::line::completions;
 use super::offers::Offers;
 use crate::cli::logs::TerminalLogs;
+use crate::shell::{make_private, open_state_file};
 use anyhow::Context as _;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::config::{BellStyle, CompletionType};
@@ -16,8 +17,8 @@ use rustyline::{
     Cmd, ConditionalEventHandler, Config, Editor, Event, EventContext, EventHandler, Helper,
     KeyCode, KeyEvent, Modifiers, Movement, RepeatCount,
 };
-use std::fs::{DirBuilder, File};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -166,10 +167,10 @@ fn editor(shared: &Arc<Shared>) -> rustyline::Result<ChatEditor> {
 /// Opens the file of the history, which only the user can read.
 fn open_history(file: &Path, editor: &mut ChatEditor) -> anyhow::Result<()> {
     if let Some(dir) = file.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        make_private(dir)?;
     }
     let mut options = File::options();
-    options.append(true).create(true).mode(0o600).open(file)?;
+    open_state_file(options.append(true).create(true).mode(0o600), file)?;
     Ok(editor.load_history(file)?)
 }
 

@@ -1,7 +1,8 @@
 //! Projects' files that the user trusts: the state directory has a copy of each trusted text, and a file is
 //! trusted exactly as long as its text equals the copy.
 
-use super::{text_of, write};
+use super::{MAX_FILE_BYTES, write};
+use crate::shell::{make_private, read_state_file};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -10,8 +11,8 @@ use std::path::{Path, PathBuf};
 /// Returns `true` if the user trusts the file with this text.
 #[must_use]
 pub fn is_trusted(state: &Path, file: &Path, text: &str) -> bool {
-    let copy = copy_of(state, file).and_then(|copy| text_of(&copy));
-    copy.is_ok_and(|copy| copy == text)
+    let copy = copy_of(state, file).and_then(|copy| read_state_file(&copy, MAX_FILE_BYTES));
+    copy.is_ok_and(|copy| copy == text.as_bytes())
 }
 
 /// Trusts a file with this text.
@@ -19,7 +20,13 @@ pub fn is_trusted(state: &Path, file: &Path, text: &str) -> bool {
 /// # Errors
 /// The copy cannot be written.
 pub fn trust(state: &Path, file: &Path, text: &str) -> io::Result<()> {
-    write::replace(&copy_of(state, file)?, text)
+    let copy = copy_of(state, file)?;
+    if let Some(dir) = copy.parent() {
+        make_private(dir)?;
+    }
+    // A link in its place would be followed.
+    untrust(state, file)?;
+    write::replace(&copy, text)
 }
 
 /// Ends the trust in a file. Returns `false` if the file was not trusted with any text.

@@ -1,6 +1,7 @@
 //! Tokens of the HTTP server: one for full access, one for observers.
 
 use crate::cli::connections::Access;
+use crate::shell::make_private;
 use anyhow::{Context as _, bail, ensure};
 use rustix::fs::{Mode, OFlags};
 use std::fs::{File, OpenOptions};
@@ -101,7 +102,7 @@ fn read_token(path: &Path) -> anyhow::Result<Option<String>> {
 /// Creates a token. The file appears complete, and an existing one is not replaced.
 fn create_token(path: &Path) -> anyhow::Result<()> {
     if let Some(dir) = path.parent() {
-        std::fs::create_dir_all(dir)?;
+        make_private(dir)?;
     }
     let token = random_hex::<RANDOM_BYTES>()?;
     let name = format!(".token.{}", random_hex::<8>()?);

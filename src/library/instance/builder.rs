@@ -27,8 +27,8 @@ use crate::proto::wire::{
     AgentSource, ClientCapabilities, McpServer, Protocol, SessionOptions, Variables,
 };
 use crate::shell::{
-    Durability, Events, Files, Launch, LoginShell, LoopOwner, LoopSetup, Memory, drive,
-    read_profiles,
+    Durability, Events, Files, Launch, LoginShell, LoopOwner, LoopSetup, Memory, check_state,
+    drive, read_profiles,
 };
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -305,7 +305,8 @@ impl Builder {
         } else {
             Durability::None
         };
-        let (files, events) = Files::open(dir, durability).map_err(|e| {
+        let opened = check_state(dir).and_then(|()| Files::open(dir, durability));
+        let (files, events) = opened.map_err(|e| {
             let message = format!(
                 "cannot store sessions in {}: {e}; choose another directory with Builder::state_dir",
                 dir.display()
