@@ -207,15 +207,16 @@ pub struct RunArgs {
         printf '%s\\n' '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":1}}' | acpipe serve"
 )]
 pub struct ServeArgs {
-    #[cfg(feature = "listen")]
-    #[command(flatten)]
-    pub listen: ListenArgs,
     #[command(flatten)]
     pub attach: AttachArgs,
     #[command(flatten)]
     pub limits: LimitArgs,
     #[command(flatten)]
     pub agent: AgentArgs,
+    // Its heading in the help would be that of all options behind it.
+    #[cfg(feature = "listen")]
+    #[command(flatten)]
+    pub listen: ListenArgs,
 }
 
 #[derive(Debug, Args)]

@@ -21,7 +21,7 @@ use super::args::daemon::{DaemonVerb, ResidentArgs, StartArgs};
 use super::args::{AgentArgs, AttachArgs, LimitArgs, RunArgs};
 use super::config::Config;
 use super::logs::Secrets;
-use super::{UsageError, print_note, state_dir};
+use super::{UsageError, check_single_agent, print_note, state_dir};
 use crate::core::error::{Error, ErrorKind};
 use anyhow::Context as _;
 use connect::connect_client;
@@ -51,7 +51,17 @@ pub async fn daemon(args: DaemonArgs, secrets: Secrets) -> anyhow::Result<u8> {
     Ok(0)
 }
 
+/// Checks that a process with many clients has no option that only a single one can use.
+fn check_resident(args: &ResidentArgs) -> Result<(), UsageError> {
+    if args.agent.record.record.is_some() {
+        let why = "--record cannot be used here, because a tape has one client; give it to `acpipe run`, `serve` or `acp`";
+        return Err(UsageError(why.to_owned()));
+    }
+    check_single_agent(&args.agent)
+}
+
 async fn start_daemon(args: &StartArgs) -> anyhow::Result<()> {
+    check_resident(&args.resident)?;
     let state = state_of(&args.resident)?;
     if let Some(connection) = connect_control(&state).await? {
         let pid = connection.info.pid;
@@ -65,6 +75,7 @@ async fn start_daemon(args: &StartArgs) -> anyhow::Result<()> {
 }
 
 async fn restart(args: &StartArgs) -> anyhow::Result<()> {
+    check_resident(&args.resident)?;
     let state = state_of(&args.resident)?;
     let mut options = given_options("restart");
     let mut directory = current_directory()?;

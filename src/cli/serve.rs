@@ -37,8 +37,8 @@ pub async fn serve(args: ServeArgs, secrets: Secrets) -> anyhow::Result<u8> {
 /// Serves HTTP clients in place of a client on stdin and stdout.
 #[cfg(feature = "listen")]
 async fn serve_http(args: ServeArgs, secrets: Secrets) -> anyhow::Result<u8> {
-    if args.agent.record.record.is_some() {
-        let why = "--record cannot be used with --listen, which serves many clients; leave out one of them";
+    if args.attach.daemon {
+        let why = "--daemon cannot be used with --listen; give --listen to `acpipe daemon start`, or leave out --daemon";
         return Err(UsageError(why.to_owned()).into());
     }
     let resident = ResidentArgs {

@@ -70,6 +70,7 @@ mod matrix;
 mod mcp;
 mod named_agents;
 mod named_agents_cli;
+mod options;
 mod own_agents;
 mod ownership;
 mod params;

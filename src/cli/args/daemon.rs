@@ -47,13 +47,14 @@ pub struct StartArgs {
 /// own: browsers and apps that connect over HTTP.
 #[derive(Debug, Args)]
 pub struct ResidentArgs {
-    #[cfg(feature = "listen")]
-    #[command(flatten)]
-    pub listen: ListenArgs,
     #[command(flatten)]
     pub limits: LimitArgs,
     #[command(flatten)]
     pub agent: AgentArgs,
+    // Its heading in the help would be that of all options behind it.
+    #[cfg(feature = "listen")]
+    #[command(flatten)]
+    pub listen: ListenArgs,
 }
 
 #[derive(Debug, Args)]

@@ -13,6 +13,6 @@ pub struct RecordArgs {
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Maximum size of the tape, in bytes; accepts the suffixes K, M and G
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = size)]
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = size, requires = "record")]
     pub record_limit: usize,
 }

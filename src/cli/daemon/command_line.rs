@@ -29,8 +29,11 @@ pub fn check(agent: &AgentArgs, limits: &LimitArgs) -> Result<(), UsageError> {
 pub fn check_agent(agent: &AgentArgs) -> Result<(), UsageError> {
     let Some(usual) = usual() else { return Ok(()) };
     let store = &agent.store;
+    if agent.record.record.is_some() {
+        let why = "--record cannot be used with the daemon, because a tape has one client; use --no-daemon";
+        return Err(UsageError(why.to_owned()));
+    }
     refuse(&[
-        ("--record", agent.record.record.is_some()),
         #[cfg(feature = "otlp")]
         ("--otlp", agent.otlp.otlp.is_some()),
         ("--persist never", store.persist == Some(Persist::Never)),

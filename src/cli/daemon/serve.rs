@@ -1,5 +1,6 @@
 //! The daemon: one loop with the clients of the socket and of the HTTP server.
 
+use super::check_resident;
 use super::command_line::options_after;
 use super::hello::DaemonInfo;
 use super::socket_clients::{SocketClients, accept_clients};
@@ -61,6 +62,7 @@ async fn serve_clients(
     secrets: Secrets,
     socket: Option<(DaemonListener, bool)>,
 ) -> anyhow::Result<u8> {
+    check_resident(&resident)?;
     let max_line = resident.agent.max_line;
     let login = resident.agent.login();
     let telemetry = Telemetry::start(&resident.agent)?;
