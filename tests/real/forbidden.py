@@ -13,7 +13,7 @@ from recovery import run_once
 
 WRITTEN = "written.txt"
 # Lines of acpipe: before the prompt, that the agent decides for itself; after a tool ran, that it did not ask.
-WARNED = re.compile(r"^acpipe: .*\bask", re.M)
+WARNED = re.compile(r"^acpipe: .*\b(not ask|never asks?|asks? (for )?no|without asking|unasked|decides for itself)\b", re.M)
 REPORTED = re.compile(r"^acpipe: .*\b(without asking|without a question|not asked|unasked)\b", re.M)
 
 
@@ -30,7 +30,7 @@ def play(trial, prompt, proof, *options):
     proof.unlink(missing_ok=True)
     approvals = [line["approved"] for line in lines if line.get("type") == "tool-approval-response"]
     warned = bool(WARNED.search(before or ""))
-    trial.played = {"ran": ran, "code": code, "approvals": approvals, "before": before, "after": after}
+    trial.played = {"stored": unasked(trial) > stored, "ran": ran, "code": code, "approvals": approvals, "before": before, "after": after}
     trial.write_down("out", trial.played)
     if not ran:
         if before is None:
@@ -38,7 +38,6 @@ def play(trial, prompt, proof, *options):
         return "refused" if approvals.count(False) else "refused by the agent"
     words = ["warned before"] if warned else []
     words += ["reported"] if REPORTED.search(after) else []
-    trial.played["stored"] = unasked(trial) > stored
     return ", ".join(words) or "SILENT"
 
 
@@ -79,6 +78,15 @@ def forbidden(*options, prompt="run bash", proof=PROOF):
     return steps
 
 
+def by_name(trial):
+    """A tool that a rule allows by its name runs, and nothing is reported, whatever the agent calls it."""
+    exported(trial.job)
+    words = play(trial, "run bash", PROOF, "--permissions", "deny", "--allow-tool", "Bash")
+    trial.expect("the command ran", trial.played["ran"], True)
+    trial.expect("reported", "reported" in words or trial.played["stored"], False)
+    trial.words.append("asked, allowed" if trial.played["approvals"] else "not asked")
+
+
 def served(trial):
     """The same over `acpipe serve`, whose client sees the receipt."""
     exported(trial.job)
@@ -111,5 +119,6 @@ FORBIDDEN = (
     Case("disallow-tool", forbidden("--permissions", "approve", "--disallow-tool", "Bash")),
     Case("deny, an edit", forbidden("--permissions", "deny", prompt="write file {cwd}/" + WRITTEN, proof=WRITTEN)),
     Case("deny, serve", served),
+    Case("allow-tool", by_name),
 )
 PLAIN = {name: Named(name, as_they_come=True) for name in AGENTS}
