@@ -194,6 +194,8 @@ class ClaudeAcp(Agent):
     package = Package("@agentclientprotocol/claude-agent-acp", "0.101.0")
     needs = (NODE,)
     env, memory = Claude.env, Claude.memory
+    asking = (r'"permissions": \{[^}]*\}',)        # it starts in the mode `auto`
+    files = {".claude/settings.json": '{"permissions": {"defaultMode": "default"}}'}
 
     def program(self):
         return self.package.modules / ".bin" / "claude-agent-acp"
