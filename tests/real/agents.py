@@ -298,6 +298,7 @@ class CodexAcp(Codex):
 
 class Kimi(Agent):
     """Kimi Code, which replaces the Python program below."""
+    fails = (401,)
     package = Package("@moonshot-ai/kimi-code", "2.1.0")
     needs = (NODE,)
     env = {"KIMI_CODE_NO_AUTO_UPDATE": "1"}

@@ -4,6 +4,7 @@ The agents run by name, without the settings that make them ask elsewhere in the
 what a user without settings meets."""
 import json
 import re
+import time
 
 from cases import lasted
 from differences import ledger
@@ -14,7 +15,7 @@ from recovery import run_once
 WRITTEN = "written.txt"
 # Lines of acpipe: before the prompt, that the agent decides for itself; after a tool ran, that it did not ask.
 WARNED = re.compile(r"^acpipe: .*\b(not ask|never asks?|asks? (for )?no|without asking|unasked|decides for itself)\b", re.M)
-REPORTED = re.compile(r"^acpipe: .*\b(without asking|without a question|not asked|unasked)\b", re.M)
+REPORTED = re.compile(r"^acpipe: .*\bran\b.*\b(without asking|unasked)\b", re.M)
 
 
 def play(trial, prompt, proof, *options):
@@ -97,14 +98,17 @@ def served(trial):
 
     life = Served(trial)
     receipt = life.named("default", name)
+    start = time.monotonic()
     list(life.prompt("run bash"))
+    trial.seconds = time.monotonic() - start
     ran = any((folder / PROOF).exists() for folder in (trial.job.cwd, trial.job.home))     # fast-agent runs in acpipe's folder
     notes = [p["chunk"] for p in life.chunks if p["chunk"]["type"] in ("data-notice", "data-permission")]
     trial.write_down("out", {"receipt": receipt, "notes": notes})
-    text = json.dumps([receipt, notes])
-    if ran and not re.search(r"\bask", text):
+    warned, reported = bool(receipt.get("policyWarning")), "ran a tool without asking" in json.dumps(notes)
+    if ran and not (warned or reported):
         trial.notes.append("SILENT")
-    trial.words.append("reported" if ran else "refused")
+    trial.words += (["warned before"] * warned + ["reported"] * reported) if ran else ["refused"]
+    trial.words += [f"mode {receipt['chosenMode']}"] if receipt.get("chosenMode") else []
     life.end()
 
 
