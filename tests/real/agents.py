@@ -5,9 +5,12 @@
 
 A failed installation is reported and does not stop the others; the exit status is then 1.
 """
+import copy
+import functools
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -55,11 +58,13 @@ class Package:
 class PythonPackage(Package):
     """A pinned PyPI package in a separate virtual environment."""
 
-    def __init__(self, name, version, extra="", sources=(), options=()):
+    def __init__(self, name, version, extra="", sources=(), options=(), instead=None, minors=(12, 13)):
         super().__init__(name, version)
         self.extra = extra
         self.sources = sources          # dependencies without a wheel
         self.options = options          # of pip
+        self.instead = instead or {}    # requirements of this package that the registry lacks -> their replacements
+        self.minors = minors            # of the versions of Python 3 that it supports
 
     def installed(self):
         try:
@@ -71,22 +76,31 @@ class PythonPackage(Package):
     def install(self):
         if self.installed() == self.version:
             return print(f"{self.name} {self.version}: already there")
-        subprocess.run([newer_python(), "-m", "venv", self.folder], check=True)
+        subprocess.run([newer_python(self.minors), "-m", "venv", "--clear", self.folder], check=True)
         wheels = ["--only-binary", ":all:", *(word for name in self.sources for word in ("--no-binary", name))]
-        subprocess.run([self.folder / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", *wheels,
-                        *self.options, f"{self.name}{self.extra}=={self.version}"], check=True)
+        pip = [self.folder / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", *wheels, *self.options]
+        wanted = f"{self.name}{self.extra}=={self.version}"
+        if self.instead:
+            subprocess.run([*pip, "--no-deps", wanted], check=True)
+            [metadata] = self.folder.glob(f"lib/python3*/site-packages/{self.name.replace('-', '_')}-*.dist-info/METADATA")
+            needs = [line.partition(": ")[2] for line in metadata.read_text().splitlines()
+                     if line.startswith("Requires-Dist: ") and "extra ==" not in line]
+            subprocess.run([*pip, *(self.instead.get(need, need) for need in needs)], check=True)
+        else:
+            subprocess.run([*pip, wanted], check=True)
         print(f"{self.name} {self.version}: installed in {self.folder}")
 
 
-def newer_python():
-    """Returns the path of a Python 3.12 or 3.13, which all agents of PyPI support."""
+def newer_python(minors=(12, 13)):
+    """Returns the path of a Python 3 with one of these minor versions. All agents of PyPI support 3.12, most also 3.13."""
     pyenv = sorted((Path.home() / ".pyenv" / "versions").glob("3.1[23].*/bin/python3"), reverse=True)
     found = [*map(shutil.which, ("python3.13", "python3.12")), *pyenv]
     for python in filter(None, (sys.executable, *found)):
         version = [python, "-c", "import sys; print(*sys.version_info[:2])"]
-        if subprocess.run(version, capture_output=True, text=True).stdout.split() in (["3", "12"], ["3", "13"]):
+        words = subprocess.run(version, capture_output=True, text=True).stdout.split()
+        if words in [["3", str(minor)] for minor in minors]:
             return python
-    raise OSError("no Python 3.12 or 3.13 found")
+    raise OSError(f"no Python found of {', '.join(f'3.{minor}' for minor in minors)}")
 
 
 NODE = Package(f"node-{PLATFORM}", "22.23.3")
@@ -97,9 +111,11 @@ class Agent:
     needs = ()          # further packages
     env = {}            # variables that name the model: name -> value, {url} and {home} filled in
     files = {}          # configuration under HOME: path -> text, {url} filled in
+    asking = ()         # what makes it ask here: names among `env`, patterns of text in `files`; see `as_it_comes`
     memory = ()         # folders under HOME that hold its sessions
     base = {}           # additions to acpipe's own environment, to find the agent
     asks = True         # requests permission before it runs a command
+    sandboxes = False   # runs commands without a request inside a sandbox of its own
     outputs = True      # reports the output of commands
     builtin = None      # name of its built-in entry in acpipe, if that is not its name here
     programs = ()       # further programs that must be in PATH if acpipe finds the agent by name
@@ -133,6 +149,14 @@ class Agent:
             (home / path).parent.mkdir(parents=True, exist_ok=True)
             (home / path).write_text(text.replace("{url}", url))
 
+    def as_it_comes(self):
+        """Returns this agent without the settings that make it ask, as its users have it."""
+        plain = copy.copy(self)
+        plain.env = {name: value for name, value in self.env.items() if name not in self.asking}
+        plain.files = {path: functools.reduce(lambda left, pattern: re.sub(pattern, "", left), self.asking, text)
+                       for path, text in self.files.items()}
+        return plain
+
     def wire_model(self, chosen):
         """Returns the model's name in a request after this entry was chosen, or None if the agent does not show it."""
 
@@ -149,7 +173,7 @@ class Agent:
 
 class Claude(Agent):
     """The CLI in its own protocol; acpipe finds it."""
-    package = Package("@anthropic-ai/claude-code", "2.1.330")
+    package = Package("@anthropic-ai/claude-code", "2.1.332")
     env = {"ANTHROPIC_BASE_URL": "{url}", "ANTHROPIC_API_KEY": "fake", "CLAUDE_CONFIG_DIR": "{home}/.claude",
            "CLAUDE_CODE_MAX_RETRIES": "1"}     # else an error takes three minutes
     memory = (".claude/projects",)
@@ -167,9 +191,11 @@ class Claude(Agent):
 
 class ClaudeAcp(Agent):
     """Claude Code through the adapter, which includes a CLI."""
-    package = Package("@agentclientprotocol/claude-agent-acp", "0.100.0")
+    package = Package("@agentclientprotocol/claude-agent-acp", "0.101.0")
     needs = (NODE,)
     env, memory = Claude.env, Claude.memory
+    asking = (r'"permissions": \{[^}]*\}',)        # it starts in the mode `auto`
+    files = {".claude/settings.json": '{"permissions": {"defaultMode": "default"}}'}
 
     def program(self):
         return self.package.modules / ".bin" / "claude-agent-acp"
@@ -179,10 +205,12 @@ class ClaudeAcp(Agent):
 
 
 class Codex(Agent):
+    sandboxes = True
     package = Package("@zed-industries/codex-acp", "0.16.0")
     builtin = "codex"
     env = {"OPENAI_API_KEY": "fake", "CODEX_HOME": "{home}/.codex"}
     memory = (".codex/sessions", ".codex/*.sqlite*")
+    asking = ("INITIAL_AGENT_MODE", r"approval_policy.*\n", r"sandbox_mode.*\n")
     files = {".codex/config.toml": """\
 model = "gpt-5.5"
 model_provider = "mock"
@@ -209,6 +237,7 @@ class OpenCode(Agent):
     fails = (401,)
     package = Package("opencode-ai", "1.18.33")
     memory = (".local/share/opencode",)
+    asking = (r'"permission": \{[^}]*\},\s*',)
     files = {".config/opencode/opencode.json": json.dumps({
         "model": "mock/mock", "small_model": "mock/mock", "autoupdate": False, "share": "disabled",
         "permission": {"bash": "ask", "edit": "ask"},
@@ -268,7 +297,46 @@ class CodexAcp(Codex):
 
 
 class Kimi(Agent):
-    package = PythonPackage("kimi-cli", "1.49.0", sources=("ripgrepy",))
+    """Kimi Code, which replaces the Python program below."""
+    fails = (401,)
+    package = Package("@moonshot-ai/kimi-code", "2.1.0")
+    needs = (NODE,)
+    env = {"KIMI_CODE_NO_AUTO_UPDATE": "1"}
+    memory = (".kimi-code/sessions",)
+    files = {".kimi-code/config.toml": """\
+default_model = "mock-1"
+telemetry = false
+
+[providers.mock]
+type = "openai"
+base_url = "{url}/v1"
+api_key = "fake"
+
+[models.mock-1]
+provider = "mock"
+model = "mock-1"
+max_context_size = 100000
+
+[models.mock-2]
+provider = "mock"
+model = "mock-2"
+max_context_size = 100000
+"""}
+
+    def wire_model(self, chosen):
+        return chosen.split(",")[0]
+
+    def program(self):
+        return self.package.modules / ".bin" / "kimi"
+
+    def command(self):
+        return [NODE_BIN / "node", self.package.modules / self.package.name / "dist" / "main.mjs", "acp"]
+
+
+class KimiCli(Agent):
+    """The last version of the Python program that has an agent."""
+    builtin = "kimi"
+    package = PythonPackage("kimi-cli", "1.51.0", sources=("ripgrepy",))
     env = {"KIMI_CLI_NO_AUTO_UPDATE": "1"}
     memory = (".kimi/sessions",)
     files = {".kimi/credentials/kimi-code.json": json.dumps({"access_token": "fake", "refresh_token": "fake"}),
@@ -300,7 +368,7 @@ max_context_size = 100000
 
 
 class Vibe(Agent):
-    package = PythonPackage("mistral-vibe", "3.0.2")
+    package = PythonPackage("mistral-vibe", "3.0.3", instead={"certifi==2026.10.19": "certifi==2026.10.19.post1"})
     fails = (401,)
     env = {"MOCK_KEY": "fake"}
     memory = (".vibe/logs/session",)
@@ -339,7 +407,7 @@ class Pi(Agent):
     """The adapter is a separate package."""
     asks = False
     package = Package("pi-acp", "0.0.34")
-    agent = Package("@earendil-works/pi-coding-agent", "0.87.1")
+    agent = Package("@earendil-works/pi-coding-agent", "1.6.0")
     needs = (NODE, agent)
     programs, own = (agent.modules / ".bin" / "pi",), ("PI_ACP_PI_COMMAND",)
     env = {"PI_OFFLINE": "1", "PI_ACP_PI_COMMAND": str(agent.modules / ".bin" / "pi")}
@@ -369,6 +437,7 @@ class Qwen(Agent):
     needs = (NODE,)
     env = {"OPENAI_API_KEY": "fake", "OPENAI_BASE_URL": "{url}/v1", "OPENAI_MODEL": "mock-1"}
     memory = (".qwen/projects", ".qwen/tmp")
+    asking = (r'"tools": \{[^}]*\},\s*',)
     files = {".qwen/settings.json": json.dumps({
         "general": {"enableAutoUpdate": False, "disableAutoUpdate": True, "disableUpdateNag": True},
         "security": {"auth": {"selectedType": "openai"}, "folderTrust": {"enabled": False}},
@@ -417,9 +486,64 @@ class Cline(Agent):
         return [binary, "--acp", "--auto-approve", "false"]
 
 
+class Kilo(OpenCode):
+    """A descendant of OpenCode. The package of its binary is pinned, as `@kilocode/cli` only names it."""
+    package = Package(f"@kilocode/cli-{PLATFORM}", "7.7.9")
+    env = {"KILO_DISABLE_AUTOUPDATE": "1", "KILO_DISABLE_MODELS_FETCH": "1", "KILO_DISABLE_SHARE": "1",
+           "KILO_TELEMETRY_LEVEL": "off"}
+    memory = (".local/share/kilo",)
+    files = {".config/kilo/kilo.json": next(iter(OpenCode.files.values()))}
+
+    def command(self):
+        return [self.package.modules / self.package.name / "bin" / "kilo", "acp"]
+
+
+class FastAgent(Agent):
+    asks = False
+    builtin = "fast-agent"
+    package = PythonPackage("fast-agent-mcp", "0.10.48")
+    env = {"FAST_AGENT_MODEL": "generic.mock-1", "GENERIC_API_KEY": "fake", "GENERIC_BASE_URL": "{url}/v1"}
+    memory = (".fast-agent/sessions",)
+
+    def command(self):
+        return [self.package.folder / "bin" / "fast-agent-acp", "-x"]
+
+
+class Hermes(Agent):
+    asks = False
+    package = PythonPackage("hermes-agent", "0.19.0", extra="[acp]")
+    memory = (".hermes/sessions", ".hermes/*.db*")
+    files = {".hermes/config.yaml": """\
+model:
+  default: mock-1
+  provider: custom
+  base_url: {url}/v1
+  api_key: fake
+"""}
+
+    def command(self):
+        return [self.package.folder / "bin" / "hermes-acp"]
+
+
+class OpenHands(Agent):
+    fails = (401,)
+    package = PythonPackage("openhands", "1.16.0", sources=("func-timeout",), minors=(12,))
+    env = {"OPENHANDS_SUPPRESS_BANNER": "1", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    memory = (".openhands/conversations",)
+    files = {".openhands/agent_settings.json": json.dumps({
+        "kind": "Agent", "tools": [{"name": "terminal"}, {"name": "file_editor"}],
+        "llm": {"model": "openai/mock-1", "api_key": "fake", "base_url": "{url}/v1", "usage_id": "agent"}}, indent=2)}
+
+    def command(self):
+        return [self.package.folder / "bin" / "openhands", "acp"]
+
+
 AGENTS = {"claude": Claude(), "claude-acp": ClaudeAcp(), "codex": CodexAcp(), "codex-zed": Codex(),
           "opencode": OpenCode(), "gemini": Gemini(), "kimi": Kimi(), "vibe": Vibe(), "pi": Pi(), "qwen": Qwen(),
           "copilot": Copilot(), "cline": Cline()}
+# Only in the table of forbidden tools; `run.py --only` runs them in any table.
+FURTHER = {"kimi-cli": KimiCli(), "kilo": Kilo(), "fast-agent": FastAgent(), "hermes": Hermes(), "openhands": OpenHands()}
+AGENTS |= FURTHER
 
 
 def missing(names, known=AGENTS):

@@ -7,6 +7,8 @@ The last user message chooses the answer, with a line that holds only a keyword:
 
     say hello      a text in four pieces
     run bash       one call of the agent's shell tool; a text after its result
+    write file P   one call of the agent's tool that writes files, for the absolute path P; a text after its result
+    run plain      like `run bash`, inside the agent's own sandbox if it has one
     run forever    like `run bash`, with a command that never ends
     slow           a text of 120 pieces in 30 seconds
     think          a thought in three pieces, then a text (Anthropic only, as all below)
@@ -20,6 +22,7 @@ Without a keyword, the prompts of `acpipe doctor --probe` are obeyed (`PROBES`).
 A request without tools belongs to no turn (titles, routing) and gets one word, or JSON of the requested schema.
 Marks (zebra-1, zebra-2 …) choose no answer: the marks in a request show what its agent remembers.
 """
+import itertools
 import json
 import re
 import sys
@@ -40,11 +43,14 @@ ASKERS = ("AskUserQuestion", "ask_user_question")
 KINDS = {401: "authentication_error", 429: "rate_limit_error", 529: "overloaded_error"}
 SHELLS = ("Bash", "bash", "run_shell_command", "exec_command", "shell", "shell_command", "Shell", "terminal", "execute",
           "execute_bash", "run_commands", "execute_command")
+WRITERS = ("Write", "write", "write_file", "WriteFile", "create_file", "create", "write_to_file", "write_text_file", "editor", "file_editor",
+           "str_replace_editor", "apply_patch")
 PROBES = {re.compile("Run the shell command `(.+?)`"): lambda ask, command: shell(ask.tools, command),
           re.compile(r"Write the numbers from 1 to (\d+)"): lambda _, most: count(int(most)),
           re.compile(r"Reply with the word (\w+)"): lambda _, word: Text(word)}
+FREE = {"type": "string"}      # in place of the schema of a tool that takes text
 MARK = re.compile(r"zebra-(\d)")
-KEYWORD = re.compile(r"^\W*(say hello|run bash|run forever|slow|think|delegate|run aside|ask me|fail \d+|big \d+)\W*$", re.M)
+KEYWORD = re.compile(r"^\W*(say hello|run bash|run plain|run forever|slow|think|delegate|run aside|ask me|write file \S+|fail \d+|big \d+)\W*$", re.M)
 
 
 # ---- requests and answers, in all dialects
@@ -84,8 +90,9 @@ class Failure:
 
 
 class Call:
-    def __init__(self, name, arguments):
+    def __init__(self, name, arguments, free=None):
         self.name, self.arguments, self.json = name, arguments, json.dumps(arguments)
+        self.free = free            # text in place of arguments, for a tool without a schema
 
 
 def script(ask):
@@ -120,6 +127,10 @@ def script(ask):
         return [Text(*(f"tick {n} " for n in range(120)), pause=0.25)]
     if keyword in COMMANDS:
         return [Text("I will ", "run it."), shell(ask.tools, COMMANDS[keyword])]
+    if keyword == "run plain":
+        return [Text("I will ", "run it."), shell(ask.tools, COMMANDS["run bash"], escalated=False)]
+    if keyword.startswith("write file "):
+        return [Text("I will ", "write it."), write(ask.tools, keyword.removeprefix("write file "))]
     if keyword == "say hello":
         return [Text("Hello", ", ", "world", "! ✓")]
     for prompt, answer in PROBES.items():
@@ -132,7 +143,7 @@ def count(most):
     return Text(*(f"{number}\n" for number in range(1, most + 1)), pause=0.05)
 
 
-def shell(tools, command):
+def shell(tools, command, escalated=True):
     """Returns a call of the offered shell tool, with arguments that fit its schema."""
     name = next((name for name in SHELLS if name in tools), None)
     if not name:
@@ -144,9 +155,25 @@ def shell(tools, command):
     elif str(known.get(key, {}).get("type")).lower() == "array":
         command = ["bash", "-lc", command]
     others = {other: example(known.get(other, {})) for other in tools[name].get("required", []) if other != key}
-    if "sandbox_permissions" in known:      # Codex requests permission for commands outside its own sandbox
+    if escalated and "sandbox_permissions" in known:      # Codex requests permission for commands outside its own sandbox
         others |= {"sandbox_permissions": "require_escalated", "justification": "to write a file"}
     return Call(name, {**others, key: command})
+
+
+def write(tools, path):
+    """Returns a call of the offered tool that writes a file, else of the shell tool with a patch, which Codex takes for an edit."""
+    name = next((name for name in WRITERS if name in tools), None)
+    patch = f"*** Begin Patch\n*** Add File: {path}\n+written\n*** End Patch\n"
+    if not name:
+        return shell(tools, f"apply_patch <<'EOF'\n{patch}EOF", escalated=False)
+    if tools[name] is FREE:
+        return Call(name, {}, patch)
+    known = tools[name].get("properties", {})
+    values = {"path": path, "file_path": path, "filePath": path, "absolute_path": path, "content": "written\n",
+              "contents": "written\n", "file_text": "written\n", "new_text": "written\n", "input": patch, "patch": patch,
+              "command": "create"}
+    arguments = {key: example(known.get(key, {})) for key in tools[name].get("required", [])}
+    return Call(name, {**arguments, **{key: value for key, value in values.items() if key in known}})
 
 
 def example(schema):
@@ -225,8 +252,11 @@ class ChatCompletions:
     def read(self, body):
         messages = body["messages"]
         tools = {tool["function"]["name"]: tool["function"].get("parameters", {}) for tool in body.get("tools", [])}
-        user = last(messages, lambda message: message["role"] == "user")
-        return Ask(text_of(user.get("content")), tools, messages[-1]["role"] == "tool")
+        # Kimi Code puts reminders behind the prompt, as further messages of the user.
+        from_last = itertools.dropwhile(lambda message: message["role"] not in ("user", "tool"), reversed(messages))
+        user = itertools.takewhile(lambda message: message["role"] == "user", from_last)
+        text = "\n".join(text_of(message.get("content")) for message in [*user][::-1])
+        return Ask(text, tools, messages[-1]["role"] == "tool")
 
     def whole(self, number, body, blocks):
         message = {"role": "assistant", "content": "".join(b.whole for b in blocks if isinstance(b, Text))}
@@ -266,7 +296,8 @@ class Responses:
         # Codex lists its tools in the conversation for its newer models.
         listed = [tool for item in items if item.get("type") == "additional_tools" for tool in item["tools"]]
         listed += body.get("tools", [])
-        tools = {tool["name"]: tool.get("parameters", {}) for tool in listed if tool.get("name")}
+        tools = {tool["name"]: FREE if tool.get("type") == "custom" else tool.get("parameters", {})
+                 for tool in listed if tool.get("name")}
         user = last(items, lambda item: item.get("role") == "user")
         # Codex may put a note for the model after a tool's result.
         end = last(items, lambda item: item.get("role") not in ("developer", "system"))
@@ -283,8 +314,10 @@ class Responses:
         output = []
         for index, block in enumerate(blocks):
             if isinstance(block, Call):
-                item = {"type": "function_call", "id": f"fc_{number}_{index}", "call_id": f"call_{number}_{index}",
-                        "name": block.name, "arguments": block.json, "status": "completed"}
+                kind, words = ("function_call", {"arguments": block.json}) if block.free is None else (
+                    "custom_tool_call", {"input": block.free})
+                item = {"type": kind, "id": f"fc_{number}_{index}", "call_id": f"call_{number}_{index}",
+                        "name": block.name, **words, "status": "completed"}
                 yield event("response.output_item.added", output_index=index, item=item)
             else:
                 item = {"type": "message", "id": f"msg_{number}_{index}", "role": "assistant", "content": []}
@@ -386,6 +419,7 @@ class MockModel(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_port}"
         self.requests, self.log, self.lock = 0, log, threading.Lock()
         self.asked = None           # the model's name in it
+        self.begin = self.begun = None      # called once, at the first request for a prompt -> what it returned
         self.heard = set()          # the marks in the last request that belongs to a turn
 
     def start(self):
@@ -398,6 +432,8 @@ class MockModel(ThreadingHTTPServer):
             self.requests += 1
             if ask.tools and not ask.schema:
                 self.heard, self.asked = marks, name
+                if self.begin and self.begun is None:
+                    self.begun = self.begin()
             if self.log:
                 answer = [block.whole[:60] if isinstance(block, Text) else vars(block) for block in blocks]
                 print(json.dumps({"path": path, "keyword": ask.keyword(), "answered": ask.answered,

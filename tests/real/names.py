@@ -16,8 +16,8 @@ class Named:
     """One agent or several, for a HOME in which `programs` holds their programs under the names of their packages."""
     base = {}
 
-    def __init__(self, *names):
-        self.agents = [AGENTS[name] for name in names]
+    def __init__(self, *names, as_they_come=False):
+        self.agents = [AGENTS[name].as_it_comes() if as_they_come else AGENTS[name] for name in names]
         self.names = [agent.builtin or name for name, agent in zip(names, self.agents)]
         self.package, self.title = self, " + ".join(names)
 

@@ -21,6 +21,7 @@ from clients import CLIENTS
 from differences import DIFFERENCES
 from doctor import DOCTOR
 from faces import Job, run, serve
+from forbidden import FORBIDDEN, PLAIN
 from mock_model import MockModel
 from names import NAMED, ONE, PAIRS, TWO
 from native import NATIVE
@@ -31,6 +32,7 @@ EVERY = agents.AGENTS
 TABLES = (("acpipe run", CASES, run, EVERY), ("acpipe serve", CASES, serve, EVERY),
           ("Sessions that come back", RECOVERIES, recover, EVERY),
           ("What an agent may do", ASKING, recover, EVERY),
+          ("Forbidden tool", FORBIDDEN, recover, PLAIN),
           ("Where agents differ", DIFFERENCES, recover, EVERY),
           ("Questions to the user", QUESTIONS, recover, {name: EVERY[name] for name in ("claude", "claude-acp", "qwen")}),
           ("Claude Code in its own protocol", NATIVE, recover, {"claude": EVERY["claude"]}),
@@ -58,7 +60,7 @@ def options():
     chosen.acpipe = chosen.acpipe.resolve()
     if not os.access(chosen.acpipe, os.X_OK):
         parser.error(f"no binary at {chosen.acpipe}: cargo build --release, or --acpipe PATH")
-    wanted = [name for _, _, _, whose in tables(chosen) for name in whose if name in (chosen.only or ROWS)]
+    wanted = [name for title, _, _, whose in tables(chosen) for name in rows_of(title, whose, chosen)]
     names = dict.fromkeys(part for name in wanted for part in name.split(" + "))
     chosen.missing = []
     for script, known in (("agents.py", EVERY), ("clients.py", CLIENTS)):
@@ -73,6 +75,13 @@ def tables(chosen):
     found = [(title, [case for case in cases if case.name in (chosen.case or NAMES)], face, whose)
              for title, cases, face, whose in TABLES if title in (chosen.table or title)]
     return [table for table in found if table[1]]
+
+
+def rows_of(title, whose, chosen):
+    """Returns the names of the agents, or pairs, that this table shows."""
+    asked_for = chosen.only[:-1] if chosen.rows else chosen.only        # a job adds the name of its agent
+    left_out = () if asked_for or title == "Forbidden tool" else agents.FURTHER
+    return [name for name in whose if name in (chosen.only or ROWS) and name not in left_out]
 
 
 def play(acpipe, agent, face, case, model, log):
@@ -119,7 +128,7 @@ def play_rows(chosen, names):
     log = open(chosen.keep_logs / "model.ndjson", "a") if chosen.keep_logs else None
     model, good, rows = MockModel(log=log).start(), True, {}
     for title, cases, face, whose in tables(chosen):
-        for name in (name for name in names if name in whose):
+        for name in (name for name in rows_of(title, whose, chosen) if name in names):
             rows.setdefault(title, {})[name], well = row(name, whose[name], face, cases, chosen, model)
             good = good and well
     return rows, good
@@ -162,8 +171,8 @@ def write(sections, head, replaced):
 
 def main():
     chosen = options()
-    names = [name for name in ROWS if name in (chosen.only or ROWS)
-             and any(name in whose for *_, whose in tables(chosen))]
+    shown = [rows_of(title, whose, chosen) for title, _, _, whose in tables(chosen)]
+    names = [name for name in ROWS if any(name in rows for rows in shown)]
     date, load = time.strftime("%-d %B %Y", time.gmtime()), os.getloadavg()[0]
     version = subprocess.run([chosen.acpipe, "--version"], capture_output=True, text=True).stdout.strip()
     if chosen.rows:
