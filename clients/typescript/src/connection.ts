@@ -1,13 +1,10 @@
 // JSON-RPC over one channel: a subprocess or a WebSocket, from its start to its end.
 import { AcpipeError, invalidMessage, type ErrorKind } from './errors.js';
-import { brokenFrame, frameOf, shown, type Frame, type Id } from './frame.js';
+import { BadMessages, brokenFrame, frameOf, type Frame, type Id } from './frame.js';
 import { faultOfResult } from './shapes.js';
 
 /** Longest message in bytes: acpipe writes lines of up to 64 MiB. */
 export const LINE_LIMIT = 2 ** 27;
-
-/** Bad messages that are logged; a peer that sends nothing else must not fill the log. */
-const LOGGED = 20;
 
 const INVALID_PARAMS = -32602;
 
@@ -52,11 +49,11 @@ interface Pending {
 
 export class Connection {
   readonly #receiver: Receiver;
+  readonly #bad = new BadMessages('acpipe');
   readonly #pending = new Map<Id, Pending>();
   #channel: Channel | undefined;
   #error: AcpipeError | undefined;
   #lastId = 0;
-  #logged = 0;
 
   private constructor(receiver: Receiver) {
     this.#receiver = receiver;
@@ -103,10 +100,7 @@ export class Connection {
   #receive(text: string, isIntact: boolean): void {
     const frame = isIntact ? frameOf(text) : brokenFrame(text);
     const fault = this.#handle(frame);
-    if (fault === undefined) return;
-    this.#logged += 1;
-    if (this.#logged <= LOGGED) console.warn(`acpipe: acpipe sent a message that cannot be read: ${shown(fault)}: ${shown(text)}`);
-    else if (this.#logged === LOGGED + 1) console.warn('acpipe: more such messages are not logged');
+    if (fault !== undefined) this.#bad.log(fault, text);
   }
 
   /** Handles a message; returns why it is dropped. */

@@ -5,6 +5,9 @@ import { mismatch, PARAMS } from './shapes.js';
 /** Longest piece of a bad message in the log. */
 const SHOWN = 200;
 
+/** Bad messages that are logged; a peer that sends nothing else must not fill the log. */
+const LOGGED = 20;
+
 export type Id = string | number;
 
 export type Frame =
@@ -53,8 +56,24 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** Logs the bad messages of one stream. */
+export class BadMessages {
+  readonly #sender: string;
+  #count = 0;
+
+  constructor(sender: string) {
+    this.#sender = sender;
+  }
+
+  log(why: string, text: string): void {
+    this.#count += 1;
+    if (this.#count <= LOGGED) console.warn(`acpipe: ${this.#sender} sent a message that cannot be read: ${shown(why)}: ${shown(text)}`);
+    else if (this.#count === LOGGED + 1) console.warn('acpipe: more such messages are not logged');
+  }
+}
+
 /** The beginning of a text for the log, without characters that control a terminal. */
-export function shown(text: string): string {
+function shown(text: string): string {
   return text.slice(0, SHOWN).trimEnd().replace(/[\p{C}\u2028\u2029]/gu, escaped);
 }
 
