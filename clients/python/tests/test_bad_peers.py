@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from acpipe import AcpipeError, AcpipeExited, Client, InvalidMessage, PermissionRequest, QuestionRequest
+from acpipe import AcpipeError, AcpipeExited, Client, InvalidMessage, PermissionRequest, QuestionRequest, find_acpipe
 from acpipe.models import AgentStateParams, ChunkParams, PermissionAnswer, QuestionAnswer, ReadTextFileParams, TextFile
 from tests.bad_peers import CASES, Peer, bytes_of, case_names, case_of, message
+from tests.lab import Lab
 
 LIMIT_SECONDS = 30
 
@@ -174,6 +177,15 @@ async def test_line_that_is_nested_too_deeply_fails_all_calls(peer: Peer, result
             check(await outcome_of(client), {"kind": "invalidMessage", "message": "nested too deeply"})
 
 
+async def test_pages_that_do_not_advance_are_an_error(peer: Peer) -> None:
+    page: dict[str, Any] = {"sessions": [], "nextCursor": "same"}
+    peer.read().write(message(id=2, result=page)).read().write(message(id=3, result=page))
+    async with Client("demo", binary=peer.program()) as client:
+        with pytest.raises(InvalidMessage, match="does not advance"):
+            async for _ in client.sessions():
+                pass
+
+
 async def test_call_after_the_end_fails_at_once(peer: Peer) -> None:
     peer.read().do({"exit": 3})
     async with Client("demo", binary=peer.program()) as client:
@@ -182,3 +194,38 @@ async def test_call_after_the_end_fails_at_once(peer: Peer) -> None:
         call = client.rpc.agent_list()
         with pytest.raises(AcpipeExited, match="code 3"):
             call.send(None)  # without a turn of the event loop
+
+
+def tape_of(peer: Peer) -> list[str]:
+    """Returns the command line that repeats the tape of a bad agent."""
+    tape = peer.dir / "bad.tape"
+    tape.write_text("".join(json.dumps(record) + "\n" for record in CASES["tape"]))
+    return [str(find_acpipe()), "replay", "--at-once", str(tape)]
+
+
+async def test_repeated_tape_of_a_bad_agent_ends_its_turn(
+    lab: Lab, peer: Peer, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked: list[PermissionRequest] = []
+
+    def decide(request: PermissionRequest) -> PermissionAnswer:
+        asked.append(request)
+        return request.deny()
+
+    async with Client(tape_of(peer), on_permission=decide) as client:
+        client.on(ChunkParams, lambda params: None)
+        turn = (await client.session("s", cwd=lab.project)).prompt("hi")
+        async for _ in turn:
+            pass
+        assert (await turn).text.endswith("b")
+        await client.rpc.agent_list()
+    assert len(asked) == 1
+    assert "cannot be read" not in caplog.text
+
+
+async def test_repeated_tape_in_place_of_acpipe_fails_the_start(peer: Peer) -> None:
+    program = peer.dir / "replay"
+    program.write_text(f"#!/bin/sh\nexec {shlex.join(tape_of(peer))}\n")
+    program.chmod(0o755)
+    with pytest.raises(InvalidMessage, match="the response to `initialize`"):
+        await Client("demo", binary=program).start()

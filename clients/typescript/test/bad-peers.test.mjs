@@ -1,9 +1,11 @@
 // What the client does if the program that it started does not behave as acpipe does.
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { Acpipe } from 'acpipe';
 import { bytesOf, CASES, message, Peer } from './bad-peers.mjs';
-import { all, within } from './support.mjs';
+import { all, programs, within, World } from './support.mjs';
 
 /** Calls a method; resolves with `result`, or the error. */
 async function outcomeOf(client) {
@@ -170,6 +172,37 @@ test('fault of a handler is answered', async (t) => {
     assert.deepEqual(peer.received().filter(({ id }) => id === 'q').map(({ error }) => error.code), [-32603]);
   }
   assert.equal(reported.mock.calls.length, faults.length);
+});
+
+/** The command line that repeats the tape of a bad agent. */
+function tapeIn(dir) {
+  const tape = join(dir, 'bad.tape');
+  writeFileSync(tape, CASES.tape.map((record) => `${JSON.stringify(record)}\n`).join(''));
+  return [join(programs, 'acpipe'), 'replay', '--at-once', tape];
+}
+
+test('repeated tape of a bad agent ends its turn', async (t) => {
+  const checkLog = recordLog(t);
+  const world = new World();
+  const asked = [];
+  const onPermission = (request) => {
+    asked.push(request);
+    return request.deny();
+  };
+  const client = await world.start({ agent: tapeIn(world.dir), onPermission });
+  const turn = (await client.session()).prompt('hi');
+  await within(all(turn));
+  assert.match(await turn.text(), /b$/);
+  assert.equal(asked.length, 1);
+  await client.call('agent/list');
+  checkLog(null);
+});
+
+test('repeated tape in place of acpipe fails the start', async () => {
+  const world = new World();
+  const binary = join(world.dir, 'replay');
+  writeFileSync(binary, `#!/bin/sh\nexec ${tapeIn(world.dir).join(' ')}\n`, { mode: 0o755 });
+  await assert.rejects(within(world.start({ binary })), { kind: 'invalidMessage', message: /the response to `initialize`/ });
 });
 
 test('handler may close the client', async () => {

@@ -15,7 +15,7 @@ import msgspec
 from acpipe._binary import find_acpipe
 from acpipe._calls import Calls
 from acpipe._connection import Connection
-from acpipe._errors import AcpipeError, AcpipeExited
+from acpipe._errors import AcpipeError, AcpipeExited, InvalidMessage
 from acpipe._flow import Flow
 from acpipe._frames import parameters
 from acpipe._handlers import Handlers, OnPermission, OnQuestion, OnReadTextFile, OnWriteTextFile, Terminals
@@ -30,6 +30,7 @@ from acpipe.models import (
     CancelRequestParams,
     ExecuteParams,
     InitializeResult,
+    ListSessionsResult,
     McpServerList,
     Model,
     Notification,
@@ -210,7 +211,7 @@ class Client:
             page = await self.rpc.session_list(cwd=directory, cursor=cursor)
             for info in page.sessions:
                 yield info
-            if (cursor := page.next_cursor) is None:
+            if (cursor := next_cursor(page, cursor)) is None:
                 return
 
     def execute(
@@ -316,6 +317,13 @@ class Client:
     def _requested(self, number: int | str, method: str, params: msgspec.Raw) -> None:
         assert self._connection is not None
         self._responder.answer(self._connection, number, method, params)
+
+
+def next_cursor(page: ListSessionsResult, cursor: str | None) -> str | None:
+    """Returns the cursor of the next page. The same one again would be an endless list."""
+    if page.next_cursor is not None and page.next_cursor == cursor:
+        raise InvalidMessage("a page of `session/list`", "its cursor does not advance")
+    return page.next_cursor
 
 
 def not_started() -> AcpipeExited:

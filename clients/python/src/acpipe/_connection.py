@@ -94,6 +94,7 @@ class Connection:
         await self._process.wait()
         # Not longer: another process can hold stdout open.
         await asyncio.wait({self._reader}, timeout=CLOSE_SECONDS)
+        await self._process.release()
 
     def _send(self, message: dict[str, Any]) -> None:
         self._process.write(msgspec.json.encode({"jsonrpc": "2.0", **message}) + b"\n")

@@ -55,7 +55,7 @@ class _Ends(SubprocessStreamProtocol):
     def process_exited(self) -> None:
         super().process_exited()
         self.has_exited.set()
-        asyncio.get_running_loop().call_later(END_SECONDS, self._close_pipes)
+        asyncio.get_running_loop().call_later(END_SECONDS, self.close_pipes)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         super().pipe_connection_lost(fd, exc)
@@ -68,7 +68,8 @@ class _Ends(SubprocessStreamProtocol):
             with suppress(ProcessLookupError):
                 self._child.kill()
 
-    def _close_pipes(self) -> None:
+    def close_pipes(self) -> None:
+        """Closes the pipes from the process."""
         for number in (1, 2):
             if self._child is not None and (pipe := self._child.get_pipe_transport(number)):
                 pipe.close()
@@ -180,6 +181,11 @@ class AcpipeProcess:
         finally:
             if not self._ends.has_exited.is_set():
                 await self._killed()
+
+    async def release(self) -> None:
+        """Closes what is left of the pipes: another process can hold them open, or what acpipe wrote was not read."""
+        self._ends.close_pipes()
+        await asyncio.sleep(0)  # the loop may end with the caller
 
     async def _killed(self) -> None:
         self.kill()
