@@ -33,13 +33,14 @@ function encode(chunks: ReadableStream<Chunk>): ReadableStream<Uint8Array> {
         const { done, value } = await reader.read();
         controller.enqueue(encoder.encode(`data: ${done ? DONE : JSON.stringify(value)}\n\n`));
         if (!done) return;
+        clearInterval(timer);
         controller.close();
       } catch (error) {
-        // A chunk that is nested too deeply to be encoded.
+        // A chunk that is nested too deeply to be encoded. The timer would throw after the end of the stream.
+        clearInterval(timer);
         controller.error(error);
         await reader.cancel(error);
       }
-      clearInterval(timer);
     },
     async cancel(reason) {
       clearInterval(timer);
