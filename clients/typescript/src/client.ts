@@ -1,7 +1,8 @@
 // The client: calls, notifications, requests of acpipe, and the reconnect after a lost connection.
 import { Connection, type Connector } from './connection.js';
 import { Emitter } from './emitter.js';
-import { AcpipeError, invalid, isKind } from './errors.js';
+import { AcpipeError, invalid, invalidMessage, isKind } from './errors.js';
+import type { Id } from './frame.js';
 import { PermissionRequest } from './permission.js';
 import {
   protocolVersion,
@@ -19,6 +20,7 @@ import {
   type SessionInfo,
 } from './protocol.js';
 import { Session } from './session.js';
+import { faultOfAnswer } from './shapes.js';
 import { executeTurn, type Message, type Turn } from './turn.js';
 
 /** Pauses between attempts to reconnect. The last one repeats. */
@@ -85,7 +87,7 @@ export class Acpipe {
   readonly #connector: Connector;
   readonly #options: OpenOptions;
   readonly #handlers = new Map<string, Handler<keyof Requests>>();
-  readonly #requests = new Map<string | number, AbortController>();
+  readonly #requests = new Map<Id, AbortController>();
   readonly #emitter = new Emitter<Events>();
   #state: ConnectionState['state'] = 'connected';
   #connection: Promise<Connection>;
@@ -199,6 +201,7 @@ export class Acpipe {
     do {
       const page: Methods['session/list']['result'] = await this.call('session/list', { ...filter, ...(cursor && { cursor }) });
       yield* page.sessions;
+      if (page.nextCursor === cursor && cursor) throw invalidMessage('a page of `session/list`', 'its cursor does not advance');
       cursor = page.nextCursor;
     } while (cursor);
   }
@@ -223,7 +226,7 @@ export class Acpipe {
   async #connect(): Promise<Connection> {
     const connection = await Connection.open(this.#connector, {
       notified: (method, params) => this.#notified(method, params),
-      requested: (...request) => void this.#requested(...request),
+      requested: (...request) => this.#requested(...request),
       closed: (error) => this.#lost(connection, error),
     });
     try {
@@ -264,6 +267,7 @@ export class Acpipe {
     // A connection that failed before it was ready is reported by the call that opened it.
     if (this.#current !== connection || this.#isClosed()) return;
     this.#current = undefined;
+    if (error.kind === 'invalidMessage') return this.#end(error);
     this.#shortLived = Date.now() - this.#connectedAt < STABLE_MS ? this.#shortLived + 1 : 0;
     this.#connection = this.#reconnect(error);
     this.#connection.catch(() => {}); // calls report it
@@ -285,9 +289,10 @@ export class Acpipe {
         return connection;
       } catch (error) {
         if (this.#isClosed()) throw error;
-        if (Date.now() < giveUp) continue;
+        const isFinal = isKind(error, 'invalidMessage'); // another program in place of acpipe
+        if (Date.now() < giveUp && !isFinal) continue;
         const last = error instanceof Error ? error.message : String(error);
-        const ended = new AcpipeError('disconnected', `${lost.message}; cannot reconnect: ${last}`, lost.data);
+        const ended = isFinal ? error : new AcpipeError('disconnected', `${lost.message}; cannot reconnect: ${last}`, lost.data);
         this.#end(ended);
         throw ended;
       }
@@ -314,21 +319,34 @@ export class Acpipe {
 
   #notified(method: string, params: unknown): void {
     if (method === '$/cancelRequest') {
-      const { id } = params as Notifications['$/cancelRequest'];
+      const { id } = params as { id: string };
       this.#requests.get(id)?.abort();
       this.#requests.delete(id);
     }
     this.#emitter.emit(method as keyof Notifications, params as Events[keyof Notifications]);
   }
 
-  async #requested(connection: Connection, id: string | number, method: string, params: unknown): Promise<void> {
+  /** Handles a request of acpipe; returns why it is dropped. */
+  #requested(connection: Connection, id: Id, method: string, params: unknown): string | undefined {
+    // An answer would be that of the first one.
+    if (this.#requests.has(id)) return `a request with the id ${JSON.stringify(id)} is open`;
     const handler = this.#handlers.get(method);
-    if (!handler) return connection.refuse(id, -32601, `this client does not handle ${method}`);
+    if (!handler) {
+      connection.refuse(id, -32601, `this client does not handle ${method}`);
+      return undefined;
+    }
+    void this.#answer(connection, id, method, async (context) => handler(params as never, context));
+    return undefined;
+  }
+
+  async #answer(connection: Connection, id: Id, method: string, handle: (context: { signal: AbortSignal }) => unknown): Promise<void> {
     const request = new AbortController();
     this.#requests.set(id, request);
     try {
-      const result = await handler(params as never, { signal: request.signal });
-      if (!request.signal.aborted) connection.respond(id, result);
+      const result = await handle({ signal: request.signal });
+      const fault = faultOfAnswer(method, result);
+      if (fault !== undefined) throw invalid(`the handler must return the answer: ${fault}`);
+      if (!request.signal.aborted) connection.respond(id, result ?? {});
     } catch (error) {
       if (request.signal.aborted) return; // nothing waits for the answer
       // acpipe refuses the call, so the fault would be seen nowhere else.

@@ -1,5 +1,12 @@
 // JSON-RPC over one channel: a subprocess or a WebSocket, from its start to its end.
-import { AcpipeError, type ErrorKind } from './errors.js';
+import { AcpipeError, invalidMessage, type ErrorKind } from './errors.js';
+import { BadMessages, brokenFrame, frameOf, type Frame, type Id } from './frame.js';
+import { faultOfResult } from './shapes.js';
+
+/** Longest message in bytes: acpipe writes lines of up to 64 MiB. */
+export const LINE_LIMIT = 2 ** 27;
+
+const INVALID_PARAMS = -32602;
 
 /** Carries messages. */
 export interface Channel {
@@ -11,8 +18,9 @@ export interface Channel {
 
 /** Events of a channel. */
 export interface ChannelEvents {
-  message(text: string): void;
-  /** The channel is closed. Called once. */
+  /** A message. `isIntact`: whether all of its bytes were text. */
+  message(text: string, isIntact?: boolean): void;
+  /** The channel is closed. Later calls have no effect. */
   closed(error: AcpipeError): void;
 }
 
@@ -22,31 +30,27 @@ export type Connector = (events: ChannelEvents) => Promise<Channel>;
 /** Receives notifications and requests of acpipe. */
 export interface Receiver {
   notified(method: string, params: unknown): void;
-  requested(connection: Connection, id: string | number, method: string, params: unknown): void;
+  /** Returns why the request is dropped; `undefined` if it is handled. */
+  requested(connection: Connection, id: Id, method: string, params: unknown): string | undefined;
   closed(error: AcpipeError): void;
 }
 
-interface ErrorData {
-  kind?: string;
-  [name: string]: unknown;
-}
-
-interface Message {
-  id?: string | number;
-  method?: string;
-  params?: unknown;
-  result?: unknown;
-  error?: { message: string; data?: ErrorData };
+/** The error of a message over the limit, after which nothing can be read. */
+export function tooLong(what: string): AcpipeError {
+  const advice = 'the client is closed: start a new one, and install the package and the program from the same release';
+  return new AcpipeError('invalidMessage', `${what} of more than ${LINE_LIMIT / 2 ** 20} MiB, the limit of this package; ${advice}`);
 }
 
 interface Pending {
+  method: string;
   resolve(result: unknown): void;
   reject(error: AcpipeError): void;
 }
 
 export class Connection {
   readonly #receiver: Receiver;
-  readonly #pending = new Map<number, Pending>();
+  readonly #bad = new BadMessages('acpipe');
+  readonly #pending = new Map<Id, Pending>();
   #channel: Channel | undefined;
   #error: AcpipeError | undefined;
   #lastId = 0;
@@ -58,7 +62,7 @@ export class Connection {
   static async open(connector: Connector, receiver: Receiver): Promise<Connection> {
     const connection = new Connection(receiver);
     connection.#channel = await connector({
-      message: (text) => connection.#receive(JSON.parse(text) as Message),
+      message: (text, isIntact = true) => connection.#receive(text, isIntact),
       closed: (error) => connection.#closed(error),
     });
     return connection;
@@ -69,8 +73,9 @@ export class Connection {
     return new Promise((resolve, reject) => {
       if (this.#error) return reject(this.#error);
       const id = ++this.#lastId;
-      this.#pending.set(id, { resolve, reject: (error) => reject(withCaller(error, caller)) });
-      this.#send({ id, method, params });
+      const text = encode({ id, method, params });
+      this.#pending.set(id, { method, resolve, reject: (error) => reject(withCaller(error, caller)) });
+      this.#channel!.send(text);
     });
   }
 
@@ -88,28 +93,54 @@ export class Connection {
   }
 
   #send(message: object): void {
-    if (!this.#error) this.#channel!.send(JSON.stringify({ jsonrpc: '2.0', ...message }));
+    const text = encode(message);
+    if (!this.#error) this.#channel!.send(text);
   }
 
-  #receive({ id, method, params, result, error }: Message): void {
-    if (method !== undefined) {
-      if (id === undefined) this.#receiver.notified(method, params);
-      else this.#receiver.requested(this, id, method, params);
-      return;
+  #receive(text: string, isIntact: boolean): void {
+    const frame = isIntact ? frameOf(text) : brokenFrame(text);
+    const fault = this.#handle(frame);
+    if (fault !== undefined) this.#bad.log(fault, text);
+  }
+
+  /** Handles a message; returns why it is dropped. */
+  #handle(frame: Frame): string | undefined {
+    if (frame.type === 'notification') {
+      this.#receiver.notified(frame.method, frame.params);
+      return undefined;
     }
-    const pending = this.#pending.get(id as number);
-    this.#pending.delete(id as number);
-    if (error) pending?.reject(new AcpipeError((error.data?.kind as ErrorKind | undefined) ?? 'internal', error.message, error.data));
-    else pending?.resolve(result);
+    if (frame.type === 'request') {
+      const { id, method, params, fault } = frame;
+      if (fault !== undefined) this.refuse(id, INVALID_PARAMS, fault);
+      return fault ?? this.#receiver.requested(this, id, method, params);
+    }
+    const pending = frame.id === undefined ? undefined : this.#pending.get(frame.id);
+    if (!pending) return frame.type === 'bad' ? frame.why : 'it answers no call of this client';
+    this.#pending.delete(frame.id!);
+    settle(pending, frame);
+    return undefined;
   }
 
   #closed(error: AcpipeError): void {
+    if (this.#error) return;
     this.#error = error;
     // The receiver first: a rejected call may be repeated, and must find that the connection is gone.
     this.#receiver.closed(error);
     for (const { reject } of this.#pending.values()) reject(error);
     this.#pending.clear();
   }
+}
+
+const encode = (message: object) => JSON.stringify({ jsonrpc: '2.0', ...message });
+
+function settle({ method, resolve, reject }: Pending, frame: Exclude<Frame, { type: 'notification' | 'request' }>): void {
+  if (frame.type === 'failure') {
+    const kind = typeof frame.data['kind'] === 'string' ? (frame.data['kind'] as ErrorKind) : 'internal';
+    return reject(new AcpipeError(kind, frame.message, frame.data));
+  }
+  const fault = frame.type === 'bad' ? frame.why : faultOfResult(method, frame.result);
+  if (fault !== undefined) return reject(invalidMessage(`the response to \`${method}\``, fault));
+  resolve((frame as { result: unknown }).result);
 }
 
 /** Gives an error the frames of the call that it ends. */

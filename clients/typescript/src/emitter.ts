@@ -10,6 +10,14 @@ export class Emitter<Events> {
   }
 
   emit<Name extends keyof Events>(name: Name, value: Events[Name]): void {
-    for (const listener of this.#listeners.get(name) ?? []) (listener as (value: Events[Name]) => void)(value);
+    for (const listener of [...(this.#listeners.get(name) ?? [])]) {
+      // One listener that fails stops neither the others nor the program, also if it is asynchronous.
+      const report = (error: unknown) => console.error(`acpipe: a listener of ${String(name)} failed`, error);
+      try {
+        Promise.resolve((listener as (value: Events[Name]) => unknown)(value)).catch(report);
+      } catch (error) {
+        report(error);
+      }
+    }
   }
 }

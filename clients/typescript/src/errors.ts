@@ -8,7 +8,9 @@ export type ErrorKind =
   /** acpipe exited before it was ready; the message has what it wrote to stderr. */
   | 'acpipeExited'
   /** The acpipe program was not found. */
-  | 'binaryNotFound';
+  | 'binaryNotFound'
+  /** A message of acpipe cannot be read. */
+  | 'invalidMessage';
 
 /** Error of a call, of a turn, or of the connection. */
 export class AcpipeError extends Error {
@@ -54,4 +56,10 @@ export function isKind(error: unknown, kind: ErrorKind): error is AcpipeError {
 /** Returns the error of an option, a parameter or a request that is not valid. */
 export function invalid(message: string): AcpipeError {
   return new AcpipeError('invalidParams', message);
+}
+
+/** Returns the error of a message of acpipe that cannot be read. */
+export function invalidMessage(what: string, why: string): AcpipeError {
+  const advice = 'install the package and the program from the same release';
+  return new AcpipeError('invalidMessage', `cannot read ${what} of acpipe: ${why}; ${advice}`);
 }

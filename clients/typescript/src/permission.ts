@@ -22,7 +22,8 @@ export class PermissionRequest implements PermissionParams {
   declare readonly deadlineMs: number | null;
 
   constructor(params: PermissionParams) {
-    Object.assign(this, params);
+    // Not what has the name of a method, or of the prototype.
+    for (const [name, value] of Object.entries(params)) if (!(name in this)) Object.assign(this, { [name]: value });
   }
 
   /** Allows this call once, or with the agent's closest option. */

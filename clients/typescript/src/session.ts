@@ -1,6 +1,6 @@
 import { canContinue, type Acpipe } from './client.js';
 import { ChunkLog, type Entry } from './chunk-log.js';
-import { AcpipeError, isKind } from './errors.js';
+import { AcpipeError, invalidMessage, isKind } from './errors.js';
 import type { ChatMessage } from './message.js';
 import type { EnsureParams, SessionResult } from './protocol.js';
 import { catchUpTurn, FollowedTurn, promptTurn, storedChunks, type Message, type PromptOptions, type Turn } from './turn.js';
@@ -146,7 +146,8 @@ export async function allMessages<M>(client: Acpipe, sessionId: string): Promise
   for (let more = true; more; ) {
     const after = (all.at(-1) as { id: string } | undefined)?.id;
     const page = await client.call('message/list', { sessionId, limit: 1000, ...(after !== undefined && { after }) });
-    all.push(...(page.messages as M[]));
+    if (after !== undefined && (page.messages.at(-1) as { id: string } | undefined)?.id === after) throw invalidMessage('a page of `message/list`', 'it does not advance');
+    for (const message of page.messages) all.push(message as M);
     more = page.more && page.messages.length > 0;
   }
   return all;

@@ -1,7 +1,7 @@
 // One prompt and its answer.
 import { canContinue, type Acpipe } from './client.js';
 import { ChunkLog, type Entry } from './chunk-log.js';
-import { AcpipeError, isKind } from './errors.js';
+import { AcpipeError, invalidMessage, isKind } from './errors.js';
 import type { Chunk, ExecuteParams, PromptParams, ReplayResult, TurnSummary, UserMessage } from './protocol.js';
 import type { Session } from './session.js';
 
@@ -200,6 +200,7 @@ export async function* storedChunks(client: Acpipe, sessionId: string, afterSeq:
   for (let after: number | null = afterSeq; after !== null; ) {
     const page: ReplayResult = await client.call('session/replay', { sessionId, afterSeq: after });
     yield* page.entries as Entry[];
+    if (page.next !== null && page.next <= after) throw invalidMessage('a page of `session/replay`', 'it does not advance');
     after = page.next;
   }
 }

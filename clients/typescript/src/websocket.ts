@@ -1,5 +1,5 @@
 // Channel over the WebSocket of `acpipe daemon start --listen`.
-import type { Connector } from './connection.js';
+import { LINE_LIMIT, tooLong, type Connector } from './connection.js';
 import { AcpipeError } from './errors.js';
 
 /** The part of a WebSocket that this package uses. */
@@ -11,6 +11,9 @@ export interface WebSocketLike {
   addEventListener(type: 'close', listener: (event: { code: number; reason: string }) => void): void;
   addEventListener(type: 'error', listener: () => void): void;
 }
+
+/** Time in which the other side must agree to the end of the connection. */
+const CLOSE_LIMIT_MS = 2_000;
 
 export type WebSocketClass = new (url: string, protocols: string[]) => WebSocketLike;
 
@@ -24,15 +27,21 @@ export function webSocketConnector(url: string, token: string, implementation: W
       let isOpen = false;
       let closed: () => void;
       const hasClosed = new Promise<void>((done) => (closed = done));
-      // Some runtimes report a refused handshake by 'error' alone.
-      socket.addEventListener('error', () => {
+      const refused = () => {
         const advice = 'check that acpipe listens there, and the token';
-        if (!isOpen) reject(new AcpipeError('disconnected', `cannot connect to acpipe at ${address.href}; ${advice}`));
+        reject(new AcpipeError('disconnected', `cannot connect to acpipe at ${address.href}; ${advice}`));
+      };
+      // Some runtimes report a refused handshake by 'error' alone.
+      socket.addEventListener('error', () => isOpen || refused());
+      socket.addEventListener('message', ({ data }) => {
+        const text = String(data);
+        if (text.length <= LINE_LIMIT) return events.message(text);
+        events.closed(tooLong('acpipe sent a message'));
+        socket.close(1009);
       });
-      socket.addEventListener('message', ({ data }) => events.message(String(data)));
       socket.addEventListener('close', ({ code, reason }) => {
         closed();
-        if (!isOpen) return;
+        if (!isOpen) return refused();
         events.closed(new AcpipeError('disconnected', `the connection to acpipe was lost (${reason || `code ${code}`})`, { code }));
       });
       socket.addEventListener('open', () => {
@@ -41,7 +50,8 @@ export function webSocketConnector(url: string, token: string, implementation: W
           send: (text) => socket.send(text),
           close: () => {
             socket.close(1000);
-            return hasClosed;
+            const limit = setTimeout(closed, CLOSE_LIMIT_MS);
+            return hasClosed.finally(() => clearTimeout(limit));
           },
         });
       });

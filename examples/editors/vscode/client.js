@@ -38,6 +38,8 @@ class AcpipeClient {
     this.#failed = new Promise((_, reject) => {
       this.#child.on('error', (error) => reject(new Error(`cannot start acpipe: ${error.message}`)));
       this.#exit.then((code) => reject(new Error(`acpipe has exited with code ${code}`)));
+      // Such as a line of a wrapper: nothing after it can be read, and no call would end.
+      this.#connection.onError(([error]) => reject(new Error(`cannot read the output of acpipe: ${error.message}`)));
       this.#open(cwd).catch(reject);
     });
     this.#failed.catch(() => {}); // prompt() rejects with it

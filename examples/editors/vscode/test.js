@@ -3,7 +3,7 @@
 'use strict';
 
 const assert = require('node:assert/strict');
-const { mkdtempSync, readFileSync, rmSync } = require('node:fs');
+const { mkdtempSync, readFileSync, rmSync, writeFileSync } = require('node:fs');
 const Module = require('node:module');
 const { tmpdir } = require('node:os');
 const { join } = require('node:path');
@@ -93,6 +93,16 @@ test('a start that fails says why', limit, async () => {
   const missing = new AcpipeClient({ ...options, program: '/nonexistent/acpipe' });
   await assert.rejects(missing.prompt('hello'), /cannot start acpipe: .*\/nonexistent\/acpipe/);
   await missing.stop();
+});
+
+test('a line of a wrapper is the reason why a start fails', limit, async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'acpipe-vscode-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const program = join(folder, 'wrapper');
+  writeFileSync(program, '#!/bin/sh\necho Now using node\nexec acpipe "$@"\n', { mode: 0o755 });
+  const wrapped = new AcpipeClient({ program, args: AGENT, cwd: process.cwd(), onText: noQuestion, choose: noQuestion });
+  await assert.rejects(wrapped.prompt('hello'), /cannot read the output of acpipe/);
+  assert.equal(await wrapped.stop(), 0);
 });
 
 test('the extension shows a conversation in its output channel', limit, async (t) => {

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
+import logging
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from types import TracebackType
@@ -12,8 +15,9 @@ import msgspec
 from acpipe._binary import find_acpipe
 from acpipe._calls import Calls
 from acpipe._connection import Connection
-from acpipe._errors import AcpipeError, AcpipeExited
+from acpipe._errors import AcpipeError, AcpipeExited, InvalidMessage
 from acpipe._flow import Flow
+from acpipe._frames import parameters
 from acpipe._handlers import Handlers, OnPermission, OnQuestion, OnReadTextFile, OnWriteTextFile, Terminals
 from acpipe._options import Agent, PermissionMode, absolute, command_line
 from acpipe._process import AcpipeProcess
@@ -26,6 +30,7 @@ from acpipe.models import (
     CancelRequestParams,
     ExecuteParams,
     InitializeResult,
+    ListSessionsResult,
     McpServerList,
     Model,
     Notification,
@@ -37,6 +42,7 @@ from acpipe.models import (
     UserMessage,
 )
 
+logger = logging.getLogger("acpipe")
 T = TypeVar("T")
 N = TypeVar("N", bound=Notification)
 Listener = Callable[[Any], object]
@@ -205,7 +211,7 @@ class Client:
             page = await self.rpc.session_list(cwd=directory, cursor=cursor)
             for info in page.sessions:
                 yield info
-            if (cursor := page.next_cursor) is None:
+            if (cursor := next_cursor(page, cursor)) is None:
                 return
 
     def execute(
@@ -254,8 +260,11 @@ class Client:
     def on(self, kind: type[N], listener: Callable[[N], object]) -> Callable[[], None]:
         """Calls a function with each notification of a kind, such as `AgentStateParams`.
 
-        The function must return soon: no other message is read meanwhile. Returns a function that ends it.
+        The function must return soon: no other message is read meanwhile. It is a plain function, which may start a
+        task. Returns a function that ends it.
         """
+        if inspect.iscoroutinefunction(listener):
+            raise ValueError("a listener must be a plain function, which may start a task; it is not awaited")
         listeners = self._listeners.setdefault(kind, [])
         listeners.append(listener)
         return lambda: listeners.remove(listener) if listener in listeners else None
@@ -295,15 +304,26 @@ class Client:
         listeners = self._listeners.get(kind, [])
         if not listeners and kind is not CancelRequestParams:
             return
-        notification = msgspec.json.decode(params, type=kind)
+        notification = parameters(method, params, kind)
         if isinstance(notification, CancelRequestParams):
             self._responder.cancel(notification.id)
         for listener in list(listeners):
-            listener(notification)
+            try:
+                listener(notification)
+            except (Exception, asyncio.CancelledError):
+                # One listener that fails does not stop the others.
+                logger.exception("a listener of %s failed", method)
 
     def _requested(self, number: int | str, method: str, params: msgspec.Raw) -> None:
         assert self._connection is not None
         self._responder.answer(self._connection, number, method, params)
+
+
+def next_cursor(page: ListSessionsResult, cursor: str | None) -> str | None:
+    """Returns the cursor of the next page. The same one again would be an endless list."""
+    if page.next_cursor is not None and page.next_cursor == cursor:
+        raise InvalidMessage("a page of `session/list`", "its cursor does not advance")
+    return page.next_cursor
 
 
 def not_started() -> AcpipeExited:

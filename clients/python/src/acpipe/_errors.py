@@ -46,8 +46,11 @@ class TurnFailed(AcpipeError):
     __module__ = "acpipe"
 
     def __init__(self, summary: TurnSummary) -> None:
-        error = summary.errors[0]
-        super().__init__(error.kind, with_python_names(error.message), as_object(error.data))
+        if summary.errors:
+            error = summary.errors[0]
+            super().__init__(error.kind, with_python_names(error.message), as_object(error.data))
+        else:
+            super().__init__("internal", "the turn failed, but its summary has no error; please report it")
         self.summary = summary
         """Summary of the turn, with all errors and the output before them."""
 
@@ -75,14 +78,15 @@ class InvalidMessage(AcpipeError):
 
     __module__ = "acpipe"
 
-    def __init__(self, what: str, why: Exception) -> None:
+    def __init__(self, what: str, why: Exception | str) -> None:
         message = f"cannot read {what} of acpipe: {why}; install the package and the program from the same release"
         super().__init__("invalidMessage", message)
 
 
 def reported_error(message: str, data: dict[str, Any]) -> AcpipeError:
     """Returns the error of a response of acpipe."""
-    return AcpipeError(data.get("kind", "internal"), with_python_names(message), data)
+    kind = data.get("kind")
+    return AcpipeError(kind if isinstance(kind, str) else "internal", with_python_names(message), data)
 
 
 def with_python_names(message: str) -> str:

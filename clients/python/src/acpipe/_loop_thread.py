@@ -79,8 +79,8 @@ async def in_thread(function: Callable[[P], T], argument: P) -> T:
         result, failure = None, None
         try:
             result = function(argument)
-        except Exception as error:
-            failure = error
+        except BaseException as error:
+            failure = _as_exception(error)
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, result, failure)
 
@@ -99,6 +99,15 @@ async def in_thread(function: Callable[[P], T], argument: P) -> T:
         if isinstance(argument, PermissionRequest | QuestionRequest):  # a thread cannot be stopped
             loop.call_later(RETURN_SECONDS, warn)
         raise
+
+
+def _as_exception(error: BaseException) -> Exception:
+    """Returns what a future can carry to the loop: `sys.exit()` in a handler ends its thread alone."""
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    failure = RuntimeError(f"{type(error).__name__}: {error}")
+    failure.__cause__ = error
+    return failure
 
 
 class Dispatcher:

@@ -10,7 +10,9 @@ import msgspec
 
 from acpipe._chunks import decode_chunk
 from acpipe._connection import Connection
+from acpipe._errors import InvalidMessage
 from acpipe._flow import Flow
+from acpipe._frames import Unreadable, parameters
 from acpipe._mailbox import Mailbox
 from acpipe._turn import Turn
 from acpipe.models import CancelParams, CancelResult, ExecuteParams, PromptParams, TurnSummary
@@ -55,10 +57,13 @@ class Turns:
 
     def receive(self, params: msgspec.Raw) -> None:
         """Passes a chunk to its turn."""
-        address = msgspec.json.decode(params, type=_Address)
+        address = parameters("session/chunk", params, _Address)
         mailbox = self._mailbox(address.session_id, address.turn_id)
         if mailbox is not None:
-            mailbox.put(decode_chunk(address.chunk))
+            try:
+                mailbox.put(decode_chunk(address.chunk))
+            except InvalidMessage as error:
+                raise Unreadable(f"the parameters of session/chunk: {error}") from error
 
     async def until_read(self, session_id: str | None, turn_id: str | None) -> None:
         """Waits until the program has read the chunks of a turn so far, with a time limit."""

@@ -217,7 +217,7 @@ class Client:
         while True:
             page = self.rpc.session_list(cwd=directory, cursor=cursor)
             yield from page.sessions
-            if (cursor := page.next_cursor) is None:
+            if (cursor := _client.next_cursor(page, cursor)) is None:
                 return
 
     def execute(

@@ -1,6 +1,6 @@
 // Chat endpoints as a function from `Request` to `Response`, for Next, Hono and others.
 import type { Acpipe } from '../client.js';
-import { AcpipeError } from '../errors.js';
+import { AcpipeError, invalid } from '../errors.js';
 import type { ChatMessage } from '../message.js';
 import type { ListSessionsParams } from '../protocol.js';
 import { checkAnswer, checkApproval, checkApprovals, checkChat } from './check.js';
@@ -120,7 +120,15 @@ function endpointOf({ method, url }: Request, api: string): Endpoint {
   const [, base = path, id, action] = /^(.*)\/([^/]+)\/(stream|messages|cancel|approval|answer)$/.exec(path) ?? [];
   // Only the end: the app can be below a path of its own.
   if (!base.endsWith(api)) throw notFound(`there is no ${method} ${path}; the chats are at ${api}, which the option api sets`);
-  return id === undefined ? { name: `${method} chats` } : { name: `${method} ${action}`, chatId: decodeURIComponent(id) };
+  return id === undefined ? { name: `${method} chats` } : { name: `${method} ${action}`, chatId: decode(id) };
+}
+
+function decode(id: string): string {
+  try {
+    return decodeURIComponent(id);
+  } catch {
+    throw invalid(`the id of the chat, ${id}, is not a valid part of an address`);
+  }
 }
 
 const notFound = (message: string) => new AcpipeError('methodNotFound', message);

@@ -1,4 +1,5 @@
-import { AcpipeError } from '../errors.js';
+import { AcpipeError, type ErrorKind } from '../errors.js';
+import { isObject, parse } from '../frame.js';
 import type { ChatMessage } from '../message.js';
 import type { Chunk } from '../protocol.js';
 import type { Approval } from './open-requests.js';
@@ -135,7 +136,8 @@ async function check(response: Response): Promise<void> {
 const isJson = ({ headers }: Response) => headers.get('content-type')?.startsWith('application/json') ?? false;
 
 function chunksOf<C>(response: Response): ReadableStream<C> {
-  const chunks = failingAtError(readEvents(response.body!)).getReader();
+  const body = response.body ?? new ReadableStream<Uint8Array>({ start: (controller) => controller.close() });
+  const chunks = failingAtError(readEvents(body)).getReader();
   const stream = new ReadableStream<Chunk>({
     async pull(controller) {
       try {
@@ -162,6 +164,8 @@ const reasonOf = (error: unknown) => (error instanceof Error ? error.message : S
 
 /** The error that a chat handler answers with; of another server, its body. */
 function errorOf(body: string): Error {
-  const { kind, message, data } = JSON.parse(body) as Partial<AcpipeError>;
-  return kind !== undefined && message !== undefined ? new AcpipeError(kind, message, data) : new Error(body);
+  const value = parse(body);
+  const { kind, message, data } = isObject(value) ? value : {};
+  if (typeof kind !== 'string' || typeof message !== 'string') return new Error(body);
+  return new AcpipeError(kind as ErrorKind, message, isObject(data) ? data : {});
 }

@@ -17,6 +17,7 @@ export interface NodeResponse {
   flushHeaders(): void;
   write(bytes: Uint8Array): boolean;
   end(): unknown;
+  destroy(): unknown;
   once(event: 'close' | 'drain', listener: () => void): unknown;
   off(event: 'close' | 'drain', listener: () => void): unknown;
   destroyed: boolean;
@@ -27,18 +28,39 @@ export function toNodeHandler(
   handler: (request: Request) => Promise<Response>,
 ): (request: NodeRequest, response: NodeResponse) => Promise<void> {
   return async (request, response) => {
-    const answer = await handler(await toRequest(request));
+    const answer = await answerOf(handler, request);
     response.writeHead(answer.status, Object.fromEntries(answer.headers));
     response.flushHeaders();
     const reader = answer.body?.getReader();
     const left = () => void reader?.cancel().catch(() => {});
     response.once('close', left);
-    for (let part = await reader?.read(); part && !part.done; part = await reader!.read()) {
-      if (!response.write(part.value)) await drained(response);
+    try {
+      for (let part = await reader?.read(); part && !part.done; part = await reader!.read()) {
+        if (!response.write(part.value)) await drained(response);
+      }
+    } catch {
+      return void response.destroy(); // without its end, so that the browser knows that something is missing
     }
     response.off('close', left);
     response.end();
   };
+}
+
+/** The answer to a request. A rejection would end the program: `node:http` does not handle it. */
+async function answerOf(handler: (request: Request) => Promise<Response>, request: NodeRequest): Promise<Response> {
+  let valid: Request;
+  try {
+    valid = await toRequest(request);
+  } catch {
+    // `Request` has no such address or method, or the body did not arrive.
+    return new Response('the request is not valid', { status: 400 });
+  }
+  try {
+    return await handler(valid);
+  } catch (error) {
+    console.error('acpipe: the handler of a request failed', error);
+    return new Response('the handler failed', { status: 500 });
+  }
 }
 
 async function toRequest(request: NodeRequest): Promise<Request> {

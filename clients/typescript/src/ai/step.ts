@@ -50,7 +50,7 @@ export class Step {
         return void this.#asked.delete(chunk.approvalId);
       case 'data-permission':
         // Majors 6 and 5 report the decision only here.
-        if ((chunk.data as PermissionData).approved !== undefined) this.#asked.delete(chunk.id);
+        if ((chunk.data as PermissionData | null | undefined)?.approved !== undefined) this.#asked.delete(chunk.id);
     }
   }
 

@@ -40,5 +40,5 @@ export function errorChunks(error: unknown): Chunk[] {
 function errorIn(chunk: Chunk): ReportedError | undefined {
   const metadata = 'messageMetadata' in chunk ? chunk.messageMetadata : undefined;
   const details = Object.values((metadata ?? {}) as Record<string, { error?: ReportedError } | undefined>);
-  return details.find((detail) => detail?.error?.kind !== undefined)?.error;
+  return details.find((detail) => typeof detail?.error?.kind === 'string')?.error;
 }
