@@ -3,11 +3,12 @@
 use super::SessionMachine;
 use crate::core::client::Notice;
 use crate::core::client_sink::ClientSinks;
+use crate::core::difference::added_value;
 use crate::core::output_budget::{FRAME, size};
 use crate::core::setting::merge_state;
 use crate::core::view::chunks::ChunkSink as _;
 use crate::proto::chunk::Chunk;
-use crate::proto::json::{Members, Raw, to_raw};
+use crate::proto::json::{Members, Raw, to_raw, value};
 use crate::proto::wire;
 use serde_json::Value;
 
@@ -27,7 +28,12 @@ impl SessionMachine {
 
     /// Merges changed modes, options, commands or title, and notifies the clients.
     pub fn set_state(&mut self, news: &Members<'_>, clients: &mut dyn ClientSinks) {
-        self.state_shown.grow(size(news) + FRAME);
+        let known = |name| self.state.get(name).unwrap_or(&Value::Null);
+        let added = news
+            .iter()
+            .map(|(name, said)| added_value(known(name), &value(said)));
+        let added = added.sum();
+        self.state_shown.grow(size(news) + FRAME, added);
         merge_state(&mut self.state, news);
         if self.agent_session().is_some() {
             self.wanted.adopt_changes(&self.state);
