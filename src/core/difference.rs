@@ -75,7 +75,8 @@ mod tests {
     fn lines(numbers: std::ops::Range<u32>) -> String {
         numbers
             .map(|n| format!("line {n:06} of the output\n"))
-            .collect()
+            .collect::<Vec<_>>()
+            .concat()
     }
 
     #[test]

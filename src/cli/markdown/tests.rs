@@ -290,7 +290,8 @@ fn hostile_texts() -> Vec<String> {
     );
     let list: String = (0..300)
         .map(|n| format!("{}- item\n", "  ".repeat(n)))
-        .collect();
+        .collect::<Vec<_>>()
+        .concat();
     let lazy = format!("{}a\n{}", "> ".repeat(2000), "b\n".repeat(500));
     let link = format!("[{}](https://{})", "*a* ".repeat(2000), "x".repeat(8000));
     [

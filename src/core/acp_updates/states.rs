@@ -5,6 +5,8 @@ use crate::core::acp_notification::AcpNotification;
 use crate::core::difference::added;
 use crate::core::event::{ToolUpdate, Update};
 use crate::core::output_budget::{OutputBudget, SMALL};
+use crate::proto::json::text;
+use crate::proto::ui_chunk::UiChunk;
 
 /// Maximum number of states that are followed. Further ones are recorded at every change.
 const MOST: usize = 64;
@@ -20,7 +22,7 @@ pub struct RecordedStates(Vec<RecordedState>);
 #[derive(Debug)]
 struct RecordedState {
     key: String,
-    members: Members,
+    members: CallMembers,
     last: Box<str>,
     /// Form of the last update: a line with the session's or a subagent's id, or an update object.
     form: Form,
@@ -37,7 +39,7 @@ enum Form {
 
 /// Members of a tool call's update, by which it replaces an earlier one.
 #[derive(Debug, Default, Clone)]
-struct Members {
+struct CallMembers {
     present: u16,
     /// Members that are merged, or whose meaning is not known.
     others: String,
@@ -47,7 +49,7 @@ struct Members {
 #[derive(Debug)]
 pub struct ReportedState {
     key: String,
-    members: Members,
+    members: CallMembers,
     /// Whether the update begins the thing that has the state.
     begins: bool,
     /// Whether the update ends it.
@@ -61,38 +63,73 @@ impl ReportedState {
     /// id of the session in the update, and `is_acp` whether the agent speaks ACP.
     #[must_use]
     pub fn of(update: &Update<'_>, session: &str, is_acp: bool) -> Option<Self> {
-        let call = |id: &str| Self {
-            key: format!("call {session} {id}"),
-            members: Members::default(),
-            begins: false,
-            ends: false,
-            kind: "tool_call_update",
-        };
         match update {
             Update::Tool(tool) => Some(Self {
-                members: Members::of(tool),
+                members: CallMembers::of(tool),
                 begins: tool.begins,
                 ends: tool.ends(),
-                ..call(&tool.id)
+                ..Self::call(session, &tool.id)
             }),
             Update::Refused { tool, .. } => Some(Self {
                 ends: true,
-                ..call(tool)
+                ..Self::call(session, tool)
             }),
             Update::FromSubagent { update, .. } => Self::of(update, session, is_acp),
             // Plans of other agents have no ids in ACP: each replaces the last.
-            Update::Plan { id, .. } => Some(Self {
-                key: format!("plan {session} {}", if is_acp { id } else { "" }),
-                kind: "plan",
-                ..call("")
-            }),
-            Update::Context { .. } => Some(Self {
-                key: format!("usage {session}"),
-                kind: "usage_update",
-                ..call("")
-            }),
+            Update::Plan { id, .. } => {
+                let id = if is_acp { id } else { "" };
+                Some(Self::new("plan", format!("plan {session} {id}")))
+            }
+            Update::Context { .. } => Some(Self::new("usage_update", format!("usage {session}"))),
+            Update::Session(news) if news.get("availableCommands").is_some() => Some(Self::new(
+                "available_commands_update",
+                format!("commands {session}"),
+            )),
+            Update::Chunk { chunk, .. } => Self::of_chunk(chunk, session),
             _ => None,
         }
+    }
+
+    /// Returns the state that a chunk of an AI SDK endpoint reports.
+    fn of_chunk(chunk: &UiChunk<'_>, session: &str) -> Option<Self> {
+        let kind = chunk.type_name();
+        let call = || Some(Self::call(session, &text(chunk.tool_call_id)?));
+        let is_preliminary = || chunk.preliminary.is_some_and(|it| it.get() == "true");
+        match kind.as_ref() {
+            "tool-output-available" => Some(Self {
+                members: CallMembers::OUTPUT,
+                ends: !is_preliminary(),
+                ..call()?
+            }),
+            // The output so far stays.
+            "tool-output-error" | "tool-output-denied" => Some(Self {
+                ends: true,
+                ..call()?
+            }),
+            "data-plan" => Some(Self::new("plan", format!("plan {session} "))),
+            kind if kind.starts_with("data-") => {
+                let id = text(chunk.id)?;
+                Some(Self::new(
+                    "session_info_update",
+                    format!("{kind} {session} {id}"),
+                ))
+            }
+            _ => None,
+        }
+    }
+
+    fn new(kind: &'static str, key: String) -> Self {
+        Self {
+            key,
+            members: CallMembers::default(),
+            begins: false,
+            ends: false,
+            kind,
+        }
+    }
+
+    fn call(session: &str, id: &str) -> Self {
+        Self::new("tool_call_update", format!("call {session} {id}"))
     }
 
     /// Returns `true` if an update object that acpipe made has the state.
@@ -103,7 +140,12 @@ impl ReportedState {
     }
 }
 
-impl Members {
+impl CallMembers {
+    const OUTPUT: Self = Self {
+        present: 1,
+        others: String::new(),
+    };
+
     fn of(tool: &ToolUpdate<'_>) -> Self {
         let present = [
             tool.name.is_some(),
@@ -172,7 +214,7 @@ impl RecordedStates {
             None => {
                 self.0.push(RecordedState {
                     key: state.key.clone(),
-                    members: Members::default(),
+                    members: CallMembers::default(),
                     last: Box::default(),
                     form,
                     proportion: OutputBudget::default(),
@@ -219,5 +261,98 @@ impl RecordedState {
                 session: None,
             },
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::acp_updates::AcpUpdates;
+    use crate::core::event::Original;
+    use crate::proto::json;
+    use serde_json::json;
+    use serde_json::value::RawValue;
+
+    /// Sizes and the last of the updates that are recorded of an agent's reports, which have the texts of growing output.
+    fn recorded(
+        report: impl Fn(&str, &mut dyn FnMut(&Update<'_>)),
+        most: usize,
+    ) -> (usize, String) {
+        let (mut updates, mut states) = (AcpUpdates::new("ui-stream"), RecordedStates::default());
+        let (mut size, mut last) = (0, String::new());
+        let mut record = |update: AcpNotification<'_>| {
+            let AcpNotification::Update(json) = update else {
+                panic!("{update:?}");
+            };
+            size += json.len();
+            last = String::from_utf8(json.to_vec()).unwrap();
+        };
+        let original = Original {
+            line: "{}",
+            cut: |line| serde_json::from_str(line).ok(),
+            fields: |line| serde_json::from_str(line).unwrap(),
+        };
+        let mut output = String::new();
+        for n in 0..most {
+            output.push_str("line ");
+            output += &n.to_string();
+            output.push_str(" of the output\n");
+            report(&output, &mut |update| {
+                let state = ReportedState::of(update, "s", false);
+                updates.update(update, original, &mut |json| {
+                    let json = AcpNotification::Update(json);
+                    states.record(state.as_ref(), json, &mut record);
+                });
+            });
+        }
+        states.flush(&mut record);
+        (size, last)
+    }
+
+    /// Reports a chunk of an endpoint.
+    fn chunk(chunk: &serde_json::Value, put: &mut dyn FnMut(&Update<'_>)) {
+        let text = chunk.to_string();
+        let json: &RawValue = serde_json::from_str(&text).unwrap();
+        let chunk = Box::new(serde_json::from_str(&text).unwrap());
+        put(&Update::Chunk { json, chunk });
+    }
+
+    #[test]
+    fn states_of_agents_that_do_not_speak_acp_are_recorded_in_proportion() {
+        type Report = fn(&str, &mut dyn FnMut(&Update<'_>));
+        let reports: [Report; 4] = [
+            |output, put| {
+                let output = json!({"type": "tool-output-available", "toolCallId": "t", "output": output, "preliminary": true});
+                chunk(&output, put);
+            },
+            |output, put| {
+                chunk(&json!({"type": "data-log", "id": "l", "data": output}), put);
+            },
+            |output, put| {
+                let commands = json!([{"name": "a", "description": output}]).to_string();
+                let mut news = json::Members::default();
+                news.set(
+                    "availableCommands",
+                    serde_json::from_str(&commands).unwrap(),
+                );
+                put(&Update::Session(news));
+            },
+            |output, put| {
+                let entries =
+                    json!([{"content": output, "priority": "medium", "status": "pending"}])
+                        .to_string();
+                let mut data = json::Members::default();
+                data.set("entries", serde_json::from_str(&entries).unwrap());
+                put(&Update::Plan {
+                    id: "plan".into(),
+                    data,
+                });
+            },
+        ];
+        for (n, report) in reports.into_iter().enumerate() {
+            let ((short, _), (long, last)) = (recorded(report, 200), recorded(report, 800));
+            assert!(long < 6 * short, "{n}: {short}, {long}");
+            assert!(last.contains("line 799 of"), "{n}: {last}");
+        }
     }
 }

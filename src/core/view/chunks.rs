@@ -298,10 +298,8 @@ impl ChunkState {
                     show_plan(id, &data, sink);
                 }
             }
-            TurnEvent::Context { figures } => {
-                if self.contexts.take("", figures) {
-                    self.metadata(&Named("context", Raw(figures)), sink);
-                }
+            TurnEvent::Context { figures } if self.contexts.take("", figures) => {
+                self.metadata(&Named("context", Raw(figures)), sink);
             }
             TurnEvent::Compaction { id, original } => {
                 if let Some(data) = self.compactions.add(id, original) {

@@ -95,7 +95,7 @@ fn long_session_is_replayed_in_pieces_and_waits_for_a_client_that_does_not_read(
 }
 
 /// Line of a tool call's update with these members.
-fn call(members: Value) -> String {
+fn call(members: &Value) -> String {
     let mut update = json!({"sessionUpdate": "tool_call_update", "toolCallId": "t"});
     for (name, value) in members.as_object().unwrap() {
         update[name] = value.clone();
@@ -110,7 +110,8 @@ fn call(members: Value) -> String {
 fn output(lines: usize) -> Value {
     let text: String = (0..lines)
         .map(|n| format!("line {n:06} of the output\n"))
-        .collect();
+        .collect::<Vec<_>>()
+        .concat();
     json!([{"type": "content", "content": {"type": "text", "text": text}}])
 }
 
@@ -118,8 +119,9 @@ fn output(lines: usize) -> Value {
 /// update of the running turn. Returns the replayed updates.
 fn replay_of_growing_output(lines: usize, last: &[String]) -> Vec<Value> {
     let begin =
-        call(json!({"sessionUpdate": "tool_call", "title": "build", "status": "in_progress"}));
-    let updates = (1..=lines).map(|n| call(json!({"status": "in_progress", "content": output(n)})));
+        call(&json!({"sessionUpdate": "tool_call", "title": "build", "status": "in_progress"}));
+    let updates =
+        (1..=lines).map(|n| call(&json!({"status": "in_progress", "content": output(n)})));
     let all: String = std::iter::once(begin)
         .chain(updates)
         .chain(last.iter().cloned())
@@ -139,8 +141,8 @@ fn replay_of_growing_output(lines: usize, last: &[String]) -> Vec<Value> {
 #[test]
 fn growing_output_is_recorded_in_proportion_and_replayed_whole() {
     let size = |updates: &[Value]| -> usize { updates.iter().map(|u| u.to_string().len()).sum() };
-    let done = call(json!({"status": "completed"}));
-    let all = call(json!({"status": "completed", "content": output(801)}));
+    let done = call(&json!({"status": "completed"}));
+    let all = call(&json!({"status": "completed", "content": output(801)}));
     let sizes = [200, 800].map(|lines| {
         // The end of the turn, an end without the output, and one with it.
         for (last, want) in [
@@ -171,11 +173,12 @@ fn growing_output_is_recorded_in_proportion_and_replayed_whole() {
 }
 
 #[test]
-fn what_a_later_update_does_not_replace_is_recorded() {
+fn members_that_the_next_update_lacks_are_recorded() {
     let updates = (1..200).flat_map(|n| {
         // Each has a member that the next one lacks.
-        let named = call(json!({"title": format!("step {n}"), "content": output(n)}));
-        let located = call(json!({"locations": [{"path": format!("/{n}")}], "content": output(n)}));
+        let named = call(&json!({"title": format!("step {n}"), "content": output(n)}));
+        let located =
+            call(&json!({"locations": [{"path": format!("/{n}")}], "content": output(n)}));
         [named, located]
     });
     let replayed = replay_of_growing_output(100, &updates.collect::<Vec<_>>());
@@ -193,7 +196,7 @@ fn what_a_later_update_does_not_replace_is_recorded() {
 
 #[test]
 fn a_call_with_a_used_id_keeps_the_output_of_the_call_before() {
-    let begin = call(json!({"sessionUpdate": "tool_call", "title": "again", "status": "pending"}));
+    let begin = call(&json!({"sessionUpdate": "tool_call", "title": "again", "status": "pending"}));
     let replayed = replay_of_growing_output(300, &[begin]);
     let at = replayed
         .iter()

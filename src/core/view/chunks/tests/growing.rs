@@ -9,7 +9,8 @@ const LINE: &str = "line 000000 of the output, once\n";
 fn lines(numbers: std::ops::Range<usize>) -> String {
     numbers
         .map(|n| format!("line {n:06} of the output, once\n"))
-        .collect()
+        .collect::<Vec<_>>()
+        .concat()
 }
 
 /// Kind of a report: applies the update with this text to a turn, and the last one to its end.
