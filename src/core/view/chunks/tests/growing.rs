@@ -295,11 +295,15 @@ fn an_endpoints_output_ends_with_its_result() {
     let result = json!({ "type": "tool-output-available", "toolCallId": "t", "output": "done" });
     pass(&mut turn, &result, &mut seen);
     turn.finish(&ended(), false, &mut seen);
-    let outputs = seen
+    let mut outputs = seen
         .0
         .iter()
         .filter(|chunk| chunk["type"] == "tool-output-available");
-    assert_eq!(outputs.last(), Some(&result), "what was held back is gone");
+    assert_eq!(
+        outputs.next_back(),
+        Some(&result),
+        "what was held back is gone"
+    );
     let (results, omitted) = turn.tool_results();
     assert_eq!((results[0].result.as_str(), omitted), ("done", 0));
 }
