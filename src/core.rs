@@ -42,6 +42,7 @@ pub mod decision;
 pub mod deltas;
 pub mod dialect;
 pub mod dialects;
+pub mod difference;
 pub mod effect;
 pub mod elicitation;
 pub mod endpoint;

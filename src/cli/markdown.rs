@@ -26,6 +26,12 @@ const MAX_SPAN: usize = 1000;
 /// Maximum number of bytes of a table: its columns are measured before the first is written.
 const MAX_TABLE: usize = 64 << 10;
 
+/// Maximum number of bytes at the beginning of a line that wait until its kind is known.
+const MAX_BEGUN: usize = 8 << 10;
+
+/// Maximum number of quotes and items around a line. The marks of further ones are text.
+const MAX_CONTAINERS: usize = 24;
+
 /// Columns of indentation by which code without a fence is recognised.
 const INDENTED: usize = 4;
 
@@ -126,7 +132,8 @@ impl Markdown {
             match self.part {
                 Part::Start => {
                     self.begun.push_str(body);
-                    self.start_line(is_whole);
+                    // A line that is only marks would be read again with each of them.
+                    self.start_line(is_whole || self.begun.len() > MAX_BEGUN);
                 }
                 Part::Text => self.waiting.push_str(body),
                 Part::Code => self.code(body),
@@ -238,7 +245,9 @@ impl Markdown {
             let Some(kind) = Kind::of(body, is_whole) else {
                 return false;
             };
+            let has_room = matched + opened.len() < MAX_CONTAINERS;
             match kind {
+                Kind::Quote(_) | Kind::Item(..) if !has_room => break Kind::Text,
                 Kind::Quote(inner) => {
                     opened.push((Container::Quote, ""));
                     column = indentation(inner);

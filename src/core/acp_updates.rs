@@ -8,6 +8,7 @@ mod calls;
 mod chunks;
 pub mod content;
 mod session;
+mod states;
 mod tools;
 mod writer;
 
@@ -16,6 +17,7 @@ use crate::proto::json::{JsonStr, Members, Surrogates, to_raw};
 use calls::Calls;
 use session::SessionState;
 pub use session::{compaction, plan};
+pub use states::{RecordedStates, ReportedState};
 pub use writer::{Put, Writer, kind, meta_name};
 
 /// Converter of the updates of one session.
@@ -27,6 +29,8 @@ pub struct AcpUpdates {
     /// Joins characters that the agent split between two pieces of text.
     surrogates: Surrogates,
     last: LastPiece,
+    /// States that the log gets in proportion.
+    pub recorded: RecordedStates,
 }
 
 /// Piece of text that the next one may continue.
@@ -49,6 +53,7 @@ impl AcpUpdates {
                 role: MessageRole::Answer,
                 message_id: None,
             },
+            recorded: RecordedStates::default(),
         }
     }
 

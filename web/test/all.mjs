@@ -6,6 +6,8 @@
 import './build.test.mjs';
 import './text.test.mjs';
 import './tools.test.mjs';
+import './hostile.test.mjs';
+import './injection.test.mjs';
 import './dialogs.test.mjs';
 import './turns.test.mjs';
 import './layout.test.mjs';

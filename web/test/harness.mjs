@@ -48,7 +48,7 @@ class Windows {
   /** Errors that the test expects. */
   expectFault(pattern) {
     const rest = this.#faults.filter((fault) => !pattern.test(fault));
-    assert.notEqual(rest.length, this.#faults.length, `no fault matches ${pattern}`);
+    assert.notEqual(rest.length, this.#faults.length, `no fault matches ${pattern}: ${this.#faults}`);
     this.#faults = rest;
   }
 

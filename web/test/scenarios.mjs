@@ -1,5 +1,7 @@
 // What the agent of the tests does, by the prompt: that of the mock server, and the ACP agent for a real acpipe.
 
+import { inject, randomTexts, sendParts, sendWrongPlan, TEXTS } from './hostile.mjs';
+
 const CODE = `The gate opens in **three** steps:
 
 1. \`connect\` starts the agent.
@@ -172,12 +174,44 @@ const scenarios = {
     turn.text(approved ? 'The tests pass.' : 'I did not run the tests.');
   },
 
+  'send huge parts': sendParts,
+  'send a wrong plan': sendWrongPlan,
+  inject: (turn) => inject(turn, OPTIONS),
+
+  async 'write a book'(turn) {
+    const chapter = (number) =>
+      `## Chapter ${number}\n\nA **bold** word, \`code\` and [a link](https://example.com/${number}).\n\n` +
+      '- one\n  - two\n  - three\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```rust\nfn main() {}\n```\n\n> quoted\n\n';
+    turn.text(Array.from({ length: 200 }, (_, index) => chapter(index)).join(''));
+  },
+
+  async 'ask me with hostile text'(turn) {
+    const tool = { ...TESTS, title: TEXTS['one long line'], input: { command: TEXTS['open emphasis'] } };
+    turn.tool('call-1', tool);
+    await turn.permission('call-1', tool, OPTIONS);
+    await turn.question({ kind: 'form', message: TEXTS['deep quote'] + TEXTS['open emphasis'], schema: { type: 'object', properties: {} } });
+    turn.text('Both are answered.');
+  },
+
   async fail(turn) {
     turn.text('I begin.');
     throw new Error('The AI service is temporarily unavailable. Please try again in a moment.');
   },
 };
 
+/** Scenarios whose prompt has an argument. */
+const families = {
+  hostile: async (turn, name) => turn.text(`${TEXTS[name]}\n\nEnd of ${name}`),
+
+  async random(turn, seed) {
+    for (const text of randomTexts(Number(seed), 12)) turn.text(text);
+    turn.thought('next');
+    turn.text(`End of ${seed}`);
+  },
+};
+
 export function scenarioOf(prompt) {
+  const [, family, argument] = prompt.match(/^(\w+): (.+)$/) ?? [];
+  if (families[family]) return (turn) => families[family](turn, argument);
   return scenarios[prompt] ?? (async (turn) => turn.text(`You wrote: ${prompt}`));
 }

@@ -6,6 +6,12 @@ use crate::cli::styles::{CODE, DIM, link_target};
 use anstyle::{Effects, Style};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
+/// Maximum size of an address that the terminal links, in bytes. Every change of style compares it.
+const MAX_LINK: usize = 2048;
+
+/// Maximum number of open spans. Text with more of them waits for their end, see `MAX_SPAN`.
+const MAX_OPEN: usize = 100;
+
 /// Parses text within a block and adds it to the lines. `before` is the last character before it.
 pub fn write(text: &str, before: Option<char>, base: Style, has_links: bool, lines: &mut Lines) {
     let (rest, body) = (text.trim_start(), text.trim());
@@ -101,7 +107,7 @@ impl SpanWriter<'_> {
                 dest_url, title, ..
             } => {
                 look.style |= Effects::UNDERLINE;
-                look.url = Some(dest_url.to_string());
+                look.url = (dest_url.len() <= MAX_LINK).then(|| dest_url.to_string());
                 let link = (dest_url.to_string(), title.to_string(), String::new());
                 self.links.push(link);
             }
@@ -117,7 +123,10 @@ impl SpanWriter<'_> {
             return;
         };
         let is_same = text == url || url.strip_prefix("mailto:") == Some(&text);
-        let is_linked = self.has_links && link_target(&url).is_some() && !text.contains("://");
+        let is_linked = self.has_links
+            && url.len() <= MAX_LINK
+            && link_target(&url).is_some()
+            && !text.contains("://");
         let shown = match (is_same || is_linked, title.as_str()) {
             (true, _) if is_linked || title.is_empty() => return,
             (true, title) => format!(" ({title})"),
@@ -172,6 +181,9 @@ pub fn settled(text: &str, before: Option<char>) -> usize {
                     return end;
                 };
                 delimiters(c, run, previous, next, &mut open);
+                if open.len() > MAX_OPEN {
+                    return end;
+                }
                 is_plain = false;
                 length = run;
             }

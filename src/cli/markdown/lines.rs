@@ -161,14 +161,20 @@ impl Lines {
     /// Writes the beginning of a word unless it stands so far to the right that its end may need another line.
     fn begin_word(&mut self) {
         let end = self.end_of_word();
-        if self.is_begun || end.saturating_add(ROOM) <= self.width {
+        // A word that is wider than a line begins a line, whatever its end is.
+        let is_wider = self.width_of_word() > self.width;
+        if self.is_begun || is_wider || end.saturating_add(ROOM) <= self.width {
             self.write_word();
             self.is_begun = true;
         }
     }
 
+    fn width_of_word(&self) -> usize {
+        self.word.iter().map(|piece| width(&piece.text)).sum()
+    }
+
     fn end_of_word(&self) -> usize {
-        let word: usize = self.word.iter().map(|piece| width(&piece.text)).sum();
+        let word = self.width_of_word();
         let begin = self.first.as_ref().unwrap_or(&self.margin).1;
         self.column.unwrap_or(begin) + self.space.0 + word
     }

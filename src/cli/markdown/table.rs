@@ -9,8 +9,11 @@ use anstyle::Style;
 /// Columns narrower than this are not narrowed further.
 const LEAST: usize = 6;
 
+/// Maximum number of cells, with those that rows lack.
+const MAX_CELLS: usize = 20_000;
+
 /// Returns the cells of each row, the head first, without the row that divides them; `None` if these lines are not a
-/// table.
+/// table, or are one with too many cells.
 pub fn parse(rows: &[String]) -> Option<Vec<Vec<String>>> {
     let divider = rows.get(1)?;
     let is_divider =
@@ -19,7 +22,9 @@ pub fn parse(rows: &[String]) -> Option<Vec<Vec<String>>> {
         return None;
     }
     let rows = rows.iter().enumerate().filter(|(n, _)| *n != 1);
-    Some(rows.map(|(_, row)| cells(row)).collect())
+    let rows: Vec<_> = rows.map(|(_, row)| cells(row)).collect();
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    (columns * rows.len() <= MAX_CELLS).then_some(rows)
 }
 
 /// Splits a row at its bars.

@@ -279,3 +279,62 @@ fn no_text_is_lost() {
         );
     }
 }
+
+/// Texts that are deep, or that make a renderer search the rest of them again and again.
+fn hostile_texts() -> Vec<String> {
+    let table = format!(
+        "{}\n{}\n{}",
+        "|a".repeat(2000),
+        "|-".repeat(2000),
+        "|a\n".repeat(2000)
+    );
+    let list: String = (0..300)
+        .map(|n| format!("{}- item\n", "  ".repeat(n)))
+        .collect::<Vec<_>>()
+        .concat();
+    let lazy = format!("{}a\n{}", "> ".repeat(2000), "b\n".repeat(500));
+    let link = format!("[{}](https://{})", "*a* ".repeat(2000), "x".repeat(8000));
+    [
+        ">", "> ", "- ", "1. ", "> - ", "*", "*a _b ", "a* b_ ", "[", "[a](", "![", "`a``b", "<",
+        "<a ", "~~a ", "\\", "&", "word", "|", "-", "#",
+    ]
+    .iter()
+    .map(|piece| piece.repeat(16_000 / piece.len()))
+    .chain([table, list, lazy, link])
+    .collect()
+}
+
+#[test]
+fn output_of_a_hostile_text_is_in_proportion_to_it() {
+    let linked = Styles {
+        has_links: true,
+        ..SCREEN
+    };
+    for text in hostile_texts() {
+        let begin: String = text.chars().take(40).collect();
+        let whole = render(&text, linked);
+        // Each character may be styled; the margin of each line has up to `MAX_CONTAINERS` marks.
+        assert!(whole.len() < 80 * text.len(), "{begin}: {}", whole.len());
+        let shown = plain(&whole);
+        let margin = shown.lines().map(|line| line.matches('│').count()).max();
+        let is_table = begin.starts_with("|a");
+        assert!(
+            is_table || margin.unwrap_or(0) <= MAX_CONTAINERS,
+            "{begin}: {margin:?}"
+        );
+    }
+}
+
+#[test]
+fn a_word_without_an_end_is_written_while_it_arrives() {
+    let mut markdown = Markdown::new(SCREEN);
+    markdown.push("a word that begins near the right margin: ");
+    let out: String = (0..1000).map(|_| markdown.push("abcdefgh")).collect();
+    assert!(out.len() > 7000, "{}", out.len());
+    let line = "- ".repeat(MAX_BEGUN);
+    let mut markdown = Markdown::new(SCREEN);
+    let mut out = markdown.push(&line[..MAX_BEGUN]);
+    assert_eq!(out, "", "it may be a rule");
+    out += &markdown.push(&line[MAX_BEGUN..]);
+    assert!(!out.is_empty());
+}

@@ -3,7 +3,7 @@
 use super::{SessionMachine, Stage};
 use crate::core::acp_client::AcpRequest;
 use crate::core::acp_notification::AcpNotification;
-use crate::core::acp_updates::AcpUpdates;
+use crate::core::acp_updates::{AcpUpdates, ReportedState};
 use crate::core::client::{ClientId, Notice};
 use crate::core::client_request::{ClientAnswer, ClientRequest};
 use crate::core::client_sink::ClientSinks;
@@ -30,6 +30,7 @@ impl SessionMachine {
     /// Begins or ends to pass on ACP updates, after clients have come or gone.
     pub(super) fn follow_acp_clients(&mut self, dialect: &str) {
         if !self.subscribers.speak_acp() {
+            self.record_held_updates();
             self.acp_updates = None;
         } else if self.acp_updates.is_none() {
             self.begin_acp_updates(dialect);
@@ -78,7 +79,8 @@ impl SessionMachine {
             }
             Stage::Opening { .. } | Stage::Resting => return,
         };
-        self.with_acp_updates(is_stored, clients, |updates, put| {
+        let state = ReportedState::of(update, origin.session, origin.is_acp);
+        self.with_acp_updates(is_stored, state, clients, |updates, put| {
             if !origin.is_acp {
                 updates.update(update, original, &mut |json| {
                     put(AcpNotification::Update(json));
@@ -120,7 +122,8 @@ impl SessionMachine {
 
     /// Ends the updates of a turn. The tool calls that a failed turn has left open have failed.
     pub(super) fn end_acp_updates(&mut self, has_failed: bool, clients: &mut dyn ClientSinks) {
-        self.with_acp_updates(true, clients, |updates, put| {
+        self.record_held_updates();
+        self.with_acp_updates(true, None, clients, |updates, put| {
             let put = &mut |json: &[u8]| put(AcpNotification::Update(json));
             if has_failed {
                 updates.finish(put);
@@ -130,9 +133,21 @@ impl SessionMachine {
         });
     }
 
+    /// Records the updates that were held back, since none replaces them.
+    fn record_held_updates(&mut self) {
+        if let Some(updates) = &mut self.acp_updates {
+            let turn = self.running.as_ref().map(|running| &*running.turn_id);
+            let log = &mut self.log;
+            updates
+                .recorded
+                .flush(&mut |update| log.update(turn, update));
+        }
+    }
+
     fn with_acp_updates(
         &mut self,
         is_stored: bool,
+        state: Option<ReportedState>,
         clients: &mut dyn ClientSinks,
         act: impl FnOnce(&mut AcpUpdates, &mut dyn FnMut(AcpNotification<'_>)),
     ) {
@@ -140,13 +155,19 @@ impl SessionMachine {
             return;
         };
         let turn = self.turn_id().map(str::to_owned);
+        // Nothing ends a state that is reported outside of the turn of a prompt.
+        let state = state.filter(|_| self.running.is_some());
+        let mut recorded = std::mem::take(&mut updates.recorded);
         let seq = self.number_of_update();
         act(&mut updates, &mut |update| {
             if is_stored {
-                self.log.update(turn.as_deref(), update);
+                recorded.record(state.as_ref(), update, &mut |update| {
+                    self.log.update(turn.as_deref(), update);
+                });
             }
             self.subscribers.update(&self.id, seq, update, clients);
         });
+        updates.recorded = recorded;
         self.acp_updates = Some(updates);
     }
 

@@ -42,6 +42,8 @@ struct PassedCall {
     raw_input: String,
     /// Result as text, and whether it is an error.
     result: Option<(String, bool)>,
+    /// Size of the result that is kept for the summary, in bytes.
+    kept_result: usize,
     /// Size of the input and of the result that were not kept.
     omitted: (u64, u64),
 }
@@ -154,6 +156,7 @@ impl PassedChunks {
                     input: Value::Null,
                     raw_input: String::new(),
                     result: None,
+                    kept_result: 0,
                     omitted: (0, 0),
                 });
                 self.calls.len() - 1
@@ -287,10 +290,16 @@ impl PassedCall {
 
     fn set_result(&mut self, result: Option<&RawValue>, is_error: bool, kept: &mut usize) {
         let Some(raw) = result else { return };
-        if !keep(kept, raw.get().len()) {
-            self.omitted.1 += raw.get().len() as u64;
+        // The result replaces a preliminary one.
+        *kept -= std::mem::take(&mut self.kept_result);
+        self.omitted.1 = 0;
+        let size = raw.get().len();
+        if !keep(kept, size) {
+            self.omitted.1 = size as u64;
+            self.result = None;
             return;
         }
+        self.kept_result = size;
         let result = text(Some(raw)).map_or_else(|| raw.get().to_owned(), Cow::into_owned);
         self.result = Some((result, is_error));
     }

@@ -10,6 +10,7 @@ mod ending;
 mod merged;
 mod passed;
 mod questions;
+mod replaced;
 mod subagents;
 mod terminals;
 
@@ -24,8 +25,10 @@ use calls::ShownCall;
 pub use ending::{finish_reason, show_error_facts};
 use merged::Merged;
 use questions::Questions;
+use replaced::Replaced;
 use serde::Serialize;
 use serde_json::json;
+use serde_json::value::RawValue;
 use subagents::ShownSubagent;
 use terminals::ShownTerminal;
 
@@ -40,6 +43,9 @@ pub struct ChunkState {
     terminals: Vec<ShownTerminal>,
     compactions: Merged,
     session_messages: Merged,
+    plans: Replaced,
+    contexts: Replaced,
+    passed: Replaced,
     subagents: Vec<ShownSubagent>,
 }
 
@@ -55,6 +61,9 @@ impl ChunkState {
             terminals: Vec::new(),
             compactions: Merged::new("summary"),
             session_messages: Merged::new("content"),
+            plans: Replaced::default(),
+            contexts: Replaced::default(),
+            passed: Replaced::default(),
             subagents: Vec::new(),
         }
     }
@@ -285,12 +294,11 @@ impl ChunkState {
         match *event {
             TurnEvent::Plan { id, data } => {
                 let data = to_raw(data);
-                sink.chunk(&Chunk::DataPlan {
-                    id,
-                    data: Raw(&data),
-                });
+                if self.plans.take(id, &data) {
+                    show_plan(id, &data, sink);
+                }
             }
-            TurnEvent::Context { figures } => {
+            TurnEvent::Context { figures } if self.contexts.take("", figures) => {
                 self.metadata(&Named("context", Raw(figures)), sink);
             }
             TurnEvent::Compaction { id, original } => {
@@ -309,7 +317,9 @@ impl ChunkState {
             }),
             TurnEvent::Notice(original) => notice(original, sink),
             TurnEvent::TransientUpdate(original) => transient_update(self.dialect, original, sink),
-            TurnEvent::Chunk { json, chunk } => passed::show(json, chunk, sink),
+            TurnEvent::Chunk { json, chunk } => {
+                passed::show(json, chunk, &mut self.passed, sink);
+            }
             TurnEvent::MessageMetadata(metadata) => sink.chunk(&Chunk::MessageMetadata {
                 message_metadata: Raw(metadata),
             }),
@@ -349,6 +359,7 @@ impl ChunkState {
                 for (id, data) in self.session_messages.flush() {
                     merged::show_session_message(id, &data, sink);
                 }
+                self.flush_replaced(sink);
             }
             TurnEvent::Settled { why, calls } => self.settle(why, calls, sink),
             TurnEvent::Closed => sink.chunk(&Chunk::FinishStep),
@@ -381,6 +392,19 @@ impl ChunkState {
         }
     }
 
+    /// Shows the states that were held back, since no newer ones follow.
+    fn flush_replaced(&mut self, sink: &mut impl ChunkSink) {
+        for (id, data) in self.plans.flush() {
+            show_plan(&id, &data, sink);
+        }
+        for (_, figures) in self.contexts.flush() {
+            self.metadata(&Named("context", Raw(&figures)), sink);
+        }
+        for (_, chunk) in self.passed.flush() {
+            sink.chunk(&Chunk::Passed(Raw(&chunk)));
+        }
+    }
+
     fn metadata(&self, about: &impl Serialize, sink: &mut impl ChunkSink) {
         let metadata = to_raw(&Named(self.dialect, about));
         sink.chunk(&Chunk::MessageMetadata {
@@ -395,6 +419,13 @@ fn shown<'a>(calls: &'a mut Vec<ShownCall>, at: usize, dialect: &'static str) ->
         calls.push(ShownCall::new(dialect));
     }
     &mut calls[at]
+}
+
+fn show_plan(id: &str, data: &RawValue, sink: &mut impl ChunkSink) {
+    sink.chunk(&Chunk::DataPlan {
+        id,
+        data: Raw(data),
+    });
 }
 
 /// Sink that closes the open block before it passes on a chunk.

@@ -1,5 +1,6 @@
 import type { UIMessage } from 'ai';
 import { isToolUIPart } from 'ai';
+import { clip } from '../text/LongText';
 
 /** Complete paragraphs of a text; a text that still grows ends with an incomplete one. */
 function paragraphs(text: string, isDone: boolean): string[] {
@@ -27,7 +28,7 @@ function lastSentence(messages: UIMessage[], isRunning: boolean): string {
 export function Announcer({ messages, isRunning }: { messages: UIMessage[]; isRunning: boolean }) {
   return (
     <div className="unseen" aria-live="polite" aria-atomic="true" data-announcer="">
-      {lastSentence(messages, isRunning)}
+      {clip(lastSentence(messages, isRunning))}
     </div>
   );
 }

@@ -1,6 +1,7 @@
 // The open session: its header, messages and composer.
 
 import { useEffect } from 'react';
+import { Boundary } from '../layout/Boundary';
 import { Announcer } from './Announcer';
 import { ChatHeader } from './ChatHeader';
 import { Composer } from './Composer';
@@ -38,9 +39,13 @@ export function Chat({ token, sessionId, showList }: Props) {
     <main className="chat">
       <ChatHeader sessionId={sessionId} showList={showList} />
       <MessageList messages={chat.messages} isLoaded={chat.isLoaded} isRunning={chat.isRunning} error={chat.error} />
-      <Announcer messages={chat.messages} isRunning={chat.isRunning} />
+      <Boundary name="announcement" value={chat.messages}>
+        <Announcer messages={chat.messages} isRunning={chat.isRunning} />
+      </Boundary>
       <div className="foot">
-        <RunningLine isRunning={chat.isRunning} />
+        <Boundary name="running tool" value={chat.isRunning}>
+          <RunningLine isRunning={chat.isRunning} />
+        </Boundary>
         <PendingAsk />
         {isObserver ? (
           <p className="hint">This window may only watch.</p>

@@ -1,3 +1,4 @@
+import { Boundary } from '../layout/Boundary';
 import { model } from '../state/model';
 import { sessionLabel } from '../state/sessionLabel';
 import { useStore } from '../state/store';
@@ -11,6 +12,7 @@ interface Props {
 
 export function ChatHeader({ sessionId, showList }: Props) {
   const info = useStore(model, ({ sessions }) => sessions?.find((session) => session.sessionId === sessionId));
+  const state = useStore(model, ({ open }) => open?.state);
   return (
     <header className="head">
       <button type="button" className="narrow-only" aria-label="Sessions" onClick={showList}>
@@ -25,7 +27,9 @@ export function ChatHeader({ sessionId, showList }: Props) {
         )}
       </div>
       <Presence />
-      <Settings />
+      <Boundary name="options" value={state}>
+        <Settings />
+      </Boundary>
     </header>
   );
 }

@@ -1,5 +1,6 @@
 import type { UIMessage } from 'ai';
 import { useEffect, useLayoutEffect, useRef } from 'react';
+import { Boundary } from '../layout/Boundary';
 import { Message } from '../parts/Message';
 import { turnError } from '../parts/turnEnd';
 
@@ -45,7 +46,9 @@ export function MessageList({ messages, isLoaded, isRunning, error }: Props) {
       {!isLoaded && <p className="hint">Loading…</p>}
       {isLoaded && messages.length === 0 && <p className="hint">No messages yet.</p>}
       {messages.map((message) => (
-        <Message key={message.id} message={message} isRunning={isRunning && message === last} />
+        <Boundary key={message.id} name="message" value={message}>
+          <Message message={message} isRunning={isRunning && message === last} />
+        </Boundary>
       ))}
       {error !== null && !isInMessage && (
         <p className="error" role="alert">

@@ -1,5 +1,6 @@
 import { model } from '../state/model';
 import { useStore } from '../state/store';
+import { clip } from '../text/LongText';
 
 /** What the running turn does, or what it waits for. */
 export function RunningLine({ isRunning }: { isRunning: boolean }) {
@@ -9,7 +10,7 @@ export function RunningLine({ isRunning }: { isRunning: boolean }) {
   return (
     <p className="working">
       <span className="pulse" aria-hidden="true" />
-      <span className="what">{text}</span>
+      <span className="what">{clip(text)}</span>
     </p>
   );
 }

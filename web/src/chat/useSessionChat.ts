@@ -30,7 +30,7 @@ function words(error: Error): string {
 function receiveData(sessionId: string, part: { type: string; data: any }): void {
   if (part.type === 'data-session') updateOpen(sessionId, { state: part.data });
   if (part.type === 'data-notice') {
-    const { title, description, content, severity, level } = part.data;
+    const { title, description, content, severity, level } = part.data ?? {};
     const text = [title, description ?? content].filter((line) => typeof line === 'string').join(': ');
     if (text !== '') showNotice((severity ?? level) === 'error' ? 'error' : 'info', text);
   }

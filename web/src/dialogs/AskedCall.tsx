@@ -4,6 +4,10 @@ import { Diff } from '../parts/Diff';
 import { Json } from '../parts/Json';
 import { diffsOf } from '../parts/toolContent';
 import type { AskedTool } from '../rpc/types';
+import { LongList } from '../text/LongList';
+import { LongText } from '../text/LongText';
+
+const MOST_CHANGES = 100;
 
 interface Props {
   tool: AskedTool;
@@ -17,13 +21,13 @@ export function AskedCall({ tool, command, paths }: Props) {
   return (
     <div className="asked">
       <p className="what">
-        {tool.title ?? tool.toolName}
+        <LongText text={tool.title ?? tool.toolName} />
         {tool.kind && <span className="kind">{tool.kind}</span>}
       </p>
       <Json label="Command" value={command} />
-      {diffs.map((block, index) => (
-        <Diff key={index} block={block} />
-      ))}
+      <LongList items={diffs} most={MOST_CHANGES} name="changes">
+        {(block, index) => <Diff key={index} block={block} />}
+      </LongList>
       {diffs.length === 0 && paths.length > 0 && <Json label="Files" value={paths.join('\n')} />}
       {!isShown && <Json label="Input" value={tool.input} />}
     </div>

@@ -1,4 +1,5 @@
 import { useState, type FormEvent } from 'react';
+import { Boundary } from '../layout/Boundary';
 import { Markdown } from '../markdown/Markdown';
 import type { Question } from '../rpc/types';
 import { FormInput } from './FormInput';
@@ -19,7 +20,9 @@ export function FormQuestion({ question, respond }: { question: Question; respon
   return (
     <form onSubmit={submit} noValidate>
       <div className="asked">
-        <Markdown text={question.message} />
+        <Boundary name="question" value={question}>
+          <Markdown text={question.message} />
+        </Boundary>
       </div>
       {fields.map(([name, field]) => (
         <FormInput

@@ -1,5 +1,6 @@
 import { useState } from 'react';
 import type { OfferedOption, PermissionRequest } from '../rpc/types';
+import { Boundary } from '../layout/Boundary';
 import { AskedCall } from './AskedCall';
 import { AskFooter } from './AskFooter';
 import { Feedback } from './Feedback';
@@ -27,7 +28,9 @@ export function PermissionDialog({ request: { toolCall, options, command, paths,
   const canReject = options.some(({ kind }) => kind.startsWith('reject'));
   return (
     <Modal title="Permission needed" close={later}>
-      <AskedCall tool={toolCall} command={command} paths={paths} />
+      <Boundary name="tool call" value={toolCall}>
+        <AskedCall tool={toolCall} command={command} paths={paths} />
+      </Boundary>
       <p className="hint">Asked because of: {rule}</p>
       <Feedback text={feedback} change={setFeedback} />
       <div className="options">

@@ -1,4 +1,5 @@
 import { useState } from 'react';
+import { Boundary } from '../layout/Boundary';
 import { Markdown } from '../markdown/Markdown';
 import type { Question } from '../rpc/types';
 import { Feedback } from './Feedback';
@@ -11,7 +12,9 @@ export function PlanQuestion({ question: { message, options }, respond }: { ques
   return (
     <>
       <div className="asked">
-        <Markdown text={message} />
+        <Boundary name="plan" value={message}>
+          <Markdown text={message} />
+        </Boundary>
       </div>
       <Feedback text={feedback} change={setFeedback} />
       <div className="options">

@@ -1,11 +1,14 @@
 import { safeUrl } from '../markdown/safeUrl';
 import type { Question } from '../rpc/types';
+import { LongText } from '../text/LongText';
 
 export function UrlQuestion({ question, respond }: { question: Question; respond(result: object): void }) {
   const url = question.url === null ? null : safeUrl(question.url);
   return (
     <>
-      <p>{question.message}</p>
+      <p>
+        <LongText text={question.message} />
+      </p>
       {/* In full and as text: the user has to see where the link leads. */}
       <p className="address">
         {url === null ? question.url : (

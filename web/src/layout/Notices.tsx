@@ -1,4 +1,6 @@
 import { useEffect } from 'react';
+import { clip } from '../text/LongText';
+import { Boundary } from './Boundary';
 import { dismissNotice, model, type Notice } from '../state/model';
 import { useStore } from '../state/store';
 
@@ -13,7 +15,7 @@ function NoticeLine({ notice: { id, level, text } }: { notice: Notice }) {
   }, [id, level]);
   return (
     <div className={`notice ${level}`} role={level === 'error' ? 'alert' : 'status'}>
-      <span>{text}</span>
+      <span>{clip(text)}</span>
       <button type="button" aria-label="Dismiss" onClick={() => dismissNotice(id)}>
         ×
       </button>
@@ -26,7 +28,9 @@ export function Notices() {
   return (
     <div className="notices">
       {notices.map((notice) => (
-        <NoticeLine key={notice.id} notice={notice} />
+        <Boundary key={notice.id} name="notice" value={notice}>
+          <NoticeLine notice={notice} />
+        </Boundary>
       ))}
     </div>
   );

@@ -1,4 +1,5 @@
 import { useEffect, useRef } from 'react';
+import { Boundary } from './Boundary';
 import type { SessionInfo } from '../rpc/types';
 import { model } from '../state/model';
 import { baseName, sessionBadge, sessionLabel } from '../state/sessionLabel';
@@ -77,7 +78,9 @@ export function SessionList({ openId, isOpen, close, choose, create }: Props) {
         {listed?.length === 0 && <p className="hint">No sessions yet.</p>}
         <ul>
           {listed?.map((info) => (
-            <SessionItem key={info.sessionId} info={info} isCurrent={info.sessionId === openId} choose={choose} />
+            <Boundary key={info.sessionId} name="session" value={info}>
+              <SessionItem info={info} isCurrent={info.sessionId === openId} choose={choose} />
+            </Boundary>
           ))}
         </ul>
       </nav>

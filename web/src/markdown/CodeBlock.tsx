@@ -1,4 +1,5 @@
 import { useState } from 'react';
+import { LongText } from '../text/LongText';
 
 interface Props {
   text: string;
@@ -23,7 +24,9 @@ export function CodeBlock({ text, language }: Props) {
         )}
       </div>
       <pre tabIndex={0}>
-        <code>{text}</code>
+        <code>
+          <LongText text={text} />
+        </code>
       </pre>
     </div>
   );

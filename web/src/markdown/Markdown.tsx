@@ -1,8 +1,11 @@
 // Markdown of agents as elements of React. No HTML of an agent reaches the document: tags are shown as text.
 
-import { marked, type Token, type Tokens } from 'marked';
+import type { Token, Tokens } from 'marked';
 import { Fragment, memo, useMemo, type ReactNode } from 'react';
+import { useMessage } from '../parts/context';
+import { LongText } from '../text/LongText';
 import { CodeBlock } from './CodeBlock';
+import { lex } from './lexer';
 import { safeUrl } from './safeUrl';
 
 const ENTITIES: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: '\u00a0' };
@@ -119,7 +122,15 @@ function block(token: Token): ReactNode {
   }
 }
 
-export const Markdown = memo(function Markdown({ text }: { text: string }) {
-  const content = useMemo(() => blocks(marked.lexer(text, { gfm: true, breaks: true })), [text]);
+const Blocks = memo(function Blocks({ text, share }: { text: string; share: number }) {
+  const content = useMemo(() => {
+    const tokens = lex(text, share);
+    return tokens === null ? <p className="raw"><LongText text={text} /></p> : blocks(tokens);
+  }, [text, share]);
   return <div className="markdown">{content}</div>;
 });
+
+/** A text, whose share of the bounds depends on the number of parts of its message. */
+export function Markdown({ text }: { text: string }) {
+  return <Blocks text={text} share={useMessage().share} />;
+}

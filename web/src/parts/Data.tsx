@@ -1,25 +1,13 @@
 // acpipe's own parts. Terminals, permissions and questions of a tool call are shown with the call.
 
-import { isToolUIPart } from 'ai';
 import { Markdown } from '../markdown/Markdown';
-import { isDataPart, useMessage, type DataPart } from './context';
+import { useMessage, type DataPart } from './context';
 import { Json } from './Json';
 import { Permission } from './Permission';
 import { Plan } from './Plan';
 import { QuestionLine } from './QuestionLine';
 import { Subagent } from './Subagent';
 import { Terminal } from './Terminal';
-
-function useBelongsToTool({ type, data }: DataPart): boolean {
-  const { parts } = useMessage();
-  const hasHome = type === 'data-terminal' || type === 'data-permission';
-  return hasHome && parts.some((part) => isToolUIPart(part) && part.toolCallId === data.toolCallId);
-}
-
-function useIsLatestPlan(part: DataPart): boolean {
-  const { parts } = useMessage();
-  return parts.findLast((other) => isDataPart(other) && other.type === part.type && other.id === part.id) === part;
-}
 
 /** Text of a message that was sent into the running turn, or that the agent repeated. */
 function userText(data: any): string {
@@ -31,13 +19,12 @@ function userText(data: any): string {
 }
 
 export function Data({ part }: { part: DataPart }) {
-  const belongsToTool = useBelongsToTool(part);
-  const isLatest = useIsLatestPlan(part);
-  if (belongsToTool) return null;
+  const { ofCalls, plans } = useMessage();
   const { type, id, data } = part;
+  if (ofCalls.get(data?.toolCallId)?.includes(part)) return null;
   switch (type) {
     case 'data-plan':
-      return isLatest ? <Plan data={data} /> : null;
+      return plans.get(id) === part ? <Plan data={data} /> : null;
     case 'data-terminal':
       return <Terminal data={data} />;
     case 'data-permission':

@@ -1,4 +1,6 @@
 import { useMemo } from 'react';
+import { LongList } from '../text/LongList';
+import { LongText } from '../text/LongText';
 import { diffLines, type DiffLine } from '../text/diff';
 
 export interface DiffBlock {
@@ -6,6 +8,8 @@ export interface DiffBlock {
   oldText?: string | null;
   newText: string;
 }
+
+const MOST_LINES = 2_000;
 
 const SIGNS: Record<DiffLine['kind'], string> = { same: ' ', added: '+', removed: '-', skipped: '⋯' };
 
@@ -20,12 +24,14 @@ export function Diff({ block: { path, oldText, newText } }: { block: DiffBlock }
         <span className="bad"> −{count('removed')}</span>
       </p>
       <pre tabIndex={0}>
-        {lines.map(({ kind, text }, index) => (
-          <span key={index} className={kind}>
-            {SIGNS[kind]} {text}
-            {'\n'}
-          </span>
-        ))}
+        <LongList items={lines} most={MOST_LINES} name="lines">
+          {({ kind, text }, index) => (
+            <span key={index} className={kind}>
+              {SIGNS[kind]} <LongText text={text} />
+              {'\n'}
+            </span>
+          )}
+        </LongList>
       </pre>
     </div>
   );

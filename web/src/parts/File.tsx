@@ -1,3 +1,5 @@
+import { clip } from '../text/LongText';
+
 interface Props {
   url: string;
   mediaType: string;
@@ -5,7 +7,7 @@ interface Props {
 }
 
 export function File({ url, mediaType, name }: Props) {
-  const label = name ?? mediaType;
+  const label = clip(name ?? mediaType);
   // Only data of the message itself: the page loads nothing from other servers.
   if (mediaType.startsWith('image/') && url.startsWith('data:')) return <img className="file" src={url} alt={label} />;
   if (mediaType.startsWith('audio/') && url.startsWith('data:')) return <audio className="file" src={url} controls aria-label={label} />;
@@ -16,5 +18,5 @@ export function File({ url, mediaType, name }: Props) {
       </a>
     );
   }
-  return <p className="source">{name ?? url}</p>;
+  return <p className="source">{clip(name ?? url)}</p>;
 }

@@ -1,3 +1,5 @@
+import { LongText } from '../text/LongText';
+
 /** A value of an agent, indented; text as it is. */
 export function Json({ label, value }: { label: string; value: unknown }) {
   if (value === undefined || value === null || value === '') return null;
@@ -6,7 +8,9 @@ export function Json({ label, value }: { label: string; value: unknown }) {
   return (
     <div className="block">
       <p className="label">{label}</p>
-      <pre tabIndex={0}>{text}</pre>
+      <pre tabIndex={0}>
+        <LongText text={text} />
+      </pre>
     </div>
   );
 }

@@ -1,6 +1,7 @@
 import type { UIMessage } from 'ai';
-import { MessageContext, type MessageView } from './context';
-import { Part } from './Part';
+import { memo } from 'react';
+import { LongText } from '../text/LongText';
+import { Parts } from './Parts';
 import { turnError, wasCancelled } from './turnEnd';
 
 interface Props {
@@ -9,22 +10,17 @@ interface Props {
   isRunning: boolean;
 }
 
-export function Message({ message, isRunning }: Props) {
-  const view: MessageView = { parts: message.parts, isRunning };
+export const Message = memo(function Message({ message, isRunning }: Props) {
   const error = turnError(message.metadata);
   return (
     <article className={`message ${message.role}`} aria-label={message.role === 'user' ? 'You' : 'Agent'}>
-      <MessageContext value={view}>
-        {message.parts.map((part, index) => (
-          <Part key={index} part={part} isLast={index === message.parts.length - 1} />
-        ))}
-      </MessageContext>
+      <Parts parts={message.parts} isRunning={isRunning} />
       {wasCancelled(message.metadata) && <p className="hint">Stopped.</p>}
       {error !== null && (
         <p className="error" role="alert">
-          {error}
+          <LongText text={error} />
         </p>
       )}
     </article>
   );
-}
+});

@@ -1,5 +1,6 @@
 import { model } from '../state/model';
 import { useStore } from '../state/store';
+import { LongText } from '../text/LongText';
 
 interface Data {
   approved?: boolean;
@@ -18,8 +19,8 @@ export function Permission({ id, data }: { id: string; data: Data }) {
     <p className={`decision ${data.approved ? 'approved' : 'refused'}`}>
       {data.approved ? 'Approved' : 'Refused'}
       {name !== undefined && ` by ${name}`}
-      {data.reason !== undefined && <span className="why"> · {data.reason}</span>}
-      {data.feedback !== undefined && <span className="why"> · “{data.feedback}”</span>}
+      {data.reason !== undefined && <span className="why"> · <LongText text={data.reason} /></span>}
+      {data.feedback !== undefined && <span className="why"> · “<LongText text={data.feedback} />”</span>}
     </p>
   );
 }

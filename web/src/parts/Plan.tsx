@@ -1,7 +1,12 @@
+import { LongList } from '../text/LongList';
+import { LongText } from '../text/LongText';
+
 interface Entry {
   content: string;
   status: 'pending' | 'in_progress' | 'completed';
 }
+
+const MOST_ENTRIES = 500;
 
 const MARKS = { pending: '○', in_progress: '◐', completed: '●' };
 const NAMES = { pending: 'to do', in_progress: 'in progress', completed: 'done' };
@@ -16,13 +21,17 @@ export function Plan({ data }: { data: { entries?: Entry[]; removed?: boolean } 
         Plan · {done} of {entries.length} done
       </p>
       <ol>
-        {entries.map(({ content, status }, index) => (
-          <li key={index} className={status}>
-            <span aria-hidden="true">{MARKS[status] ?? '○'}</span>
-            <span className="unseen">{NAMES[status] ?? status}: </span>
-            <span>{content}</span>
-          </li>
-        ))}
+        <LongList items={entries} most={MOST_ENTRIES} name="entries">
+          {({ content, status }, index) => (
+            <li key={index} className={status}>
+              <span aria-hidden="true">{MARKS[status] ?? '○'}</span>
+              <span className="unseen">{NAMES[status] ?? status}: </span>
+              <span>
+                <LongText text={content} />
+              </span>
+            </li>
+          )}
+        </LongList>
       </ol>
     </section>
   );

@@ -1,5 +1,6 @@
 import { model } from '../state/model';
 import { useStore } from '../state/store';
+import { clip, LongText } from '../text/LongText';
 
 interface Data {
   message?: string;
@@ -22,11 +23,13 @@ export function QuestionLine({ id, data }: { id: string; data: Data }) {
   const answer = answerText(data.content);
   return (
     <section className="question" aria-label="Question">
-      <p>{data.message}</p>
+      <p>
+        <LongText text={data.message ?? ''} />
+      </p>
       <p className="decision">
         {data.action === undefined ? 'Waits for an answer' : ACTIONS[data.action]}
         {data.action !== undefined && answeredBy !== undefined && ` by ${answeredBy}`}
-        {answer !== '' && `: ${answer}`}
+        {answer !== '' && `: ${clip(answer)}`}
       </p>
     </section>
   );

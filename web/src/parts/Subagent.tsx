@@ -1,6 +1,6 @@
 import type { UIMessage } from 'ai';
-import { MessageContext } from './context';
-import { Part } from './Part';
+import { clip } from '../text/LongText';
+import { Parts } from './Parts';
 
 interface Data {
   info?: { title?: string; description?: string };
@@ -8,15 +8,10 @@ interface Data {
 }
 
 export function Subagent({ data: { info, message } }: { data: Data }) {
-  const parts = message?.parts ?? [];
   return (
     <details className="subagent">
-      <summary>Subagent: {info?.title ?? info?.description ?? 'without a title'}</summary>
-      <MessageContext value={{ parts, isRunning: false }}>
-        {parts.map((part, index) => (
-          <Part key={index} part={part} isLast={false} />
-        ))}
-      </MessageContext>
+      <summary>Subagent: {clip(info?.title ?? info?.description ?? 'without a title')}</summary>
+      <Parts parts={message?.parts ?? []} isRunning={false} />
     </details>
   );
 }

@@ -1,5 +1,6 @@
 import { useLayoutEffect, useRef } from 'react';
 import { plainText } from '../text/ansi';
+import { LongText } from '../text/LongText';
 
 interface Data {
   output: string;
@@ -24,7 +25,7 @@ export function Terminal({ data: { output, offset, details } }: { data: Data }) 
       </p>
       <pre ref={screen} tabIndex={0}>
         {offset !== undefined && offset > 0 && <span className="cut">… {offset} bytes before{'\n'}</span>}
-        {plainText(output)}
+        <LongText text={plainText(output)} isEnd />
       </pre>
     </div>
   );

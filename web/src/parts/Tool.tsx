@@ -1,12 +1,17 @@
 // A tool call: state, input, changes of files, terminal, output, permission.
 
-import { isDataPart, useMessage, type DataPart } from './context';
+import { clip } from '../text/LongText';
+import { LongList } from '../text/LongList';
+import { useMessage } from './context';
 import { Diff } from './Diff';
 import { File } from './File';
 import { Json } from './Json';
 import { Permission } from './Permission';
 import { Terminal } from './Terminal';
 import { toolFacts, type ToolPart } from './toolContent';
+
+/** Blocks of each kind that are shown at once. */
+const MOST_BLOCKS = 100;
 
 type State = 'preparing' | 'running' | 'waiting' | 'done' | 'failed' | 'refused';
 
@@ -31,19 +36,14 @@ function stateOf(part: ToolPart): State {
   }
 }
 
-/** Data parts of the call, such as its terminals. */
-function useOwnData(type: string, toolCallId: string): DataPart[] {
-  const { parts } = useMessage();
-  return (parts as DataPart[]).filter((part) => part.type === type && isDataPart(part) && part.data.toolCallId === toolCallId);
-}
-
 export function Tool({ part }: { part: ToolPart }) {
-  const terminals = useOwnData('data-terminal', part.toolCallId);
-  const permissions = useOwnData('data-permission', part.toolCallId);
-  const { isRunning } = useMessage();
+  const { isRunning, ofCalls } = useMessage();
+  const own = ofCalls.get(part.toolCallId) ?? [];
+  const terminals = own.filter(({ type }) => type === 'data-terminal');
+  const permissions = own.filter(({ type }) => type === 'data-permission');
   const facts = toolFacts(part);
   const state = stateOf(part);
-  const name = part.title ?? ('toolName' in part ? part.toolName : part.type.slice('tool-'.length));
+  const name = clip(part.title ?? ('toolName' in part ? part.toolName : part.type.slice('tool-'.length)));
   const error = part.state === 'output-error' ? part.errorText : undefined;
   const isOpen = facts.diffs.length > 0 || terminals.length > 0;
   // The text of a terminal and of a diff is often repeated as raw output.
@@ -56,22 +56,22 @@ export function Tool({ part }: { part: ToolPart }) {
             {SYMBOLS[state]}
           </span>
           <span className="name">{name}</span>
-          {facts.kind && <span className="kind">{facts.kind}</span>}
+          {facts.kind && <span className="kind">{clip(facts.kind)}</span>}
           <span className="state">{state}</span>
         </summary>
-        {facts.diffs.map((block, index) => (
-          <Diff key={index} block={block} />
-        ))}
+        <LongList items={facts.diffs} most={MOST_BLOCKS} name="changes">
+          {(block, index) => <Diff key={index} block={block} />}
+        </LongList>
         {terminals.map(({ id, data }) => (
           <Terminal key={id} data={data} />
         ))}
         {facts.diffs.length === 0 && <Json label="Input" value={part.input ?? (part.state === 'input-streaming' ? part.rawInput : undefined)} />}
-        {facts.texts.filter((text) => text !== error).map((text, index) => (
-          <Json key={index} label="Output" value={text} />
-        ))}
-        {facts.images.map(({ url, mediaType }, index) => (
-          <File key={index} url={url} mediaType={mediaType} name="Image of the tool" />
-        ))}
+        <LongList items={facts.texts.filter((text) => text !== error)} most={MOST_BLOCKS} name="outputs">
+          {(text, index) => <Json key={index} label="Output" value={text} />}
+        </LongList>
+        <LongList items={facts.images} most={MOST_BLOCKS} name="images">
+          {({ url, mediaType }, index) => <File key={index} url={url} mediaType={mediaType} name="Image of the tool" />}
+        </LongList>
         {showsRaw && <Json label="Output" value={facts.rawOutput} />}
         {error !== undefined && <Json label="Error" value={error} />}
         {facts.note !== null && !isRunning && <p className="hint">{facts.note}</p>}

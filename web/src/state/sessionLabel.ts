@@ -1,4 +1,5 @@
 import type { SessionInfo } from '../rpc/types';
+import { clip } from '../text/LongText';
 
 /** Last part of a path. */
 export function baseName(path: string): string {
@@ -7,7 +8,7 @@ export function baseName(path: string): string {
 
 /** Title of a session for people; agents report one after the first turn. */
 export function sessionLabel({ title, cwd }: SessionInfo): string {
-  return title?.trim() || `New chat in ${baseName(cwd)}`;
+  return clip(title?.trim() ?? '') || `New chat in ${baseName(cwd)}`;
 }
 
 export type Badge = 'waiting' | 'running' | 'idle';

@@ -134,14 +134,38 @@ pub fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Returns Markdown as HTML. HTML in it is shown as text, images are links, and addresses of other schemes are text.
+/// Maximum number of blocks and spans around a text.
+const MAX_DEPTH: usize = 64;
+
+fn options() -> Options {
+    Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
+}
+
+/// Returns `true` if the HTML of a text stays in proportion to it: a browser has limits for depth, and each row of a table
+/// gets the cells that it lacks.
+fn is_in_proportion(text: &str) -> bool {
+    let (mut depth, mut events) = (0_usize, 0);
+    Parser::new_ext(text, options()).all(|event| {
+        events += 1;
+        match event {
+            Event::Start(_) => depth += 1,
+            Event::End(_) => depth -= 1,
+            _ => {}
+        }
+        depth <= MAX_DEPTH && events <= 1000 + 2 * text.len()
+    })
+}
+
+/// Returns Markdown as HTML. HTML in it is shown as text, images are links, and addresses of other schemes are text. A
+/// text that would be too deep or too large is shown as it is.
 fn rendered(text: &str) -> String {
-    let options =
-        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let text = printable(text);
+    if !is_in_proportion(&text) {
+        return format!("<pre>{}</pre>\n", escaped(&text));
+    }
     // Open links and images: whether each is linked, and its address.
     let mut links: Vec<(bool, String)> = Vec::new();
-    let events = Parser::new_ext(&text, options).map(|event| match event {
+    let events = Parser::new_ext(&text, options()).map(|event| match event {
         Event::Html(html) | Event::InlineHtml(html) => Event::Text(html),
         Event::Text(text) => Event::Text(printable(&text).into_owned().into()),
         Event::Start(
@@ -216,6 +240,22 @@ mod tests {
         ];
         for (text, want) in cases {
             assert_eq!(rendered(text), want, "{text}");
+        }
+        let table = format!(
+            "{}\n{}\n{}",
+            "|a".repeat(999),
+            "|-".repeat(999),
+            "|a\n".repeat(999)
+        );
+        for hostile in [
+            ">".repeat(2000),
+            "- ".repeat(2000),
+            "[".repeat(2000) + &"](b)".repeat(2000),
+            table,
+        ] {
+            let html = rendered(&hostile);
+            assert!(html.len() < 20 * hostile.len(), "{}", html.len());
+            assert!(html.matches("<blockquote>").count() <= MAX_DEPTH, "{html}");
         }
         assert_eq!(
             escaped("<a b='c' d=\"e\">&"),

@@ -6,7 +6,7 @@ const KINDS = ['request', 'response', 'notification', 'error', 'event'];
 const ROW = 24; // px, as --row in the style
 const MARGIN = 10; // rows drawn above and below the visible part
 const LONG_GAP = 1000; // ms
-const MOST_SHOWN = 200000; // characters of a frame
+const MOST_SHOWN = 200000; // characters of a frame or of folded text
 const FIRST_ROWS = 'first-rows'; // performance mark that tests read
 
 const at = id => document.getElementById(id);
@@ -181,7 +181,7 @@ function showPanel() {
   panel.append(facts);
   if (row.pair !== null && !fold) panel.append(button(`Show the ${row.kind === 'request' ? 'response' : 'request'}`, jump));
   if (fold) panel.append(button(open.has(~entry) ? 'Fold' : 'Show each update', () => toggle(~entry)));
-  panel.append(element('pre', '', fold ? fold.text : pretty(frames[entry])));
+  panel.append(element('pre', '', shortened(fold ? fold.text : pretty(frames[entry]))));
 }
 
 function button(label, press) {
@@ -191,12 +191,15 @@ function button(label, press) {
 }
 
 function pretty(frame) {
-  let text = frame;
   try {
-    text = JSON.stringify(JSON.parse(frame), null, 2);
+    return JSON.stringify(JSON.parse(frame), null, 2);
   } catch {
     // A frame nested too deeply for the browser is shown as it is.
+    return frame;
   }
+}
+
+function shortened(text) {
   const missing = text.length - MOST_SHOWN;
   return missing > 0 ? `${text.slice(0, MOST_SHOWN)}\n… ${missing.toLocaleString('en')} more characters` : text;
 }

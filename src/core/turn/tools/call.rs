@@ -3,6 +3,7 @@
 mod output;
 mod stages;
 
+use crate::core::difference::{added, added_value};
 use crate::core::event::{ToolStatus, ToolUpdate};
 use crate::core::policy::Tool;
 use crate::core::report::ToolOutcome;
@@ -31,7 +32,9 @@ pub enum Stage {
 pub struct CallChange {
     /// Size of the change, in bytes; `None` if nothing changed.
     pub bytes: Option<usize>,
-    /// Size of the part of it in `meta` and `other`, in bytes.
+    /// Part of it that the call did not have before, in bytes.
+    pub added: usize,
+    /// New part in `meta` and `other`, in bytes.
     pub beside: usize,
     /// `true` if the input changed.
     pub input: bool,
@@ -144,10 +147,11 @@ impl Call {
     /// Merges an update.
     fn merge(&mut self, u: &ToolUpdate<'_>) -> CallChange {
         let mut changed = None;
-        let mut beside = 0;
-        let mut note = |size: Option<usize>| {
-            if let Some(size) = size {
+        let (mut added, mut beside) = (0, 0);
+        let mut note = |change: Option<(usize, usize)>| {
+            if let Some((size, new)) = change {
                 *changed.get_or_insert(0) += size;
+                added += new;
             }
         };
         note(set_text(&mut self.title, u.title.as_deref()));
@@ -166,7 +170,7 @@ impl Call {
                 .as_deref()
                 .is_some_and(|content| known != Some(content.get()))
         {
-            let before = self.content.take();
+            let before = self.content.clone();
             self.before_end = Some(before.unwrap_or_else(|| RawValue::NULL.to_owned()));
         }
         if u.content.is_some() {
@@ -176,27 +180,31 @@ impl Call {
         note(set_raw(&mut self.locations, u.locations.as_deref()));
         if let Some(meta) = u.meta {
             let (meta, size) = without_terminal_output(value(meta), meta.get().len());
-            if merge(self.meta.get_or_insert_default(), meta) {
-                beside += size;
-                note(Some(size));
+            let known = self.meta.get_or_insert_default();
+            let new = added_value(known, &meta);
+            if merge(known, meta) {
+                beside += new;
+                note(Some((size, new)));
             }
         }
         let late_name = u.name.as_deref().filter(|name| *name != self.name);
         note(set_text(&mut self.late_name, late_name));
         for (name, said) in u.other.iter() {
-            let said = value(said);
-            if self.other.get(name) != Some(&said) {
-                let size = said.to_string().len();
-                beside += size;
+            let (said, size) = (value(said), said.get().len());
+            let known = self.other.get(name);
+            if known != Some(&said) {
+                let new = added_value(known.unwrap_or(&Value::Null), &said);
+                beside += new;
                 self.other.insert(name.to_owned(), said);
-                note(Some(size));
+                note(Some((size, new)));
             }
         }
         if let Some(word) = u.status.as_deref() {
-            note(self.set_status(word).then_some(0));
+            note(self.set_status(word).then_some((0, 0)));
         }
         CallChange {
             bytes: changed,
+            added,
             beside,
             input: input.is_some(),
         }
@@ -411,17 +419,19 @@ fn asked_value(raw: &RawValue) -> Value {
     value(raw)
 }
 
-/// Sets a text. Returns its size if it changed.
-fn set_text(slot: &mut Option<String>, value: Option<&str>) -> Option<usize> {
+/// Sets a text. If it changed, returns its size and how much of it is new.
+fn set_text(slot: &mut Option<String>, value: Option<&str>) -> Option<(usize, usize)> {
     let value = value.filter(|value| slot.as_deref() != Some(value))?;
+    let new = added(slot.as_deref().unwrap_or_default(), value);
     *slot = Some(value.to_owned());
-    Some(value.len())
+    Some((value.len(), new))
 }
 
-/// Sets a value. Returns its size if it changed.
-fn set_raw(slot: &mut Option<Box<RawValue>>, value: Option<&RawValue>) -> Option<usize> {
-    let same = |value: &&RawValue| slot.as_ref().is_some_and(|s| s.get() == value.get());
-    let value = value.filter(|value| !same(value))?;
+/// Sets a value. If it changed, returns its size and how much of it is new.
+fn set_raw(slot: &mut Option<Box<RawValue>>, value: Option<&RawValue>) -> Option<(usize, usize)> {
+    let known = slot.as_deref().map_or("", RawValue::get);
+    let value = value.filter(|value| value.get() != known)?;
+    let new = added(known, value.get());
     *slot = Some(value.to_owned());
-    Some(value.get().len())
+    Some((value.get().len(), new))
 }

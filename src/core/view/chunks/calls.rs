@@ -95,7 +95,8 @@ impl ShownCall {
     pub fn grow(&mut self, change: CallChange) {
         self.input &= !change.input;
         self.beside += change.beside;
-        self.proportion.grow(FRAME + change.bytes.unwrap_or(0));
+        self.proportion
+            .grow(FRAME + change.bytes.unwrap_or(0), change.added);
     }
 
     /// Shows the call after an update, if there is something to show.
@@ -195,8 +196,9 @@ impl ShownCall {
             call.locations.as_ref(),
         ];
         let fields = fields.into_iter().flatten();
-        let terminals = call.terminal_output.as_ref().map_or(0, String::len);
-        fields.map(|raw| raw.get().len()).sum::<usize>() + terminals + self.beside + FRAME
+        let texts = [call.title.as_ref(), call.terminal_output.as_ref()];
+        let texts: usize = texts.into_iter().flatten().map(String::len).sum();
+        fields.map(|raw| raw.get().len()).sum::<usize>() + texts + self.beside + FRAME
     }
 
     fn announce(&mut self, call: &Call, sink: &mut impl ChunkSink) {

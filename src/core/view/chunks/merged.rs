@@ -2,6 +2,7 @@
 //! each piece is merged into the data so far, and the whole is shown.
 
 use super::ChunkSink;
+use crate::core::difference::added_value;
 use crate::core::event::Original;
 use crate::core::output_budget::OutputBudget;
 use crate::proto::chunk::Chunk;
@@ -50,21 +51,25 @@ impl Merged {
             self.items.len() - 1
         });
         let thing = &mut self.items[at];
-        thing.proportion.grow(original.line.len());
-        thing.size += original.line.len();
+        let mut added = 0;
         thing.stale = true;
         for (name, said) in original.fields().iter() {
-            let said = value(said);
+            let (said, size) = (value(said), said.get().len());
             if name == "content" && said.is_object() {
+                added += size;
                 let list = thing.fields.entry(self.list).or_insert(Value::Null);
                 match list {
                     Value::Array(pieces) => pieces.push(said),
                     other => *other = Value::Array(vec![said]),
                 }
             } else {
+                let known = thing.fields.get(name).unwrap_or(&Value::Null);
+                added += added_value(known, &said);
                 thing.fields.insert(name.to_owned(), said);
             }
         }
+        thing.proportion.grow(original.line.len(), added);
+        thing.size += added;
         let allowed = thing.proportion.allows(thing.size);
         allowed.then(|| thing.show())
     }

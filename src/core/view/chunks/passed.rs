@@ -1,15 +1,56 @@
 //! Chunks of the AI SDK that an agent sends itself.
 
+use super::replaced::Replaced;
 use crate::core::chunk_sink::ChunkSink;
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{JsonStr, Raw, non_null, text};
 use crate::proto::ui_chunk::UiChunk;
 use serde_json::value::RawValue;
 
-/// Shows a chunk. Text is shown as acpipe's own, so that it is coalesced and printed like any other; all other
+/// What a chunk does to a state that the chunks of an agent replace.
+enum StateChange {
+    /// The chunk has the state with this key.
+    Replaced(String),
+    /// The chunk ends the states with this key.
+    Ended(String),
+    /// The chunk removes the parts of the step.
+    Reset,
+}
+
+impl StateChange {
+    fn of(kind: &str, chunk: &UiChunk<'_>) -> Option<Self> {
+        let call = || Some(format!("call {}", text(chunk.tool_call_id)?));
+        let is_preliminary = || chunk.preliminary.is_some_and(|it| it.get() == "true");
+        match kind {
+            "tool-output-available" if is_preliminary() => call().map(Self::Replaced),
+            "tool-output-available" | "tool-output-error" | "tool-output-denied" => {
+                call().map(Self::Ended)
+            }
+            "reset-step" => Some(Self::Reset),
+            _ if kind.starts_with("data-") && !chunk.is_transient() => {
+                let id = text(chunk.id)?;
+                Some(Self::Replaced(format!("{kind} {id}")))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Shows a chunk, unless its state is held back. Text is shown as acpipe's own, so that it is coalesced and printed like any other; all other
 /// chunks stay as they are.
-pub fn show(json: &RawValue, chunk: &UiChunk<'_>, sink: &mut impl ChunkSink) {
+pub fn show(
+    json: &RawValue,
+    chunk: &UiChunk<'_>,
+    states: &mut Replaced,
+    sink: &mut impl ChunkSink,
+) {
     let kind = chunk.type_name();
+    match StateChange::of(&kind, chunk) {
+        Some(StateChange::Replaced(key)) if !states.take(&key, json) => return,
+        Some(StateChange::Ended(key)) => states.end(&key),
+        Some(StateChange::Reset) => *states = Replaced::default(),
+        Some(StateChange::Replaced(_)) | None => {}
+    }
     if kind == "start-step" {
         sink.chunk(&Chunk::FinishStep);
         sink.chunk(&Chunk::StartStep);

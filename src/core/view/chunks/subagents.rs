@@ -3,7 +3,7 @@
 
 use super::{ChunkSink, ChunkState};
 use crate::core::fold::FoldSink;
-use crate::core::output_budget::{OutputBudget, size};
+use crate::core::output_budget::{OutputBudget, REPEATS, size};
 use crate::core::turn::{Subagent, TurnEvent};
 use crate::proto::chunk::{Chunk, SubagentState};
 
@@ -18,6 +18,8 @@ pub struct ShownSubagent {
     size: usize,
     /// Size of all chunks when the subagent was last shown.
     shown_at_size: usize,
+    /// Size of all chunks at the last report.
+    reported_at_size: usize,
 }
 
 impl ShownSubagent {
@@ -30,6 +32,7 @@ impl ShownSubagent {
                 proportion: OutputBudget::default(),
                 size: 0,
                 shown_at_size: 0,
+                reported_at_size: 0,
             });
         }
         &mut subagents[at]
@@ -49,8 +52,11 @@ impl ShownSubagent {
         sink: &mut impl ChunkSink,
     ) {
         if let Some(bytes) = reported {
-            self.proportion.grow(bytes);
-            let since = self.folded.size() - self.shown_at_size;
+            let size = self.folded.size();
+            // The chunks have what is new in proportion, so their size is not counted several times.
+            let added = size - std::mem::replace(&mut self.reported_at_size, size);
+            self.proportion.grow(bytes, added / REPEATS);
+            let since = size - self.shown_at_size;
             if !self.proportion.allows(self.size + since) {
                 return;
             }

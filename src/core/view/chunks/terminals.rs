@@ -44,7 +44,7 @@ impl ShownTerminal {
     /// Records a report of `bytes` bytes about the terminal.
     pub fn grow(&mut self, bytes: usize, changed: bool) {
         // Half of the size, since the output is shown once more at the end.
-        self.proportion.grow(bytes / 2);
+        self.proportion.grow(bytes / 2, bytes / 2);
         self.stale |= changed;
     }
 

@@ -1,5 +1,6 @@
 //! Tests with updates that no recording of an ACP agent contains.
 
+mod growing;
 mod questions;
 mod terminals;
 mod whole;
