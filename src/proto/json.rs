@@ -4,6 +4,7 @@ mod density;
 mod depth;
 mod key;
 mod partial;
+pub mod repair;
 mod scan;
 mod shorten;
 mod size;
