@@ -180,8 +180,10 @@ impl Log {
         append.behind = behind;
         append.largest = append.largest.max(added);
         if behind - append.largest.min(behind) > MOST_WAITING && !append.abandoned {
-            let why = "more than 32 MiB wait for the disk, which does not respond";
-            let why = io::Error::new(io::ErrorKind::TimedOut, why);
+            let why = io::Error::new(
+                io::ErrorKind::TimedOut,
+                "more than 32 MiB wait for the disk, which does not respond",
+            );
             return Err(storage_error("write", &why));
         }
         Ok(())
