@@ -56,6 +56,7 @@ pub mod hub;
 pub mod idle_timer;
 pub mod ids;
 pub mod limits;
+pub mod line_repair;
 mod line_shape;
 pub mod log;
 pub mod mcp;

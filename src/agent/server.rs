@@ -11,7 +11,7 @@ use super::connection::Connection;
 use super::erased::{DynAgent, catch};
 use super::error::AgentError;
 use super::sessions::Sessions;
-use crate::proto::frame::{Batch, DEFAULT_MAX_LINE, LineBatches, lines};
+use crate::proto::frame::{Batch, DEFAULT_MAX_LINE, LineBatches, lines, sniff, sniff_all};
 use crate::proto::rpc::{self, Message, NotAMessage, code};
 use bytes::{Bytes, BytesMut};
 use calls::Call;
@@ -113,8 +113,10 @@ impl Server {
                     "the line has {} bytes, more than {DEFAULT_MAX_LINE}",
                     line.len
                 );
-                self.reject(RawValue::NULL, code::INVALID_REQUEST, why)
-                    .await;
+                let id = sniff(&line.head, &line.tail).id;
+                let id = id.and_then(|id| RawValue::from_string(id).ok());
+                let id = id.as_deref().unwrap_or(RawValue::NULL);
+                self.reject(id, code::INVALID_REQUEST, why).await;
             }
         }
     }
@@ -124,8 +126,7 @@ impl Server {
             return;
         }
         let Ok(text) = std::str::from_utf8(line) else {
-            let why = "the line is not UTF-8".to_owned();
-            return self.reject(RawValue::NULL, code::PARSE_ERROR, why).await;
+            return self.not_parsed(line, "the line is not UTF-8").await;
         };
         match rpc::parse(text) {
             Ok(Message::Request { id, method, params }) => match parse(params) {
@@ -159,13 +160,30 @@ impl Server {
             }
             Err(NotAMessage::Json(error)) if !error.is_data() => {
                 let why = format!("the line is not JSON: {error}");
-                self.reject(RawValue::NULL, code::PARSE_ERROR, why).await;
+                self.not_parsed(line, &why).await;
             }
             Err(_) => {
                 let why = "the line is neither a request nor a response".to_owned();
                 self.reject(RawValue::NULL, code::INVALID_REQUEST, why)
                     .await;
             }
+        }
+    }
+
+    /// Handles a line that cannot be parsed: each request in it gets an error, and each response counts as one.
+    async fn not_parsed(&mut self, line: &[u8], error: &str) {
+        let (why, found) = sniff_all(line, error);
+        for message in found {
+            let id = message.id.and_then(|id| RawValue::from_string(id).ok());
+            let id = match (id, message.method) {
+                (Some(id), Some(_)) => id,
+                (Some(id), None) => {
+                    self.connection.client.responded(&id, Err(why.clone()));
+                    RawValue::NULL.to_owned()
+                }
+                (None, _) => RawValue::NULL.to_owned(),
+            };
+            self.reject(&id, code::PARSE_ERROR, why.clone()).await;
         }
     }
 

@@ -7,7 +7,7 @@ mod player;
 mod script;
 
 use super::{UsageError, print_note};
-use crate::proto::tape::{EventKind, Record, records};
+use crate::proto::tape::{EventKind, Record, records, text};
 use args::ReplayArgs;
 use inbox::Inbox;
 use message::Language;
@@ -26,7 +26,7 @@ pub fn replay(args: &ReplayArgs) -> anyhow::Result<u8> {
     let wrong = |why: String| UsageError(format!("cannot replay {shown}: {why}"));
     let bytes = std::fs::read(&args.tape)
         .map_err(|error| wrong(format!("{error}; give the path of a tape")))?;
-    let tape = String::from_utf8_lossy(&bytes);
+    let tape = text(&bytes);
     let records: Vec<Record<'_>> = records(&tape).collect::<Result<_, _>>().map_err(|fault| {
         wrong(format!(
             "{fault}; give a file that was recorded with --record"

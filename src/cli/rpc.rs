@@ -35,7 +35,7 @@ use chunk_prefix::ChunkPrefix;
 use events::EventStreams;
 use faults::usable_id;
 pub(super) use faults::write_error;
-use faults::{client_not_reading, parse_error, too_large_batch, too_many_batches, too_many_calls};
+use faults::{client_not_reading, too_large_batch, too_many_batches, too_many_calls};
 use methods::{CallOutcome, Methods};
 use reads::QueuedReads;
 use serde::Serialize;
@@ -114,7 +114,7 @@ impl RpcClient {
 
     fn message(&mut self, bytes: &[u8]) {
         let Ok(text) = std::str::from_utf8(bytes) else {
-            self.not_utf8(bytes);
+            self.not_parsed(bytes, "the message is not UTF-8");
             return;
         };
         let text = &shallow(text);
@@ -135,7 +135,7 @@ impl RpcClient {
                     }
                     self.batch_progress(batch);
                 }
-                Err(e) => self.answer(None, None, Err(parse_error(&e))),
+                Err(e) => self.not_parsed(bytes, &e.to_string()),
             }
         } else {
             self.single(text, None);
@@ -159,14 +159,11 @@ impl RpcClient {
                 self.actions.extend(answer);
             }
             Err(NotAMessage::Json(e)) => {
-                let error = if e.is_data() {
-                    Error::new(
-                        ErrorKind::InvalidRequest,
-                        "invalid request: a message must be a JSON object",
-                    )
-                } else {
-                    parse_error(&e)
-                };
+                if !e.is_data() {
+                    return self.not_parsed(text.as_bytes(), &e.to_string());
+                }
+                let message = "invalid request: a message must be a JSON object";
+                let error = Error::new(ErrorKind::InvalidRequest, message);
                 self.answer(None, batch, Err(error));
             }
             Err(NotAMessage::Shape) => {

@@ -28,13 +28,15 @@ use super::dialect::{
     AgentServices, Child, Dialect, DialectTraits, Opening, Outgoing, ProcessSpec, PromptPart,
     SessionSetup, Transport,
 };
-use super::error::{Error, ErrorKind, clip};
+use super::error::{Error, ErrorKind};
 use super::event::{AgentEvent, AgentInfo, CallId, Exit};
 use super::host::HostAnswer;
+use super::line_repair::{self, LostLine, LostReason, UnusableLine};
 use super::request_key::{RequestId, RequestKey};
 use super::setting::Setting;
 use super::update_run::UpdateRun;
-use crate::proto::frame::{Overlong, sniff};
+use crate::proto::frame::sniff;
+use crate::proto::json::repair::Faults;
 use crate::proto::json::{self, Members};
 use crate::proto::rpc::{self, Message, RpcError};
 use crate::proto::wire::{LineFaults, SettingValue};
@@ -166,24 +168,6 @@ impl Acp {
 }
 
 impl Acp {
-    /// Fails the pending request of a line that cannot be parsed but appears to be a response, so that its
-    /// call does not wait forever.
-    fn fail_if_answer(&mut self, line: &[u8], fault: &str, events: &mut Vec<AgentEvent<'_>>) {
-        let speaks = |key: &str| memchr::memmem::find(line, key.as_bytes()).is_some();
-        if !["\"result\"", "\"error\"", "\"jsonrpc\""]
-            .into_iter()
-            .any(speaks)
-        {
-            return;
-        }
-        let sniffed = sniff(line, line);
-        if sniffed.method.is_none()
-            && let Some(id) = sniffed.id.and_then(|id| RawValue::from_string(id).ok())
-        {
-            self.fail_answered(&id, line, fault, events);
-        }
-    }
-
     /// Fails the pending request that a response belongs to.
     fn fail_answered(
         &mut self,
@@ -388,22 +372,20 @@ impl Dialect for Acp {
         line: &'a [u8],
         events: &mut Vec<AgentEvent<'a>>,
         out: &mut Outgoing,
-    ) {
-        let Ok(text) = std::str::from_utf8(line) else {
-            return self.read_invalid_utf8(line, events);
-        };
+    ) -> Result<(), UnusableLine> {
+        let text = std::str::from_utf8(line).map_err(|_| UnusableLine)?;
         let known = self.fast_path.read(text);
         if let Some(event) = known.or_else(|| plain_line::read(text)) {
             events.push(event);
             self.insert_turn_failing(events);
-            return;
+            return Ok(());
         }
         if updates::read_line(text, events).is_some() {
             if let Some(event) = events.last() {
                 self.fast_path.learn(text, event);
             }
             self.insert_turn_failing(events);
-            return;
+            return Ok(());
         }
         match rpc::parse(text) {
             Ok(Message::Notification { method, .. }) if method == "session/update" => {
@@ -438,14 +420,17 @@ impl Dialect for Acp {
             }
             Ok(Message::Response { id, outcome }) => self.response(id, outcome, events),
             Err(_) if text.trim().is_empty() => self.faults.blank += 1,
-            Err(reason) => {
-                self.faults.malformed += 1;
-                self.stray
-                    .report(text, self.faults.malformed, "not a JSON-RPC message");
-                debug!(%reason, line = clip(text), "line skipped");
-                self.fail_if_answer(line, "is not valid JSON-RPC", events);
-            }
+            Err(_) => return Err(UnusableLine),
         }
+        Ok(())
+    }
+
+    fn is_own_message(&self, message: &str) -> bool {
+        requests::is_own_message(message)
+    }
+
+    fn count_repaired(&mut self, _: Child, faults: Faults) {
+        line_repair::count_repaired(faults, &mut self.faults);
     }
 
     fn read_run<'a>(&self, _: Child, lines: &'a [u8]) -> Option<UpdateRun<'a>> {
@@ -454,34 +439,36 @@ impl Dialect for Acp {
         has_no_signs.then(|| self.fast_path.run(lines))?
     }
 
-    fn read_overlong(
+    fn read_lost(
         &mut self,
         _: Child,
-        line: &Overlong,
+        line: &LostLine<'_>,
         events: &mut Vec<AgentEvent<'static>>,
         out: &mut Outgoing,
     ) {
-        self.faults.too_long += 1;
-        let sniffed = sniff(&line.head, &line.tail);
-        warn!(
-            bytes = line.len,
-            id = sniffed.id,
-            method = sniffed.method,
-            "line skipped: longer than the limit"
-        );
+        line.count(&mut self.faults);
+        let sniffed = sniff(line.head, line.tail);
+        self.report_lost(line, &sniffed);
         let Some(id) = sniffed.id.and_then(|id| RawValue::from_string(id).ok()) else {
             return;
         };
+        let fault = line.fault();
         if sniffed.method.is_some() {
-            let message = format!("the request is too long for acpipe ({} bytes)", line.len);
-            refuse(&id, rpc::code::INVALID_REQUEST, &message, out);
+            let code = match line.reason {
+                LostReason::NotUtf8 | LostReason::NotJson(_) => rpc::code::PARSE_ERROR,
+                LostReason::TooLong | LostReason::NotAMessage => rpc::code::INVALID_REQUEST,
+            };
+            let message = format!("cannot read the request: the line {fault}");
+            refuse(&id, code, &message, out);
             return;
         }
-        let fault = format!(
-            "is longer than the limit ({} bytes); raise it with --max-line",
-            line.len
-        );
-        self.fail_answered(&id, &line.head, &fault, events);
+        // Any other text may have members of these names.
+        let is_response = ["\"result\"", "\"error\"", "\"jsonrpc\""]
+            .into_iter()
+            .any(|key| line.contains(key));
+        if is_response {
+            self.fail_answered(&id, line.head, &fault, events);
+        }
     }
 
     fn ended(

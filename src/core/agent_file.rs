@@ -2,7 +2,9 @@
 
 use super::error::Error;
 use super::event::AgentEvent;
+use super::line_repair::{LostLine, UnusableLine};
 use super::transport::Transport;
+use crate::proto::json::repair::Faults;
 
 /// Purpose of an access to the file of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +24,20 @@ pub trait AgentFile: std::fmt::Debug + Send {
     fn start(&mut self) -> Transport;
 
     /// Reads a line of the open transport: appends its events, which are the history, to `events`.
-    fn line<'a>(&mut self, line: &'a [u8], events: &mut Vec<AgentEvent<'a>>);
+    ///
+    /// # Errors
+    /// The line is not a record, and nothing was done.
+    fn line<'a>(
+        &mut self,
+        line: &'a [u8],
+        events: &mut Vec<AgentEvent<'a>>,
+    ) -> Result<(), UnusableLine>;
+
+    /// Counts a line that was read after a repair.
+    fn count_repaired(&mut self, faults: Faults);
+
+    /// Counts a line that is given up.
+    fn count_lost(&mut self, line: &LostLine<'_>);
 
     /// Handles the end of the open transport; returns the next one, or `None` at the end.
     ///

@@ -8,6 +8,7 @@ mod exchanges;
 use super::dialect::{PromptPart, Transcript, Transport};
 use super::error::Error;
 use super::event::{AgentInfo, Exit, Original, TurnEnd, Update};
+pub use super::line_repair::UnusableLine;
 use crate::proto::wire::SessionOptions;
 pub use exchanges::Exchanges;
 
@@ -93,7 +94,3 @@ pub trait Answer: Send {
         updates: &mut Vec<Update<'static>>,
     ) -> Result<TurnEnd, Error>;
 }
-
-/// Error: a line that is not what the protocol defines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UnusableLine;

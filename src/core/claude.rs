@@ -31,11 +31,12 @@ use super::dialect::{
 };
 use super::error::{Error, ErrorKind};
 use super::event::{AgentEvent, CallId, Exit, ListedSession, ToolUpdate};
+use super::line_repair::{self, LostLine, UnusableLine};
 use super::policy::Effect;
 use super::request_key::RequestKey;
 use super::setting::Setting;
 use super::update_run::UpdateRun;
-use crate::proto::frame::Overlong;
+use crate::proto::json::repair::Faults;
 use crate::proto::wire::{LineFaults, Variables};
 use about::about;
 pub use about::check;
@@ -46,7 +47,7 @@ use serde_json::value::RawValue;
 use session::Session;
 pub use session_file::SessionFile;
 use std::collections::HashMap;
-use tracing::{debug, warn};
+use tracing::debug;
 use uuids::Uuids;
 
 /// Command for which the CLI is searched in all its usual places.
@@ -308,22 +309,12 @@ impl Dialect for Claude {
         line: &'a [u8],
         events: &mut Vec<AgentEvent<'a>>,
         out: &mut Outgoing,
-    ) {
-        let Ok(text) = std::str::from_utf8(line) else {
-            if self.is_second_pass(child) {
-                return;
-            }
-            self.faults.invalid_utf8 += 1;
-            warn!(
-                count = self.faults.invalid_utf8,
-                "skipped a line of the agent: not UTF-8"
-            );
-            return;
-        };
+    ) -> Result<(), UnusableLine> {
+        let text = std::str::from_utf8(line).map_err(|_| UnusableLine)?;
         match self.children.get_mut(&child) {
             Some(ChildRole::Session(session)) => {
                 let before = events.len();
-                session.read(child, text, &mut self.faults, events, out);
+                session.read(child, text, &mut self.faults, events, out)?;
                 let renamed = events[before..].iter().find_map(|event| match event {
                     AgentEvent::SessionRenamed { session, to } => {
                         Some((session.clone(), to.clone()))
@@ -358,15 +349,19 @@ impl Dialect for Claude {
                 }
                 None => self.faults.blank += 1,
             },
-            Some(ChildRole::Chain { chain, .. }) => chain.line(line),
+            Some(ChildRole::Chain { chain, .. }) => chain.line(text)?,
             Some(ChildRole::History { of, history }) => {
                 let of = *of;
                 let mut history = std::mem::take(history);
-                if let Some(ChildRole::Session(session)) = self.children.get(&of) {
-                    history.line(text, &session.source, events);
-                }
+                let read = match self.children.get(&of) {
+                    Some(ChildRole::Session(session)) => {
+                        history.line(text, &session.source, events)
+                    }
+                    _ => Ok(()),
+                };
                 self.children
                     .insert(child, ChildRole::History { of, history });
+                read?;
             }
             Some(ChildRole::List { place, found, .. }) => {
                 let listed: Result<Listed, _> = serde_json::from_str(text);
@@ -389,6 +384,16 @@ impl Dialect for Claude {
                 "line of a process that is stopping"
             ),
         }
+        Ok(())
+    }
+
+    fn count_repaired(&mut self, child: Child, faults: Faults) {
+        match self.children.get_mut(&child) {
+            Some(ChildRole::Chain { chain, .. }) => chain.count_repaired(faults),
+            // The first pass has counted it.
+            Some(ChildRole::History { .. }) => {}
+            _ => line_repair::count_repaired(faults, &mut self.faults),
+        }
     }
 
     fn read_run<'a>(&self, child: Child, lines: &'a [u8]) -> Option<UpdateRun<'a>> {
@@ -404,20 +409,22 @@ impl Dialect for Claude {
         }
     }
 
-    fn read_overlong(
+    fn read_lost(
         &mut self,
         child: Child,
-        line: &Overlong,
+        line: &LostLine<'_>,
         events: &mut Vec<AgentEvent<'static>>,
         out: &mut Outgoing,
     ) {
-        if self.is_second_pass(child) {
-            return;
+        match self.children.get_mut(&child) {
+            Some(ChildRole::Chain { chain, .. }) => return chain.count_lost(line),
+            // The first pass has counted it.
+            Some(ChildRole::History { .. }) => return,
+            _ => {}
         }
-        self.faults.too_long += 1;
-        warn!(bytes = line.len, "line skipped: longer than the limit");
+        line.report(&mut self.faults);
         if let Some(ChildRole::Session(session)) = self.children.get_mut(&child) {
-            session.read_overlong(line, events, out.lines(child));
+            session.read_lost(line, events, out.lines(child));
             if session.refused {
                 self.stop(child, out);
             }
@@ -464,6 +471,7 @@ impl Dialect for Claude {
                 self.faults.malformed += faults.malformed;
                 self.faults.blank += faults.blank;
                 self.faults.invalid_utf8 += faults.invalid_utf8;
+                self.faults.too_long += faults.too_long;
                 self.history_read(of, failed(how), events, out);
                 true
             }

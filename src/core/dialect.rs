@@ -10,12 +10,13 @@ use super::decision::Decision;
 use super::error::{Error, ErrorKind, clip};
 use super::event::{AgentEvent, CallId, Exit, ToolUpdate};
 use super::host::{self, HostAnswer};
+use super::line_repair::{LostLine, UnusableLine};
 use super::policy::Effect;
 use super::request_key::RequestKey;
 use super::setting::Setting;
 pub use super::transport::{Child, ProcessSpec, Transport};
 use super::update_run::UpdateRun;
-use crate::proto::frame::Overlong;
+use crate::proto::json::repair::Faults;
 use crate::proto::wire::{LineFaults, McpServer, SessionOptions};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -192,13 +193,25 @@ pub trait Dialect: Send {
 
     /// Reads one line of a transport: appends its events to `events`, and responses that must be sent at once
     /// to `out`.
+    ///
+    /// # Errors
+    /// The line is not a message, and nothing was done. It is [repaired](super::line_repair) and read again, or given
+    /// up with [`Dialect::read_lost`].
     fn read<'a>(
         &mut self,
         child: Child,
         line: &'a [u8],
         events: &mut Vec<AgentEvent<'a>>,
         out: &mut Outgoing,
-    );
+    ) -> Result<(), UnusableLine>;
+
+    /// Returns `true` for a message that only acpipe sends to agents. An agent's log may quote it.
+    fn is_own_message(&self, _message: &str) -> bool {
+        false
+    }
+
+    /// Counts a line that was read after a repair.
+    fn count_repaired(&mut self, child: Child, faults: Faults);
 
     /// Reads the run of updates with which the lines of a transport begin, without a change: the lines can still be
     /// read one by one.
@@ -209,12 +222,12 @@ pub trait Dialect: Send {
     /// Records that the lines of a run were handled and are not read one by one.
     fn note_run(&mut self, _child: Child, _run: &UpdateRun<'_>) {}
 
-    /// Reads the remains of a line that was too long: the call that it answered fails, and the request that
-    /// it sent is answered.
-    fn read_overlong(
+    /// Reads what is left of a line that is given up, because it is too long or cannot be parsed: the call that it
+    /// answered fails, and the request that it sent is answered with an error.
+    fn read_lost(
         &mut self,
         child: Child,
-        line: &Overlong,
+        line: &LostLine<'_>,
         events: &mut Vec<AgentEvent<'static>>,
         out: &mut Outgoing,
     );

@@ -39,6 +39,7 @@ mod tests;
 mod timers;
 mod turn_replay;
 mod unfinished_turns;
+mod unusable_lines;
 mod update_runs;
 
 pub use super::agent::AgentSpec;
@@ -69,6 +70,7 @@ use route::DeferredActions;
 use scopes::Scopes;
 use std::collections::BTreeSet;
 use std::time::Instant;
+use unusable_lines::QuotedMessage;
 
 /// Router of events between clients, sessions and agents.
 pub struct Hub {
@@ -93,6 +95,8 @@ pub struct Hub {
     effects: Vec<Effect>,
     /// Processes with received output that their clients have no room for.
     waiting: BTreeSet<AgentId>,
+    /// Message that was read out of a log line, and may follow on a line of its own.
+    quoted: Option<QuotedMessage>,
     /// The `shutdown` calls to answer; `Some` once the program is to exit.
     ending: Option<Vec<Token>>,
 }
@@ -122,6 +126,7 @@ impl Hub {
             pending: DeferredActions::default(),
             effects: Vec::new(),
             waiting: BTreeSet::new(),
+            quoted: None,
             ending: None,
         }
     }

@@ -1,7 +1,8 @@
 //! Conversion of a prompt's message parts to the parts that agents receive.
 
 use super::dialect::PromptPart;
-use super::error::{Error, invalid};
+use super::error::{Error, ErrorKind, invalid};
+use crate::proto::json::{InputFault, MOST_PARTS};
 use crate::proto::wire::Protocol;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -84,13 +85,23 @@ fn without_acp(part: PromptPart<'_>) -> PromptPart<'_> {
     known.unwrap_or_else(|| PromptPart::Text(block.to_string().into()))
 }
 
+/// Creates the error for parameters with too many parts or values.
+#[must_use]
+pub fn too_many(method: &str, fault: InputFault) -> Error {
+    let message = format!("the parameters of {method} have {fault}");
+    Error::new(ErrorKind::InvalidParams, message).with("limit", fault.limit())
+}
+
 /// Returns the parts that can be sent, and the types of those that cannot.
 ///
 /// # Errors
-/// `invalidParams` if a part lacks a field, or no part can be sent.
+/// `invalidParams` if there are too many parts, a part lacks a field, or no part can be sent.
 pub fn prompt_parts(
     message: Option<&Vec<Value>>,
 ) -> Result<(Vec<PromptPart<'_>>, Vec<String>), Error> {
+    if message.is_some_and(|parts| parts.len() > MOST_PARTS) {
+        return Err(too_many("a prompt", InputFault::LongList("parts")));
+    }
     let mut parts = Vec::new();
     let mut skipped = Vec::new();
     for (n, part) in message.into_iter().flatten().enumerate() {
@@ -133,4 +144,19 @@ pub fn prompt_parts(
         return Err(invalid("message.parts", "must have a text or file part"));
     }
     Ok((parts, skipped))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_prompt_are_counted_before_they_are_converted() {
+        // None of them has a type, which the conversion would report.
+        let parts = vec![Value::Null; MOST_PARTS + 1];
+        let error = prompt_parts(Some(&parts)).unwrap_err();
+        assert_eq!(error.data()["limit"], "parts");
+        let error = prompt_parts(Some(&parts[1..].to_vec())).unwrap_err();
+        assert!(error.message.contains("message.parts[0].type"), "{error}");
+    }
 }

@@ -9,7 +9,7 @@ mod sniff;
 use bytes::{Buf as _, Bytes, BytesMut};
 pub use client::{ClientFrame, ClientFrames};
 use memchr::{memchr, memrchr};
-pub use sniff::{Sniffed, sniff};
+pub use sniff::{Sniffed, sniff, sniff_all};
 use std::io;
 use tokio_util::codec::Decoder;
 

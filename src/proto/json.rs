@@ -2,8 +2,10 @@
 
 mod density;
 mod depth;
+mod input;
 mod key;
 mod partial;
+pub mod repair;
 mod scan;
 mod shorten;
 mod size;
@@ -13,6 +15,7 @@ mod writer;
 
 pub use density::{SMALL, few_members, is_dense};
 pub use depth::{DEEPEST, MARK, WRITTEN, is_deeper, shallow, shallow_line, shallow_stored};
+pub use input::{InputFault, MOST_PARTS, check_input, check_lists};
 pub use key::Key;
 pub use partial::partial;
 pub use scan::Scanner;

@@ -5,7 +5,7 @@
 mod read;
 mod write;
 
-pub use read::{Fault, is_newer, parse, records};
+pub use read::{Fault, is_newer, parse, records, text};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::time::Duration;

@@ -182,7 +182,7 @@ fn a_request_over_the_cap_is_answered() {
             answer["error"]["message"]
                 .as_str()
                 .unwrap()
-                .contains("too long")
+                .contains("longer than the limit")
         );
     }
 }

@@ -86,6 +86,7 @@ mod queue;
 mod read_only;
 mod recovery;
 mod rendering;
+mod repairs;
 mod retries;
 mod rpc;
 mod run_environment;

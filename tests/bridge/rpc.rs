@@ -39,15 +39,13 @@ pub fn assert_error(answer: &Value, code: i32, kind: &str, about: &str) {
 }
 
 #[test]
-fn invalid_json_is_a_parse_error_with_id_null() {
+fn invalid_json_is_a_parse_error_with_the_id_of_the_request() {
     let mut s = Survivor::lines();
     for text in [
         "nonsense",
         "{",
-        r#"{"jsonrpc":"2.0","id":7,"method":"agent/status""#,
-        r#"{"jsonrpc":"2.0","id":7,"method":"agent/status"} trailing"#,
+        r#"{"jsonrpc":"2.0","id":7,"meth"#,
         "[1,",
-        r#"[{"jsonrpc":"2.0","id":7,"method":"agent/status"}"#,
         "{'id':1}",
         "\u{0}",
         "\"half",
@@ -57,6 +55,54 @@ fn invalid_json_is_a_parse_error_with_id_null() {
         let answer = s.0.null_answer();
         assert_eq!(answer["id"], Value::Null);
         assert_error(&answer, -32700, "parse", text);
+    }
+    for (n, text, why) in [
+        (
+            1,
+            r#"{"jsonrpc":"2.0","id":1,"method":"agent/status""#,
+            "EOF",
+        ),
+        (
+            2,
+            r#"{"jsonrpc":"2.0","id":2,"method":"agent/status"} trailing"#,
+            "other text",
+        ),
+        (
+            3,
+            r#"[{"jsonrpc":"2.0","id":3,"method":"agent/status"}"#,
+            "EOF",
+        ),
+        (
+            4,
+            r#"{"jsonrpc":"2.0","params":{"a":NaN},"method":"agent/status","id":4}"#,
+            "NaN",
+        ),
+        (
+            5,
+            "{\"id\":5,\"method\":\"agent/status\",\"params\":{\"a\":\"\t\"}}",
+            "control",
+        ),
+        (
+            6,
+            r#"{"id":6,"method":"agent/status","params":{},}"#,
+            "comma",
+        ),
+    ] {
+        let id = Id(n.to_string());
+        s.0.expect(&id);
+        s.0.raw(text);
+        let answer = s.0.answer(&id);
+        assert_error(&answer, -32700, "parse", text);
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(message.contains(why), "{message}");
+    }
+    let glued = ["8", "9"].map(|id| Id(id.to_owned()));
+    for id in &glued {
+        s.0.expect(id);
+    }
+    s.0.raw(r#"{"id":8,"method":"agent/status"}{"id":9,"method":"agent/status"}"#);
+    for id in &glued {
+        assert_error(&s.0.answer(id), -32700, "parse", "two requests in one line");
     }
     s.0.write(b"\xff\xfe\n");
     assert_error(&s.0.null_answer(), -32700, "parse", "invalid UTF-8");

@@ -49,7 +49,8 @@ impl Live {
             ready.to_string().as_bytes(),
             &mut Vec::new(),
             &mut out,
-        );
+        )
+        .unwrap();
         Self {
             acp,
             last_call: 0,
@@ -102,7 +103,7 @@ impl Live {
     /// Processes a line of the agent; outside of turns it adds nothing to messages.
     pub fn line(&mut self, line: &str) {
         let mut events = Vec::new();
-        self.acp.read(
+        let _ = self.acp.read(
             Child::MAIN,
             line.as_bytes(),
             &mut events,
@@ -177,7 +178,7 @@ impl Replayed {
 
     pub fn line(&mut self, line: &str) {
         let mut events = Vec::new();
-        self.acp.read(
+        let _ = self.acp.read(
             Child::MAIN,
             line.as_bytes(),
             &mut events,

@@ -16,7 +16,7 @@ use crate::core::decision::DecisionSource;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::update_run::UpdateRun;
 use crate::proto::chunk::Chunk;
-use crate::proto::frame::{ClientFrame, Framing, sniff, write_framed};
+use crate::proto::frame::{ClientFrame, Framing, Sniffed, sniff, sniff_all, write_framed};
 use crate::proto::json::shallow;
 use crate::proto::rpc::{self, Message, NotAMessage};
 use crate::proto::tape::Direction;
@@ -110,7 +110,7 @@ impl AcpConnection {
 
     fn message(&mut self, bytes: &[u8]) {
         let Ok(text) = std::str::from_utf8(bytes) else {
-            self.unreadable(bytes, bytes, "parse error: the message is not UTF-8");
+            self.not_parsed(bytes, "the message is not UTF-8");
             return;
         };
         let text = &shallow(text);
@@ -126,8 +126,7 @@ impl AcpConnection {
             Ok(Message::Notification { method, params }) => self.notification(&method, params),
             Ok(Message::Response { id, outcome }) => self.response(id, outcome),
             Err(NotAMessage::Json(error)) if !error.is_data() => {
-                let message = format!("parse error: {error}");
-                self.error(None, &Error::new(ErrorKind::Parse, message));
+                self.not_parsed(text.as_bytes(), &error.to_string());
             }
             Err(_) if self.fails_question(text) => {}
             Err(_) => {
@@ -146,18 +145,29 @@ impl AcpConnection {
         id.is_some_and(|id| self.fail_request(&id, "the response has neither result nor error"))
     }
 
+    /// Handles a text that cannot be parsed: each message in it.
+    fn not_parsed(&mut self, text: &[u8], error: &str) {
+        let (why, found) = sniff_all(text, &format!("parse error: {error}"));
+        for message in found {
+            // Without a method it may not be a request.
+            let has_method = message.method.is_some();
+            self.unreadable(message, &why, has_method);
+        }
+    }
+
     /// Handles a message that cannot be parsed: a request gets an error response, a response is an error.
-    fn unreadable(&mut self, head: &[u8], tail: &[u8], why: &str) {
-        let found = sniff(head, tail);
+    fn unreadable(&mut self, found: Sniffed, why: &str, keeps_id: bool) {
         let id = found.id.and_then(|id| RawValue::from_string(id).ok());
         let id = id.filter(|id| is_usable_id(id));
         if found.method.is_none()
             && let Some(id) = &id
+            && (keeps_id || self.is_asked(id))
             && self.fail_request(id, why)
         {
             return;
         }
-        self.error(id.as_deref(), &Error::new(ErrorKind::Parse, why));
+        let id = id.as_deref().filter(|_| keeps_id);
+        self.error(id, &Error::new(ErrorKind::Parse, why));
     }
 
     /// Requests an action of the hub.
@@ -309,7 +319,7 @@ impl ClientConnection for AcpConnection {
                             "parse error: the message has {} bytes, more than the limit; raise it with --max-line",
                             line.len
                         );
-                        self.unreadable(&line.head, &line.tail, &why);
+                        self.unreadable(sniff(&line.head, &line.tail), &why, true);
                     }
                     ClientFrame::BadHeader(_) => {
                         let message = "parse error: the header block has no valid Content-Length";

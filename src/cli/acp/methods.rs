@@ -10,7 +10,8 @@ use crate::core::acp_requests::ElicitationSupport;
 use crate::core::acp_settings::{MODE_OPTION, MODEL_OPTION};
 use crate::core::client::{Command, History};
 use crate::core::error::{Error, ErrorKind, invalid, no_session, out_of_order};
-use crate::proto::json::value;
+use crate::core::prompt_parts::too_many;
+use crate::proto::json::{check_input, value};
 use crate::proto::wire::{self, SettingValue};
 use serde::Deserialize as _;
 use serde_json::value::RawValue;
@@ -445,6 +446,9 @@ struct Params(Map<String, Value>);
 
 impl Params {
     fn of(params: Option<&RawValue>) -> Result<Self, Error> {
+        if let Some(Err(fault)) = params.map(|params| check_input(params.get())) {
+            return Err(too_many("the request", fault));
+        }
         match params.map(value) {
             Some(Value::Object(members)) => Ok(Self(members)),
             _ => Err(invalid("params", "must be an object")),

@@ -3,7 +3,9 @@
 mod seen;
 
 use crate::core::acp::wants_sign_in;
+use crate::core::line_repair::{LineOutcome, LineReader, LostLine, read_again};
 use crate::core::transport::ProcessSpec;
+use crate::proto::json::repair::Faults;
 use crate::proto::rpc::{self, Message, RpcError};
 use crate::shell::{AgentStarter, DirectProcess, NextLine, ProcessEnd};
 use seen::permission_answer;
@@ -213,11 +215,12 @@ impl AcpConnection {
     }
 
     fn receive(&mut self, line: &[u8]) {
-        let text = String::from_utf8_lossy(line);
-        let Ok(message) = rpc::parse(&text) else {
-            self.seen.stray += u32::from(!text.trim().is_empty());
-            return;
-        };
+        if self.read(line) == LineOutcome::Unusable {
+            read_again(line, self);
+        }
+    }
+
+    fn handle(&mut self, message: Message<'_>) {
         match message {
             Message::Response { id, outcome } => {
                 let result = outcome.map(value).map_err(|error| Fault::of(&error));
@@ -263,6 +266,28 @@ impl AcpConnection {
             self.seen.allowed.push(session.to_owned());
         }
         Ok(answer)
+    }
+}
+
+impl LineReader for AcpConnection {
+    fn read(&mut self, line: &[u8]) -> LineOutcome {
+        let Ok(text) = std::str::from_utf8(line) else {
+            return LineOutcome::Unusable;
+        };
+        match rpc::parse(text) {
+            Ok(message) => self.handle(message),
+            Err(_) if text.trim().is_empty() => {}
+            Err(_) => return LineOutcome::Unusable,
+        }
+        LineOutcome::Read
+    }
+
+    fn repaired(&mut self, _: Faults) {
+        self.seen.stray += 1;
+    }
+
+    fn lost(&mut self, _: &LostLine<'_>) {
+        self.seen.stray += 1;
     }
 }
 

@@ -5,9 +5,10 @@ use super::client::NeutralClient;
 use super::failure::Failure;
 use super::incoming::Ask;
 use super::messages::json_response;
-use super::request::json_body;
+use super::request::{json_body, too_many};
 use super::state::ServerState;
 use crate::cli::connections::Access;
+use crate::proto::json::check_input;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, State};
@@ -90,7 +91,10 @@ pub async fn post_cancel(
 
 async fn read<T: DeserializeOwned>(request: Request<Body>) -> Result<T, Failure> {
     let body = json_body(request).await?;
-    serde_json::from_slice(&body)
+    let text = std::str::from_utf8(&body)
+        .map_err(|_| Failure::bad_request("the body is not valid: it is not UTF-8"))?;
+    check_input(text).map_err(too_many)?;
+    serde_json::from_str(text)
         .map_err(|error| Failure::bad_request(format!("the body is not valid: {error}")))
 }
 

@@ -2,8 +2,10 @@
 
 use super::approvals::ApprovalAnswer;
 use super::failure::Failure;
+use super::request::too_many;
 use super::step::{Step, ToolPart};
 use super::turn_stream::Approvals;
+use crate::proto::json::check_input;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -125,6 +127,8 @@ impl ChatBody {
     pub fn request(&self) -> Result<ChatRequest, Failure> {
         let missing = || Failure::bad_request("`messages` must have at least one message");
         let raw = self.messages.last().ok_or_else(missing)?;
+        // The other messages stay raw.
+        check_input(raw.get()).map_err(too_many)?;
         let last: LastMessage = serde_json::from_str(raw.get()).map_err(|error| {
             Failure::bad_request(format!("the last message is not a UIMessage: {error}"))
         })?;
@@ -247,6 +251,22 @@ mod tests {
         assert_eq!((rest.turn_id.as_str(), rest.after_seq), ("t", 7));
         let wait = rest.step.user_wait(|id| id == "q3");
         assert_eq!(wait, super::super::step::UserWait::WhileCallsRun);
+    }
+
+    #[test]
+    fn only_the_last_message_must_have_few_values() {
+        let dense = json!({ "role": "assistant", "parts": [{ "type": "data-x", "data": vec![1; 1 << 20] }] });
+        let user = json!({ "role": "user", "parts": [{ "type": "text", "text": "hi" }] });
+        let body = json!({ "id": "c", "messages": [dense, user] });
+        assert!(request(&body).is_ok());
+        let body = json!({ "id": "c", "messages": [user, dense] });
+        let failure = request(&body).unwrap_err();
+        assert_eq!(failure.status.as_u16(), 413);
+        assert!(
+            failure.message.contains("too many values"),
+            "{}",
+            failure.message
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Reading requests: JSON bodies, and the AI SDK's major version of the client.
 
 use super::failure::Failure;
+use crate::proto::json::{InputFault, check_lists};
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use bytes::Bytes;
@@ -31,7 +32,10 @@ pub async fn json_body(request: Request<Body>) -> Result<Bytes, Failure> {
         return Err(too_large());
     }
     match tokio::time::timeout(BODY_TIME, to_bytes(request.into_body(), MOST_BODY)).await {
-        Ok(Ok(body)) => Ok(body),
+        Ok(Ok(body)) => match check_lists(&body) {
+            Ok(()) => Ok(body),
+            Err(fault) => Err(too_many(fault)),
+        },
         Ok(Err(error)) if is_too_large(&error) => Err(too_large()),
         Ok(Err(_)) => Err(Failure::bad_request("the body ended early; send it again")),
         Err(_) => {
@@ -39,6 +43,12 @@ pub async fn json_body(request: Request<Body>) -> Result<Bytes, Failure> {
             Err(Failure::new(StatusCode::REQUEST_TIMEOUT, message))
         }
     }
+}
+
+/// Failure of a body with too many parts or values.
+pub fn too_many(fault: InputFault) -> Failure {
+    let message = format!("the body has {fault}");
+    Failure::new(StatusCode::PAYLOAD_TOO_LARGE, message)
 }
 
 fn is_too_large(error: &axum::Error) -> bool {
@@ -61,5 +71,28 @@ pub fn sdk_major(headers: &HeaderMap) -> Result<Option<u8>, Failure> {
         Ok("6") => Ok(Some(6)),
         Ok("7") => Ok(Some(7)),
         _ => Err(Failure::bad_request(format!("{MAJOR} must be 5, 6 or 7"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::json::MOST_PARTS;
+
+    #[tokio::test]
+    async fn parts_of_a_body_are_counted_before_it_is_parsed() {
+        let parts = vec![r#"{"type":"text","text":"x"}"#; MOST_PARTS + 1].join(",");
+        for (list, name) in [
+            (format!(r#"{{"messages":[{{"parts":[{parts}"#), "parts"),
+            (format!(r#"{{"messages":[{parts}"#), "messages"),
+        ] {
+            // The text ends early, and a parser would say so.
+            let request = Request::post("/api/chat").header("content-type", "application/json");
+            let request = request.body(Body::from(list)).unwrap();
+            let failure = json_body(request).await.unwrap_err();
+            assert_eq!(failure.status, StatusCode::PAYLOAD_TOO_LARGE);
+            let want = format!("more than {MOST_PARTS} elements in `{name}`");
+            assert!(failure.message.contains(&want), "{}", failure.message);
+        }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{RpcClient, client_requests};
 use crate::core::error::{Error, ErrorKind};
-use crate::proto::frame::{Overlong, sniff};
+use crate::proto::frame::{Overlong, Sniffed, sniff, sniff_all};
 use crate::proto::json::to_raw;
 use crate::proto::rpc::{self, ErrorObject, RpcError, code};
 use serde_json::value::RawValue;
@@ -17,17 +17,20 @@ impl RpcClient {
             "parse error: the message has {} bytes, more than the limit; raise it with --max-line",
             line.len
         );
-        self.unreadable(&line.head, &line.tail, message);
+        self.unreadable(sniff(&line.head, &line.tail), message, true);
     }
 
-    /// Handles a message that is not UTF-8, like `too_long`.
-    pub(super) fn not_utf8(&mut self, message: &[u8]) {
-        let text = "parse error: the message is not UTF-8";
-        self.unreadable(message, message, text.to_owned());
+    /// Handles a text that cannot be parsed, like `too_long`: each message in it.
+    pub(super) fn not_parsed(&mut self, text: &[u8], error: &str) {
+        let (why, found) = sniff_all(text, &format!("parse error: {error}"));
+        for message in found {
+            // Without a method it may not be a request.
+            let has_method = message.method.is_some();
+            self.unreadable(message, why.clone(), has_method);
+        }
     }
 
-    fn unreadable(&mut self, head: &[u8], tail: &[u8], message: String) {
-        let found = sniff(head, tail);
+    fn unreadable(&mut self, found: Sniffed, message: String, keeps_id: bool) {
         // An id with replacement characters is not the client's id.
         let id = found.id.filter(|id| !id.contains('\u{fffd}'));
         let id = id.and_then(|id| RawValue::from_string(id).ok());
@@ -48,7 +51,7 @@ impl RpcClient {
             }
         }
         let error = Error::new(ErrorKind::Parse, message);
-        self.answer(id.as_deref(), None, Err(error));
+        self.answer(id.as_deref().filter(|_| keeps_id), None, Err(error));
     }
 
     /// Responds to a header block without a usable `Content-Length`.
@@ -57,10 +60,6 @@ impl RpcClient {
         let error = Error::new(ErrorKind::Parse, message).with("raw", header);
         self.answer(None, None, Err(error));
     }
-}
-
-pub(super) fn parse_error(e: &serde_json::Error) -> Error {
-    Error::new(ErrorKind::Parse, format!("parse error: {e}"))
 }
 
 /// Appends an error response.

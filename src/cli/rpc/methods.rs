@@ -7,9 +7,10 @@ use crate::cli::schema::{DISCOVER, openrpc};
 use crate::core::client::Command;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::methods::{Method, MethodVisitor, visit_methods};
+use crate::core::prompt_parts::too_many;
 use crate::core::unknown_fields;
 use crate::proto::fields::Fields;
-use crate::proto::json::{SMALL, is_dense};
+use crate::proto::json::{SMALL, check_input};
 use crate::proto::rpc::{self, Message};
 use crate::proto::wire::{NoParams, UnknownFields};
 use jsonrpsee::core::server::MethodCallback;
@@ -146,20 +147,18 @@ impl MethodVisitor for Methods {
 }
 
 /// Rejects parameters whose parsed form would take many times their size in memory: content with very many
-/// small values, and other parameters over 1 MiB.
+/// small values or parts, and other parameters over 1 MiB.
 fn check_size(method: &Method, params: &str) -> Result<(), Error> {
-    let why = if method.content {
-        if !is_dense(params) {
-            return Ok(());
-        }
-        "have too many values for their size; send fewer parts with longer texts"
-    } else {
-        if params.len() <= SMALL {
-            return Ok(());
-        }
-        "are larger than 1 MiB, the limit of this method"
-    };
-    let message = format!("the parameters of {} {why}", method.name);
+    if method.content {
+        return check_input(params).map_err(|fault| too_many(method.name, fault));
+    }
+    if params.len() <= SMALL {
+        return Ok(());
+    }
+    let message = format!(
+        "the parameters of {} are larger than 1 MiB, the limit of this method",
+        method.name
+    );
     Err(Error::new(ErrorKind::InvalidParams, message))
 }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::cli::schema::{DISCOVER, openrpc};
 use crate::core::methods::{Method, MethodVisitor, visit_methods};
 use crate::core::secret::HIDDEN;
+use crate::proto::json::MOST_PARTS;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
@@ -213,6 +214,25 @@ fn only_content_may_be_large() {
         assert_eq!(
             answer.contains("larger than 1 MiB"),
             !row.method.content,
+            "{name}: {answer}"
+        );
+    }
+}
+
+#[test]
+fn parts_are_counted_before_any_parameter_is_parsed() {
+    let part = r#"{"type":"text","text":"x"}"#;
+    let parts = vec![part; MOST_PARTS + 1].join(",");
+    for row in rows().into_iter().filter(|row| row.method.content) {
+        let name = row.method.name;
+        let mut client = RpcClient::new(Secrets::default());
+        // The other parameters are not valid, and a parser would reject the first one.
+        let params = format!(r#"{{"sessionId":7,"unknown":8,"message":{{"parts":[{parts}]}}}}"#);
+        let call = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{name}","params":{params}}}"#);
+        client.message(call.as_bytes());
+        let answer: Value = serde_json::from_slice(&client.out).unwrap();
+        assert_eq!(
+            answer["error"]["data"]["limit"], "parts",
             "{name}: {answer}"
         );
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// No line is one of a tape, or the tape has a newer format.
 pub fn read(bytes: &[u8], timeline: &mut Timeline) -> Result<(), Error> {
     let mut is_tape = false;
-    let text = String::from_utf8_lossy(bytes);
+    let text = tape::text(bytes);
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         match tape::parse(line) {
             Ok(record) => {

@@ -147,15 +147,19 @@ mod tests {
         let mut seen =
             [Acp::default(), Acp::default()].map(|acp| (acp, Vec::new(), Outgoing::default()));
         let mut events = Vec::new();
-        seen[1].0.read(
-            Child::MAIN,
-            known.as_bytes(),
-            &mut events,
-            &mut Outgoing::default(),
-        );
+        seen[1]
+            .0
+            .read(
+                Child::MAIN,
+                known.as_bytes(),
+                &mut events,
+                &mut Outgoing::default(),
+            )
+            .unwrap();
         let [fresh, knowing] = &mut seen;
         for (acp, events, out) in [fresh, knowing] {
-            acp.read(Child::MAIN, line.as_bytes(), events, out);
+            // A line that is not JSON has no events.
+            let _ = acp.read(Child::MAIN, line.as_bytes(), events, out);
         }
         let [fresh, knowing] = seen.each_ref().map(|(_, events, _)| format!("{events:?}"));
         (fresh, knowing)
@@ -191,7 +195,8 @@ mod tests {
             first.as_bytes(),
             &mut Vec::new(),
             &mut Outgoing::default(),
-        );
+        )
+        .unwrap();
         assert!(acp.fast_path.read(&line("s", "\"b\"", "")).is_some());
         assert!(acp.fast_path.read(&line("t", "\"b\"", "")).is_none());
         assert!(
@@ -206,7 +211,8 @@ mod tests {
         let mut acp = Acp::default();
         let out = &mut Outgoing::default();
         let first = line("s", "\"a\"", "");
-        acp.read(Child::MAIN, first.as_bytes(), &mut Vec::new(), out);
+        acp.read(Child::MAIN, first.as_bytes(), &mut Vec::new(), out)
+            .unwrap();
         let all = line("s", "\"b\"", "") + "\n" + &line("s", r#""\n""#, "") + "\n";
         let whole = all.clone() + &line("t", "\"c\"", "") + "\n";
         let run = acp.fast_path.run(whole.as_bytes()).unwrap();

@@ -7,7 +7,7 @@
 mod process_events;
 mod queued_call;
 
-use super::Acp;
+use super::{Acp, requests};
 use crate::core::client_answer::ClientAnswer;
 use crate::core::decision::Decision;
 use crate::core::dialect::{
@@ -17,10 +17,11 @@ use crate::core::dialect::{
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, CallId, Exit};
 use crate::core::host::HostAnswer;
+use crate::core::line_repair::{LostLine, UnusableLine};
 use crate::core::request_key::RequestKey;
 use crate::core::setting::Setting;
 use crate::core::update_run::UpdateRun;
-use crate::proto::frame::Overlong;
+use crate::proto::json::repair::Faults;
 use crate::proto::wire::LineFaults;
 use queued_call::{OpenAs, QueuedCall};
 use serde_json::value::RawValue;
@@ -322,12 +323,23 @@ impl Dialect for PerSession {
         line: &'a [u8],
         events: &mut Vec<AgentEvent<'a>>,
         out: &mut Outgoing,
-    ) {
+    ) -> Result<(), UnusableLine> {
         let before = events.len();
         // Output of a process that is being stopped is ignored, since nothing waits for it.
         if let Some(process) = self.children.get_mut(&child) {
-            with_child(child, out, |out| process.acp.read(child, line, events, out));
+            with_child(child, out, |out| process.acp.read(child, line, events, out))?;
             self.process_events(child, before, events, out);
+        }
+        Ok(())
+    }
+
+    fn is_own_message(&self, message: &str) -> bool {
+        requests::is_own_message(message)
+    }
+
+    fn count_repaired(&mut self, child: Child, faults: Faults) {
+        if let Some(process) = self.children.get_mut(&child) {
+            process.acp.count_repaired(child, faults);
         }
     }
 
@@ -335,17 +347,17 @@ impl Dialect for PerSession {
         self.children.get(&child)?.acp.read_run(child, lines)
     }
 
-    fn read_overlong(
+    fn read_lost(
         &mut self,
         child: Child,
-        line: &Overlong,
+        line: &LostLine<'_>,
         events: &mut Vec<AgentEvent<'static>>,
         out: &mut Outgoing,
     ) {
         let before = events.len();
         if let Some(process) = self.children.get_mut(&child) {
             with_child(child, out, |out| {
-                process.acp.read_overlong(child, line, events, out);
+                process.acp.read_lost(child, line, events, out);
             });
             self.process_events(child, before, events, out);
         }

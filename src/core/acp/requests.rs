@@ -9,7 +9,7 @@ use crate::core::event::{AgentEvent, ForwardReceived, Permission};
 use crate::core::request_key::RequestKey;
 use crate::proto::acp::PermissionParams;
 use crate::proto::json::{self, SMALL};
-use crate::proto::rpc::{self, ErrorObject};
+use crate::proto::rpc::{self, ErrorObject, Message};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use tracing::debug;
@@ -107,6 +107,18 @@ impl Acp {
     }
 }
 
+/// Returns `true` for a message with a method that only clients call.
+pub(super) fn is_own_message(message: &str) -> bool {
+    let Ok(Message::Request { method, .. } | Message::Notification { method, .. }) =
+        rpc::parse(message)
+    else {
+        return false;
+    };
+    let of_agent = ["session/update", "session/request_permission"];
+    let is_session = method.starts_with("session/") && !of_agent.contains(&&*method);
+    is_session || matches!(&*method, "initialize" | "authenticate" | "logout")
+}
+
 /// Returns `true` for methods that clients offer by a capability, which was not offered to the agent.
 fn is_client_method(method: &str) -> bool {
     let is_of = |family: &&str| method.starts_with(family);
@@ -176,7 +188,8 @@ mod tests {
         let line = format!(
             r#"{{"jsonrpc":"2.0","id":{id},"method":"session/request_permission","params":{{"sessionId":"s","toolCall":{{"toolCallId":"t"}},"options":[]}}}}"#
         );
-        acp.read(Child::MAIN, line.as_bytes(), &mut events, &mut out);
+        acp.read(Child::MAIN, line.as_bytes(), &mut events, &mut out)
+            .unwrap();
         let Some(AgentEvent::Permission(permission)) = events.pop() else {
             panic!("not a permission request: {line}");
         };

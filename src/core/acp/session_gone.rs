@@ -84,7 +84,8 @@ mod tests {
         let parts = [PromptPart::Text("x".into())];
         acp.prompt(CallId(1), "s", &parts, false, &mut out).unwrap();
         let line = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#);
-        acp.read(Child::MAIN, line.as_bytes(), &mut events, &mut out);
+        acp.read(Child::MAIN, line.as_bytes(), &mut events, &mut out)
+            .unwrap();
         match events.pop() {
             Some(AgentEvent::Failed { error, .. }) => error.kind,
             other => panic!("{other:?}"),

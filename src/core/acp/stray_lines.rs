@@ -1,9 +1,11 @@
 //! Lines of an agent's stdout that are not frames, such as the output of a forgotten `print()`.
 
 use super::Acp;
-use crate::core::event::AgentEvent;
+use crate::core::error::clip;
+use crate::core::line_repair::{LostLine, LostReason};
 use crate::core::printable::printable;
-use tracing::warn;
+use crate::proto::frame::Sniffed;
+use tracing::{debug, warn};
 
 /// Maximum number of kinds of lines that are shown in the log; further ones are only counted.
 const KINDS: usize = 16;
@@ -11,15 +13,29 @@ const KINDS: usize = 16;
 /// Maximum number of characters of a line that are shown.
 const SHOWN: usize = 200;
 
+/// Maximum number of bytes at the beginning of a line in which text to show is searched.
+const SEARCHED: usize = 4096;
+
 impl Acp {
-    /// Counts and logs a line that is not UTF-8, and fails the call that it may answer.
-    #[cold]
-    pub(super) fn read_invalid_utf8(&mut self, line: &[u8], events: &mut Vec<AgentEvent<'_>>) {
-        self.faults.invalid_utf8 += 1;
-        let text = String::from_utf8_lossy(line);
-        self.stray
-            .report(&text, self.faults.invalid_utf8, "not UTF-8");
-        self.fail_if_answer(line, "is not UTF-8", events);
+    /// Logs a line that is given up.
+    pub(super) fn report_lost(&mut self, line: &LostLine<'_>, sniffed: &Sniffed) {
+        let (count, why) = match line.reason {
+            LostReason::TooLong => {
+                let Sniffed { id, method } = sniffed;
+                warn!(
+                    bytes = line.len,
+                    id, method, "line skipped: longer than the limit"
+                );
+                return;
+            }
+            LostReason::NotUtf8 => (self.faults.invalid_utf8, "not UTF-8"),
+            LostReason::NotJson(_) | LostReason::NotAMessage => {
+                (self.faults.malformed, "not a JSON-RPC message")
+            }
+        };
+        let text = String::from_utf8_lossy(&line.head[..line.head.len().min(SEARCHED)]);
+        self.stray.report(&text, count, why);
+        debug!(fault = line.fault(), line = clip(&text), "line skipped");
     }
 }
 

@@ -6,18 +6,19 @@ use crate::core::dialect::{
     Child, Dialect, Opening, Outgoing, PromptPart, SessionSetup, Transcript, Transport,
     TransportOrder,
 };
-use crate::core::error::{Error, ErrorKind, clip};
+use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, CallId, Exit, Original, StopReason, TurnEnd};
+use crate::core::line_repair::{LostLine, LostReason, UnusableLine, count_repaired};
 use crate::core::request_key::RequestKey;
 use crate::core::setting::{ANY_MODEL, Setting};
-use crate::proto::frame::Overlong;
 use crate::proto::json::Members;
+use crate::proto::json::repair::Faults;
 use crate::proto::wire::LineFaults;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
-use tracing::{debug, warn};
+use tracing::debug;
 
 /// Line that the loopback returns for each event of `due`.
 const NEXT: &[u8] = b"next\n";
@@ -274,32 +275,22 @@ impl<B: Backend> Dialect for Exchanges<B> {
         line: &'a [u8],
         events: &mut Vec<AgentEvent<'a>>,
         out: &mut Outgoing,
-    ) {
+    ) -> Result<(), UnusableLine> {
         if child == Child::MAIN {
             events.extend(self.due.pop_front());
-            return;
+            return Ok(());
         }
         let Some(running) = self.running.get_mut(&child) else {
             debug!(bytes = line.len(), "line of an exchange that was stopped");
-            return;
+            return Ok(());
         };
-        let Ok(line) = std::str::from_utf8(line) else {
-            self.faults.invalid_utf8 += 1;
-            warn!(
-                count = self.faults.invalid_utf8,
-                "skipped a line of the agent: not UTF-8"
-            );
-            return;
-        };
+        let line = std::str::from_utf8(line).map_err(|_| UnusableLine)?;
         let mut updates = Vec::new();
         if running.answer.read(line, &mut updates).is_err() {
-            let count = if line.trim().is_empty() {
-                &mut self.faults.blank
-            } else {
-                &mut self.faults.malformed
-            };
-            *count += 1;
-            debug!(line = clip(line), "line of the agent that cannot be used");
+            if !line.trim().is_empty() {
+                return Err(UnusableLine);
+            }
+            self.faults.blank += 1;
         }
         let session = &running.session;
         events.extend(
@@ -320,24 +311,29 @@ impl<B: Backend> Dialect for Exchanges<B> {
             };
             self.finish(child, Ok(&exit), events);
         }
+        Ok(())
     }
 
-    fn read_overlong(
+    fn count_repaired(&mut self, _: Child, faults: Faults) {
+        count_repaired(faults, &mut self.faults);
+    }
+
+    fn read_lost(
         &mut self,
         child: Child,
-        line: &Overlong,
+        line: &LostLine<'_>,
         events: &mut Vec<AgentEvent<'static>>,
         out: &mut Outgoing,
     ) {
-        self.faults.too_long += 1;
+        line.report(&mut self.faults);
+        if line.reason != LostReason::TooLong {
+            return;
+        }
         let Some(running) = self.running.remove(&child) else {
             return;
         };
         out.order(child, TransportOrder::Stop);
-        let message = format!(
-            "a line of the answer is longer than the limit ({} bytes); raise it with --max-line",
-            line.len
-        );
+        let message = format!("a line of the answer {}", line.fault());
         let error = Error::new(ErrorKind::Malformed, message);
         let call = running.call;
         events.push(AgentEvent::Failed { call, error });

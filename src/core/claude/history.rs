@@ -8,6 +8,7 @@ mod user_text;
 
 use super::frames::Frames;
 use crate::core::event::{AgentEvent, Content, MessagePiece, MessageRole, Original, Update};
+use crate::core::line_repair::UnusableLine;
 use crate::proto::claude::{Block, Frame, Message, Source, is_true, word};
 use crate::proto::json::{JsonStr, Members, non_null, raw_object, text, to_raw};
 use crate::proto::wire::LineFaults;
@@ -109,17 +110,25 @@ impl History {
     }
 
     /// Converts the next line to events if it belongs to the history.
-    pub fn line<'a>(&mut self, line: &'a str, session: &str, events: &mut Vec<AgentEvent<'a>>) {
-        // The first pass has counted lines that cannot be read.
-        let Ok(record) = serde_json::from_str::<Record<'a>>(line) else {
-            return;
-        };
+    ///
+    /// # Errors
+    /// The line is not a record. The first pass has counted it.
+    pub fn line<'a>(
+        &mut self,
+        line: &'a str,
+        session: &str,
+        events: &mut Vec<AgentEvent<'a>>,
+    ) -> Result<(), UnusableLine> {
+        if line.trim().is_empty() {
+            return Ok(());
+        }
+        let record: Record<'a> = serde_json::from_str(line).map_err(|_| UnusableLine)?;
         let Some(uuid) = text(record.uuid) else {
-            return;
+            return Ok(());
         };
         // A record may occur twice in the file, and is converted once.
         if !self.live.remove(&id(&uuid)) {
-            return;
+            return Ok(());
         }
         let mut out = LineSink {
             line,
@@ -134,6 +143,7 @@ impl History {
             "system" => self.system(&record, &mut out),
             _ => {}
         }
+        Ok(())
     }
 
     fn answer<'a>(&mut self, record: &Record<'a>, out: &mut LineSink<'a, '_>) {

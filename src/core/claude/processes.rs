@@ -69,11 +69,6 @@ impl Claude {
         opened.map(|(id, child)| (id, *child))
     }
 
-    /// Returns `true` for the second pass over a file: the first pass has counted its faults.
-    pub(super) fn is_second_pass(&self, child: Child) -> bool {
-        matches!(self.children.get(&child), Some(ChildRole::History { .. }))
-    }
-
     /// Returns the error of a call for a session that has no process.
     pub(super) fn no_session(id: &str) -> Error {
         let message = format!("session {id:?} has no agent process");

@@ -21,6 +21,7 @@ use crate::core::decision::Decision;
 use crate::core::dialect::{Child, Opening, Outgoing, SessionSetup};
 use crate::core::error::{Error, ErrorKind, clip};
 use crate::core::event::{AgentEvent, CallId, ToolUpdate};
+use crate::core::line_repair::UnusableLine;
 use crate::core::policy::Effect;
 use crate::core::request_key::RequestKey;
 use crate::core::setting::Setting;
@@ -31,7 +32,7 @@ use crate::proto::wire::LineFaults;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
-use tracing::{debug, warn};
+use tracing::debug;
 
 /// A session and its process.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -268,19 +269,13 @@ impl Session {
         faults: &mut LineFaults,
         events: &mut Vec<AgentEvent<'a>>,
         out: &mut Outgoing,
-    ) {
+    ) -> Result<(), UnusableLine> {
         let Some(frame) = Frame::read(line) else {
             if line.trim().is_empty() {
                 faults.blank += 1;
-            } else {
-                faults.malformed += 1;
-                if faults.malformed.is_power_of_two() {
-                    let count = faults.malformed;
-                    warn!(count, "skipped a line of the agent: not a frame");
-                }
-                debug!(line = clip(line), "line skipped");
+                return Ok(());
             }
-            return;
+            return Err(UnusableLine);
         };
         match frame.kind() {
             "result" => self.handle_result(&frame, line, events),
@@ -319,6 +314,7 @@ impl Session {
                 self.frames.read(&frame, line, &self.id, events);
             }
         }
+        Ok(())
     }
 
     /// Reads the run of deltas with which the lines of the process begin.

@@ -5,7 +5,9 @@ use super::projects;
 use crate::core::agent_file::{AgentFile, FileAccess};
 use crate::core::error::{Error, ErrorKind, invalid};
 use crate::core::event::AgentEvent;
+use crate::core::line_repair::{LostLine, UnusableLine};
 use crate::core::transport::Transport;
+use crate::proto::json::repair::Faults;
 use crate::proto::wire::Variables;
 
 /// File of a session of the CLI.
@@ -76,20 +78,30 @@ impl AgentFile for SessionFile {
         Transport::RealPath(self.cwd.clone())
     }
 
-    fn line<'a>(&mut self, line: &'a [u8], events: &mut Vec<AgentEvent<'a>>) {
+    fn line<'a>(
+        &mut self,
+        line: &'a [u8],
+        events: &mut Vec<AgentEvent<'a>>,
+    ) -> Result<(), UnusableLine> {
+        let text = std::str::from_utf8(line).map_err(|_| UnusableLine)?;
         match &mut self.stage {
-            Stage::Path => {
-                if let Ok(real) = serde_json::from_slice(line) {
-                    self.cwd = real;
-                }
-            }
-            Stage::Chain { chain, .. } => chain.line(line),
-            Stage::History(history) => {
-                if let Ok(text) = std::str::from_utf8(line) {
-                    history.line(text, &self.id, events);
-                }
-            }
+            Stage::Path => self.cwd = serde_json::from_str(text).map_err(|_| UnusableLine)?,
+            Stage::Chain { chain, .. } => chain.line(text)?,
+            Stage::History(history) => history.line(text, &self.id, events)?,
             Stage::Removal => {}
+        }
+        Ok(())
+    }
+
+    fn count_repaired(&mut self, faults: Faults) {
+        if let Stage::Chain { chain, .. } = &mut self.stage {
+            chain.count_repaired(faults);
+        }
+    }
+
+    fn count_lost(&mut self, line: &LostLine<'_>) {
+        if let Stage::Chain { chain, .. } = &mut self.stage {
+            chain.count_lost(line);
         }
     }
 
@@ -130,7 +142,7 @@ mod tests {
     fn deletion_names_the_file_below_the_root() {
         let mut file = file("a-1", FileAccess::Delete).unwrap();
         assert_eq!(file.start(), Transport::RealPath("/link".into()));
-        file.line(b"\"/work/x\"", &mut Vec::new());
+        file.line(b"\"/work/x\"", &mut Vec::new()).unwrap();
         let next = file.ended().unwrap();
         let removal = Transport::Removal {
             root: "/c".into(),
@@ -162,7 +174,7 @@ mod tests {
             assert!(events.is_empty());
             assert_eq!(file.ended().unwrap().as_ref(), Some(&path));
             for record in records {
-                file.line(record.as_bytes(), &mut events);
+                file.line(record.as_bytes(), &mut events).unwrap();
             }
         }
         assert_eq!(file.ended().unwrap(), None);

@@ -4,6 +4,7 @@ use crate::core::backend::{Answer, UnusableLine};
 use crate::core::backend_options::CommandOutput;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{Content, Exit, MessagePiece, MessageRole, Original, TurnEnd, Update};
+use crate::core::line_repair::repaired_answer;
 use crate::proto::json::{Members, to_raw};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -98,7 +99,12 @@ impl Answer for JsonAnswer {
             );
             return Err(Error::new(ErrorKind::Malformed, message));
         }
-        let output: Result<Value, _> = serde_json::from_str(&self.output);
+        let mut output: Result<Value, _> = serde_json::from_str(&self.output);
+        if output.is_err()
+            && let Some(repaired) = repaired_answer(&self.output)
+        {
+            output = serde_json::from_str(&repaired);
+        }
         let text = output
             .as_ref()
             .ok()

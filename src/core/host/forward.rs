@@ -121,6 +121,14 @@ pub fn parse_answer(
         } else {
             ErrorKind::Resource
         };
+        let said = clip(&refusal.message);
+        let is_file = method == "fs/readTextFile" && kind == ErrorKind::ResourceNotFound;
+        let is_plain = said.contains("No such file") || said.contains("ENOENT");
+        if is_file && !is_plain {
+            // Some agents know a missing file by these words alone, and only then create it.
+            let message = format!("No such file or directory (ENOENT): {said}");
+            return Error::new(kind, message);
+        }
         Error::new(kind, clip(&refusal.message))
     })?;
     match method {
@@ -162,6 +170,34 @@ impl From<wire::TerminalExited> for TerminalExit {
         Self {
             code: exited.exit_code,
             signal: exited.signal,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_file_of_a_client_has_the_words_that_agents_know() {
+        for (method, code, message, want) in [
+            (
+                "fs/readTextFile",
+                -32002,
+                "nothing there",
+                "No such file or directory (ENOENT): nothing there",
+            ),
+            ("fs/readTextFile", -32002, "ENOENT: no x", "ENOENT: no x"),
+            ("fs/readTextFile", -32603, "gone", "gone"),
+            ("terminal/output", -32002, "gone", "gone"),
+        ] {
+            let refusal = ErrorResponse {
+                code,
+                message: message.to_owned(),
+                data: None,
+            };
+            let error = parse_answer(method, &Err(refusal), UnknownFields::default()).unwrap_err();
+            assert_eq!(error.message, want);
         }
     }
 }

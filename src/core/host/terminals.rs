@@ -105,7 +105,8 @@ impl Terminals {
         let own = terminal
             .filter(|(_, t)| t.session == session && !t.released && t.creation_ticket.is_none());
         own.ok_or_else(|| {
-            let message = format!("terminal {name:?} not found: it was released or never created");
+            let message =
+                format!("Resource not found: terminal {name:?} was released or never created");
             Error::new(ErrorKind::ResourceNotFound, message)
         })
     }

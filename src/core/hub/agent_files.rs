@@ -10,10 +10,12 @@ use crate::core::effect::{AgentId, AgentInput, Effect};
 use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
 use crate::core::event::AgentEvent;
 use crate::core::ids::AgentRef;
+use crate::core::line_repair::{LineOutcome, LineReader, LostLine, read_again};
 use crate::core::replay::{Replay, ReplayedMessages};
 use crate::core::sanitize::sanitize;
 use crate::core::transport::Transport;
 use crate::proto::frame::{Batch, lines};
+use crate::proto::json::repair::Faults;
 use crate::proto::json::shallow_line;
 use crate::proto::wire::{self, ListMessagesParams, ListMessagesResult};
 use std::collections::BTreeMap;
@@ -190,7 +192,7 @@ impl Hub {
                     return Err(Error::new(ErrorKind::Overloaded, message));
                 }
                 for line in lines(&batch) {
-                    call.line(&shallow_line(&sanitize(line.text)));
+                    call.read_line(line.text);
                 }
             }
             AgentInput::StartFailed(error) => return Err(error),
@@ -235,16 +237,10 @@ impl FileCall {
         }
     }
 
-    fn line(&mut self, line: &[u8]) {
-        let mut events = Vec::new();
-        self.file.line(line, &mut events);
-        for event in events {
-            if let AgentEvent::Update {
-                update, original, ..
-            } = event
-            {
-                self.replay.update(&update, original);
-            }
+    fn read_line(&mut self, line: &[u8]) {
+        let line = sanitize(line);
+        if self.read(&line) == LineOutcome::Unusable {
+            read_again(&line, self);
         }
     }
 
@@ -253,6 +249,33 @@ impl FileCall {
             return Ok(Reply::Done(wire::Done {}));
         };
         page(&self.replay.finish(), &p).map(Reply::Messages)
+    }
+}
+
+impl LineReader for FileCall {
+    fn read(&mut self, line: &[u8]) -> LineOutcome {
+        let line = shallow_line(line);
+        let mut events = Vec::new();
+        if self.file.line(&line, &mut events).is_err() {
+            return LineOutcome::Unusable;
+        }
+        for event in events {
+            if let AgentEvent::Update {
+                update, original, ..
+            } = event
+            {
+                self.replay.update(&update, original);
+            }
+        }
+        LineOutcome::Read
+    }
+
+    fn repaired(&mut self, faults: Faults) {
+        self.file.count_repaired(faults);
+    }
+
+    fn lost(&mut self, line: &LostLine<'_>) {
+        self.file.count_lost(line);
     }
 }
 

@@ -8,6 +8,7 @@ use crate::core::effect::{AgentId, AgentInput};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::AgentEvent;
 use crate::core::ids::AgentRef;
+use crate::core::line_repair::{LineOutcome, LostLine};
 use crate::core::sanitize::sanitize;
 use crate::proto::frame::{Batch, lines_from};
 use crate::proto::json::shallow_line;
@@ -126,7 +127,7 @@ impl Hub {
                     if let Some(connection) = hub.agents.get_mut(agent).connection_mut() {
                         let out = &mut connection.out;
                         let dialect = &mut connection.dialect;
-                        dialect.read_overlong(child, &line, &mut events, out);
+                        dialect.read_lost(child, &LostLine::overlong(&line), &mut events, out);
                     }
                     for event in events {
                         hub.event(agent, event, now, clients);
@@ -155,6 +156,10 @@ impl Hub {
             if self.must_wait(agent, clients) {
                 return Some(batch.slice(read..));
             }
+            if self.quoted.is_some() && self.is_quoted(agent, child, line.text) {
+                read = line.end;
+                continue;
+            }
             if read >= runs_from {
                 match self.take_run(agent, child, &batch[read..], now, clients) {
                     RunOutcome::NoRun => {}
@@ -167,9 +172,14 @@ impl Hub {
                     RunOutcome::ProcessFailed => return None,
                 }
             }
-            let goes_on = match readable(line.text) {
+            let outcome = match readable(line.text) {
                 Cow::Borrowed(text) => self.line(agent, child, text, &mut events, now, clients),
                 Cow::Owned(text) => self.line(agent, child, &text, &mut Vec::new(), now, clients),
+            };
+            let goes_on = match outcome {
+                LineOutcome::Read => true,
+                LineOutcome::Last => false,
+                LineOutcome::Unusable => self.read_again(agent, child, line.text, now, clients),
             };
             if !goes_on {
                 return None;
@@ -181,8 +191,8 @@ impl Hub {
         None
     }
 
-    /// Reads one line; returns `false` if no more output of the process is to be read.
-    fn line<'a>(
+    /// Reads one line.
+    pub(super) fn line<'a>(
         &mut self,
         agent: AgentRef,
         child: Child,
@@ -190,13 +200,17 @@ impl Hub {
         events: &mut Vec<AgentEvent<'a>>,
         now: Instant,
         clients: &mut dyn ClientSinks,
-    ) -> bool {
-        self.catch_in_output(agent, child, now, clients, |hub, clients| {
+    ) -> LineOutcome {
+        let mut outcome = LineOutcome::Read;
+        let goes_on = self.catch_in_output(agent, child, now, clients, |hub, clients| {
             let Some(connection) = hub.agents.get_mut(agent).connection_mut() else {
                 return;
             };
             let out = &mut connection.out;
-            connection.dialect.read(child, text, events, out);
+            if connection.dialect.read(child, text, events, out).is_err() {
+                outcome = LineOutcome::Unusable;
+                return;
+            }
             for event in events.drain(..) {
                 match &event {
                     // Hot path: avoids another move of the event.
@@ -208,12 +222,13 @@ impl Hub {
                     _ => hub.event(agent, event, now, clients),
                 }
             }
-        })
+        });
+        if goes_on { outcome } else { LineOutcome::Last }
     }
 }
 
 /// Returns the line without the parts on which other readers fail; most lines are unchanged.
-fn readable(line: &[u8]) -> Cow<'_, [u8]> {
+pub(super) fn readable(line: &[u8]) -> Cow<'_, [u8]> {
     let line = sanitize(line);
     let cut = match shallow_line(&line) {
         Cow::Borrowed(_) => return line,

@@ -16,7 +16,8 @@ const BRIEF: Duration = Duration::from_millis(5);
 /// Time that the loop waits for the disk if something else depends on the record: a prompt or a decision.
 const LONG: Duration = Duration::from_secs(1);
 
-/// Limit of the bytes that may wait for a disk that does not answer.
+/// Limit of the bytes that may wait behind an append that the disk has not answered, beside the largest piece, so
+/// that an update of any size passes.
 const MOST_WAITING: usize = 32 << 20;
 
 /// Append in progress on a disk that does not answer.
@@ -28,6 +29,10 @@ pub(super) struct PendingAppend {
     seq: u64,
     /// `true` if no operation waits for the append any more.
     abandoned: bool,
+    /// Number of bytes that waited behind the append when they were last counted.
+    behind: usize,
+    /// Largest number of bytes that were added between two counts.
+    largest: usize,
 }
 
 impl Log {
@@ -106,6 +111,8 @@ impl Log {
                 bytes: self.pending.len(),
                 seq: self.index.seq,
                 abandoned: false,
+                behind: 0,
+                largest: 0,
             });
             return Ok(AppendProgress::Waiting);
         }
@@ -162,10 +169,24 @@ impl Log {
         self.pending_append.is_some()
     }
 
-    /// Returns `true` if an append is in progress and more than 32 MiB are pending.
-    #[must_use]
-    pub fn is_overfull(&self) -> bool {
-        self.is_waiting() && self.pending.len() > MOST_WAITING
+    /// Counts the bytes that wait behind the append in progress; returns an error if they are too many.
+    pub fn check_waiting(&mut self) -> Result<(), Error> {
+        let pending = self.pending.len();
+        let Some(append) = &mut self.pending_append else {
+            return Ok(());
+        };
+        let behind = pending.saturating_sub(append.bytes);
+        let added = behind.saturating_sub(append.behind);
+        append.behind = behind;
+        append.largest = append.largest.max(added);
+        if behind - append.largest.min(behind) > MOST_WAITING && !append.abandoned {
+            let why = io::Error::new(
+                io::ErrorKind::TimedOut,
+                "more than 32 MiB wait for the disk, which does not respond",
+            );
+            return Err(storage_error("write", &why));
+        }
+        Ok(())
     }
 
     /// Marks the append in progress as abandoned: no operation waits for it any more. The lines are written

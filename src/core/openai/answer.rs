@@ -8,6 +8,7 @@ use crate::core::event::{
     Content, MessagePiece, MessageRole, Original, StopReason, ToolStatus, ToolUpdate, TurnEnd,
     Update,
 };
+use crate::core::line_repair::repaired_answer;
 use crate::proto::json::{JsonStr, Members, non_null, text, to_raw, value};
 use crate::proto::openai::{Choice, Completion};
 use crate::proto::wire::TokenUsage;
@@ -237,10 +238,16 @@ impl Body for CompletionBody {
     }
 
     fn read_whole(&mut self, body: &str, updates: &mut Vec<Update<'static>>) -> Result<(), Error> {
-        let completion: Completion<'_> = serde_json::from_str(body).map_err(|error| {
-            let what = format!("is not JSON: {error}");
-            self.caller.malformed(&what, body)
-        })?;
+        let repaired;
+        let completion: Completion<'_> = match serde_json::from_str(body) {
+            Ok(completion) => completion,
+            Err(error) => {
+                let what = format!("is not JSON: {error}");
+                let malformed = || self.caller.malformed(&what, body);
+                repaired = repaired_answer(body).ok_or_else(malformed)?;
+                serde_json::from_str(&repaired).map_err(|_| malformed())?
+            }
+        };
         let choice = self.take(&completion);
         if let Some(error) = &self.error {
             return Err(error.clone());

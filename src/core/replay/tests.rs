@@ -21,7 +21,8 @@ fn replayed(updates: &[&str]) -> Vec<Value> {
             line.as_bytes(),
             &mut events,
             &mut Outgoing::default(),
-        );
+        )
+        .unwrap();
         assert!(!events.is_empty(), "{line}");
         for event in &events {
             let AgentEvent::Update {

@@ -6,7 +6,6 @@ use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::Error;
 use crate::core::limits::{Limits, Timeout};
-use crate::core::log::disk_timeout;
 use crate::core::store::AppendProgress;
 use std::time::Instant;
 
@@ -46,9 +45,7 @@ impl SessionMachine {
             AppendProgress::Written => self.disk_answered(clients),
             AppendProgress::Waiting => {
                 self.hold_back((now, limits), clients);
-                if self.log.is_overfull() && !self.log.is_append_abandoned() {
-                    return Err(disk_timeout());
-                }
+                self.log.check_waiting()?;
             }
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Recovery of the id and the method of a discarded line from its first and last bytes.
 
-use crate::proto::json::string_len;
+use crate::proto::json::{repair, string_len};
+use crate::proto::rpc::Envelope;
 
 /// Id and method of a discarded line, as far as they were found.
 #[derive(Debug, Default, PartialEq)]
@@ -34,6 +35,47 @@ pub fn sniff(head: &[u8], tail: &[u8]) -> Sniffed {
         }
     }
     found
+}
+
+/// Finds the ids and methods of all messages in a text that cannot be parsed, and describes what is wrong with the
+/// text; at least one, which may have neither.
+#[must_use]
+pub fn sniff_all(text: &[u8], error: &str) -> (String, Vec<Sniffed>) {
+    let Some(decoded) = repair::decoded(text) else {
+        return (error.to_owned(), vec![sniff(text, text)]);
+    };
+    let mut objects = repair::objects(&decoded);
+    let mut found: Vec<Sniffed> = objects
+        .by_ref()
+        .map(|object| sniff_object(&object))
+        .collect();
+    let faults = objects.faults();
+    // A batch has other text, which is no fault.
+    let is_named = !found.is_empty() && !decoded.trim_start().starts_with('[');
+    if let Some(rest) = objects.rest() {
+        found.push(sniff(rest.as_bytes(), rest.as_bytes()));
+    }
+    if found.is_empty() {
+        found.push(Sniffed::default());
+    }
+    let why = if faults.any() && is_named {
+        format!("{error}: it has {faults}")
+    } else {
+        error.to_owned()
+    };
+    (why, found)
+}
+
+/// Returns the id and the method of an object that can be parsed.
+fn sniff_object(object: &str) -> Sniffed {
+    let members: Envelope<'_> = serde_json::from_str(object).unwrap_or_default();
+    let method = members
+        .method
+        .map(|method| method.get().trim_matches('"').to_owned());
+    Sniffed {
+        id: members.id.map(|id| id.get().to_owned()),
+        method,
+    }
 }
 
 /// How a list of members ended.
@@ -161,5 +203,43 @@ mod tests {
             ),
             (some("\"78\""), some("m"))
         );
+    }
+
+    #[test]
+    fn each_message_in_an_unreadable_text_is_found() {
+        let all = |text: &[u8]| {
+            let (why, found) = sniff_all(text, "E");
+            let found = found.into_iter().map(|s| {
+                let (id, method) = (s.id.unwrap_or_default(), s.method.unwrap_or_default());
+                format!("{id} {method}")
+            });
+            (why, found.collect::<Vec<_>>().join(", "))
+        };
+        let long = format!(
+            "{{\"a\":\"{}\",\"x\":NaN,\"id\":7,\"method\":\"m\"}}",
+            "x".repeat(LAST)
+        );
+        for (text, why, found) in [
+            (long.as_bytes(), "E: it has NaN or Infinity", "7 m"),
+            (
+                br#"log {"id":1,"method":"a"}{"id":"2","result":NaN}"#,
+                "E: it has NaN or Infinity, several messages, other text beside the message",
+                "1 a, \"2\" ",
+            ),
+            (
+                br#"{"id":1,"method":"a"}{"id":2,"method":"b","params":{"#,
+                "E",
+                "1 a, 2 b",
+            ),
+            (
+                br#"[{"id":1,"method":"a"},{"id":2,"method":"b"},]"#,
+                "E",
+                "1 a, 2 b",
+            ),
+            (b"nonsense", "E", " "),
+            (b"", "E", " "),
+        ] {
+            assert_eq!(all(text), (why.to_owned(), found.to_owned()));
+        }
     }
 }

@@ -84,7 +84,7 @@ fn brackets(json: &[u8]) -> usize {
 }
 
 /// Offset of the closing quote of the string at `at`, or of the end of the text.
-fn string_end(json: &[u8], at: usize) -> usize {
+pub(super) fn string_end(json: &[u8], at: usize) -> usize {
     let mut end = at + 1;
     loop {
         match json.get(end..).and_then(|rest| memchr2(b'"', b'\\', rest)) {

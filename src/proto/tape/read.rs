@@ -1,8 +1,11 @@
 //! Reads the lines of tapes.
 
 use super::{Body, Direction, Event, EventKind, Frame, Header, Process, Record, Side, VERSION};
+use crate::proto::json::repair;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -52,6 +55,30 @@ struct Line<'a> {
     signal: Option<i32>,
     stderr: Option<String>,
     frames: Option<u64>,
+}
+
+/// Decodes a tape, and repairs lines that are almost JSON, as converted tapes may have them.
+#[must_use]
+pub fn text(bytes: &[u8]) -> Cow<'_, str> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut repaired = String::new();
+    let (mut copied, mut end) = (0, 0);
+    for line in text.split_inclusive('\n') {
+        let begin = end;
+        end += line.len();
+        if serde_json::from_str::<IgnoredAny>(line).is_err()
+            && let Some((json, _)) = repair::whole(line)
+        {
+            repaired.push_str(&text[copied..begin]);
+            repaired.push_str(&json);
+            copied = begin + line.trim_end().len();
+        }
+    }
+    if copied == 0 {
+        return text;
+    }
+    repaired.push_str(&text[copied..]);
+    Cow::Owned(repaired)
 }
 
 /// Parses a line of a tape.

@@ -132,3 +132,18 @@ fn unknown_events_are_read() {
         })
     ));
 }
+
+#[test]
+fn damaged_lines_of_a_tape_are_repaired() {
+    let tape = b"{\"t_ms\":1,\"dir\":\"in\",\"frame\":{\"a\":1}}\n\n{\"t_ms\":NaN,\n{\"t_ms\":2,\"dir\":\"in\",\"frame\":{\"a\":NaN,\"b\":\"\xe9\",}} \n{\"t_ms\":3,";
+    let repaired = text(tape);
+    let lines: Vec<&str> = repaired.lines().collect();
+    assert_eq!(
+        lines[3],
+        "{\"t_ms\":2,\"dir\":\"in\",\"frame\":{\"a\":null,\"b\":\"\u{fffd}\"}} "
+    );
+    let read: Vec<bool> = records(&repaired).map(|record| record.is_ok()).collect();
+    // The torn line in the middle is a fault, the last one is not read.
+    assert_eq!(read, [true, false, true]);
+    assert!(matches!(text(b"{}\n"), std::borrow::Cow::Borrowed(_)));
+}

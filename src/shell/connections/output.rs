@@ -7,8 +7,9 @@ use tokio::sync::Notify;
 /// Number of unread bytes above which a client is behind.
 const BEHIND: usize = FULL / 4;
 
-/// Number of unread bytes above which a connection is closed: replies and notifications cannot be left out, so a
-/// client that never reads would otherwise use memory without limit.
+/// Number of unread bytes behind which no more is queued and the connection is closed: replies and notifications
+/// cannot be left out, so a client that never reads would otherwise use memory without limit. Output of any size is
+/// accepted before that, since a single message can be larger.
 const MOST_UNREAD: usize = 64 << 20;
 
 /// Output of one connection, as the loop sees it.
@@ -64,17 +65,17 @@ impl OutputQueue {
             output.clear();
             return false;
         }
-        if state.bytes.is_empty() {
-            std::mem::swap(&mut state.bytes, output);
-        } else {
-            state.bytes.append(output);
-        }
-        if state.unread() > MOST_UNREAD {
+        if state.unread() >= MOST_UNREAD {
+            output.clear();
             *state = State {
                 is_closed: true,
                 is_abandoned: true,
                 ..State::default()
             };
+        } else if state.bytes.is_empty() {
+            std::mem::swap(&mut state.bytes, output);
+        } else {
+            state.bytes.append(output);
         }
         let is_open = !state.is_closed;
         drop(state);
@@ -211,6 +212,17 @@ mod tests {
         assert_eq!(queue.unread(), 0);
         output.abandoned().await;
         assert_eq!(output.next().await, None);
+    }
+
+    #[tokio::test]
+    async fn message_above_the_limit_passes_to_a_client_that_reads() {
+        let (queue, mut output, _) = queue();
+        for size in [1, MOST_UNREAD - 2, MOST_UNREAD + 1] {
+            assert!(queue.push(&mut vec![b'x'; size]));
+        }
+        let size = output.next().await.map(|bytes| bytes.len());
+        assert_eq!(size, Some(2 * MOST_UNREAD));
+        assert!(!queue.push(&mut vec![b'x'; 1]));
     }
 
     #[test]

@@ -18,6 +18,7 @@ use crate::core::host::{Access, HostAnswer, HostEvent, Ticket};
 use cap_std::fs::{OpenOptions, OpenOptionsExt as _};
 pub use place::Roots;
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
@@ -197,22 +198,60 @@ fn explain(path: &str, roots: &Roots, what: &str, error: &io::Error) -> Error {
         ),
         io::ErrorKind::NotFound => (
             ErrorKind::ResourceNotFound,
-            format!("cannot {what} {path}: file not found"),
+            format!("cannot {what} {path}: {}", system_text(error)),
         ),
         io::ErrorKind::PermissionDenied => (
             ErrorKind::Resource,
-            format!("cannot {what} {path}: {error}; check its permissions"),
+            format!(
+                "cannot {what} {path}: {}; check its permissions",
+                system_text(error)
+            ),
         ),
         _ => (
             ErrorKind::Resource,
-            format!("cannot {what} {path}: {error}"),
+            format!("cannot {what} {path}: {}", system_text(error)),
         ),
     };
     Error::new(kind, message).with("path", path)
 }
 
+/// Describes an error of the system with the name of its code: agents look for the text or for the name, as Node
+/// and Python print them.
+pub(super) fn system_text(error: &io::Error) -> String {
+    let names = [
+        (Errno::NOENT, "ENOENT"),
+        (Errno::ACCESS, "EACCES"),
+        (Errno::PERM, "EPERM"),
+        (Errno::ISDIR, "EISDIR"),
+        (Errno::NOTDIR, "ENOTDIR"),
+        (Errno::LOOP, "ELOOP"),
+        (Errno::NAMETOOLONG, "ENAMETOOLONG"),
+        (Errno::NOSPC, "ENOSPC"),
+        (Errno::DQUOT, "EDQUOT"),
+        (Errno::ROFS, "EROFS"),
+        (Errno::TXTBSY, "ETXTBSY"),
+        (Errno::IO, "EIO"),
+    ];
+    let code = Errno::from_io_error(error);
+    let name = names.iter().find(|(known, _)| Some(*known) == code);
+    match (name, error.kind()) {
+        (Some((_, name)), _) => {
+            let text = error.to_string();
+            let text = text.split(" (os error").next().unwrap_or_default();
+            format!("{text} ({name})")
+        }
+        // cap-std reports some missing files without the system's code.
+        (None, io::ErrorKind::NotFound) => "No such file or directory (ENOENT)".to_owned(),
+        (None, _) => error.to_string(),
+    }
+}
+
 /// Error: the path exists but is not a regular file.
-fn not_a_file(path: &str) -> Error {
-    let message = format!("cannot access {path}: not a regular file (a directory, pipe or device)");
+fn not_a_file(path: &str, is_dir: bool) -> Error {
+    let message = if is_dir {
+        format!("cannot access {path}: Is a directory (EISDIR)")
+    } else {
+        format!("cannot access {path}: not a regular file (a pipe or device)")
+    };
     Error::new(ErrorKind::InvalidParams, message).with("path", path)
 }

@@ -1,7 +1,7 @@
 //! Processes of served terminals: one task each, which owns the supervisor of the command and the pipe with
 //! its output.
 
-use super::files::Roots;
+use super::files::{Roots, system_text};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::host::{HostEvent, TerminalExit, TerminalId, TerminalSpec};
 use crate::shell::process_settings::ProcessSettings;
@@ -98,8 +98,8 @@ async fn is_within(spec: &TerminalSpec, roots: Arc<Roots>) -> Result<(), Error> 
         };
         let opened = place.root.open_dir(&place.path);
         let opened = opened.and_then(|dir| dir.dir_metadata());
-        let held = opened.map_err(|error| wrong(&error.to_string()))?;
-        let there = std::fs::metadata(&cwd).map_err(|error| wrong(&error.to_string()))?;
+        let held = opened.map_err(|error| wrong(&system_text(&error)))?;
+        let there = std::fs::metadata(&cwd).map_err(|error| wrong(&system_text(&error)))?;
         if (held.dev(), held.ino()) != (there.dev(), there.ino()) {
             return Err(wrong(
                 "the session's directory was replaced after the session was opened",
@@ -125,10 +125,14 @@ fn explain(spec: &TerminalSpec, error: &io::Error) -> Error {
     let command = &spec.command;
     let message = match Errno::from_io_error(error) {
         Some(Errno::NOENT) => format!(
-            "cannot run {command}: not found; give a program in PATH, or a shell command line without args"
+            "cannot run {command}: {}; give a program in PATH, or a shell command line without args",
+            system_text(error)
         ),
-        Some(Errno::ACCESS) => format!("cannot run {command}: not an executable file"),
-        _ => format!("cannot run {command}: {error}"),
+        Some(Errno::ACCESS) => format!(
+            "cannot run {command}: {}; it is not an executable file",
+            system_text(error)
+        ),
+        _ => format!("cannot run {command}: {}", system_text(error)),
     };
     Error::new(ErrorKind::Resource, message).with("command", command.as_str())
 }

@@ -72,7 +72,11 @@ fn host_request_errors_explain_the_cause() {
         })
         .collect();
     let want = [
-        (-32002, "resourceNotFound", "file not found"),
+        (
+            -32002,
+            "resourceNotFound",
+            "No such file or directory (ENOENT)",
+        ),
         (
             -32602,
             "invalidParams",
@@ -83,7 +87,7 @@ fn host_request_errors_explain_the_cause() {
         (
             -32603,
             "resource",
-            "cannot run no-such-program-anywhere: not found",
+            "cannot run no-such-program-anywhere: No such file or directory (ENOENT)",
         ),
         (
             -32602,

@@ -5,8 +5,10 @@ use super::files;
 use super::world::World;
 use acpipe::core::hub::AgentInput;
 use acpipe::core::sanitize::sanitize;
-use acpipe::proto::frame::{Batch, ClientFrame, ClientFrames, LineBatches, Overlong, lines, sniff};
-use acpipe::proto::json::{DEEPEST, is_deeper, shallow, value};
+use acpipe::proto::frame::{
+    Batch, ClientFrame, ClientFrames, LineBatches, Overlong, lines, sniff, sniff_all,
+};
+use acpipe::proto::json::{DEEPEST, is_deeper, repair, shallow, value};
 use acpipe::proto::rpc::{self, Message, NotAMessage};
 use acpipe::proto::wire::Protocol;
 use bytes::BytesMut;
@@ -94,9 +96,35 @@ fn same<T: PartialEq + Debug>(pieces: &[T], whole: &[T]) {
     assert_eq!(pieces, whole, "in pieces, and as a whole");
 }
 
+/// Checks that repairs are JSON of a bounded size, and leave a valid object as it is.
+fn repairs(line: &[u8]) {
+    let Some(text) = repair::decoded(line) else {
+        return;
+    };
+    let most = 2 * text.len() + 2048;
+    let is_json = |text: &str| serde_json::from_str::<&RawValue>(text).is_ok();
+    let mut objects = repair::objects(&text);
+    let found: Vec<String> = objects.by_ref().map(String::from).collect();
+    assert!(found.iter().all(|object| is_json(object)), "{text}");
+    assert!(found.iter().all(|object| object.len() <= most), "{text}");
+    if let Some((whole, _)) = repair::whole(&text) {
+        assert!(is_json(&whole), "{text}");
+    }
+    let valid: Option<&RawValue> = serde_json::from_str(&text).ok();
+    if let Some(valid) = valid.filter(|valid| valid.get().starts_with('{')) {
+        assert_eq!(found, [valid.get()]);
+        assert!(
+            !objects.faults().any() && objects.rest().is_none(),
+            "{text}"
+        );
+    }
+    _ = sniff_all(line, "");
+}
+
 /// Checks that a parsed envelope can be answered, and that sanitizing keeps every readable line readable.
 pub fn envelope(data: &[u8]) {
     for before in lines(data) {
+        repairs(before.text);
         let line = sanitize(before.text);
         assert!(!line.contains(&b'\n'), "a line stays one line");
         let Ok(text) = std::str::from_utf8(&line) else {

@@ -432,7 +432,8 @@ impl Fixture {
         let out = &mut connection.out;
         connection
             .dialect
-            .read(child, line.as_bytes(), &mut events, out);
+            .read(child, line.as_bytes(), &mut events, out)
+            .unwrap();
         for event in events {
             self.event(event);
         }

@@ -4,7 +4,9 @@
 //! that ran in parallel create a branch, too, but that one belongs to the history.
 
 use super::{History, Id, id};
+use crate::core::line_repair::{LostLine, UnusableLine, count_repaired};
 use crate::proto::claude::{Block, Message, is_true, word};
+use crate::proto::json::repair::Faults;
 use crate::proto::json::{non_null, raw_object, text};
 use crate::proto::wire::LineFaults;
 use serde_json::value::RawValue;
@@ -54,23 +56,21 @@ enum RecordKind {
 
 impl Chain {
     /// Reads the next line.
-    pub fn line(&mut self, line: &[u8]) {
-        if line.trim_ascii().is_empty() {
+    ///
+    /// # Errors
+    /// The line is not a record.
+    pub fn line(&mut self, line: &str) -> Result<(), UnusableLine> {
+        if line.trim().is_empty() {
             self.faults.blank += 1;
-            return;
+            return Ok(());
         }
-        let Ok(json) = std::str::from_utf8(line) else {
-            self.faults.invalid_utf8 += 1;
-            return;
+        let links: Link<'_> = serde_json::from_str(line).map_err(|_| UnusableLine)?;
+        let Some(uuid) = text(links.uuid) else {
+            return Ok(());
         };
-        let Ok(links) = serde_json::from_str::<Link<'_>>(json) else {
-            self.faults.malformed += 1;
-            return;
-        };
-        let Some(uuid) = text(links.uuid) else { return };
         // Subagents and teammates have their own threads.
         if is_true(links.sidechain) || non_null(links.team).is_some() {
-            return;
+            return Ok(());
         }
         let parent = text(links.parent).or_else(|| text(links.logical_parent));
         let node = Node {
@@ -80,13 +80,24 @@ impl Chain {
         };
         self.places.insert(node.id, self.links.len());
         self.links.push(node);
+        Ok(())
+    }
+
+    /// Counts a line that was read after a repair.
+    pub fn count_repaired(&mut self, faults: Faults) {
+        count_repaired(faults, &mut self.faults);
+    }
+
+    /// Counts a line that is given up.
+    pub fn count_lost(&mut self, line: &LostLine<'_>) {
+        line.count(&mut self.faults);
     }
 
     /// Returns the records that belong to the history, for the second pass.
     #[must_use]
     pub fn finish(self) -> History {
         if self.faults != LineFaults::default() {
-            warn!(faults = ?self.faults, "skipped unreadable lines of a session's file");
+            warn!(faults = ?self.faults, "repaired or skipped unreadable lines of a session's file");
         }
         let mut live = self.branch();
         let answers = |live: &HashSet<Id>| -> HashSet<Id> {

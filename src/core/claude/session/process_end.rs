@@ -3,28 +3,21 @@
 use super::{Pending, Session, write};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, Exit};
-use crate::proto::frame::Overlong;
+use crate::core::line_repair::LostLine;
 use serde_json::json;
 
 impl Session {
-    /// Handles the remains of a line above the size limit: if the result of a turn was lost with it, the turn
-    /// must not wait forever.
-    pub fn read_overlong(
+    /// Handles what is left of a line that is given up: the request in it is answered, and a call or turn whose
+    /// answer was lost with it must not wait forever.
+    pub fn read_lost(
         &mut self,
-        line: &Overlong,
+        line: &LostLine<'_>,
         events: &mut Vec<AgentEvent<'static>>,
         out: &mut Vec<u8>,
     ) {
-        let fault = format!(
-            "is longer than the limit ({} bytes); raise it with --max-line",
-            line.len
-        );
-        let speaks = |key: &str| {
-            [&line.head, &line.tail]
-                .into_iter()
-                .any(|part| memchr::memmem::find(part, key.as_bytes()).is_some())
-        };
-        let head = String::from_utf8_lossy(&line.head);
+        let fault = line.fault();
+        let speaks = |key: &str| line.contains(key);
+        let head = String::from_utf8_lossy(line.head);
         let id = head.split("\"request_id\":\"").nth(1);
         let id = id.and_then(|rest| rest.split('"').next());
         if speaks("\"type\":\"control_request\"") {

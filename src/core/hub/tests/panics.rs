@@ -16,11 +16,13 @@ use crate::core::dialect::{
 use crate::core::error::Error;
 use crate::core::event::{AgentEvent, CallId, Exit, Original, Update};
 use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
+use crate::core::line_repair::{LostLine, UnusableLine};
 use crate::core::request_key::RequestKey;
 use crate::core::setting::Setting;
 use crate::core::store::MemoryStore;
 use crate::proto::chunk::Chunk;
-use crate::proto::frame::{Batch, Overlong};
+use crate::proto::frame::Batch;
+use crate::proto::json::repair::Faults;
 use crate::proto::wire::{AgentState, LineFaults};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -85,7 +87,7 @@ impl Dialect for Trapped {
         line: &'a [u8],
         events: &mut Vec<AgentEvent<'a>>,
         out: &mut Outgoing,
-    ) {
+    ) -> Result<(), UnusableLine> {
         let line = std::str::from_utf8(line).unwrap();
         self.1.ended |= line == "trap in the reader and at its end";
         assert!(!line.starts_with("trap in the reader"), "in the reader");
@@ -102,18 +104,21 @@ impl Dialect for Trapped {
                 update,
                 original,
             });
-            return;
+            return Ok(());
         }
-        self.0.read(child, line.as_bytes(), events, out);
+        self.0.read(child, line.as_bytes(), events, out)
     }
-    fn read_overlong(
+    fn count_repaired(&mut self, child: Child, faults: Faults) {
+        self.0.count_repaired(child, faults);
+    }
+    fn read_lost(
         &mut self,
         child: Child,
-        line: &Overlong,
+        line: &LostLine<'_>,
         events: &mut Vec<AgentEvent<'static>>,
         out: &mut Outgoing,
     ) {
-        self.0.read_overlong(child, line, events, out);
+        self.0.read_lost(child, line, events, out);
     }
     fn ended(
         &mut self,

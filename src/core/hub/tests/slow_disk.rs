@@ -138,6 +138,9 @@ impl LogFile for File {
     }
 }
 
+/// Number of bytes that may wait for a disk that does not respond.
+const WAITING: usize = 32 << 20;
+
 /// Creates a disk, and a hub with the session `s` of these clients on it.
 fn start(clients: &[ClientId]) -> (Disk, Fixture) {
     let disk = Disk::default();
@@ -324,4 +327,42 @@ fn client_that_cannot_lag_does_not_get_dropped_lines() {
     assert_eq!(summary["errors"][0]["kind"], "storage", "{summary}");
     assert!(!t.sinks.0[&A].held);
     assert_eq!(t.texts(A), [""; 0]);
+}
+
+#[test]
+fn update_larger_than_what_may_wait_for_the_disk_passes() {
+    let (disk, mut t) = start(&[A]);
+    let prompt = t.prompt(A, "s");
+    disk.hang("s");
+    let large = "x".repeat(WAITING + (1 << 20));
+    // Alone in the append, then behind it. The log in memory of this test keeps none of them.
+    for text in [&large, "a", &large, "b"] {
+        t.speak(text);
+        assert!(t.reply(A, prompt).is_none());
+    }
+    disk.answer(&mut t);
+    t.end_turn();
+    let summary = t.result(A, prompt);
+    assert_eq!(summary["stopReason"], "end_turn", "{summary}");
+}
+
+#[test]
+fn turn_fails_when_more_waits_for_the_disk_than_the_limit() {
+    let (disk, mut t) = start(&[A]);
+    let prompt = t.prompt(A, "s");
+    disk.hang("s");
+    let half = "x".repeat(WAITING / 2);
+    for text in ["appended", &half, &half] {
+        t.speak(text);
+        assert!(t.reply(A, prompt).is_none());
+    }
+    t.speak(&half);
+    let summary = t.result(A, prompt);
+    let error = &summary["errors"][0];
+    assert_eq!(error["kind"], "storage", "{summary}");
+    let message = error["message"].as_str().unwrap();
+    assert!(
+        message.contains("more than 32 MiB wait for the disk"),
+        "{message}"
+    );
 }

@@ -23,7 +23,9 @@ impl Fixture {
         }
         let out = &mut connection.out;
         let dialect = &mut connection.dialect;
-        dialect.read(Child::MAIN, line.as_bytes(), &mut events, out);
+        dialect
+            .read(Child::MAIN, line.as_bytes(), &mut events, out)
+            .unwrap();
         for event in events {
             self.event(event);
         }

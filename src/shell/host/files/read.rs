@@ -22,7 +22,7 @@ pub fn read(
 ) -> Result<String, Error> {
     let failed = |error: &io::Error| explain(path, roots, "read", error);
     if names_a_directory(path) {
-        return Err(not_a_file(path));
+        return Err(not_a_file(path, true));
     }
     let place = roots.find(path)?;
     let file = place
@@ -31,7 +31,7 @@ pub fn read(
         .map_err(|error| failed(&error))?;
     let about = file.metadata().map_err(|error| failed(&error))?;
     if !about.is_file() {
-        return Err(not_a_file(path));
+        return Err(not_a_file(path, about.is_dir()));
     }
     let wrong = |why: String| {
         let message = format!("cannot read {path}: {why}");

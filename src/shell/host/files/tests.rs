@@ -191,7 +191,22 @@ fn errors_say_what_to_do() {
     let message = |error: Error| (error.kind, error.message);
     let (kind, said) = message(w.read("~/root/none").unwrap_err());
     assert_eq!(kind, ErrorKind::ResourceNotFound);
-    assert!(said.ends_with("/root/none: file not found"), "{said}");
+    let missing = "/root/none: No such file or directory (ENOENT)";
+    assert!(said.ends_with(missing), "{said}");
+    let (kind, said) = message(w.read("~/root/none/deeper").unwrap_err());
+    assert_eq!(kind, ErrorKind::ResourceNotFound);
+    assert!(
+        said.ends_with("No such file or directory (ENOENT)"),
+        "{said}"
+    );
+    for said in [
+        message(w.read("~/root").unwrap_err()),
+        message(w.read("~/root/").unwrap_err()),
+        message(w.write("~/root/", "x").unwrap_err()),
+    ] {
+        assert_eq!(said.0, ErrorKind::InvalidParams);
+        assert!(said.1.ends_with("Is a directory (EISDIR)"), "{said:?}");
+    }
     fs::write(&file, b"text\xff").unwrap();
     let (_, said) = message(w.read("~/root/file").unwrap_err());
     assert!(said.contains("byte 4") && said.contains("UTF-8"), "{said}");

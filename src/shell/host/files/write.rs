@@ -19,16 +19,20 @@ const KEPT_MODE: u32 = 0o777;
 /// Writes `content` to a file; missing directories are created.
 pub fn write(path: &str, roots: &Roots, content: &str) -> Result<(), Error> {
     if names_a_directory(path) {
-        return Err(not_a_file(path));
+        return Err(not_a_file(path, true));
     }
     let place = roots.find(path)?;
-    let written = target(place.root, place.path).and_then(|target| match target {
+    let is_dir = || {
+        let about = place.root.metadata(&place.path);
+        about.is_ok_and(|about| about.is_dir())
+    };
+    let written = target(place.root, place.path.clone()).and_then(|target| match target {
         Some((dir, name)) => replace(&dir, &name, content.as_bytes()),
         None => Ok(false),
     });
     match written {
         Ok(true) => Ok(()),
-        Ok(false) => Err(not_a_file(path)),
+        Ok(false) => Err(not_a_file(path, is_dir())),
         Err(error) => Err(explain(path, roots, "write", &error)),
     }
 }

@@ -187,3 +187,42 @@ fn agent_that_does_not_start_fails_initialize_with_a_sentence() {
     );
     editor.finish();
 }
+
+#[test]
+fn unreadable_requests_are_answered_with_their_ids() {
+    let mut editor = Editor::ready(&json!({}));
+    let session = editor.open();
+    let from = editor.peer.received.len();
+    for line in [
+        r#"{"jsonrpc":"2.0","id":"nan","method":"session/prompt","params":{"x":NaN}}"#,
+        r#"{"jsonrpc":"2.0","id":"a","method":"x"}{"jsonrpc":"2.0","id":"b","method":"x"}"#,
+        r#"log {"jsonrpc":"2.0","params":{},"method":"x","id":"log"}"#,
+        r#"{"jsonrpc":"2.0","id":"torn","method":"x","params":{"#,
+    ] {
+        editor.peer.send_line(line);
+    }
+    editor.peer.barrier().unwrap();
+    for id in ["nan", "a", "b", "log", "torn"] {
+        let mut answers = editor.peer.received[from..]
+            .iter()
+            .filter(|m| m["id"] == id);
+        assert_eq!(answers.next().unwrap()["error"]["code"], -32700, "{id}");
+        assert!(answers.next().is_none(), "{id}");
+    }
+    assert_eq!(editor.stop_reason(&session, "still here"), "end_turn");
+    editor.finish();
+}
+
+#[test]
+fn blocks_of_a_prompt_are_counted_before_it_is_parsed() {
+    let mut editor = Editor::ready(&json!({}));
+    let session = editor.open();
+    let blocks = vec![json!({"type": "text", "text": "x"}); 16_385];
+    // The session is not valid either, and a parser would say so.
+    let params = json!({"prompt": blocks, "sessionId": 7});
+    let error = editor.peer.error("session/prompt", &params).unwrap();
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("16384 elements in `prompt`"), "{message}");
+    assert_eq!(editor.stop_reason(&session, "still here"), "end_turn");
+    editor.finish();
+}

@@ -52,6 +52,30 @@ const SIZES: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "limits",
+        "16,384 in one list",
+        "proto/json/input.rs",
+        "16_384",
+    ),
+    (
+        "limits",
+        "| 32 MiB | is taken: the largest update does not count |",
+        "core/log/commit.rs",
+        "32 << 20",
+    ),
+    (
+        "limits",
+        "| 64 MiB | is taken | the connection is closed |",
+        "shell/connections/output.rs",
+        "64 << 20",
+    ),
+    (
+        "limits",
+        "| 256 MiB | is taken if nothing else waits |",
+        "shell/stdin_queue.rs",
+        "256 << 20",
+    ),
+    (
+        "limits",
         "| a batch | 1024 messages |",
         "cli/rpc/batch.rs",
         "1024",

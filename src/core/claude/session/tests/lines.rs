@@ -1,6 +1,8 @@
 //! Tests of lines that are not served or are not frames.
 
 use super::*;
+use crate::core::line_repair::{LostLine, LostReason};
+use crate::proto::json::repair::Faults;
 
 #[test]
 fn unsupported_control_requests_are_refused() {
@@ -24,14 +26,18 @@ fn unsupported_control_requests_are_refused() {
 }
 
 #[test]
-fn lines_that_are_not_frames_are_counted() {
+fn lines_that_are_not_frames_have_no_effect() {
     let mut t = Test::new();
     let child = t.open(Opening::New, &none());
-    for line in ["", "no JSON", "[]", "{\"half\":"] {
-        assert_eq!(t.reads(child, line), Vec::<String>::new(), "{line}");
+    assert_eq!(t.reads(child, ""), Vec::<String>::new());
+    assert_eq!(t.claude.faults().blank, 1);
+    for line in ["no JSON", "[]", "{\"half\":", "\u{fffd}"] {
+        let mut events = Vec::new();
+        let read = t
+            .claude
+            .read(child, line.as_bytes(), &mut events, &mut t.out);
+        assert!(read.is_err() && events.is_empty(), "{line}");
     }
-    let faults = t.claude.faults();
-    assert_eq!((faults.blank, faults.malformed), (1, 3));
 }
 
 #[test]
@@ -51,12 +57,23 @@ fn faults_of_a_file_that_is_read_twice_are_counted_once() {
         let reader = Child(child.0 + reader);
         let mut events = Vec::new();
         if reader.0 > child.0 + 1 {
-            t.claude
-                .read_overlong(reader, &line, &mut events, &mut t.out);
-            t.claude.read(reader, b"\xff", &mut events, &mut t.out);
+            let too_long = LostLine::overlong(&line);
+            let not_utf8 = LostLine {
+                reason: LostReason::NotUtf8,
+                ..LostLine::overlong(&line)
+            };
+            for lost in [too_long, not_utf8] {
+                t.claude.read_lost(reader, &lost, &mut events, &mut t.out);
+            }
+            let repaired = Faults {
+                not_a_number: true,
+                ..Faults::default()
+            };
+            t.claude.count_repaired(reader, repaired);
         }
         t.ends(reader, 0);
     }
     let faults = t.claude.faults();
-    assert_eq!((faults.too_long, faults.invalid_utf8), (1, 1));
+    let counts = (faults.too_long, faults.invalid_utf8, faults.malformed);
+    assert_eq!(counts, (1, 1, 1));
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::core::error::{Error, ErrorKind};
+use crate::core::line_repair::LostLine;
 use crate::core::restore_plan::allows_next_strategy;
 
 #[test]
@@ -56,7 +57,7 @@ fn a_process_that_refuses_the_handshake_is_ended() {
     };
     let mut events = Vec::new();
     t.claude
-        .read_overlong(child, &line, &mut events, &mut t.out);
+        .read_lost(child, &LostLine::overlong(&line), &mut events, &mut t.out);
     assert!(word(&events[0]).contains("longer than the limit (99 bytes)"));
     assert_eq!(t.stopped(), [child]);
 }

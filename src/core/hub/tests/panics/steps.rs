@@ -388,7 +388,7 @@ fn panic_at_each_step_affects_only_its_owner() {
         ("after ended", &[Process]),
         ("after prompt", &[Call]),
         ("after read", &[Process]),
-        ("after read_overlong", &[Process]),
+        ("after read_lost", &[Process]),
         ("after set", &[Call]),
         // Acpipe: the logs of all sessions are written before the client receives anything.
         ("append", &[Call, Process, Acpipe]),
@@ -398,7 +398,7 @@ fn panic_at_each_step_affects_only_its_owner() {
         ("before ended", &[Process]),
         ("before prompt", &[Call]),
         ("before read", &[Process]),
-        ("before read_overlong", &[Process]),
+        ("before read_lost", &[Process]),
         ("before set", &[Call]),
         ("chunk", &[Call, Process]),
         ("chunk data-notice", &[Call, Process]),

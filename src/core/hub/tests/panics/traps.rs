@@ -7,11 +7,12 @@ use crate::core::decision::{Decision, DecisionSource};
 use crate::core::dialect::{Child, Dialect, Opening, Outgoing, PromptPart, SessionSetup};
 use crate::core::error::Error;
 use crate::core::event::{AgentEvent, CallId, Exit};
+use crate::core::line_repair::{LostLine, UnusableLine};
 use crate::core::request_key::RequestKey;
 use crate::core::setting::Setting;
 use crate::core::store::{Card, CardQuery, LogFile, MemoryStore, Store, Write};
 use crate::proto::chunk::Chunk;
-use crate::proto::frame::Overlong;
+use crate::proto::json::repair::Faults;
 use crate::proto::wire::LineFaults;
 use crate::testing::SharedCell;
 use std::collections::HashMap;
@@ -141,20 +142,23 @@ impl Dialect for TrappedDialect {
         line: &'a [u8],
         events: &mut Vec<AgentEvent<'a>>,
         out: &mut Outgoing,
-    ) {
+    ) -> Result<(), UnusableLine> {
         self.around(["before read", "after read"], |dialect| {
-            dialect.read(child, line, events, out);
-        });
+            dialect.read(child, line, events, out)
+        })
     }
-    fn read_overlong(
+    fn count_repaired(&mut self, child: Child, faults: Faults) {
+        self.0.count_repaired(child, faults);
+    }
+    fn read_lost(
         &mut self,
         child: Child,
-        line: &Overlong,
+        line: &LostLine<'_>,
         events: &mut Vec<AgentEvent<'static>>,
         out: &mut Outgoing,
     ) {
-        self.around(["before read_overlong", "after read_overlong"], |dialect| {
-            dialect.read_overlong(child, line, events, out);
+        self.around(["before read_lost", "after read_lost"], |dialect| {
+            dialect.read_lost(child, line, events, out);
         });
     }
     fn ended(

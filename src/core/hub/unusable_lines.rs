@@ -1,0 +1,115 @@
+//! Lines of an agent that its dialect cannot use: repaired and read again, or given up.
+
+use super::Hub;
+use super::agent_input::readable;
+use crate::core::client_sink::ClientSinks;
+use crate::core::dialect::Child;
+use crate::core::ids::AgentRef;
+use crate::core::line_repair::{self, LineOutcome, LineReader, LostLine};
+use crate::core::sanitize::sanitize;
+use crate::proto::json::repair::Faults;
+use std::time::Instant;
+use tracing::debug;
+
+/// Largest message of a log line that is compared with the next line, in bytes.
+const MOST_COMPARED: usize = 1 << 20;
+
+/// Message that was read out of a log line of this process.
+///
+/// Some agents log each message that they send, before they send it. The message must not be handled twice.
+#[derive(Debug)]
+pub(super) struct QuotedMessage {
+    agent: AgentRef,
+    child: Child,
+    text: String,
+}
+
+/// Reader of the parts of a line.
+struct UnusableLine<'h> {
+    hub: &'h mut Hub,
+    agent: AgentRef,
+    child: Child,
+    now: Instant,
+    clients: &'h mut dyn ClientSinks,
+}
+
+impl Hub {
+    /// Reads a line that the dialect cannot use, as far as it can be repaired. Returns `false` if no more output of
+    /// the process is to be read.
+    #[cold]
+    pub(super) fn read_again(
+        &mut self,
+        agent: AgentRef,
+        child: Child,
+        line: &[u8],
+        now: Instant,
+        clients: &mut dyn ClientSinks,
+    ) -> bool {
+        let mut reader = UnusableLine {
+            hub: self,
+            agent,
+            child,
+            now,
+            clients,
+        };
+        line_repair::read_again(&sanitize(line), &mut reader)
+    }
+
+    /// Returns `true` if the line is the message that the line before it quoted.
+    #[cold]
+    pub(super) fn is_quoted(&mut self, agent: AgentRef, child: Child, line: &[u8]) -> bool {
+        let of_process =
+            |quoted: &mut QuotedMessage| quoted.agent == agent && quoted.child == child;
+        let quoted = self.quoted.take_if(of_process);
+        let is_same = quoted.is_some_and(|quoted| quoted.text.as_bytes() == line.trim_ascii());
+        if is_same {
+            debug!("skipped a message of the agent that a log line before it has quoted");
+        }
+        is_same
+    }
+}
+
+impl LineReader for UnusableLine<'_> {
+    fn read(&mut self, line: &[u8]) -> LineOutcome {
+        let line = readable(line);
+        let (agent, child, now) = (self.agent, self.child, self.now);
+        self.hub
+            .line(agent, child, &line, &mut Vec::new(), now, self.clients)
+    }
+
+    fn takes_beside_text(&mut self, object: &str) -> bool {
+        let connection = self.hub.agents.get_mut(self.agent).connection_mut();
+        if connection.is_some_and(|connection| connection.dialect.is_own_message(object)) {
+            return false;
+        }
+        if object.len() <= MOST_COMPARED {
+            self.hub.quoted = Some(QuotedMessage {
+                agent: self.agent,
+                child: self.child,
+                text: object.to_owned(),
+            });
+        }
+        true
+    }
+
+    fn repaired(&mut self, faults: Faults) {
+        if let Some(connection) = self.hub.agents.get_mut(self.agent).connection_mut() {
+            connection.dialect.count_repaired(self.child, faults);
+        }
+    }
+
+    fn lost(&mut self, line: &LostLine<'_>) {
+        let (agent, child, now) = (self.agent, self.child, self.now);
+        self.hub
+            .catch_in_output(agent, child, now, self.clients, |hub, clients| {
+                let mut events = Vec::new();
+                if let Some(connection) = hub.agents.get_mut(agent).connection_mut() {
+                    let out = &mut connection.out;
+                    connection.dialect.read_lost(child, line, &mut events, out);
+                }
+                for event in events {
+                    hub.event(agent, event, now, clients);
+                }
+            });
+    }
+}

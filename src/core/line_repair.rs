@@ -1,0 +1,208 @@
+//! Lines that a reader cannot use as they are: repaired and read again, or given up with the reason.
+
+use crate::proto::frame::Overlong;
+use crate::proto::json::repair::{self, Faults};
+use crate::proto::wire::LineFaults;
+use serde::de::IgnoredAny;
+use std::borrow::Cow;
+use tracing::warn;
+
+/// A line is not a message of the protocol. Its reader has done nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnusableLine;
+
+/// Result of reading a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineOutcome {
+    /// The line was read.
+    Read,
+    /// The line is not a message.
+    Unusable,
+    /// The line was read, and no further one is to be read.
+    Last,
+}
+
+/// Reader of the lines of a transport.
+pub trait LineReader {
+    /// Reads a line.
+    fn read(&mut self, line: &[u8]) -> LineOutcome;
+
+    /// Prepares for the next object, which has other text beside it. Returns `false` if the object is not to be read,
+    /// such as a message of acpipe that a log quotes.
+    fn takes_beside_text(&mut self, _object: &str) -> bool {
+        true
+    }
+
+    /// Records that a line was read after a repair.
+    fn repaired(&mut self, faults: Faults);
+
+    /// Gives a line up.
+    fn lost(&mut self, line: &LostLine<'_>);
+}
+
+/// Reason why a line is given up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LostReason {
+    /// The line is longer than the limit.
+    TooLong,
+    /// The line has so many bytes that are not UTF-8 that it is not decoded.
+    NotUtf8,
+    /// The line is not JSON; the parser's error.
+    NotJson(String),
+    /// The line is JSON, but not a message of the protocol.
+    NotAMessage,
+}
+
+/// Line that is given up.
+#[derive(Debug)]
+pub struct LostLine<'a> {
+    /// Beginning of the line, or all of it.
+    pub head: &'a [u8],
+    /// End of the line, or all of it.
+    pub tail: &'a [u8],
+    /// Length of the line in bytes.
+    pub len: u64,
+    /// Reason why the line is given up.
+    pub reason: LostReason,
+}
+
+impl<'a> LostLine<'a> {
+    /// Describes a line over the length limit.
+    #[must_use]
+    pub fn overlong(line: &'a Overlong) -> Self {
+        Self {
+            head: &line.head,
+            tail: &line.tail,
+            len: line.len,
+            reason: LostReason::TooLong,
+        }
+    }
+
+    fn of(line: &'a [u8], reason: LostReason) -> Self {
+        Self {
+            head: line,
+            tail: line,
+            len: line.len() as u64,
+            reason,
+        }
+    }
+
+    /// Describes what is wrong with the line, for a sentence that begins with "the line".
+    #[must_use]
+    pub fn fault(&self) -> String {
+        match &self.reason {
+            LostReason::TooLong => format!(
+                "is longer than the limit ({} bytes); raise it with --max-line",
+                self.len
+            ),
+            LostReason::NotUtf8 => "is not UTF-8".to_owned(),
+            LostReason::NotJson(error) => format!("is not valid JSON: {error}"),
+            LostReason::NotAMessage => "is not a message of the protocol".to_owned(),
+        }
+    }
+
+    /// Returns `true` if a part of the line that is kept contains the text.
+    #[must_use]
+    pub fn contains(&self, text: &str) -> bool {
+        let mut parts = [self.head, self.tail].into_iter();
+        parts.any(|part| memchr::memmem::find(part, text.as_bytes()).is_some())
+    }
+
+    /// Counts the line.
+    pub fn count(&self, faults: &mut LineFaults) {
+        match self.reason {
+            LostReason::TooLong => faults.too_long += 1,
+            LostReason::NotUtf8 => faults.invalid_utf8 += 1,
+            LostReason::NotJson(_) | LostReason::NotAMessage => faults.malformed += 1,
+        }
+    }
+
+    /// Counts the line, and logs the first one, then at every power of two; each that is too long.
+    pub fn report(&self, faults: &mut LineFaults) {
+        self.count(faults);
+        let count = faults.malformed + faults.invalid_utf8;
+        if self.reason == LostReason::TooLong || count.is_power_of_two() {
+            let (bytes, fault) = (self.len, self.fault());
+            warn!(bytes, count, "skipped a line of the agent: it {fault}");
+        }
+    }
+}
+
+/// Counts a line that was repaired, and logs the first one, then at every power of two.
+pub fn count_repaired(repaired: Faults, faults: &mut LineFaults) {
+    let count = if repaired.not_utf8 {
+        &mut faults.invalid_utf8
+    } else {
+        &mut faults.malformed
+    };
+    *count += 1;
+    if count.is_power_of_two() {
+        warn!(
+            count,
+            "repaired a line of the agent, which is not valid JSON or text: it has {repaired}"
+        );
+    }
+}
+
+/// Repairs a whole answer that is one object or array, and logs that; `None` if it cannot be read.
+#[must_use]
+pub fn repaired_answer(text: &str) -> Option<Cow<'_, str>> {
+    let (value, faults) = repair::whole(text)?;
+    warn!("repaired the answer of the agent, which is not valid JSON: it has {faults}");
+    Some(value)
+}
+
+/// Reads a line that the reader could not use: without the bytes that are not UTF-8, then each object in it,
+/// repaired. Returns `false` if no further line is to be read.
+pub fn read_again(line: &[u8], reader: &mut impl LineReader) -> bool {
+    let Some(text) = repair::decoded(line) else {
+        reader.lost(&LostLine::of(line, LostReason::NotUtf8));
+        return true;
+    };
+    let not_utf8 = matches!(text, Cow::Owned(_));
+    let faults = |faults| Faults { not_utf8, ..faults };
+    if not_utf8 {
+        let outcome = reader.read(text.as_bytes());
+        if outcome != LineOutcome::Unusable {
+            reader.repaired(faults(Faults::default()));
+            return outcome == LineOutcome::Read;
+        }
+    }
+    let mut objects = repair::objects(&text);
+    let (mut is_read, mut is_quoted) = (false, false);
+    let mut goes_on = true;
+    while let Some(object) = objects.next() {
+        let is_same = object.len() == text.trim().len();
+        if is_same && matches!(object, Cow::Borrowed(_)) {
+            continue;
+        }
+        if objects.faults().other_text && !reader.takes_beside_text(&object) {
+            is_quoted = true;
+            continue;
+        }
+        let outcome = reader.read(object.as_bytes());
+        is_read |= outcome != LineOutcome::Unusable;
+        if outcome == LineOutcome::Last {
+            goes_on = false;
+            break;
+        }
+    }
+    if is_read {
+        reader.repaired(faults(objects.faults()));
+    }
+    let lost = match (objects.rest(), is_read) {
+        (None, true) => return goes_on,
+        (Some(rest), _) => rest,
+        // The message in it is not the agent's, and must not be answered.
+        (None, false) if is_quoted => "",
+        (None, false) => &text,
+    };
+    let parsed: Result<IgnoredAny, _> = serde_json::from_str(lost);
+    let reason = match parsed {
+        _ if not_utf8 && !is_read => LostReason::NotUtf8,
+        Ok(_) => LostReason::NotAMessage,
+        Err(error) => LostReason::NotJson(error.to_string()),
+    };
+    reader.lost(&LostLine::of(lost.as_bytes(), reason));
+    goes_on
+}
