@@ -121,6 +121,7 @@ fn cells(row: &Row, styles: Styles) -> [String; COLUMNS] {
     let decision = match (entry.what.as_str(), entry.approved) {
         ("question", true) => "answered",
         ("question", false) => "not answered",
+        ("tool", _) if entry.reason.starts_with("may have") => "may have run without asking",
         ("tool", _) => "ran without asking",
         (_, true) => "allowed",
         (_, false) => "refused",

@@ -65,6 +65,7 @@ pub const TRAITS: DialectTraits = DialectTraits {
     process_per_session: false,
     starts_in_mode: false,
     enforces_tool_lists: false,
+    completes_input: false,
     takes_system_prompt: false,
     takes_output_schema: false,
     remembers: true,
@@ -120,8 +121,7 @@ impl Acp {
     ) {
         let pending = id.and_then(our_id).and_then(|id| self.pending.remove(&id));
         let Some(pending) = pending else {
-            // A response to no pending request, or an error without an id, concerns no session and is only
-            // logged.
+            // A response to no pending request, or an error without an id, concerns no session.
             warn!(id = ?id.map(RawValue::get), "response without a matching request");
             debug!(error = ?outcome.err().map(|e| e.message.into_owned()), "its error");
             return;

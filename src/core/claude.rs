@@ -60,6 +60,7 @@ pub const TRAITS: DialectTraits = DialectTraits {
     process_per_session: true,
     starts_in_mode: true,
     enforces_tool_lists: true,
+    completes_input: true,
     takes_system_prompt: true,
     takes_output_schema: true,
     remembers: true,

@@ -20,6 +20,7 @@ pub const TRAITS: DialectTraits = DialectTraits {
     process_per_session: false,
     starts_in_mode: true,
     enforces_tool_lists: false,
+    completes_input: false,
     takes_system_prompt: true,
     takes_output_schema: false,
     remembers: false,

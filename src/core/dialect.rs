@@ -307,6 +307,8 @@ pub struct DialectTraits {
     pub starts_in_mode: bool,
     /// Whether the agent itself enforces the session's lists of tools; otherwise the policy does.
     pub enforces_tool_lists: bool,
+    /// Whether the agent reports the complete input of a tool call before it runs the tool.
+    pub completes_input: bool,
     /// Whether sessions can be given instructions by the option `appendSystemPrompt`.
     pub takes_system_prompt: bool,
     /// Whether sessions can be given an output schema; otherwise acpipe adds it to each prompt.

@@ -94,6 +94,20 @@ pub fn dialect(protocol: Protocol, setup: DialectSetup) -> Box<dyn Dialect> {
     }
 }
 
+/// Returns a line of an agent with other ids of tool calls: `rename` returns the id that replaces one. `None` if
+/// nothing changes, or if clients never receive lines of this protocol.
+#[must_use]
+pub fn with_call_ids(
+    protocol: Protocol,
+    line: &str,
+    rename: impl Fn(&str) -> Option<String>,
+) -> Option<String> {
+    match protocol {
+        Protocol::Acp => acp::updates::with_call_ids(line, rename),
+        Protocol::Claude | Protocol::Command | Protocol::OpenAi | Protocol::UiStream => None,
+    }
+}
+
 /// Returns the access to the file of an agent's session, given its directory and its agent session id; `None` if
 /// acpipe does not know where agents of this protocol store their sessions.
 #[must_use]

@@ -5,6 +5,7 @@
 //! clients receive anything.
 
 mod about;
+mod call_ids;
 mod commit;
 mod identity;
 mod index;

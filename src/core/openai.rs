@@ -28,6 +28,7 @@ pub const TRAITS: DialectTraits = DialectTraits {
     process_per_session: false,
     starts_in_mode: true,
     enforces_tool_lists: false,
+    completes_input: true,
     takes_system_prompt: true,
     // Requests contain the schema, but not every server obeys it.
     takes_output_schema: false,

@@ -268,6 +268,17 @@ impl Policy {
         Ok(())
     }
 
+    /// Returns `true` if the list of allowed tools has an entry for a tool that cannot be parsed.
+    #[must_use]
+    pub fn has_unread_entry(&self, tool: &str, options: &SessionOptions) -> bool {
+        let of_tool = |entry: &&String| entry.split('(').next() == Some(tool);
+        let mut entries = options.allowed_tools.iter().filter(of_tool);
+        entries.any(|entry| {
+            let label = String::new();
+            listed::rule(entry, label, Effect::Allow, &self.names, self.home()).is_err()
+        })
+    }
+
     /// Returns the verdict on a subject.
     #[must_use]
     pub fn judge(&self, subject: &Subject) -> Verdict {

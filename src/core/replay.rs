@@ -10,7 +10,7 @@ mod user;
 
 use super::event::{MessagePiece, MessageRole, Original, Update};
 use super::fold::FoldSink;
-use super::turn::Turn;
+use super::turn::{CallIds, OpenTurns, Renamed, Turn};
 use super::view::chunks::ChunkState;
 pub use compare::first_unstored;
 pub use messages::ReplayedMessages;
@@ -24,6 +24,8 @@ pub struct Replay {
     dialect: &'static str,
     id_prefix: String,
     messages: ReplayedMessages,
+    /// Ids of the tool calls of the history, which are given as in a running session.
+    call_ids: CallIds,
     /// The message that the next update may continue. At most one of `user` and `assistant` is set.
     user: Option<UserMessage>,
     assistant: Option<Assistant>,
@@ -45,9 +47,18 @@ impl Replay {
             dialect,
             id_prefix,
             messages: ReplayedMessages::default(),
+            call_ids: CallIds::default(),
             user: None,
             assistant: None,
         }
+    }
+
+    /// Replaces the agent's ids of tool calls in an update, before it is taken, by the ids of the calls.
+    pub fn identify_calls(&mut self, subagent: Option<&str>, update: &mut Update<'_>) -> Renamed {
+        let turn = self.assistant.as_ref().map(|assistant| &assistant.turn);
+        let turn = turn.filter(|_| self.user.is_none());
+        self.call_ids
+            .rename(OpenTurns([turn, None]), subagent, update)
     }
 
     /// Takes the next update of the session.

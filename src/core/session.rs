@@ -11,6 +11,7 @@ mod approvals;
 mod attach;
 mod background_turn;
 mod background_updates;
+mod call_identity;
 mod client_requests;
 mod clients;
 mod closing;
@@ -73,7 +74,7 @@ use super::client_sink::ClientSinks;
 use super::cx::SessionRequest;
 use super::decision::Decision;
 use super::error::Error;
-use super::event::{CallId, Update};
+use super::event::CallId;
 use super::host::Ticket;
 use super::idle_timer::IdleTimer;
 use super::ids::AgentRef;
@@ -84,7 +85,7 @@ use super::restore_plan::RestorePlan;
 use super::setting::ChosenSettings;
 use super::shared_value::SharedValue;
 use super::subscribers::Subscribers;
-use super::turn::{AgentIds, Turn};
+use super::turn::{AgentIds, CallIds, Turn};
 use super::view::chunks::ChunkView;
 use crate::proto::wire::{McpServer, Recovery, Rung, SessionOptions, Strategy};
 use abandoned::AbandonedPrompt;
@@ -109,7 +110,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 pub use summary::unstarted_summary;
-pub use unapproved_runs::RAN_UNAPPROVED;
+pub use unapproved_runs::{MAY_HAVE_RUN, RAN_UNAPPROVED};
 pub use undelivered_feedback::UndeliveredFeedback;
 
 /// State machine of one conversation.
@@ -177,6 +178,8 @@ pub struct SessionMachine {
     pub open_requests: Vec<OpenRequest>,
     /// Tool calls that a client approved in this turn.
     pub approvals: Approvals,
+    /// Ids of the tool calls; `None` before the first one, when those of stored calls are not counted yet.
+    call_ids: Option<Box<CallIds>>,
     /// Feedback that the user gave with answers and that the agent did not receive, as text for the next
     /// prompt.
     pub late_feedback: Vec<String>,
@@ -312,6 +315,7 @@ impl SessionMachine {
             running: None,
             open_requests: Vec::new(),
             approvals: Approvals::default(),
+            call_ids: None,
             late_feedback: Vec::new(),
             host_calls: BTreeMap::new(),
             host_decisions: Vec::new(),
@@ -458,17 +462,6 @@ impl SessionMachine {
         }
     }
 
-    /// Returns `true` if an update belongs to an earlier message or the background turn, not to the running
-    /// turn.
-    #[must_use]
-    pub fn is_late(&self, update: &Update<'_>) -> bool {
-        let earlier = |last: &EndedMessage| last.names.concerns_call(update);
-        self.running.as_ref().is_some_and(|r| {
-            r.waits_for_background
-                || (self.last.as_ref().is_some_and(earlier) && !r.turn.knows(update))
-        })
-    }
-
     /// Stores the facts about an ended turn that the session needs later: cost, context figures, names and
     /// cancellation.
     pub fn remember(&mut self, over: &mut Turn, cancelled: bool) {
@@ -481,19 +474,5 @@ impl SessionMachine {
             names: Arc::new(over.take_agent_ids()),
             cancelled,
         });
-    }
-
-    /// Returns `true` if the agent may start tool call `call`. It may not between a cancel and the end of
-    /// that turn, and a call of a cancelled turn stays forbidden.
-    #[must_use]
-    pub fn may_act(&self, call: &str) -> bool {
-        let now = self.running.as_deref().is_some_and(Running::is_cancelled);
-        let unasked = self.background_turn.as_ref().is_some_and(|u| u.cancelled);
-        let earlier = |last: &EndedMessage| last.cancelled && last.names.tool(call).is_some();
-        let live = self.agent_session().is_some();
-        live && !now
-            && !unasked
-            && self.abandoned.is_none()
-            && !self.last.as_ref().is_some_and(earlier)
     }
 }

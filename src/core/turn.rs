@@ -5,6 +5,8 @@
 //! (`core/view`).
 
 mod agent_ids;
+mod call_ids;
+mod calls;
 mod ending;
 mod hosting;
 mod messages;
@@ -23,6 +25,7 @@ use crate::proto::json::{JsonStr, Members, value};
 use crate::proto::ui_chunk::UiChunk;
 use crate::proto::wire::TokenUsage;
 pub use agent_ids::AgentIds;
+pub use call_ids::{CallIds, OpenTurns, Renamed, with_asked_call_id, with_call_id};
 use ending::TurnTotals;
 use messages::Messages;
 use passed::PassedChunks;
@@ -427,12 +430,6 @@ impl Turn {
     #[must_use]
     pub fn text(&self) -> &str {
         self.messages.all_text()
-    }
-
-    /// Returns `true` if the turn has a tool call with this id.
-    #[must_use]
-    pub fn has_call(&self, id: &str) -> bool {
-        self.tools.knows(id)
     }
 
     /// Returns `true` if an update concerns a tool call of this turn.

@@ -67,6 +67,15 @@ impl UiChunk<'_> {
         text(self.kind).unwrap_or_default()
     }
 
+    /// Returns `true` for the types of chunks with which a tool call begins.
+    #[must_use]
+    pub fn begins_call(&self) -> bool {
+        matches!(
+            self.type_name().as_ref(),
+            "tool-input-start" | "tool-input-available" | "tool-input-error"
+        )
+    }
+
     /// Returns `true` for data that is not part of the message.
     #[must_use]
     pub fn is_transient(&self) -> bool {

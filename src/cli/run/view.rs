@@ -12,7 +12,7 @@ use crate::cli::screen::{Content, push_escaped};
 use crate::cli::styles::{DIM, HEAD, Styles};
 use crate::core::cause::last_lines;
 use crate::core::error::Error;
-use crate::core::hub::RAN_UNAPPROVED;
+use crate::core::hub::{MAY_HAVE_RUN, RAN_UNAPPROVED};
 use crate::core::printable::printable;
 use crate::core::restore_plan::describe_attempts;
 use crate::proto::chunk::Chunk;
@@ -331,9 +331,11 @@ impl View {
         self.events.begin(session, turn);
     }
 
-    /// Shows in every format that a tool ran without permission. Text output shows all notices anyway.
+    /// Shows in every format that a tool ran, or may have run, without permission. Text output shows all notices anyway.
     fn warn(&mut self, notice: &Value) {
-        if self.format != Format::Text && notice["title"] == RAN_UNAPPROVED {
+        let is_unapproved =
+            [RAN_UNAPPROVED, MAY_HAVE_RUN].contains(&notice["title"].as_str().unwrap_or_default());
+        if self.format != Format::Text && is_unapproved {
             self.notice(notice);
         }
     }

@@ -3,11 +3,12 @@
 use crate::core::event::{
     AgentEvent, Content, MessagePiece, MessageRole, Original, TerminalUpdate, ToolUpdate, Update,
 };
+use crate::core::line_shape::place;
 use crate::proto::acp::{
     Block, Cost, Resource, TerminalMeta, TerminalPart, UpdateFields, UpdateLine, WholeLine,
     WholeParams,
 };
-use crate::proto::json::{JsonStr, Members, is_dense, non_null, text};
+use crate::proto::json::{JsonStr, Members, is_dense, non_null, text, to_raw};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -71,6 +72,27 @@ pub fn original(line: &str) -> Original<'_> {
             fields
         },
     }
+}
+
+/// Returns a `session/update` line with other ids of tool calls: `rename` returns the id that replaces one. `None`
+/// if nothing changes.
+pub fn with_call_ids(line: &str, rename: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let l: UpdateLine<'_> = serde_json::from_str(line).ok()?;
+    let fields = l.params.update?;
+    let parent = claude(fields.meta).and_then(|claude| claude.parent);
+    let mut parts: Vec<_> = [fields.tool_call_id, parent]
+        .into_iter()
+        .filter_map(|raw| {
+            let own = rename(&text(raw)?)?;
+            Some((place(line, raw?.get())?, to_raw(&own)))
+        })
+        .collect();
+    parts.sort_by_key(|(at, _)| std::cmp::Reverse(at.start));
+    let mut renamed = (!parts.is_empty()).then(|| line.to_owned())?;
+    for (at, own) in parts {
+        renamed.replace_range(at, own.get());
+    }
+    Some(renamed)
 }
 
 /// Parses the parameters of a `session/update` line and keeps the update as raw JSON.
@@ -293,9 +315,7 @@ pub fn tool<'a>(f: &UpdateFields<'a>) -> Option<ToolUpdate<'a>> {
     }
     Some(ToolUpdate {
         id: text(f.tool_call_id)?,
-        begins: f
-            .session_update
-            .is_some_and(|kind| kind.get() == "\"tool_call\""),
+        begins: is_tool_call(f),
         name: name.or_else(|| claude(f.meta).and_then(|claude| text(claude.tool_name))),
         title,
         kind,
@@ -308,6 +328,11 @@ pub fn tool<'a>(f: &UpdateFields<'a>) -> Option<ToolUpdate<'a>> {
         meta,
         other,
     })
+}
+
+fn is_tool_call(f: &UpdateFields<'_>) -> bool {
+    let kind = f.session_update;
+    kind.is_some_and(|kind| kind.get() == "\"tool_call\"")
 }
 
 crate::proto::json::raw_object! {
@@ -340,6 +365,7 @@ fn terminal<'a>(f: &UpdateFields<'a>) -> Option<TerminalUpdate<'a>> {
     Some(TerminalUpdate {
         id: text(id)?,
         tool: text(f.tool_call_id)?,
+        begins: is_tool_call(f),
         output: output.data.and_then(JsonStr::new),
         details: m.exit.or(m.info),
     })
@@ -348,4 +374,20 @@ fn terminal<'a>(f: &UpdateFields<'a>) -> Option<TerminalUpdate<'a>> {
 fn cost(raw: Option<&RawValue>) -> Option<f64> {
     let cost: Cost<'_> = serde_json::from_str(non_null(raw)?.get()).ok()?;
     serde_json::from_str(cost.amount?.get()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_call_ids;
+
+    #[test]
+    fn only_the_ids_of_calls_change_in_a_line() {
+        let line = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"a","update":{"_meta":{"claudeCode":{"parentToolUseId":"a","x":1.50}},"sessionUpdate":"tool_call","toolCallId" : "a","title":"a"}}}"#;
+        let renamed = with_call_ids(line, |id| (id == "a").then(|| "a\"#2".to_owned())).unwrap();
+        let want = line.replace(r#"Id":"a","x"#, r##"Id":"a\"#2","x"##);
+        let want = want.replace(r#"Id" : "a""#, r##"Id" : "a\"#2""##);
+        assert_eq!(renamed, want);
+        assert_eq!(with_call_ids(line, |_| None), None);
+        assert_eq!(with_call_ids("{}", |_| Some(String::new())), None);
+    }
 }

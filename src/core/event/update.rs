@@ -86,6 +86,24 @@ pub enum Update<'a> {
     Other,
 }
 
+impl Update<'_> {
+    /// Returns `true` if the update names a tool call.
+    #[inline]
+    #[must_use]
+    pub fn names_call(&self) -> bool {
+        match self {
+            Self::Message(piece) => piece.subagent.is_some(),
+            Self::Chunk { chunk, .. } => chunk.tool_call_id.is_some(),
+            Self::Tool(_)
+            | Self::Terminal(_)
+            | Self::Refused { .. }
+            | Self::FromSubagent { .. }
+            | Self::Subagent { .. } => true,
+            _ => false,
+        }
+    }
+}
+
 /// Author and kind of a piece of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageRole {
@@ -172,7 +190,7 @@ impl Content<'_> {
 pub struct ToolUpdate<'a> {
     /// Id of the tool call.
     pub id: Cow<'a, str>,
-    /// Whether this update begins the call. If it does and the id was used before, it is the id of a new
+    /// Whether the agent says that this update begins a call. If the call of this id is over, it is another
     /// call.
     pub begins: bool,
     /// Name of the tool.
@@ -205,6 +223,13 @@ impl ToolUpdate<'_> {
     pub fn ends(&self) -> bool {
         let status = self.status.as_deref().and_then(ToolStatus::of);
         matches!(status, Some(ToolStatus::Completed | ToolStatus::Failed))
+    }
+
+    /// Returns `true` if the agent reports that the call failed.
+    #[must_use]
+    pub fn fails(&self) -> bool {
+        let status = self.status.as_deref().and_then(ToolStatus::of);
+        status == Some(ToolStatus::Failed)
     }
 }
 
@@ -253,6 +278,8 @@ pub struct TerminalUpdate<'a> {
     pub id: Cow<'a, str>,
     /// Id of the tool call that runs the terminal.
     pub tool: Cow<'a, str>,
+    /// Whether the message that has this update begins a tool call of this id.
+    pub begins: bool,
     /// Text to append.
     pub output: Option<JsonStr<'a>>,
     /// Other data: working directory, exit status.

@@ -13,6 +13,7 @@ use crate::core::event::{CallId, ForwardReceived};
 use crate::core::ids::AgentRef;
 use crate::core::request_key::RequestKey;
 use crate::core::shared::RequestOwner;
+use crate::core::turn::with_call_id;
 use crate::proto::json::{Members, to_raw};
 use crate::proto::rpc::code;
 use crate::proto::wire::Done;
@@ -71,9 +72,14 @@ impl Hub {
             params,
             is_request,
         } = message;
+        let mut named = None;
         let (agent, agent_session) = match &session {
             Some(id) => {
                 let session = self.session(id)?;
+                let agents = |own: &str| session.agents_call_id(own);
+                named = params
+                    .as_deref()
+                    .and_then(|params| with_call_id(params, agents));
                 let own = session.agent_session().ok_or_else(|| {
                     out_of_order(&format!(
                         "session {id:?} is not open at its agent; prompt or load it first"
@@ -93,6 +99,7 @@ impl Hub {
         let connection = self.agents.get_mut(agent).connection_mut();
         let connection = connection.filter(|connection| connection.ready().is_some());
         let connection = connection.ok_or_else(|| out_of_order("the agent is not running"))?;
+        let params = named.or(params);
         let params = params.map(|params| with_session(&params, agent_session.as_deref()));
         let is_sent = connection.dialect.forward(
             is_request.then_some(call),
@@ -166,9 +173,13 @@ impl Hub {
         });
         let any = || self.shared.clients.acp().map(|(client, _)| client);
         let client = of_session.or_else(any);
-        let params = message
+        let session = own.as_ref().and_then(|id| self.sessions.get_mut(id));
+        let renamed = message
             .params
-            .map(|params| with_session(params, own.as_deref()));
+            .zip(session)
+            .and_then(|(params, session)| with_call_id(params, |id| session.call_named(id)));
+        let params = renamed.as_deref().or(message.params);
+        let params = params.map(|params| with_session(params, own.as_deref()));
         let request = AcpRequest::of(&message.method, params.as_deref());
         let Some(sink) = client.and_then(|client| clients.sink(client)) else {
             if let Some(key) = &message.key {

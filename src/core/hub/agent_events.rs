@@ -34,11 +34,11 @@ impl Hub {
                 session,
                 update,
                 original,
-            } => self.take_update(agent, &session, &update, original, now, clients),
+            } => self.update_of_call(agent, &session, update, original, now, clients),
             AgentEvent::Permission(permission) => {
-                self.permission(agent, &permission, now, clients);
+                self.permission(agent, *permission, now, clients);
             }
-            AgentEvent::ToolHook(call) => self.judge_call(agent, &call, now, clients),
+            AgentEvent::ToolHook(call) => self.judge_call(agent, *call, now, clients),
             AgentEvent::Elicitation(asked) => self.elicitation(agent, *asked, now, clients),
             AgentEvent::UrlCompleted { id } => self.url_completed(&id, clients),
             AgentEvent::Wanted(wanted) => self.host_request(agent, *wanted, now, clients),
@@ -104,10 +104,9 @@ impl Hub {
                 }
             }
             AgentEvent::QueuedPromptBegan { call } => {
-                if let Some(Call::Prompt { session }) = self.agents.get(agent).call(call)
-                    && let Some(session) = self.sessions.get_mut(session)
-                {
-                    session.begin_prompt(clients);
+                if let Some(Call::Prompt { session }) = self.agents.get(agent).call(call) {
+                    let id = session.clone();
+                    self.with(&id, now, clients, SessionMachine::begin_prompt);
                 }
             }
             AgentEvent::BackgroundTurnBegan { session } => {
@@ -116,9 +115,9 @@ impl Hub {
                 });
             }
             AgentEvent::BackgroundTurnEnded { session, end } => {
-                if let Some(session) = self.routed(agent, &session) {
-                    session.finish_unprompted(&end, clients);
-                }
+                self.with_routed(agent, &session, now, clients, |session, cx| {
+                    session.finish_unprompted(&end, cx);
+                });
             }
         }
     }
@@ -133,7 +132,7 @@ impl Hub {
         }
     }
 
-    /// Routes an update. The hot path is an update of a running turn.
+    /// Routes an update that names no tool call. The hot path is an update of a running turn.
     pub(super) fn take_update(
         &mut self,
         agent: AgentRef,
@@ -142,15 +141,8 @@ impl Hub {
         original: Original<'_>,
         now: Instant,
         clients: &mut dyn ClientSinks,
-    ) {
+    ) -> bool {
         self.shared.counters.updates += 1;
-        let has_terminals = !self.hosting.host.is_idle();
-        if has_terminals && matches!(update, Update::Tool(tool) if tool.ends()) {
-            // The output of a terminal is part of the tool's result.
-            self.with_routed(agent, agent_session, now, clients, |session, cx| {
-                session.show_terminals(cx);
-            });
-        }
         let may_have_run = match self
             .routed(agent, agent_session)
             .and_then(|session| session.turn_update(update, original, now, clients))
@@ -161,24 +153,7 @@ impl Hub {
         if self.shared.clients.have_acp() {
             self.pass_update(agent, agent_session, update, original, clients);
         }
-        if let Update::Tool(tool) = update
-            && tool.content.is_some()
-        {
-            // The tool call may show a terminal from now on.
-            self.hosting.host.report_now(now);
-        }
-        if may_have_run {
-            let connection = self.agents.get(agent).connection();
-            let id = connection.and_then(|c| c.directory.owner(agent_session));
-            if let Some(id) = id.cloned() {
-                self.with(
-                    &id,
-                    now,
-                    clients,
-                    super::super::session::SessionMachine::report_unapproved_runs,
-                );
-            }
-        }
+        may_have_run
     }
 
     /// Passes an update on to the clients of its session that speak ACP.
@@ -246,7 +221,7 @@ impl Hub {
         self.sessions.get_mut(id)
     }
 
-    fn with_routed<T>(
+    pub(super) fn with_routed<T>(
         &mut self,
         agent: AgentRef,
         agent_session: &str,
@@ -269,7 +244,7 @@ impl Hub {
     fn permission(
         &mut self,
         agent: AgentRef,
-        permission: &Permission<'_>,
+        mut permission: Permission<'_>,
         now: Instant,
         clients: &mut dyn ClientSinks,
     ) {
@@ -277,7 +252,8 @@ impl Hub {
         let asked = routed.and_then(|(id, subagent)| {
             self.with(&id, now, clients, |session, cx| {
                 let subagent = subagent.as_deref();
-                session.permission(("permission", None), subagent, permission, cx);
+                session.identify_asked_call(subagent, &mut permission.tool);
+                session.permission(("permission", None), subagent, &permission, cx);
             })
         });
         if asked.is_none() {
@@ -292,14 +268,15 @@ impl Hub {
     fn judge_call(
         &mut self,
         agent: AgentRef,
-        call: &Permission<'_>,
+        mut call: Permission<'_>,
         now: Instant,
         clients: &mut dyn ClientSinks,
     ) {
         let routed = self.route(agent, &call.session);
         let judged = routed.and_then(|(id, subagent)| {
             self.with(&id, now, clients, |session, cx| {
-                session.judge_call(subagent.as_deref(), call, cx);
+                session.identify_asked_call(subagent.as_deref(), &mut call.tool);
+                session.judge_call(subagent.as_deref(), &call, cx);
             })
         });
         if judged.is_none() {
@@ -312,7 +289,7 @@ impl Hub {
     fn elicitation(
         &mut self,
         agent: AgentRef,
-        asked: Elicitation<'_>,
+        mut asked: Elicitation<'_>,
         now: Instant,
         clients: &mut dyn ClientSinks,
     ) {
@@ -325,6 +302,8 @@ impl Hub {
         };
         if let Some(id) = session.or_else(prompted) {
             self.with(&id, now, clients, |session, cx| {
+                let own = asked.tool.as_deref().and_then(|id| session.call_named(id));
+                asked.tool = own.map(Into::into).or(asked.tool.take());
                 session.elicitation(subagent.flatten().as_deref(), asked, cx);
             });
             return;

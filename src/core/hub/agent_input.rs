@@ -218,7 +218,9 @@ impl Hub {
                         session,
                         update,
                         original,
-                    } => hub.take_update(agent, session, update, *original, now, clients),
+                    } if !update.names_call() => {
+                        hub.take_update(agent, session, update, *original, now, clients);
+                    }
                     _ => hub.event(agent, event, now, clients),
                 }
             }

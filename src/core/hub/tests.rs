@@ -4,6 +4,7 @@ mod acp_replay;
 mod agent_requests;
 mod attach;
 mod background_turn;
+mod call_ids;
 mod claude;
 mod clients;
 mod closing;
@@ -22,6 +23,7 @@ mod restart;
 mod set;
 mod slow_disk;
 mod timers;
+mod unended_calls;
 mod update_runs;
 mod waits;
 

@@ -55,6 +55,8 @@ pub struct CompletionBody {
 struct Call {
     index: Option<u64>,
     id: String,
+    /// Id in the answer, which several calls may have.
+    agents_id: String,
     name: String,
     arguments: String,
 }
@@ -117,7 +119,7 @@ impl CompletionBody {
         // Some servers give every call the index 0, so that another id begins another call.
         let continues = |call: &Call| {
             (piece.index.is_none() || call.index == piece.index)
-                && piece.id.as_ref().is_none_or(|id| *id == call.id)
+                && piece.id.as_ref().is_none_or(|id| *id == call.agents_id)
         };
         let known = self.calls.iter().rposition(continues);
         if known.is_none() && self.calls.len() == MAX_CALLS {
@@ -128,9 +130,18 @@ impl CompletionBody {
         }
         let at = known.unwrap_or_else(|| {
             let number = self.calls.len() + 1;
+            let id = piece.id.clone();
+            let id = id.unwrap_or_else(|| format!("call_{number}"));
+            let is_used = self.calls.iter().any(|call| call.id == id);
             self.calls.push(Call {
                 index: piece.index,
-                id: piece.id.clone().unwrap_or_else(|| format!("call_{number}")),
+                // The answer ends all calls at once, so an id that is used again would name an open call.
+                id: if is_used {
+                    format!("{id}#{number}")
+                } else {
+                    id.clone()
+                },
+                agents_id: id,
                 name: piece.name.clone().unwrap_or_else(|| "function".to_owned()),
                 arguments: String::new(),
             });

@@ -46,7 +46,7 @@ impl SessionMachine {
         let late = self.abandoned.take_if(|abandoned| abandoned.call == call);
         if late.is_some() {
             // Updates received after the turn was abandoned belonged to it.
-            self.end_unprompted(None, cx.clients);
+            self.end_unprompted(None, cx);
             cx.requests.push(SessionRequest::Free);
         }
         late.is_some()

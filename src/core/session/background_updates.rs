@@ -139,7 +139,7 @@ impl SessionMachine {
         if let Some(turn_id) = self.background_turn.as_ref().map(|u| u.turn_id.clone()) {
             self.cancel_requests_of(&turn_id, cx);
         }
-        self.end_unprompted(None, cx.clients);
+        self.end_unprompted(None, cx);
     }
 
     /// Handles the agent's start of background work: a prompt that is on its way, or that is to be sent
@@ -156,14 +156,14 @@ impl SessionMachine {
 
     /// Ends the background turn after its quiet time. If a tool runs or a client request is open, the turn
     /// waits for that.
-    pub(super) fn end_quiet_turn(&mut self, client: &mut dyn ClientSinks) {
+    pub(super) fn end_quiet_turn(&mut self, cx: &mut Cx<'_>) {
         let Some(background_turn) = &mut self.background_turn else {
             return;
         };
         if background_turn.turn.is_working() || !self.open_requests.is_empty() {
             background_turn.quiet_at = None;
         } else {
-            self.end_unprompted(None, client);
+            self.end_unprompted(None, cx);
         }
     }
 
@@ -190,7 +190,23 @@ impl SessionMachine {
     }
 
     /// Ends the background turn, if there is one.
-    pub fn end_unprompted(&mut self, error: Option<&Error>, clients: &mut dyn ClientSinks) {
+    pub fn end_unprompted(&mut self, error: Option<&Error>, cx: &mut Cx<'_>) {
+        self.report_open_background_calls(cx);
+        self.close_unprompted(error, cx.clients);
+    }
+
+    fn report_open_background_calls(&mut self, cx: &mut Cx<'_>) {
+        if let Some(turn_id) = self.background_turn.as_ref().map(|u| u.turn_id.clone()) {
+            self.report_open_calls(&turn_id, cx);
+        }
+    }
+
+    /// Like [`Self::end_unprompted`], without judging its open calls.
+    pub(super) fn close_unprompted(
+        &mut self,
+        error: Option<&Error>,
+        clients: &mut dyn ClientSinks,
+    ) {
         if self.background_turn.is_none() {
             return;
         }
@@ -202,20 +218,21 @@ impl SessionMachine {
     }
 
     /// Handles the agent's start of the prompt that waited for the background turn.
-    pub fn begin_prompt(&mut self, clients: &mut dyn ClientSinks) {
-        self.end_unprompted(None, clients);
+    pub fn begin_prompt(&mut self, cx: &mut Cx<'_>) {
+        self.end_unprompted(None, cx);
         if let Some(running) = &mut self.running {
             running.waits_for_background = false;
         }
     }
 
     /// Handles the agent's report that the background turn ended.
-    pub fn finish_unprompted(&mut self, end: &TurnEnd, clients: &mut dyn ClientSinks) {
+    pub fn finish_unprompted(&mut self, end: &TurnEnd, cx: &mut Cx<'_>) {
+        self.report_open_background_calls(cx);
         let cancelled = self.background_turn.as_ref().is_some_and(|u| u.cancelled);
-        self.with_unprompted(clients, |turn, sink| turn.finish(end, cancelled, sink));
+        self.with_unprompted(cx.clients, |turn, sink| turn.finish(end, cancelled, sink));
         self.forget_unprompted();
         self.cost = end.cost.or(self.cost);
-        self.begin_prompt(clients);
+        self.begin_prompt(cx);
     }
 
     fn forget_unprompted(&mut self) {

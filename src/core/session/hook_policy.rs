@@ -33,7 +33,7 @@ impl SessionMachine {
             warn!(session = %call.session, "refused a tool of a session that is not open");
             return Effect::Deny;
         };
-        let verdict = cx.policy().judge(&subject);
+        let verdict = self.verdict_without_request(&subject, cx);
         // The tool is judged here, so that it needs no notice for running without a permission request.
         let calls = [call.tool.id.clone().into_owned()];
         self.with_turn_of(&turn_id, cx.clients, |turn, _| {

@@ -172,10 +172,8 @@ impl SessionMachine {
         mut tool: ToolUpdate<'static>,
         cx: &mut Cx<'_>,
     ) {
-        // If the agent announced a call with this id, the agent's text would be shown beside the question.
-        while self.knows_call(&tool.id) {
-            tool.id.to_mut().push('+');
-        }
+        // If an agent's call had this id, the agent's text would be shown beside the question.
+        tool.id = self.own_call_id(&tool.id).into();
         let session = self.agent_session().unwrap_or_default().to_owned();
         let Some(call) = self.host_calls.get_mut(&ticket) else {
             return;

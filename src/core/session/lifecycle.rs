@@ -19,7 +19,7 @@ impl SessionMachine {
         if !self.survives_loss(error, cx) {
             self.end_turn(Ending::Failed(error.clone()), cx);
         }
-        self.end_unprompted(Some(error), cx.clients);
+        self.end_unprompted(Some(error), cx);
         for token in self.settings.take_waiting() {
             cx.clients.reply(token, Err(error.clone()));
         }
@@ -52,7 +52,7 @@ impl SessionMachine {
         if renews || !self.survives_loss(error, cx) {
             self.end_turn(Ending::Failed(error.clone()), cx);
         }
-        self.end_unprompted(Some(error).filter(|_| broke_off), cx.clients);
+        self.end_unprompted(Some(error).filter(|_| broke_off), cx);
         for token in self.settings.take_waiting() {
             cx.clients.reply(token, Err(error.clone()));
         }

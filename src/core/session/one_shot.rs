@@ -133,6 +133,7 @@ impl SessionMachine {
         info!(session = id, %error, "trying the call again after the loss of its agent");
         self.show_terminals(cx);
         let notice = attempt_notice(&error, pause);
+        self.report_open_calls_of_attempt(cx);
         self.with_turn(cx.clients, |turn, sink| {
             turn.end_attempt(sink);
             sink.chunk(&Chunk::DataNotice {

@@ -6,17 +6,6 @@ use crate::core::turn::Turn;
 use crate::core::view::chunks::ChunkView;
 
 impl SessionMachine {
-    /// Returns `true` if an open turn has a tool call with this id.
-    #[must_use]
-    pub fn knows_call(&self, id: &str) -> bool {
-        let running = self.running.as_ref().map(|r| &r.turn);
-        let background_turn = self.background_turn.as_ref().map(|u| &u.turn);
-        running
-            .into_iter()
-            .chain(background_turn)
-            .any(|turn| turn.has_call(id))
-    }
-
     /// Returns `true` if the turn with this id is not open.
     #[must_use]
     pub fn is_over(&self, turn_id: &str) -> bool {

@@ -55,7 +55,7 @@ impl SessionMachine {
 
     fn fail_turns(&mut self, error: &Error, clients: &mut dyn ClientSinks) {
         self.number_unsent(clients);
-        self.end_unprompted(Some(error), clients);
+        self.close_unprompted(Some(error), clients);
         self.with_turn(clients, |turn, sink| turn.fail(error, sink));
     }
 }

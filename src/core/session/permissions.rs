@@ -13,7 +13,7 @@ use crate::core::host::Ticket;
 use crate::core::limits::Timeout;
 use crate::core::policy::{Effect, Subject, Verdict};
 use crate::core::timeout_error::millis;
-use crate::core::turn::written;
+use crate::core::turn::{with_asked_call_id, written};
 use crate::proto::wire::{AskedTool, LedgerEntry, OfferedKind, OfferedOption, PermissionParams};
 use serde_json::value::RawValue;
 use tracing::warn;
@@ -102,7 +102,11 @@ impl SessionMachine {
                 self.answer_agent(&permission.key, ticket, decision, cx);
             }
             PermissionRoute::Ask(rule) => {
-                self.ask_permission(asking, rule, tool_call, permission.acp, cx);
+                let own = permission
+                    .acp
+                    .and_then(|asked| with_asked_call_id(asked, &permission.tool.id));
+                let original = own.as_deref().or(permission.acp);
+                self.ask_permission(asking, rule, tool_call, original, cx);
             }
             PermissionRoute::Inquire => self.ask_user(asking, Some(tool_call), None, cx),
         }
@@ -166,6 +170,12 @@ impl SessionMachine {
         } else {
             policy.judge_in(subject, &self.options)
         }
+    }
+
+    /// Returns the policy's verdict on a call for which the agent requests no permission: the tool lists of the
+    /// session count, whoever enforces them.
+    pub(super) fn verdict_without_request(&self, subject: &Subject, cx: &Cx<'_>) -> Verdict {
+        cx.policy().judge_in(subject, &self.options)
     }
 
     /// Derives the handling of a permission request from the policy's verdict.

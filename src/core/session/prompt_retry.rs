@@ -82,6 +82,7 @@ impl SessionMachine {
             "title": format!("The AI service failed ({class}); retrying in {seconds} s"),
             "description": error.message,
         }));
+        self.report_open_calls_of_attempt(cx);
         self.with_turn(cx.clients, |turn, sink| {
             if let Ending::Answered(end) = &ending {
                 turn.account(end);
@@ -102,6 +103,7 @@ impl SessionMachine {
             running.attempts.pause = Some(Pause::Transient { until });
         }
         let notice = ending.error().map(|error| attempt_notice(error, pause));
+        self.report_open_calls_of_attempt(cx);
         self.with_turn(cx.clients, |turn, sink| {
             if let Ending::Answered(end) = ending {
                 turn.account(end);

@@ -11,6 +11,7 @@ use crate::core::event::Elicitation;
 use crate::core::limits::Timeout;
 use crate::core::request_key::RequestKey;
 use crate::core::timeout_error::millis;
+use crate::core::turn::with_call_id;
 use crate::proto::wire::{AskedTool, LedgerEntry, QuestionParams};
 use serde_json::value::RawValue;
 use tracing::debug;
@@ -63,7 +64,10 @@ impl SessionMachine {
             },
             entry,
         };
-        self.ask_user(asking, tool_call, asked.acp, cx);
+        let own = |params| with_call_id(params, |_| tool.map(str::to_owned));
+        let renamed = asked.acp.and_then(own);
+        let original = renamed.as_deref().or(asked.acp);
+        self.ask_user(asking, tool_call, original, cx);
     }
 
     /// Sends a question for the user to the clients.

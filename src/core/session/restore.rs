@@ -316,7 +316,7 @@ impl SessionMachine {
         self.cost = cost.or(self.cost);
         if rung == Rung::New {
             // The background turn belongs to the session that this one replaces.
-            self.end_unprompted(None, cx.clients);
+            self.end_unprompted(None, cx);
             if on_lost.clear {
                 self.catch_up_at_end(cx.clients);
             }

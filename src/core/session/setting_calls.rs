@@ -144,7 +144,7 @@ impl SessionMachine {
         let agent_session = self.restoring().map(|r| r.agent_session.clone());
         self.reset_options();
         // A background turn that began meanwhile ends, and is kept.
-        self.end_unprompted(Some(error), cx.clients);
+        self.end_unprompted(Some(error), cx);
         if self.log.identity().is_none() && self.log.seq() == 0 {
             // The log was created for this restore, and the agent's replay belongs to no session now.
             let _ = self.log.remove(false);

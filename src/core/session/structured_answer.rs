@@ -53,6 +53,7 @@ impl SessionMachine {
                 "title": "The answer does not match the output schema; the agent is asked to correct it",
                 "description": all.join("\n"),
             }));
+            self.report_open_calls_of_attempt(cx);
             self.with_turn(cx.clients, |turn, sink| {
                 turn.account(&end);
                 turn.end_attempt(sink);

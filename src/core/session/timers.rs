@@ -227,7 +227,7 @@ impl SessionMachine {
         match timer {
             SessionTimer::Answer => self.time_out_requests(cx),
             SessionTimer::ClientRequest => self.time_out_client_requests(cx),
-            SessionTimer::Quiet => self.end_quiet_turn(cx.clients),
+            SessionTimer::Quiet => self.end_quiet_turn(cx),
             SessionTimer::RetryPause => self.end_pause(cx),
             SessionTimer::NextAttempt => self.reopen_for_attempt(cx),
             SessionTimer::Setting => self.time_out_settings(cx),

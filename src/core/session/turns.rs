@@ -80,7 +80,7 @@ impl SessionMachine {
         dialect.prompt(call, &agent_session, &sent, p.degrade, &mut lines)?;
         // Open client requests of a background turn keep it open beside the prompt's turn.
         if !waits_for_background && self.open_requests.is_empty() {
-            self.end_unprompted(None, cx.clients);
+            self.end_unprompted(None, cx);
         }
         let messages_before = self.log.count();
         // The prompt must be known after a crash, so it is written before it is sent.
@@ -259,6 +259,7 @@ impl SessionMachine {
         };
         self.cancel_requests_of(&turn_id, cx);
         self.show_terminals(cx);
+        self.report_open_calls(&turn_id, cx);
         let Some(running) = &mut self.running else {
             return;
         };

@@ -1,10 +1,12 @@
 //! Tools that an agent ran without a permission request although the policy would have denied them or asked
-//! about them. They cannot be prevented any more; the user gets a notice and the ledger an entry for each.
+//! about them. They cannot be prevented any more; the user gets a notice and the ledger an entry for each. A call
+//! whose end the agent never reported may have run, so it is reported when its turn ends.
 
 use super::SessionMachine;
 use super::permissions::entry;
 use crate::core::cx::Cx;
 use crate::core::decision::{Decision, DecisionSource};
+use crate::core::dialects::traits;
 use crate::core::policy::{Effect, Subject, Verdict};
 use crate::core::turn::{Turn, UnapprovedRun};
 use crate::core::view::chunks::ChunkSink as _;
@@ -16,6 +18,9 @@ use tracing::info;
 
 /// Title of the notice about such a tool.
 pub const RAN_UNAPPROVED: &str = "The agent ran a tool without asking";
+
+/// Title of the notice about a tool that was still open at the end of its turn.
+pub const MAY_HAVE_RUN: &str = "The agent may have run a tool without asking";
 
 impl SessionMachine {
     /// Reports the tools that ran without a permission request.
@@ -29,26 +34,51 @@ impl SessionMachine {
         }
     }
 
+    /// Reports the open calls of a turn that ends: nobody was asked about them, and they may have run.
+    pub(super) fn report_open_calls(&mut self, turn_id: &str, cx: &mut Cx<'_>) {
+        let completes_input = traits(cx.agent.spec.protocol).completes_input;
+        self.with_turn_of(turn_id, cx.clients, |turn, _| {
+            turn.note_open_calls(completes_input);
+        });
+        self.report_unapproved_runs(cx);
+    }
+
+    /// Reports the open calls of the attempt at the prompt that ends.
+    pub(super) fn report_open_calls_of_attempt(&mut self, cx: &mut Cx<'_>) {
+        if let Some(turn_id) = self.running.as_ref().map(|running| running.turn_id.clone()) {
+            self.report_open_calls(&turn_id, cx);
+        }
+    }
+
     fn report_unapproved_run(&mut self, turn_id: &str, ran: UnapprovedRun, cx: &mut Cx<'_>) {
         // Nothing is approved here, so a kind derived from the title is trusted.
         let subject = Subject {
             derived: false,
             ..ran.subject
         };
-        let verdict = self.verdict(&subject, cx);
-        if !is_against(&verdict, &subject) || self.approvals.was_served(&subject) {
+        let verdict = self.verdict_without_request(&subject, cx);
+        let may_be_allowed = || self.may_be_listed(&subject, cx);
+        if !is_against(&verdict, &subject)
+            || self.approvals.was_served(&subject)
+            || may_be_allowed()
+        {
             return;
         }
         let would = match verdict.effect {
             Effect::Deny => "refuse",
             Effect::Ask | Effect::Allow => "ask about",
         };
-        let reason = format!("ran without asking: {} would {would} it", verdict.by);
+        let (title, ran_unasked) = if ran.is_certain {
+            (RAN_UNAPPROVED, "ran without asking")
+        } else {
+            (MAY_HAVE_RUN, "may have run without asking")
+        };
+        let reason = format!("{ran_unasked}: {} would {would} it", verdict.by);
         let id = &self.id;
         info!(session = id, tool = %ran.tool.tool_name, %reason, "a tool ran without asking for permission");
         let notice = to_raw(&json!({
             "severity": "warning",
-            "title": RAN_UNAPPROVED,
+            "title": title,
             "description": format!("{}; {} would {would} it", about(&ran.tool.tool_name, &subject), verdict.by),
             "toolCallId": ran.tool.tool_call_id,
             "rule": verdict.by,
@@ -66,6 +96,16 @@ impl SessionMachine {
         let mut decision = Decision::cancelled(DecisionSource::Agent);
         decision.reason = reason;
         self.log_decision(turn_id, entry, &decision, cx);
+    }
+}
+
+impl SessionMachine {
+    /// Returns `true` if a list of the session, which the agent enforces, may allow the tool by an entry that
+    /// acpipe does not understand.
+    fn may_be_listed(&self, subject: &Subject, cx: &Cx<'_>) -> bool {
+        let name = subject.name.as_deref();
+        traits(cx.agent.spec.protocol).enforces_tool_lists
+            && name.is_some_and(|name| cx.policy().has_unread_entry(name, &self.options))
     }
 }
 

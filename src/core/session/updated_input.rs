@@ -79,5 +79,9 @@ pub(super) fn updated_call(
     if open.ticket.is_some() {
         return None;
     }
-    connection.dialect.rewritten(&open.key, input)
+    let mut call = connection.dialect.rewritten(&open.key, input)?;
+    if let Some(id) = &open.about.question().tool {
+        call.id = id.clone().into();
+    }
+    Some(call)
 }

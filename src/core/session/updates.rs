@@ -26,11 +26,12 @@ impl SessionMachine {
             return None;
         }
         self.with_turn(client, |turn, sink| turn.update(update, original, sink));
-        if let Update::Tool(tool) = update {
-            self.note_tool(&tool.id, now);
-        }
         Some(match update {
-            Update::Tool(_) => self.has_unapproved_runs(),
+            Update::Tool(tool) => {
+                self.note_tool(&tool.id, now);
+                self.has_unapproved_runs()
+            }
+            Update::Chunk { .. } => self.has_unapproved_runs(),
             Update::FromSubagent { .. } => true,
             _ => false,
         })
@@ -87,6 +88,6 @@ impl SessionMachine {
                 turn.subagent(id, update, original, sink);
             }),
         }
-        matches!(update, Update::Tool(_) | Update::FromSubagent { .. })
+        update.names_call()
     }
 }

@@ -4,10 +4,12 @@
 //! stay open. A turn therefore follows the chunks, rejects those that belong to nothing, and ends what is open.
 
 use super::SUMMARY_LIMIT;
-use super::tools::SettleReason;
+use super::call_ids::CallState as CallStage;
+use super::tools::{SettleReason, UnapprovedRun};
+use crate::core::policy::{Subject, Tool};
 use crate::proto::json::{JsonStr, text, to_raw, value};
 use crate::proto::ui_chunk::UiChunk;
-use crate::proto::wire::{ToolCall, ToolResult};
+use crate::proto::wire::{AskedTool, ToolCall, ToolResult};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -28,6 +30,8 @@ pub struct PassedChunks {
     calls_before_step: usize,
     /// Size of the inputs and results that are kept for the summary, in bytes.
     kept: usize,
+    /// Numbers of the calls that ran, or may have run, without a permission request, until they are judged.
+    unapproved_runs: Vec<usize>,
 }
 
 /// Tool call in the chunks.
@@ -37,6 +41,10 @@ struct PassedCall {
     name: String,
     is_dynamic: bool,
     state: CallState,
+    /// Whether the endpoint says that it runs the tool itself.
+    is_executed: bool,
+    /// Whether the endpoint requested permission, or the call was found to have run without it.
+    is_judged: bool,
     input: Value,
     /// Input while it is generated.
     raw_input: String,
@@ -95,6 +103,18 @@ impl PassedChunks {
         }
     }
 
+    /// Returns the state of a call.
+    pub fn state(&self, id: &str) -> Option<CallStage> {
+        let at = self.calls.iter().rposition(|call| call.id == id)?;
+        Some(match self.calls[at].state {
+            // Readers take the input of a later step for that of another call.
+            _ if at < self.calls_before_step => CallStage::Ended,
+            CallState::Settled => CallStage::Ended,
+            CallState::Refused => CallStage::Denied,
+            CallState::Input | CallState::Available | CallState::Asked(_) => CallStage::Open,
+        })
+    }
+
     fn begin(&mut self, part: &'static str, id: &str) -> bool {
         // A second block of this id would leave the first one open for ever.
         let is_new = self.blocks.len() < MAX_OPEN && !self.is_open(part, id);
@@ -139,10 +159,7 @@ impl PassedChunks {
         let Some(id) = text(chunk.tool_call_id) else {
             return false;
         };
-        let begins = matches!(
-            kind,
-            "tool-input-start" | "tool-input-available" | "tool-input-error"
-        );
+        let begins = chunk.begins_call();
         let known = self.calls.iter().rposition(|call| call.id == id);
         let known = known.filter(|at| !begins || *at >= self.calls_before_step);
         let at = match known {
@@ -153,6 +170,8 @@ impl PassedChunks {
                     name: text(chunk.tool_name).unwrap_or_default().into_owned(),
                     is_dynamic: chunk.dynamic.is_some_and(|dynamic| dynamic.get() == "true"),
                     state: CallState::Input,
+                    is_executed: false,
+                    is_judged: false,
                     input: Value::Null,
                     raw_input: String::new(),
                     result: None,
@@ -163,8 +182,44 @@ impl PassedChunks {
             }
             None => return false,
         };
-        self.calls[at].update(kind, chunk, &mut self.kept);
+        let call = &mut self.calls[at];
+        call.update(kind, chunk, &mut self.kept);
+        let executed = chunk.rest.get("providerExecuted");
+        call.is_executed |= executed.is_some_and(|executed| executed.get() == "true");
+        call.is_judged |= kind == "tool-approval-request";
+        if kind == "tool-output-available" {
+            self.note_run(at);
+        }
         true
+    }
+
+    fn note_run(&mut self, at: usize) {
+        if !std::mem::replace(&mut self.calls[at].is_judged, true) {
+            self.unapproved_runs.push(at);
+        }
+    }
+
+    /// Notes the open calls without a permission request that the endpoint runs. All other open calls are for
+    /// the client to run, which acpipe does not.
+    pub fn note_open_calls(&mut self) {
+        for at in 0..self.calls.len() {
+            let call = &self.calls[at];
+            if call.is_executed && call.state == CallState::Available {
+                self.note_run(at);
+            }
+        }
+    }
+
+    /// Returns `true` if calls ran without a permission request and have not been taken yet.
+    pub fn has_unapproved_runs(&self) -> bool {
+        !self.unapproved_runs.is_empty()
+    }
+
+    /// Takes the calls that ran, or may have run, without a permission request, each once.
+    pub fn take_unapproved_runs(&mut self, cwd: &str) -> Vec<UnapprovedRun> {
+        let ran = std::mem::take(&mut self.unapproved_runs).into_iter();
+        let calls = ran.filter_map(|at| self.calls.get(at));
+        calls.map(|call| call.unapproved_run(cwd)).collect()
     }
 
     /// Returns the chunks that end everything that is open, in order.
@@ -216,6 +271,26 @@ fn keep(kept: &mut usize, size: usize) -> bool {
 }
 
 impl PassedCall {
+    fn unapproved_run(&self, cwd: &str) -> UnapprovedRun {
+        let input = to_raw(&self.input);
+        let tool = Tool {
+            name: Some(&self.name),
+            input: Some(&input)
+                .filter(|_| !self.input.is_null())
+                .map(AsRef::as_ref),
+            ..Tool::default()
+        };
+        UnapprovedRun {
+            tool: AskedTool {
+                tool_call_id: self.id.clone(),
+                tool_name: self.name.clone(),
+                ..AskedTool::default()
+            },
+            is_certain: self.result.is_some(),
+            subject: Subject::of_tool(&tool, cwd),
+        }
+    }
+
     fn update(&mut self, kind: &str, chunk: &UiChunk<'_>, kept: &mut usize) {
         match kind {
             "tool-input-delta" => {

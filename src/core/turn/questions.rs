@@ -55,9 +55,24 @@ impl Turn {
     /// Marks calls that need no permission request of their own: another one stood for them, or they were
     /// judged otherwise.
     pub fn note_permission_handled(&mut self, calls: &[String]) {
-        self.tools.note_permission_handled(calls);
+        for id in calls {
+            let mut turns = self.subagents.turns_mut();
+            let is_known = self.tools.note_permission_handled(id)
+                | turns.any(|turn| turn.tools.note_permission_handled(id));
+            if !is_known {
+                self.tools.note_judged_early(id);
+            }
+        }
+    }
+
+    /// Notes the open calls without a permission request, including those of subagents, because the turn or
+    /// the attempt ends: they may have run. `completes_input` is `true` if the agent reports the complete input
+    /// of a call before it runs.
+    pub fn note_open_calls(&mut self, completes_input: bool) {
+        self.tools.note_open_calls(completes_input);
+        self.passed.note_open_calls();
         for turn in self.subagents.turns_mut() {
-            turn.tools.note_permission_handled(calls);
+            turn.tools.note_open_calls(completes_input);
         }
     }
 
@@ -65,12 +80,13 @@ impl Turn {
     /// yet.
     #[must_use]
     pub fn has_unapproved_runs(&self) -> bool {
-        self.tools.has_unapproved_runs()
+        self.tools.has_unapproved_runs() || self.passed.has_unapproved_runs()
     }
 
     /// Forgets the calls that ran without a permission request, because no policy objects to them.
     pub fn forget_unapproved_runs(&mut self) {
         self.tools.forget_unapproved_runs();
+        self.passed.take_unapproved_runs("");
         for turn in self.subagents.turns_mut() {
             turn.tools.forget_unapproved_runs();
         }
@@ -79,9 +95,12 @@ impl Turn {
     /// Takes the calls that ran without a permission request, each once, including those of subagents.
     pub fn take_unapproved_runs(&mut self, cwd: &str) -> Vec<UnapprovedRun> {
         let mut ran = self.tools.take_unapproved_runs(cwd);
+        ran.extend(self.passed.take_unapproved_runs(cwd));
         for turn in self.subagents.turns_mut() {
             ran.extend(turn.tools.take_unapproved_runs(cwd));
         }
+        // Calls that were judged before they were reported are open questions of the main turn.
+        ran.retain(|ran| !self.tools.is_expected(&ran.tool.tool_call_id));
         ran
     }
 

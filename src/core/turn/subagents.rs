@@ -26,6 +26,12 @@ pub struct Subagent {
     turn: Turn,
 }
 
+impl Subagent {
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+}
+
 impl Subagents {
     pub fn new(earlier: Arc<AgentIds>) -> Self {
         Self {
@@ -208,6 +214,10 @@ impl Subagents {
     pub fn turn(&self, id: &str) -> Option<&Turn> {
         let subagent = self.all.iter().find(|subagent| subagent.id == id);
         subagent.map(|subagent| &subagent.turn)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Subagent> {
+        self.all.iter()
     }
 
     /// Iterates over the turns of all subagents.

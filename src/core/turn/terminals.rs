@@ -15,7 +15,10 @@ pub struct Terminals(Vec<Terminal>);
 /// A terminal: the end of its output, and further reported details.
 #[derive(Debug)]
 pub struct Terminal {
+    /// Id towards clients: that of the agent, unless an earlier terminal of the turn has it.
     pub(in crate::core) id: String,
+    /// The agent's id, or that of the terminal that acpipe runs.
+    named: String,
     pub(in crate::core) tool: String,
     pub(in crate::core) output: Tail,
     pub(in crate::core) details: Map<String, Value>,
@@ -30,7 +33,9 @@ const RESULT_LIMIT: usize = 64 * 1024;
 impl Terminals {
     /// Applies the agent's report of a terminal.
     pub fn update(&mut self, update: &TerminalUpdate<'_>, view: &mut impl TurnView) {
-        let at = self.terminal(&update.id, || update.tool.clone().into_owned());
+        let of_call = |t: &Terminal| t.named == update.id && t.tool == update.tool;
+        let known = self.0.iter().rposition(of_call);
+        let at = known.unwrap_or_else(|| self.add(&update.id, update.tool.clone().into_owned()));
         let terminal = &mut self.0[at];
         let (mut reported, mut changed) = (FRAME, false);
         if let Some(text) = update.output {
@@ -63,7 +68,8 @@ impl Terminals {
         state: &TerminalView<'_>,
         view: &mut impl TurnView,
     ) {
-        let at = self.terminal(id, || tool);
+        let known = self.0.iter().position(|t| t.named == id);
+        let at = known.unwrap_or_else(|| self.add(id, tool));
         let terminal = &mut self.0[at];
         let before = terminal.output.total();
         terminal.output.follow(state.text, state.total);
@@ -85,17 +91,21 @@ impl Terminals {
         });
     }
 
-    fn terminal(&mut self, id: &str, tool: impl FnOnce() -> String) -> usize {
-        let known = self.0.iter().position(|t| t.id == id);
-        known.unwrap_or_else(|| {
-            self.0.push(Terminal {
-                id: id.to_owned(),
-                tool: tool(),
-                output: Tail::new(KEPT_OUTPUT),
-                details: Map::new(),
-            });
-            self.0.len() - 1
-        })
+    /// Adds a terminal. An agent may use the id of an earlier terminal for that of another call.
+    fn add(&mut self, named: &str, tool: String) -> usize {
+        let uses = self.0.iter().filter(|t| t.named == named).count();
+        let first = (uses == 0).then(|| named.to_owned());
+        let numbered = (uses.max(1) + 1..).map(|number| format!("{named}#{number}"));
+        let mut ids = first.into_iter().chain(numbered);
+        let is_free = |id: &String| self.0.iter().all(|t| t.id != *id);
+        self.0.push(Terminal {
+            id: ids.find(is_free).unwrap_or_default(),
+            named: named.to_owned(),
+            tool,
+            output: Tail::new(KEPT_OUTPUT),
+            details: Map::new(),
+        });
+        self.0.len() - 1
     }
 
     /// Returns all terminals in the order of their first appearance.

@@ -6,6 +6,7 @@ mod call;
 mod question;
 mod unapproved_runs;
 
+use super::call_ids::CallState;
 use super::{AgentIds, TurnEvent, TurnView};
 use crate::core::event::{ToolStatus, ToolUpdate};
 use crate::proto::json::JsonStr;
@@ -14,7 +15,7 @@ use call::ReportProgress;
 pub use call::{Call, CallChange};
 use question::UrlElicitation;
 pub use question::{Question, written};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 pub use unapproved_runs::UnapprovedRun;
 
@@ -71,6 +72,8 @@ pub struct Tools {
     failed_last: Option<usize>,
     /// Indices of the calls that ran without a permission request, until they are judged.
     unapproved_runs: Vec<usize>,
+    /// Ids of calls that were judged before the agent reported them.
+    judged_early: HashSet<Box<str>>,
 }
 
 impl Tools {
@@ -85,6 +88,7 @@ impl Tools {
             url_elicitations: Vec::new(),
             failed_last: None,
             unapproved_runs: Vec::new(),
+            judged_early: HashSet::new(),
         }
     }
 
@@ -104,7 +108,18 @@ impl Tools {
     }
 
     pub fn is_open(&self, id: &str) -> Option<bool> {
-        Some(self.calls[*self.by_id.get(id)?].is_open())
+        Some(self.state(id)? == CallState::Open)
+    }
+
+    /// Returns the state of a call.
+    pub fn state(&self, id: &str) -> Option<CallState> {
+        Some(self.calls[*self.by_id.get(id)?].state())
+    }
+
+    /// Returns `true` if an update has nothing that is not known of a call.
+    pub fn repeats(&self, id: &str, update: &ToolUpdate<'_>) -> bool {
+        let call = self.by_id.get(id).map(|&at| &self.calls[at]);
+        call.is_some_and(|call| call.is_repeated_by(update))
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Call> {

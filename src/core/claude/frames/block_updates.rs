@@ -10,21 +10,19 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 impl Frames {
-    /// Reports the complete input of a tool call.
+    /// Reports the complete input of a tool call. `begins` is `true` if no other block of the message has
+    /// begun the call.
     pub(super) fn tool_whole<'a>(
         &mut self,
-        id: Cow<'a, str>,
-        name: Cow<'a, str>,
+        (id, name): (Cow<'a, str>, Cow<'a, str>),
         input: Cow<'a, RawValue>,
         other: Members<'a>,
+        begins: bool,
         out: &mut LineSink<'a, '_>,
     ) {
         let plan = tools::plan(&name, &input);
         let planned_diffs = tools::planned_diffs(&name, &input);
-        let begins = self
-            .tools
-            .insert(id.to_string(), name.to_string())
-            .is_none();
+        self.tools.insert(id.to_string(), name.to_string());
         out.push(tool(ToolUpdate {
             id,
             begins,

@@ -152,18 +152,15 @@ impl Frames {
         if let Some((message, _)) = self.message(frame, out) {
             message.block(index, BlockKind::Tool).tool = Some((id.to_string(), name.to_string()));
         }
-        let begins = self
-            .tools
-            .insert(id.to_string(), name.to_string())
-            .is_none();
+        self.tools.insert(id.to_string(), name.to_string());
         let input = block.input.filter(|input| input.get() != "{}");
         out.push(tool(ToolUpdate {
             id,
-            begins,
+            begins: true,
             kind: Some(tools::kind(&name).into()),
             title: Some(tools::title(&name, None).into()),
             name: Some(name),
-            status: begins.then(|| ToolStatus::Pending.as_str().into()),
+            status: Some(ToolStatus::Pending.as_str().into()),
             input: input.map(Cow::Borrowed),
             other: beside(block),
             ..ToolUpdate::default()
@@ -295,13 +292,8 @@ impl Frames {
         };
         // If the input is incomplete, the stream broke; its text was shown already.
         if let Ok(input) = RawValue::from_string(input) {
-            self.tool_whole(
-                id.into(),
-                name.into(),
-                Cow::Owned(input),
-                Members::default(),
-                out,
-            );
+            let call = (id.into(), name.into());
+            self.tool_whole(call, Cow::Owned(input), Members::default(), false, out);
         }
     }
 }

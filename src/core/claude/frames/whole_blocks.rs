@@ -173,10 +173,12 @@ impl Frames {
         let (Some(call), Some(name)) = (text(block.id), text(block.name)) else {
             return out.push(Update::Other);
         };
+        let mut begins = !self.tools.contains_key(call.as_ref());
         let speaker = self.speaker(out.parent.as_deref());
         if let Some((message, _)) = speaker.message(Some(id)) {
             let of = |b: &Block| b.tool.as_ref().is_some_and(|(id, _)| *id == *call);
             let known = message.blocks.iter().position(of);
+            begins |= known.is_none();
             let at = known.unwrap_or_else(|| message.add(BlockKind::Tool));
             let known = &mut message.blocks[at];
             known.whole = true;
@@ -185,6 +187,6 @@ impl Frames {
         let input = Cow::Borrowed(block.input.unwrap_or(RawValue::NULL));
         let mut other = beside(block);
         other.extend(frame.rest.clone());
-        self.tool_whole(call, name, input, other, out);
+        self.tool_whole((call, name), input, other, begins, out);
     }
 }

@@ -5,7 +5,7 @@ use crate::core::client_request::ClientRequestId;
 use crate::core::client_sink::{ClientSink, ClientSinks};
 use crate::core::error::ErrorKind;
 use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
-use crate::core::policy::Mode;
+use crate::core::policy::{Mode, Policy};
 use crate::core::store::{MemoryStore, Store};
 use crate::proto::json::to_raw;
 use crate::testing::{RecordingClient, SettingsBuilder, messages, params};
@@ -50,7 +50,16 @@ impl Fixture {
     }
 
     pub fn on(store: Box<dyn Store>, settings: SettingsBuilder, clients: &[ClientId]) -> Self {
-        let settings = settings.policy(Mode::Ask).build();
+        Self::under(Mode::Ask, store, settings, clients)
+    }
+
+    pub fn under(
+        policy: impl Into<Policy>,
+        store: Box<dyn Store>,
+        settings: SettingsBuilder,
+        clients: &[ClientId],
+    ) -> Self {
+        let settings = settings.policy(policy).build();
         let (now, _) = settings.clock;
         let mut t = Self {
             hub: Hub::new(settings, store),
@@ -185,6 +194,48 @@ impl Fixture {
         let update = json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": words}});
         let params = json!({"sessionId": session, "update": update});
         json!({"method": "session/update", "params": params})
+    }
+
+    /// Sends updates of the prompted session.
+    pub fn update(&mut self, session: &str, updates: &[Value]) {
+        let messages: Vec<Value> = updates
+            .iter()
+            .map(|update| {
+                let params = json!({"sessionId": session, "update": update});
+                json!({"method": "session/update", "params": params})
+            })
+            .collect();
+        self.say(&messages);
+    }
+
+    /// Requests permission for a call by request `id`.
+    pub fn request_permission(&mut self, id: &str, session: &str, tool: &Value) {
+        let options = json!([
+            {"optionId": "y", "name": "Yes", "kind": "allow_once"},
+            {"optionId": "n", "name": "No", "kind": "reject_once"},
+        ]);
+        let params = json!({"sessionId": session, "toolCall": tool, "options": options});
+        self.say(&[json!({"id": id, "method": "session/request_permission", "params": params})]);
+    }
+
+    /// Returns the option in the response to a permission request.
+    pub fn chosen(&self, id: &str) -> String {
+        let mut received = self.received.iter();
+        let answer = received.find(|message| message["id"] == id && message["result"].is_object());
+        let outcome = &answer.expect("a response")["result"]["outcome"];
+        outcome["optionId"]
+            .as_str()
+            .unwrap_or("cancelled")
+            .to_owned()
+    }
+
+    /// Returns the chunks of these types that a client received, in order.
+    pub fn chunks(&self, client: ClientId, kinds: &[&str]) -> Vec<Value> {
+        let chunks = self.sinks.0[&client].chunks.iter();
+        let chunks = chunks.map(|given| given.chunk.clone());
+        chunks
+            .filter(|chunk| kinds.contains(&chunk["type"].as_str().unwrap_or_default()))
+            .collect()
     }
 
     pub fn ask_permission(&mut self) {

@@ -57,6 +57,11 @@ fn rules() -> Policy {
 impl Play {
     /// Returns a running turn under this policy, and the first message to the CLI.
     fn new(policy: Policy) -> (Self, Value) {
+        Self::with_options(policy, &json!({}))
+    }
+
+    /// Like [`Self::new`] in a session with these options.
+    fn with_options(policy: Policy, options: &Value) -> (Self, Value) {
         let now = Instant::now();
         let mut settings = settings(now);
         settings.default_agent.spec.protocol = Protocol::Claude;
@@ -74,7 +79,7 @@ impl Play {
             ..Exit::default()
         };
         play.hear(VERSION, AgentInput::Exited(exit));
-        let hello = play.ask(Command::Ensure(params(json!({}))));
+        let hello = play.ask(Command::Ensure(params(json!({"options": options}))));
         play.says(&json!({"type": "control_response", "response": {
             "subtype": "success", "request_id": "1", "response": {}}}));
         play.ask(Command::Prompt(params(json!({"message": "go"}))));
@@ -108,6 +113,41 @@ impl Play {
         let lines = Batch::Lines(format!("{frame}\n").into());
         self.hear(SESSION, AgentInput::Batch(lines));
         self.frames()
+    }
+
+    /// Reports a tool call as the CLI, in a message of this id.
+    fn begins(&mut self, message: &str, call: &str, parent: Option<&str>, command: &str) {
+        let call =
+            json!({"type": "tool_use", "id": call, "name": "Bash", "input": {"command": command}});
+        self.says_block(message, parent, &call);
+    }
+
+    fn says_block(&mut self, message: &str, parent: Option<&str>, block: &Value) {
+        self.says(
+            &json!({"type": "assistant", "session_id": "s", "parent_tool_use_id": parent, "message": {
+            "id": message, "role": "assistant", "content": [block]}}),
+        );
+    }
+
+    /// Reports the result of a tool call as the CLI.
+    fn ends(&mut self, call: &str, parent: Option<&str>, output: &str) {
+        self.says(&json!({"type": "user", "session_id": "s", "parent_tool_use_id": parent, "message": {
+            "role": "user", "content": [{"type": "tool_result", "tool_use_id": call, "content": output}]}}));
+    }
+
+    /// Ends the turn as the CLI.
+    fn ends_turn(&mut self) {
+        self.says(
+            &json!({"type": "result", "subtype": "success", "session_id": "s", "is_error": false,
+            "result": "", "num_turns": 1}),
+        );
+        self.hub.drained(true, self.now, &mut self.client);
+    }
+
+    /// Returns the chunks of a type.
+    fn chunks(&self, kind: &str) -> Vec<&Value> {
+        let chunks = self.client.0.iter();
+        chunks.filter(|chunk| chunk["type"] == kind).collect()
     }
 
     /// Reports a tool call as the CLI; returns the response.
@@ -174,4 +214,95 @@ fn without_rules_claude_gets_no_hook() {
         let (_, hello) = Play::new(mode.into());
         assert_eq!(hello["hooks"], Value::Null);
     }
+}
+
+#[test]
+fn tool_use_id_that_is_used_again_is_that_of_another_call() {
+    let (mut play, _) = Play::new(policy::Mode::Deny.into());
+    for (n, command) in ["ls", "pwd", "rm x"].iter().enumerate() {
+        play.begins(&format!("m{n}"), "search:0", None, command);
+        play.ends("search:0", None, command);
+    }
+    play.ends_turn();
+    let want = ["search:0", "search:0#2", "search:0#3"];
+    let outputs = play.chunks("tool-output-available");
+    let ids: Vec<&Value> = outputs.iter().map(|chunk| &chunk["toolCallId"]).collect();
+    assert_eq!(ids, want);
+    let text = |chunk: &Value| chunk["output"]["content"][0]["content"]["text"].clone();
+    let texts: Vec<Value> = outputs.iter().map(|chunk| text(chunk)).collect();
+    assert_eq!(texts, ["ls", "pwd", "rm x"]);
+    let notices = play.chunks("data-notice");
+    let reported: Vec<&Value> = notices.iter().map(|n| &n["data"]["toolCallId"]).collect();
+    assert_eq!(reported, want);
+}
+
+#[test]
+fn call_that_claude_never_ends_is_reported_unless_its_input_is_incomplete() {
+    let (mut play, _) = Play::new(policy::Mode::Deny.into());
+    play.begins("m", "t", None, "rm x");
+    let event = |event: Value| json!({"type": "stream_event", "session_id": "s", "parent_tool_use_id": null, "event": event});
+    play.says(&event(
+        json!({"type": "message_start", "message": {"id": "m2"}}),
+    ));
+    play.says(&event(json!({"type": "content_block_start", "index": 0,
+        "content_block": {"type": "tool_use", "id": "u", "name": "Bash", "input": {}}})));
+    play.ends_turn();
+    let notices = play.chunks("data-notice");
+    let reported: Vec<&Value> = notices.iter().map(|n| &n["data"]["toolCallId"]).collect();
+    assert_eq!(reported, ["t"]);
+    assert_eq!(
+        notices[0]["data"]["title"],
+        "The agent may have run a tool without asking"
+    );
+}
+
+#[test]
+fn tool_that_a_list_of_the_session_allows_raises_no_alarm() {
+    let bash = ("Bash", json!({"command": "ls"}));
+    let fetch = ("WebFetch", json!({"url": "https://a.example"}));
+    for (entry, (name, input), reported) in [
+        ("Bash", bash.clone(), 0),
+        ("Bash(ls:*)", bash.clone(), 0),
+        // acpipe has no such condition, so Claude Code may have allowed the tool by it.
+        ("WebFetch(domain:a.example)", fetch.clone(), 0),
+        ("Read", bash, 1),
+        ("Read", fetch, 1),
+    ] {
+        let options = json!({"allowedTools": [entry]});
+        let (mut play, _) = Play::with_options(policy::Mode::Deny.into(), &options);
+        let call = json!({"type": "tool_use", "id": "t", "name": name, "input": input});
+        play.says_block("m", None, &call);
+        play.ends("t", None, "files");
+        play.ends_turn();
+        assert_eq!(play.chunks("data-notice").len(), reported, "{entry} {name}");
+    }
+}
+
+#[test]
+fn tool_that_a_list_of_the_session_allows_passes_the_hook() {
+    let mut rules = rules();
+    rules.set_mode(policy::Mode::Deny);
+    let options = json!({"allowedTools": ["Glob"]});
+    let (mut play, _) = Play::with_options(rules, &options);
+    let answer = play.calls("s", "Glob", &json!({"pattern": "*"}));
+    assert_eq!(answer, json!({}));
+}
+
+#[test]
+fn tool_that_is_judged_before_it_is_reported_raises_no_alarm() {
+    let mut policy = rules();
+    policy
+        .add_listed("Grep", "allowed_tools", policy::Effect::Allow)
+        .unwrap();
+    policy.set_mode(policy::Mode::Deny);
+    let (mut play, _) = Play::new(policy);
+    let hook = json!({"hook_event_name": "PreToolUse", "tool_name": "Grep", "tool_input": {}, "tool_use_id": "t"});
+    play.says(
+        &json!({"type": "control_request", "request_id": "r", "request": {
+        "subtype": "hook_callback", "callback_id": "acpipe", "input": hook, "tool_use_id": "t"}}),
+    );
+    play.begins("m", "t", Some("parent"), "ls");
+    play.ends("t", Some("parent"), "x");
+    play.ends_turn();
+    assert_eq!(play.chunks("data-notice"), Vec::<&Value>::new());
 }

@@ -202,3 +202,19 @@ fn structured_answer_and_usage_are_in_the_end() {
         (Some(2), Some(3), Some(5), Some(1))
     );
 }
+
+#[test]
+fn calls_of_one_id_are_several_calls() {
+    let piece = |index: u64, id: &str, arguments: &str| {
+        json!({"choices": [{"delta": {"tool_calls": [{"index": index, "id": id,
+            "function": {"name": "f", "arguments": arguments}}]}}]})
+    };
+    let seen = stream(&[
+        piece(0, "a", "{\"n\":"),
+        piece(0, "a", "1}"),
+        piece(1, "a", "{\"n\":2}"),
+        json!("[DONE]"),
+    ]);
+    let call = |id: &str, n: u64| (id.to_owned(), "f".to_owned(), json!({"n": n}));
+    assert_eq!(seen.calls, [call("a", 1), call("a#2", 2)]);
+}

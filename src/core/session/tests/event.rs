@@ -223,10 +223,10 @@ impl Fixture {
                 }
             }
             On::BackgroundBegins => self.act(SessionMachine::background_begins),
-            On::PromptBegins => self.session.begin_prompt(&mut self.client),
+            On::PromptBegins => self.act(SessionMachine::begin_prompt),
             On::BackgroundEnds => {
                 let end = TurnEnd::default();
-                self.session.finish_unprompted(&end, &mut self.client);
+                self.act(|s, cx| s.finish_unprompted(&end, cx));
             }
             On::Renamed => self.act(|s, cx| {
                 if let Some(connection) = &mut cx.agent.connection {

@@ -261,6 +261,31 @@ impl Call {
         changed
     }
 
+    /// Returns `true` if an update of the ended call has nothing that is not known of it.
+    pub(super) fn is_repeated_by(&self, u: &ToolUpdate<'_>) -> bool {
+        fn same<T: PartialEq + ?Sized>(known: Option<&T>, reported: Option<&T>) -> bool {
+            reported.is_none() || known == reported
+        }
+        let raw = |known: &Option<Box<RawValue>>, reported: Option<&RawValue>| {
+            same(
+                known.as_deref().map(RawValue::get),
+                reported.map(RawValue::get),
+            )
+        };
+        let mut other = u.other.iter();
+        u.ends()
+            && same(self.status_word.as_deref(), u.status.as_deref())
+            && (same(Some(self.name.as_str()), u.name.as_deref())
+                || same(self.late_name.as_deref(), u.name.as_deref()))
+            && same(self.title.as_deref(), u.title.as_deref())
+            && same(self.kind.as_deref(), u.kind.as_deref())
+            && raw(&self.input, u.input.as_deref())
+            && raw(&self.output, u.output)
+            && raw(&self.content, u.content.as_deref())
+            && raw(&self.locations, u.locations.as_deref())
+            && other.all(|(name, said)| self.other.get(name) == Some(&value(said)))
+    }
+
     /// Returns the facts that a policy judges.
     pub(super) fn facts(&self) -> Tool<'_> {
         Tool {

@@ -5,11 +5,16 @@ use super::call::{Call, ReportProgress};
 use crate::core::policy::Subject;
 use crate::proto::wire::AskedTool;
 
-/// A call that ran without a permission request.
+/// Maximum number of calls that may be judged before they are reported.
+const MAX_JUDGED_EARLY: usize = 1024;
+
+/// A call that ran, or may have run, without a permission request.
 #[derive(Debug)]
 pub struct UnapprovedRun {
     /// Id of the call and name of its tool.
     pub tool: AskedTool,
+    /// `true` if the agent reported that the call ran; `false` if it never reported the end of the call.
+    pub is_certain: bool,
     /// Subject of the call, as reported before its end.
     pub subject: Subject,
 }
@@ -32,11 +37,39 @@ impl Tools {
         calls.map(move |call| (call.id().to_owned(), Subject::of_tool(&call.facts(), cwd)))
     }
 
-    /// Marks calls that need no permission request of their own.
-    pub fn note_permission_handled(&mut self, ids: &[String]) {
-        for id in ids {
-            if let Some(&at) = self.by_id.get(id.as_str()) {
-                self.calls[at].permission_state.asked = true;
+    /// Marks a call that needs no permission request of its own. Returns `false` if the call is not known.
+    pub fn note_permission_handled(&mut self, id: &str) -> bool {
+        let call = self.by_id.get(id).map(|&at| &mut self.calls[at]);
+        call.is_some_and(|call| {
+            call.permission_state.asked = true;
+            true
+        })
+    }
+
+    /// Records that a call was judged before the agent or one of its subagents reported it.
+    pub fn note_judged_early(&mut self, id: &str) {
+        if self.judged_early.len() < MAX_JUDGED_EARLY {
+            self.judged_early.insert(id.into());
+        }
+    }
+
+    /// Returns `true` if a call was asked about or judged before it was reported.
+    pub fn is_expected(&self, id: &str) -> bool {
+        let call = self.by_id.get(id).map(|&at| &self.calls[at]);
+        self.judged_early.contains(id)
+            || call.is_some_and(|call| call.permission_state.asked && !is_announced(call))
+    }
+
+    /// Notes the open calls without a permission request, since no end of them will be reported: they may have
+    /// run. `completes_input` is `true` if the agent reports the complete input of a call before it runs.
+    pub fn note_open_calls(&mut self, completes_input: bool) {
+        for &at in &self.open {
+            let call = &mut self.calls[at];
+            let is_suspect = is_announced(call) && call.may_run(completes_input);
+            let state = &mut call.permission_state;
+            if is_suspect && !state.asked && !state.noted {
+                state.noted = true;
+                self.unapproved_runs.push(at);
             }
         }
     }
@@ -64,6 +97,7 @@ impl Tools {
                 tool_name: call.name().to_owned(),
                 ..AskedTool::default()
             },
+            is_certain: call.has_run(),
             subject: Subject::of_tool(&call.facts_before_end(), cwd),
         };
         calls.map(open_without_request).collect()

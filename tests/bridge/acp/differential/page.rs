@@ -62,6 +62,8 @@ const LISTS: &str = "acpipe lists sessions also for an agent that cannot";
 const COMMANDS: &str =
     "acpipe sends the commands again when the client knows the id of the session";
 const REFUSAL: &str = "an option that was not offered is a refusal";
+const CALL_ID: &str =
+    "a tool call under the id of an earlier call is another call, which gets an id of its own";
 const MODE: &str = "a mode is set with the agent's option for modes, if it has one";
 
 /// The first row that covers a difference gives its reason.
@@ -130,6 +132,12 @@ const INTENDED: &[Intended] = &[
         "session/cancel",
         "missing",
         "a session without a turn is not cancelled",
+    ),
+    row(
+        "client",
+        "session/update tool_call*",
+        "/params/update/toolCallId",
+        CALL_ID,
     ),
     row(
         "client",

@@ -2,6 +2,7 @@
 
 use super::{Call, CallChange, Stage};
 use crate::core::event::{ToolStatus, ToolUpdate};
+use crate::core::turn::call_ids::CallState;
 use crate::core::turn::tools::SettleReason;
 use crate::proto::json::{JsonStr, text, to_raw};
 use serde_json::value::RawValue;
@@ -162,6 +163,20 @@ impl Call {
             } else {
                 self.fail();
             }
+        }
+    }
+
+    /// Returns `true` if the tool of the open call may run: its input is complete, as far as is known.
+    pub(in crate::core::turn) fn may_run(&self, completes_input: bool) -> bool {
+        let is_incomplete = matches!(self.stage, Stage::New | Stage::Announced);
+        !(self.is_writing() || completes_input && is_incomplete)
+    }
+
+    pub(in crate::core::turn) fn state(&self) -> CallState {
+        match self.stage {
+            Stage::Completed | Stage::Failed => CallState::Ended,
+            Stage::Denied => CallState::Denied,
+            Stage::New | Stage::Announced | Stage::Called => CallState::Open,
         }
     }
 

@@ -1,0 +1,123 @@
+//! Tests of calls whose end the agent never reports: they may have run without permission.
+
+use super::fixture::{A, Fixture};
+use crate::core::client::Command;
+use crate::core::hub::{AgentInput, Exit};
+use crate::core::policy::{self, Mode, Policy};
+use crate::core::store::MemoryStore;
+use crate::testing::{SettingsBuilder, params};
+use serde_json::{Value, json};
+use std::time::Instant;
+
+fn turn(policy: impl Into<Policy>) -> (Fixture, String) {
+    let settings = SettingsBuilder::new(Instant::now());
+    let mut t = Fixture::under(policy, Box::new(MemoryStore), settings, &[A]);
+    t.prompt(A, "s");
+    let session = t.prompted();
+    (t, session)
+}
+
+fn pending(id: &str) -> Value {
+    json!({"sessionUpdate": "tool_call", "toolCallId": id, "title": "execute", "kind": "execute",
+        "status": "pending", "rawInput": {"command": "rm x"}})
+}
+
+/// Returns the titles of the notices, and the reasons in the ledger of unasked calls.
+fn reports(t: &Fixture) -> Vec<Value> {
+    let notices = t.chunks(A, &["data-notice"]);
+    notices
+        .iter()
+        .map(|notice| notice["data"]["title"].clone())
+        .collect()
+}
+
+const MAY: &str = "The agent may have run a tool without asking";
+
+fn no_bash() -> Policy {
+    let mut policy = Policy::from(Mode::Approve);
+    policy
+        .add_listed("Bash", "disallowed_tools", policy::Effect::Deny)
+        .unwrap();
+    policy
+}
+
+#[test]
+fn call_that_never_ends_is_reported_at_the_end_of_its_turn() {
+    let policies = [
+        no_bash(),
+        Mode::Deny.into(),
+        Mode::Reads.into(),
+        Mode::Ask.into(),
+    ];
+    for policy in policies {
+        let (mut t, session) = turn(policy);
+        t.update(&session, &[pending("a")]);
+        assert_eq!(reports(&t), Vec::<Value>::new());
+        t.end_turn();
+        assert_eq!(reports(&t), [MAY]);
+    }
+    let (mut t, session) = turn(Mode::Approve);
+    t.update(&session, &[pending("a")]);
+    t.end_turn();
+    assert_eq!(reports(&t), Vec::<Value>::new());
+}
+
+#[test]
+fn call_that_never_ends_is_reported_after_a_cancel_and_after_the_agents_death() {
+    let (mut t, session) = turn(Mode::Deny);
+    t.update(&session, &[pending("a")]);
+    t.call(A, Command::Cancel(params(json!({"sessionId": "s"}))));
+    t.end_turn();
+    assert_eq!(reports(&t), [MAY]);
+
+    let (mut t, session) = turn(Mode::Deny);
+    t.update(&session, &[pending("a")]);
+    let agent = *t.agents.last().unwrap();
+    let exit = AgentInput::Exited(Exit::default());
+    assert!(t.hub.agent(agent, exit, t.now, &mut t.sinks).is_none());
+    t.settle();
+    assert_eq!(reports(&t), [MAY]);
+}
+
+#[test]
+fn call_that_never_ends_is_reported_at_the_end_of_a_background_turn() {
+    let (mut t, session) = turn(Mode::Deny);
+    t.end_turn();
+    t.update(&session, &[pending("a")]);
+    assert_eq!(reports(&t), Vec::<Value>::new());
+    // The next prompt ends the background turn.
+    t.prompt(A, "s");
+    assert_eq!(reports(&t), [MAY]);
+}
+
+#[test]
+fn call_that_could_not_run_or_was_asked_about_is_not_reported() {
+    let asked = json!({"toolCallId": "a", "title": "execute", "kind": "execute"});
+    // Refused, and never mentioned again.
+    let (mut t, session) = turn(Mode::Deny);
+    t.update(&session, &[pending("a")]);
+    t.request_permission("r", &session, &asked);
+    t.end_turn();
+    assert_eq!((t.chosen("r").as_str(), reports(&t)), ("n", Vec::new()));
+
+    // Allowed by the client.
+    let (mut t, session) = turn(Mode::Ask);
+    t.update(&session, &[pending("a")]);
+    t.request_permission("r", &session, &asked);
+    let ask = t.asked(A)[0];
+    t.answer(
+        A,
+        ask,
+        &json!({"outcome": {"outcome": "selected", "optionId": "y"}}),
+    );
+    t.end_turn();
+    assert_eq!((t.chosen("r").as_str(), reports(&t)), ("y", Vec::new()));
+
+    // Failed without having begun.
+    let (mut t, session) = turn(Mode::Deny);
+    let failed =
+        json!({"sessionUpdate": "tool_call_update", "toolCallId": "a", "status": "failed"});
+    t.update(&session, &[pending("a"), failed]);
+    t.end_turn();
+    assert_eq!(reports(&t), Vec::<Value>::new());
+}

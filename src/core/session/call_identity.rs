@@ -1,0 +1,135 @@
+//! Identity of tool calls: the entry at which the agent's ids become those of calls ([`CallIds`]), and what the
+//! session knows of a call by its id.
+
+use super::{EndedMessage, Running, SessionMachine, Stage};
+use crate::core::event::{ToolUpdate, Update};
+use crate::core::turn::{CallIds, OpenTurns, Renamed, Turn};
+
+impl SessionMachine {
+    /// Replaces the agent's ids of tool calls in an update by the ids of the calls.
+    pub fn identify_calls(&mut self, subagent: Option<&str>, update: &mut Update<'_>) -> Renamed {
+        if let Stage::Opening { restore, .. } = &mut self.stage
+            && restore.restoring.is_none()
+        {
+            let replay = restore.replay.as_mut();
+            return replay.map_or_else(Renamed::new, |replay| {
+                replay.identify_calls(subagent, update)
+            });
+        }
+        self.with_call_ids(|ids, turns, _| ids.rename(turns, subagent, update))
+    }
+
+    /// Replaces the agent's id of the call of a permission request by the id of the call.
+    pub fn identify_asked_call(&mut self, subagent: Option<&str>, tool: &mut ToolUpdate<'_>) {
+        self.with_call_ids(|ids, turns, last| {
+            // A call of a cancelled turn stays forbidden. In the background, calls of the ended turn continue.
+            let may_be_late = |id: &str| {
+                let earlier = last.filter(|last| last.names.tool(id).is_some());
+                earlier.is_some_and(|last| last.cancelled || turns.0[0].is_none())
+            };
+            ids.rename_asked(turns, subagent, tool, may_be_late);
+        });
+    }
+
+    /// Returns the id of the call that the agent names; `None` if it is the agent's id.
+    pub fn call_named(&mut self, id: &str) -> Option<String> {
+        let own = self.with_call_ids(|ids, turns, _| ids.named(turns, id));
+        (own != id).then_some(own)
+    }
+
+    /// Returns the agent's id of a call; `None` if the two are the same.
+    #[must_use]
+    pub fn agents_call_id(&self, own: &str) -> Option<String> {
+        let ids = self.call_ids.as_ref()?;
+        ids.agents_id(own).map(str::to_owned)
+    }
+
+    /// Returns an id for a call that acpipe makes.
+    pub(super) fn own_call_id(&mut self, id: &str) -> String {
+        self.with_call_ids(|ids, _, _| ids.own(id))
+    }
+
+    fn with_call_ids<T>(
+        &mut self,
+        act: impl FnOnce(&mut CallIds, OpenTurns<'_>, Option<&EndedMessage>) -> T,
+    ) -> T {
+        let log = &self.log;
+        let ids = self.call_ids.get_or_insert_with(|| {
+            let mut ids = CallIds::default();
+            log.each_call_id(|id| ids.note_stored(id));
+            Box::new(ids)
+        });
+        let running = self.running.as_deref();
+        let prompted = running.filter(|running| !running.waits_for_background);
+        let prompted = prompted.map(|running| &running.turn);
+        let background = self.background_turn.as_deref().map(|turn| &turn.turn);
+        let is_open = |id: &str| {
+            [prompted, background]
+                .into_iter()
+                .flatten()
+                .any(|turn: &Turn| turn.has_call(id))
+        };
+        ids.prune(is_open);
+        act(ids, OpenTurns([prompted, background]), self.last.as_ref())
+    }
+
+    /// Returns `true` if an update belongs to an earlier message or the background turn, not to the running
+    /// turn.
+    #[must_use]
+    pub fn is_late(&self, update: &Update<'_>) -> bool {
+        let earlier = |last: &EndedMessage| last.names.concerns_call(update);
+        self.running.as_ref().is_some_and(|r| {
+            r.waits_for_background
+                || (self.last.as_ref().is_some_and(earlier) && !r.turn.knows(update))
+        })
+    }
+
+    /// Returns `true` if the agent may start tool call `call`. It may not between a cancel and the end of
+    /// that turn, and a call of a cancelled turn stays forbidden.
+    #[must_use]
+    pub fn may_act(&self, call: &str) -> bool {
+        let now = self.running.as_deref().is_some_and(Running::is_cancelled);
+        let unasked = self.background_turn.as_ref().is_some_and(|u| u.cancelled);
+        let earlier = |last: &EndedMessage| last.cancelled && last.names.tool(call).is_some();
+        let live = self.agent_session().is_some();
+        live && !now
+            && !unasked
+            && self.abandoned.is_none()
+            && !self.last.as_ref().is_some_and(earlier)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::ids::AgentRef;
+    use crate::core::log::Log;
+    use crate::core::store::{MemoryStore, Store as _};
+    use crate::proto::chunk::Chunk;
+
+    #[test]
+    fn ids_of_stored_calls_are_not_given_to_others() {
+        let file = MemoryStore.open("s").unwrap();
+        let mut log = Log::open(file).unwrap();
+        let stored = Chunk::ToolOutputDenied {
+            tool_call_id: "a",
+            asked: true,
+        };
+        log.chunk(Some("t"), &stored);
+        log.write().unwrap();
+        let mut session = SessionMachine::new("s".into(), AgentRef(0), "/w".into(), log);
+        for (id, want) in [("a", "a#2"), ("b", "b")] {
+            let tool = ToolUpdate {
+                id: id.into(),
+                begins: true,
+                ..ToolUpdate::default()
+            };
+            let mut update = Update::Tool(Box::new(tool));
+            session.identify_calls(None, &mut update);
+            let Update::Tool(tool) = update else {
+                unreachable!("the update is one of a tool");
+            };
+            assert_eq!(tool.id, want);
+        }
+    }
+}

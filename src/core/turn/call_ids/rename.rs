@@ -1,0 +1,270 @@
+//! Replacement of the agent's ids of tool calls in what the agent sends.
+
+use super::{CallIds, CallState};
+use crate::core::event::{ToolUpdate, Update};
+use crate::core::turn::Turn;
+use crate::proto::json::{Members, text, to_raw};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// Ids that were replaced in an update: the agent's id and the call's, for each.
+pub type Renamed = Vec<(String, String)>;
+
+/// The open turns of a session: the prompted one and the background turn.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenTurns<'a>(pub [Option<&'a Turn>; 2]);
+
+impl<'a> OpenTurns<'a> {
+    fn all(self) -> impl Iterator<Item = &'a Turn> {
+        self.0.into_iter().flatten()
+    }
+
+    fn state(self, caller: Option<&str>, id: &str) -> Option<CallState> {
+        self.all().find_map(|turn| turn.call_state(caller, id))
+    }
+}
+
+impl CallIds {
+    /// Replaces the ids of tool calls in an update of the agent or, with `caller`, of one of its subagents.
+    pub fn rename(
+        &mut self,
+        turns: OpenTurns<'_>,
+        caller: Option<&str>,
+        update: &mut Update<'_>,
+    ) -> Renamed {
+        let mut renamed = Renamed::new();
+        match update {
+            Update::Tool(tool) => {
+                let latest = self.latest(caller, &tool.id);
+                let state = turns.state(caller, latest);
+                if state == Some(CallState::Open) && latest == tool.id {
+                    // The usual case, without copies.
+                    self.begun = None;
+                    return renamed;
+                }
+                let latest = latest.to_owned();
+                let repeats = || turns.all().any(|turn| turn.repeats(caller, &latest, tool));
+                let own = self.of_update(caller, tool, state, repeats);
+                replace(&mut tool.id, own, &mut renamed);
+            }
+            Update::Terminal(terminal) => {
+                let state = turns.state(None, self.latest(None, &terminal.tool));
+                let own = self.of_terminal(&terminal.tool, terminal.begins, state);
+                replace(&mut terminal.tool, own, &mut renamed);
+            }
+            Update::Refused { tool, .. } => {
+                let own = self.latest(caller, tool).to_owned();
+                replace(tool, own, &mut renamed);
+            }
+            Update::FromSubagent { id, update } => {
+                let own = self.named(turns, id);
+                replace(id, own, &mut renamed);
+                renamed.extend(self.rename(turns, Some(id), update));
+            }
+            Update::Subagent { id } => {
+                let own = self.named(turns, id);
+                replace(id, own, &mut renamed);
+            }
+            Update::Message(piece) => {
+                if let Some(parent) = &mut piece.subagent {
+                    let own = self.named(turns, parent);
+                    replace(parent, own, &mut renamed);
+                }
+            }
+            Update::Chunk { chunk, .. } => {
+                if let Some(id) = text(chunk.tool_call_id) {
+                    let as_update = ToolUpdate {
+                        begins: chunk.begins_call(),
+                        id,
+                        ..ToolUpdate::default()
+                    };
+                    let state = turns.state(None, self.latest(None, &as_update.id));
+                    let mut own = Cow::Borrowed(as_update.id.as_ref());
+                    let id = self.of_update(None, &as_update, state, || false);
+                    replace(&mut own, id, &mut renamed);
+                }
+            }
+            _ => {}
+        }
+        renamed
+    }
+
+    /// Replaces the id of the call of a permission request. `may_be_late` says whether the request may concern
+    /// the call of this id in an earlier turn.
+    pub fn rename_asked(
+        &mut self,
+        turns: OpenTurns<'_>,
+        caller: Option<&str>,
+        tool: &mut ToolUpdate<'_>,
+        may_be_late: impl FnOnce(&str) -> bool,
+    ) {
+        let named = caller.map(str::to_owned);
+        let found = named.or_else(|| self.caller_of(turns, &tool.id));
+        let caller = found.as_deref();
+        let latest = self.latest(caller, &tool.id);
+        let state = turns.state(caller, latest);
+        let may_be_late = may_be_late(latest);
+        let own = self.of_request(caller, &tool.id, state, may_be_late);
+        replace(&mut tool.id, own, &mut Renamed::new());
+    }
+
+    /// Returns the id of the call that the agent names without its caller: an open one if there is one.
+    #[must_use]
+    pub fn named(&self, turns: OpenTurns<'_>, id: &str) -> String {
+        if self.renamed.is_empty() {
+            return id.to_owned();
+        }
+        let caller = self.caller_of(turns, id);
+        self.latest(caller.as_deref(), id).to_owned()
+    }
+
+    /// Returns the subagent that made the call which the agent names without its caller; `None` for a call of
+    /// the agent itself.
+    fn caller_of(&self, turns: OpenTurns<'_>, id: &str) -> Option<String> {
+        let state = |caller: Option<&str>| turns.state(caller, self.latest(caller, id));
+        let own = state(None);
+        if own == Some(CallState::Open) {
+            return None;
+        }
+        let all = || turns.all().flat_map(Turn::subagent_ids);
+        let open = all().find(|caller| state(Some(caller)) == Some(CallState::Open));
+        let known = || all().find(|caller| own.is_none() && state(Some(caller)).is_some());
+        open.or_else(known).map(str::to_owned)
+    }
+}
+
+fn replace(id: &mut Cow<'_, str>, own: String, renamed: &mut Renamed) {
+    if *id != own {
+        renamed.push((id.clone().into_owned(), own.clone()));
+        *id = Cow::Owned(own);
+    }
+}
+
+/// Returns the parameters of a permission request with this id of the call; `None` if they have it.
+#[must_use]
+pub fn with_asked_call_id(params: &RawValue, own: &str) -> Option<Box<RawValue>> {
+    let mut members = Members::of(params);
+    let call = with_call_id(members.get("toolCall")?, |_| Some(own.to_owned()))?;
+    members.set_owned("toolCall", &call);
+    Some(to_raw(&members))
+}
+
+/// Returns a JSON object with another id in its member `toolCallId`; `None` if it stays the same.
+#[must_use]
+pub fn with_call_id(
+    object: &RawValue,
+    rename: impl FnOnce(&str) -> Option<String>,
+) -> Option<Box<RawValue>> {
+    let mut members = Members::of(object);
+    let id = text(members.get("toolCallId"))?.into_owned();
+    let own = rename(&id).filter(|own| *own != id)?;
+    members.set_owned("toolCallId", &own);
+    Some(to_raw(&members))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::event::Original;
+    use crate::core::turn::{TurnEvent, TurnView};
+    use serde_json::{Value, json};
+    use std::sync::Arc;
+
+    struct NoView;
+
+    impl TurnView for NoView {
+        fn event(&mut self, _: &TurnEvent<'_>) {}
+    }
+
+    fn original() -> Original<'static> {
+        Original {
+            line: "",
+            cut: |_| None,
+            fields: |_| Members::default(),
+        }
+    }
+
+    fn update(json: &RawValue) -> Update<'_> {
+        let chunk = Box::new(serde_json::from_str(json.get()).unwrap());
+        Update::Chunk { json, chunk }
+    }
+
+    #[test]
+    fn chunks_of_a_used_call_id_get_an_id_of_their_own() {
+        let mut ids = CallIds::default();
+        let mut turn = Turn::start("m".to_owned(), &Value::Null, &Arc::default(), &mut NoView);
+        let chunk = |kind: &str| json!({"type": kind, "toolCallId": "a", "toolName": "Bash", "input": {}, "output": 1});
+        let step = json!({"type": "start-step"});
+        for (chunk, want) in [
+            (chunk("tool-input-start"), "a"),
+            (chunk("tool-input-available"), "a"),
+            (chunk("tool-output-available"), "a"),
+            (chunk("tool-output-available"), "a"),
+            (chunk("tool-input-available"), "a#2"),
+            (step, "a"),
+            // In another step readers take the input for that of another call.
+            (chunk("tool-input-available"), "a#3"),
+            (chunk("tool-output-error"), "a#3"),
+        ] {
+            let json = to_raw(&chunk);
+            let renamed = ids.rename(OpenTurns([Some(&turn), None]), None, &mut update(&json));
+            let own = renamed.first().map_or("a", |(_, own)| own);
+            assert_eq!(own, want, "{chunk}");
+            let replaced = with_call_id(&json, |_| Some(own.to_owned()));
+            let json = replaced.unwrap_or(json);
+            turn.update(&update(&json), original(), &mut NoView);
+        }
+        let calls: Vec<String> = turn
+            .tool_calls()
+            .0
+            .into_iter()
+            .map(|call| call.call_id)
+            .collect();
+        assert_eq!(calls, ["a", "a#2", "a#3"]);
+    }
+
+    #[test]
+    fn tool_that_an_endpoint_ran_unasked_is_found_once() {
+        let mut turn = Turn::start("m".to_owned(), &Value::Null, &Arc::default(), &mut NoView);
+        for (kind, id, executed) in [
+            ("tool-input-available", "ran", false),
+            ("tool-output-available", "ran", false),
+            ("tool-output-available", "ran", false),
+            ("tool-input-available", "asked", true),
+            ("tool-approval-request", "asked", true),
+            ("tool-input-available", "may have run", true),
+            // acpipe runs no tools of the client.
+            ("tool-input-available", "of the client", false),
+        ] {
+            let json = to_raw(
+                &json!({"type": kind, "toolCallId": id, "toolName": "Bash", "approvalId": "q",
+                "input": {"command": "rm x"}, "output": 1, "providerExecuted": executed}),
+            );
+            turn.update(&update(&json), original(), &mut NoView);
+        }
+        turn.note_open_calls(false);
+        turn.note_open_calls(false);
+        let found: Vec<(String, bool)> = turn
+            .take_unapproved_runs("/")
+            .into_iter()
+            .map(|ran| {
+                assert_eq!(ran.subject.command.as_deref(), Some("rm x"));
+                (ran.tool.tool_call_id, ran.is_certain)
+            })
+            .collect();
+        let want = [("ran".to_owned(), true), ("may have run".to_owned(), false)];
+        assert_eq!(found, want);
+    }
+
+    #[test]
+    fn only_the_id_of_the_call_changes_in_parameters() {
+        let params = to_raw(
+            &json!({"sessionId": "s", "toolCall": {"toolCallId": "a", "title": "x"}, "options": []}),
+        );
+        let renamed = with_asked_call_id(&params, "a#2").unwrap();
+        assert_eq!(renamed.get(), params.get().replace(r#""a""#, r#""a#2""#));
+        assert!(with_asked_call_id(&params, "a").is_none());
+        let other = to_raw(&json!({"toolCallId": 7}));
+        assert!(with_call_id(&other, |_| Some("a".to_owned())).is_none());
+    }
+}

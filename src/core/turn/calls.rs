@@ -1,0 +1,45 @@
+//! Calls of a turn by their ids, for the decision to which call an update belongs.
+
+use super::call_ids::CallState;
+use super::{Subagent, Turn};
+use crate::core::event::ToolUpdate;
+
+impl Turn {
+    /// Returns the state of a call of the agent itself or, with `caller`, of a subagent; `None` if it is not
+    /// known.
+    #[must_use]
+    pub fn call_state(&self, caller: Option<&str>, id: &str) -> Option<CallState> {
+        let Some(caller) = caller else {
+            let known = self.tools.state(id).or_else(|| self.passed.state(id));
+            let expected = || self.tools.is_expected(id).then_some(CallState::Open);
+            return known.or_else(expected);
+        };
+        let subagent = self.subagents.turn(caller);
+        let known = subagent.and_then(|turn| turn.tools.state(id));
+        // The agent asked about the call, or acpipe judged it, before the subagent reported it.
+        let expected = || self.tools.is_expected(id).then_some(CallState::Open);
+        known.or_else(expected)
+    }
+
+    /// Returns `true` if the turn, or a subagent of it, has a call with this id.
+    #[must_use]
+    pub fn has_call(&self, id: &str) -> bool {
+        let mut subagents = self.subagents.turns();
+        self.tools.knows(id) || subagents.any(|turn| turn.tools.knows(id))
+    }
+
+    /// Returns `true` if an update has nothing that is not known of a call.
+    #[must_use]
+    pub fn repeats(&self, caller: Option<&str>, id: &str, update: &ToolUpdate<'_>) -> bool {
+        let turn = match caller {
+            Some(caller) => self.subagents.turn(caller),
+            None => Some(self),
+        };
+        turn.is_some_and(|turn| turn.tools.repeats(id, update))
+    }
+
+    /// Iterates over the agent's ids of the subagents.
+    pub fn subagent_ids(&self) -> impl Iterator<Item = &str> {
+        self.subagents.iter().map(Subagent::id)
+    }
+}
