@@ -17,6 +17,7 @@ mod agent_life;
 mod agents;
 mod attach;
 mod catalog;
+mod claims;
 mod clients;
 mod commands;
 mod ensure;

@@ -11,6 +11,7 @@ mod approvals;
 mod attach;
 mod background_turn;
 mod background_updates;
+mod claims;
 mod client_requests;
 mod clients;
 mod closing;
@@ -92,6 +93,7 @@ pub use acp_clients::UpdateOrigin;
 pub use approvals::Approvals;
 pub use background_turn::BackgroundTurn;
 pub use background_updates::BACKGROUND_QUIET_LIMIT;
+use claims::ClaimCheck;
 use coalesce::CoalescedChunks;
 use disk_wait::DiskWait;
 use handover::Handover;
@@ -234,6 +236,8 @@ pub struct Restore {
     pub strategy: Strategy,
     /// Settings without which the session must not be opened.
     pub required: RequiredSettings,
+    /// Whether the agent's id of the session still means this session.
+    pub claim: ClaimCheck,
     /// Plan of the strategies to try; `None` until the agent has declared its capabilities.
     pub restore_plan: Option<RestorePlan>,
     /// When the wait for the agent or its work on the session began.

@@ -82,7 +82,7 @@ impl Hub {
             let identity = self.agents.get(agent).identity();
             let known = p
                 .agent_session_id
-                .map(|id| SessionAgents::from_client(identity, id));
+                .map(|id| SessionAgents::from_client(identity, id, &self.shared.time(now)));
             session.known = known.unwrap_or_default();
             session.forks = p.fork;
             self.sessions.insert(id.clone(), session);

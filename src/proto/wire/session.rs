@@ -243,8 +243,8 @@ pub struct Recovery {
     /// Settings (mode, model, options) of the client that could not be set again. With rung `live`: mode and
     /// model of the call that were changed since the session was opened.
     pub not_restored: Vec<NotRestored>,
-    /// Why the agent may not have the session although it reported success. Absent if there is no such
-    /// evidence.
+    /// Why the agent may not have the session, or may remember another conversation, although it reported
+    /// success. Absent if there is no such evidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
 }

@@ -218,7 +218,13 @@ impl Fixture {
             requests: &mut self.requests,
             effects: &mut self.effects,
         };
-        act(&mut self.session, &mut cx)
+        let result = act(&mut self.session, &mut cx);
+        // The hub of the fixture has one session.
+        let is_check = |request: &mut SessionRequest| matches!(request, SessionRequest::CheckClaim);
+        if self.requests.extract_if(.., is_check).next().is_some() {
+            self.act(|session, cx| session.claim_checked(None, cx));
+        }
+        result
     }
 
     /// Capabilities of the client.
