@@ -17,6 +17,7 @@ mod clients;
 mod closing;
 mod coalesce;
 mod counts;
+mod dead_session;
 mod disk_wait;
 mod doubts;
 mod failures;
