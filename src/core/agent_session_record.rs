@@ -53,7 +53,10 @@ mod tests {
 
     #[test]
     fn id_belongs_to_the_session_that_was_created_under_it_last() {
-        let (early, late) = (Some("2026-01-01T00:00:00.999Z"), Some("2026-01-01T00:00:01.000Z"));
+        let (early, late) = (
+            Some("2026-01-01T00:00:00.999Z"),
+            Some("2026-01-01T00:00:01.000Z"),
+        );
         for (own, other, ended) in [
             (record(early, true), record(late, true), true),
             (record(late, true), record(early, true), false),

@@ -38,6 +38,7 @@ mod storage;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod total_limits;
 mod turn_replay;
 mod unfinished_turns;
 mod update_runs;
@@ -70,6 +71,7 @@ use route::DeferredActions;
 use scopes::Scopes;
 use std::collections::BTreeSet;
 use std::time::Instant;
+use total_limits::TotalLimits;
 
 /// Router of events between clients, sessions and agents.
 pub struct Hub {
@@ -88,6 +90,7 @@ pub struct Hub {
     /// Calls that wait for the search for programs.
     searches: Vec<ProgramSearch>,
     idle: IdleState,
+    total_limits: TotalLimits,
     /// Actions to perform after the current event.
     pending: DeferredActions,
     /// Effects for the shell, in order.
@@ -120,6 +123,7 @@ impl Hub {
             listings: Vec::new(),
             searches: Vec::new(),
             idle: IdleState::default(),
+            total_limits: TotalLimits::default(),
             pending: DeferredActions::default(),
             effects: Vec::new(),
             waiting: BTreeSet::new(),

@@ -60,6 +60,7 @@ mod terminals;
 mod tests;
 mod timeouts;
 mod timers;
+mod total_limit;
 mod transcript;
 mod turns;
 mod unapproved_runs;
@@ -112,6 +113,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 pub use summary::unstarted_summary;
+pub(in crate::core) use total_limit::MORE_TIME;
 pub use unapproved_runs::RAN_UNAPPROVED;
 pub use undelivered_feedback::UndeliveredFeedback;
 

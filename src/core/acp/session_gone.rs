@@ -125,7 +125,10 @@ mod tests {
             r#"{"code":-32603,"message":"No such session"}"#,
             r#"{"code":-32602,"message":"Unknown sessionId"}"#,
         ];
-        for (error, send) in gone.iter().flat_map(|error| CALLS.map(|send| (error, send))) {
+        for (error, send) in gone
+            .iter()
+            .flat_map(|error| CALLS.map(|send| (error, send)))
+        {
             assert_eq!(kind(send, error), ErrorKind::SessionNotFound, "{error}");
         }
         let other = [
@@ -138,7 +141,10 @@ mod tests {
             r#"{"code":-32000,"message":"Session not found"}"#,
             r#"{"code":-32601,"message":"\"Method not found\": session/prompt"}"#,
         ];
-        for (error, send) in other.iter().flat_map(|error| CALLS.map(|send| (error, send))) {
+        for (error, send) in other
+            .iter()
+            .flat_map(|error| CALLS.map(|send| (error, send)))
+        {
             assert_ne!(kind(send, error), ErrorKind::SessionNotFound, "{error}");
         }
     }

@@ -1,6 +1,6 @@
 //! Implements `session/ensure`: makes a session live at its agent.
 
-use super::Hub;
+use super::{Hub, total_limits};
 use crate::core::agent::STOPPING;
 use crate::core::client::{Reply, Token};
 use crate::core::client_sink::ClientSinks;
@@ -26,6 +26,8 @@ impl Hub {
     ) -> Result<(), Error> {
         let (id, cwd) = self.ensured_id(token.client, p.session_id.as_deref(), p.cwd.as_deref())?;
         let id = &id;
+        total_limits::check(p.timeout_ms)?;
+        self.limit_call(token, p.timeout_ms, now);
         if !self.sessions.contains_key(id) && self.store.has(id)? {
             self.reopen(id)?;
         }

@@ -73,7 +73,10 @@ pub fn is_other_conversation<I: Iterator<Item = Result<Value, Error>>>(
     replayed: &ReplayedMessages,
 ) -> Result<bool, Error> {
     // Nearly always both begin with the same prompt, and no more of a long history has to be read.
-    let first = (first_words(stored())?, first_words(replayed.values().map(Ok))?);
+    let first = (
+        first_words(stored())?,
+        first_words(replayed.values().map(Ok))?,
+    );
     if let (Some(own), Some(other)) = &first
         && are_related(own, other)
     {
@@ -180,7 +183,10 @@ mod tests {
     #[test]
     fn reworded_cut_and_compacted_replays_are_not() {
         let wrapped = ">Context: today is Monday. WHY does  the build fail?! (answer briefly)";
-        let summary = format!("The user has worked on a compiler. {}", "More. ".repeat(100));
+        let summary = format!(
+            "The user has worked on a compiler. {}",
+            "More. ".repeat(100)
+        );
         let as_prompt = format!(">{summary}");
         let cases: &[&[&str]] = &[
             STORED,
@@ -205,7 +211,10 @@ mod tests {
         for replayed in cases {
             assert!(!is_other(STORED, replayed), "{replayed:?}");
         }
-        assert!(!is_other(&["only an answer"], &[">Q", "A"]), "no stored prompt");
+        assert!(
+            !is_other(&["only an answer"], &[">Q", "A"]),
+            "no stored prompt"
+        );
         let long = format!(">{}{}", "word ".repeat(20), "the rest of the prompt");
         let cut = format!(">{}[... 1 line]", "word ".repeat(15));
         assert!(!is_other(&[&long], &[&cut, "A"]), "cut in the middle");

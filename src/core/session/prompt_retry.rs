@@ -1,10 +1,10 @@
 //! Prompt retries within a turn: after a transient error, and in a new session that replaces a restored one
 //! the agent turns out not to have.
 
+use super::SessionMachine;
 use super::doubts::{ListPage, PAGES};
 use super::one_shot::attempt_notice;
 use super::structured_answer::with_request;
-use super::SessionMachine;
 use crate::core::agent::STOPPING;
 use crate::core::agent::connection::Call;
 use crate::core::cx::Cx;

@@ -1,7 +1,7 @@
 //! Tests of agent session ids that an agent gives out again: the id leads no session into another one.
 
 use super::play::{Play, params, settings};
-use crate::core::client::Command;
+use crate::core::client::{Command, History};
 use crate::core::error::Error;
 use crate::core::store::{Card, CardQuery, LogFile, MemoryStore, Store, StoreEvent};
 use serde_json::{Value, json};
@@ -72,7 +72,7 @@ impl Play {
     }
 
     fn close(&mut self, session: &str) {
-        self.ask(Command::CloseSession(params(
+        self.history(History::CloseSession(params(
             json!({ "sessionId": session }),
         )));
         self.sent();
@@ -205,7 +205,11 @@ fn stored_session_that_got_the_id_later_has_it() {
         let event = StoreEvent::Listed { ticket, outcome };
         play.hub.stored(event, play.now, &mut play.client);
         let call = play.sent();
-        let method = if is_lost { "session/new" } else { "session/resume" };
+        let method = if is_lost {
+            "session/new"
+        } else {
+            "session/resume"
+        };
         assert_eq!(call["method"], method, "{since} {created}");
         assert!(!play.client.answers.contains_key(&token));
     }

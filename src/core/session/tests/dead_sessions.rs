@@ -109,7 +109,10 @@ fn setting_of_a_client_that_finds_the_session_gone_is_set_in_a_new_one() {
         assert_has(&output, &format!("agent session/{method}"));
         let output = t.on(&GONE);
         assert_has(&output, "agent session/new");
-        assert!(!output.iter().any(|line| line.starts_with("reply")), "{output:?}");
+        assert!(
+            !output.iter().any(|line| line.starts_with("reply")),
+            "{output:?}"
+        );
         let output = t.on(&a2());
         assert_has(&output, &format!("agent session/{method}"));
         let output = t.on(&Answer(json!({})));
@@ -128,7 +131,10 @@ fn prompt_behind_a_setting_that_finds_the_session_gone_is_sent_to_the_new_one() 
     t.on(&Set(setting));
     t.on(&GONE);
     let output = t.on(&Prompt("again"));
-    assert!(!output.iter().any(|line| line.starts_with("agent")), "{output:?}");
+    assert!(
+        !output.iter().any(|line| line.starts_with("agent")),
+        "{output:?}"
+    );
     t.on(&a2());
     t.on(&Answer(json!({})));
     assert_replaced(&t);

@@ -497,9 +497,7 @@ fn load_that_replays_another_conversation_is_reported() {
             ..AgentCapabilities::default()
         });
         t.on(&AUTO);
-        let said = |kind: &str, text: &str| {
-            json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}})
-        };
+        let said = |kind: &str, text: &str| json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}});
         t.on(&On::Update(said("user_message_chunk", user)));
         t.on(&On::Update(said("agent_message_chunk", "farewell")));
         t.on(&Answer(json!({})));
