@@ -33,7 +33,8 @@ impl AgentSessionRecord {
     pub fn is_ended_by(&self, other: &Self) -> bool {
         let is_same = (&self.agent, &self.id) == (&other.agent, &other.id);
         // Times in this form are ordered as texts. A record without a time is older than all with one.
-        is_same && other.created && other.since.is_some() && self.since <= other.since
+        let is_later = self.since < other.since || (self.created && self.since == other.since);
+        is_same && other.created && other.since.is_some() && is_later
     }
 }
 
@@ -61,6 +62,7 @@ mod tests {
             (record(early, true), record(late, true), true),
             (record(late, true), record(early, true), false),
             (record(early, true), record(early, true), true),
+            (record(early, false), record(early, true), false),
             // The client named the id of a session that the agent has: both continue it.
             (record(early, true), record(late, false), false),
             (record(late, false), record(early, true), false),

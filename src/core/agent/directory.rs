@@ -6,6 +6,7 @@
 //! in their process. A session with its own process counts as closed when the process has exited: before
 //! that, both processes would write the agent's stored session.
 
+use crate::core::agent_session_record::AgentSessionRecord;
 use crate::core::dialect::Child;
 use crate::core::event::{Original, Update};
 use crate::core::setting::merge_state;
@@ -61,8 +62,8 @@ struct Holders {
 pub struct Holder {
     /// The client's id of the session.
     pub session: String,
-    /// Whether the agent created its session for this one; otherwise it continued an existing session.
-    pub created: bool,
+    /// What is known of the session at the agent.
+    pub record: AgentSessionRecord,
 }
 
 /// State of a session that is not open yet.
@@ -144,10 +145,11 @@ impl Directory {
 
     /// Records that the agent has a session under an id. A session that the agent created takes the id from the
     /// session that had it before; one that only continues the agent's session does not.
-    pub fn note_holder(&mut self, agent_session: &str, holder: Holder) {
+    pub fn note_holder(&mut self, holder: Holder) {
+        let agent_session = holder.record.id.clone();
         let Holders { by_id, order } = &mut self.holders;
-        match by_id.get_mut(agent_session) {
-            Some(known) if holder.created => *known = holder,
+        match by_id.get_mut(&agent_session) {
+            Some(known) if holder.record.created => *known = holder,
             Some(_) => {}
             None => {
                 if order.len() >= HOLDERS
@@ -155,8 +157,8 @@ impl Directory {
                 {
                     by_id.remove(&oldest);
                 }
-                order.push_back(agent_session.to_owned());
-                by_id.insert(agent_session.to_owned(), holder);
+                order.push_back(agent_session.clone());
+                by_id.insert(agent_session, holder);
             }
         }
     }

@@ -20,6 +20,9 @@ const SUMMARY: usize = 400;
 const NEEDLE: usize = 256;
 const HAY: usize = 8 << 10;
 
+/// Length from which a text may be cut within a word, in bytes.
+const CUT: usize = 12;
+
 /// Length of an equal beginning that relates two texts, in bytes: agents cut texts in the middle.
 const BEGINNING: usize = 64;
 
@@ -130,7 +133,11 @@ fn are_related(one: &str, other: &str) -> bool {
         (other.as_bytes(), one.as_bytes())
     };
     let begins_alike = short.len() >= BEGINNING && short[..BEGINNING] == long[..BEGINNING];
-    begins_alike || memmem::find(long, &short[..short.len().min(NEEDLE)]).is_some()
+    let needle = &short[..short.len().min(NEEDLE)];
+    // Only a longer text may end within a word, where it was cut.
+    let is_end = |at: usize| matches!(long.get(at + needle.len()), None | Some(b' '));
+    let mut found = memmem::find_iter(long, needle);
+    begins_alike || found.any(|at| needle.len() >= CUT || is_end(at))
 }
 
 #[cfg(test)]
@@ -222,10 +229,10 @@ mod tests {
 
     #[test]
     fn both_ends_of_long_histories_are_compared() {
-        let numbered = |from: usize, to: usize| -> Vec<String> {
-            (from..to).map(|n| format!(">prompt number {n}")).collect()
+        let numbered = |what: &str| -> Vec<String> {
+            (0..100).map(|n| format!(">{what} number {n}")).collect()
         };
-        let (stored, other) = (numbered(0, 100), numbered(1000, 1100));
+        let (stored, other) = (numbered("prompt"), numbered("wish"));
         let stored: Vec<&str> = stored.iter().map(String::as_str).collect();
         let mut replayed: Vec<&str> = other.iter().map(String::as_str).collect();
         assert!(is_other(&stored, &replayed));

@@ -2,7 +2,6 @@
 //! acpipe checks that the agent has not given the id to another session since.
 
 use super::{SessionMachine, SessionRequest, Stage};
-use crate::core::agent::directory::Holder;
 use crate::core::cx::Cx;
 use crate::proto::wire::{Rung, Strategy};
 
@@ -49,14 +48,15 @@ impl SessionMachine {
     /// Returns the session to which the agent has given this session's id since.
     pub(super) fn id_given_to(&self, agent_session: &str, cx: &Cx<'_>) -> Option<String> {
         let connection = cx.agent.connection.as_ref();
-        // The agent process itself is the best witness: it knows what it has under the id.
-        match connection.and_then(|connection| connection.directory.holder(agent_session)) {
-            Some(holder) if holder.session == self.id => return None,
-            Some(Holder {
-                session,
-                created: true,
-            }) => return Some(session.clone()),
-            Some(_) | None => {}
+        let holder = connection.and_then(|c| c.directory.holder(agent_session));
+        // The agent process itself is the best witness of what it has under the id.
+        if let (Some(holder), Some(own)) = (holder, self.known.find(&cx.agent.identity())) {
+            if holder.session == self.id {
+                return None;
+            }
+            if own.is_ended_by(&holder.record) {
+                return Some(holder.session.clone());
+            }
         }
         match &self.stage {
             Stage::Opening { restore, .. } => match &restore.claim {

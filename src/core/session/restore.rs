@@ -362,9 +362,10 @@ impl SessionMachine {
         if let Some(connection) = &mut cx.agent.connection {
             let directory = &mut connection.directory;
             directory.remove(&self.id);
-            let created = rung == Rung::New || forked;
-            let session = self.id.clone();
-            directory.note_holder(&agent_session, Holder { session, created });
+            if let Some(record) = self.known.find(&key).cloned() {
+                let session = self.id.clone();
+                directory.note_holder(Holder { session, record });
+            }
             directory.add(agent_session, self.id.clone());
         }
         self.begin_to_restore_settings(cx);
