@@ -200,10 +200,13 @@ fn ensured_already(
         Stage::Live { .. } if p.strategy == Strategy::Auto && !stopping => {
             session.must_have(&p.options)?;
             session.used = Some(now);
+            // Until a turn has reported it, the loss of the memory is news to every client.
+            let lost = session.receipt.as_deref();
+            let lost = lost.filter(|receipt| receipt.memory == Memory::Lost);
             let recovery = Recovery {
                 rung: Rung::Live,
-                memory: Memory::Kept,
-                failed: Vec::new(),
+                memory: lost.map_or(Memory::Kept, |receipt| receipt.memory),
+                failed: lost.map_or_else(Vec::new, |receipt| receipt.failed.clone()),
                 replayed: None,
                 messages: session.log.count(),
                 adopted: 0,

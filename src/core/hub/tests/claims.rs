@@ -90,6 +90,14 @@ fn assert_lost(play: &mut Play, to: &str) {
     assert_eq!(failed.len(), 1, "{recovery}");
     let message = failed[0]["message"].as_str().unwrap();
     assert!(message.contains(&format!("session {to:?}")), "{message}");
+    // Until a turn has reported it, another call reports it, too.
+    let (call, token) = play.reopen(json!({"sessionId": "a"}));
+    assert_eq!(call, Value::Null);
+    let again = &play.result(token)["recovery"];
+    assert_eq!(
+        (&again["rung"], &again["memory"]),
+        (&json!("live"), &json!("lost"))
+    );
 }
 
 #[test]
