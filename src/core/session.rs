@@ -158,15 +158,13 @@ pub struct SessionMachine {
     pub receipt: Option<Box<Recovery>>,
     /// Text that is sent before the next prompt.
     pub preamble: Preamble,
-    /// Strategy that restored the session. Set only while a new session may replace it if the agent turns out
-    /// not to have it.
+    /// Strategy that restored the session. Set only while a new session may replace it.
     pub restored_by: Option<Rung>,
     /// Queued prompts.
     pub queue: Queue,
     /// Modes, models, options, commands and title, under the agent's own names.
     pub state: Map<String, Value>,
-    /// Bytes of state received and shown in messages, which limits how often the state is repeated in the
-    /// log.
+    /// Bytes of state received and shown, which limits how often the log repeats the state.
     state_shown: OutputBudget,
     /// Settings that the client has set.
     pub wanted: ChosenSettings,
@@ -182,8 +180,7 @@ pub struct SessionMachine {
     pub open_requests: Vec<OpenRequest>,
     /// Tool calls that a client approved in this turn.
     pub approvals: Approvals,
-    /// Feedback that the user gave with answers and that the agent did not receive, as text for the next
-    /// prompt.
+    /// Feedback of the user that the agent did not receive, as text for the next prompt.
     pub late_feedback: Vec<String>,
     /// Unanswered requests of the agent for files and terminals.
     host_calls: BTreeMap<Ticket, HostCall>,
@@ -334,8 +331,7 @@ impl SessionMachine {
         }
     }
 
-    /// Starts the opening of the session with a strategy; `waiters` are the client calls to answer when it is
-    /// live.
+    /// Starts the opening of the session; `waiters` are the client calls to answer when it is live.
     pub fn begin_opening(&mut self, strategy: Strategy, waiters: Vec<Token>) {
         self.stage = Stage::Opening {
             call: None,
@@ -362,8 +358,7 @@ impl SessionMachine {
         self.idle_timer = None;
     }
 
-    /// Starts the opening again, for a restarted agent. Strategy, required settings and waiting calls are
-    /// kept.
+    /// Starts the opening again, for a restarted agent. Strategy, required settings and calls are kept.
     pub fn reopen(&mut self) {
         self.abandoned = None;
         self.give_up_restoring();
@@ -465,8 +460,7 @@ impl SessionMachine {
         }
     }
 
-    /// Returns `true` if an update belongs to an earlier message or the background turn, not to the running
-    /// turn.
+    /// Returns `true` if an update belongs to an earlier message or the background turn.
     #[must_use]
     pub fn is_late(&self, update: &Update<'_>) -> bool {
         let earlier = |last: &EndedMessage| last.names.concerns_call(update);

@@ -264,8 +264,7 @@ impl SessionMachine {
         }
     }
 
-    /// Handles a session that the agent has or claims to have. The receipt derives from how the agent
-    /// restored it.
+    /// Handles a session that the agent has or claims to have, which the receipt describes.
     pub(super) fn agent_has_session(
         &mut self,
         agent_session: String,
