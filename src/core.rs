@@ -18,6 +18,7 @@ pub mod agent_command;
 pub mod agent_definition;
 pub mod agent_file;
 pub mod agent_names;
+pub mod agent_session_record;
 pub mod agent_spec;
 pub mod agui;
 pub mod answers;

@@ -180,10 +180,11 @@ pub struct RunArgs {
     /// Print only errors to stderr
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Cancel the turn after this time, for example 90s, 10m or 1h; 0 means no limit
+    /// End the run after this time, for example 90s, 10m or 1h; 0 means no limit
     ///
-    /// The exit code is then 124. The time to start the agent and to open the session does not count; --timeout
-    /// limits it.
+    /// The time includes the start of the agent, the opening of the session and the queue; the error says which of
+    /// them used it up. A turn is cancelled, and has a few seconds more to end. The exit code is then 124. In a chat,
+    /// the limit is that of each turn.
     #[arg(long, value_name = "DURATION", default_value = "none", hide_default_value = true, value_parser = MaxTime::parse)]
     pub max_time: MaxTime,
     /// Give the agent a value besides the prompt, for example `branch=main` (repeatable)

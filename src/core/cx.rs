@@ -46,6 +46,8 @@ pub enum SessionRequest {
     NextPrompt,
     /// The agent completed a turn: reset its count of crashes.
     TurnCompleted,
+    /// Search for a session to which the agent gave this session's id later.
+    CheckClaim,
     /// The restore of the session ended.
     Restored(Result<Box<Recovery>, Error>),
     /// Restart the agent, because it does not end a cancelled turn.

@@ -18,6 +18,7 @@ mod agents;
 mod attach;
 mod call_identity;
 mod catalog;
+mod claims;
 mod clients;
 mod commands;
 mod ensure;
@@ -38,6 +39,7 @@ mod storage;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod total_limits;
 mod turn_replay;
 mod unfinished_turns;
 mod unusable_lines;
@@ -71,6 +73,7 @@ use route::DeferredActions;
 use scopes::Scopes;
 use std::collections::BTreeSet;
 use std::time::Instant;
+use total_limits::TotalLimits;
 use unusable_lines::QuotedMessage;
 
 /// Router of events between clients, sessions and agents.
@@ -90,6 +93,7 @@ pub struct Hub {
     /// Calls that wait for the search for programs.
     searches: Vec<ProgramSearch>,
     idle: IdleState,
+    total_limits: TotalLimits,
     /// Actions to perform after the current event.
     pending: DeferredActions,
     /// Effects for the shell, in order.
@@ -124,6 +128,7 @@ impl Hub {
             listings: Vec::new(),
             searches: Vec::new(),
             idle: IdleState::default(),
+            total_limits: TotalLimits::default(),
             pending: DeferredActions::default(),
             effects: Vec::new(),
             waiting: BTreeSet::new(),

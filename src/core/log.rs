@@ -25,7 +25,7 @@ pub use commit::disk_timeout;
 use index::{ChunkRole, Index};
 pub use ledger::StoredDecision;
 pub use read::{MessagePart, Page, Reader, StoredChunk};
-pub use record::{AgentSessionRecord, FORMAT, Identity, Record};
+pub use record::{FORMAT, Identity, Record};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::io::Write as _;
@@ -364,6 +364,7 @@ impl Log {
             agent_session_id: identity.agent_session_id,
             agent_name: identity.agent_name,
             agent_command: identity.agent_command.as_deref().cloned(),
+            agents: identity.agents,
             cwd: identity.cwd,
             title: identity.title,
             mode: identity.mode,

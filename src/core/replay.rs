@@ -5,6 +5,7 @@
 //! messages are built only here, because live clients have them already.
 
 mod compare;
+mod kinship;
 mod messages;
 mod user;
 
@@ -13,6 +14,7 @@ use super::fold::FoldSink;
 use super::turn::{CallIds, OpenTurns, Renamed, Turn};
 use super::view::chunks::ChunkState;
 pub use compare::first_unstored;
+pub use kinship::is_other_conversation;
 pub use messages::ReplayedMessages;
 use serde_json::json;
 use std::sync::Arc;

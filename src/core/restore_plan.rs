@@ -24,6 +24,10 @@ fn had_by_other_agent(other: &str) -> Cow<'static, str> {
     format!("another agent has its history: {other}").into()
 }
 
+fn given_away(session: &str) -> Cow<'static, str> {
+    format!("the agent has given the id to session {session:?} since").into()
+}
+
 /// Facts about the session that is restored.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RestoreFacts<'a> {
@@ -34,6 +38,8 @@ pub struct RestoreFacts<'a> {
     /// Command line of the agent that had the session last, if that is another agent and this one gave the
     /// session no id.
     pub other: Option<&'a str>,
+    /// Session that got this session's id from the agent since.
+    pub given_to: Option<&'a str>,
 }
 
 impl RestorePlan {
@@ -46,16 +52,22 @@ impl RestorePlan {
             Strategy::Only(rung) => vec![*rung],
             Strategy::Order(rungs) => rungs.clone(),
         };
+        let lost = match (knows.given_to, knows.other) {
+            (Some(session), _) => Some(given_away(session)),
+            (None, Some(other)) if !knows.id => Some(had_by_other_agent(other)),
+            (None, _) => None,
+        };
+        let has_none = !knows.id || lost.is_some();
         let mut plan = Self::default();
         for rung in wanted {
             let missing = match rung {
                 Rung::Live | Rung::New => None,
                 // The reason is the same for resume and load, so it is recorded once.
-                _ if !knows.id && *strategy == Strategy::Auto => match knows.other {
-                    Some(other) if plan.rungs.is_empty() => Some(had_by_other_agent(other)),
+                _ if has_none && *strategy == Strategy::Auto => match &lost {
+                    Some(why) if plan.rungs.is_empty() => Some(why.clone()),
                     _ => continue,
                 },
-                _ if !knows.id => Some(knows.other.map_or(NEVER.into(), had_by_other_agent)),
+                _ if has_none => Some(lost.clone().unwrap_or(NEVER.into())),
                 Rung::Resume => (!can.resume).then_some(NOT_OFFERED.into()),
                 Rung::Load => (!can.load).then_some(NOT_OFFERED.into()),
             };
@@ -144,6 +156,7 @@ mod tests {
                 id,
                 history,
                 other: None,
+                given_to: None,
             },
         );
         let mut tried = Vec::new();
@@ -207,6 +220,7 @@ mod tests {
             id: false,
             history: true,
             other: Some("other acp"),
+            given_to: None,
         };
         for (strategy, failed) in [
             (Strategy::Auto, 1),
@@ -219,6 +233,30 @@ mod tests {
             assert_eq!(plan.next_strategy(), Some(Rung::New));
             assert_eq!(plan.failed().len(), failed, "{strategy:?}");
             assert!(plan.failed()[0].message.contains("other acp"));
+        }
+    }
+
+    #[test]
+    fn id_that_another_session_has_since_is_not_used() {
+        let can = AgentCapabilities {
+            load: true,
+            resume: true,
+            ..AgentCapabilities::default()
+        };
+        let knows = RestoreFacts {
+            id: true,
+            history: true,
+            other: None,
+            given_to: Some("b"),
+        };
+        let mut plan = RestorePlan::plan(&Strategy::Auto, can, knows);
+        assert_eq!(plan.next_strategy(), Some(Rung::New));
+        assert_eq!(plan.failed().len(), 1);
+        assert!(plan.failed()[0].message.contains("session \"b\""));
+        for rung in [Rung::Resume, Rung::Load] {
+            let mut plan = RestorePlan::plan(&Strategy::Only(rung), can, knows);
+            assert_eq!(plan.next_strategy(), None);
+            assert!(plan.failed()[0].message.contains("session \"b\""));
         }
     }
 }

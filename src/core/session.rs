@@ -12,11 +12,13 @@ mod attach;
 mod background_turn;
 mod background_updates;
 mod call_identity;
+mod claims;
 mod client_requests;
 mod clients;
 mod closing;
 mod coalesce;
 mod counts;
+mod dead_session;
 mod disk_wait;
 mod doubts;
 mod failures;
@@ -59,6 +61,7 @@ mod terminals;
 mod tests;
 mod timeouts;
 mod timers;
+mod total_limit;
 mod transcript;
 mod turns;
 mod unapproved_runs;
@@ -93,6 +96,7 @@ pub use acp_clients::UpdateOrigin;
 pub use approvals::Approvals;
 pub use background_turn::BackgroundTurn;
 pub use background_updates::BACKGROUND_QUIET_LIMIT;
+use claims::ClaimCheck;
 use coalesce::CoalescedChunks;
 use disk_wait::DiskWait;
 use handover::Handover;
@@ -110,6 +114,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 pub use summary::unstarted_summary;
+pub(in crate::core) use total_limit::MORE_TIME;
 pub use unapproved_runs::{MAY_HAVE_RUN, RAN_UNAPPROVED};
 pub use undelivered_feedback::UndeliveredFeedback;
 
@@ -154,15 +159,13 @@ pub struct SessionMachine {
     pub receipt: Option<Box<Recovery>>,
     /// Text that is sent before the next prompt.
     pub preamble: Preamble,
-    /// Strategy that restored the session. Set only while a new session may replace it if the agent turns out
-    /// not to have it.
+    /// Strategy that restored the session. Set only while a new session may replace it.
     pub restored_by: Option<Rung>,
     /// Queued prompts.
     pub queue: Queue,
     /// Modes, models, options, commands and title, under the agent's own names.
     pub state: Map<String, Value>,
-    /// Bytes of state received and shown in messages, which limits how often the state is repeated in the
-    /// log.
+    /// Bytes of state received and shown, which limits how often the log repeats the state.
     state_shown: OutputBudget,
     /// Settings that the client has set.
     pub wanted: ChosenSettings,
@@ -178,10 +181,14 @@ pub struct SessionMachine {
     pub open_requests: Vec<OpenRequest>,
     /// Tool calls that a client approved in this turn.
     pub approvals: Approvals,
+<<<<<<< HEAD
     /// Ids of the tool calls; `None` before the first one, when those of stored calls are not counted yet.
     call_ids: Option<Box<CallIds>>,
     /// Feedback that the user gave with answers and that the agent did not receive, as text for the next
     /// prompt.
+=======
+    /// Feedback of the user that the agent did not receive, as text for the next prompt.
+>>>>>>> sessions
     pub late_feedback: Vec<String>,
     /// Unanswered requests of the agent for files and terminals.
     host_calls: BTreeMap<Ticket, HostCall>,
@@ -237,6 +244,8 @@ pub struct Restore {
     pub strategy: Strategy,
     /// Settings without which the session must not be opened.
     pub required: RequiredSettings,
+    /// Whether the agent's id of the session still means this session.
+    pub claim: ClaimCheck,
     /// Plan of the strategies to try; `None` until the agent has declared its capabilities.
     pub restore_plan: Option<RestorePlan>,
     /// When the wait for the agent or its work on the session began.
@@ -331,8 +340,7 @@ impl SessionMachine {
         }
     }
 
-    /// Starts the opening of the session with a strategy; `waiters` are the client calls to answer when it is
-    /// live.
+    /// Starts the opening of the session; `waiters` are the client calls to answer when it is live.
     pub fn begin_opening(&mut self, strategy: Strategy, waiters: Vec<Token>) {
         self.stage = Stage::Opening {
             call: None,
@@ -359,8 +367,7 @@ impl SessionMachine {
         self.idle_timer = None;
     }
 
-    /// Starts the opening again, for a restarted agent. Strategy, required settings and waiting calls are
-    /// kept.
+    /// Starts the opening again, for a restarted agent. Strategy, required settings and calls are kept.
     pub fn reopen(&mut self) {
         self.abandoned = None;
         self.give_up_restoring();
@@ -462,6 +469,19 @@ impl SessionMachine {
         }
     }
 
+<<<<<<< HEAD
+=======
+    /// Returns `true` if an update belongs to an earlier message or the background turn.
+    #[must_use]
+    pub fn is_late(&self, update: &Update<'_>) -> bool {
+        let earlier = |last: &EndedMessage| last.names.concerns_call(update);
+        self.running.as_ref().is_some_and(|r| {
+            r.waits_for_background
+                || (self.last.as_ref().is_some_and(earlier) && !r.turn.knows(update))
+        })
+    }
+
+>>>>>>> sessions
     /// Stores the facts about an ended turn that the session needs later: cost, context figures, names and
     /// cancellation.
     pub fn remember(&mut self, over: &mut Turn, cancelled: bool) {

@@ -60,13 +60,15 @@ pub struct PendingStoreReply {
     pub call: StoreCall,
 }
 
-/// Call of a client that waits for a response of the store.
+/// Call that waits for a response of the store.
 #[derive(Debug)]
 pub enum StoreCall {
     /// Prompt of a session, whose summary is sent when it is on the disk.
     Turn(String, Token, Box<TurnSummary>),
     /// List of sessions, with the number of sessions that were open when the cards were requested.
     List(Token, ListSessionsParams, usize),
+    /// Check of the claim of a session that is being restored.
+    Claim(String),
 }
 
 impl Shared {

@@ -7,6 +7,7 @@
 mod volatile;
 
 use super::agent_command::AgentCommand;
+use super::agent_session_record::AgentSessionRecord;
 use super::error::Error;
 use super::session_id::{IdHolder, lexical};
 use serde::{Deserialize, Serialize};
@@ -62,6 +63,8 @@ pub struct CardQuery {
     pub before: Option<(String, String)>,
     /// Selects sessions in this directory.
     pub cwd: Option<String>,
+    /// Selects sessions to which an agent gave this id.
+    pub agent_session: Option<String>,
     /// Selects at most this number of sessions: those with the latest activity. Among equal times the larger
     /// id is first.
     pub limit: Option<usize>,
@@ -238,6 +241,9 @@ pub struct Card {
     /// Command with which the agent is started again; absent if an earlier version stored the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_command: Option<AgentCommand>,
+    /// Session ids of all agents that had the session, the current one last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<AgentSessionRecord>,
     /// Working directory.
     #[serde(default)]
     pub cwd: String,

@@ -92,6 +92,13 @@ impl SessionBuilder {
         self
     }
 
+    /// Sets the maximum time for [`ensure`](Self::ensure): for the start of the agent and the opening of the session.
+    /// When it passes, the call fails with the error [`ErrorKind::Timeout`], which says what it waited for.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.params.timeout_ms = Some(limit_ms(limit));
+        self
+    }
+
     /// Returns the live session: an open one, a restored one, or a new one. [`Session::receipt`] says which.
     ///
     /// # Errors
@@ -260,11 +267,10 @@ pub struct PromptBuilder {
 }
 
 impl PromptBuilder {
-    /// Sets the maximum duration of the turn. When it passes, the turn is cancelled and ends with the error
-    /// [`ErrorKind::Timeout`].
+    /// Sets the maximum time from now to the end of the turn, with the queue and a restore of the session. When it
+    /// passes, the turn is cancelled and ends with the error [`ErrorKind::Timeout`].
     pub fn timeout(mut self, limit: Duration) -> Self {
-        let ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-        self.params.timeout_ms = Some(ms.max(1));
+        self.params.timeout_ms = Some(limit_ms(limit));
         self
     }
 
@@ -313,4 +319,9 @@ impl IntoFuture for PromptBuilder {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.send())
     }
+}
+
+/// Converts a limit to milliseconds. A call without any time would be refused.
+fn limit_ms(limit: Duration) -> u64 {
+    u64::try_from(limit.as_millis()).unwrap_or(u64::MAX).max(1)
 }

@@ -280,6 +280,11 @@ pub struct ConnectParams {
     /// Options of the agent's sessions. `options` of a session override them one by one. Default: none.
     #[serde(default)]
     pub options: Box<SessionOptions>,
+    /// Maximum time for the call in milliseconds; at least 1 and at most ten years. When it passes, the call fails
+    /// with the error `timeout`, and the agent starts on. Default: no limit of its own.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = LONGEST_TIMEOUT_MS))]
+    pub timeout_ms: Option<u64>,
 }
 
 /// Result of `agent/connect` and `agent/status`.

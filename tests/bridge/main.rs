@@ -110,6 +110,7 @@ mod terminal;
 mod tidy;
 mod timeouts;
 mod tools;
+mod total_limits;
 mod trace;
 mod turn;
 mod unreadable_requests;

@@ -166,7 +166,8 @@ fn max_time_ends_a_run_despite_output() {
         (&error["kind"], &error["data"]["stage"]),
         (&json!("timeout"), &json!("turn"))
     );
-    assert_eq!(error["data"]["waitedMs"], 300);
+    // The time until the prompt counts, too.
+    assert!(error["data"]["waitedMs"].as_u64() <= Some(300), "{error}");
     assert!(
         summary["text"].as_str().unwrap().starts_with("xx"),
         "{summary}"

@@ -142,6 +142,21 @@ async fn prompt_that_the_hub_refuses_is_an_error_before_the_turn() {
 }
 
 #[tokio::test]
+async fn opening_over_its_time_limit_names_the_stage() {
+    for (method, stage) in [("initialize", "initialize"), ("session/new", "session")] {
+        let world = World::new();
+        let acpipe = world
+            .builder(&json!({ method: [[{"hang": true}]] }))
+            .start()
+            .unwrap();
+        let session = acpipe.session("chat").timeout(Duration::from_millis(300));
+        let error = within(session.ensure()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Timeout);
+        assert!(error.to_string().contains(stage), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn turn_over_its_time_limit_fails_with_its_text() {
     let world = World::new();
     let acpipe = world.start(&[say_until_cancelled("slow")]);

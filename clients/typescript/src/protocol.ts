@@ -327,6 +327,11 @@ export interface ConnectParams {
   childPerSession?: boolean | null;
   /** Options of the agent's sessions. `options` of a session override them one by one. Default: none. */
   options?: SessionOptions;
+  /**
+   * Maximum time for the call in milliseconds; at least 1 and at most ten years. When it passes, the call fails
+   * with the error `timeout`, and the agent starts on. Default: no limit of its own.
+   */
+  timeoutMs?: number | null;
 }
 
 /**
@@ -525,6 +530,12 @@ export interface EnsureParams {
    * original unchanged. Only the Claude Code CLI supports this. Default: `false`.
    */
   fork?: boolean;
+  /**
+   * Maximum time for the call in milliseconds: for the start of the agent and the opening of the session; at
+   * least 1 and at most ten years. When it passes, the call fails with the error `timeout`, whose `data.stage`
+   * names what the call waited for. Default: no limit of its own.
+   */
+  timeoutMs?: number | null;
 }
 
 /** MCP servers of a session. */
@@ -659,6 +670,8 @@ export interface CreateParams {
    * session is opened without it, and the receipt reports it in `notRestored`. Default: `true`.
    */
   strict?: boolean | null;
+  /** Maximum time for the call in milliseconds; see `session/ensure`. */
+  timeoutMs?: number | null;
 }
 
 /**
@@ -698,10 +711,12 @@ export interface PromptParams {
    */
   retryAfterOutput?: boolean;
   /**
-   * Maximum duration of the turn in milliseconds, whether or not the agent is active; at least 1 and at most
-   * ten years. When it passes, acpipe cancels the turn, which ends with the error `timeout` whose
-   * `data.stage` is `turn`. Time in the queue does not count, retries and open permission requests do.
-   * Default: the limit of `--timeout turn=`, otherwise no limit.
+   * Maximum time for the call in milliseconds, whether or not the agent is active; at least 1 and at most ten
+   * years. It begins with the call, and includes the queue, the start of the agent, the opening of the
+   * session, retries and open permission requests. When it passes, acpipe cancels the turn, which ends with
+   * the error `timeout` whose `data.stage` is `turn`. If the turn has not begun, the call fails with that
+   * error, and the stage names what the call waited for: `initialize`, `open`, `set` or `queue`. Default: the
+   * limit of `--timeout turn=`, which begins with the turn, otherwise no limit.
    */
   timeoutMs?: number | null;
   /** Values that the agent is given before the message, such as the branch, as one JSON object. Default: none. */
@@ -753,10 +768,7 @@ export interface ExecuteParams {
    * `options.outputSchema`, otherwise none.
    */
   outputSchema?: unknown;
-  /**
-   * Maximum duration of the turn in milliseconds, with all attempts; see `session/prompt`. The start of the
-   * agent before the first attempt does not count.
-   */
+  /** Maximum time for the call in milliseconds, with all attempts; see `session/prompt`. */
   timeoutMs?: number | null;
   /**
    * Maximum number of turns of the agent's own loop. Default: `options.maxTurns`, otherwise the agent's
@@ -1497,8 +1509,8 @@ export interface Recovery {
    */
   notRestored: NotRestored[];
   /**
-   * Why the agent may not have the session although it reported success. Absent if there is no such
-   * evidence.
+   * Why the agent may not have the session, or may remember another conversation, although it reported
+   * success. Absent if there is no such evidence.
    */
   warning?: string | null;
 }

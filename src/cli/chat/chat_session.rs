@@ -46,6 +46,7 @@ impl ChatSession {
             cwd: Some(self.cwd.clone()),
             agent: self.agent.clone(),
             options: self.options.clone(),
+            timeout_ms: self.terms.timeout_ms(),
             ..wire::EnsureParams::default()
         })
     }

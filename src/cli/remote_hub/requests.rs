@@ -23,7 +23,7 @@ pub fn request(command: &Command, name: &str) -> Option<(ExpectedResult, Value)>
     Some(match command {
         Command::Initialize(p) => (ExpectedResult::Initialize, initialize(p, name)),
         // Both clients connect to the default agent.
-        Command::Connect(_) => (ExpectedResult::Status, json!({})),
+        Command::Connect(p) => (ExpectedResult::Status, json!({ "timeoutMs": p.timeout_ms })),
         Command::Ensure(p) => (
             ExpectedResult::Session,
             json!({
@@ -31,6 +31,7 @@ pub fn request(command: &Command, name: &str) -> Option<(ExpectedResult, Value)>
                 "cwd": p.cwd,
                 "agent": p.agent,
                 "options": p.options,
+                "timeoutMs": p.timeout_ms,
             }),
         ),
         Command::Prompt(p) => (

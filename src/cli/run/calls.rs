@@ -16,7 +16,7 @@ use std::time::Duration;
 pub struct PromptTerms {
     /// Whether acpipe sends the prompt again after a transient error.
     pub retry: bool,
-    /// Timeout of the turn; `None` for no limit.
+    /// Time for the call; `None` for no limit.
     pub max_time: Option<Duration>,
 }
 
@@ -43,9 +43,16 @@ impl PromptTerms {
         })
     }
 
-    fn timeout_ms(self) -> Option<u64> {
+    /// Returns the terms of a call after a part of the time has passed.
+    pub fn after(self, passed: Duration) -> Self {
+        let max_time = self.max_time.map(|time| time.saturating_sub(passed));
+        Self { max_time, ..self }
+    }
+
+    /// Returns the limit of a call in milliseconds; `None` for no limit.
+    pub fn timeout_ms(self) -> Option<u64> {
         let ms = self.max_time?.as_millis();
-        Some(u64::try_from(ms).unwrap_or(u64::MAX))
+        Some(u64::try_from(ms).unwrap_or(u64::MAX).max(1))
     }
 }
 

@@ -106,21 +106,26 @@ impl RunClient {
         if let Some(progress) = progress {
             self.output.view.begin_step(progress);
         }
+        // The limit is that of the run, and each call gets what is left of it.
+        let terms = self.terms.after(self.began.elapsed());
         let command = match step {
             Step::Initialize => calls::initialize(&self.questions),
-            Step::Connect => Command::Connect(wire::ConnectParams::default()),
+            Step::Connect => Command::Connect(wire::ConnectParams {
+                timeout_ms: terms.timeout_ms(),
+                ..wire::ConnectParams::default()
+            }),
             Step::Ensure => Command::Ensure(wire::EnsureParams {
                 session_id: Some(self.session.clone()),
                 cwd: Some(self.cwd.clone()),
                 agent: self.agent.clone(),
                 options: self.options.clone(),
+                timeout_ms: terms.timeout_ms(),
                 ..wire::EnsureParams::default()
             }),
             Step::Prompt => {
                 let message = self.prompt.message(self.can);
                 let context = std::mem::take(&mut self.context);
-                self.terms
-                    .prompt(&self.session, &self.turn, message, context)
+                terms.prompt(&self.session, &self.turn, message, context)
             }
             Step::Over => {
                 self.actions.push_back(ClientAction::End);

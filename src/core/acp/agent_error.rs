@@ -24,7 +24,9 @@ impl Acp {
         let kind = match pending {
             Pending::Authenticate(_) if !decode::is_network(e) => ErrorKind::AuthRequired,
             Pending::Initialize => ErrorKind::Initialize,
-            Pending::Prompt(_) if session_gone::is_session_gone(e) => ErrorKind::SessionNotFound,
+            _ if pending.is_of_open_session() && session_gone::is_session_gone(e) => {
+                ErrorKind::SessionNotFound
+            }
             _ if decode::is_network(e) => ErrorKind::Network,
             _ => ErrorKind::Session,
         };

@@ -65,6 +65,24 @@ impl Pending {
         }
     }
 
+    /// Returns `true` if the request needs a session that the agent has opened. Its error may report that the agent
+    /// does not have the session.
+    pub fn is_of_open_session(&self) -> bool {
+        match self {
+            Self::SetMode(_) | Self::SetModel(_) | Self::SetOption(_) | Self::Prompt(_) => true,
+            // A refusal to open a session leads to the next strategy, whatever it says.
+            Self::Resume(..) | Self::Load(..) => false,
+            // The client that sent the request gets the error as it is.
+            Self::Forward(_) => false,
+            Self::Initialize
+            | Self::New(_)
+            | Self::List(_)
+            | Self::Close(_)
+            | Self::Authenticate(_)
+            | Self::Logout(_) => false,
+        }
+    }
+
     /// Checks the result of a request whose result is an object without required fields.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use serde_json::Value;
 /// ACP's error code for a resource that does not exist.
 const RESOURCE_NOT_FOUND: i64 = -32002;
 
-/// Returns `true` if an error in response to a prompt means that the session does not exist. The missing
+/// Returns `true` if an error in response to a call on a session means that the session does not exist. The missing
 /// resource can also be a file of the prompt; then `data` has its `uri`.
 pub fn is_session_gone(e: &RpcError<'_>) -> bool {
     let data = e.data.map(value).unwrap_or_default();
@@ -77,12 +77,30 @@ mod tests {
     use crate::core::dialect::{Child, Dialect as _, Outgoing, PromptPart};
     use crate::core::error::ErrorKind;
     use crate::core::event::{AgentEvent, CallId};
+    use crate::core::setting::Setting;
+    use crate::proto::wire::SettingValue;
 
-    /// Kind of the error as a response to a prompt.
-    fn kind(error: &str) -> ErrorKind {
+    /// Sends a call on the session `s`.
+    type Send = fn(&mut Acp, &mut Outgoing);
+
+    /// The calls on a session.
+    const CALLS: [Send; 4] = [
+        |acp, out| {
+            let parts = [PromptPart::Text("x".into())];
+            acp.prompt(CallId(1), "s", &parts, false, out).unwrap();
+        },
+        |acp, out| acp.set(CallId(1), "s", &Setting::Mode("m".into()), out),
+        |acp, out| acp.set(CallId(1), "s", &Setting::Model("m".into()), out),
+        |acp, out| {
+            let (id, value) = ("o".into(), SettingValue::Switch(true));
+            acp.set(CallId(1), "s", &Setting::Option { id, value }, out);
+        },
+    ];
+
+    /// Kind of the error as a response to a call.
+    fn kind(send: Send, error: &str) -> ErrorKind {
         let (mut acp, mut out, mut events) = (Acp::default(), Outgoing::default(), Vec::new());
-        let parts = [PromptPart::Text("x".into())];
-        acp.prompt(CallId(1), "s", &parts, false, &mut out).unwrap();
+        send(&mut acp, &mut out);
         let line = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#);
         acp.read(Child::MAIN, line.as_bytes(), &mut events, &mut out)
             .unwrap();
@@ -108,8 +126,11 @@ mod tests {
             r#"{"code":-32603,"message":"No such session"}"#,
             r#"{"code":-32602,"message":"Unknown sessionId"}"#,
         ];
-        for error in gone {
-            assert_eq!(kind(error), ErrorKind::SessionNotFound, "{error}");
+        for (error, send) in gone
+            .iter()
+            .flat_map(|error| CALLS.map(|send| (error, send)))
+        {
+            assert_eq!(kind(send, error), ErrorKind::SessionNotFound, "{error}");
         }
         let other = [
             r#"{"code":-32002,"message":"Resource not found","data":{"uri":"file:///x"}}"#,
@@ -121,8 +142,11 @@ mod tests {
             r#"{"code":-32000,"message":"Session not found"}"#,
             r#"{"code":-32601,"message":"\"Method not found\": session/prompt"}"#,
         ];
-        for error in other {
-            assert_ne!(kind(error), ErrorKind::SessionNotFound, "{error}");
+        for (error, send) in other
+            .iter()
+            .flat_map(|error| CALLS.map(|send| (error, send)))
+        {
+            assert_ne!(kind(send, error), ErrorKind::SessionNotFound, "{error}");
         }
     }
 }

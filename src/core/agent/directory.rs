@@ -6,6 +6,7 @@
 //! in their process. A session with its own process counts as closed when the process has exited: before
 //! that, both processes would write the agent's stored session.
 
+use crate::core::agent_session_record::AgentSessionRecord;
 use crate::core::dialect::Child;
 use crate::core::event::{Original, Update};
 use crate::core::setting::merge_state;
@@ -20,6 +21,9 @@ const EARLY_SESSIONS: usize = 64;
 
 /// Maximum number of subagents whose session ids are remembered.
 const SUBAGENTS: usize = 4096;
+
+/// Maximum number of agent session ids whose sessions are remembered after they have left the agent.
+const HOLDERS: usize = 16 << 10;
 
 /// Maximum number of remembered sessions that the agent could not close.
 const MOST_LEFT_OPEN: usize = 64;
@@ -42,6 +46,24 @@ pub struct Directory {
     closing: BTreeMap<String, Closing>,
     /// Released sessions that are still open in the agent's process.
     left_open: VecDeque<LeftOpen>,
+    holders: Holders,
+}
+
+/// Sessions to which the agent gave its ids since it was started.
+#[derive(Debug, Default)]
+struct Holders {
+    by_id: HashMap<String, Holder>,
+    /// Ids in the order in which they were given first.
+    order: VecDeque<String>,
+}
+
+/// Session for which the agent has an id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// The client's id of the session.
+    pub session: String,
+    /// What is known of the session at the agent.
+    pub record: AgentSessionRecord,
 }
 
 /// State of a session that is not open yet.
@@ -119,6 +141,32 @@ impl Directory {
     /// Assigns an agent session id to a client's session.
     pub fn add(&mut self, agent_session: String, session: String) {
         self.routes.insert(agent_session, session);
+    }
+
+    /// Records that the agent has a session under an id. A session that the agent created takes the id from the
+    /// session that had it before; one that only continues the agent's session does not.
+    pub fn note_holder(&mut self, holder: Holder) {
+        let agent_session = holder.record.id.clone();
+        let Holders { by_id, order } = &mut self.holders;
+        match by_id.get_mut(&agent_session) {
+            Some(known) if holder.record.created => *known = holder,
+            Some(_) => {}
+            None => {
+                if order.len() >= HOLDERS
+                    && let Some(oldest) = order.pop_front()
+                {
+                    by_id.remove(&oldest);
+                }
+                order.push_back(agent_session.clone());
+                by_id.insert(agent_session, holder);
+            }
+        }
+    }
+
+    /// Returns the session to which the agent gave an id last, if it did since it was started.
+    #[must_use]
+    pub fn holder(&self, agent_session: &str) -> Option<&Holder> {
+        self.holders.by_id.get(agent_session)
     }
 
     /// Removes all agent session ids of a client's session. Later updates with these ids belong to no

@@ -6,13 +6,14 @@ use super::cx::AgentCx;
 use super::process::Process;
 use super::{AgentMachine, State};
 use crate::core::builtin_agents::hints::acp_command;
-use crate::core::client::Notice;
+use crate::core::client::{Notice, Token};
 use crate::core::dialect::Child;
 use crate::core::dialects::traits;
 use crate::core::error::Error;
 use crate::core::idle_timer::format_duration;
 use crate::core::limits::Timeout;
 use crate::core::package_runner::package_runner;
+use crate::core::session::MORE_TIME;
 use crate::core::timeout_error::{TimedOut, last_of_stderr, waiting};
 use crate::proto::wire::{AgentState, AgentStateParams, FoundBy, Party, Program, Waiting};
 use std::time::{Duration, Instant};
@@ -86,6 +87,63 @@ impl AgentMachine {
             error,
             process: None,
         })
+    }
+
+    /// Returns `true` if a call waits for the agent to start.
+    #[must_use]
+    pub fn awaits(&self, token: Token) -> bool {
+        let connection = self.connection();
+        connection.is_some_and(|connection| match &connection.phase {
+            Phase::Starting { waiters, .. } => waiters.contains(&token),
+            Phase::Stopping { next, .. } => {
+                let next = next.as_ref();
+                next.is_some_and(|(_, waiters)| waiters.contains(&token))
+            }
+            Phase::Ready(_) => false,
+        })
+    }
+
+    /// Fails a call that has waited for the agent to start until the call's own limit. The agent starts on.
+    pub fn end_call(&mut self, token: Token, limit: Duration, cx: &mut AgentCx<'_>) {
+        let error = self.start_timeout(limit, cx.now);
+        let waiters = self
+            .connection_mut()
+            .and_then(|connection| match &mut connection.phase {
+                Phase::Starting { waiters, .. } => Some(waiters),
+                Phase::Stopping { next, .. } => next.as_mut().map(|(_, waiters)| waiters),
+                Phase::Ready(_) => None,
+            });
+        if let (Some(error), Some(waiters)) = (error, waiters) {
+            waiters.retain(|waiter| *waiter != token);
+            cx.fail([token], &error);
+        }
+    }
+
+    /// Returns the error of a call that has waited for the agent to start until the call's own limit; `None` if the
+    /// agent is ready.
+    #[must_use]
+    pub fn start_timeout(&self, limit: Duration, now: Instant) -> Option<Error> {
+        let command = &self.spec.command;
+        let connection = self.connection();
+        if connection.is_some_and(|connection| connection.ready().is_some()) {
+            return None;
+        }
+        let process = connection.and_then(Connection::first_process);
+        let (wait, what) = match process {
+            Some(process) if process.pid.is_some() => {
+                (Timeout::Initialize, "did not answer initialize")
+            }
+            _ => (Timeout::Spawn, "did not start"),
+        };
+        let error = TimedOut {
+            wait,
+            limit,
+            what: &format!("the call used up its time: {command} {what}"),
+            advice: &format!("{MORE_TIME}{}", self.acp_hint()),
+            last_activity: process.and_then(|p| p.last_output(now)),
+            stderr: &stderr(process),
+        };
+        Some(error.error())
     }
 
     /// Notifies the clients that the start is slow, and of the step that it waits for.

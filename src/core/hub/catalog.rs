@@ -1,7 +1,7 @@
 //! The agents that acpipe knows: `agent/list`, `agent/get` and `agent/register`, and agents by name.
 
-use super::Hub;
 use super::agents::Agents;
+use super::{Hub, total_limits};
 use crate::core::agent::{AgentMachine, DEFAULT_AGENT};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_names::{NameError, check_name, resolve};
@@ -122,6 +122,8 @@ impl Hub {
         now: Instant,
         clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
+        total_limits::check(p.timeout_ms)?;
+        self.limit_call(token, p.timeout_ms, now);
         let has_command = p.command.is_some() || p.protocol.is_some();
         let agent = match p.agent.as_deref() {
             Some(name) if self.agents.find(name).is_none() && has_command => {
@@ -156,6 +158,7 @@ impl Hub {
             protocol: p.protocol,
             child_per_session: p.child_per_session,
             options: p.options,
+            timeout_ms: None,
         };
         let default = self.agents.get(self.default_agent());
         let mut spec = default.spec_of(connect, &self.shared)?;

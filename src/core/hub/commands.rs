@@ -268,6 +268,7 @@ impl Hub {
             strategy: Strategy::Only(Rung::New),
             agent_session_id: None,
             fork: false,
+            timeout_ms: p.timeout_ms,
         };
         self.ensure(token, params, now, clients)
     }

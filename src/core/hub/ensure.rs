@@ -1,6 +1,6 @@
 //! Implements `session/ensure`: makes a session live at its agent.
 
-use super::Hub;
+use super::{Hub, total_limits};
 use crate::core::agent::STOPPING;
 use crate::core::client::{Reply, Token};
 use crate::core::client_sink::ClientSinks;
@@ -26,6 +26,8 @@ impl Hub {
     ) -> Result<(), Error> {
         let (id, cwd) = self.ensured_id(token.client, p.session_id.as_deref(), p.cwd.as_deref())?;
         let id = &id;
+        total_limits::check(p.timeout_ms)?;
+        self.limit_call(token, p.timeout_ms, now);
         if !self.sessions.contains_key(id) && self.store.has(id)? {
             self.reopen(id)?;
         }
@@ -82,7 +84,7 @@ impl Hub {
             let identity = self.agents.get(agent).identity();
             let known = p
                 .agent_session_id
-                .map(|id| SessionAgents::from_client(identity, id));
+                .map(|id| SessionAgents::from_client(identity, id, &self.shared.time(now)));
             session.known = known.unwrap_or_default();
             session.forks = p.fork;
             self.sessions.insert(id.clone(), session);
@@ -198,10 +200,13 @@ fn ensured_already(
         Stage::Live { .. } if p.strategy == Strategy::Auto && !stopping => {
             session.must_have(&p.options)?;
             session.used = Some(now);
+            // Until a turn has reported it, the loss of the memory is news to every client.
+            let lost = session.receipt.as_deref();
+            let lost = lost.filter(|receipt| receipt.memory == Memory::Lost);
             let recovery = Recovery {
                 rung: Rung::Live,
-                memory: Memory::Kept,
-                failed: Vec::new(),
+                memory: lost.map_or(Memory::Kept, |receipt| receipt.memory),
+                failed: lost.map_or_else(Vec::new, |receipt| receipt.failed.clone()),
                 replayed: None,
                 messages: session.log.count(),
                 adopted: 0,

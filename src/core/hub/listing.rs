@@ -291,6 +291,7 @@ fn cards_for(p: &ListSessionsParams, open: usize) -> CardQuery {
         before: position.map(|(time, id)| (time.to_owned(), id.to_owned())),
         cwd: p.cwd.clone(),
         limit: Some(limit),
+        ..CardQuery::default()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Prompts and settings: passed to a session that has an agent, or for which an agent is started.
 
-use super::Hub;
+use super::{Hub, total_limits};
 use crate::core::agent::{AgentSpec, STOPPING};
 use crate::core::agent_spec::identity;
 use crate::core::client::Token;
@@ -10,7 +10,7 @@ use crate::core::ids::AgentRef;
 use crate::core::prompt_parts::prompt_parts;
 use crate::core::session::{Queued, Stage};
 use crate::core::setting::Setting;
-use crate::proto::wire::{AgentSource, LONGEST_TIMEOUT_MS, PromptParams, Strategy};
+use crate::proto::wire::{AgentSource, PromptParams, Strategy};
 use std::time::Instant;
 
 /// Maximum length of a turn id that a client may choose, in bytes. Each record of the turn contains it.
@@ -27,14 +27,7 @@ impl Hub {
     ) -> Result<(), Error> {
         // An invalid prompt is reported now, not when its turn begins.
         prompt_parts(Some(&p.message.parts))?;
-        if let Some(ms) = p.timeout_ms
-            && !(1..=LONGEST_TIMEOUT_MS).contains(&ms)
-        {
-            return Err(invalid(
-                "timeoutMs",
-                "must be at least 1 and at most ten years",
-            ));
-        }
+        total_limits::check(p.timeout_ms)?;
         let id = &self.session_id(token.client, p.session_id.as_deref())?;
         if let Some(given) = &p.turn_id {
             if given.len() > LONGEST_TURN_ID {
@@ -43,7 +36,8 @@ impl Hub {
             let taken_over = self.with_session(id, now, clients, |session, cx| {
                 Ok(session.take_over(given, token, cx))
             })?;
-            if taken_over {
+            if let Some(former) = taken_over {
+                self.total_limits.hand_over(former, token);
                 return Ok(());
             }
             self.session(id)?.must_not_have(given)?;
@@ -67,6 +61,7 @@ impl Hub {
         self.with(id, now, clients, |session, cx| {
             session.join(token.client, cx);
         });
+        self.limit_call(token, p.timeout_ms, now);
         let turn_id = p.turn_id.clone();
         let queued = Queued {
             token,

@@ -62,19 +62,26 @@ impl Hub {
                 }
                 let wait = self.shared.pending_store_replies.remove(&ticket);
                 if let Some(wait) = wait {
-                    self.synced(wait, outcome, clients);
+                    self.synced(wait, outcome, now, clients);
                 }
             }
             StoreEvent::Appended => self.commit(now, clients),
             StoreEvent::Listed { ticket, outcome } => {
                 let wait = self.shared.pending_store_replies.remove(&ticket);
-                if let Some(StoreCall::List(token, params, open)) = wait.map(|wait| wait.call) {
-                    match outcome {
-                        Ok(cards) => {
-                            self.cards_listed((token, params, open), cards, now, clients);
-                        }
-                        Err(error) => clients.reply(token, Err(error)),
+                match (wait.map(|wait| wait.call), outcome) {
+                    (Some(StoreCall::List(token, params, open)), Ok(cards)) => {
+                        self.cards_listed((token, params, open), cards, now, clients);
                     }
+                    (Some(StoreCall::List(token, ..)), Err(error)) => {
+                        clients.reply(token, Err(error));
+                    }
+                    (Some(StoreCall::Claim(id)), Ok(cards)) => {
+                        self.claim_searched(&id, &cards, now, clients);
+                    }
+                    (Some(StoreCall::Claim(id)), Err(error)) => {
+                        self.claim_not_searched(&id, &error, now, clients);
+                    }
+                    (Some(StoreCall::Turn(..)) | None, _) => {}
                 }
             }
         }
@@ -86,6 +93,7 @@ impl Hub {
         &mut self,
         wait: PendingStoreReply,
         outcome: Result<(), Error>,
+        now: Instant,
         clients: &mut dyn ClientSinks,
     ) {
         match (wait.call, outcome) {
@@ -102,6 +110,9 @@ impl Hub {
             (StoreCall::List(token, ..), _) => {
                 let message = "cannot list the sessions: the disk does not respond";
                 clients.reply(token, Err(Error::new(ErrorKind::Storage, message)));
+            }
+            (StoreCall::Claim(id), _) => {
+                self.claim_not_searched(&id, &disk_timeout(), now, clients);
             }
         }
     }
@@ -120,7 +131,7 @@ impl Hub {
         let due: Vec<u64> = due.map(|(ticket, _)| *ticket).collect();
         for ticket in due {
             if let Some(wait) = self.shared.pending_store_replies.remove(&ticket) {
-                self.synced(wait, Err(disk_timeout()), clients);
+                self.synced(wait, Err(disk_timeout()), now, clients);
             }
         }
         self.finish_if_done(clients);

@@ -4,6 +4,7 @@ mod acp_replay;
 mod agent_requests;
 mod attach;
 mod background_turn;
+mod claims;
 mod call_ids;
 mod claude;
 mod clients;

@@ -27,15 +27,18 @@ pub(super) enum HubTimer {
     Terminals,
     /// Limit on the store's response to a call.
     StoreAnswer,
+    /// Total limit of a call, given by its client.
+    TotalLimit,
 }
 
 impl HubTimer {
     /// All timers, in the order in which those that are due expire.
-    pub(super) const ALL: [Self; 4] = [
+    pub(super) const ALL: [Self; 5] = [
         Self::SessionLists,
         Self::IdleCheck,
         Self::Terminals,
         Self::StoreAnswer,
+        Self::TotalLimit,
     ];
 
     /// Returns the name of the timer, for logs.
@@ -45,6 +48,7 @@ impl HubTimer {
             Self::IdleCheck => "idle",
             Self::Terminals => "terminal",
             Self::StoreAnswer => "store",
+            Self::TotalLimit => "total",
         }
     }
 }
@@ -100,21 +104,25 @@ impl Hub {
         }
     }
 
-    /// Returns the next deadline of a limit on the whole length of a turn. It also applies while the client
-    /// does not read.
+    /// Returns the next deadline of a limit on the whole length of a turn or call. It also applies while the
+    /// client does not read.
     #[must_use]
     pub fn turn_deadline(&self) -> Due {
         let sessions = self.sessions.awake();
-        sessions.filter_map(SessionMachine::turn_deadline).min()
+        let turns = sessions.filter_map(SessionMachine::turn_deadline);
+        let timer = HubTimer::TotalLimit;
+        let calls = self.due(timer).map(|at| (at, timer.name()));
+        turns.chain(calls).min()
     }
 
     /// Cancels the turns that have reached the limit on their whole length.
     pub fn tick_turn_limits(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
         for id in self.sessions_due(now, SessionMachine::turn_deadline) {
             self.catch_and_repair(now, clients, |hub, clients| {
-                hub.with(&id, now, clients, SessionMachine::cancel_overlong);
+                hub.with(&id, now, clients, SessionMachine::end_overlong);
             });
         }
+        self.tick_total_limits(now, clients);
     }
 
     fn sessions_due(&self, now: Instant, deadline: fn(&SessionMachine) -> Due) -> Vec<String> {
@@ -130,6 +138,7 @@ impl Hub {
             HubTimer::IdleCheck => self.idle.deadline().filter(|_| !self.is_ending()),
             HubTimer::Terminals => self.hosting.host.deadline(),
             HubTimer::StoreAnswer => self.store_limits().min(),
+            HubTimer::TotalLimit => self.total_limits.deadline(),
         }
     }
 
@@ -157,6 +166,8 @@ impl Hub {
                 HubTimer::Terminals => {}
                 // The disk answers whether or not a client reads.
                 HubTimer::StoreAnswer => {}
+                // The limit is the client's own and also runs while the client does not read.
+                HubTimer::TotalLimit => {}
             }
         }
     }
@@ -182,6 +193,7 @@ impl Hub {
             HubTimer::IdleCheck => self.check_idle(now, clients),
             HubTimer::Terminals => self.show_terminals(now, clients),
             HubTimer::StoreAnswer => self.time_out_store(now, clients),
+            HubTimer::TotalLimit => self.tick_total_limits(now, clients),
         }
     }
 }

@@ -91,6 +91,7 @@ fn identity_of_card(card: Card) -> Identity {
         agent: card.agent,
         agent_session_id: card.agent_session_id,
         agent_command: card.agent_command.map(SharedValue::from),
+        agents: card.agents,
         title: card.title,
         mode: card.mode,
         model: card.model,

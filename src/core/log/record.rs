@@ -1,6 +1,7 @@
 //! Records of a log, as they are written and read.
 
 use crate::core::agent_command::AgentCommand;
+use crate::core::agent_session_record::AgentSessionRecord;
 use crate::core::setting::ChosenSettings;
 use crate::core::shared_value::SharedValue;
 use crate::proto::wire::{LedgerEntry, Recovery, SessionOptions, TurnSummary};
@@ -169,17 +170,4 @@ pub struct LogLine<'a> {
 pub fn chunk_prefix(turn_id: Option<&str>) -> Vec<u8> {
     let turn = crate::proto::json::to_raw(&turn_id);
     format!(r#"{{"record":"chunk","turnId":{turn},"seq":"#).into_bytes()
-}
-
-/// Session id that an agent gave to the session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AgentSessionRecord {
-    /// Key of the agent: its program.
-    pub agent: String,
-    /// Session id of the agent.
-    pub id: String,
-    /// Number of messages when another agent took over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub messages: Option<u64>,
 }

@@ -35,13 +35,14 @@ fn is_same(one: &Value, other: &Value) -> bool {
     one["role"] == other["role"] && text(one).trim() == text(other).trim()
 }
 
-fn text(message: &Value) -> String {
+/// Returns the text of a message: all text parts.
+pub(super) fn text(message: &Value) -> String {
     let texts = parts(message).filter(|part| part["type"] == "text");
     texts.filter_map(|part| part["text"].as_str()).collect()
 }
 
 /// Returns `true` if a message has no content, as after a failed turn of which an agent may know nothing.
-fn has_no_content(message: &Value) -> bool {
+pub(super) fn has_no_content(message: &Value) -> bool {
     let kinds = parts(message).map(|part| part["type"].as_str().unwrap_or_default());
     let mut said = kinds.filter(|kind| *kind != "step-start" && !kind.starts_with("data-"));
     said.next().is_none()

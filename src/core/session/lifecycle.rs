@@ -72,7 +72,7 @@ impl SessionMachine {
     /// Handles a change of the agent session id. Everything that the agent stored under the old id may be
     /// gone.
     pub fn renamed(&mut self, to: String, cx: &mut Cx<'_>) {
-        self.known.rename(to.clone());
+        self.known.rename(to.clone(), cx.time());
         // The agent may count costs from zero again.
         self.cost = None;
         self.with_turn(cx.clients, |turn, sink| {

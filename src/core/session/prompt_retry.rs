@@ -1,10 +1,10 @@
 //! Prompt retries within a turn: after a transient error, and in a new session that replaces a restored one
 //! the agent turns out not to have.
 
+use super::SessionMachine;
 use super::doubts::{ListPage, PAGES};
 use super::one_shot::attempt_notice;
 use super::structured_answer::with_request;
-use super::{SessionMachine, Stage};
 use crate::core::agent::STOPPING;
 use crate::core::agent::connection::Call;
 use crate::core::cx::Cx;
@@ -13,13 +13,11 @@ use crate::core::event::{StopReason, TurnEnd};
 use crate::core::idle_timer::IdleTimer;
 use crate::core::limits::Timeout;
 use crate::core::prompt_parts::parts_for;
-use crate::core::restore_plan::{RestoreFacts, RestorePlan};
 use crate::core::retry::{MAX_ATTEMPTS, Pause, RETRY_PAUSE, RetryDecision};
 use crate::core::turn_ending::Ending;
 use crate::core::view::chunks::ChunkSink as _;
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Raw, to_raw};
-use crate::proto::wire::{Rung, Strategy};
 use serde_json::json;
 use std::time::Duration;
 use tracing::{debug, info};
@@ -229,32 +227,14 @@ impl SessionMachine {
         }
     }
 
-    /// Replaces a session that the agent turns out not to have: drops its id and requests a new session.
+    /// Replaces a session that the agent does not have, as a prompt has shown.
     fn replace_stale(&mut self, error: Error, cx: &mut Cx<'_>) {
-        let Some(info) = cx.agent.ready() else {
-            return;
-        };
-        let can = info.capabilities;
-        let id = &self.id;
-        info!(
-            session = id,
-            "the agent no longer has the session; creating a new one"
-        );
-        debug!(session = id, %error, "error of the agent");
-        let new = Strategy::Only(Rung::New);
-        let mut restore_plan = RestorePlan::plan(&new, can, RestoreFacts::default());
-        if let Some(rung) = self.restored_by.take() {
-            restore_plan.note(rung, &error);
+        if cx.agent.ready().is_some()
+            && let Some(running) = &mut self.running
+        {
+            running.attempts.pause = Some(Pause::Stale(error.clone()));
         }
-        self.known.forget(&cx.agent.identity());
-        self.begin_opening(new, Vec::new());
-        if let Stage::Opening { restore, .. } = &mut self.stage {
-            restore.restore_plan = Some(restore_plan);
-        }
-        if let Some(running) = &mut self.running {
-            running.attempts.pause = Some(Pause::Stale(error));
-        }
-        self.continue_restore(cx);
+        self.replace_dead(&error, cx);
     }
 
     /// Sends the prompt again that failed in the stale session, now that the new one is live. Returns `true`

@@ -34,20 +34,18 @@ impl SessionMachine {
         Err(Error::new(ErrorKind::Busy, message).with("turnId", turn_id))
     }
 
-    /// Answers a call at the end of a running or queued turn whose own client has left. Returns `false` if there is no
-    /// such turn, or its client is still connected.
-    pub fn take_over(&mut self, turn_id: &str, token: Token, cx: &mut Cx<'_>) -> bool {
+    /// Answers a call at the end of a running or queued turn whose own client has left. Returns the call of that
+    /// client; `None` if there is no such turn, or its client is still connected.
+    pub fn take_over(&mut self, turn_id: &str, token: Token, cx: &mut Cx<'_>) -> Option<Token> {
         let running = self.running.as_mut().filter(|r| r.turn_id == turn_id);
         let running = running.map(|running| &mut running.token);
-        let Some(owner) = running.or_else(|| self.queue.token_of(turn_id)) else {
-            return false;
-        };
+        let owner = running.or_else(|| self.queue.token_of(turn_id))?;
         if cx.shared.clients.get(owner.client).is_some() {
-            return false;
+            return None;
         }
-        *owner = token;
+        let former = std::mem::replace(owner, token);
         self.join(token.client, cx);
-        true
+        Some(former)
     }
 
     /// Checks that a prompt can be sent or queued. It is rejected if it must not wait, or if the queue is

@@ -1,13 +1,16 @@
 //! Receipt of a restore: what the agent remembers, and what happens to the stored messages.
 
 use super::SessionMachine;
+use super::doubts::RECOVERY_ADVICE;
 use super::preamble::Preamble;
+use super::session_agents::Given;
 use crate::core::config::OnLost;
 use crate::core::error::Error;
 use crate::core::log::LARGE;
 use crate::core::profile::Profile;
-use crate::core::replay::{ReplayedMessages, first_unstored};
+use crate::core::replay::{ReplayedMessages, first_unstored, is_other_conversation};
 use crate::proto::wire::{Attempt, Memory, Recovery, Rung};
+use serde_json::Value;
 
 /// Session as the agent has it now.
 #[derive(Clone, Copy)]
@@ -16,6 +19,8 @@ pub(super) struct TakenSession<'a> {
     pub agent: &'a str,
     /// Agent session id.
     pub id: &'a str,
+    /// Whether the agent created it as a fork of another session.
+    pub is_fork: bool,
     /// Whether the agent receives the stored messages with each prompt.
     pub receives_history: bool,
     /// Whether the agent remembers earlier prompts by itself.
@@ -51,12 +56,17 @@ impl SessionMachine {
             Rung::Live | Rung::Resume | Rung::Load => self.known.missed_by(taken.agent, before),
         };
         let (agent, id) = (taken.agent.to_owned(), taken.id.to_owned());
-        self.known.give(agent, id, before);
+        let created = rung == Rung::New || taken.is_fork;
+        self.known.give(agent, id, before, Given { at, created });
         let repeated = replayed.as_ref().map(|messages| messages.len() as u64);
         // Cleared messages must not come back.
         let cleared = self.log.count() == 0 && self.log.seq() > 0;
+        let mut warning = None;
         let adopted = match replayed {
-            Some(replayed) if !cleared => self.store_replayed(replayed, at)?,
+            Some(replayed) if !cleared => {
+                warning = self.contradiction(&replayed)?;
+                self.store_replayed(replayed, at)?
+            }
             _ => 0,
         };
         let unknown = match memory {
@@ -89,19 +99,34 @@ impl SessionMachine {
             reinjected,
             missed,
             not_restored: Vec::new(),
-            warning: None,
+            warning,
             handed_over_from: None,
             instructions_in_prompt: false,
         })
     }
 
-    /// Stores the replayed messages beyond the stored ones; returns their number.
-    fn store_replayed(&mut self, replayed: ReplayedMessages, at: &str) -> Result<u64, Error> {
-        let stored = (0..self.log.count()).filter_map(|place| {
+    fn stored(&self) -> impl Iterator<Item = Result<Value, Error>> {
+        (0..self.log.count()).filter_map(|place| {
             let message = self.log.message(usize::try_from(place).ok()?, Profile::V7);
             message.transpose()
-        });
-        let first = first_unstored(stored, &replayed)?;
+        })
+    }
+
+    /// Returns a warning if the replayed history belongs to another conversation than the stored one.
+    fn contradiction(&self, replayed: &ReplayedMessages) -> Result<Option<String>, Error> {
+        let is_other = is_other_conversation(|| self.stored(), replayed)?;
+        Ok(is_other.then(|| {
+            let count = replayed.len();
+            format!(
+                "the agent replayed another conversation: none of its {count} messages is stored in this session, so \
+                     it may remember something else; {RECOVERY_ADVICE}"
+            )
+        }))
+    }
+
+    /// Stores the replayed messages beyond the stored ones; returns their number.
+    fn store_replayed(&mut self, replayed: ReplayedMessages, at: &str) -> Result<u64, Error> {
+        let first = first_unstored(self.stored(), &replayed)?;
         let adopted = replayed.len().saturating_sub(first);
         let (is_large, is_new) = (replayed.size() > LARGE, self.log.is_empty());
         if is_large {

@@ -6,7 +6,7 @@ use super::{
     RequiredSettings, SessionAgents, SessionMachine, SessionRequest, SettingsRestore, Stage,
 };
 use crate::core::agent::connection::Call;
-use crate::core::agent::directory::state_news;
+use crate::core::agent::directory::{Holder, state_news};
 use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::client::{Reply, Token};
 use crate::core::cx::Cx;
@@ -49,6 +49,9 @@ impl SessionMachine {
     /// Calls the agent with the next remaining strategy. Does nothing until the agent is ready.
     pub fn continue_restore(&mut self, cx: &mut Cx<'_>) {
         self.note_opening(cx.now);
+        if self.awaits_claim(cx) {
+            return;
+        }
         let Some(info) = cx.agent.ready().filter(|_| self.is_opening()) else {
             return;
         };
@@ -62,6 +65,8 @@ impl SessionMachine {
             }
         };
         let known = self.known.id_of(&key).map(str::to_owned);
+        let given_to = known.as_ref().and_then(|id| self.id_given_to(id, cx));
+        let known = known.filter(|_| given_to.is_none());
         let other = self.known.other_than(&key).filter(|_| known.is_none());
         let stored = self.log.count();
         let Stage::Opening { restore, .. } = &mut self.stage else {
@@ -71,6 +76,7 @@ impl SessionMachine {
             id: known.is_some(),
             history: stored > 0,
             other,
+            given_to: given_to.as_deref(),
         };
         restore.until = restore.until.or_else(|| cx.until(Timeout::Restore));
         let plan = || RestorePlan::plan(&restore.strategy, can, knowledge);
@@ -258,8 +264,7 @@ impl SessionMachine {
         }
     }
 
-    /// Handles a session that the agent has or claims to have. The receipt derives from how the agent
-    /// restored it.
+    /// Handles a session that the agent has or claims to have, which the receipt describes.
     pub(super) fn agent_has_session(
         &mut self,
         agent_session: String,
@@ -325,6 +330,7 @@ impl SessionMachine {
         let taken = TakenSession {
             agent: &key,
             id: &agent_session,
+            is_fork: forked,
             receives_history: cx.agent.takes_transcript(),
             remembers: traits(cx.agent.spec.protocol).remembers,
         };
@@ -333,12 +339,12 @@ impl SessionMachine {
                 recovery.handed_over_from = self.handover.as_ref().map(|h| h.name.clone());
                 recovery.instructions_in_prompt =
                     self.preamble.needs_instructions && cx.agent.definition.instructions.is_some();
-                recovery.warning = (doubtful && adoption != Adoption::Listed).then(|| {
-                    format!(
+                if doubtful && adoption != Adoption::Listed {
+                    recovery.warning = Some(format!(
                         "the agent reported session {agent_session:?} as loaded but replayed no messages; it may not \
                              have the session"
-                    )
-                });
+                    ));
+                }
                 self.begin_restoring(agent_session.clone(), recovery);
             }
             Err(error) => {
@@ -353,8 +359,13 @@ impl SessionMachine {
         let name = cx.agent.name();
         self.known.name = (name != DEFAULT_AGENT).then(|| name.to_owned());
         if let Some(connection) = &mut cx.agent.connection {
-            connection.directory.remove(&self.id);
-            connection.directory.add(agent_session, self.id.clone());
+            let directory = &mut connection.directory;
+            directory.remove(&self.id);
+            if let Some(record) = self.known.find(&key).cloned() {
+                let session = self.id.clone();
+                directory.note_holder(Holder { session, record });
+            }
+            directory.add(agent_session, self.id.clone());
         }
         self.begin_to_restore_settings(cx);
     }

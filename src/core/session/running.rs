@@ -35,8 +35,8 @@ pub struct Running {
     pub messages_before: u64,
     /// Total time that acpipe had waited for agents when the turn began.
     pub waited_before: Duration,
-    /// When the turn as a whole times out, and that timeout.
-    pub limit: Option<(Instant, Duration)>,
+    /// When the turn reaches the configured limit on its whole length.
+    pub limit: Option<Instant>,
     /// When the first output of the agent arrived.
     pub first_output: Option<Instant>,
     /// Facts for the report of the turn; `None` if turns are not reported.

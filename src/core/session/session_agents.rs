@@ -1,12 +1,22 @@
 //! Agents that have had a session, with their agent session ids.
 
 use crate::core::agent_command::{AgentCommand, key_of_line};
+use crate::core::agent_session_record::AgentSessionRecord;
 use crate::core::agent_spec::DEFAULT_AGENT;
-use crate::core::log::{AgentSessionRecord, Identity};
+use crate::core::log::Identity;
 use crate::core::shared_value::SharedValue;
 
 /// Maximum number of agents whose ids are kept per session.
 const AGENTS: usize = 8;
+
+/// How an agent session id came to a session.
+#[derive(Debug, Clone, Copy)]
+pub struct Given<'a> {
+    /// Time, RFC 3339.
+    pub at: &'a str,
+    /// Whether the agent created its session for this one.
+    pub created: bool,
+}
 
 /// Agents of a session. An agent keeps its agent session id while another agent has the session.
 #[derive(Debug, Clone, Default)]
@@ -36,6 +46,8 @@ impl SessionAgents {
                 agent,
                 id: id.clone(),
                 messages: None,
+                since: None,
+                created: false,
             });
         }
         Self {
@@ -46,11 +58,11 @@ impl SessionAgents {
         }
     }
 
-    /// Creates the record of an agent session id that the client supplied, for the agent with this key.
+    /// Creates the record of an agent session id that the client supplied at a time, for the agent with this key.
     #[must_use]
-    pub fn from_client(agent: String, id: String) -> Self {
+    pub fn from_client(agent: String, id: String, at: &str) -> Self {
         let mut known = Self::default();
-        known.give(agent, id, 0);
+        known.give(agent, id, 0, Given { at, created: false });
         known
     }
 
@@ -78,7 +90,9 @@ impl SessionAgents {
         self.find(agent).map(|given| given.id.as_str())
     }
 
-    fn find(&self, agent: &str) -> Option<&AgentSessionRecord> {
+    /// Returns what is known of the session at the agent with this key.
+    #[must_use]
+    pub fn find(&self, agent: &str) -> Option<&AgentSessionRecord> {
         self.given.iter().find(|given| given.agent == agent)
     }
 
@@ -99,8 +113,14 @@ impl SessionAgents {
     }
 
     /// Makes the agent with this key the last one. `id` is its agent session id, `messages` the number of
-    /// messages so far.
-    pub fn give(&mut self, agent: String, id: String, messages: u64) {
+    /// messages so far. An id that the session has already keeps its time, unless the agent created a new session
+    /// under it.
+    pub fn give(&mut self, agent: String, id: String, messages: u64, given: Given<'_>) {
+        let kept = self
+            .find(&agent)
+            .filter(|known| known.id == id && !given.created)
+            .map(|known| (known.since.clone(), known.created));
+        let (since, created) = kept.unwrap_or((Some(given.at.to_owned()), given.created));
         if let Some(last) = self.given.last_mut().filter(|last| last.agent != agent) {
             last.messages = Some(messages);
         }
@@ -109,6 +129,8 @@ impl SessionAgents {
             agent,
             id,
             messages: None,
+            since,
+            created,
         });
         let excess = self.given.len().saturating_sub(AGENTS);
         self.given.drain(..excess);
@@ -120,10 +142,10 @@ impl SessionAgents {
         self.command = command;
     }
 
-    /// Changes the last agent's id of the session.
-    pub fn rename(&mut self, id: String) {
+    /// Changes the last agent's id of the session, at a time.
+    pub fn rename(&mut self, id: String, at: String) {
         if let Some(last) = self.given.last_mut() {
-            last.id = id;
+            (last.id, last.since, last.created) = (id, Some(at), true);
         }
     }
 
@@ -137,10 +159,15 @@ impl SessionAgents {
 mod tests {
     use super::*;
 
+    const NEW: Given<'_> = Given {
+        at: "2",
+        created: true,
+    };
+
     #[test]
     fn agent_session_id_is_remembered_while_another_agent_has_the_session() {
-        let mut known = SessionAgents::from_client("a".to_owned(), "a-1".to_owned());
-        known.give("b".to_owned(), "b-1".to_owned(), 4);
+        let mut known = SessionAgents::from_client("a".to_owned(), "a-1".to_owned(), "1");
+        known.give("b".to_owned(), "b-1".to_owned(), 4, NEW);
         assert_eq!(
             (known.id_of("a"), known.last_id()),
             (Some("a-1"), Some("b-1"))
@@ -151,7 +178,7 @@ mod tests {
             (known.other_than("a"), known.other_than("b")),
             (Some("b"), None)
         );
-        known.give("a".to_owned(), "a-2".to_owned(), 6);
+        known.give("a".to_owned(), "a-2".to_owned(), 6, NEW);
         assert_eq!(
             (known.id_of("a"), known.missed_by("a", 8)),
             (Some("a-2"), 0)
@@ -160,7 +187,7 @@ mod tests {
         known.forget("a");
         assert_eq!((known.id_of("a"), known.last_id()), (None, Some("b-1")));
         for n in 0..20 {
-            known.give(n.to_string(), "x".to_owned(), 8);
+            known.give(n.to_string(), "x".to_owned(), 8, NEW);
         }
         assert_eq!(known.given().len(), AGENTS);
     }
@@ -180,5 +207,30 @@ mod tests {
         assert_eq!(known.other_than("other"), Some("/opt/bin/agent acp --x"));
         assert_eq!(known.command, None);
         assert!(SessionAgents::of(&Identity::default()).given().is_empty());
+    }
+
+    #[test]
+    fn id_keeps_its_time_until_the_agent_creates_a_session_under_it() {
+        let mut known = SessionAgents::from_client("a".to_owned(), "x".to_owned(), "1");
+        let record = |known: &SessionAgents| {
+            let found = known.find("a").expect("a record").clone();
+            (found.since.expect("a time"), found.created)
+        };
+        let resumed = Given {
+            at: "2",
+            created: false,
+        };
+        known.give("a".to_owned(), "x".to_owned(), 0, resumed);
+        assert_eq!(record(&known), ("1".to_owned(), false));
+        known.give("a".to_owned(), "x".to_owned(), 0, NEW);
+        assert_eq!(record(&known), ("2".to_owned(), true));
+        let later = Given {
+            at: "3",
+            created: false,
+        };
+        known.give("a".to_owned(), "x".to_owned(), 0, later);
+        assert_eq!(record(&known), ("2".to_owned(), true));
+        known.rename("y".to_owned(), "4".to_owned());
+        assert_eq!(record(&known), ("4".to_owned(), true));
     }
 }

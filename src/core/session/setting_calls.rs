@@ -1,5 +1,6 @@
 //! Setting calls to the agent for modes, models and options: those of clients, and those of a restore.
 
+use super::dead_session::DeadSetting;
 use super::{SessionMachine, Stage};
 use crate::core::agent::connection::Call;
 use crate::core::client::{Reply, Token};
@@ -72,7 +73,19 @@ impl SessionMachine {
                     self.was_restored(&set.setting, news);
                     self.restore_next_setting(cx);
                 }
-                Err(error) => self.setting_not_restored(error, cx),
+                Err(error) => {
+                    if let Err(error) = self.dead_at_restored_setting(error, cx) {
+                        self.setting_not_restored(error, cx);
+                    }
+                }
+            }
+            return;
+        }
+        if let Err(error) = &answer
+            && self.dead_at_setting(&set, error, cx) == DeadSetting::SentAgain
+        {
+            if let Some(token) = self.settings.answered(call) {
+                self.settings.queue(token, set.setting);
             }
             return;
         }

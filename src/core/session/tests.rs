@@ -5,6 +5,7 @@
 mod agent;
 mod background_turn;
 mod cancels;
+mod dead_sessions;
 mod disk;
 mod event;
 mod fixture;

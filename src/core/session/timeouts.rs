@@ -2,7 +2,7 @@
 
 use super::doubts::RECOVERY_ADVICE;
 use super::restore::REPEATED_LIMIT;
-use super::{SessionMachine, Stage};
+use super::{Running, SessionMachine, Stage};
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::limits::Timeout;
@@ -137,10 +137,17 @@ impl SessionMachine {
         self.cancel_for(&turn_id, error, cx);
     }
 
-    /// Cancels a turn that reached its limit as a client would. The turn ends with the timeout error.
-    pub fn cancel_overlong(&mut self, cx: &mut Cx<'_>) {
-        let Some((running, limit)) = self.running.as_ref().and_then(|r| Some((r, r.limit?.1)))
-        else {
+    /// Cancels a turn that reached the configured limit.
+    pub fn end_overlong(&mut self, cx: &mut Cx<'_>) {
+        let limit = cx.limits().of(Timeout::Turn).unwrap_or_default();
+        self.cancel_overlong(limit, cx);
+    }
+
+    /// Cancels a turn that reached a limit on its whole length as a client would. The turn ends with the timeout
+    /// error.
+    pub(super) fn cancel_overlong(&mut self, limit: Duration, cx: &mut Cx<'_>) {
+        let goes_on = |running: &&Box<Running>| running.ended.is_none() && !running.is_cancelled();
+        let Some(running) = self.running.as_ref().filter(goes_on) else {
             return;
         };
         let turn_id = running.turn_id.clone();
@@ -185,7 +192,7 @@ impl SessionMachine {
         self.timeout_after(wait, limit, what, advice, cx)
     }
 
-    fn timeout_after(
+    pub(super) fn timeout_after(
         &self,
         wait: Timeout,
         limit: Duration,

@@ -139,10 +139,7 @@ impl SessionMachine {
                 Stage::Live { .. } | Stage::Resting => None,
             },
             SessionTimer::CancelLimit => turn?.cancel_deadline,
-            SessionTimer::TurnLimit => {
-                let (until, _) = turn.filter(|turn| !turn.is_cancelled())?.limit?;
-                Some(until)
-            }
+            SessionTimer::TurnLimit => turn.filter(|turn| !turn.is_cancelled())?.limit,
             SessionTimer::TurnSilence => {
                 let turn = turn.filter(|turn| !turn.is_cancelled())?;
                 // An agent that waits for an answer is not idle.
@@ -235,7 +232,7 @@ impl SessionMachine {
             SessionTimer::RestoreLimit => self.time_out_restore(cx),
             SessionTimer::OpeningStep => self.end_opening_step(cx),
             SessionTimer::CancelLimit => self.time_out_cancel(cx),
-            SessionTimer::TurnLimit => self.cancel_overlong(cx),
+            SessionTimer::TurnLimit => self.end_overlong(cx),
             SessionTimer::TurnSilence => self.cancel_silent(cx),
             SessionTimer::LateOutput => self.end_late_output(cx),
             SessionTimer::DiskAnswer => self.not_stored(disk_timeout(), cx),

@@ -13,7 +13,7 @@ use crate::core::dialect::Outgoing;
 use crate::core::error::{Error, ErrorKind, out_of_order};
 use crate::core::event::{CallId, StopReason, TurnEnd};
 use crate::core::idle_timer::IdleTimer;
-use crate::core::limits::{Limits, Timeout};
+use crate::core::limits::Timeout;
 use crate::core::log::Record;
 use crate::core::metrics::TurnOutcome;
 use crate::core::prompt_parts::{context_part, parts_for, prompt_parts};
@@ -25,7 +25,6 @@ use crate::proto::chunk::Chunk;
 use crate::proto::json::{Raw, to_raw};
 use serde_json::json;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 impl SessionMachine {
     /// Sends a prompt, which begins its turn.
@@ -129,7 +128,8 @@ impl SessionMachine {
         running.stderr_at = stderr_at;
         running.after_seq = after_seq;
         note_begin(&mut running, cx.shared);
-        running.limit = turn_limit(p.timeout_ms, cx.limits(), cx.now);
+        // The client's own limit has begun with the call.
+        running.limit = cx.until(Timeout::Turn).filter(|_| p.timeout_ms.is_none());
         self.running = Some(Box::new(running));
         self.idle_timer = Some(IdleTimer::begin(cx.now, cx.limits().of(Timeout::Prompt)));
         if let Some(connection) = &mut cx.agent.connection {
@@ -326,11 +326,4 @@ impl SessionMachine {
         self.running = None;
         cx.requests.push(SessionRequest::Free);
     }
-}
-
-/// Returns when a turn that begins now times out as a whole, and that timeout; `None` if it has no limit.
-fn turn_limit(own_ms: Option<u64>, limits: &Limits, now: Instant) -> Option<(Instant, Duration)> {
-    let own = own_ms.map(Duration::from_millis);
-    let limit = own.or_else(|| limits.of(Timeout::Turn))?;
-    Some((now.checked_add(limit)?, limit))
 }

@@ -22,8 +22,7 @@ pub struct ExecuteParams {
     /// `options.outputSchema`, otherwise none.
     #[serde(default)]
     pub output_schema: Option<Value>,
-    /// Maximum duration of the turn in milliseconds, with all attempts; see `session/prompt`. The start of the
-    /// agent before the first attempt does not count.
+    /// Maximum time for the call in milliseconds, with all attempts; see `session/prompt`.
     #[serde(default)]
     #[schemars(range(min = 1, max = super::LONGEST_TIMEOUT_MS))]
     pub timeout_ms: Option<u64>,

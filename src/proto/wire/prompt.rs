@@ -42,10 +42,12 @@ pub struct PromptParams {
     /// may then occur twice. Default: `false`.
     #[serde(default)]
     pub retry_after_output: bool,
-    /// Maximum duration of the turn in milliseconds, whether or not the agent is active; at least 1 and at most
-    /// ten years. When it passes, acpipe cancels the turn, which ends with the error `timeout` whose
-    /// `data.stage` is `turn`. Time in the queue does not count, retries and open permission requests do.
-    /// Default: the limit of `--timeout turn=`, otherwise no limit.
+    /// Maximum time for the call in milliseconds, whether or not the agent is active; at least 1 and at most ten
+    /// years. It begins with the call, and includes the queue, the start of the agent, the opening of the
+    /// session, retries and open permission requests. When it passes, acpipe cancels the turn, which ends with
+    /// the error `timeout` whose `data.stage` is `turn`. If the turn has not begun, the call fails with that
+    /// error, and the stage names what the call waited for: `initialize`, `open`, `set` or `queue`. Default: the
+    /// limit of `--timeout turn=`, which begins with the turn, otherwise no limit.
     #[serde(default)]
     #[schemars(range(min = 1, max = LONGEST_TIMEOUT_MS))]
     pub timeout_ms: Option<u64>,

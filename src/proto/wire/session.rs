@@ -48,6 +48,12 @@ pub struct EnsureParams {
     /// original unchanged. Only the Claude Code CLI supports this. Default: `false`.
     #[serde(default)]
     pub fork: bool,
+    /// Maximum time for the call in milliseconds: for the start of the agent and the opening of the session; at
+    /// least 1 and at most ten years. When it passes, the call fails with the error `timeout`, whose `data.stage`
+    /// names what the call waited for. Default: no limit of its own.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = super::LONGEST_TIMEOUT_MS))]
+    pub timeout_ms: Option<u64>,
     /// Members that a client which speaks ACP adds to the calls that open the session at an ACP agent. Not part
     /// of the neutral protocol.
     #[serde(skip)]
@@ -185,6 +191,10 @@ pub struct CreateParams {
     /// session is opened without it, and the receipt reports it in `notRestored`. Default: `true`.
     #[serde(default)]
     pub strict: Option<bool>,
+    /// Maximum time for the call in milliseconds; see `session/ensure`.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = super::LONGEST_TIMEOUT_MS))]
+    pub timeout_ms: Option<u64>,
 }
 
 /// Result of `session/ensure` and `session/create`.
@@ -243,8 +253,8 @@ pub struct Recovery {
     /// Settings (mode, model, options) of the client that could not be set again. With rung `live`: mode and
     /// model of the call that were changed since the session was opened.
     pub not_restored: Vec<NotRestored>,
-    /// Why the agent may not have the session although it reported success. Absent if there is no such
-    /// evidence.
+    /// Why the agent may not have the session, or may remember another conversation, although it reported
+    /// success. Absent if there is no such evidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
 }

@@ -8,6 +8,7 @@ mod cache;
 use super::{card, names, real_path};
 use crate::core::store::{Card, CardQuery};
 use cache::{Cache, CachedCard, Stamp};
+use memchr::memmem;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, DirEntry};
@@ -58,6 +59,14 @@ impl Listed<'_> {
         match &self.card {
             Found::Cached(card) => card.cwd,
             Found::Read(card) => &card.cwd,
+        }
+    }
+
+    /// Returns `false` if no agent gave the session this id; its JSON form is `json`.
+    fn may_have_agent_session(&self, id: &str, json: &str) -> bool {
+        match &self.card {
+            Found::Cached(card) => memmem::find(card.json, json.as_bytes()).is_some(),
+            Found::Read(card) => card.agents.iter().any(|given| given.id == id),
         }
     }
 
@@ -152,6 +161,10 @@ fn select(query: &CardQuery, found: &[Listed<'_>]) -> Vec<Card> {
             let is_same = |found: &&str| *found == cwd || real_path(found) == real_path(cwd);
             *known.entry(listed.cwd()).or_insert_with_key(is_same)
         });
+    }
+    if let Some(id) = &query.agent_session {
+        let json = serde_json::Value::from(id.as_str()).to_string();
+        wanted.retain(|listed| listed.may_have_agent_session(id, &json));
     }
     if let Some(limit) = query.limit {
         let all = wanted.clone();

@@ -135,6 +135,7 @@ class Calls:
         protocol: Protocol | None = None,
         child_per_session: bool | None = None,
         options: SessionOptions | None = None,
+        timeout_ms: int | None = None,
     ) -> AgentStatusResult:
         """Starts an agent, by default the configured one; returns when the agent is ready.
 
@@ -155,6 +156,8 @@ class Calls:
                 otherwise `false`.
             options: Options of the agent's sessions. `options` of a session override them one by one. Default:
                 none.
+            timeout_ms: Maximum time for the call in milliseconds; at least 1 and at most ten years. When it passes,
+                the call fails with the error `timeout`, and the agent starts on. Default: no limit of its own.
         """
         params = ConnectParams(
             agent=agent,
@@ -165,6 +168,7 @@ class Calls:
             protocol=protocol,
             child_per_session=child_per_session,
             options=options,
+            timeout_ms=timeout_ms,
         )
         return await self._call("agent/connect", params, AgentStatusResult)
 
@@ -322,6 +326,7 @@ class Calls:
         strategy: Strategy | None = None,
         agent_session_id: str | None = None,
         fork: bool = False,
+        timeout_ms: int | None = None,
     ) -> SessionResult:
         """Returns a live session; restores or creates it if necessary.
 
@@ -344,6 +349,9 @@ class Calls:
                 client's id, which must be new. Default: none.
             fork: With `agentSessionId`: whether to start a separate session from that session's history and leave
                 the original unchanged. Only the Claude Code CLI supports this. Default: `false`.
+            timeout_ms: Maximum time for the call in milliseconds: for the start of the agent and the opening of the
+                session; at least 1 and at most ten years. When it passes, the call fails with the error `timeout`,
+                whose `data.stage` names what the call waited for. Default: no limit of its own.
         """
         params = EnsureParams(
             session_id=session_id,
@@ -355,6 +363,7 @@ class Calls:
             strategy=strategy,
             agent_session_id=agent_session_id,
             fork=fork,
+            timeout_ms=timeout_ms,
         )
         return await self._call("session/ensure", params, SessionResult)
 
@@ -367,6 +376,7 @@ class Calls:
         mcp_servers: McpServerList | None = None,
         options: SessionOptions | None = None,
         strict: bool | None = None,
+        timeout_ms: int | None = None,
     ) -> SessionResult:
         """Creates a session; fails if the id exists.
 
@@ -380,6 +390,7 @@ class Calls:
             options: Options of the session. An option that is not set is taken from the agent's `options`.
             strict: Whether a mode or model of `options` that the agent does not offer fails the call. With `false`
                 the session is opened without it, and the receipt reports it in `notRestored`. Default: `true`.
+            timeout_ms: Maximum time for the call in milliseconds; see `session/ensure`.
         """
         params = CreateParams(
             session_id=session_id,
@@ -388,6 +399,7 @@ class Calls:
             mcp_servers=mcp_servers,
             options=options,
             strict=strict,
+            timeout_ms=timeout_ms,
         )
         return await self._call("session/create", params, SessionResult)
 
@@ -422,10 +434,13 @@ class Calls:
                 tools or began its answer is not retried. Default: `false`.
             retry_after_output: With `retry`: whether to also retry a turn that used tools or began its answer; tool
                 calls and text may then occur twice. Default: `false`.
-            timeout_ms: Maximum duration of the turn in milliseconds, whether or not the agent is active; at least 1
-                and at most ten years. When it passes, acpipe cancels the turn, which ends with the error `timeout`
-                whose `data.stage` is `turn`. Time in the queue does not count, retries and open permission requests
-                do. Default: the limit of `--timeout turn=`, otherwise no limit.
+            timeout_ms: Maximum time for the call in milliseconds, whether or not the agent is active; at least 1
+                and at most ten years. It begins with the call, and includes the queue, the start of the agent, the
+                opening of the session, retries and open permission requests. When it passes, acpipe cancels the
+                turn, which ends with the error `timeout` whose `data.stage` is `turn`. If the turn has not begun,
+                the call fails with that error, and the stage names what the call waited for: `initialize`, `open`,
+                `set` or `queue`. Default: the limit of `--timeout turn=`, which begins with the turn, otherwise no
+                limit.
             context: Values that the agent is given before the message, such as the branch, as one JSON object.
                 Default: none.
             when_busy: Behaviour while a turn runs in the session, or other prompts are queued. Default: `queue`.
@@ -467,8 +482,7 @@ class Calls:
                 Default: none.
             output_schema: JSON schema that the answer must match; the summary's `structuredOutput` has the answer.
                 Default: `options.outputSchema`, otherwise none.
-            timeout_ms: Maximum duration of the turn in milliseconds, with all attempts; see `session/prompt`. The
-                start of the agent before the first attempt does not count.
+            timeout_ms: Maximum time for the call in milliseconds, with all attempts; see `session/prompt`.
             max_turns: Maximum number of turns of the agent's own loop. Default: `options.maxTurns`, otherwise the
                 agent's choice.
             options: Options of the session. An option that is not set is taken from the agent's `options`.

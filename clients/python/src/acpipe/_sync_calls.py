@@ -110,6 +110,7 @@ class SyncCalls:
         protocol: Protocol | None = None,
         child_per_session: bool | None = None,
         options: SessionOptions | None = None,
+        timeout_ms: int | None = None,
     ) -> AgentStatusResult:
         """Starts an agent, by default the configured one; returns when the agent is ready.
 
@@ -130,6 +131,8 @@ class SyncCalls:
                 otherwise `false`.
             options: Options of the agent's sessions. `options` of a session override them one by one. Default:
                 none.
+            timeout_ms: Maximum time for the call in milliseconds; at least 1 and at most ten years. When it passes,
+                the call fails with the error `timeout`, and the agent starts on. Default: no limit of its own.
         """
         return self._run(self._calls.agent_connect(
             agent=agent,
@@ -140,6 +143,7 @@ class SyncCalls:
             protocol=protocol,
             child_per_session=child_per_session,
             options=options,
+            timeout_ms=timeout_ms,
         ))
 
     def agent_disconnect(self, *, agent: str | None = None) -> None:
@@ -287,6 +291,7 @@ class SyncCalls:
         strategy: Strategy | None = None,
         agent_session_id: str | None = None,
         fork: bool = False,
+        timeout_ms: int | None = None,
     ) -> SessionResult:
         """Returns a live session; restores or creates it if necessary.
 
@@ -309,6 +314,9 @@ class SyncCalls:
                 client's id, which must be new. Default: none.
             fork: With `agentSessionId`: whether to start a separate session from that session's history and leave
                 the original unchanged. Only the Claude Code CLI supports this. Default: `false`.
+            timeout_ms: Maximum time for the call in milliseconds: for the start of the agent and the opening of the
+                session; at least 1 and at most ten years. When it passes, the call fails with the error `timeout`,
+                whose `data.stage` names what the call waited for. Default: no limit of its own.
         """
         return self._run(self._calls.session_ensure(
             session_id=session_id,
@@ -320,6 +328,7 @@ class SyncCalls:
             strategy=strategy,
             agent_session_id=agent_session_id,
             fork=fork,
+            timeout_ms=timeout_ms,
         ))
 
     def session_create(
@@ -331,6 +340,7 @@ class SyncCalls:
         mcp_servers: McpServerList | None = None,
         options: SessionOptions | None = None,
         strict: bool | None = None,
+        timeout_ms: int | None = None,
     ) -> SessionResult:
         """Creates a session; fails if the id exists.
 
@@ -344,6 +354,7 @@ class SyncCalls:
             options: Options of the session. An option that is not set is taken from the agent's `options`.
             strict: Whether a mode or model of `options` that the agent does not offer fails the call. With `false`
                 the session is opened without it, and the receipt reports it in `notRestored`. Default: `true`.
+            timeout_ms: Maximum time for the call in milliseconds; see `session/ensure`.
         """
         return self._run(self._calls.session_create(
             session_id,
@@ -352,6 +363,7 @@ class SyncCalls:
             mcp_servers=mcp_servers,
             options=options,
             strict=strict,
+            timeout_ms=timeout_ms,
         ))
 
     def session_prompt(
@@ -385,10 +397,13 @@ class SyncCalls:
                 tools or began its answer is not retried. Default: `false`.
             retry_after_output: With `retry`: whether to also retry a turn that used tools or began its answer; tool
                 calls and text may then occur twice. Default: `false`.
-            timeout_ms: Maximum duration of the turn in milliseconds, whether or not the agent is active; at least 1
-                and at most ten years. When it passes, acpipe cancels the turn, which ends with the error `timeout`
-                whose `data.stage` is `turn`. Time in the queue does not count, retries and open permission requests
-                do. Default: the limit of `--timeout turn=`, otherwise no limit.
+            timeout_ms: Maximum time for the call in milliseconds, whether or not the agent is active; at least 1
+                and at most ten years. It begins with the call, and includes the queue, the start of the agent, the
+                opening of the session, retries and open permission requests. When it passes, acpipe cancels the
+                turn, which ends with the error `timeout` whose `data.stage` is `turn`. If the turn has not begun,
+                the call fails with that error, and the stage names what the call waited for: `initialize`, `open`,
+                `set` or `queue`. Default: the limit of `--timeout turn=`, which begins with the turn, otherwise no
+                limit.
             context: Values that the agent is given before the message, such as the branch, as one JSON object.
                 Default: none.
             when_busy: Behaviour while a turn runs in the session, or other prompts are queued. Default: `queue`.
@@ -429,8 +444,7 @@ class SyncCalls:
                 Default: none.
             output_schema: JSON schema that the answer must match; the summary's `structuredOutput` has the answer.
                 Default: `options.outputSchema`, otherwise none.
-            timeout_ms: Maximum duration of the turn in milliseconds, with all attempts; see `session/prompt`. The
-                start of the agent before the first attempt does not count.
+            timeout_ms: Maximum time for the call in milliseconds, with all attempts; see `session/prompt`.
             max_turns: Maximum number of turns of the agent's own loop. Default: `options.maxTurns`, otherwise the
                 agent's choice.
             options: Options of the session. An option that is not set is taken from the agent's `options`.

@@ -140,6 +140,11 @@ class ConnectParams(Model, kw_only=True):
     options: SessionOptions | None = None
     """Options of the agent's sessions. `options` of a session override them one by one. Default: none."""
 
+    timeout_ms: int | None = None
+    """Maximum time for the call in milliseconds; at least 1 and at most ten years. When it passes, the call fails with
+    the error `timeout`, and the agent starts on. Default: no limit of its own.
+    """
+
 
 class SessionOptions(Model, kw_only=True):
     """Options of a session. ACP agents accept `model` and `mode`, and acpipe itself applies `allowedTools`,
@@ -319,6 +324,12 @@ class EnsureParams(Model, kw_only=True):
     unchanged. Only the Claude Code CLI supports this. Default: `false`.
     """
 
+    timeout_ms: int | None = None
+    """Maximum time for the call in milliseconds: for the start of the agent and the opening of the session; at least 1
+    and at most ten years. When it passes, the call fails with the error `timeout`, whose `data.stage` names what
+    the call waited for. Default: no limit of its own.
+    """
+
 
 class McpServer(Model, kw_only=True):
     """An MCP server of a session. The agent starts it if it has a `command`, or connects to its `url` by its `type`.
@@ -451,6 +462,9 @@ class CreateParams(Model, kw_only=True):
     opened without it, and the receipt reports it in `notRestored`. Default: `true`.
     """
 
+    timeout_ms: int | None = None
+    """Maximum time for the call in milliseconds; see `session/ensure`."""
+
 
 class PromptParams(Model, kw_only=True):
     """Parameters of `session/prompt`, which runs one turn. The turn's chunks are sent as notifications while it runs;
@@ -488,10 +502,12 @@ class PromptParams(Model, kw_only=True):
     """
 
     timeout_ms: int | None = None
-    """Maximum duration of the turn in milliseconds, whether or not the agent is active; at least 1 and at most ten
-    years. When it passes, acpipe cancels the turn, which ends with the error `timeout` whose `data.stage` is
-    `turn`. Time in the queue does not count, retries and open permission requests do. Default: the limit of
-    `--timeout turn=`, otherwise no limit.
+    """Maximum time for the call in milliseconds, whether or not the agent is active; at least 1 and at most ten years.
+    It begins with the call, and includes the queue, the start of the agent, the opening of the session, retries and
+    open permission requests. When it passes, acpipe cancels the turn, which ends with the error `timeout` whose
+    `data.stage` is `turn`. If the turn has not begun, the call fails with that error, and the stage names what the
+    call waited for: `initialize`, `open`, `set` or `queue`. Default: the limit of `--timeout turn=`, which begins
+    with the turn, otherwise no limit.
     """
 
     context: dict[str, Any] | None = None
@@ -521,9 +537,7 @@ class ExecuteParams(Model, kw_only=True):
     """
 
     timeout_ms: int | None = None
-    """Maximum duration of the turn in milliseconds, with all attempts; see `session/prompt`. The start of the agent
-    before the first attempt does not count.
-    """
+    """Maximum time for the call in milliseconds, with all attempts; see `session/prompt`."""
 
     max_turns: int | None = None
     """Maximum number of turns of the agent's own loop. Default: `options.maxTurns`, otherwise the agent's choice."""
@@ -1277,7 +1291,9 @@ class Recovery(Model, kw_only=True):
     """
 
     warning: str | None = None
-    """Why the agent may not have the session although it reported success. Absent if there is no such evidence."""
+    """Why the agent may not have the session, or may remember another conversation, although it reported success.
+    Absent if there is no such evidence.
+    """
 
 
 class Attempt(Model, kw_only=True):

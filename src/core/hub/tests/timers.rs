@@ -33,6 +33,9 @@ fn waiting_for(timer: HubTimer) -> Play {
             };
             play.hub.shared.pending_store_replies.insert(99, wait);
         }
+        HubTimer::TotalLimit => {
+            play.ask(Command::Ensure(params(json!({ "timeoutMs": 60_000 }))));
+        }
         HubTimer::Terminals => {
             let place = HostScope {
                 roots: vec!["/w".to_owned()],
@@ -78,7 +81,10 @@ fn only_agent_list_timers_of_the_hub_are_postponed() {
         play.hub.postpone(MINUTE);
         let by = match timer {
             HubTimer::SessionLists => MINUTE,
-            HubTimer::IdleCheck | HubTimer::Terminals | HubTimer::StoreAnswer => Duration::ZERO,
+            HubTimer::IdleCheck
+            | HubTimer::Terminals
+            | HubTimer::StoreAnswer
+            | HubTimer::TotalLimit => Duration::ZERO,
         };
         let want = before.map(|at| at + by);
         assert_eq!(play.hub.due(timer), want, "{timer:?}");

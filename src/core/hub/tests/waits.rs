@@ -3,6 +3,7 @@
 mod limit;
 mod slow_start;
 mod stderr;
+mod total;
 
 use super::play::{program, settings};
 use crate::core::client::{Command, History, Notice, Reply, Token};

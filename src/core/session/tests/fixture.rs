@@ -202,8 +202,17 @@ impl Fixture {
         &mut self.definition.quirks
     }
 
-    /// Passes an event to the machine with its surroundings.
+    /// Passes an event to the machine with its surroundings, which have no other session.
     pub fn act<T>(&mut self, act: impl FnOnce(&mut SessionMachine, &mut Cx<'_>) -> T) -> T {
+        let result = self.pass(act);
+        let is_check = |request: &mut SessionRequest| matches!(request, SessionRequest::CheckClaim);
+        if self.requests.extract_if(.., is_check).next().is_some() {
+            self.pass(|session, cx| session.claim_checked(None, cx));
+        }
+        result
+    }
+
+    fn pass<T>(&mut self, act: impl FnOnce(&mut SessionMachine, &mut Cx<'_>) -> T) -> T {
         let mut cx = Cx {
             now: self.now,
             shared: &mut self.shared,

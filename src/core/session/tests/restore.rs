@@ -22,7 +22,7 @@ fn listed(ids: &[&str], next: Option<&str>) -> On {
 fn adopting(capabilities: AgentCapabilities) -> Fixture {
     let mut t = Fixture::new(capabilities);
     let identity = t.act(|_, cx| cx.agent.identity());
-    t.session.known = SessionAgents::from_client(identity, "a1".to_owned());
+    t.session.known = SessionAgents::from_client(identity, "a1".to_owned(), "");
     t
 }
 
@@ -487,4 +487,23 @@ fn opening_waits_for_an_agent_that_is_not_ready() {
             ],
         ),
     ]);
+}
+
+#[test]
+fn load_that_replays_another_conversation_is_reported() {
+    for (user, warns) in [("hi", false), ("hi there", false), ("bye", true)] {
+        let mut t = Fixture::stored(AgentCapabilities {
+            load: true,
+            ..AgentCapabilities::default()
+        });
+        t.on(&AUTO);
+        let said = |kind: &str, text: &str| json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}});
+        t.on(&On::Update(said("user_message_chunk", user)));
+        t.on(&On::Update(said("agent_message_chunk", "farewell")));
+        t.on(&Answer(json!({})));
+        t.on(&Wait(LOAD_QUIET));
+        let receipt = t.session.receipt.as_ref().expect("a receipt");
+        assert_eq!(receipt.warning.is_some(), warns, "{user}: {receipt:?}");
+        assert_eq!((receipt.adopted, receipt.messages), (0, 2));
+    }
 }

@@ -169,7 +169,12 @@ fn query_selects_the_sessions_of_a_page() {
         while !rest.is_empty() {
             let limit = Some(7);
             let cwd = cwd.map(str::to_owned);
-            let page = state.list(CardQuery { before, cwd, limit });
+            let page = state.list(CardQuery {
+                before,
+                cwd,
+                limit,
+                agent_session: None,
+            });
             let expected: Vec<Card> = rest.drain(..rest.len().min(7)).collect();
             assert_eq!(page, expected);
             let last = page.last().unwrap();

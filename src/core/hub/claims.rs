@@ -1,0 +1,76 @@
+//! Search for the session to which an agent gave a session's id later, among open and stored sessions.
+
+use super::Hub;
+use crate::core::agent_session_record::AgentSessionRecord;
+use crate::core::client_sink::ClientSinks;
+use crate::core::error::Error;
+use crate::core::limits::Timeout;
+use crate::core::shared::{PendingStoreReply, StoreCall};
+use crate::core::store::{Card, CardQuery};
+use std::time::Instant;
+use tracing::warn;
+
+impl Hub {
+    /// Begins the search for a session that is being restored.
+    pub(super) fn check_claim(&mut self, id: &str, now: Instant, clients: &mut dyn ClientSinks) {
+        let Some(own) = self.claim_of(id) else {
+            self.claim_searched(id, &[], now, clients);
+            return;
+        };
+        let query = CardQuery {
+            agent_session: Some(own.id),
+            ..CardQuery::default()
+        };
+        let ticket = self.shared.ids.ticket();
+        if self.store.list(ticket, query) {
+            let wait = PendingStoreReply {
+                until: self.shared.settings.limits.until(Timeout::Store, now),
+                call: StoreCall::Claim(id.to_owned()),
+            };
+            self.shared.pending_store_replies.insert(ticket, wait);
+        } else {
+            self.claim_searched(id, &[], now, clients);
+        }
+    }
+
+    /// Completes the search with the cards of stored sessions. Without them, the open sessions decide.
+    pub(super) fn claim_searched(
+        &mut self,
+        id: &str,
+        cards: &[Card],
+        now: Instant,
+        clients: &mut dyn ClientSinks,
+    ) {
+        let later = self.claim_of(id).and_then(|own| {
+            let open = self.sessions.values();
+            let open = open.map(|session| (&session.id, session.known.given()));
+            let stored = cards.iter().map(|card| (&card.session_id, &*card.agents));
+            let stored = stored.filter(|(id, _)| !self.sessions.contains_key(id));
+            let mut others = open.chain(stored).filter(|(other, _)| *other != id);
+            let later = others.find(|(_, given)| given.iter().any(|other| own.is_ended_by(other)));
+            later.map(|(session, _)| session.clone())
+        });
+        self.with(id, now, clients, |session, cx| {
+            session.claim_checked(later, cx);
+        });
+    }
+
+    /// Completes the search without the stored sessions, which cannot be read.
+    pub(super) fn claim_not_searched(
+        &mut self,
+        id: &str,
+        error: &Error,
+        now: Instant,
+        clients: &mut dyn ClientSinks,
+    ) {
+        warn!(session = id, %error, "cannot check whether another session has the agent's id of the session");
+        self.claim_searched(id, &[], now, clients);
+    }
+
+    /// Returns the record of a session at its agent.
+    fn claim_of(&self, id: &str) -> Option<AgentSessionRecord> {
+        let session = self.sessions.get(id)?;
+        let agent = self.agents.get(session.agent).identity();
+        session.known.find(&agent).cloned()
+    }
+}

@@ -1,0 +1,69 @@
+//! Claims of sessions on agent session ids: before a restore uses the id under which the agent knew the session,
+//! acpipe checks that the agent has not given the id to another session since.
+
+use super::{SessionMachine, SessionRequest, Stage};
+use crate::core::cx::Cx;
+use crate::proto::wire::{Rung, Strategy};
+
+/// Progress of the check of a session's claim.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub enum ClaimCheck {
+    /// The claim is not checked yet.
+    #[default]
+    Unchecked,
+    /// The stored sessions are searched for a later claim.
+    Requested,
+    /// No stored or open session has a later claim.
+    Valid,
+    /// This session has a later claim.
+    Ended(String),
+}
+
+impl SessionMachine {
+    /// Requests the check of the session's claim, unless the restore does not use the id. Returns `true` while the
+    /// restore has to wait for the result.
+    pub(super) fn awaits_claim(&mut self, cx: &mut Cx<'_>) -> bool {
+        let has_id = self.known.id_of(&cx.agent.identity()).is_some();
+        let Stage::Opening { restore, .. } = &mut self.stage else {
+            return false;
+        };
+        let uses_id = has_id && restore.strategy != Strategy::Only(Rung::New);
+        if uses_id && restore.claim == ClaimCheck::Unchecked {
+            restore.claim = ClaimCheck::Requested;
+            cx.requests.push(SessionRequest::CheckClaim);
+        }
+        restore.claim == ClaimCheck::Requested
+    }
+
+    /// Handles the result of the check: the session with a later claim, if there is one.
+    pub fn claim_checked(&mut self, later: Option<String>, cx: &mut Cx<'_>) {
+        if let Stage::Opening { restore, .. } = &mut self.stage
+            && restore.claim == ClaimCheck::Requested
+        {
+            restore.claim = later.map_or(ClaimCheck::Valid, ClaimCheck::Ended);
+            self.continue_restore(cx);
+        }
+    }
+
+    /// Returns the session to which the agent has given this session's id since.
+    pub(super) fn id_given_to(&self, agent_session: &str, cx: &Cx<'_>) -> Option<String> {
+        let connection = cx.agent.connection.as_ref();
+        let holder = connection.and_then(|c| c.directory.holder(agent_session));
+        // The agent process itself is the best witness of what it has under the id.
+        if let (Some(holder), Some(own)) = (holder, self.known.find(&cx.agent.identity())) {
+            if holder.session == self.id {
+                return None;
+            }
+            if own.is_ended_by(&holder.record) {
+                return Some(holder.session.clone());
+            }
+        }
+        match &self.stage {
+            Stage::Opening { restore, .. } => match &restore.claim {
+                ClaimCheck::Ended(session) => Some(session.clone()),
+                ClaimCheck::Unchecked | ClaimCheck::Requested | ClaimCheck::Valid => None,
+            },
+            Stage::Live { .. } | Stage::Resting => None,
+        }
+    }
+}

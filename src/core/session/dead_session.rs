@@ -1,0 +1,125 @@
+//! Sessions that the agent reported as restored and does not have: the first call that needs the session shows it,
+//! a prompt or a setting. All of them lead to the same replacement.
+
+use super::doubts::RECOVERY_ADVICE;
+use super::{SessionAgents, SessionMachine, Stage};
+use crate::core::cx::Cx;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::limits::Timeout;
+use crate::core::restore_plan::{RestoreFacts, RestorePlan};
+use crate::core::setting::SetCall;
+use crate::proto::wire::{Rung, Strategy};
+use tracing::{debug, info};
+
+/// Consequence of a setting call that the agent answered with the report that the session does not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DeadSetting {
+    /// The setting is sent again once the session is live.
+    SentAgain,
+    /// The call failed.
+    Failed,
+}
+
+impl SessionMachine {
+    /// Replaces a live session that the agent does not have: drops its id and requests a new session.
+    pub(super) fn replace_dead(&mut self, error: &Error, cx: &mut Cx<'_>) {
+        let Some(info) = cx.agent.ready() else {
+            return;
+        };
+        let can = info.capabilities;
+        let id = &self.id;
+        info!(
+            session = id,
+            "the agent no longer has the session; creating a new one"
+        );
+        debug!(session = id, %error, "error of the agent");
+        let new = Strategy::Only(Rung::New);
+        let mut restore_plan = RestorePlan::plan(&new, can, RestoreFacts::default());
+        if let Some(rung) = self.restored_by.take() {
+            restore_plan.note(rung, error);
+        }
+        if let Some(agent_session) = self.agent_session().map(str::to_owned) {
+            end_process(&agent_session, cx);
+        }
+        self.known.forget(&cx.agent.identity());
+        self.begin_opening(new, Vec::new());
+        if let Stage::Opening { restore, .. } = &mut self.stage {
+            restore.restore_plan = Some(restore_plan);
+        }
+        self.continue_restore(cx);
+    }
+
+    /// Handles a setting call of a client that failed because the agent does not have the session. A setting is no
+    /// reason to replace a session in a turn: its prompt shows whether the agent has it.
+    pub(super) fn dead_at_setting(
+        &mut self,
+        set: &SetCall,
+        error: &Error,
+        cx: &mut Cx<'_>,
+    ) -> DeadSetting {
+        if error.kind != ErrorKind::SessionNotFound {
+            return DeadSetting::Failed;
+        }
+        match &self.stage {
+            Stage::Live { agent_session }
+                if *agent_session == set.agent_session
+                    && self.restored_by.is_some()
+                    && self.running.is_none()
+                    && cx.agent.ready().is_some() =>
+            {
+                self.replace_dead(error, cx);
+                DeadSetting::SentAgain
+            }
+            // Another call has shown it before.
+            Stage::Opening { .. } => DeadSetting::SentAgain,
+            Stage::Live { .. } | Stage::Resting => DeadSetting::Failed,
+        }
+    }
+
+    /// Handles a setting of the restore that failed because the agent does not have the session that it reported as
+    /// restored: tries the next strategy, or fails the opening if none is left.
+    ///
+    /// # Errors
+    /// The error has another reason, or the session was created just now.
+    pub(super) fn dead_at_restored_setting(
+        &mut self,
+        mut error: Error,
+        cx: &mut Cx<'_>,
+    ) -> Result<(), Error> {
+        let identity = self.log.identity().map(SessionAgents::of);
+        let Stage::Opening { restore, call, .. } = &mut self.stage else {
+            return Err(error);
+        };
+        let rung = restore.rung.unwrap_or(Rung::New);
+        if error.kind != ErrorKind::SessionNotFound || rung == Rung::New {
+            return Err(error);
+        }
+        let restore_plan = restore.restore_plan.get_or_insert_default();
+        let is_last = restore_plan.peek().is_none();
+        restore_plan.note(rung, &error);
+        *call = None;
+        if let Some(restoring) = restore.restoring.take() {
+            end_process(&restoring.agent_session, cx);
+        }
+        // The id of an adopted session is not stored yet.
+        self.known = identity.unwrap_or_else(|| self.known.clone());
+        if is_last {
+            error.message = format!("{}; {RECOVERY_ADVICE}", error.message);
+            self.reset_options();
+            self.opening_failed(&error, cx);
+        } else {
+            self.continue_restore(cx);
+        }
+        Ok(())
+    }
+}
+
+/// Ends the process that the agent has for this session alone.
+fn end_process(agent_session: &str, cx: &mut Cx<'_>) {
+    let until = cx.until(Timeout::CloseSession);
+    if let Some(connection) = &mut cx.agent.connection
+        && connection.own_process(agent_session).is_some()
+    {
+        connection.end_session_process(agent_session, cx.now, until);
+    }
+}

@@ -1,0 +1,75 @@
+//! End of a call that has used up the time that its client allows for it. The error names the stage that the call
+//! waited for.
+
+use super::{SessionMachine, Stage};
+use crate::core::client::Token;
+use crate::core::cx::Cx;
+use crate::core::error::Error;
+use crate::core::limits::Timeout;
+use std::time::Duration;
+
+/// Advice for a call that has used up its time.
+pub(in crate::core) const MORE_TIME: &str = "allow more time (timeoutMs, or --max-time)";
+
+impl SessionMachine {
+    /// Returns `true` if a call waits for the session to open, or for its turn to begin or end.
+    #[must_use]
+    pub fn awaits(&self, token: Token) -> bool {
+        let opens = match &self.stage {
+            Stage::Opening { waiters, .. } => waiters.contains(&token),
+            Stage::Live { .. } | Stage::Resting => false,
+        };
+        let runs = self.running.as_ref().is_some_and(|r| r.token == token);
+        opens || runs || self.queue.tokens().any(|queued| queued == token)
+    }
+
+    /// Ends a call at its limit: a running turn is cancelled, a call that waits fails. `start` is the error if the
+    /// session waits for its agent to start. The opening of the session ends if no other call waits for it.
+    pub fn end_call(
+        &mut self,
+        token: Token,
+        limit: Duration,
+        start: Option<Error>,
+        cx: &mut Cx<'_>,
+    ) {
+        if self.running.as_ref().is_some_and(|r| r.token == token) {
+            self.cancel_overlong(limit, cx);
+            return;
+        }
+        let error = start.unwrap_or_else(|| self.total_timeout(limit, cx));
+        if self.queue.take_call(token).is_some() {
+            self.notify_queue(cx.clients);
+        } else if let Stage::Opening { waiters, .. } = &mut self.stage {
+            waiters.retain(|waiter| *waiter != token);
+        }
+        cx.clients.reply(token, Err(error.clone()));
+        let is_needed = match &self.stage {
+            Stage::Opening { waiters, .. } => {
+                !waiters.is_empty()
+                    || self.running.is_some()
+                    || !self.queue.is_empty()
+                    || !self.settings.is_empty()
+            }
+            Stage::Live { .. } | Stage::Resting => true,
+        };
+        if !is_needed {
+            self.opening_failed(&error, cx);
+        }
+    }
+
+    /// Creates the error of a call that waited until its limit for a session whose agent runs.
+    fn total_timeout(&self, limit: Duration, cx: &Cx<'_>) -> Error {
+        let Stage::Opening { restore, .. } = &self.stage else {
+            let what = "the call used up its time in the queue: its turn did not begin";
+            let error = self.timeout_after(Timeout::Turn, limit, what, MORE_TIME, cx);
+            return error.with("stage", "queue");
+        };
+        if restore.restoring.is_some() {
+            let what = "the call used up its time: the agent did not answer the settings request";
+            return self.timeout_after(Timeout::Set, limit, what, MORE_TIME, cx);
+        }
+        let what = "the call used up its time: the agent did not open the session";
+        let error = self.timeout_after(Timeout::Restore, limit, what, MORE_TIME, cx);
+        error.with("stage", Timeout::Open.name())
+    }
+}
