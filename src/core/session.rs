@@ -181,14 +181,9 @@ pub struct SessionMachine {
     pub open_requests: Vec<OpenRequest>,
     /// Tool calls that a client approved in this turn.
     pub approvals: Approvals,
-<<<<<<< HEAD
     /// Ids of the tool calls; `None` before the first one, when those of stored calls are not counted yet.
     call_ids: Option<Box<CallIds>>,
-    /// Feedback that the user gave with answers and that the agent did not receive, as text for the next
-    /// prompt.
-=======
     /// Feedback of the user that the agent did not receive, as text for the next prompt.
->>>>>>> sessions
     pub late_feedback: Vec<String>,
     /// Unanswered requests of the agent for files and terminals.
     host_calls: BTreeMap<Ticket, HostCall>,
@@ -469,19 +464,6 @@ impl SessionMachine {
         }
     }
 
-<<<<<<< HEAD
-=======
-    /// Returns `true` if an update belongs to an earlier message or the background turn.
-    #[must_use]
-    pub fn is_late(&self, update: &Update<'_>) -> bool {
-        let earlier = |last: &EndedMessage| last.names.concerns_call(update);
-        self.running.as_ref().is_some_and(|r| {
-            r.waits_for_background
-                || (self.last.as_ref().is_some_and(earlier) && !r.turn.knows(update))
-        })
-    }
-
->>>>>>> sessions
     /// Stores the facts about an ended turn that the session needs later: cost, context figures, names and
     /// cancellation.
     pub fn remember(&mut self, over: &mut Turn, cancelled: bool) {
