@@ -63,6 +63,7 @@ pub mod metrics;
 pub mod nested;
 pub mod on_lost;
 pub mod openai;
+pub mod option_choice;
 pub mod options;
 pub mod output_budget;
 pub mod output_schema;
