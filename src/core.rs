@@ -21,6 +21,7 @@ pub mod agent_names;
 pub mod agent_spec;
 pub mod agui;
 pub mod answers;
+pub mod asking;
 pub mod backend;
 pub mod backend_options;
 pub mod builtin_agents;

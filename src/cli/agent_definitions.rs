@@ -122,6 +122,7 @@ fn definition(
     definition.policy = Some(Arc::new(policy));
     definition.limits = (limits != settings.limits).then(|| Box::new(limits));
     definition.mcp_servers.clone_from(&agent.mcp_servers);
+    definition.asks.clone_from(&agent.asks);
     let quirks = settings
         .quirks
         .get(&agent.name)

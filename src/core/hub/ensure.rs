@@ -198,7 +198,7 @@ fn ensured_already(
         Stage::Live { .. } if p.strategy == Strategy::Auto && !stopping => {
             session.must_have(&p.options)?;
             session.used = Some(now);
-            let recovery = Recovery {
+            let mut recovery = Recovery {
                 rung: Rung::Live,
                 memory: Memory::Kept,
                 failed: Vec::new(),
@@ -209,9 +209,12 @@ fn ensured_already(
                 missed: 0,
                 not_restored: session.changed_since(&p.options),
                 warning: None,
+                chosen_mode: None,
+                policy_warning: None,
                 handed_over_from: None,
                 instructions_in_prompt: false,
             };
+            session.fill_asking(&mut recovery);
             let result = session.result(recovery, protocol);
             clients.reply(token, Ok(Reply::Session(Box::new(result))));
             Ok(true)

@@ -90,6 +90,8 @@ impl SessionMachine {
             missed,
             not_restored: Vec::new(),
             warning: None,
+            chosen_mode: None,
+            policy_warning: None,
             handed_over_from: None,
             instructions_in_prompt: false,
         })

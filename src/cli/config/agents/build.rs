@@ -8,6 +8,7 @@ use crate::cli::config::fault::{Fault, KeyPath, Step};
 use crate::cli::config::file::{AgentTable, OptionTable};
 use crate::cli::config::permissions::{each, not_both, table_of};
 use crate::cli::config::values::{Texts, TimeoutTable};
+use crate::core::asking::Asking;
 use crate::core::backend_options::BackendOptions;
 use crate::core::http::url_fault;
 use crate::core::limits::Timeout;
@@ -69,6 +70,7 @@ pub fn agent(
         description: table.description.clone().or(inherited.description),
         tags: table.tags.clone().unwrap_or(inherited.tags),
         prompt: joined(inherited.prompt, table.prompt.as_deref()),
+        asks: asks(table, inherited.asks)?,
         options: options(table, inherited.options, &paths, context)?,
         mcp_servers,
         permissions,
@@ -92,6 +94,7 @@ fn empty(base: Base) -> ConfiguredAgent {
         description: None,
         tags: Vec::new(),
         prompt: None,
+        asks: None,
         options: SessionOptions::default(),
         mcp_servers: Vec::new(),
         permissions: Vec::new(),
@@ -237,6 +240,16 @@ fn joined(inherited: Option<String>, own: Option<&str>) -> Option<String> {
     match (inherited, own) {
         (Some(inherited), Some(own)) => Some(format!("{}\n\n{own}", inherited.trim_end())),
         (inherited, own) => own.map(str::to_owned).or(inherited),
+    }
+}
+
+fn asks(table: &AgentTable, inherited: Option<Asking>) -> Result<Option<Asking>, Fault> {
+    match &table.asks {
+        Some(Asking::Modes(modes)) if modes.is_empty() => {
+            let why = "names no mode; use \"never\" for an agent that does not ask";
+            Err(Fault::new(KeyPath::of(&["asks"]), why.to_owned()))
+        }
+        own => Ok(own.clone().or(inherited)),
     }
 }
 
