@@ -64,6 +64,9 @@ pub struct BuiltinAgent {
     /// Arguments without which the agent asks for nothing.
     #[serde(default)]
     pub asking_args: Vec<String>,
+    /// Whether titles of tool calls begin with the name of the tool: `Shell: ls`.
+    #[serde(default)]
+    pub titles_name_tools: bool,
     /// Whether the agent is acpipe's own demo agent, which needs no program and no package.
     #[serde(default)]
     pub demo: bool,

@@ -85,6 +85,13 @@ pub fn asks(command: &str, args: &[String]) -> Option<Cow<'static, Asking>> {
     Some(Cow::Owned(Asking::Habit(AskingHabit::Never)))
 }
 
+/// Returns `true` if the agent that this command line starts begins the titles of tool calls with the name of the tool.
+#[must_use]
+pub fn titles_name_tools(command: &str, args: &[String]) -> bool {
+    let recognised = recognise(command, package_runner(command, args));
+    recognised.is_some_and(|recognised| recognised.agent.titles_name_tools)
+}
+
 fn recognise(command: &str, runner: Option<PackageRunner<'_>>) -> Option<Recognised> {
     let (name, is_package) = match runner {
         None => (program(command), false),
