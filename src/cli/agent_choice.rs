@@ -5,12 +5,13 @@ use super::config::Config;
 use super::{UsageError, agent_definitions};
 use crate::core::agent_command::AgentCommand;
 use crate::core::agent_definition::AgentDefinition;
-use crate::core::agent_spec::AgentSpec;
+use crate::core::agent_spec::{AgentSpec, DEFAULT_AGENT};
 use crate::core::backend_options::BackendOptions;
 use crate::core::builtin_agents;
 use crate::core::builtin_definition::profile_name;
 use crate::core::claude::CLAUDE;
 use crate::core::config::Settings;
+use crate::core::error::{Error, ErrorKind};
 use crate::core::http::url_fault;
 use crate::proto::wire::{AgentSource, Protocol, SessionOptions};
 use serde::{Deserialize, Serialize};
@@ -72,6 +73,23 @@ pub fn choose(
         return definition.map_err(|error| UsageError(format!("{place}: {error:#}")).into());
     }
     Ok(settings.default_agent.clone())
+}
+
+/// Returns the error of a command that nobody sees and that names no agent: the demo agent answers only where it was
+/// asked for, or at a terminal.
+pub fn no_agent() -> Error {
+    let message = "no agent is named, and no default is set; name one with --agent NAME or its command line after --, set \
+                   ACPIPE_AGENT, or set a default with acpipe agents default NAME. acpipe agents --all lists the names; \
+                   the demo agent, which has no model, is --agent demo";
+    Error::new(ErrorKind::AgentNotFound, message)
+}
+
+/// Returns `true` if the default agent is the demo agent because neither the command line nor the environment or the
+/// configuration names one.
+pub fn is_unnamed_demo(settings: &Settings, args: &AgentArgs) -> bool {
+    let default = &settings.default_agent;
+    let is_demo = default.spec.source == AgentSource::Demo && default.name == DEFAULT_AGENT;
+    is_demo && !args.names_agent()
 }
 
 /// Returns a named agent with the command line after `--`: a whole command line, or options that are appended
