@@ -82,6 +82,8 @@ pub struct ConfiguredAgent {
     pub child_per_session: Option<bool>,
     /// Whether the agent is defined in the file of the project.
     pub from_project: bool,
+    /// Whether the user does not trust the file of the project that defines the agent.
+    pub is_untrusted: bool,
     /// Reason why the agent cannot be used: the user does not trust the file that defines it.
     pub locked: Option<String>,
 }

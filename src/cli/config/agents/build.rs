@@ -77,6 +77,7 @@ pub fn agent(
         limits: limits(table.timeout.as_ref(), inherited.limits)?,
         child_per_session: table.child_per_session.or(inherited.child_per_session),
         from_project: source.is_of_project(),
+        is_untrusted: source.is_untrusted(),
         locked,
     })
 }
@@ -101,6 +102,7 @@ fn empty(base: Base) -> ConfiguredAgent {
         limits: Vec::new(),
         child_per_session: None,
         from_project: false,
+        is_untrusted: false,
         locked: None,
     }
 }
