@@ -548,3 +548,26 @@ fn untrusted_project_neither_replaces_your_default_agent_nor_downloads_one() {
     // Named by the user.
     assert!(stdout(&world, &["run", "-q", "--agent", "p", "hi"]).contains("demo"));
 }
+
+#[test]
+fn run_warns_even_quietly_before_the_prompt_of_an_agent_that_does_not_ask() {
+    let world = World::new();
+    let own = agent(
+        &world,
+        "own",
+        &json!({"session/prompt": [[say("done"), end("end_turn")]]}),
+    );
+    configure(&world, &format!("{own}asks = \"never\"\n"));
+    for output in ["text", "json", "chunks", "sse", "agui"] {
+        let args = ["run", "-q", "-o", output, "--agent", "own", "--permissions"];
+        let (code, _, err) = acpipe(&world, &[], &[&args[..], &["deny", "hi"]].concat());
+        assert_eq!(code, 0, "{output}: {err}");
+        assert!(
+            err.contains("The agent may run tools without asking"),
+            "{output}: {err}"
+        );
+        assert_eq!(err.lines().count(), 1, "{err}");
+        let (_, _, err) = acpipe(&world, &[], &[&args[..], &["approve", "hi"]].concat());
+        assert_eq!(err, "", "{output}");
+    }
+}
