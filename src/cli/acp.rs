@@ -15,14 +15,15 @@ mod shown;
 mod state;
 mod updates;
 
+use super::agent_choice::{is_unnamed_demo, no_agent};
 use super::args::AcpArgs;
 use super::daemon::serve_by_daemon;
 use super::logs::Secrets;
 use super::record::Recording;
 use super::telemetry::Telemetry;
 use super::{UsageError, print_note};
+use crate::core::error::Error;
 use crate::core::hub::{Hub, Settings};
-use crate::proto::wire::AgentSource;
 use crate::shell::{InProcessAgents, LoopOwner, LoopSetup, drive, read_stdin};
 use client::AcpConnection;
 use settings::{REINJECTED, face_settings, origin};
@@ -41,7 +42,7 @@ pub async fn acp(mut args: AcpArgs, secrets: Secrets) -> anyhow::Result<u8> {
     settings.idle_after = args.limits.idle_timeout.0;
     settings.max_sessions = args.limits.max_sessions.and_then(|max| max.try_into().ok());
     let face = face_settings(&args, &mut settings)?;
-    note_start(&args, &settings);
+    note_start(&args, &settings)?;
     let telemetry = Telemetry::start(&args.agent)?;
     let hub = Hub::new(settings, store)
         .serving(args.agent.serving.offer())
@@ -82,15 +83,23 @@ fn check(args: &AcpArgs) -> Result<(), UsageError> {
 }
 
 /// Notes for a person who starts the command without an editor.
-fn note_start(args: &AcpArgs, settings: &Settings) {
-    if settings.default_agent.spec.source == AgentSource::Demo && !args.agent.names_agent() {
+///
+/// # Errors
+/// No agent is named, and an editor started the command.
+fn note_start(args: &AcpArgs, settings: &Settings) -> Result<(), Error> {
+    let is_started_by_hand = std::io::stdin().is_terminal();
+    if is_unnamed_demo(settings, &args.agent) {
+        if !is_started_by_hand {
+            return Err(no_agent());
+        }
         print_note(
             "no agent given; using the built-in demo agent, which has no model. Name one with --agent NAME or after --",
         );
     }
-    if std::io::stdin().is_terminal() {
+    if is_started_by_hand {
         print_note(
             "waiting for an ACP client on stdin; an editor starts this command, see docs/editors.md. Ctrl-C ends it",
         );
     }
+    Ok(())
 }

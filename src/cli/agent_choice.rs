@@ -1,16 +1,18 @@
 //! Choice of the default agent: which agent a command line, an environment and a configuration name.
 
+use super::agent_definitions::forbid_download;
 use super::args::AgentArgs;
 use super::config::Config;
 use super::{UsageError, agent_definitions};
 use crate::core::agent_command::AgentCommand;
 use crate::core::agent_definition::AgentDefinition;
-use crate::core::agent_spec::AgentSpec;
+use crate::core::agent_spec::{AgentSpec, DEFAULT_AGENT};
 use crate::core::backend_options::BackendOptions;
 use crate::core::builtin_agents;
 use crate::core::builtin_definition::profile_name;
 use crate::core::claude::CLAUDE;
 use crate::core::config::Settings;
+use crate::core::error::{Error, ErrorKind};
 use crate::core::http::url_fault;
 use crate::proto::wire::{AgentSource, Protocol, SessionOptions};
 use serde::{Deserialize, Serialize};
@@ -24,6 +26,22 @@ pub struct StoredAgent {
     pub command: AgentCommand,
 }
 
+/// Default agent of a command.
+pub struct ChosenAgent {
+    pub definition: AgentDefinition,
+    /// Note for the user, if a file that they do not trust chose the agent.
+    pub note: Option<String>,
+}
+
+impl From<AgentDefinition> for ChosenAgent {
+    fn from(definition: AgentDefinition) -> Self {
+        Self {
+            definition,
+            note: None,
+        }
+    }
+}
+
 /// Returns the default agent. Precedence: the command after `--`, `--agent`, the stored session,
 /// `ACPIPE_AGENT`, the configuration, the default agent of the settings: the demo agent.
 ///
@@ -34,23 +52,20 @@ pub fn choose(
     stored: Option<&StoredAgent>,
     config: &Config,
     settings: &Settings,
-) -> anyhow::Result<AgentDefinition> {
+) -> anyhow::Result<ChosenAgent> {
     let named = |name: &str| agent_definitions::named(name, config, settings);
     if let Some(name) = args.agent_name() {
         let definition = named(name)?;
-        return Ok(with_command(definition, &args.command, args.protocol()));
+        return Ok(with_command(definition, &args.command, args.protocol()).into());
     }
     if !args.command.is_empty() {
-        return of_command(
-            &args.command,
-            args.protocol(),
-            AgentSource::CommandLine,
-            settings,
-        );
+        let source = AgentSource::CommandLine;
+        let definition = of_command(&args.command, args.protocol(), source, settings)?;
+        return Ok(definition.into());
     }
     if let Some(stored) = stored.filter(|stored| !stored.command.demo && !stored.command.in_process)
     {
-        return of_stored(stored, args, config, settings);
+        return Ok(of_stored(stored, args, config, settings)?.into());
     }
     if let Ok(line) = std::env::var("ACPIPE_AGENT")
         && !line.trim().is_empty()
@@ -59,19 +74,71 @@ pub fn choose(
         let line = line.trim();
         let is_name = config.agent(line).is_some() || builtin_agents::find(line).is_some();
         if is_name {
-            return named(line);
+            return Ok(named(line)?.into());
         }
         let words = shlex::split(line)
             .ok_or_else(|| UsageError(format!("ACPIPE_AGENT has an unclosed quote: {line}")))?;
-        return of_command(&words, args.protocol(), AgentSource::Environment, settings);
+        let definition = of_command(&words, args.protocol(), AgentSource::Environment, settings)?;
+        return Ok(definition.into());
     }
     if let Some((name, place)) = &config.default_agent
         && stored.is_none()
     {
-        let definition = named(name);
-        return definition.map_err(|error| UsageError(format!("{place}: {error:#}")).into());
+        let wrong = |error| UsageError(format!("{place}: {error:#}"));
+        let definition = named(name).map_err(wrong)?;
+        if !config.is_default_untrusted {
+            return Ok(definition.into());
+        }
+        let configured = config.agent(name);
+        return untrusted_default(
+            definition,
+            configured.is_some_and(|a| a.prompt.is_some()),
+            place,
+        );
     }
-    Ok(settings.default_agent.clone())
+    Ok(settings.default_agent.clone().into())
+}
+
+/// Returns the default agent of a file that the user does not trust, with a note of the choice.
+fn untrusted_default(
+    mut definition: AgentDefinition,
+    has_prompt: bool,
+    place: &str,
+) -> anyhow::Result<ChosenAgent> {
+    if let Some(why) = forbid_download(&mut definition.spec, place) {
+        return Err(UsageError(why).into());
+    }
+    let (name, command) = (&definition.name, &definition.spec.command);
+    let prompt = if has_prompt {
+        " with instructions of its own"
+    } else {
+        ""
+    };
+    let note = format!(
+        "{place}, which you do not trust, chooses the agent {name:?} (program {command:?}){prompt}; choose one yourself \
+         with --agent NAME or acpipe agents default NAME"
+    );
+    Ok(ChosenAgent {
+        definition,
+        note: Some(note),
+    })
+}
+
+/// Returns the error of a command that names no agent and has no terminal: the demo agent answers only where it was
+/// asked for, or at a terminal.
+pub fn no_agent() -> Error {
+    let message = "no agent is named, and no default is set; name one with --agent NAME or its command line after --, set \
+                   ACPIPE_AGENT, or set a default with acpipe agents default NAME. acpipe agents --all lists the names; \
+                   the demo agent, which has no model, is --agent demo";
+    Error::new(ErrorKind::AgentNotFound, message)
+}
+
+/// Returns `true` if the default agent is the demo agent because neither the command line nor the environment or the
+/// configuration names one.
+pub fn is_unnamed_demo(settings: &Settings, args: &AgentArgs) -> bool {
+    let default = &settings.default_agent;
+    let is_demo = default.spec.source == AgentSource::Demo && default.name == DEFAULT_AGENT;
+    is_demo && !args.names_agent()
 }
 
 /// Returns a named agent with the command line after `--`: a whole command line, or options that are appended

@@ -1,7 +1,7 @@
 //! Definitions of the user's agents: from the configuration and the built-in agents to what the core starts.
 
 use super::UsageError;
-use super::config::{Base, Config, ConfiguredAgent, policy_of_agent};
+use super::config::{Base, Config, ConfiguredAgent, policy_of_agent, review};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_names::{AgentName, resolve};
 use crate::core::agent_spec::AgentSpec;
@@ -58,6 +58,18 @@ pub fn named(name: &str, config: &Config, settings: &Settings) -> anyhow::Result
     }
 }
 
+/// Prevents that the agent of a file that is not trusted, at this place, is downloaded. Returns the reason why it must
+/// not be started if it can only be downloaded.
+pub fn forbid_download(spec: &mut AgentSpec, place: &str) -> Option<String> {
+    spec.fallback = None;
+    spec.is_package_runner().then(|| {
+        let runner = &spec.command;
+        review(&format!(
+            "{place} chooses an agent that {runner} would download"
+        ))
+    })
+}
+
 /// Returns the definition of an agent of the configuration.
 fn definition(
     agent: &ConfiguredAgent,
@@ -88,6 +100,7 @@ fn definition(
         ),
     };
     let mut spec = base.spec;
+    let locked = (agent.is_untrusted).then(|| forbid_download(&mut spec, &agent.place));
     spec.source = AgentSource::Configuration;
     spec.protocol = agent.protocol.unwrap_or(spec.protocol);
     spec.backend.clone_from(&agent.backend);
@@ -122,6 +135,8 @@ fn definition(
     definition.policy = Some(Arc::new(policy));
     definition.limits = (limits != settings.limits).then(|| Box::new(limits));
     definition.mcp_servers.clone_from(&agent.mcp_servers);
+    definition.asks.clone_from(&agent.asks);
+    definition.locked = locked.flatten();
     let quirks = settings
         .quirks
         .get(&agent.name)

@@ -121,7 +121,7 @@ pub enum Verb {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-        acpipe run \"hello\"                                    ask the built-in demo agent\n  \
+        acpipe run --agent demo \"hello\"                       ask the built-in demo agent\n  \
         acpipe run \"what is this project?\" -- opencode acp     ask another agent\n  \
         git diff | acpipe run \"review this\" -- codex-acp       append stdin to the prompt\n  \
         acpipe run -f task.md --attach shot.png -- codex-acp    read the prompt from a file, attach an image\n  \

@@ -22,7 +22,7 @@ use crate::core::agent_names::{AgentName, resolve as resolve_name};
 use crate::core::error::Error;
 use crate::core::policy::{Mode, Policy};
 use crate::shell::check_owner;
-pub use agents::{Base, ConfiguredAgent, PermissionLayer, policy_of_agent};
+pub use agents::{Base, ConfiguredAgent, PermissionLayer, policy_of_agent, review};
 pub use file::{AgentPermissions, AgentTable, ConfigFile, OptionTable, PermissionTable, RuleTable};
 pub use schema::schema;
 pub use values::{Answer, EnvTable, PresetName, Texts, TimeoutTable};
@@ -42,6 +42,8 @@ pub struct Config {
     pub attach: bool,
     /// Name of the default agent, and the place that sets it as `FILE:LINE`.
     pub default_agent: Option<(String, String)>,
+    /// `true` if a project's file sets the default agent that the user does not trust.
+    pub is_default_untrusted: bool,
     /// Agents of the user, then those of the project.
     pub agents: Vec<ConfiguredAgent>,
     /// Notices for the user, such as parts of the project's file that have no effect.
@@ -143,8 +145,10 @@ fn combine(
         policy: &policy,
         is_builtin,
     };
-    let agents = resolve(sources, context)?;
-    let (mut default_agent, mut notes) = (None, Vec::new());
+    let mut agents = resolve(sources, context)?;
+    lock_changed_agents(&mut agents);
+    let (mut default_agent, mut is_default_untrusted) = (None, false);
+    let mut notes = Vec::new();
     for source in sources {
         let Some((name, place)) = default_of(source, &agents, is_builtin)? else {
             continue;
@@ -152,12 +156,26 @@ fn combine(
         let of_user = agents.iter().filter(|agent| !agent.from_project);
         let of_user = of_user.map(|agent| agent.name.as_str());
         let is_of_user = matches!(resolve_name(&name, of_user), Ok(AgentName::Own(_)));
-        if source.is_untrusted() && is_of_user {
-            let file = &source.file;
-            let what = format!("{file} sets your agent {name:?} as the default, without effect");
-            notes.push(agents::review(&what));
+        let file = &source.file;
+        let what = if !source.is_untrusted() {
+            None
+        } else if is_of_user {
+            Some(format!(
+                "{file} sets your agent {name:?} as the default, without effect"
+            ))
+        } else if default_agent.is_some() {
+            Some(format!(
+                "{file} sets the default agent {name:?}, without effect: yours is used"
+            ))
         } else {
-            default_agent = Some((name, place));
+            None
+        };
+        match what {
+            Some(what) => notes.push(agents::review(&what)),
+            None => {
+                default_agent = Some((name, place));
+                is_default_untrusted = source.is_untrusted();
+            }
         }
     }
     let attach = attach_of(sources)?;
@@ -165,12 +183,31 @@ fn combine(
         policy,
         attach,
         default_agent,
+        is_default_untrusted,
         agents,
         notes,
         foreign_file: None,
         user_file: PathBuf::new(),
         project_file: None,
     })
+}
+
+/// Locks the agents of an untrusted project that use a built-in agent which the user has changed: they would get around
+/// its permissions.
+fn lock_changed_agents(agents: &mut [ConfiguredAgent]) {
+    let of_user = agents.iter().filter(|agent| !agent.from_project);
+    let changed: Vec<String> = of_user.map(|agent| agent.name.clone()).collect();
+    for agent in agents.iter_mut().filter(|agent| agent.is_untrusted) {
+        if let Base::Builtin(name) = &agent.base
+            && changed.contains(name)
+            && agent.locked.is_none()
+        {
+            let (own, place) = (&agent.name, &agent.place);
+            let what =
+                format!("agent {own:?} at {place} uses {name:?}, which your configuration changes");
+            agent.locked = Some(agents::review(&what));
+        }
+    }
 }
 
 /// Returns whether the user's file asks for the daemon.

@@ -1,12 +1,15 @@
 //! Definition of an agent: how it is started, and the rules that hold for its sessions.
 
 use super::agent_spec::{AgentSpec, DEFAULT_AGENT};
+use super::asking::{Asking, AskingHabit};
+use super::builtin_agents::{self, hints};
 use super::dialects::traits;
 use super::limits::Limits;
 use super::on_lost::OnLost;
 use super::policy::Policy;
 use super::quirks::Quirks;
-use crate::proto::wire::{AgentSource, McpServer};
+use crate::proto::wire::{AgentSource, McpServer, Protocol};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Definition of an agent, from the configuration, the built-in agents, the command line or a client.
@@ -33,6 +36,8 @@ pub struct AgentDefinition {
     pub on_lost: Option<OnLost>,
     /// Known faults of the agent.
     pub quirks: Quirks,
+    /// When the agent asks for permission, if the user says so. See [`AgentDefinition::asking`].
+    pub asks: Option<Asking>,
     /// Reason why the agent must not be started; `None` if it may.
     pub locked: Option<String>,
 }
@@ -52,6 +57,7 @@ impl AgentDefinition {
             mcp_servers: Vec::new(),
             on_lost: None,
             quirks: Quirks::default(),
+            asks: None,
             locked: None,
         }
     }
@@ -88,6 +94,28 @@ impl AgentDefinition {
         quirks.adapt(&mut self.spec);
         self.quirks = quirks;
         self
+    }
+
+    /// Returns when the agent asks for permission, as far as it is known: by the definition, else by the built-in agent
+    /// with the same program.
+    #[must_use]
+    pub fn asking(&self) -> Option<Cow<'_, Asking>> {
+        if let Some(own) = &self.asks {
+            return Some(Cow::Borrowed(own));
+        }
+        let spec = &self.spec;
+        match spec.protocol {
+            // A command answers a prompt by itself: it has no way to ask.
+            Protocol::Command => Some(Cow::Owned(Asking::Habit(AskingHabit::Never))),
+            // The CLI may have another name, or be a script of a runtime.
+            Protocol::Claude => {
+                let mut claude = builtin_agents::all().iter();
+                let claude = claude.find(|agent| agent.protocol == Protocol::Claude)?;
+                claude.asks.as_ref().map(Cow::Borrowed)
+            }
+            Protocol::Acp if !spec.is_in_process() => hints::asks(&spec.command, &spec.args),
+            Protocol::Acp | Protocol::OpenAi | Protocol::UiStream => None,
+        }
     }
 
     /// Returns `true` if the user defined the agent, so that no client can change its command.

@@ -2,7 +2,7 @@
 
 use crate::core::agent_command::{self, AgentCommand};
 use crate::core::backend_options::BackendOptions;
-use crate::core::dialects::traits;
+use crate::core::dialects::{mode_arguments, traits};
 use crate::core::package_runner::package_runner;
 use crate::core::transport::{Fallback, ProcessSpec};
 use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
@@ -57,6 +57,17 @@ impl AgentSpec {
     #[must_use]
     pub fn is_in_process(&self) -> bool {
         self.source == AgentSource::InProcess
+    }
+
+    /// Returns `true` if an argument of the agent's program sets its mode.
+    #[must_use]
+    pub fn names_mode(&self) -> bool {
+        let flags = mode_arguments(self.protocol);
+        let is_mode = |arg: &String| {
+            let name = arg.split('=').next();
+            flags.iter().any(|flag| name == Some(flag))
+        };
+        self.args.iter().any(is_mode)
     }
 
     /// Returns the identity of an agent without a name: the key of its program. See [`agent_command::key`].

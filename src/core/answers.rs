@@ -2,9 +2,10 @@
 //! one.
 
 use super::client_request::ClientAnswer;
-use super::decision::{Decision, DecisionSource, Feedback, choose};
+use super::decision::{Decision, DecisionSource, Feedback};
 use super::error::clip;
 use super::event::PermissionOption;
+use super::option_choice::choose;
 use super::policy::{Effect, Policy};
 use super::turn::Question;
 use super::unknown_fields::read;

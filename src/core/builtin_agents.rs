@@ -8,6 +8,7 @@ mod tests;
 
 pub use launch::{Archive, Distribution, Launch, Package};
 
+use super::asking::Asking;
 use crate::proto::wire::Protocol;
 use serde::Deserialize;
 use std::sync::LazyLock;
@@ -58,6 +59,14 @@ pub struct BuiltinAgent {
     /// Whether each session needs its own process, since one process cannot run two sessions.
     #[serde(default)]
     pub child_per_session: bool,
+    /// When the agent asks for permission; `None` if that was not measured.
+    pub asks: Option<Asking>,
+    /// Arguments without which the agent asks for nothing.
+    #[serde(default)]
+    pub asking_args: Vec<String>,
+    /// Whether titles of tool calls begin with the name of the tool: `Shell: ls`.
+    #[serde(default)]
+    pub titles_name_tools: bool,
     /// Whether the agent is acpipe's own demo agent, which needs no program and no package.
     #[serde(default)]
     pub demo: bool,

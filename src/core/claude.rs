@@ -42,6 +42,7 @@ use about::about;
 pub use about::check;
 use file_reads::{Path, ReadTarget};
 use history::{Chain, History};
+pub use launch::MODE_ARGUMENTS;
 use projects::Listed;
 use serde_json::value::RawValue;
 use session::Session;
@@ -195,6 +196,10 @@ impl Dialect for Claude {
 
     fn repeats_on_resume(&self) -> bool {
         true
+    }
+
+    fn reports_before_run(&self) -> bool {
+        self.watch
     }
 
     fn list(&mut self, call: CallId, cwd: Option<&str>, _: Option<&str>, out: &mut Outgoing) {

@@ -3,6 +3,7 @@
 use super::client_answer::ClientAnswer;
 use super::error::clip;
 use super::event::{OptionKind, PermissionOption};
+use super::option_choice::choose;
 use crate::proto::wire::DecidingClient;
 use serde_json::value::RawValue;
 
@@ -241,24 +242,6 @@ pub fn elicitation_options() -> Vec<PermissionOption> {
         option("accept", "Answer", OptionKind::AllowOnce),
         option("decline", "Leave it unanswered", OptionKind::RejectOnce),
     ]
-}
-
-/// Chooses an option by kind, never by position, and never one that was not offered. A refusal takes a reject
-/// option if there is one, since some agents end the turn on "cancelled".
-#[must_use]
-pub fn choose(
-    allow: bool,
-    prefers_always: bool,
-    options: &[PermissionOption],
-) -> Option<&PermissionOption> {
-    use OptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
-    let kinds = match (allow, prefers_always) {
-        (true, false) => [AllowOnce, AllowAlways],
-        (true, true) => [AllowAlways, AllowOnce],
-        (false, _) => [RejectOnce, RejectAlways],
-    };
-    let offered = |kind: OptionKind| options.iter().find(|option| option.kind == kind);
-    kinds.into_iter().find_map(offered)
 }
 
 #[cfg(test)]

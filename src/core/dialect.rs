@@ -50,6 +50,12 @@ pub trait Dialect: Send {
         false
     }
 
+    /// Returns `true` if the agent reports every tool call before it runs the tool, and obeys the answer, whatever its
+    /// mode is.
+    fn reports_before_run(&self) -> bool {
+        false
+    }
+
     /// Discards the session that this call opens or has opened: it is no longer needed.
     fn forget(&mut self, _call: CallId, _out: &mut Outgoing) {}
 

@@ -53,6 +53,15 @@ pub fn traits(protocol: Protocol) -> &'static DialectTraits {
     }
 }
 
+/// Returns the arguments by which a user starts an agent of this protocol in a mode.
+#[must_use]
+pub fn mode_arguments(protocol: Protocol) -> &'static [&'static str] {
+    match protocol {
+        Protocol::Claude => &claude::MODE_ARGUMENTS,
+        Protocol::Acp | Protocol::Command | Protocol::OpenAi | Protocol::UiStream => &[],
+    }
+}
+
 /// Returns the name of the dialect in which the agent sent a message, by the metadata of the message.
 #[must_use]
 pub fn dialect_of(message: &Value) -> &'static str {

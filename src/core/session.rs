@@ -8,6 +8,7 @@ mod abandoned;
 mod acp_clients;
 mod activity;
 mod approvals;
+mod asking;
 mod attach;
 mod background_turn;
 mod background_updates;
@@ -94,6 +95,8 @@ use crate::proto::wire::{McpServer, Recovery, Rung, SessionOptions, Strategy};
 use abandoned::AbandonedPrompt;
 pub use acp_clients::UpdateOrigin;
 pub use approvals::Approvals;
+use asking::AskingWatch;
+pub use asking::MAY_NOT_ASK;
 pub use background_turn::BackgroundTurn;
 pub use background_updates::BACKGROUND_QUIET_LIMIT;
 use claims::ClaimCheck;
@@ -106,7 +109,7 @@ pub use one_shot::OneShot;
 pub use pending::{PendingSettings, RequiredSettings, SettingsRestore};
 pub use preamble::Preamble;
 pub use queue::{MAX_PROMPTS, Queue, Queued};
-pub use running::Running;
+pub use running::{EndedMessage, Running};
 use serde_json::{Map, Value};
 pub use session_agents::SessionAgents;
 pub use sink::SessionSink;
@@ -171,6 +174,8 @@ pub struct SessionMachine {
     pub wanted: ChosenSettings,
     /// Settings that the client has requested and that are not answered yet.
     pub settings: PendingSettings,
+    /// Whether the agent asks before it runs tools, as far as the policy needs it.
+    asking: AskingWatch,
     /// Cost of the session so far; zero for a new session, `None` if unknown.
     pub cost: Option<f64>,
     /// Name and description of the tool last reported to the clients as running.
@@ -271,17 +276,8 @@ pub struct Restore {
     pub adopting: Option<String>,
     /// Set from the agent's success until the client's settings are set again.
     pub restoring: Option<SettingsRestore>,
-}
-
-/// Facts kept about a message that ended.
-#[derive(Debug)]
-pub struct EndedMessage {
-    /// Id of the message.
-    pub message_id: String,
-    /// The agent's ids of the messages and tool calls in it.
-    pub names: Arc<AgentIds>,
-    /// `true` if the client cancelled the turn.
-    pub cancelled: bool,
+    /// Mode that acpipe chose for the session, since the policy needs an agent that asks.
+    pub chosen_mode: Option<String>,
 }
 
 impl SessionMachine {
@@ -314,6 +310,7 @@ impl SessionMachine {
             state_shown: OutputBudget::default(),
             wanted: ChosenSettings::default(),
             settings: PendingSettings::default(),
+            asking: AskingWatch::default(),
             cost: Some(0.0),
             activity: None,
             running: None,

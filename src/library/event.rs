@@ -41,7 +41,8 @@ impl Event {
             Notice::Presence(_)
             | Notice::UserMessage(_)
             | Notice::Acp(_)
-            | Notice::Restored(..) => return None,
+            | Notice::Restored(..)
+            | Notice::PolicyWarning(..) => return None,
         })
     }
 }

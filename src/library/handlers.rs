@@ -1,7 +1,8 @@
 //! Requests of agents to the program, and its answers.
 
+use crate::core::option_choice::choose;
 use crate::proto::wire::{
-    AskedTool, OfferedKind, OfferedOption, PermissionParams, QuestionKind, QuestionParams,
+    AskedTool, OfferedOption, PermissionParams, QuestionKind, QuestionParams,
 };
 use serde_json::{Map, Value, json};
 use std::fmt;
@@ -107,26 +108,25 @@ impl PermissionRequest {
     /// Allows this action once.
     #[must_use]
     pub fn allow(&self) -> PermissionReply {
-        self.choose([OfferedKind::AllowOnce, OfferedKind::AllowAlways], None)
+        self.answer(true, false, None)
     }
 
     /// Allows this action, and lets the agent remember that if it offers to.
     #[must_use]
     pub fn allow_always(&self) -> PermissionReply {
-        self.choose([OfferedKind::AllowAlways, OfferedKind::AllowOnce], None)
+        self.answer(true, true, None)
     }
 
     /// Rejects this action once.
     #[must_use]
     pub fn deny(&self) -> PermissionReply {
-        self.choose([OfferedKind::RejectOnce, OfferedKind::RejectAlways], None)
+        self.answer(false, false, None)
     }
 
     /// Rejects this action once, and gives the agent the reason if its protocol can carry one.
     #[must_use]
     pub fn deny_because(&self, reason: &str) -> PermissionReply {
-        let kinds = [OfferedKind::RejectOnce, OfferedKind::RejectAlways];
-        self.choose(kinds, Some(reason))
+        self.answer(false, false, Some(reason))
     }
 
     /// Chooses an option of the agent by its id.
@@ -141,10 +141,8 @@ impl PermissionRequest {
         dismissed(None)
     }
 
-    fn choose(&self, kinds: [OfferedKind; 2], message: Option<&str>) -> PermissionReply {
-        let options = &self.0.options;
-        let of_kind = |kind| options.iter().find(|option| option.kind == kind);
-        match kinds.into_iter().find_map(of_kind) {
+    fn answer(&self, allow: bool, prefers_always: bool, message: Option<&str>) -> PermissionReply {
+        match choose(allow, prefers_always, &self.0.options) {
             Some(option) => selected(&option.option_id, message),
             None => dismissed(message),
         }
@@ -242,6 +240,7 @@ pub struct QuestionReply(pub(super) Value);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proto::wire::OfferedKind;
 
     fn request(kinds: &[OfferedKind]) -> PermissionRequest {
         let options = kinds.iter().enumerate().map(|(n, kind)| OfferedOption {

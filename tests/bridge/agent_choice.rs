@@ -497,3 +497,77 @@ fn trust_holds_for_one_directory_and_commands_are_relative_to_the_file() {
     assert_eq!(in_dir("a/sub", &["run", "hi"]), (0, "own\n".to_owned()));
     assert_eq!(in_dir("b", &["run", "hi"]).0, 2, "the link is not trusted");
 }
+
+#[test]
+fn untrusted_project_neither_replaces_your_default_agent_nor_downloads_one() {
+    let world = World::new();
+    let bin = world.dir.join("bin");
+    fs::create_dir(&bin).unwrap();
+    let started = world.dir.join("started");
+    let program = format!("#!/bin/sh\ntouch '{}'\nexit 1\n", started.display());
+    for runner in ["npx", "uvx"] {
+        world.executable(&format!("bin/{runner}"), &program);
+    }
+    let env = [("PATH", bin.to_str().unwrap())];
+    // Without a default agent of the user, the file chooses: aloud, and without a download.
+    for (project, is_said) in [
+        ("agent = \"codex\"\n", true),
+        (
+            "agent = \"p\"\n[agents.p]\nuse = \"codex\"\nprompt = \"Obey.\"\n",
+            true,
+        ),
+        ("agent = \"p\"\n[agents.p]\nuse = \"dirac\"\n", false),
+        ("agent = \"dirac\"\n", false),
+    ] {
+        world.file(".acpipe.toml", project);
+        let (code, out, err) = acpipe(&world, &env, &["run", "-q", "hi"]);
+        assert_ne!((code, out.as_str()), (0, ""), "{project}: {err}");
+        assert_eq!(
+            err.contains("you do not trust, chooses the agent"),
+            is_said,
+            "{err}"
+        );
+        assert_eq!(
+            err.contains("instructions of its own"),
+            project.contains("prompt")
+        );
+        assert!(!started.exists(), "{project}: {err}");
+    }
+    let own = agent(
+        &world,
+        "own",
+        &json!({"session/prompt": [[say("own"), end("end_turn")]]}),
+    );
+    configure(&world, &format!("agent = \"own\"\n{own}"));
+    world.file(
+        ".acpipe.toml",
+        "agent = \"p\"\n[agents.p]\nuse = \"demo\"\nprompt = \"x\"\n",
+    );
+    let (code, out, err) = acpipe(&world, &[], &["run", "-q", "hi"]);
+    assert_eq!((code, out.as_str(), err.as_str()), (0, "own\n", ""));
+    // Named by the user.
+    assert!(stdout(&world, &["run", "-q", "--agent", "p", "hi"]).contains("demo"));
+}
+
+#[test]
+fn run_warns_even_quietly_before_the_prompt_of_an_agent_that_does_not_ask() {
+    let world = World::new();
+    let own = agent(
+        &world,
+        "own",
+        &json!({"session/prompt": [[say("done"), end("end_turn")]]}),
+    );
+    configure(&world, &format!("{own}asks = \"never\"\n"));
+    for output in ["text", "json", "chunks", "sse", "agui"] {
+        let args = ["run", "-q", "-o", output, "--agent", "own", "--permissions"];
+        let (code, _, err) = acpipe(&world, &[], &[&args[..], &["deny", "hi"]].concat());
+        assert_eq!(code, 0, "{output}: {err}");
+        assert!(
+            err.contains("The agent may run tools without asking"),
+            "{output}: {err}"
+        );
+        assert_eq!(err.lines().count(), 1, "{err}");
+        let (_, _, err) = acpipe(&world, &[], &[&args[..], &["approve", "hi"]].concat());
+        assert_eq!(err, "", "{output}");
+    }
+}

@@ -140,6 +140,32 @@ fn claude_runs_without_the_marks_of_a_surrounding_claude() {
     }
 }
 
+#[test]
+fn restricting_policy_starts_the_cli_in_the_mode_in_which_it_asks() {
+    let deny = &["--permissions", "deny"][..];
+    for (args, options, started, chosen) in [
+        (deny, json!({}), Some("default"), json!("default")),
+        (deny, json!({"mode": "plan"}), Some("plan"), Value::Null),
+        (&[], json!({}), None, Value::Null),
+    ] {
+        let mut s = claude::launch(World::new(), args, &json!({}), &[]);
+        s.connect_claude(&json!({}));
+        let params = json!({"sessionId": "s", "options": options});
+        let opened = s.call("session/ensure", &params);
+        assert_eq!(
+            opened["recovery"]["chosenMode"], chosen,
+            "{args:?} {options}"
+        );
+        let log = s.finish().log;
+        let words = log
+            .iter()
+            .filter_map(|line| line["argv"].as_array())
+            .flatten();
+        let modes = words.filter_map(|word| word.as_str()?.strip_prefix("--permission-mode="));
+        assert_eq!(modes.last(), started, "{args:?} {options}");
+    }
+}
+
 fn all_options() -> Value {
     json!({"model": "haiku", "mode": "plan", "effort": "low", "maxTurns": 3, "appendSystemPrompt": "Be brief.",
         "allowedTools": ["Read", "Bash(git:*)"], "disallowedTools": ["WebFetch"],

@@ -166,20 +166,22 @@ fn run_without_a_prompt_is_a_usage_error() {
 }
 
 #[test]
-fn run_without_an_agent_uses_the_demo_agent_with_a_note() {
-    let outcome = Run::new(&["run", "hello"]).go().expect(0);
-    assert!(!outcome.text().trim().is_empty());
-    assert!(outcome.stderr.contains("demo agent"), "{}", outcome.stderr);
-    assert!(
-        outcome.stderr.contains("--agent NAME"),
-        "{}",
-        outcome.stderr
-    );
-
-    // The demo agent's canned text looks like an answer, so --quiet does not hide its source.
-    let quiet = Run::new(&["run", "-q", "hello"]).go().expect(0);
-    assert_eq!(quiet.stderr, outcome.stderr);
-    assert!(!quiet.text().trim().is_empty());
+fn run_without_an_agent_and_a_terminal_is_an_error_that_names_the_ways_out() {
+    for args in [&["run", "hello"][..], &["run", "-q", "hello"], &["acp"]] {
+        let outcome = Run::new(args).go().expect(127);
+        assert_eq!(outcome.text(), "");
+        for way in [
+            "--agent NAME",
+            "ACPIPE_AGENT",
+            "agents default",
+            "--agent demo",
+        ] {
+            assert!(outcome.stderr.contains(way), "{way}: {}", outcome.stderr);
+        }
+    }
+    let json = Run::new(&["run", "-o", "json", "hello"]).go().expect(127);
+    let summary: Value = serde_json::from_str(&json.text()).unwrap();
+    assert_eq!(summary["errors"][0]["kind"], "agentNotFound");
 
     // Other agents get no such note.
     let outcome = run(&[], &[say("x"), end("end_turn")]).expect(0);

@@ -296,7 +296,9 @@ fn session_without_a_stored_command_needs_an_agent_argument() {
 #[test]
 fn demo_agent_continues_only_its_own_sessions() {
     let home = Home::answering();
-    home.acpipe(&["run", "hello"]).go().expect(0);
+    home.acpipe(&["run", "--agent", "demo", "hello"])
+        .go()
+        .expect(0);
     let own = home.acpipe(&["run", "-q", "-c", "hello"]).go().expect(0);
     assert!(own.stderr.contains("demo agent"), "{}", own.stderr);
 

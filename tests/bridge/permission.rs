@@ -76,8 +76,8 @@ const TABLE: &[(Options, Option<&str>, bool, Option<&str>)] = &[
     ),
     (
         &[("a", "allow_once"), ("b", "allow_once")],
-        Some("a"),
-        true,
+        None,
+        false,
         None,
     ),
     (&[("", "allow_once")], Some(""), true, None),

@@ -36,8 +36,8 @@ fn acpipe_agent_variable_selects_the_agent() {
     let outcome = Run::new(&["run", "hello"])
         .env("ACPIPE_AGENT", " ")
         .go()
-        .expect(0);
-    assert!(outcome.stderr.contains("demo agent"), "{}", outcome.stderr);
+        .expect(127);
+    assert!(outcome.stderr.contains("no agent"), "{}", outcome.stderr);
 }
 
 #[test]

@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 
 from acpipe import Client, PermissionRequest, QuestionRequest, _mailbox
+from acpipe._questions import _chosen  # pyright: ignore[reportPrivateUsage]
 from acpipe.models import (
     AgentStateParams,
     CreatedTerminal,
     CreateTerminalParams,
+    OfferedKind,
+    OfferedOption,
     PermissionAnswer,
     QuestionAnswer,
     ReadTextFileParams,
@@ -298,3 +301,19 @@ async def test_message_parts_and_context_reach_the_agent(lab: Lab) -> None:
     texts = json.dumps(lab.received("session/prompt")[0]["prompt"])
     assert "hello" in texts
     assert "main" in texts
+
+
+def test_none_of_several_options_that_allow_is_taken_by_its_position() -> None:
+    def chosen(kinds: tuple[OfferedKind, OfferedKind], *offers: tuple[str, str, OfferedKind]) -> str | None:
+        options = [OfferedOption(option_id=id, name=name, kind=kind) for id, name, kind in offers]
+        option = _chosen(options, kinds)
+        return option and option.option_id
+
+    once: tuple[OfferedKind, OfferedKind] = ("allow_once", "allow_always")
+    plan = ("auto", "Yes, and use auto mode", "allow_always"), ("x", "Yes, and bypass permissions", "allow_always")
+    assert chosen(once, *plan) is None
+    assert chosen(once, *plan, ("default", "Yes, manually approve edits", "allow_once")) == "default"
+    assert chosen(once, ("acceptEdits", "Yes", "allow_always")) is None
+    assert chosen(once, ("a", "Always in this project", "allow_always"), ("b", "Always", "allow_always")) is None
+    assert chosen(once, ("a", "Always for `auto x`", "allow_always")) == "a"
+    assert chosen(("reject_once", "reject_always"), ("n", "No", "reject_once"), ("m", "No", "reject_once")) == "n"

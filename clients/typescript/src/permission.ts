@@ -1,5 +1,5 @@
 import { invalid } from './errors.js';
-import type { AskedTool, OfferedOption, PermissionAnswer, PermissionParams, SelectedPermissionOutcome } from './protocol.js';
+import type { AskedTool, OfferedKind, OfferedOption, PermissionAnswer, PermissionParams, SelectedPermissionOutcome } from './protocol.js';
 
 /** Extra fields of an answer. */
 export type AnswerDetails = Omit<SelectedPermissionOutcome, 'outcome' | 'optionId'>;
@@ -44,9 +44,30 @@ export class PermissionRequest implements PermissionParams {
   }
 
   #choose(effect: 'allow' | 'reject', details?: AnswerDetails): PermissionAnswer {
+    const of = (kind: OfferedKind) => this.options.filter((option) => option.kind === kind);
+    const usable = (kind: OfferedKind) => of(kind).filter((option) => !asksLess(option));
+    // Any option that rejects is right; it is unknown which of several that allow is meant.
     const option =
-      this.options.find(({ kind }) => kind === `${effect}_once`) ?? this.options.find(({ kind }) => kind.startsWith(effect));
+      effect === 'reject'
+        ? [...of('reject_once'), ...of('reject_always')][0]
+        : only(usable('allow_once').length > 0 ? usable('allow_once') : usable('allow_always'));
     // An agent that offers no such option: acpipe counts it as a refusal.
     return option ? this.choose(option.optionId, details) : { outcome: { outcome: 'cancelled' } };
   }
+}
+
+function only<T>(list: T[]): T | undefined {
+  return list.length === 1 ? list[0] : undefined;
+}
+
+/** Whether the agent asks less in general after this option: it changes the agent's mode, which is not what was asked about. */
+function asksLess({ optionId, name }: OfferedOption): boolean {
+  const elevated = /\b(auto|autopilot|bypass|dangerously|unrestricted|yolo|accept edits|full access|skip permissions)\b/;
+  const words = (text: string) =>
+    text
+      .replace(/`[^`]*`/g, ' ')
+      .replace(/(\p{Ll})(\p{Lu})/gu, '$1 $2')
+      .replace(/[^\p{L}\p{N}]+/gu, ' ')
+      .toLowerCase();
+  return [optionId, name].some((text) => elevated.test(words(text)));
 }

@@ -1513,6 +1513,16 @@ export interface Recovery {
    * success. Absent if there is no such evidence.
    */
   warning?: string | null;
+  /**
+   * Mode, by the agent's id, that acpipe chose because the policy can refuse tools or ask about them, the agent asks
+   * only in some of its modes, and none was requested. Absent if acpipe chose none.
+   */
+  chosenMode?: string | null;
+  /**
+   * Why the agent may run tools without asking, although the policy can refuse them or ask about them. Absent if
+   * nothing is known against the agent, and with a policy that approves everything.
+   */
+  policyWarning?: string | null;
 }
 
 /**
@@ -1729,6 +1739,11 @@ export interface SteerResult {
 export interface SettingResult {
   /** Complete state of the session after the change, by the agent's own names. */
   state: unknown;
+  /**
+   * Why the agent may run tools without asking, although the policy can refuse them or ask about them, see
+   * `policyWarning` of the receipt. Absent if nothing is known against the agent.
+   */
+  policyWarning?: string | null;
 }
 
 /** Result of `session/attach`. The missed chunks follow it. */

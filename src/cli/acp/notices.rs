@@ -24,6 +24,9 @@ impl AcpConnection {
                 self.own_update(session, &update);
                 self.show_receipt(session, recovery);
             }
+            Notice::PolicyWarning(session, text) => {
+                self.note(session, text, &json!({ "policyWarning": text }));
+            }
             Notice::Activity(activity) => {
                 let waiting = activity.waiting_for.as_ref();
                 // The client does not know the id of a session before the response that has it.

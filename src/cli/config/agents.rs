@@ -11,6 +11,7 @@ use super::file::{AgentTable, PermissionTable};
 use super::permissions::apply;
 use super::source::Source;
 use crate::core::agent_names::check_name;
+use crate::core::asking::Asking;
 use crate::core::backend_options::BackendOptions;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::limits::Timeout;
@@ -67,6 +68,8 @@ pub struct ConfiguredAgent {
     pub tags: Vec<String>,
     /// Instructions; those of an agent follow those of the agent that it extends.
     pub prompt: Option<String>,
+    /// When the agent asks for permission, if the configuration says so.
+    pub asks: Option<Asking>,
     /// Options of sessions, without the instructions.
     pub options: SessionOptions,
     /// MCP servers.
@@ -79,6 +82,8 @@ pub struct ConfiguredAgent {
     pub child_per_session: Option<bool>,
     /// Whether the agent is defined in the file of the project.
     pub from_project: bool,
+    /// Whether the user does not trust the file of the project that defines the agent.
+    pub is_untrusted: bool,
     /// Reason why the agent cannot be used: the user does not trust the file that defines it.
     pub locked: Option<String>,
 }

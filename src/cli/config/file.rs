@@ -1,6 +1,7 @@
 //! Types of the configuration file. The schema, the reader and the editor are derived from them.
 
 use super::values::{Answer, EnvTable, PresetName, Texts, TimeoutTable};
+use crate::core::asking::Asking;
 use crate::core::backend_options::{CommandInput, CommandOutput};
 use crate::core::policy::{Effect, Mode};
 use crate::proto::wire::{McpServersByName, Protocol};
@@ -107,6 +108,11 @@ pub struct AgentTable {
     pub model: Option<String>,
     /// Initial mode, as an id or name of the agent.
     pub mode: Option<String>,
+    /// When the agent asks for permission before it runs tools: `always`, `settings` (about what its own settings name),
+    /// `never`, or the ids of its modes in which it asks. acpipe chooses the first of these modes if the permissions
+    /// restrict and no mode is set, and warns if the agent may run tools without asking. Default: what acpipe knows
+    /// of the program.
+    pub asks: Option<Asking>,
     /// Tools that may run: names, or rules such as `Bash(git:*)`.
     pub tools: Option<Texts>,
     /// Tools that must not run: names, or rules.

@@ -2,6 +2,7 @@
 
 use super::hello::Hello;
 use crate::cli::acp::settings::{REINJECTED, face_settings, origin};
+use crate::cli::agent_choice::{is_unnamed_demo, no_agent};
 use crate::cli::args::{AgentArgs, Cli, Verb};
 use crate::cli::connections::{Access, ClientFace, ConnectionSetup, Via};
 use crate::cli::logs::Secrets;
@@ -31,6 +32,9 @@ pub fn setup_of(hello: &Hello, secrets: &Secrets) -> anyhow::Result<ConnectionSe
         Verb::Acp(mut args) => {
             let origin = origin();
             let mut settings = settings_in(&mut args.agent, base, secrets, &origin)?;
+            if is_unnamed_demo(&settings, &args.agent) {
+                return Err(no_agent().into());
+            }
             settings.on_lost.reinject = args.agent.store.reinject.unwrap_or(REINJECTED);
             let mut face = face_settings(&args, &mut settings)?;
             let number = CLIENTS.fetch_add(1, Ordering::Relaxed);

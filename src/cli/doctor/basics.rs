@@ -5,9 +5,11 @@ use super::limits::ProbeLimits;
 use super::report::{Check, shown};
 use super::subject::Subject;
 use crate::core::acp::{initialize_request, initialize_result};
+use crate::core::asking::asking_fault;
 use crate::core::dialect::AgentServices;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::AgentInfo;
+use crate::core::setting;
 use crate::core::transport::ProcessSpec;
 use crate::proto::wire::AgentCapabilities;
 use crate::shell::{AgentStarter, StopStep, Stopped};
@@ -125,8 +127,8 @@ pub async fn new_session(
     let check = match &outcome {
         Outcome::Result(result, time) => {
             if let Some(id) = result["sessionId"].as_str() {
-                let check = Check::ok(NAME, outcome.describe()).time("ms", *time);
-                return (check, Some(id.to_owned()));
+                let check = opened(NAME, &outcome.describe(), result, subject);
+                return (check.time("ms", *time), Some(id.to_owned()));
             }
             let advice = "use another version of the agent";
             Check::problem(NAME, "the answer has no sessionId", advice)
@@ -141,6 +143,28 @@ pub async fn new_session(
         }
     };
     (check, None)
+}
+
+/// Reports an opened session: its mode, and whether the agent asks for permission in it.
+fn opened(name: &str, found: &str, result: &Value, subject: &Subject) -> Check {
+    let state = result.as_object().cloned().unwrap_or_default();
+    let mode = setting::mode(&state);
+    let asking = subject.definition.asking();
+    let check = match asking_fault(asking.as_deref(), mode.as_deref()) {
+        None => Check::ok(name, found),
+        Some(fault) => {
+            let mut modes = asking.iter().flat_map(|asking| asking.modes());
+            let advice = match modes.find(|mode| setting::offers_mode(&state, mode)) {
+                Some(mode) => format!("acpipe chooses the mode {mode:?} if the permissions restrict"),
+                None => "permissions that restrict may not hold; use the agent's own settings or a sandbox".to_owned(),
+            };
+            Check::warning(name, format!("{found}; {fault}"), advice)
+        }
+    };
+    match mode {
+        Some(mode) => check.fact("mode", mode),
+        None => check,
+    }
 }
 
 /// Reports that the user has to sign in.
@@ -197,4 +221,51 @@ pub fn stop_check(stopped: &Stopped, limits: &ProbeLimits) -> Check {
         .time("ms", stopped.time)
         .fact("by", step)
         .fact("left", Value::from(stopped.left))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::SettingsBuilder;
+    use std::time::Instant;
+
+    #[test]
+    fn session_in_a_mode_in_which_the_agent_does_not_ask_is_a_warning() {
+        let settings = SettingsBuilder::new(Instant::now()).build();
+        let mut definition = settings.default_agent.clone();
+        definition.asks = serde_json::from_value(json!(["default"])).unwrap();
+        let subject = Subject::own(definition, &settings);
+        for (mode, offered, status, advice) in [
+            ("default", "default", "ok", Value::Null),
+            (
+                "auto",
+                "default",
+                "warning",
+                json!("acpipe chooses the mode \"default\" if the permissions restrict"),
+            ),
+            (
+                "auto",
+                "other",
+                "warning",
+                json!(
+                    "permissions that restrict may not hold; use the agent's own settings or a sandbox"
+                ),
+            ),
+        ] {
+            let modes =
+                json!({"currentModeId": mode, "availableModes": [{"id": offered}, {"id": mode}]});
+            let check = opened(
+                "session/new",
+                "answered",
+                &json!({"modes": modes}),
+                &subject,
+            );
+            let check = json!(check);
+            assert_eq!(
+                (&check["status"], &check["mode"]),
+                (&json!(status), &json!(mode))
+            );
+            assert_eq!(check["advice"], advice);
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Answers of browsers to questions of the agent.
 
 use super::incoming::Ask;
+use crate::core::option_choice::choose;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -54,16 +55,11 @@ impl ApprovalAnswer {
     }
 
     fn permission(&self, ask: &Ask) -> Value {
-        let kind = if self.approved { "allow" } else { "reject" };
-        let once = format!("{kind}_once");
-        let options = &ask.params.options;
         let chosen = match &self.option_id {
             Some(id) => Some(id),
-            None => options
-                .iter()
-                .find(|option| option.kind == once)
-                .or_else(|| options.iter().find(|option| option.kind.starts_with(kind)))
-                .map(|option| &option.option_id),
+            None => {
+                choose(self.approved, false, &ask.params.options).map(|option| &option.option_id)
+            }
         };
         let mut outcome = match chosen {
             Some(id) => json!({ "outcome": "selected", "optionId": id }),

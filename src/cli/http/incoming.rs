@@ -1,6 +1,8 @@
 //! Messages from the loop, as the HTTP server reads them.
 
 use super::failure::RpcError;
+use crate::core::event::OptionKind;
+use crate::core::option_choice::Choosable;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -59,8 +61,27 @@ pub struct AskParams {
 pub struct AskOption {
     /// Id of the option.
     pub option_id: String,
+    /// Label of the option.
+    #[serde(default)]
+    pub name: String,
     /// Effect of the option, for example `allow_once`.
     pub kind: String,
+}
+
+impl Choosable for AskOption {
+    fn kind(&self) -> OptionKind {
+        match self.kind.as_str() {
+            "allow_once" => OptionKind::AllowOnce,
+            "allow_always" => OptionKind::AllowAlways,
+            "reject_once" => OptionKind::RejectOnce,
+            "reject_always" => OptionKind::RejectAlways,
+            _ => OptionKind::Unknown,
+        }
+    }
+
+    fn texts(&self) -> [&str; 2] {
+        [&self.option_id, &self.name]
+    }
 }
 
 #[derive(Deserialize)]

@@ -15,7 +15,7 @@ pub fn write(out: &mut Vec<u8>, framing: Framing, notice: &Notice) {
         Notice::UserMessage(params) => {
             notification(out, framing, "session/userMessage", params.as_ref());
         }
-        Notice::Acp(_) | Notice::Restored(..) => {}
+        Notice::Acp(_) | Notice::Restored(..) | Notice::PolicyWarning(..) => {}
     }
 }
 

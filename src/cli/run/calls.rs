@@ -164,7 +164,8 @@ pub fn wait_note(notice: &Notice) -> Option<&str> {
         | Notice::Presence(_)
         | Notice::UserMessage(_)
         | Notice::Acp(_)
-        | Notice::Restored(..) => None,
+        | Notice::Restored(..)
+        | Notice::PolicyWarning(..) => None,
     }?;
     (waiting.party != wire::Party::Client).then_some(&waiting.note)
 }

@@ -1,21 +1,21 @@
 //! Setup of a run: session, directory, agent and store.
 
 use super::view::View;
-use crate::cli::agent_choice::StoredAgent;
+use crate::cli::agent_choice::{StoredAgent, is_unnamed_demo, no_agent};
 use crate::cli::agents::installed_agents;
 use crate::cli::args::RunArgs;
 use crate::cli::daemon::SessionOrigin;
 use crate::cli::logs::Secrets;
 use crate::cli::{Origin, UsageError, directory, persists, print_note, sessions, state_dir};
 use crate::core::agent_command::{AgentCommand, key_of_line};
-use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::claude::CLAUDE;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::Settings;
 use crate::core::session_id::{is_full, unnamed};
 use crate::core::store::{Card, Store};
-use crate::proto::wire::{AgentSource, Protocol};
+use crate::proto::wire::Protocol;
 use crate::shell::{Events, Memory};
+use std::io::IsTerminal as _;
 
 /// Settings and session of a run.
 pub struct RunSession {
@@ -32,8 +32,7 @@ pub fn find(args: &RunArgs, secrets: &Secrets, view: &mut View) -> anyhow::Resul
     let chosen = choose(args, &cwd, view)?;
     let origin = origin(args, chosen.as_ref())?;
     let settings = crate::cli::settings(&args.agent, &origin, secrets)?;
-    let is_demo = settings.default_agent.spec.source == AgentSource::Demo;
-    if is_demo && settings.default_agent.name == DEFAULT_AGENT && !args.agent.names_agent() {
+    if is_unnamed_demo(&settings, &args.agent) {
         let why = if let Some(chosen) = &chosen {
             if let Some(why) = &origin.missing_agent {
                 return Err(UsageError(why.clone()).into());
@@ -41,6 +40,10 @@ pub fn find(args: &RunArgs, secrets: &Secrets, view: &mut View) -> anyhow::Resul
             format!("session {:?} uses the built-in demo agent", chosen.id)
         } else {
             refuse_if_installed(&settings)?;
+            // A script would take the text of the demo agent for an answer.
+            if !(std::io::stdout().is_terminal() && std::io::stderr().is_terminal()) {
+                return Err(no_agent().into());
+            }
             "no agent given, and none found on this machine; using the built-in demo agent"
                 .to_owned()
         };

@@ -12,7 +12,7 @@ use crate::cli::screen::{Content, push_escaped};
 use crate::cli::styles::{DIM, HEAD, Styles};
 use crate::core::cause::last_lines;
 use crate::core::error::Error;
-use crate::core::hub::{MAY_HAVE_RUN, RAN_UNAPPROVED};
+use crate::core::hub::{MAY_HAVE_RUN, MAY_NOT_ASK, RAN_UNAPPROVED};
 use crate::core::printable::printable;
 use crate::core::restore_plan::describe_attempts;
 use crate::proto::chunk::Chunk;
@@ -184,6 +184,11 @@ impl View {
         if let Some(warning) = &recovery.warning {
             self.note(warning);
         }
+        if let Some(mode) = &recovery.chosen_mode {
+            self.note(&format!(
+                "the agent asks before it runs tools in its mode {mode:?}, which is used; choose another with --mode"
+            ));
+        }
         for lost in &recovery.not_restored {
             let value = serde_json::json!(lost.value);
             self.note(&format!(
@@ -296,7 +301,10 @@ impl View {
                 }
             }
             Chunk::DataRecovery { data } => self.recovered(value(data.0)),
-            Chunk::DataNotice { data, .. } => self.warn(&value(data.0)),
+            Chunk::DataNotice { data, .. } => {
+                self.progress = None;
+                self.notice(&value(data.0));
+            }
             _ => {}
         }
         if self.format == Format::Text {
@@ -331,12 +339,17 @@ impl View {
         self.events.begin(session, turn);
     }
 
-    /// Shows in every format that a tool ran, or may have run, without permission. Text output shows all notices anyway.
-    fn warn(&mut self, notice: &Value) {
-        let is_unapproved =
-            [RAN_UNAPPROVED, MAY_HAVE_RUN].contains(&notice["title"].as_str().unwrap_or_default());
-        if self.format != Format::Text && is_unapproved {
-            self.notice(notice);
+    /// Shows a notice: in text output every one, unless `--quiet` is set. That the policy did not hold, or may not, is
+    /// shown in every format, with `--quiet`, too.
+    fn notice(&mut self, notice: &Value) {
+        let words = ["title", "description"].map(|field| notice[field].as_str());
+        let words: Vec<&str> = words.into_iter().flatten().collect();
+        let is_of_policy =
+            [RAN_UNAPPROVED, MAY_HAVE_RUN, MAY_NOT_ASK].map(|title| notice["title"] == title);
+        if is_of_policy.contains(&true) {
+            self.print_note(&words.join(": "));
+        } else if self.format == Format::Text && !words.is_empty() {
+            self.note(&words.join(": "));
         }
     }
 
@@ -346,17 +359,7 @@ impl View {
             Chunk::TextStart { .. } => self.answer.begin_block(&mut self.out),
             Chunk::TextDelta { delta, .. } => self.answer.push_json(delta.0, &mut self.out),
             Chunk::TextEnd { .. } => self.answer.end_block(&mut self.out),
-            Chunk::DataNotice { data, .. } => self.notice(&value(data.0)),
             _ => {}
-        }
-    }
-
-    /// Shows a notice of the agent or of acpipe if it has text.
-    fn notice(&mut self, notice: &Value) {
-        let words = ["title", "description"].map(|field| notice[field].as_str());
-        let words: Vec<&str> = words.into_iter().flatten().collect();
-        if !words.is_empty() {
-            self.note(&words.join(": "));
         }
     }
 

@@ -4,10 +4,11 @@
 //! [`READERS`] lists how agents mark such a question, where its questions are, and which field of the
 //! response has the answers.
 
-use crate::core::decision::{Decision, choose};
+use crate::core::decision::Decision;
 use crate::core::elicitation::ElicitationDetails;
 use crate::core::elicitation::choices::{self, Answer};
 use crate::core::event::{PermissionOption, ToolUpdate};
+use crate::core::option_choice::choose;
 use crate::proto::json::value;
 use serde_json::{Map, Value, json};
 

@@ -3,7 +3,9 @@
 //! Information from the agent itself takes precedence.
 
 use super::{BuiltinAgent, all};
+use crate::core::asking::{Asking, AskingHabit};
 use crate::core::package_runner::{PackageRunner, package_runner, program};
+use std::borrow::Cow;
 
 /// Built-in agent that a command line starts.
 struct Recognised {
@@ -70,6 +72,24 @@ fn other_program(
 pub fn login(command: &str, args: &[String]) -> Option<&'static str> {
     let recognised = recognise(command, package_runner(command, args))?;
     recognised.agent.login.as_deref()
+}
+
+/// Returns when the agent that this command line starts asks for permission; `None` if that is not known.
+#[must_use]
+pub fn asks(command: &str, args: &[String]) -> Option<Cow<'static, Asking>> {
+    let agent = recognise(command, package_runner(command, args))?.agent;
+    let needed = &agent.asking_args;
+    if needed.is_empty() || args.windows(needed.len()).any(|words| words == needed) {
+        return agent.asks.as_ref().map(Cow::Borrowed);
+    }
+    Some(Cow::Owned(Asking::Habit(AskingHabit::Never)))
+}
+
+/// Returns `true` if the agent that this command line starts begins the titles of tool calls with the name of the tool.
+#[must_use]
+pub fn titles_name_tools(command: &str, args: &[String]) -> bool {
+    let recognised = recognise(command, package_runner(command, args));
+    recognised.is_some_and(|recognised| recognised.agent.titles_name_tools)
 }
 
 fn recognise(command: &str, runner: Option<PackageRunner<'_>>) -> Option<Recognised> {

@@ -19,6 +19,9 @@ const FIXED: [&str; 7] = [
 /// Mode without permission requests; the process must be started with permission to enter it.
 const BYPASS: &str = "bypassPermissions";
 
+/// Arguments of the user that set the permission mode.
+pub const MODE_ARGUMENTS: [&str; 2] = ["--permission-mode", "--dangerously-skip-permissions"];
+
 /// Returns the arguments that print the CLI's version.
 pub fn version_args(own: &[String]) -> Vec<String> {
     let (mut args, _) = split(own);

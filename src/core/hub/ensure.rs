@@ -203,7 +203,7 @@ fn ensured_already(
             // Until a turn has reported it, the loss of the memory is news to every client.
             let lost = session.receipt.as_deref();
             let lost = lost.filter(|receipt| receipt.memory == Memory::Lost);
-            let recovery = Recovery {
+            let mut recovery = Recovery {
                 rung: Rung::Live,
                 memory: lost.map_or(Memory::Kept, |receipt| receipt.memory),
                 failed: lost.map_or_else(Vec::new, |receipt| receipt.failed.clone()),
@@ -214,9 +214,12 @@ fn ensured_already(
                 missed: 0,
                 not_restored: session.changed_since(&p.options),
                 warning: None,
+                chosen_mode: None,
+                policy_warning: None,
                 handed_over_from: None,
                 instructions_in_prompt: false,
             };
+            session.fill_asking(&mut recovery);
             let result = session.result(recovery, protocol);
             clients.reply(token, Ok(Reply::Session(Box::new(result))));
             Ok(true)

@@ -77,6 +77,8 @@ pub struct Derived {
     pub describes_action: bool,
     /// `true` if the facts are complete: the arguments could be read, or title and text agree.
     pub whole: bool,
+    /// `true` if the text describes the action of the tool that the title names: the same kind, with the same argument.
+    pub confirms_name: bool,
     /// `true` if a part was truncated, so that the call may contain anything.
     pub cut: bool,
 }
@@ -140,6 +142,9 @@ impl Derived {
         let arguments = derived.arguments.as_ref();
         let agrees = is_repeated && !is_contradicted || is_trusted;
         derived.whole = arguments.map_or(agrees, |found| found.whole);
+        let is_of_form = |quote: &Quote| quote.kind.is_some() && quote.kind == of_form;
+        let confirms = |quote: &Quote| is_of_form(quote) && covers(quote);
+        derived.confirms_name = is_repeated && !is_contradicted && quotes.iter().any(confirms);
         derived.cut = is_cut && !derived.whole || is_too_long;
         derived.describes_action = !argument.is_empty()
             || quotes.iter().any(|quote| quote.kind.is_some())

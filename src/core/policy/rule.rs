@@ -284,16 +284,19 @@ impl ToolPattern {
     ) -> bool {
         let stands_for = names::stands_for(&self.name);
         let is_kind = |own| own == kind || !allows && subject.derived && own == "other";
-        let by_kind = has_kind && stands_for.is_some_and(is_kind);
+        let is_titled = allows && subject.is_named_by_title;
+        let by_kind = (has_kind || is_titled) && stands_for.is_some_and(is_kind);
         let is_kind = names::KINDS.contains(&self.name.as_str());
         // Codex declares some commands as reading, by their text.
         let is_more = allows && subject.command.is_some() && kind != "execute";
         let pattern = self.name.to_ascii_lowercase();
         let Some(name) = subject.name.as_deref() else {
             // Many agents report only the kind, and some report the name in the title.
-            let said = subject.title_name.as_deref().filter(|_| !allows);
+            let said = subject.title_name.as_deref();
+            let said = said.filter(|_| !allows || is_titled);
             let said = said.is_some_and(|said| wild(&pattern, &said.to_ascii_lowercase()));
-            return by_kind && (is_kind || !is_more) || self.name == "*" || said;
+            let by_kind = by_kind && (is_kind && has_kind || !is_kind && !is_more);
+            return by_kind || self.name == "*" || said;
         };
         // The name of a tool that contradicts the kind of the call is not a reason to allow it.
         let of_name = names::kind(name).map_or(Group::Other, Group::of);

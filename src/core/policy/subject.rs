@@ -49,6 +49,11 @@ pub struct Subject {
     pub derived: bool,
     /// Name of the tool in the title: rules that deny or ask use it if the agent reports no other.
     pub title_name: Option<String>,
+    /// `true` if the title's name of the tool is that of the tool: rules that allow use it, too. See
+    /// [`Subject::with_titled_name`].
+    pub is_named_by_title: bool,
+    /// `true` if the text that is displayed with the call describes the action of the tool in the title.
+    pub confirms_title: bool,
     /// `true` if the subject cannot be read at all: no kind, name, input, path or command. Any rule that
     /// denies or asks may apply to it.
     pub opaque: bool,
@@ -170,6 +175,16 @@ impl Subject {
         subject
     }
 
+    /// Takes the name of the tool from the title, for an agent that is known to compose its titles so. A model chooses
+    /// the argument in such a title, and a server the names of its tools: the name counts only if the text of the
+    /// request, which the built-in tool composes, describes the same action.
+    #[must_use]
+    pub fn with_titled_name(mut self) -> Self {
+        self.is_named_by_title =
+            self.name.is_none() && self.confirms_title && self.parts.is_empty();
+        self
+    }
+
     /// Makes the subject stand for these calls; as a whole it covers everything that they access.
     #[must_use]
     pub fn standing_for(mut self, parts: Vec<(String, Self)>) -> Self {
@@ -230,6 +245,7 @@ impl Subject {
         let content: Vec<&RawValue> = tools.iter().filter_map(|tool| tool.content).collect();
         let derived = Derived::of(titles, &content, kind, has_input);
         self.title_name = derived.name;
+        self.confirms_title = derived.confirms_name && kind.is_none() && !has_input;
         self.opaque = !derived.describes_action;
         if kind.is_none()
             && let Some(kind) = derived.kind

@@ -3,6 +3,7 @@
 mod generated;
 mod inputs;
 mod restriction;
+mod titled;
 mod tool_lists;
 mod unreadable;
 

@@ -181,13 +181,17 @@ impl SessionMachine {
 
     /// Notifies the clients that speak ACP that a prompt restored the session.
     pub(super) fn notify_restored(&self, recovery: &Recovery, clients: &mut dyn ClientSinks) {
-        if self.acp_updates.is_none() {
-            return;
+        if self.acp_updates.is_some() {
+            let notice = Notice::Restored(self.id.clone(), Box::new(recovery.clone()));
+            self.notify_acp_clients(&notice, clients);
         }
-        let notice = Notice::Restored(self.id.clone(), Box::new(recovery.clone()));
+    }
+
+    /// Notifies the clients that speak ACP.
+    pub(super) fn notify_acp_clients(&self, notice: &Notice, clients: &mut dyn ClientSinks) {
         for client in self.subscribers.clients_of_acp() {
             if let Some(sink) = clients.sink(client) {
-                sink.notify(&notice);
+                sink.notify(notice);
             }
         }
     }

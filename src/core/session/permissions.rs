@@ -2,6 +2,7 @@
 
 use super::SessionMachine;
 use super::client_requests::RequestDraft;
+use crate::core::builtin_agents::hints;
 use crate::core::client_request::ClientRequest;
 use crate::core::client_requests::{NO_CLIENT, OpenRequestKind, TOO_MANY_OPEN, are_full};
 use crate::core::cx::Cx;
@@ -148,6 +149,12 @@ impl SessionMachine {
         let turn_id = self.asking_turn(Some(&permission.tool.id), cx)?;
         let turn = self.turn_of(&turn_id)?;
         let subject = turn.subject(subagent, permission, &self.cwd);
+        let spec = cx.agent.spec;
+        let subject = if hints::titles_name_tools(&spec.command, &spec.args) {
+            subject.with_titled_name()
+        } else {
+            subject
+        };
         Some((turn_id, subject))
     }
 

@@ -100,6 +100,8 @@ impl SessionMachine {
             missed,
             not_restored: Vec::new(),
             warning,
+            chosen_mode: None,
+            policy_warning: None,
             handed_over_from: None,
             instructions_in_prompt: false,
         })

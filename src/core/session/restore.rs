@@ -123,6 +123,7 @@ impl SessionMachine {
         restore.reported.clear();
         let call = cx.next_call();
         self.hold_roots(cx);
+        let options = self.opening_options(cx);
         let Some(connection) = &mut cx.agent.connection else {
             return;
         };
@@ -149,7 +150,7 @@ impl SessionMachine {
         let place = SessionSetup {
             cwd: &self.cwd,
             mcp_servers: &servers,
-            options: &self.options,
+            options: &options,
             acp: &self.acp_setup,
             fork: self.forks,
         };
@@ -379,13 +380,14 @@ impl SessionMachine {
         };
         let Some(SettingsRestore {
             agent_session,
-            recovery,
+            mut recovery,
             ..
         }) = restore.restoring.take()
         else {
             return;
         };
         let reported = !restore.reported.is_empty();
+        self.note_asking(&mut recovery, cx);
         // A turn that is running began before the restore.
         let tells = recovery.memory != Memory::None || self.running.is_some();
         if tells {

@@ -5,11 +5,23 @@ use crate::core::client::Token;
 use crate::core::error::Error;
 use crate::core::event::CallId;
 use crate::core::retry::Attempts;
-use crate::core::turn::Turn;
+use crate::core::turn::{AgentIds, Turn};
 use crate::core::turn_ending::Ending;
 use crate::core::turn_trace::TurnTrace;
 use crate::core::view::chunks::ChunkState;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// Facts kept about a message that ended.
+#[derive(Debug)]
+pub struct EndedMessage {
+    /// Id of the message.
+    pub message_id: String,
+    /// The agent's ids of the messages and tool calls in it.
+    pub names: Arc<AgentIds>,
+    /// `true` if the client cancelled the turn.
+    pub cancelled: bool,
+}
 
 /// A prompted turn that has not ended.
 #[derive(Debug)]

@@ -98,9 +98,13 @@ impl SessionMachine {
             }
             Ok(news) => {
                 self.apply_accepted(set.setting, news, cx.clients);
-                let state = Value::Object(self.state.clone());
+                self.recheck_asking(cx);
+                let result = SettingResult {
+                    state: Value::Object(self.state.clone()),
+                    policy_warning: self.policy_warning().map(str::to_owned),
+                };
                 let stored = self.identify(cx);
-                stored.map(|()| Reply::Setting(SettingResult { state }))
+                stored.map(|()| Reply::Setting(result))
             }
             Err(error) => Err(error),
         };
@@ -118,7 +122,10 @@ impl SessionMachine {
             Ok(())
         };
         match checked {
-            Ok(()) => self.restore_next_setting(cx),
+            Ok(()) => {
+                self.choose_asking_mode(cx);
+                self.restore_next_setting(cx);
+            }
             Err(error) => self.opening_refused(&error, cx),
         }
     }

@@ -3,6 +3,7 @@
 //! Most tests are transcripts: rows of events, each with all output of the machine.
 
 mod agent;
+mod asking;
 mod background_turn;
 mod cancels;
 mod dead_sessions;

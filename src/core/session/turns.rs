@@ -138,6 +138,7 @@ impl SessionMachine {
             connection.out.append(&mut lines);
         }
         self.send_first_notices(&turn_id, &skipped, &late, cx.clients);
+        self.show_asking_warning(&turn_id, cx.clients);
         Ok(())
     }
 

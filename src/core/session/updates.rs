@@ -77,6 +77,7 @@ impl SessionMachine {
             (None, Update::Session(news)) => {
                 self.set_state(news, cx.clients);
                 self.store_settings(cx);
+                self.recheck_asking(cx);
             }
             _ if self.running.is_none() || self.is_late(update) => {
                 self.background_update(subagent, update, original, cx);

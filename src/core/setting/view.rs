@@ -63,6 +63,12 @@ pub fn mode(state: &State) -> Option<String> {
         .or_else(|| option_value(state, &MODES))
 }
 
+/// Returns `true` if a session has a mode with this id.
+#[must_use]
+pub fn offers_mode(state: &State, id: &str) -> bool {
+    offered(state, &MODES).iter().any(|mode| mode.id == id)
+}
+
 /// Returns the current model of a session, by the agent's id.
 #[must_use]
 pub fn model(state: &State) -> Option<String> {

@@ -257,6 +257,14 @@ pub struct Recovery {
     /// success. Absent if there is no such evidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
+    /// Mode, by the agent's id, that acpipe chose because the policy can refuse tools or ask about them, the agent asks
+    /// only in some of its modes, and none was requested. Absent if acpipe chose none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen_mode: Option<String>,
+    /// Why the agent may run tools without asking, although the policy can refuse them or ask about them. Absent if
+    /// nothing is known against the agent, and with a policy that approves everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy_warning: Option<String>,
 }
 
 /// Failed attempt to restore a session.

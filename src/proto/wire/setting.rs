@@ -57,6 +57,10 @@ pub enum SettingValue {
 pub struct SettingResult {
     /// Complete state of the session after the change, by the agent's own names.
     pub state: Value,
+    /// Why the agent may run tools without asking, although the policy can refuse them or ask about them, see
+    /// `policyWarning` of the receipt. Absent if nothing is known against the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy_warning: Option<String>,
 }
 
 /// A setting of the client that could not be set again in a restored session.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from acpipe.models import (
     CancelledPermissionOutcome,
     FeedbackDelivery,
     OfferedKind,
+    OfferedOption,
     PermissionAnswer,
     PermissionParams,
     QuestionAnswer,
@@ -33,6 +36,36 @@ class _Closable:
 def close_request(request: PermissionRequest | QuestionRequest) -> None:
     """Marks that a request does not wait for its answer any more."""
     request._is_open = False  # pyright: ignore[reportPrivateUsage]
+
+
+_ASKS_LESS = re.compile(
+    r"\b(auto|autopilot|bypass|dangerously|unrestricted|yolo|accept edits|full access|skip permissions)\b"
+)
+
+
+def _asks_less(option: OfferedOption) -> bool:
+    """Whether the agent asks less in general after this option: it changes the agent's mode."""
+
+    def words(text: str) -> str:
+        text = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", re.sub(r"`[^`]*`", " ", text))
+        return re.sub(r"[\W_]+", " ", text).lower()
+
+    return any(_ASKS_LESS.search(words(text)) for text in (option.option_id, option.name))
+
+
+def _chosen(options: Sequence[OfferedOption], kinds: tuple[OfferedKind, OfferedKind]) -> OfferedOption | None:
+    """Chooses an option by its kind: the first that rejects, or the only one that allows."""
+    for kind in kinds:
+        found = [option for option in options if option.kind == kind]
+        if kind.startswith("allow"):
+            found = [option for option in found if not _asks_less(option)]
+            if len(found) > 1:
+                if kind == "allow_once":  # what allows more is not a substitute
+                    return None
+                continue
+        if found:
+            return found[0]
+    return None
 
 
 class PermissionRequest(_Closable, PermissionParams, kw_only=True):
@@ -75,13 +108,12 @@ class PermissionRequest(_Closable, PermissionParams, kw_only=True):
     def _choose(
         self, kinds: tuple[OfferedKind, OfferedKind], message: str | None, delivery: FeedbackDelivery | None
     ) -> PermissionAnswer:
-        for kind in kinds:
-            for option in self.options:
-                if option.kind == kind:
-                    selected = SelectedPermissionOutcome(
-                        option_id=option.option_id, message=message, feedback_delivery=delivery
-                    )
-                    return PermissionAnswer(outcome=selected)
+        option = _chosen(self.options, kinds)
+        if option is not None:
+            selected = SelectedPermissionOutcome(
+                option_id=option.option_id, message=message, feedback_delivery=delivery
+            )
+            return PermissionAnswer(outcome=selected)
         return PermissionAnswer(outcome=CancelledPermissionOutcome(message=message, feedback_delivery=delivery))
 
 

@@ -1295,6 +1295,16 @@ class Recovery(Model, kw_only=True):
     Absent if there is no such evidence.
     """
 
+    chosen_mode: str | None = None
+    """Mode, by the agent's id, that acpipe chose because the policy can refuse tools or ask about them, the agent asks
+    only in some of its modes, and none was requested. Absent if acpipe chose none.
+    """
+
+    policy_warning: str | None = None
+    """Why the agent may run tools without asking, although the policy can refuse them or ask about them. Absent if
+    nothing is known against the agent, and with a policy that approves everything.
+    """
+
 
 class Attempt(Model, kw_only=True):
     """Failed attempt to restore a session."""
@@ -1538,6 +1548,11 @@ class SettingResult(Model, kw_only=True):
 
     state: Any
     """Complete state of the session after the change, by the agent's own names."""
+
+    policy_warning: str | None = None
+    """Why the agent may run tools without asking, although the policy can refuse them or ask about them, see
+    `policyWarning` of the receipt. Absent if nothing is known against the agent.
+    """
 
 
 class AttachResult(Model, kw_only=True):

@@ -8,6 +8,7 @@ use crate::cli::config::fault::{Fault, KeyPath, Step};
 use crate::cli::config::file::{AgentTable, OptionTable};
 use crate::cli::config::permissions::{each, not_both, table_of};
 use crate::cli::config::values::{Texts, TimeoutTable};
+use crate::core::asking::Asking;
 use crate::core::backend_options::BackendOptions;
 use crate::core::http::url_fault;
 use crate::core::limits::Timeout;
@@ -69,12 +70,14 @@ pub fn agent(
         description: table.description.clone().or(inherited.description),
         tags: table.tags.clone().unwrap_or(inherited.tags),
         prompt: joined(inherited.prompt, table.prompt.as_deref()),
+        asks: asks(table, inherited.asks)?,
         options: options(table, inherited.options, &paths, context)?,
         mcp_servers,
         permissions,
         limits: limits(table.timeout.as_ref(), inherited.limits)?,
         child_per_session: table.child_per_session.or(inherited.child_per_session),
         from_project: source.is_of_project(),
+        is_untrusted: source.is_untrusted(),
         locked,
     })
 }
@@ -92,12 +95,14 @@ fn empty(base: Base) -> ConfiguredAgent {
         description: None,
         tags: Vec::new(),
         prompt: None,
+        asks: None,
         options: SessionOptions::default(),
         mcp_servers: Vec::new(),
         permissions: Vec::new(),
         limits: Vec::new(),
         child_per_session: None,
         from_project: false,
+        is_untrusted: false,
         locked: None,
     }
 }
@@ -237,6 +242,16 @@ fn joined(inherited: Option<String>, own: Option<&str>) -> Option<String> {
     match (inherited, own) {
         (Some(inherited), Some(own)) => Some(format!("{}\n\n{own}", inherited.trim_end())),
         (inherited, own) => own.map(str::to_owned).or(inherited),
+    }
+}
+
+fn asks(table: &AgentTable, inherited: Option<Asking>) -> Result<Option<Asking>, Fault> {
+    match &table.asks {
+        Some(Asking::Modes(modes)) if modes.is_empty() => {
+            let why = "names no mode; use \"never\" for an agent that does not ask";
+            Err(Fault::new(KeyPath::of(&["asks"]), why.to_owned()))
+        }
+        own => Ok(own.clone().or(inherited)),
     }
 }
 

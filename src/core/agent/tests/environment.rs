@@ -18,6 +18,8 @@ fn resumed() -> Recovery {
     Recovery {
         handed_over_from: None,
         instructions_in_prompt: false,
+        chosen_mode: None,
+        policy_warning: None,
         rung: Rung::Resume,
         memory: Memory::Kept,
         failed: Vec::new(),

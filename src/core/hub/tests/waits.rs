@@ -48,7 +48,8 @@ impl ClientSink for NoticeClient {
             | Notice::Presence(_)
             | Notice::UserMessage(_)
             | Notice::Acp(_)
-            | Notice::Restored(..) => return,
+            | Notice::Restored(..)
+            | Notice::PolicyWarning(..) => return,
         };
         self.wait_notices
             .push(serde_json::to_value(waiting).unwrap());

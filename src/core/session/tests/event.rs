@@ -107,6 +107,12 @@ impl Fixture {
 
     /// Applies an event and returns all output that followed.
     pub fn on(&mut self, event: &On) -> Vec<String> {
+        self.pass(event);
+        self.output()
+    }
+
+    /// Applies an event.
+    pub fn pass(&mut self, event: &On) {
         match event {
             On::Ensure(strategy) => self.ensure(strategy),
             On::Prompt(text) => self.prompt(text, false),
@@ -171,7 +177,6 @@ impl Fixture {
             }
             other => self.end_or_begin(other),
         }
-        self.output()
     }
 
     /// Applies an event of the session as a whole, its agent or its log.

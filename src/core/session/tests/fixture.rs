@@ -8,6 +8,7 @@ use crate::core::agent::directory::Directory;
 use crate::core::agent::{AgentAccess, Connection, Phase, Renewal};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::AgentSpec;
+use crate::core::asking::Asking;
 use crate::core::backend_options::BackendOptions;
 use crate::core::client::{ClientId, Token};
 use crate::core::client_request::ClientRequestId;
@@ -200,6 +201,11 @@ impl Fixture {
     /// Known faults of the agent.
     pub fn quirks(&mut self) -> &mut Quirks {
         &mut self.definition.quirks
+    }
+
+    /// When the agent asks for permission.
+    pub fn asks(&mut self) -> &mut Option<Asking> {
+        &mut self.definition.asks
     }
 
     /// Passes an event to the machine with its surroundings, which have no other session.

@@ -153,13 +153,8 @@ fn default_of_a_project_may_name_your_agents_only_if_trusted() {
         ("", false, ("mine", "/u.toml:1"), 0),
         ("agent = \"other\"", false, ("mine", "/u.toml:1"), 1),
         ("agent = \"other\"", true, ("other", "/p/.acpipe.toml:1"), 0),
-        (
-            "agent = \"claude\"",
-            false,
-            ("claude", "/p/.acpipe.toml:1"),
-            0,
-        ),
-        ("agent = \"p\"", false, ("p", "/p/.acpipe.toml:1"), 0),
+        ("agent = \"claude\"", false, ("mine", "/u.toml:1"), 1),
+        ("agent = \"p\"", false, ("mine", "/u.toml:1"), 1),
     ] {
         let text = format!("{project}{own}");
         let config = read(user, Some((&text, is_trusted))).unwrap();
@@ -175,4 +170,94 @@ fn default_of_a_project_may_name_your_agents_only_if_trusted() {
     let note = "/p/.acpipe.toml sets your agent \"other\" as the default, without effect; review the file, then run: \
                     acpipe agents trust";
     assert_eq!(config.notes, [note]);
+}
+
+#[test]
+fn default_of_an_untrusted_project_holds_only_without_one_of_the_user() {
+    let text = "agent = \"p\"\n[agents.p]\nuse = \"claude\"";
+    for (user, is_trusted, want) in [
+        ("", false, ("p", true)),
+        ("", true, ("p", false)),
+        ("agent = \"claude\"", false, ("claude", false)),
+        ("agent = \"claude\"", true, ("p", false)),
+    ] {
+        let config = read(user, Some((text, is_trusted))).unwrap();
+        let name = config.default_agent.unwrap().0;
+        assert_eq!((name.as_str(), config.is_default_untrusted), want, "{user}");
+    }
+}
+
+#[test]
+fn untrusted_project_cannot_use_a_built_in_agent_that_the_user_has_changed() {
+    let user = "[agents.claude]\nextends = \"claude\"\npermissions = \"deny\"";
+    for keys in ["use = \"claude\"", "extends = \"claude\""] {
+        let text = format!("[agents.p]\n{keys}");
+        let of_file = |is_trusted| {
+            let config = read(user, Some((&text, is_trusted))).unwrap();
+            config.agent("p").unwrap().locked.clone()
+        };
+        assert!(of_file(false).is_some(), "{keys}");
+        assert_eq!(of_file(true), None, "{keys}");
+    }
+}
+
+/// Every key that has effect without trust, with every kind of policy of the user: nothing is weaker than without the
+/// file.
+#[test]
+fn no_key_of_an_untrusted_project_makes_the_users_policy_weaker() {
+    let keys = [
+        "prompt = \"p\"\ndescription = \"d\"\ntags = [\"t\"]\nmodel = \"m\"",
+        "disallowed_tools = [\"Bash(ls:*)\"]",
+        "permissions = \"approve\"",
+        "permissions = \"maverick\"",
+        "[agents.p.permissions]\ndefault = \"approve\"\nallowed_tools = [\"Bash\", \"deploy\"]\ntools = [\"deploy\"]\n\
+         always = true\nunanswered = \"allow\"\n[[agents.p.permissions.rules]]\neffect = \"allow\"\ntitle = \"*\"",
+    ];
+    let general = [
+        "",
+        "[permissions]\ndefault = \"approve\"\nallowed_tools = [\"Bash\", \"deploy\"]\ntools = [\"deploy\"]\nalways = true\n\
+         unanswered = \"allow\"\n[[permissions.rules]]\neffect = \"allow\"\ntitle = \"*\"\n",
+        "[permissions]\npreset = \"discobot\"\n",
+    ];
+    let policies = [
+        "default = \"approve\"",
+        "default = \"reads\"",
+        "default = \"ask\"",
+        "default = \"deny\"",
+        "preset = \"holodeck\"",
+        "default = \"approve\"\ndisallowed_tools = [\"Bash(rm:*)\"]",
+        "default = \"deny\"\nallowed_tools = [\"Bash(ls:*)\"]",
+        "default = \"approve\"\nunanswered = \"deny\"\nalways = false",
+    ];
+    let calls = [
+        ("run", "rm x"),
+        ("run", "ls"),
+        ("write", "a"),
+        ("read", "a"),
+        ("use", "deploy"),
+        ("use", "WebFetch"),
+    ];
+    for policy in policies {
+        let user = format!("agent = \"claude\"\n[permissions]\n{policy}");
+        let alone = read(&user, None).unwrap();
+        for (general, key) in general
+            .iter()
+            .flat_map(|g| keys.iter().map(move |k| (g, k)))
+        {
+            let text = format!("agent = \"p\"\n{general}[agents.p]\nuse = \"claude\"\n{key}");
+            let config = read(&user, Some((&text, false))).unwrap();
+            assert_eq!(config.default_agent, alone.default_agent, "{text}");
+            let agent = config.agent("p").unwrap();
+            let of_agent = policy_of_agent(&config.policy, agent).unwrap();
+            for own in [&config.policy, &of_agent] {
+                for (verb, what) in calls {
+                    let subject = subject(verb, what, "/w");
+                    let (with, without) = (own.judge(&subject), alone.policy.judge(&subject));
+                    assert!(with.effect >= without.effect, "{policy}\n{text}\n{what}");
+                }
+                assert!(!own.prefers_always() || alone.policy.prefers_always());
+                assert!(own.unanswered() >= alone.policy.unanswered());
+            }
+        }
+    }
 }

@@ -1,0 +1,130 @@
+//! Whether an agent asks for permission before it runs tools. A policy can only refuse what it is asked about.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// When an agent asks for permission before it runs a tool that changes something.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Asking {
+    /// Whatever its mode is.
+    Habit(AskingHabit),
+    /// In these modes of the agent, by their ids. If the policy restricts and no mode was requested, acpipe chooses
+    /// the first one that the agent offers.
+    Modes(Vec<String>),
+}
+
+/// Permission requests of an agent that do not depend on its mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum AskingHabit {
+    /// The agent asks.
+    Always,
+    /// The agent asks about what its own settings name.
+    Settings,
+    /// The agent never asks.
+    Never,
+}
+
+/// Modes in which agents run tools without asking, without regard to case and punctuation. They count for agents of
+/// which nothing else is known.
+const UNASKED_MODES: [&str; 10] = [
+    "acceptedits",
+    "agentfullaccess",
+    "allowall",
+    "auto",
+    "autoapprove",
+    "autoedit",
+    "autopilot",
+    "bypasspermissions",
+    "fullaccess",
+    "yolo",
+];
+
+impl Asking {
+    /// Returns the modes in which the agent asks, the preferred one first; empty if its mode does not matter.
+    #[must_use]
+    pub fn modes(&self) -> &[String] {
+        match self {
+            Self::Modes(modes) => modes,
+            Self::Habit(_) => &[],
+        }
+    }
+}
+
+/// Returns why tools may run without a permission request in a session with this mode; `None` if nothing is known
+/// against it.
+#[must_use]
+pub fn asking_fault(asking: Option<&Asking>, mode: Option<&str>) -> Option<String> {
+    match (asking, mode) {
+        (Some(Asking::Habit(AskingHabit::Never)), _) => {
+            Some("the agent does not ask before it runs tools".to_owned())
+        }
+        (Some(Asking::Habit(AskingHabit::Settings)), _) => {
+            Some("the agent asks only about tools that its own settings name".to_owned())
+        }
+        (Some(Asking::Modes(modes)), Some(mode)) if modes.iter().any(|own| own == mode) => None,
+        (Some(Asking::Modes(modes)), Some(mode)) => Some(format!(
+            "the agent is in the mode {mode:?}, in which it runs tools without asking; it asks in the mode {}",
+            any_of(modes)
+        )),
+        (Some(Asking::Modes(modes)), None) => Some(format!(
+            "the agent does not report its mode; it asks in the mode {}",
+            any_of(modes)
+        )),
+        (Some(Asking::Habit(AskingHabit::Always)) | None, Some(mode)) if runs_unasked(mode) => {
+            Some(format!(
+                "the agent is in the mode {mode:?}, in which agents run tools without asking"
+            ))
+        }
+        (Some(Asking::Habit(AskingHabit::Always)) | None, _) => None,
+    }
+}
+
+/// Returns `true` if agents with a mode of this id run tools without asking.
+fn runs_unasked(mode: &str) -> bool {
+    // Some ids are URIs, whose fragment is the name.
+    let name = mode.rsplit(['#', '/']).next().unwrap_or(mode);
+    let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+    UNASKED_MODES.contains(&name.to_ascii_lowercase().as_str())
+}
+
+fn any_of(modes: &[String]) -> String {
+    let modes: Vec<String> = modes.iter().map(|mode| format!("{mode:?}")).collect();
+    modes.join(" or ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asking(json: &str) -> Asking {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn agent_is_at_fault_unless_it_asks_in_its_mode() {
+        let cases = [
+            (Some(r#""never""#), Some("default"), true),
+            (Some(r#""settings""#), None, true),
+            (Some(r#""always""#), Some("agent"), false),
+            (Some(r#""always""#), None, false),
+            (Some(r#""always""#), Some("yolo"), true),
+            (Some(r#"["default", "plan"]"#), Some("default"), false),
+            (Some(r#"["default", "plan"]"#), Some("plan"), false),
+            (Some(r#"["default", "plan"]"#), Some("auto"), true),
+            (Some(r#"["default", "plan"]"#), Some("new-mode"), true),
+            (Some(r#"["default", "plan"]"#), None, true),
+            (None, None, false),
+            (None, Some("code"), false),
+            (None, Some("bypassPermissions"), true),
+            (None, Some("auto-edit"), true),
+            (None, Some("https://x.example/modes#autopilot"), true),
+        ];
+        for (known, mode, is_fault) in cases {
+            let known = known.map(asking);
+            let fault = asking_fault(known.as_ref(), mode);
+            assert_eq!(fault.is_some(), is_fault, "{known:?} {mode:?} {fault:?}");
+        }
+    }
+}

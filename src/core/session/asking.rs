@@ -1,0 +1,195 @@
+//! Agents that decide for themselves: a policy that restricts needs an agent that asks before it runs tools. If the
+//! agent is known to ask only in some of its modes, and no mode was requested, acpipe chooses one of them. If the agent
+//! may run tools without asking even so, the clients are warned before its next prompt.
+
+use super::{SessionMachine, Stage};
+use crate::core::asking::asking_fault;
+use crate::core::client::Notice;
+use crate::core::client_sink::ClientSinks;
+use crate::core::cx::Cx;
+use crate::core::dialects::traits;
+use crate::core::setting::{self, Setting};
+use crate::core::shared_value::SharedValue;
+use crate::core::view::chunks::ChunkSink as _;
+use crate::proto::chunk::Chunk;
+use crate::proto::json::{Raw, to_raw};
+use crate::proto::wire::{NotRestored, Recovery, SessionOptions, SettingValue};
+use serde_json::json;
+use tracing::warn;
+
+/// Title of the notice that the policy may not hold.
+pub const MAY_NOT_ASK: &str = "The agent may run tools without asking";
+
+/// Advice for the user.
+const ADVICE: &str =
+    "set the mode in which it asks, restrict the agent by its own settings, or run it in a sandbox";
+
+/// Whether the agent of a session asks before it runs tools.
+#[derive(Debug, Default)]
+pub struct AskingWatch {
+    /// Mode that acpipe chose when the session was opened.
+    chosen: Option<String>,
+    /// Warning that holds now.
+    warning: Option<String>,
+    /// Whether no turn has shown the warning yet.
+    is_new: bool,
+}
+
+impl SessionMachine {
+    /// Returns the mode to choose for the session: the first one that its state offers. Before the agent has reported
+    /// any state, the first one.
+    fn mode_to_choose(&self, cx: &Cx<'_>) -> Option<String> {
+        if !self.needs_asking(cx) || self.options.mode.is_some() {
+            return None;
+        }
+        let asking = cx.agent.definition.asking()?;
+        let modes = asking.modes();
+        let mode = if traits(cx.agent.spec.protocol).starts_in_mode {
+            modes.first().filter(|_| !cx.agent.spec.names_mode())
+        } else {
+            let now = setting::mode(&self.state);
+            let is_now = |mode: &String| now.as_ref() == Some(mode);
+            let mut offered = modes.iter();
+            let offered = offered.find(|mode| setting::offers_mode(&self.state, mode));
+            offered.filter(|_| !modes.iter().any(is_now))
+        };
+        let mode = mode?.clone();
+        let is_wanted = self.wanted.has(&Setting::Mode(mode.clone()), &self.state);
+        (!is_wanted).then_some(mode)
+    }
+
+    /// Returns `true` if the policy can refuse a tool or ask about it, and needs an agent that asks for that.
+    fn needs_asking(&self, cx: &Cx<'_>) -> bool {
+        if traits(cx.agent.spec.protocol).enforces_tool_lists {
+            return cx.policy().may_restrict(&SessionOptions::default());
+        }
+        cx.policy().may_restrict(&self.options)
+    }
+
+    /// Returns the options with which the agent opens the session: those of the session, with the mode that acpipe
+    /// chooses if the agent starts in its mode.
+    pub(super) fn opening_options(&mut self, cx: &Cx<'_>) -> SharedValue<SessionOptions> {
+        let starts_in_mode = traits(cx.agent.spec.protocol).starts_in_mode;
+        let mode = self.mode_to_choose(cx).filter(|_| starts_in_mode);
+        if let Stage::Opening { restore, .. } = &mut self.stage {
+            restore.chosen_mode.clone_from(&mode);
+        }
+        match mode {
+            Some(mode) => SharedValue::from(SessionOptions {
+                mode: Some(mode),
+                ..(*self.options).clone()
+            }),
+            None => self.options.clone(),
+        }
+    }
+
+    /// Chooses the mode of a session that the agent has opened, unless the agent started in it.
+    pub(super) fn choose_asking_mode(&mut self, cx: &Cx<'_>) {
+        if traits(cx.agent.spec.protocol).starts_in_mode {
+            return;
+        }
+        let Some(mode) = self.mode_to_choose(cx) else {
+            return;
+        };
+        if let Stage::Opening { restore, .. } = &mut self.stage
+            && let Some(restoring) = &mut restore.restoring
+        {
+            restoring.left.push_front(Setting::Mode(mode.clone()));
+            restore.chosen_mode = Some(mode);
+            // No client requested it: the session opens without it, and its clients are warned.
+            restore.required.mode = false;
+        }
+    }
+
+    /// Adds to the receipt the mode that acpipe chose, and the warning if tools may run without asking. `None` if the
+    /// session is live already.
+    pub(super) fn note_asking(&mut self, recovery: &mut Recovery, cx: &mut Cx<'_>) {
+        let chosen = match &mut self.stage {
+            Stage::Opening { restore, .. } => restore.chosen_mode.take(),
+            Stage::Live { .. } | Stage::Resting => None,
+        };
+        let is_chosen = |lost: &mut NotRestored| {
+            let mode = chosen.clone().map(SettingValue::Id);
+            lost.setting == "mode" && Some(&lost.value) == mode.as_ref()
+        };
+        let failed = recovery.not_restored.extract_if(.., is_chosen).next();
+        let failed = failed.map(|lost| format!("its mode cannot be set: {}", lost.message));
+        self.asking.chosen = chosen.filter(|_| failed.is_none());
+        self.watch_asking(failed.as_deref(), cx);
+        self.fill_asking(recovery);
+    }
+
+    /// Adds to a receipt what holds for the live session.
+    pub fn fill_asking(&self, recovery: &mut Recovery) {
+        recovery.chosen_mode.clone_from(&self.asking.chosen);
+        recovery.policy_warning.clone_from(&self.asking.warning);
+    }
+
+    /// Returns the warning that holds for the live session.
+    pub(super) fn policy_warning(&self) -> Option<&str> {
+        self.asking.warning.as_deref()
+    }
+
+    /// Checks again whether the agent asks, after the session's state has changed.
+    pub(super) fn recheck_asking(&mut self, cx: &mut Cx<'_>) {
+        if matches!(self.stage, Stage::Live { .. }) {
+            self.watch_asking(None, cx);
+        }
+    }
+
+    /// Updates the warning. A new one is shown in the running turn, else in the next one.
+    fn watch_asking(&mut self, failed: Option<&str>, cx: &mut Cx<'_>) {
+        let warning = self.asking_warning(failed, cx);
+        if warning == self.asking.warning {
+            return;
+        }
+        if let Some(warning) = &warning {
+            warn!(session = self.id, "{MAY_NOT_ASK}: {warning}");
+        }
+        self.asking.is_new = warning.is_some();
+        self.asking.warning = warning;
+        if let Some(turn) = self.turn_id().map(str::to_owned) {
+            self.show_asking_warning(&turn, cx.clients);
+        }
+    }
+
+    fn asking_warning(&self, failed: Option<&str>, cx: &Cx<'_>) -> Option<String> {
+        if !self.needs_asking(cx) {
+            return None;
+        }
+        // The agent reports every call before it runs, whatever its mode is.
+        let connection = cx.agent.connection.as_ref();
+        if connection.is_some_and(|connection| connection.dialect.reports_before_run()) {
+            return None;
+        }
+        let asking = cx.agent.definition.asking();
+        let mode = setting::mode(&self.state);
+        let fault = asking_fault(asking.as_deref(), mode.as_deref())?;
+        let failed = failed.map_or_else(String::new, |why| format!("; {why}"));
+        Some(format!(
+            "{fault}{failed}. The policy restricts and cannot refuse what it is not asked about; {ADVICE}"
+        ))
+    }
+
+    /// Shows the warning in a turn, unless an earlier turn did.
+    pub(super) fn show_asking_warning(&mut self, turn_id: &str, clients: &mut dyn ClientSinks) {
+        if !std::mem::take(&mut self.asking.is_new) {
+            return;
+        }
+        let Some(warning) = self.asking.warning.clone() else {
+            return;
+        };
+        let notice = to_raw(&json!({
+            "severity": "warning",
+            "title": MAY_NOT_ASK,
+            "description": warning,
+        }));
+        self.sink(Some(turn_id), clients).chunk(&Chunk::DataNotice {
+            data: Raw(&notice),
+            transient: true,
+        });
+        let text = format!("{MAY_NOT_ASK}: {warning}");
+        let notice = Notice::PolicyWarning(self.id.clone(), text);
+        self.notify_acp_clients(&notice, clients);
+    }
+}
