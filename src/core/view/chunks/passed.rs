@@ -7,7 +7,7 @@ use crate::proto::json::{JsonStr, Raw, non_null, text};
 use crate::proto::ui_chunk::UiChunk;
 use serde_json::value::RawValue;
 
-/// What a chunk does to a state that the chunks of an agent replace.
+/// Effect of a chunk on a state that the chunks of an agent replace.
 enum StateChange {
     /// The chunk has the state with this key.
     Replaced(String),
