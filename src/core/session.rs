@@ -89,7 +89,7 @@ use super::restore_plan::RestorePlan;
 use super::setting::ChosenSettings;
 use super::shared_value::SharedValue;
 use super::subscribers::Subscribers;
-use super::turn::{AgentIds, CallIds, Turn};
+use super::turn::{CallIds, Turn};
 use super::view::chunks::ChunkView;
 use crate::proto::wire::{McpServer, Recovery, Rung, SessionOptions, Strategy};
 use abandoned::AbandonedPrompt;
