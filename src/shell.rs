@@ -61,7 +61,7 @@ pub use input::{ClientInput, read_stdin};
 pub use launches::{Ended, Launch, LaunchedProcess, end_left, launched};
 #[cfg(feature = "otlp")]
 pub use otlp::{OtlpExporter, OtlpSettings};
-pub use output::{FULL, Pressure, hand_over};
+pub use output::{FULL, Pressure, StdoutError, StdoutWriter, hand_over};
 pub use pager::Pager;
 pub use process_settings::Supervision;
 pub use profiles::{AgentProfile, read_all as read_profiles};

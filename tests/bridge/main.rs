@@ -110,3 +110,4 @@ mod tools;
 mod trace;
 mod turn;
 mod unreadable_requests;
+mod unwritable;
