@@ -13,6 +13,7 @@ pub mod run_hub;
 pub mod run_session;
 mod streams;
 pub mod turn_output;
+mod unstored;
 pub mod view;
 
 use super::UsageError;

@@ -97,6 +97,7 @@ mod settings;
 mod signals;
 mod sizes;
 mod start_settings;
+mod state_failures;
 mod steering;
 mod storage;
 mod store;
