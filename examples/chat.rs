@@ -7,6 +7,7 @@
 //! ```
 
 #![expect(
+    clippy::disallowed_methods,
     clippy::print_stdout,
     clippy::print_stderr,
     reason = "the program talks to its user"

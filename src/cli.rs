@@ -29,6 +29,7 @@ mod remote_hub;
 mod replay;
 mod rpc;
 mod run;
+mod save;
 mod schema;
 mod screen;
 mod serve;
@@ -48,15 +49,17 @@ use crate::core::profile::Profile;
 use crate::core::store::Store;
 use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
 use crate::shell::{
-    Durability, Events, Files, Launch, Memory, SUPERVISOR, check_descriptors, check_state, keep,
-    open_to_others, read_profiles, survive_file_limit,
+    Durability, Events, Files, Launch, Memory, SUPERVISOR, StdoutError, StdoutWriter,
+    check_descriptors, check_state, keep, open_to_others, read_profiles, survive_file_limit,
 };
 use agent_choice::StoredAgent;
 use anyhow::Context as _;
+use args::hints::parse;
 use args::shared::PlaceArgs;
 use args::{AgentArgs, Cli, Persist, StoreArgs, Verb};
 use config::LoadArgs;
 use logs::{Logs, Secrets};
+use screen::stdout_error;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -68,6 +71,7 @@ use styles::{HEAD, Styles};
 use tracing::{info, warn};
 
 pub use config::policy_of;
+pub use man::definition;
 pub use schema::{FILES, render};
 pub use serve::serve_stdio;
 
@@ -82,9 +86,13 @@ pub fn main() -> ExitCode {
     match completions::complete() {
         Ok(true) => return ExitCode::SUCCESS,
         Ok(false) => {}
-        Err(error) => return report(Err(error.into())),
+        Err(error) => return report(Err(error)),
     }
-    let cli = args::hints::parse();
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let cli = match parse(&words) {
+        Ok(cli) => cli,
+        Err(shown) => return report(shown),
+    };
     let quiet = matches!(&cli.verb, Verb::Run(run) if run.quiet);
     report(Logs::begin(&cli.logs, quiet).and_then(|logs| dispatch(cli, &logs)))
 }
@@ -93,6 +101,10 @@ pub fn main() -> ExitCode {
 fn report(done: anyhow::Result<u8>) -> ExitCode {
     match done {
         Ok(code) => ExitCode::from(code),
+        // A reader that closes the pipe has read enough, as with any filter.
+        Err(error) if stdout_error(&error).is_some_and(StdoutError::is_reader_gone) => {
+            ExitCode::SUCCESS
+        }
         Err(error) => {
             print_note(&format!("{error:#}"));
             ExitCode::from(exit_code(&error))
@@ -107,6 +119,7 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     }
     let kind = match error.downcast_ref::<Error>() {
         Some(error) => error.kind,
+        None if stdout_error(error).is_some() => ErrorKind::Streaming,
         None if error.is::<UsageError>() => ErrorKind::InvalidParams,
         None => ErrorKind::Internal,
     };
@@ -156,7 +169,9 @@ fn dispatch(cli: Cli, logs: &Logs) -> anyhow::Result<u8> {
         Verb::Processes(args) => processes::processes(&args),
         Verb::Doctor(args) => on_runtime(doctor::doctor(args)),
         Verb::Replay(args) => replay::replay(&args),
-        Verb::DemoAgent => on_runtime(crate::demo::run()).map(|()| 0),
+        Verb::DemoAgent => {
+            on_runtime(async { Ok(crate::demo::run(StdoutWriter).await?) }).map(|()| 0)
+        }
         Verb::Schema(args) => schema::print(&args).map(|()| 0),
         Verb::Completions(args) => completions::print(&args).map(|()| 0),
         Verb::Man(args) => man::print(&args).map(|()| 0),

@@ -62,7 +62,7 @@ pub use input::{ClientInput, read_stdin};
 pub use launches::{Ended, Launch, LaunchedProcess, end_left, launched};
 #[cfg(feature = "otlp")]
 pub use otlp::{OtlpExporter, OtlpSettings};
-pub use output::{FULL, Pressure, hand_over};
+pub use output::{FULL, Pressure, StdoutError, StdoutWriter, hand_over};
 pub use ownership::{check as check_owner, check_state, make_private, open_to_others};
 pub use pager::Pager;
 pub use process_settings::Supervision;

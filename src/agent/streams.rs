@@ -134,6 +134,10 @@ fn write_stdout() -> io::Result<(mpsc::Sender<Bytes>, oneshot::Receiver<io::Resu
             && let Some(message) = messages.blocking_recv()
         {
             // Locked for each message: a `println!` of the agent is a line that clients skip, not a deadlock.
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "the stdout of the program that the agent is, not that of acpipe"
+            )]
             let mut stdout = io::stdout().lock();
             result = stdout.write_all(&message).and_then(|()| stdout.flush());
         }

@@ -21,6 +21,7 @@ use super::run::run_hub::{OwnHubSetup, RunHub};
 use super::run::run_session::RunSession;
 use super::run::turn_output::TurnOutput;
 use super::run::view::View;
+use super::styles::Styles;
 use super::telemetry::Telemetry;
 use super::{persists, state_dir};
 use crate::shell::Terminal;
@@ -49,7 +50,7 @@ pub fn is_wanted(args: &RunArgs) -> bool {
     !has_prompt
         && args.output == Format::Text
         && std::io::stdin().is_terminal()
-        && std::io::stdout().is_terminal()
+        && Styles::stdout().is_terminal
 }
 
 /// Runs a chat until the user leaves. Returns the exit code.

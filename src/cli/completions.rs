@@ -9,12 +9,12 @@ use super::args::Cli;
 use super::args::shared::PlaceArgs;
 use super::columns::one_line;
 use super::screen::{Content, to_stdout};
-use super::{agents, sessions};
+use super::{UsageError, agents, sessions};
 use crate::core::session_id::{is_unnamed, name_of};
 use args::{CompletionsArgs, Shell};
 use clap::{Command, CommandFactory as _};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
-use clap_complete::env::{Bash, CompleteEnv, Elvish, EnvCompleter, Fish, Powershell, Zsh};
+use clap_complete::env::{Bash, Elvish, EnvCompleter, Fish, Powershell, Shells, Zsh};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -54,14 +54,28 @@ pub fn print(args: &CompletionsArgs) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// The shell is unknown, or stdout cannot be written.
-pub fn complete() -> Result<bool, clap::Error> {
-    if std::env::var_os(VARIABLE).is_none() {
+pub fn complete() -> anyhow::Result<bool> {
+    let Some(name) = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()) else {
         return Ok(false);
-    }
+    };
+    let shells = Shells::builtins();
+    let shell = Path::new(&name).file_stem().and_then(OsStr::to_str);
+    let Some(shell) = shell.and_then(|shell| shells.completer(shell)) else {
+        let known: Vec<&str> = shells.names().collect();
+        let known = known.join(", ");
+        let message = format!("{VARIABLE} must be one of {known}, not {name:?}");
+        return Err(UsageError(message).into());
+    };
+    let mut command = with_names(Cli::command());
+    command.build();
+    // The words to complete follow `--`.
+    let words = std::env::args_os().skip_while(|word| word != "--").skip(1);
     let directory = std::env::current_dir().ok();
-    CompleteEnv::with_factory(|| with_names(Cli::command()))
-        .var(VARIABLE)
-        .try_complete(std::env::args_os(), directory.as_deref())
+    to_stdout(Content::Styled, |out| {
+        shell.write_complete(&mut command, words.collect(), directory.as_deref(), out)?;
+        Ok(())
+    })?;
+    Ok(true)
 }
 
 /// Adds the completion of names to a command and its subcommands.

@@ -168,8 +168,6 @@ impl ClientConnection for Connections {
         self.actions.push_back(ClientAction::of_signal(first));
     }
 
-    fn left(&mut self, _: Option<std::io::Error>) {}
-
     fn max_read_delay(&self) -> Option<Duration> {
         None
     }

@@ -3,16 +3,16 @@
 mod queue;
 mod secrets;
 
-use super::UsageError;
 use super::args::{LogArgs, LogFormat};
 use super::screen::with_styles;
 use super::styles::Styles;
+use super::{UsageError, print_note};
 use queue::LogQueue;
 pub use secrets::Secrets;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tracing::Level;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
@@ -25,6 +25,8 @@ pub struct Logs {
     queue: LogQueue,
     /// `true` if log lines appear on the terminal.
     is_terminal: bool,
+    /// File of the log.
+    file: Option<PathBuf>,
     /// Secrets that are redacted in every line.
     pub secrets: Secrets,
 }
@@ -57,6 +59,7 @@ impl Logs {
         Ok(Self {
             queue,
             is_terminal,
+            file: args.log_file.clone(),
             secrets,
         })
     }
@@ -93,6 +96,13 @@ impl Drop for Logs {
             );
         }
         self.queue.close();
+        // Without a file, the error is that of stderr.
+        if let (Some(file), Some(error)) = (&self.file, self.queue.take_error()) {
+            let file = file.display();
+            print_note(&format!(
+                "--log-file: cannot write {file}: {error}; log lines are missing"
+            ));
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 pub mod args;
 
 use super::args::Cli;
+use super::save::{create_dir, save};
 use super::screen::{Content, to_stdout};
-use anyhow::Context as _;
 use args::ManArgs;
 use clap::{Command, CommandFactory as _};
 use clap_mangen::Man;
@@ -15,20 +15,21 @@ use std::io;
 pub fn print(args: &ManArgs) -> anyhow::Result<()> {
     let Some(dir) = &args.dir else {
         return to_stdout(Content::Text, |out| {
-            Ok(out.write_all(rendered(&command())?.as_bytes())?)
+            Ok(out.write_all(rendered(&definition())?.as_bytes())?)
         });
     };
-    std::fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
-    for command in with_subcommands(command()) {
+    create_dir(dir)?;
+    for command in with_subcommands(definition()) {
         let path = dir.join(format!("{}.1", name(&command)));
         let page = rendered(&command)?;
-        std::fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))?;
+        save(&path, |out| out.write_all(page.as_bytes()))?;
     }
     Ok(())
 }
 
 /// Returns the complete definition of acpipe's command line.
-fn command() -> Command {
+#[must_use]
+pub fn definition() -> Command {
     // `acpipe help run` has no page of its own.
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();

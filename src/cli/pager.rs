@@ -1,9 +1,9 @@
 //! Output for a terminal that goes through a pager if it is longer than the screen.
 
 use super::columns::width;
-use super::screen::{Content, Screen, report_written, to_stdout};
+use super::screen::{Content, Screen, to_stdout, unless_reader_left};
 use super::styles::{Styles, plain};
-use crate::shell::{Pager, terminal_size};
+use crate::shell::{Pager, StdoutWriter, terminal_size};
 use clap::Args;
 use std::io::{self, Write};
 
@@ -32,7 +32,7 @@ pub fn to_pager(
     let Some(command) = command.flatten() else {
         return to_stdout(content, write);
     };
-    let (columns, rows) = terminal_size(io::stdout());
+    let (columns, rows) = terminal_size(rustix::stdio::stdout());
     let mut paged = Paged {
         command,
         columns,
@@ -46,7 +46,7 @@ pub fn to_pager(
         write(&mut screen).and_then(|()| Ok(screen.flush()?))
     };
     let ended = paged.end().map_err(anyhow::Error::from);
-    report_written(written.and(ended))
+    unless_reader_left(written.and(ended))
 }
 
 /// Returns the words of the pager's command line; `None` for none, or for a command line that cannot be split.
@@ -93,14 +93,10 @@ impl Paged {
         self.write_all(&held)
     }
 
-    fn end(mut self) -> io::Result<()> {
+    fn end(self) -> io::Result<()> {
         match self.target {
-            Target::Undecided => {
-                let mut stdout = io::stdout().lock();
-                stdout.write_all(&std::mem::take(&mut self.held))?;
-                stdout.flush()
-            }
-            Target::Stdout => io::stdout().lock().flush(),
+            Target::Undecided => StdoutWriter.write_all(&self.held),
+            Target::Stdout => Ok(()),
             Target::Pager(pager) => pager.wait(),
         }
     }
@@ -110,7 +106,7 @@ impl Write for Paged {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.target {
             Target::Pager(pager) => return pager.write(bytes),
-            Target::Stdout => return io::stdout().lock().write(bytes),
+            Target::Stdout => return StdoutWriter.write(bytes),
             Target::Undecided => {}
         }
         let begin = memchr::memrchr(b'\n', &self.held).map_or(0, |at| at + 1);
@@ -127,9 +123,8 @@ impl Write for Paged {
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.target {
-            Target::Undecided => Ok(()),
+            Target::Undecided | Target::Stdout => Ok(()),
             Target::Pager(pager) => pager.flush(),
-            Target::Stdout => io::stdout().lock().flush(),
         }
     }
 }

@@ -8,6 +8,7 @@ mod script;
 
 use super::{UsageError, print_note};
 use crate::proto::tape::{EventKind, Record, records, text};
+use crate::shell::StdoutWriter;
 use args::ReplayArgs;
 use inbox::Inbox;
 use message::Language;
@@ -35,8 +36,7 @@ pub fn replay(args: &ReplayArgs) -> anyhow::Result<u8> {
     note_gaps(&records);
     let mut scripts = scripts(records.into_iter());
     if args.args.iter().any(|arg| arg == "--version") {
-        let mut out = io::stdout();
-        writeln!(out, "{}", version(&scripts))?;
+        StdoutWriter.write_all(format!("{}\n", version(&scripts)).as_bytes())?;
         return Ok(0);
     }
     let chosen = choose(&scripts, args).map_err(wrong)?;
@@ -129,7 +129,7 @@ fn play(script: Script, args: &ReplayArgs) -> anyhow::Result<Ending> {
     });
     let language = script.language;
     let inbox = Inbox::start(BufReader::new(io::stdin()), language)?;
-    let out = BufWriter::new(io::stdout().lock());
+    let out = BufWriter::new(StdoutWriter);
     let note = |text: &str| print_note(&format!("replay: {text}"));
     let session = (language == Language::Claude)
         .then(|| claude_session(&script))

@@ -13,6 +13,7 @@ pub mod run_hub;
 pub mod run_session;
 mod streams;
 pub mod turn_output;
+mod unstored;
 pub mod view;
 
 use super::UsageError;
@@ -21,6 +22,7 @@ use super::args::shared::{ChunkProfile, Format};
 use super::daemon::DaemonUse;
 use super::logs::Secrets;
 use super::record::Recording;
+use super::screen::{Content, to_stdout};
 use super::telemetry::Telemetry;
 use crate::core::error::Error;
 use crate::core::session::unstarted_summary;
@@ -33,7 +35,6 @@ use run_client::RunClient;
 use run_hub::{OwnHubSetup, RunHub};
 use run_session::RunSession;
 use serde_json::Value;
-use std::io::Write as _;
 use std::time::Duration;
 use turn_output::TurnOutput;
 use view::View;
@@ -105,6 +106,6 @@ fn report_unstarted(args: &RunArgs, error: anyhow::Error, view: &mut View) -> an
     view.done();
     let mut out = Vec::new();
     view.take_output(&mut out);
-    std::io::stdout().write_all(&out)?;
+    to_stdout(Content::Styled, |stdout| Ok(stdout.write_all(&out)?))?;
     Ok(error.kind.exit_code())
 }

@@ -5,33 +5,28 @@ mod named;
 
 use super::args::SchemaArgs;
 use super::config;
+use super::save::{create_dir, save};
+use super::screen::{Content, to_stdout};
 use crate::core::client::Command;
 use crate::core::error::ErrorKind as Kind;
 use crate::core::methods::{Method, MethodVisitor, visit_methods};
 use crate::proto::{chunk::Chunk, wire};
-use anyhow::Context as _;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use std::io::{ErrorKind, Write as _};
 
 /// Prints the `OpenRPC` document or the bundle, or writes all files to a directory.
 pub fn print(args: &SchemaArgs) -> anyhow::Result<()> {
     let Some(dir) = &args.dir else {
-        let mut stdout = std::io::stdout().lock();
         let document = if args.bundle { bundle() } else { openrpc() };
-        return match writeln!(stdout, "{document:#}") {
-            // A reader that closes the pipe has read enough, as with any filter.
-            Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
-            written => written.context("cannot write stdout"),
-        };
+        return to_stdout(Content::Json, |out| Ok(writeln!(out, "{document:#}")?));
     };
-    std::fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+    create_dir(dir)?;
     for name in FILES {
         let path = dir.join(name);
         let text = render(name).unwrap_or_default();
-        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        save(&path, |out| out.write_all(text.as_bytes()))?;
     }
     Ok(())
 }

@@ -2,8 +2,8 @@
 //! changed.
 
 use super::styles::Styles;
-use crate::core::error::{Error, ErrorKind};
 use crate::core::printable::{json_escaped, printable};
+use crate::shell::{StdoutError, StdoutWriter};
 use std::borrow::Cow;
 use std::io::{self, Write};
 
@@ -113,29 +113,37 @@ pub fn to_stdout(
     content: Content,
     write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let stdout = io::stdout();
     let is_terminal = Styles::stdout().is_terminal;
-    let mut out = io::BufWriter::new(stdout.lock());
+    let mut out = io::BufWriter::new(StdoutWriter);
     let written = if is_terminal {
         let mut screen = Screen::new(&mut out, content);
         write(&mut screen).and_then(|()| Ok(screen.flush()?))
     } else {
         write(&mut out).and_then(|()| Ok(out.flush()?))
     };
-    report_written(written)
+    unless_reader_left(written)
 }
 
-/// Returns the error of output to stdout. A closed pipe is none.
-pub fn report_written(written: anyhow::Result<()>) -> anyhow::Result<()> {
-    let Err(error) = written else { return Ok(()) };
-    match error.downcast::<io::Error>() {
-        Ok(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        Ok(e) => {
-            let message = format!("cannot write stdout: {e}");
-            Err(Error::new(ErrorKind::Streaming, message).into())
-        }
-        Err(error) => Err(error),
-    }
+/// Returns the result of output to stdout, or to a pager. A reader that has left is not a failure.
+pub fn unless_reader_left(written: anyhow::Result<()>) -> anyhow::Result<()> {
+    written.or_else(|error| match stdout_error(&error) {
+        Some(stdout) if stdout.is_reader_gone() => Ok(()),
+        None if is_broken_pipe(&error) => Ok(()),
+        _ => Err(error),
+    })
+}
+
+/// Returns the error of stdout that caused an error; `None` if another one did.
+pub fn stdout_error(error: &anyhow::Error) -> Option<&StdoutError> {
+    let causes = error.chain();
+    let mut causes = causes.filter_map(|cause| cause.downcast_ref::<io::Error>());
+    causes.find_map(StdoutError::of)
+}
+
+/// Returns `true` if the user has left the pager.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<io::Error>();
+    error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 #[cfg(test)]

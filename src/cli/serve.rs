@@ -4,6 +4,7 @@
 use super::UsageError;
 #[cfg(feature = "listen")]
 use super::args::daemon::ResidentArgs;
+use super::args::hints::parse;
 use super::args::{Cli, ServeArgs, Verb};
 #[cfg(feature = "listen")]
 use super::daemon;
@@ -18,7 +19,6 @@ use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::AgentSpec;
 use crate::core::hub::Hub;
 use crate::shell::{InProcessAgents, LoopOwner, LoopSetup, SUPERVISOR, drive, keep, read_stdin};
-use clap::Parser as _;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -118,8 +118,11 @@ fn serve_factory(factory: &AgentFactory) -> ExitCode {
         return ExitCode::from(keep(args));
     }
     let words = ["acpipe", "serve"].map(OsString::from);
-    let cli = Cli::parse_from(words.into_iter().chain(args));
-    report(serve_agent(cli, factory))
+    let words: Vec<OsString> = words.into_iter().chain(args).collect();
+    match parse(&words) {
+        Ok(cli) => report(serve_agent(cli, factory)),
+        Err(shown) => report(shown),
+    }
 }
 
 fn serve_agent(cli: Cli, factory: &AgentFactory) -> anyhow::Result<u8> {

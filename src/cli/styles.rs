@@ -76,6 +76,7 @@ impl Styles {
 
     /// Returns the abilities of stdout.
     pub fn stdout() -> Self {
+        #[expect(clippy::disallowed_methods, reason = "only asked, not written")]
         Self::of(&std::io::stdout())
     }
 

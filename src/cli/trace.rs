@@ -16,6 +16,7 @@ mod updates;
 
 use super::pager::to_pager;
 use super::print_note;
+use super::save::save;
 use super::screen::Content;
 use super::screen::to_stdout;
 use super::sessions::{directory, find};
@@ -26,7 +27,7 @@ use crate::shell;
 use anyhow::Context as _;
 use args::TraceArgs;
 use std::fs::File;
-use std::io::{self, Read as _, Write};
+use std::io::{Read as _, Write};
 use std::path::{Path, PathBuf};
 use timeline::Timeline;
 
@@ -167,15 +168,6 @@ fn is_foreign(file: &Path) -> bool {
     let mut head = Vec::new();
     let read = File::open(file).and_then(|file| file.take(HEAD).read_to_end(&mut head));
     read.is_err() || !String::from_utf8_lossy(&head).contains(page::MARK)
-}
-
-fn save(file: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
-    let written = File::create(file).and_then(|file| {
-        let mut out = io::BufWriter::new(file);
-        write(&mut out)?;
-        out.flush()
-    });
-    written.with_context(|| format!("cannot write {}", file.display()))
 }
 
 #[cfg(test)]

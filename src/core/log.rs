@@ -348,6 +348,11 @@ impl Log {
         is_answered_later
     }
 
+    /// Returns `true` if a turn fails whose sync has failed, see [`LogFile::needs_sync`].
+    pub fn needs_sync(&self, error: &Error) -> bool {
+        self.file.needs_sync(error)
+    }
+
     /// Writes the session's card with the current state.
     pub fn describe(&mut self) {
         let card = self.card();

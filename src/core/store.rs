@@ -4,12 +4,14 @@
 //! an append to a disk that does not answer) are answered later, as a [`StoreEvent`]. [`MemoryStore`] stores
 //! sessions in memory.
 
+mod optional;
 mod volatile;
 
 use super::agent_command::AgentCommand;
 use super::agent_session_record::AgentSessionRecord;
 use super::error::Error;
 use super::session_id::{IdHolder, lexical};
+pub use optional::OptionalStore;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::io;
@@ -163,6 +165,12 @@ pub trait LogFile: Debug + Send {
     /// Makes everything written so far survive a crash of the machine. Returns `true` if a
     /// [`StoreEvent::Synced`] will follow, `false` if there is nothing to wait for.
     fn sync(&mut self, ticket: u64) -> bool;
+
+    /// Returns `true` if a turn fails whose sync has failed with this error.
+    fn needs_sync(&self, error: &Error) -> bool {
+        let _ = error;
+        true
+    }
 
     /// Stores the session's card.
     fn describe(&mut self, card: &Card);

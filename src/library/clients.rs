@@ -263,8 +263,6 @@ impl ClientConnection for LibraryClients {
 
     fn interrupted(&mut self, _: bool, _: Interrupt) {}
 
-    fn left(&mut self, _: Option<std::io::Error>) {}
-
     fn max_read_delay(&self) -> Option<Duration> {
         None
     }

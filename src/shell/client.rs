@@ -22,8 +22,9 @@ pub trait ClientConnection: ClientSinks + Send {
     fn input_ended(&mut self);
     /// Handles a signal that requests the end; `first` if it is the first one.
     fn interrupted(&mut self, first: bool, signal: Interrupt);
-    /// Handles the end of the output; `failure` unless the reader closed it.
-    fn left(&mut self, failure: Option<std::io::Error>);
+    /// Handles the end of the output, from which the loop ends: the reader closed it, or it cannot be written. The loop
+    /// reports a failure to its caller.
+    fn left(&mut self) {}
     /// Returns the maximum time that the shutdown waits for a client which does not read; `None` for no
     /// limit.
     fn max_read_delay(&self) -> Option<Duration>;

@@ -17,7 +17,7 @@ use super::in_process::InProcessAgents;
 use super::inbox::{self, EventSender};
 use super::launches::Launch;
 use super::loopback::Loopback;
-use super::output::{Closed, Output, Pressure};
+use super::output::{Output, Pressure};
 use super::program_search::{FoundPrograms, SEARCH_QUEUE, search};
 use super::recorder::Recorder;
 use super::signals::{Interrupt, Signals};
@@ -50,7 +50,7 @@ const TIME_OF_DAY_EVERY: Duration = Duration::from_secs(1);
 /// Runs the loop until everything has ended.
 ///
 /// # Errors
-/// Threads or signal handlers could not be set up.
+/// Threads or signal handlers could not be set up, or stdout could not be written (`StdoutError`).
 pub async fn drive<C: ClientConnection>(
     hub: Hub,
     client: &mut C,
@@ -157,7 +157,8 @@ pub async fn drive<C: ClientConnection>(
             tokio::task::yield_now().await;
         }
     }
-    Ok(())
+    // Found only here if the last write fails: a turn has ended, and its result is the last output.
+    shell.output.as_ref().map_or(Ok(()), Output::result)
 }
 
 enum Wakeup<I> {
@@ -333,13 +334,8 @@ impl Shell {
             }
             self.hand_over(client, now);
             self.flush_output();
-            if let Some(why) = self.output.as_ref().and_then(Output::closed)
-                && !self.hub.is_ending()
-            {
-                client.left(match why {
-                    Closed::Failed(errno) => Some(errno.into()),
-                    Closed::ReaderLeft | Closed::GivenUp => None,
-                });
+            if self.output.as_ref().is_some_and(Output::is_closed) && !self.hub.is_ending() {
+                client.left();
                 self.end(client, now);
                 continue;
             }

@@ -9,6 +9,7 @@ mod blocking;
 mod kernel_buffer;
 #[cfg(target_os = "linux")]
 mod nonblocking;
+mod stdout;
 
 use super::clock::running_now;
 use blocking::Blocking;
@@ -19,6 +20,8 @@ use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 use std::io;
 use std::time::{Duration, Instant};
+use stdout::is_reader_gone;
+pub use stdout::{StdoutError, StdoutWriter};
 use tokio::sync::mpsc;
 
 /// Number of queued output bytes above which agents are slowed.
@@ -64,7 +67,7 @@ pub enum Pressure {
 
 /// Reason why nothing more is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Closed {
+enum Closed {
     /// The reader closed the pipe, as `head` does.
     ReaderLeft,
     /// A write failed, for example because the disk is full.
@@ -160,9 +163,20 @@ impl Output {
         }
     }
 
-    /// Returns why the output ended; `None` while it is open.
-    pub fn closed(&self) -> Option<Closed> {
-        self.closed
+    /// Returns `true` once nothing more is written.
+    pub fn is_closed(&self) -> bool {
+        self.closed.is_some()
+    }
+
+    /// Returns the error of a write that failed. A reader that left is none.
+    ///
+    /// # Errors
+    /// A write has failed; the error is a [`StdoutError`].
+    pub fn result(&self) -> io::Result<()> {
+        match self.closed {
+            Some(Closed::Failed(errno)) => Err(StdoutError::wrap(errno)),
+            Some(Closed::ReaderLeft | Closed::GivenUp) | None => Ok(()),
+        }
     }
 
     /// Returns when a client that does not read for `patience` is given up; progress postpones that. `None`
@@ -306,10 +320,10 @@ pub fn hand_over(formed: &mut Vec<u8>, buffer: &mut Vec<u8>) {
 
 impl Closed {
     fn of(error: Errno) -> Self {
-        match error {
-            // A socket returns CONNRESET if unread data was left in it.
-            Errno::PIPE | Errno::CONNRESET => Self::ReaderLeft,
-            _ => Self::Failed(error),
+        if is_reader_gone(error) {
+            Self::ReaderLeft
+        } else {
+            Self::Failed(error)
         }
     }
 }

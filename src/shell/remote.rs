@@ -1,7 +1,7 @@
 //! The loop of a client whose hub is in another process, at the other end of a socket.
 
 use super::client::{ClientAction, ClientConnection};
-use super::output::{Closed, Output};
+use super::output::Output;
 use super::signals::Signals;
 use crate::core::client::ClientId;
 use crate::core::client_sink::ClientSink;
@@ -95,7 +95,7 @@ where
     }
     // A daemon that does not read must not keep its client.
     let _ = tokio::time::timeout(LAST_MESSAGES, write.write_all_buf(&mut outgoing)).await;
-    Ok(())
+    output.result()
 }
 
 /// Performs everything that follows from an event, and writes the output. Returns `true` if the client ends.
@@ -121,13 +121,8 @@ where
         }
         client.take_output(&mut output.buffer);
         output.flush();
-        if let Some(why) = output.closed()
-            && !is_leaving
-        {
-            client.left(match why {
-                Closed::Failed(errno) => Some(errno.into()),
-                Closed::ReaderLeft | Closed::GivenUp => None,
-            });
+        if output.is_closed() && !is_leaving {
+            client.left();
             is_leaving = true;
             continue;
         }

@@ -1,11 +1,13 @@
 //! Commands that rules allow as read-only, run by a real shell with the real git and other programs: they
 //! write nothing and run no other program.
 
+mod values;
+
 use crate::harness::watchdog::Watched;
 use acpipe::cli::policy_of;
 use acpipe::core::policy::{Effect, Policy, Subject, Tool};
 use serde_json::value::to_raw_value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -14,9 +16,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 const PAGE: &str = include_str!("../../docs/guides/permissions.md");
+/// Makes the repository of [`Setup::Traps`].
+const TRAPS: &str = include_str!("read_only/traps.sh");
 /// Corpus of commands that write. It is really run, so it must not contain commands that change the machine
 /// itself.
 const WRITES: &str = include_str!("../../src/core/policy/read_only/writes.txt");
+
+/// File with the names of the traps that were sprung.
+const CANARY: &str = "CANARY";
 
 /// User id for the commands if root runs the tests: a user that can write only in the directory of the test.
 const NOBODY: u32 = 65_534;
@@ -31,17 +38,29 @@ fn uses_nobody() -> bool {
 /// could change.
 struct World {
     dir: PathBuf,
-    _watched: Watched,
+    setup: Setup,
+    /// Limit of the time; `None` for a long run by hand.
+    watched: Option<Watched>,
+}
+
+/// Repository of a [`World`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Setup {
+    /// Two commits, a stash and a change.
+    Plain,
+    /// A configuration that names a program for everything that git runs; each of them leaves its name.
+    Traps,
 }
 
 impl World {
-    fn new(name: &str) -> Self {
+    fn new(name: &str, setup: Setup) -> Self {
         let name = format!("acpipe-read-only-{name}-{}", std::process::id());
         let dir = std::env::temp_dir().canonicalize().unwrap().join(name);
         let _ = fs::remove_dir_all(&dir);
         let world = Self {
             dir,
-            _watched: Watched::new(),
+            setup,
+            watched: Some(Watched::new()),
         };
         world.fill();
         world
@@ -49,6 +68,14 @@ impl World {
 
     fn fill(&self) {
         let _ = fs::remove_dir_all(&self.dir);
+        if self.setup == Setup::Traps {
+            fs::create_dir_all(self.dir.join("repo")).unwrap();
+            fs::write(self.dir.join("traps.sh"), TRAPS).unwrap();
+            self.give_to_nobody();
+            let done = self.run("sh ../traps.sh \"${PWD%/repo}\"");
+            assert!(done.status.success(), "{done:?}");
+            return;
+        }
         for dir in ["repo/src", "home", "bin", "tmp"] {
             fs::create_dir_all(self.dir.join(dir)).unwrap();
         }
@@ -62,17 +89,28 @@ impl World {
         fs::write(self.dir.join("repo/a"), "b\nx\na\n").unwrap();
         fs::write(self.dir.join("repo/b"), "x\n").unwrap();
         fs::write(self.dir.join("repo/src/c.rs"), "fn main() {} // x\n").unwrap();
+        self.give_to_nobody();
+        let setup = "git init -q -b main . && git config user.name n && git config user.email e \
+                     && git add . && git commit -q -m one && echo more >> a && git commit -q -am two \
+                     && echo stashed >> a && git stash -q && echo changed >> b";
+        let done = self.run(setup);
+        assert!(done.status.success(), "{done:?}");
+    }
+
+    fn give_to_nobody(&self) {
         if uses_nobody() {
             let all = self.tree().into_keys().chain([self.dir.clone()]);
             for path in all {
                 chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
             }
         }
-        let setup = "git init -q -b main . && git config user.name n && git config user.email e \
-                     && git add . && git commit -q -m one && echo more >> a && git commit -q -am two \
-                     && echo stashed >> a && git stash -q && echo changed >> b";
-        let done = self.run(setup);
-        assert!(done.status.success(), "{done:?}");
+    }
+
+    /// Returns the names that the traps have left since the last call.
+    fn sprung(&self) -> BTreeSet<String> {
+        let names = fs::read_to_string(self.dir.join(CANARY)).unwrap_or_default();
+        let _ = fs::remove_file(self.dir.join(CANARY));
+        names.lines().map(str::to_owned).collect()
     }
 
     /// Runs a line as an agent's shell would, without the configuration of this machine.
@@ -106,8 +144,12 @@ impl World {
         fs::remove_file(&script).unwrap();
     }
 
-    /// Returns all files with their content, except the index, which git refreshes by itself.
+    /// Returns all files with their content, except the names that the traps leave, and the index, which git refreshes by
+    /// itself.
     fn tree(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        fn is_index(path: &Path) -> bool {
+            path.ends_with(".git/index") || path.ends_with(".git/modules/sub/index")
+        }
         fn walk(dir: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
             for entry in fs::read_dir(dir).unwrap() {
                 let path = entry.unwrap().path();
@@ -115,7 +157,7 @@ impl World {
                 if about.is_dir() {
                     found.insert(path.clone(), Vec::new());
                     walk(&path, found);
-                } else if !path.ends_with(".git/index") {
+                } else if !is_index(&path) && !path.ends_with(CANARY) {
                     let content = fs::read(&path).unwrap_or_default();
                     found.insert(path, content);
                 }
@@ -197,7 +239,7 @@ fn has(program: &str) -> bool {
 
 #[test]
 fn commands_that_write_are_allowed_by_no_example() {
-    let world = World::new("corpus");
+    let world = World::new("corpus", Setup::Plain);
     let policies = policies();
     has("rg");
     let (mut tried, mut wrote) = (0, Vec::new());
@@ -255,7 +297,7 @@ fn options(world: &World, help: &str) -> Vec<String> {
 /// lines that the policy allows are run, and change nothing.
 #[test]
 fn allowed_commands_change_nothing_with_any_option() {
-    let world = World::new("options");
+    let world = World::new("options", Setup::Plain);
     let (_, policy) = policies().swap_remove(2);
     let git = [
         "log",

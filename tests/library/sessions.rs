@@ -137,6 +137,24 @@ async fn invalid_settings_are_errors_of_the_start() {
     );
 }
 
+#[tokio::test]
+async fn session_that_cannot_be_stored_is_an_error_of_the_caller() {
+    let world = World::new();
+    let agent = world.agent(&json!({}));
+    let start = |dir: &str| {
+        let builder = world.builder_with(agent.clone());
+        builder.state_dir(world.dir.join(dir)).start()
+    };
+    std::fs::write(world.dir.join("file"), "").unwrap();
+    assert_eq!(start("file").unwrap_err().kind(), ErrorKind::Storage);
+    // The directory can be opened, and no file can be created in it, also by root.
+    std::fs::create_dir(world.dir.join("closed")).unwrap();
+    std::os::unix::fs::symlink("/proc", world.dir.join("closed/sessions")).unwrap();
+    let acpipe = start("closed").unwrap();
+    let error = within(acpipe.session("chat").ensure()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Storage, "{error}");
+}
+
 #[test]
 fn start_outside_of_a_runtime_is_an_error() {
     let error = Acpipe::builder().start().unwrap_err();

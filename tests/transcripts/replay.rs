@@ -379,6 +379,7 @@ impl Replay {
             strategy: wire::Strategy::Auto,
             agent_session_id: None,
             fork: false,
+            timeout_ms: None,
         });
         self.command("session/ensure", ensure)
     }

@@ -338,12 +338,6 @@ impl ClientConnection for AcpConnection {
         self.actions.push_back(ClientAction::of_signal(first));
     }
 
-    fn left(&mut self, failure: Option<std::io::Error>) {
-        if let Some(error) = failure {
-            tracing::error!(%error, "cannot write stdout");
-        }
-    }
-
     fn max_read_delay(&self) -> Option<Duration> {
         Some(MAX_READ_DELAY)
     }

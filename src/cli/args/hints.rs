@@ -3,26 +3,49 @@
 use super::Cli;
 use super::display::color_of;
 use super::single::parse_single;
-use crate::cli::styles::choose_color;
+use crate::cli::screen::{Content, to_stdout};
+use crate::cli::styles::{Styles, choose_color};
 use crate::core::similar::distance_of;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory as _, Parser as _};
 use std::ffi::OsString;
+use std::io::Write as _;
 
-/// Parses the command line; on an error, prints it with a hint and exits.
-pub fn parse() -> Cli {
-    let words: Vec<OsString> = std::env::args_os().collect();
-    choose_color(color_of(&words));
-    parse_single(&words).unwrap_or_else(|| {
-        Cli::try_parse_from(&words).unwrap_or_else(|error| {
-            let words = words.iter().skip(1);
-            let words: Vec<String> = words
-                .map(|word| word.to_string_lossy().into_owned())
-                .collect();
-            explained(error, &words).exit()
-        })
+/// Parses a command line that begins with the name of the program.
+///
+/// # Errors
+/// The command line asks for help or the version, or is not valid. The text is printed, with a hint, and the error is the
+/// result of the program.
+pub fn parse(words: &[OsString]) -> Result<Cli, anyhow::Result<u8>> {
+    choose_color(color_of(words));
+    if let Some(cli) = parse_single(words) {
+        return Ok(cli);
+    }
+    Cli::try_parse_from(words).map_err(|error| {
+        let words = words.iter().skip(1);
+        let words: Vec<String> = words
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
+        print(&explained(error, &words))
     })
+}
+
+/// Prints help or the version on stdout, and an error on stderr. Returns the exit code.
+fn print(error: &clap::Error) -> anyhow::Result<u8> {
+    let text = error.render();
+    let colored = |styles: Styles| match styles.has_color {
+        true => text.ansi().to_string(),
+        false => text.to_string(),
+    };
+    if error.use_stderr() {
+        // A closed stderr does not change the result.
+        let _ = std::io::stderr().write_all(colored(Styles::stderr()).as_bytes());
+    } else {
+        let text = colored(Styles::stdout());
+        to_stdout(Content::Styled, |out| Ok(out.write_all(text.as_bytes())?))?;
+    }
+    Ok(u8::try_from(error.exit_code()).unwrap_or(1))
 }
 
 /// Replaces misleading suggestions of clap with acpipe's own.

@@ -427,11 +427,7 @@ impl ClientConnection for AttachClient {
         }
     }
 
-    fn left(&mut self, failure: Option<std::io::Error>) {
-        if let Some(error) = failure {
-            let message = format!("cannot write stdout: {error}");
-            self.fail(&Error::new(ErrorKind::Streaming, message));
-        }
+    fn left(&mut self) {
         self.leave();
     }
 

@@ -7,7 +7,6 @@ use super::line::{ChatLine, help};
 use super::offers::Offers;
 use super::step::{Interrupted, Step};
 use crate::cli::attach::turn_step::TurnStep;
-use crate::cli::print_note;
 use crate::cli::run::calls;
 use crate::cli::run::prompt::Prompt;
 use crate::cli::run::questions::TerminalQuestions;
@@ -457,12 +456,8 @@ impl ClientConnection for ChatClient {
         }
     }
 
-    fn left(&mut self, failure: Option<std::io::Error>) {
-        let code = failure.map_or(0, |error| {
-            print_note(&format!("cannot write stdout: {error}"));
-            ErrorKind::Streaming.exit_code()
-        });
-        self.leave(code);
+    fn left(&mut self) {
+        self.leave(0);
     }
 
     fn max_read_delay(&self) -> Option<Duration> {

@@ -1,5 +1,6 @@
 //! Settings of the terminal during a chat, and those from before it, restored however it ends.
 
+use crate::shell::StdoutWriter;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::io::Write as _;
 
@@ -34,8 +35,7 @@ impl Drop for SavedTerminal {
         // Both fail only if the terminal is gone.
         let _ = tcsetattr(stdin, OptionalActions::Now, before);
         if now.input_modes != before.input_modes {
-            let mut stdout = std::io::stdout().lock();
-            let _ = stdout.write_all(PASTE_OFF).and_then(|()| stdout.flush());
+            let _ = StdoutWriter.write_all(PASTE_OFF);
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::connect::{DaemonConnection, connect_client};
 use super::hello::SessionOrigin;
 use crate::core::error::{Error, ErrorKind};
+use crate::shell::StdoutWriter;
 use anyhow::Context as _;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, ErrorKind as IoErrorKind, Read, Write};
@@ -44,11 +45,10 @@ pub async fn relay(state_dir: &Path, args: Vec<String>) -> anyhow::Result<u8> {
         })
         .context("cannot start a thread")?;
     let copied = tokio::task::spawn_blocking(move || {
-        copy(&stream, io::stdout().lock()).map(|()| is_closed(&stream))
+        copy(&stream, StdoutWriter).map(|()| is_closed(&stream))
     });
     match copied.await? {
-        Err(error) if error.kind() == IoErrorKind::BrokenPipe => Ok(0),
-        Err(error) => Err(error).context("cannot write stdout"),
+        Err(error) => Err(error.into()),
         Ok(false) => Ok(0),
         Ok(true) if input_ended.load(Ordering::Acquire) => Ok(0),
         Ok(true) => {

@@ -14,8 +14,8 @@ use crate::cli::{Origin, launch, print_note, settings, state_dir, store_for_clie
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::Hub;
 use crate::shell::{
-    Connector, DaemonListener, DaemonPlace, InProcessAgents, LoopOwner, LoopSetup, connections,
-    detach, drive,
+    Connector, DaemonListener, DaemonPlace, InProcessAgents, LoopOwner, LoopSetup, StdoutWriter,
+    connections, detach, drive,
 };
 use anyhow::Context as _;
 #[cfg(not(feature = "listen"))]
@@ -188,10 +188,7 @@ pub fn note_page(info: &DaemonInfo) {
 
 /// Reports to the process that started this one that clients can connect.
 fn report_start() -> anyhow::Result<()> {
-    let mut stdout = std::io::stdout().lock();
-    writeln!(stdout, "ready")
-        .and_then(|()| stdout.flush())
-        .context("cannot report the start")
+    Ok(StdoutWriter.write_all(b"ready\n")?)
 }
 
 /// Returns the options of this process after `daemon run`.

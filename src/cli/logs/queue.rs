@@ -31,6 +31,8 @@ struct QueueState {
     lines: VecDeque<Vec<u8>>,
     /// Number of lines that were dropped.
     lost: usize,
+    /// First error of the destination.
+    error: Option<io::Error>,
     thread: Writing,
     /// `true` while the thread writes lines that it has taken.
     is_writing: bool,
@@ -53,6 +55,7 @@ impl LogQueue {
         let state = QueueState {
             lines: VecDeque::new(),
             lost: 0,
+            error: None,
             thread: Writing::Idle(to),
             is_writing: false,
             is_paused: false,
@@ -92,6 +95,11 @@ impl LogQueue {
     /// Returns the number of lines that were dropped.
     pub fn lost(&self) -> usize {
         self.0.lock().lost
+    }
+
+    /// Takes the first error of the destination.
+    pub fn take_error(&self) -> Option<io::Error> {
+        self.0.lock().error.take()
     }
 
     /// Closes the queue and waits until its lines are written, unless their reader blocks the thread for
@@ -135,9 +143,10 @@ impl Shared {
         while let Some(lines) = self.next_lines() {
             for line in lines {
                 // A log that cannot be written must not end the program.
-                let _ = to.write_all(&line);
+                if let Err(error) = to.write_all(&line).and_then(|()| to.flush()) {
+                    self.lock().error.get_or_insert(error);
+                }
             }
-            let _ = to.flush();
         }
         self.lock().thread = Writing::Ended;
         self.written.notify_all();

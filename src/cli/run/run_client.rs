@@ -5,7 +5,6 @@ use super::outcome;
 use super::prompt::Prompt;
 use super::questions::TerminalQuestions;
 use super::turn_output::TurnOutput;
-use crate::cli::print_note;
 use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
@@ -316,15 +315,9 @@ impl ClientConnection for RunClient {
         }
     }
 
-    fn left(&mut self, failure: Option<std::io::Error>) {
-        match failure {
-            // A reader that closes the pipe has read enough, as with any filter.
-            None => self.finish(0),
-            Some(error) => {
-                print_note(&format!("cannot write stdout: {error}"));
-                self.finish(ErrorKind::Streaming.exit_code());
-            }
-        }
+    fn left(&mut self) {
+        // A reader that closes the pipe has read enough, as with any filter.
+        self.finish(0);
     }
 
     fn max_read_delay(&self) -> Option<Duration> {

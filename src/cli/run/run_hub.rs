@@ -45,7 +45,7 @@ impl RunHub {
         let hub = match daemon {
             None => {
                 refuse_open_session(args, &found.session).await?;
-                let (store, stored) = run_session::store(args, &found.session, view)?;
+                let (store, stored) = run_session::store(args, view)?;
                 Self::Own(store, stored)
             }
             Some(daemon) => Self::Daemon(daemon.connect(&args.agent, found.origin.clone()).await?),

@@ -1,5 +1,6 @@
 //! Setup of a run: session, directory, agent and store.
 
+use super::unstored::StoreFailures;
 use super::view::View;
 use crate::cli::agent_choice::{StoredAgent, is_unnamed_demo, no_agent};
 use crate::cli::agents::installed_agents;
@@ -12,7 +13,7 @@ use crate::core::claude::CLAUDE;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::Settings;
 use crate::core::session_id::{is_full, unnamed};
-use crate::core::store::{Card, Store};
+use crate::core::store::{Card, OptionalStore, Store};
 use crate::proto::wire::Protocol;
 use crate::shell::{Events, Memory};
 use std::io::IsTerminal as _;
@@ -230,12 +231,8 @@ fn is_stored(args: &RunArgs) -> bool {
     args.session.is_some() || args.r#continue
 }
 
-/// Opens the store. If that fails, a run without `--session` or `--continue` uses memory only.
-pub fn store(
-    args: &RunArgs,
-    session: &str,
-    view: &mut View,
-) -> anyhow::Result<(Box<dyn Store>, Events)> {
+/// Opens the store. If it cannot be used, a run without `--session` or `--continue` uses memory only.
+pub fn store(args: &RunArgs, view: &mut View) -> anyhow::Result<(Box<dyn Store>, Events)> {
     if args.ephemeral {
         return Ok((Box::<Memory>::default(), Events::none()));
     }
@@ -243,18 +240,17 @@ pub fn store(
     if is_stored(args) {
         return opened;
     }
-    // The only way to know whether a log can be created is to create it. It is removed again because an empty
-    // log would be listed as a session.
-    let opened = opened.and_then(|(mut store, stored)| {
-        store.open(session)?.remove(false)?;
-        Ok((store, stored))
-    });
     match opened {
+        Ok((store, stored)) => {
+            let (report, failures) = StoreFailures::channel();
+            view.unstored = failures;
+            Ok((Box::new(OptionalStore::new(store, report)), stored))
+        }
         Err(error) if !error.is::<UsageError>() => {
             view.note(&format!("this run is not stored: {error:#}"));
             Ok((Box::<Memory>::default(), Events::none()))
         }
-        opened => opened,
+        Err(error) => Err(error),
     }
 }
 

@@ -6,6 +6,7 @@ use super::outcome;
 use super::questions::prompt_view::short;
 use super::refusals::PolicyRefusals;
 use super::streams::Streams;
+use super::unstored::StoreFailures;
 use crate::cli::args::shared::Format;
 use crate::cli::progress::ProgressLine;
 use crate::cli::screen::{Content, push_escaped};
@@ -47,6 +48,8 @@ pub struct View {
     receipt: Option<Value>,
     /// Translator of the turn for `-o agui`.
     events: AguiLines,
+    /// Failures of the store of a run that names no session.
+    pub(super) unstored: StoreFailures,
     /// Summaries of the turns so far, printed at the end with `-o json`.
     summaries: Vec<Value>,
 }
@@ -76,6 +79,7 @@ impl View {
             refused: PolicyRefusals::default(),
             receipt: None,
             events: AguiLines::default(),
+            unstored: StoreFailures::default(),
             summaries: Vec::new(),
         }
     }
@@ -157,6 +161,7 @@ impl View {
 
     /// Shows how the session was restored, if it was.
     pub fn session(&mut self, session: &SessionResult) {
+        self.note_unstored();
         let (id, recovery) = (&session.session_id, &session.recovery);
         match recovery.memory {
             Memory::None => {}
@@ -197,6 +202,13 @@ impl View {
             ));
         }
         self.receipt = serde_json::to_value(recovery).ok();
+    }
+
+    /// Shows that the run is not stored.
+    fn note_unstored(&mut self) {
+        if let Some(note) = self.unstored.note() {
+            self.note(&note);
+        }
     }
 
     /// Shows a receipt within the turn, unless it repeats the one shown: the prompt found the session gone.
@@ -400,6 +412,7 @@ impl View {
         self.progress = None;
         self.keep(summary);
         self.end_line();
+        self.note_unstored();
         if let Some(note) = self.refused.take() {
             self.note(&note);
         }

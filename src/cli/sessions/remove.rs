@@ -5,25 +5,24 @@ use super::args::{DeleteArgs, GcArgs};
 use super::{cards, directory, find};
 use crate::cli::columns::visible;
 use crate::cli::print_note;
-use crate::cli::styles::Styles;
+use crate::cli::screen::{Content, to_stdout};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
 use crate::core::store::Store as _;
 use crate::shell::{Durability, Files, archived, read_only, sweep};
 use jiff::Timestamp;
-use std::io::Write as _;
 use std::path::Path;
 
 /// Removes the named sessions; returns the exit code of the first failure.
 pub fn delete(state: &Path, args: &DeleteArgs) -> anyhow::Result<u8> {
     let mut files = open(state)?;
     let cwd = directory(args.place.cwd.as_deref())?;
-    let mut code = 0;
+    let (mut code, mut lines) = (0, Lines::default());
     for name in &args.ids {
         let id = &find(state, name, &cwd)?;
         match remove(&mut files, state, id, args.archive) {
-            Ok(()) if args.archive => print_line(&format!("archived {}", visible(id))),
-            Ok(()) => print_line(&format!("deleted {}", visible(id))),
+            Ok(()) if args.archive => lines.print(&format!("archived {}", visible(id))),
+            Ok(()) => lines.print(&format!("deleted {}", visible(id))),
             Err(error) => {
                 print_note(&error.message);
                 if code == 0 {
@@ -32,7 +31,7 @@ pub fn delete(state: &Path, args: &DeleteArgs) -> anyhow::Result<u8> {
             }
         }
     }
-    Ok(code)
+    lines.end(code)
 }
 
 fn open(state: &Path) -> Result<Files, Error> {
@@ -59,6 +58,7 @@ pub fn gc(state: &Path, args: &GcArgs) -> anyhow::Result<u8> {
         dry: args.dry_run,
         done: 0,
         code: 0,
+        lines: Lines::default(),
     };
     if state.exists() {
         gc.sessions(state, limit)?;
@@ -68,13 +68,14 @@ pub fn gc(state: &Path, args: &GcArgs) -> anyhow::Result<u8> {
     if gc.done == 0 {
         print_note("nothing to remove");
     }
-    Ok(gc.code)
+    gc.lines.end(gc.code)
 }
 
 struct Gc {
     dry: bool,
     done: u32,
     code: u8,
+    lines: Lines,
 }
 
 impl Gc {
@@ -142,7 +143,7 @@ impl Gc {
     fn report(&mut self, what: &str) {
         self.done += 1;
         let verb = if self.dry { "would remove" } else { "removed" };
-        print_line(&format!("{verb} {what}"));
+        self.lines.print(&format!("{verb} {what}"));
     }
 
     /// Reports a failure and continues with the next item.
@@ -161,8 +162,17 @@ fn name(path: &Path) -> String {
     visible(&path.file_name().unwrap_or_default().to_string_lossy())
 }
 
-/// Writes a line to stdout. A closed stdout does not stop the removal.
-fn print_line(text: &str) {
-    let text = Styles::stdout().shown(text);
-    let _ = writeln!(std::io::stdout().lock(), "{text}");
+/// Lines on stdout that report what was removed. An error does not stop the removal: it is returned at the end.
+#[derive(Default)]
+struct Lines(Option<anyhow::Error>);
+
+impl Lines {
+    fn print(&mut self, text: &str) {
+        let printed = to_stdout(Content::Text, |out| Ok(writeln!(out, "{text}")?));
+        self.0 = self.0.take().or(printed.err());
+    }
+
+    fn end(self, code: u8) -> anyhow::Result<u8> {
+        self.0.map_or(Ok(code), Err)
+    }
 }

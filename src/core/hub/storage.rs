@@ -100,6 +100,7 @@ impl Hub {
             (StoreCall::Turn(id, token, summary), outcome) => {
                 let answer = match outcome {
                     Ok(()) => Ok(Reply::Turn(summary)),
+                    Err(error) if !self.needs_sync(&id, &error) => Ok(Reply::Turn(summary)),
                     Err(error) => Err(error.with("summary", value(&to_raw(&summary)))),
                 };
                 match self.sessions.get_mut(&id) {
@@ -115,6 +116,12 @@ impl Hub {
                 self.claim_not_searched(&id, &disk_timeout(), now, clients);
             }
         }
+    }
+
+    /// Returns `true` if a turn of the session fails whose sync has failed.
+    fn needs_sync(&self, id: &str, error: &Error) -> bool {
+        let session = self.sessions.get(id);
+        session.is_none_or(|session| session.log.needs_sync(error))
     }
 
     /// Returns the deadlines of the calls that wait for the store.

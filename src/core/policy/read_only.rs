@@ -10,7 +10,7 @@ mod table;
 mod tests;
 
 use super::line::ShellLines;
-use table::{Operands, PROGRAMS, Program, REFS};
+use table::{COMMIT_FORMATS, DIFF, LOG, Operands, PROGRAMS, Program, REFS, VALUES, Values};
 
 /// Returns `true` if a line consists only of commands that only read.
 #[must_use]
@@ -37,7 +37,7 @@ pub fn is_read_only(words: &[String]) -> bool {
     let row = rows.max_by_key(|row| row.words.len());
     row.is_some_and(|row| {
         let mut words = words[row.words.len()..].iter();
-        words.all(|word| row.takes(word) && !(is_git && row.verifies(word)))
+        words.all(|word| row.takes(word) && !(is_git && row.runs_configured(word)))
     })
 }
 
@@ -66,6 +66,12 @@ impl Program {
         }
     }
 
+    /// Returns `true` if a word makes git run a program that its configuration names.
+    fn runs_configured(&self, word: &str) -> bool {
+        let has_values = self.long.contains(&DIFF) || self.long.contains(&LOG);
+        self.verifies(word) || has_values && !has_safe_value(word)
+    }
+
     /// Returns `true` if a word makes git run gpg, which its configuration can replace: `%G?` in the format
     /// of a commit, also with a sign before the `G`, and `signature` in the format or the order of
     /// references.
@@ -88,6 +94,32 @@ impl Program {
             }
         }
         true
+    }
+}
+
+/// Returns `true` if the value of an option of [`VALUES`] is safe.
+fn has_safe_value(word: &str) -> bool {
+    let long = word.strip_prefix("--").unwrap_or_default();
+    let (name, value) = match long.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (long, None),
+    };
+    let Some((_, values)) = VALUES.iter().find(|(option, _)| *option == name) else {
+        return true;
+    };
+    match (values, value) {
+        // The next word is the value.
+        (Values::Named(_), None) => false,
+        (Values::OptionalNamed(_) | Values::CommitFormat, None) => true,
+        (Values::Named(known) | Values::OptionalNamed(known), Some(value)) => {
+            contains(known, value)
+        }
+        (Values::CommitFormat, Some(value)) => {
+            let is_own = value.contains('%')
+                || value.starts_with("format:")
+                || value.starts_with("tformat:");
+            value.is_empty() || is_own || contains(COMMIT_FORMATS, value)
+        }
     }
 }
 

@@ -29,12 +29,20 @@ impl Store for MemoryStore {
 
 /// Log in memory.
 #[derive(Debug, Default)]
-struct MemoryLog {
+pub struct MemoryLog {
     given_up: u64,
     bytes: Vec<u8>,
 }
 
 impl MemoryLog {
+    /// Creates a log that continues another one: with its last bytes, which end at `end`.
+    pub fn continuing(end: u64, bytes: Vec<u8>) -> Self {
+        let given_up = end.saturating_sub(bytes.len() as u64);
+        let mut log = Self { given_up, bytes };
+        log.give_up();
+        log
+    }
+
     /// Drops the oldest half if the log is too large.
     fn give_up(&mut self) {
         if self.bytes.len() > MAX_BYTES {

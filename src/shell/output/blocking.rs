@@ -1,6 +1,7 @@
 //! Writes to stdout by a thread, which may block.
 
 use super::KEPT;
+use super::stdout::write_some;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, write};
 use std::io;
@@ -151,20 +152,9 @@ fn writable() -> bool {
 
 fn write_all(mut bytes: &[u8], written: &AtomicU64) -> Result<(), Errno> {
     while !bytes.is_empty() {
-        match write(rustix::stdio::stdout(), &bytes[..bytes.len().min(PIECE)]) {
-            Ok(n) => {
-                bytes = &bytes[n..];
-                written.fetch_add(n as u64, Ordering::Relaxed);
-            }
-            Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => {
-                // The client made its end non-blocking: wait without spinning.
-                let stdout = rustix::stdio::stdout();
-                let mut fds = [PollFd::new(&stdout, PollFlags::OUT)];
-                poll(&mut fds, None)?;
-            }
-            Err(error) => return Err(error),
-        }
+        let n = write_some(&bytes[..bytes.len().min(PIECE)])?;
+        bytes = &bytes[n..];
+        written.fetch_add(n as u64, Ordering::Relaxed);
     }
     Ok(())
 }

@@ -5,7 +5,7 @@
 //! `--textconv`, `-O` of git grep, `--pre`, `--hostname-bin` and `-z` of rg, `-exec`, `-ok`, `-delete`,
 //! `-fprint` and `-fls` of find, `-o` and `-R` of tree, `-C` of file, a second operand of uniq, `-s` of date,
 //! `-l` of diff, `-f` of tail, `--dirty` of git describe (it refreshes the index), `--show-signature` of git
-//! (it runs gpg).
+//! (it runs gpg), `-m` of git log (see [`VALUES`]).
 
 /// Operands that a program may have beside its options.
 #[derive(Debug, Clone, Copy)]
@@ -89,7 +89,7 @@ impl Program {
 }
 
 /// Options of all git commands that show differences.
-const DIFF: &str = "abbrev anchored binary cc check color color-moved color-words combined-all-paths compact-summary \
+pub const DIFF: &str = "abbrev anchored binary cc check color color-moved color-words combined-all-paths compact-summary \
     diff-algorithm diff-filter dirstat dst-prefix exit-code find-copies find-copies-harder find-renames \
     full-index function-context histogram ignore-all-space ignore-blank-lines ignore-space-at-eol \
     ignore-space-change ignore-submodules indent-heuristic inter-hunk-context minimal name-only name-status \
@@ -98,7 +98,7 @@ const DIFF: &str = "abbrev anchored binary cc check color color-moved color-word
     submodule summary text unified word-diff word-diff-regex";
 
 /// Options of all git commands that walk commits.
-const LOG: &str = "abbrev-commit after all all-match ancestry-path author author-date-order before boundary branches cherry \
+pub const LOG: &str = "abbrev-commit after all all-match ancestry-path author author-date-order before boundary branches cherry \
     cherry-mark cherry-pick children committer date date-order decorate decorate-refs diff-merges encoding \
     exclude expand-tabs extended-regexp first-parent fixed-strings follow format full-history glob graph grep \
     invert-grep left-right log-size mailmap max-count max-parents merge merges min-parents no-abbrev-commit \
@@ -131,6 +131,34 @@ const FIND: &str = "! ( ) , -H -L -P -a -amin -and -anewer -atime -cmin -cnewer 
     -mindepth -mmin -mount -mtime -name -newer -newermt -nogroup -not -nouser -o -or -path -perm -print -print0 \
     -printf -prune -quit -readable -regex -regextype -samefile -size -true -type -uid -used -user -wholename \
     -writable -xdev -xtype";
+
+/// Values of an option, if not all of them are safe.
+#[derive(Debug, Clone, Copy)]
+pub enum Values {
+    /// One of these, separated by spaces, in the same word as the option.
+    Named(&'static str),
+    /// None, or one of these.
+    OptionalNamed(&'static str),
+    /// None, or a format of commits: one of git's own, or one with placeholders. Another name, also an abbreviation, is
+    /// that of a format in the configuration, which may contain `%G?`.
+    CommitFormat,
+}
+
+/// Options of [`DIFF`] and [`LOG`] for some values of which git runs a program of its configuration: merge drivers for
+/// `--diff-merges=remerge`, which `on` and `m` (and the letter `-m`) stand for if `log.diffMerges` says so, and the
+/// external diff of a submodule for `--submodule=diff`.
+pub const VALUES: &[(&str, Values)] = &[
+    (
+        "diff-merges",
+        Values::Named("off none first-parent 1 separate combined c dense-combined cc"),
+    ),
+    ("format", Values::CommitFormat),
+    ("pretty", Values::CommitFormat),
+    ("submodule", Values::OptionalNamed("short log")),
+];
+
+/// Formats of commits that git has, none of which verifies signatures.
+pub const COMMIT_FORMATS: &str = "oneline short medium full fuller reference email mboxrd raw";
 
 /// Rows of the table; the longest row with which a command begins applies.
 pub const PROGRAMS: &[Program] = &[
@@ -230,11 +258,11 @@ pub const PROGRAMS: &[Program] = &[
     program(&["git", "status"]).short("bsvz", "u").long(&["ahead-behind branch column find-renames ignored ignore-submodules long no-ahead-behind no-column \
             no-renames null porcelain renames short show-stash untracked-files verbose"]),
     program(&["git", "log"])
-        .short("abcEFgimpPqRstuwWz", "BCGLMnSU")
+        .short("abcEFgipPqRstuwWz", "BCGLMnSU")
         .long(&[DIFF, LOG])
         .numbers(),
     program(&["git", "show"])
-        .short("abcEFgimpPqRstuwWz", "BCGLMnSU")
+        .short("abcEFgipPqRstuwWz", "BCGLMnSU")
         .long(&[DIFF, LOG])
         .numbers(),
     program(&["git", "diff"])

@@ -26,6 +26,8 @@ fn lines_that_only_read_are_covered() {
         "git diff --stat HEAD~1 -- src/*.rs",
         "git diff --cached -U3 -w",
         "git show HEAD:src/main.rs",
+        "git log -p --diff-merges=first-parent --submodule=log --pretty=fuller",
+        "git show --submodule --pretty --format=tformat: HEAD",
         "git blame -L 1,20 x",
         "git grep -n 'x' -- '*.rs'",
         "git branch -a",
