@@ -210,15 +210,15 @@ impl Fixture {
 
     /// Passes an event to the machine with its surroundings, which have no other session.
     pub fn act<T>(&mut self, act: impl FnOnce(&mut SessionMachine, &mut Cx<'_>) -> T) -> T {
-        let result = self.pass(act);
+        let result = self.act_alone(act);
         let is_check = |request: &mut SessionRequest| matches!(request, SessionRequest::CheckClaim);
         if self.requests.extract_if(.., is_check).next().is_some() {
-            self.pass(|session, cx| session.claim_checked(None, cx));
+            self.act_alone(|session, cx| session.claim_checked(None, cx));
         }
         result
     }
 
-    fn pass<T>(&mut self, act: impl FnOnce(&mut SessionMachine, &mut Cx<'_>) -> T) -> T {
+    fn act_alone<T>(&mut self, act: impl FnOnce(&mut SessionMachine, &mut Cx<'_>) -> T) -> T {
         let mut cx = Cx {
             now: self.now,
             shared: &mut self.shared,
