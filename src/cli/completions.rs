@@ -63,7 +63,8 @@ pub fn complete() -> anyhow::Result<bool> {
     let Some(shell) = shell.and_then(|shell| shells.completer(shell)) else {
         let known: Vec<&str> = shells.names().collect();
         let known = known.join(", ");
-        let message = format!("{VARIABLE} must be one of {known}, not {name:?}");
+        let name = name.display();
+        let message = format!("{VARIABLE} must be one of {known}, not {name}");
         return Err(UsageError(message).into());
     };
     let mut command = with_names(Cli::command());

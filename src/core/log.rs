@@ -349,6 +349,7 @@ impl Log {
     }
 
     /// Returns `true` if a turn fails whose sync has failed, see [`LogFile::needs_sync`].
+    #[must_use]
     pub fn needs_sync(&self, error: &Error) -> bool {
         self.file.needs_sync(error)
     }

@@ -40,15 +40,13 @@ fn prints(command: &str) -> Prints {
         "replay" => Prints::Answering(&["TAPE"], ACP),
         "daemon status" | "daemon logs" | "processes" => Prints::InDaemon(&[], ""),
         "attach" => Prints::InDaemon(&["s"], ""),
-        "agents" | "agents list" | "schema" | "man" | "completions" => Prints::With(&[]),
-        "agents default" => Prints::With(&[]),
-        "agents show" => Prints::With(&["demo"]),
-        "sessions list" | "permissions list" | "permissions show" => Prints::With(&[]),
+        "agents" | "agents list" | "agents default" | "schema" | "man" | "completions"
+        | "sessions list" | "permissions show" => Prints::With(&[]),
         "sessions show" | "sessions export" | "sessions delete" => Prints::With(&["s"]),
         "sessions search" => Prints::With(&["hello"]),
         "sessions gc" => Prints::With(&["--older-than", "0s", "--dry-run"]),
         "trace" => Prints::With(&["--text", "TAPE"]),
-        "doctor" => Prints::With(&["demo"]),
+        "agents show" | "doctor" => Prints::With(&["demo"]),
         // They have subcommands, or report what they have done.
         "sessions" | "permissions" | "daemon" | "daemon run" | "daemon start" | "daemon stop"
         | "daemon restart" | "agents add" | "agents remove" | "agents import" | "agents trust" => {
@@ -182,7 +180,7 @@ impl Place {
     fn check(&self, args: &[String], stdin: &str, is_changing: bool) {
         let restore = || {
             if is_changing {
-                self.restore()
+                self.restore();
             }
         };
         let usual = self.run(args, stdin, Target::Read, Target::Read);

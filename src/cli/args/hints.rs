@@ -34,9 +34,12 @@ pub fn parse(words: &[OsString]) -> Result<Cli, anyhow::Result<u8>> {
 /// Prints help or the version on stdout, and an error on stderr. Returns the exit code.
 fn print(error: &clap::Error) -> anyhow::Result<u8> {
     let text = error.render();
-    let colored = |styles: Styles| match styles.has_color {
-        true => text.ansi().to_string(),
-        false => text.to_string(),
+    let colored = |styles: Styles| {
+        if styles.has_color {
+            text.ansi().to_string()
+        } else {
+            text.to_string()
+        }
     };
     if error.use_stderr() {
         // A closed stderr does not change the result.

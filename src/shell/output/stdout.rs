@@ -11,6 +11,7 @@ pub struct StdoutError(io::Error);
 
 impl StdoutError {
     /// Wraps the error of a write, and keeps its kind.
+    #[must_use]
     pub fn wrap(errno: Errno) -> io::Error {
         let error = io::Error::from(errno);
         io::Error::new(error.kind(), Self(error))

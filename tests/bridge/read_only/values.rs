@@ -177,7 +177,6 @@ impl Runner {
     fn end(self, least: usize) {
         let (tried, fell) = (self.tried, self.fell);
         assert!(fell.is_empty(), "{fell:#?}");
-        eprintln!("{tried} lines allowed and run");
         assert!(tried > least, "{tried}");
     }
 }
@@ -263,8 +262,8 @@ fn named_values_of_options_run_nothing_that_is_not_documented() {
 }
 
 /// Returns the words in the text about each option in a manual page, which include its named values.
-fn manual(world: &World, page: &str) -> BTreeMap<String, BTreeSet<String>> {
-    let text = world.run(&format!(
+fn manual(place: &World, page: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let text = place.run(&format!(
         "MANWIDTH=200 man -P cat {page} 2>/dev/null | col -b"
     ));
     let text = String::from_utf8_lossy(&text.stdout).into_owned();

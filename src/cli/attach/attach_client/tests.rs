@@ -18,7 +18,7 @@ const TURN: &str = "t";
 
 /// Client that has found the session, in which no turn runs.
 fn looking() -> AttachClient {
-    let args = Line::parse_from(["attach"]).args;
+    let args = Line::try_parse_from(["attach"]).unwrap().args;
     let view = View::new(args.output.into(), false, true);
     let questions = TerminalQuestions::new(None);
     let target = Target::Session(SESSION.to_owned());
