@@ -28,16 +28,18 @@ pub enum AskingHabit {
 
 /// Modes in which agents run tools without asking, without regard to case and punctuation. They count for agents of
 /// which nothing else is known.
-const UNASKED_MODES: [&str; 10] = [
+const UNASKED_MODES: [&str; 12] = [
     "acceptedits",
     "agentfullaccess",
     "allowall",
+    "alwaysapprove",
     "auto",
     "autoapprove",
     "autoedit",
     "autopilot",
     "bypasspermissions",
     "fullaccess",
+    "llmapprove",
     "yolo",
 ];
 

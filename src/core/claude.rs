@@ -332,8 +332,7 @@ impl Dialect for Claude {
                 } else if let Some((from, to)) = renamed
                     && !self.rename(child, &from, to)
                 {
-                    // Its events could not be distinguished from those of the session that has the id
-                    // already.
+                    // Its events could not be distinguished from those of the session that has the id.
                     events.truncate(before);
                     self.end_duplicate(child, from, events, out);
                 }
@@ -346,12 +345,8 @@ impl Dialect for Claude {
                 }
                 Some(version) => {
                     *reported = true;
-                    let stored = self.root.is_some();
-                    events.push(AgentEvent::Ready(Box::new(about(
-                        version,
-                        stored,
-                        &self.launch.command,
-                    ))));
+                    let about = about(version, self.root.is_some(), &self.launch.command);
+                    events.push(AgentEvent::Ready(Box::new(about)));
                 }
                 None => self.faults.blank += 1,
             },
@@ -384,7 +379,6 @@ impl Dialect for Claude {
                     path.real = real;
                 }
             }
-            // The process is being stopped, and its output has no reader.
             None => debug!(
                 line = super::error::clip(text),
                 "line of a process that is stopping"

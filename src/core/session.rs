@@ -117,7 +117,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 pub use summary::unstarted_summary;
-pub(in crate::core) use total_limit::MORE_TIME;
 pub use unapproved_runs::{MAY_HAVE_RUN, RAN_UNAPPROVED};
 pub use undelivered_feedback::UndeliveredFeedback;
 
@@ -175,7 +174,7 @@ pub struct SessionMachine {
     /// Settings that the client has requested and that are not answered yet.
     pub settings: PendingSettings,
     /// Whether the agent asks before it runs tools, as far as the policy needs it.
-    asking: AskingWatch,
+    asking: Option<Box<AskingWatch>>,
     /// Cost of the session so far; zero for a new session, `None` if unknown.
     pub cost: Option<f64>,
     /// Name and description of the tool last reported to the clients as running.
@@ -310,7 +309,7 @@ impl SessionMachine {
             state_shown: OutputBudget::default(),
             wanted: ChosenSettings::default(),
             settings: PendingSettings::default(),
-            asking: AskingWatch::default(),
+            asking: None,
             cost: Some(0.0),
             activity: None,
             running: None,

@@ -10,6 +10,9 @@ use crate::proto::wire::{Party, Waiting};
 use serde_json::json;
 use std::time::Duration;
 
+/// Advice for a call that has used up its time.
+pub const MORE_TIME: &str = "allow more time (timeoutMs, or --max-time)";
+
 /// Wait that reached its time limit.
 pub struct TimedOut<'a> {
     /// Kind of the wait.

@@ -351,8 +351,7 @@ impl View {
         self.events.begin(session, turn);
     }
 
-    /// Shows a notice: in text output every one, unless `--quiet` is set. That the policy did not hold, or may not, is
-    /// shown in every format, with `--quiet`, too.
+    /// Shows a notice in text output. That the policy did not hold, or may not, is shown in every format and with `--quiet`.
     fn notice(&mut self, notice: &Value) {
         let words = ["title", "description"].map(|field| notice[field].as_str());
         let words: Vec<&str> = words.into_iter().flatten().collect();

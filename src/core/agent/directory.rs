@@ -62,7 +62,7 @@ struct Holders {
 pub struct Holder {
     /// The client's id of the session.
     pub session: String,
-    /// What is known of the session at the agent.
+    /// Record of the session at the agent.
     pub record: AgentSessionRecord,
 }
 

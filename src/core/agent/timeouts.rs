@@ -13,8 +13,7 @@ use crate::core::error::Error;
 use crate::core::idle_timer::format_duration;
 use crate::core::limits::Timeout;
 use crate::core::package_runner::package_runner;
-use crate::core::session::MORE_TIME;
-use crate::core::timeout_error::{TimedOut, last_of_stderr, waiting};
+use crate::core::timeout_error::{MORE_TIME, TimedOut, last_of_stderr, waiting};
 use crate::proto::wire::{AgentState, AgentStateParams, FoundBy, Party, Program, Waiting};
 use std::time::{Duration, Instant};
 

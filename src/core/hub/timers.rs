@@ -122,7 +122,7 @@ impl Hub {
                 hub.with(&id, now, clients, SessionMachine::end_overlong);
             });
         }
-        self.tick_total_limits(now, clients);
+        self.end_overlong_calls(now, clients);
     }
 
     fn sessions_due(&self, now: Instant, deadline: fn(&SessionMachine) -> Due) -> Vec<String> {
@@ -193,7 +193,7 @@ impl Hub {
             HubTimer::IdleCheck => self.check_idle(now, clients),
             HubTimer::Terminals => self.show_terminals(now, clients),
             HubTimer::StoreAnswer => self.time_out_store(now, clients),
-            HubTimer::TotalLimit => self.tick_total_limits(now, clients),
+            HubTimer::TotalLimit => self.end_overlong_calls(now, clients),
         }
     }
 }

@@ -47,7 +47,7 @@ impl TotalLimits {
     }
 
     /// Takes the calls whose limit has passed, with the limit.
-    fn take_due(&mut self, now: Instant) -> Vec<(Token, Duration)> {
+    fn take_passed(&mut self, now: Instant) -> Vec<(Token, Duration)> {
         let due = self.by_call.extract_if(.., |_, limit| limit.until <= now);
         due.map(|(token, limit)| (token, limit.limit)).collect()
     }
@@ -103,8 +103,8 @@ impl Hub {
     }
 
     /// Ends the calls whose limit has passed. This applies also while their client does not read.
-    pub fn tick_total_limits(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
-        for (token, limit) in self.total_limits.take_due(now) {
+    pub fn end_overlong_calls(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
+        for (token, limit) in self.total_limits.take_passed(now) {
             self.catch_and_repair(now, clients, |hub, clients| {
                 hub.end_call(token, limit, now, clients);
             });

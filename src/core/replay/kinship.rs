@@ -26,7 +26,7 @@ const CUT: usize = 12;
 /// Length of an equal beginning that relates two texts, in bytes: agents cut texts in the middle.
 const BEGINNING: usize = 64;
 
-/// What is compared of a history.
+/// Texts of a history that are compared.
 #[derive(Debug, Default)]
 struct Texts {
     /// Texts of the messages at both ends, as words in small letters.

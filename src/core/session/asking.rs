@@ -15,7 +15,7 @@ use crate::proto::chunk::Chunk;
 use crate::proto::json::{Raw, to_raw};
 use crate::proto::wire::{NotRestored, Recovery, SessionOptions, SettingValue};
 use serde_json::json;
-use tracing::warn;
+use tracing::info;
 
 /// Title of the notice that the policy may not hold.
 pub const MAY_NOT_ASK: &str = "The agent may run tools without asking";
@@ -114,20 +114,24 @@ impl SessionMachine {
         };
         let failed = recovery.not_restored.extract_if(.., is_chosen).next();
         let failed = failed.map(|lost| format!("its mode cannot be set: {}", lost.message));
-        self.asking.chosen = chosen.filter(|_| failed.is_none());
+        let chosen = chosen.filter(|_| failed.is_none());
+        if chosen.is_some() || self.asking.is_some() {
+            self.asking.get_or_insert_default().chosen = chosen;
+        }
         self.watch_asking(failed.as_deref(), cx);
         self.fill_asking(recovery);
     }
 
     /// Adds to a receipt what holds for the live session.
     pub fn fill_asking(&self, recovery: &mut Recovery) {
-        recovery.chosen_mode.clone_from(&self.asking.chosen);
-        recovery.policy_warning.clone_from(&self.asking.warning);
+        let watch = self.asking.as_deref();
+        recovery.chosen_mode = watch.and_then(|watch| watch.chosen.clone());
+        recovery.policy_warning = self.policy_warning().map(str::to_owned);
     }
 
     /// Returns the warning that holds for the live session.
     pub(super) fn policy_warning(&self) -> Option<&str> {
-        self.asking.warning.as_deref()
+        self.asking.as_deref()?.warning.as_deref()
     }
 
     /// Checks again whether the agent asks, after the session's state has changed.
@@ -140,14 +144,15 @@ impl SessionMachine {
     /// Updates the warning. A new one is shown in the running turn, else in the next one.
     fn watch_asking(&mut self, failed: Option<&str>, cx: &mut Cx<'_>) {
         let warning = self.asking_warning(failed, cx);
-        if warning == self.asking.warning {
+        if warning.as_deref() == self.policy_warning() {
             return;
         }
         if let Some(warning) = &warning {
-            warn!(session = self.id, "{MAY_NOT_ASK}: {warning}");
+            info!(session = self.id, "{MAY_NOT_ASK}: {warning}");
         }
-        self.asking.is_new = warning.is_some();
-        self.asking.warning = warning;
+        let watch = self.asking.get_or_insert_default();
+        watch.is_new = warning.is_some();
+        watch.warning = warning;
         if let Some(turn) = self.turn_id().map(str::to_owned) {
             self.show_asking_warning(&turn, cx.clients);
         }
@@ -173,12 +178,11 @@ impl SessionMachine {
 
     /// Shows the warning in a turn, unless an earlier turn did.
     pub(super) fn show_asking_warning(&mut self, turn_id: &str, clients: &mut dyn ClientSinks) {
-        if !std::mem::take(&mut self.asking.is_new) {
-            return;
-        }
-        let Some(warning) = self.asking.warning.clone() else {
+        let watch = self.asking.as_deref_mut();
+        let Some(watch) = watch.filter(|watch| std::mem::take(&mut watch.is_new)) else {
             return;
         };
+        let warning = watch.warning.clone();
         let notice = to_raw(&json!({
             "severity": "warning",
             "title": MAY_NOT_ASK,

@@ -180,7 +180,7 @@ impl SessionMachine {
     }
 
     /// Returns the policy's verdict on a call for which the agent requests no permission: the tool lists of the
-    /// session count, whoever enforces them.
+    /// session count, also where the agent enforces them.
     pub(super) fn verdict_without_request(&self, subject: &Subject, cx: &Cx<'_>) -> Verdict {
         cx.policy().judge_in(subject, &self.options)
     }

@@ -23,8 +23,7 @@ use crate::proto::json::Members;
 use crate::proto::wire::{Memory, Rung, Strategy};
 use std::time::Duration;
 
-/// Time an agent must be quiet after it loaded a session. Some agents replay the history after their
-/// response.
+/// Time an agent must be quiet after a load. Some agents replay the history after their response.
 pub const LOAD_QUIET: Duration = Duration::from_millis(250);
 
 /// Returns the time an agent must be quiet after it answered a load.
@@ -440,8 +439,7 @@ impl SessionMachine {
         }
     }
 
-    /// Gives up the opening of the session if a new session must replace it, so that a load that never ends
-    /// does not make the session unusable. Returns the session's directory in that case.
+    /// Gives up an opening that a new session must replace, such as a load that never ends. Returns its directory.
     pub fn replace_opening(&mut self, strategy: &Strategy, cx: &mut Cx<'_>) -> Option<String> {
         let Stage::Opening { restore, .. } = &self.stage else {
             return None;

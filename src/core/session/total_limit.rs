@@ -6,10 +6,8 @@ use crate::core::client::Token;
 use crate::core::cx::Cx;
 use crate::core::error::Error;
 use crate::core::limits::Timeout;
+use crate::core::timeout_error::MORE_TIME;
 use std::time::Duration;
-
-/// Advice for a call that has used up its time.
-pub(in crate::core) const MORE_TIME: &str = "allow more time (timeoutMs, or --max-time)";
 
 impl SessionMachine {
     /// Returns `true` if a call waits for the session to open, or for its turn to begin or end.

@@ -34,7 +34,7 @@ impl SessionMachine {
         }
     }
 
-    /// Reports the open calls of a turn that ends: nobody was asked about them, and they may have run.
+    /// Reports the open calls of a turn that ends: no client or policy was asked about them, and they may have run.
     pub(super) fn report_open_calls(&mut self, turn_id: &str, cx: &mut Cx<'_>) {
         let completes_input = traits(cx.agent.spec.protocol).completes_input;
         self.with_turn_of(turn_id, cx.clients, |turn, _| {
