@@ -32,7 +32,7 @@ impl Case {
     fn demo(name: &'static str, prompt: &str, tools: &'static [&'static str]) -> Self {
         Self {
             name,
-            args: vec![prompt.to_owned()],
+            args: ["--agent", "demo", prompt].map(str::to_owned).to_vec(),
             exit_code: 0,
             error: None,
             tools,

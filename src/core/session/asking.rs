@@ -178,11 +178,13 @@ impl SessionMachine {
 
     /// Shows the warning in a turn, unless an earlier turn did.
     pub(super) fn show_asking_warning(&mut self, turn_id: &str, clients: &mut dyn ClientSinks) {
-        let watch = self.asking.as_deref_mut();
-        let Some(watch) = watch.filter(|watch| std::mem::take(&mut watch.is_new)) else {
+        let Some(watch) = self.asking.as_deref_mut() else {
             return;
         };
-        let warning = watch.warning.clone();
+        let is_new = std::mem::take(&mut watch.is_new);
+        let Some(warning) = watch.warning.clone().filter(|_| is_new) else {
+            return;
+        };
         let notice = to_raw(&json!({
             "severity": "warning",
             "title": MAY_NOT_ASK,
