@@ -32,8 +32,11 @@ const finish = (major, reason) => ({
   finishReason: major === 5 ? reason : { unified: reason, raw: reason },
 });
 
-/** Model that thinks, calls a tool, and answers in the second step. */
+let prompted = 0;
+
+/** Model that thinks, calls a tool, and answers in the second step. The calls of each prompt have ids of their own. */
 function model(sdk, major) {
+  const prompt = ++prompted;
   let step = 0;
   const steps = [
     [
@@ -41,12 +44,12 @@ function model(sdk, major) {
       { type: 'reasoning-start', id: 'r' },
       { type: 'reasoning-delta', id: 'r', delta: 'let me see' },
       { type: 'reasoning-end', id: 'r', providerMetadata: { mock: { signature: 's' } } },
-      { type: 'tool-input-start', id: 'c1', toolName: 'add' },
-      { type: 'tool-input-delta', id: 'c1', delta: '{"a":1,' },
-      { type: 'tool-input-delta', id: 'c1', delta: '"b":2}' },
-      { type: 'tool-input-end', id: 'c1' },
-      { type: 'tool-call', toolCallId: 'c1', toolName: 'add', input: '{"a":1,"b":2}' },
-      { type: 'tool-call', toolCallId: 'c2', toolName: 'fail', input: '{}' },
+      { type: 'tool-input-start', id: `c1-${prompt}`, toolName: 'add' },
+      { type: 'tool-input-delta', id: `c1-${prompt}`, delta: '{"a":1,' },
+      { type: 'tool-input-delta', id: `c1-${prompt}`, delta: '"b":2}' },
+      { type: 'tool-input-end', id: `c1-${prompt}` },
+      { type: 'tool-call', toolCallId: `c1-${prompt}`, toolName: 'add', input: '{"a":1,"b":2}' },
+      { type: 'tool-call', toolCallId: `c2-${prompt}`, toolName: 'fail', input: '{}' },
       finish(major, 'tool-calls'),
     ],
     [

@@ -222,7 +222,10 @@ fn lines_of_similar_shape_are_decoded_independently() {
         plain("\"e\""),
         end("end_turn"),
     ]);
-    assert_eq!(turn.summary["text"], "1234567\n\"}}}}89abcde");
+    assert_eq!(
+        turn.summary["text"],
+        "1234567\n\"}}}}bad \u{1} control89abcde"
+    );
     assert_eq!(turn.one("reasoning-delta")["delta"], "not me");
     // Only the number in place of a text is carried unchanged.
     assert_eq!(turn.one("data-acp")["data"]["update"]["content"]["text"], 8);
@@ -396,7 +399,8 @@ fn nested_subagents_are_separate() {
             .count()
     };
     assert_eq!((questions("one"), questions("two")), (0, 1));
-    assert_eq!(turn.one("tool-approval-request")["toolCallId"], "t");
+    // The first call of that id is the subagent's.
+    assert_eq!(turn.one("tool-approval-request")["toolCallId"], "t#2");
     assert_eq!(turn.summary["toolsUsed"], json!(["Main"]));
 }
 

@@ -32,7 +32,7 @@ const TABLE: &[(&[&str], &str)] = &[
     (&["--no-daemon"], "UUUUUUU-"),
     (&["--no-path-probe"], "URURUURU"),
     (&["--on-new", "clear"], "UUUUUUUU"),
-    (&["--otlp", "http://127.0.0.1:1"], "URURUURU"),
+    (&["--otlp=http://127.0.0.1:1"], "URURUURU"),
     (&["--permissions", "ask"], "UUUUUUUU"),
     (&["--persist", "never"], "URURUURU"),
     (&["--protocol", "acp"], "UUUUUUUU"),
@@ -57,7 +57,10 @@ fn shared_options_are_used_or_refused() {
                     Some(2),
                     "{words:?} {option:?}: {said}"
                 );
-                assert!(said.contains(option[0]), "{words:?} {option:?}: {said}");
+                assert!(
+                    said.contains(name_of(option)),
+                    "{words:?} {option:?}: {said}"
+                );
             }
         }
     }
@@ -70,14 +73,14 @@ fn every_shared_option_has_a_row() {
     for (at, words) in USES.iter().enumerate() {
         let options = options_of(&world, words);
         for (option, cells) in TABLE {
-            let has = options.iter().any(|other| other == option[0]);
+            let has = options.iter().any(|other| other == name_of(option));
             assert_eq!(has, &cells[at..=at] != "-", "{words:?} {option:?}");
         }
         // The options of `run` and `acp` themselves have no rows.
         let shared = options_of(&world, &["serve"]);
         for option in options.iter().filter(|option| shared.contains(option)) {
             assert!(
-                TABLE.iter().any(|(row, _)| row[0] == option),
+                TABLE.iter().any(|(row, _)| name_of(row) == option),
                 "{option} has no row"
             );
         }
@@ -105,6 +108,12 @@ fn options_of(world: &World, words: &[&str]) -> Vec<String> {
         (is_option && long != "help").then(|| format!("--{long}"))
     });
     longs.collect()
+}
+
+fn name_of<'o>(option: &[&'o str]) -> &'o str {
+    option[0]
+        .split_once('=')
+        .map_or(option[0], |(name, _)| name)
 }
 
 fn acpipe(world: &World, words: &[&str], option: &[&str]) -> Output {

@@ -94,7 +94,7 @@ fn file_size_limit_does_not_kill_acpipe() {
     let mut world = World::new();
     world.room = Some(0);
     // The demo agent writes no file if no log is set.
-    let mut run = world.acpipe(&["run", "--ephemeral", "hi"]);
+    let mut run = world.acpipe(&["run", "--ephemeral", "--agent", "demo", "hi"]);
     let output = run.env_remove("FAKE_AGENT_LOG").output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(!output.stdout.is_empty(), "{output:?}");

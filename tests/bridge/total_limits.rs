@@ -90,5 +90,7 @@ fn execute_ends_at_its_limit_whatever_the_agent_does_not_answer() {
             let error = s.call_error("execute", &call);
             assert_eq!(error["data"]["stage"], stage, "{error}");
         }
+        let started = ["starting", "ready"];
+        s.agent_states(&started[..if stage == "initialize" { 1 } else { 2 }]);
     }
 }

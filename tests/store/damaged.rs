@@ -122,6 +122,7 @@ fn damaged_session_is_resumed_with_its_agents_id() {
         let mut world = World::new(disk(damaged, Some(card.clone())), "later");
         let token = world.ensure(SESSION);
         world.settle();
+        while world.sync() {}
         let answer = world.client.replies[&token].as_ref().unwrap();
         assert_eq!(answer["recovery"]["rung"], "resume", "byte {at}: {answer}");
         assert_eq!(answer["agentSessionId"], "first-1", "byte {at}: {answer}");

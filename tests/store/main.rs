@@ -242,6 +242,7 @@ fn check_reopened(before: &World, logs: BTreeMap<String, StoredLog>, machine: bo
 fn works(world: &mut World, session: &str) {
     let token = world.ensure(session);
     world.settle();
+    while world.sync() {}
     let answer = &world.client.replies[&token];
     assert!(answer.is_ok(), "{answer:?}");
     let turn = format!("works-{session}");
