@@ -97,13 +97,12 @@ impl AgentDefinition {
     }
 
     /// Returns when the agent asks for permission, as far as it is known: by the definition, else by the built-in agent
-    /// with the same program.
+    /// with the same program. `spec` is what runs, since a client can connect an agent without a name to another program.
     #[must_use]
-    pub fn asking(&self) -> Option<Cow<'_, Asking>> {
+    pub fn asking(&self, spec: &AgentSpec) -> Option<Cow<'_, Asking>> {
         if let Some(own) = &self.asks {
             return Some(Cow::Borrowed(own));
         }
-        let spec = &self.spec;
         match spec.protocol {
             // A command answers a prompt by itself: it has no way to ask.
             Protocol::Command => Some(Cow::Owned(Asking::Habit(AskingHabit::Never))),

@@ -84,7 +84,8 @@ fn execute_ends_at_its_limit_whatever_the_agent_does_not_answer() {
         s.initialize();
         let call = json!({"message": "hello", "timeoutMs": 500});
         if stage == "turn" {
-            let summary = s.call("execute", &call);
+            let id = s.send("execute", &call);
+            let summary = s.turn(&id).summary;
             assert_eq!(summary["errors"][0]["data"]["stage"], stage, "{summary}");
         } else {
             let error = s.call_error("execute", &call);

@@ -149,7 +149,7 @@ pub async fn new_session(
 fn opened(name: &str, found: &str, result: &Value, subject: &Subject) -> Check {
     let state = result.as_object().cloned().unwrap_or_default();
     let mode = setting::mode(&state);
-    let asking = subject.definition.asking();
+    let asking = subject.definition.asking(&subject.definition.spec);
     let check = match asking_fault(asking.as_deref(), mode.as_deref()) {
         None => Check::ok(name, found),
         Some(fault) => {

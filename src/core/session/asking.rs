@@ -42,7 +42,7 @@ impl SessionMachine {
         if !self.needs_asking(cx) || self.options.mode.is_some() {
             return None;
         }
-        let asking = cx.agent.definition.asking()?;
+        let asking = cx.agent.definition.asking(cx.agent.spec)?;
         let modes = asking.modes();
         let mode = if traits(cx.agent.spec.protocol).starts_in_mode {
             modes.first().filter(|_| !cx.agent.spec.names_mode())
@@ -167,7 +167,7 @@ impl SessionMachine {
         if connection.is_some_and(|connection| connection.dialect.reports_before_run()) {
             return None;
         }
-        let asking = cx.agent.definition.asking();
+        let asking = cx.agent.definition.asking(cx.agent.spec);
         let mode = setting::mode(&self.state);
         let fault = asking_fault(asking.as_deref(), mode.as_deref())?;
         let failed = failed.map_or_else(String::new, |why| format!("; {why}"));
