@@ -270,16 +270,15 @@ fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Re
             info!("{note}");
         }
     }
-    let mut default = match &origin.own {
-        Some(own) => own.clone(),
-        None => {
-            let chosen = agent_choice::choose(agent, origin.agent.as_ref(), &config, &settings)?;
-            if let Some(note) = &chosen.note {
-                // With --quiet, too: the user did not choose it.
-                print_note(note);
-            }
-            chosen.definition
+    let mut default = if let Some(own) = &origin.own {
+        own.clone()
+    } else {
+        let chosen = agent_choice::choose(agent, origin.agent.as_ref(), &config, &settings)?;
+        if let Some(note) = &chosen.note {
+            // With --quiet, too: the user did not choose it.
+            print_note(note);
         }
+        chosen.definition
     };
     let spec = &mut default.spec;
     spec.env.0.extend(agent.variables().0);

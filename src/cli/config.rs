@@ -170,12 +170,11 @@ fn combine(
         } else {
             None
         };
-        match what {
-            Some(what) => notes.push(agents::review(&what)),
-            None => {
-                default_agent = Some((name, place));
-                is_default_untrusted = source.is_untrusted();
-            }
+        if let Some(what) = what {
+            notes.push(agents::review(&what));
+        } else {
+            default_agent = Some((name, place));
+            is_default_untrusted = source.is_untrusted();
         }
     }
     let attach = attach_of(sources)?;

@@ -39,8 +39,8 @@ impl Choosable for OfferedOption {
 
 /// Chooses the option that allows or refuses, never one that was not offered.
 ///
-/// To allow, an option must be the only one of its kind, apart from those after which the agent asks less in general
-/// ([`asks_less`]): it is unknown which of several is meant. If several allow once, none that allows always is taken
+/// To allow, an option must be the only one of its kind, apart from those that change the agent's mode
+/// ([`changes_mode`]): it is unknown which of several is meant. If several allow once, none that allows always is taken
 /// in their place. To refuse, any option of the kind is right: each of them refuses. A refusal takes an option if there
 /// is one, since some agents end the turn on "cancelled".
 #[must_use]
@@ -50,7 +50,7 @@ pub fn choose<O: Choosable>(allow: bool, prefers_always: bool, options: &[O]) ->
     if !allow {
         return of_kind(RejectOnce).chain(of_kind(RejectAlways)).next();
     }
-    let usable = |kind| of_kind(kind).filter(|option| !asks_less(*option));
+    let usable = |kind| of_kind(kind).filter(|option| !changes_mode(*option));
     let only = |kind| {
         let mut usable = usable(kind);
         usable.next().filter(|_| usable.next().is_none())
@@ -64,7 +64,7 @@ pub fn choose<O: Choosable>(allow: bool, prefers_always: bool, options: &[O]) ->
     }
 }
 
-/// Words of an option that puts the agent into a mode in which it asks less or not at all.
+/// Words of an option that puts the agent into another mode, mostly one in which it asks less or not at all.
 const WORDS: [&str; 6] = [
     "auto",
     "autopilot",
@@ -73,15 +73,16 @@ const WORDS: [&str; 6] = [
     "unrestricted",
     "yolo",
 ];
-const PAIRS: [[&str; 2]; 3] = [
+const PAIRS: [[&str; 2]; 4] = [
     ["accept", "edits"],
     ["full", "access"],
     ["skip", "permissions"],
+    ["switch", "to"],
 ];
 
-/// Returns `true` if the id or the label of an option says that the agent asks less in general afterwards: it changes
-/// the agent's mode, which is not what was asked about.
-fn asks_less(option: &impl Choosable) -> bool {
+/// Returns `true` if the id or the label of an option says that the agent asks less in general afterwards, or switches
+/// to another mode: that is not what was asked about.
+fn changes_mode(option: &impl Choosable) -> bool {
     option.texts().into_iter().any(|text| {
         let words = words(text);
         let is_pair = |pair: &[String]| PAIRS.iter().any(|known| pair == known);
@@ -195,6 +196,18 @@ mod tests {
                     Some("exit-plan-default"),
                     Some("reject"),
                 ],
+            ),
+            (
+                &[
+                    ("proceed_once", AllowOnce, "Allow"),
+                    (
+                        "proceed_once_and_switch_to_default",
+                        AllowOnce,
+                        "Switch to Default Mode and allow once (recommended)",
+                    ),
+                    ("cancel", RejectOnce, "Reject"),
+                ],
+                [Some("proceed_once"), Some("proceed_once"), Some("cancel")],
             ),
             (only_elevated, [None, None, None]),
             (

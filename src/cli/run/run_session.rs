@@ -7,6 +7,7 @@ use crate::cli::agents::installed_agents;
 use crate::cli::args::RunArgs;
 use crate::cli::daemon::SessionOrigin;
 use crate::cli::logs::Secrets;
+use crate::cli::styles::Styles;
 use crate::cli::{Origin, UsageError, directory, persists, print_note, sessions, state_dir};
 use crate::core::agent_command::{AgentCommand, key_of_line};
 use crate::core::claude::CLAUDE;
@@ -42,7 +43,7 @@ pub fn find(args: &RunArgs, secrets: &Secrets, view: &mut View) -> anyhow::Resul
         } else {
             refuse_if_installed(&settings)?;
             // A script would take the text of the demo agent for an answer.
-            if !(std::io::stdout().is_terminal() && std::io::stderr().is_terminal()) {
+            if !(Styles::stdout().is_terminal && std::io::stderr().is_terminal()) {
                 return Err(no_agent().into());
             }
             "no agent given, and none found on this machine; using the built-in demo agent"

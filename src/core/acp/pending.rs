@@ -70,11 +70,12 @@ impl Pending {
     pub fn is_of_open_session(&self) -> bool {
         match self {
             Self::SetMode(_) | Self::SetModel(_) | Self::SetOption(_) | Self::Prompt(_) => true,
-            // A refusal to open a session leads to the next strategy, whatever it says.
-            Self::Resume(..) | Self::Load(..) => false,
-            // The client that sent the request gets the error as it is.
-            Self::Forward(_) => false,
-            Self::Initialize
+            // A refusal to open a session leads to the next strategy, whatever it says. The client whose request was
+            // forwarded gets the error as it is.
+            Self::Resume(..)
+            | Self::Load(..)
+            | Self::Forward(_)
+            | Self::Initialize
             | Self::New(_)
             | Self::List(_)
             | Self::Close(_)

@@ -48,8 +48,15 @@ impl TotalLimits {
 
     /// Takes the calls whose limit has passed, with the limit.
     fn take_passed(&mut self, now: Instant) -> Vec<(Token, Duration)> {
-        let due = self.by_call.extract_if(.., |_, limit| limit.until <= now);
-        due.map(|(token, limit)| (token, limit.limit)).collect()
+        let mut passed = Vec::new();
+        self.by_call.retain(|token, limit| {
+            let is_left = limit.until > now;
+            if !is_left {
+                passed.push((*token, limit.limit));
+            }
+            is_left
+        });
+        passed
     }
 
     /// Moves the limit of a call to the call that takes its place.

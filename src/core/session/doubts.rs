@@ -6,7 +6,7 @@ use crate::core::agent::connection::Call;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::limits::Timeout;
-use crate::core::restore_plan::allows_next_strategy;
+use crate::core::restore_plan::{RestorePlan, allows_next_strategy, describe_attempts};
 use crate::proto::wire::Rung;
 
 /// Page of an agent's sessions: their ids, and the cursor of the next page. `None` if the agent has no
@@ -16,6 +16,16 @@ pub type ListPage<'a> = Option<(&'a [String], Option<&'a str>)>;
 /// Advice that helps whatever the failure of a session is.
 pub(super) const RECOVERY_ADVICE: &str =
     "call session/ensure with strategy \"new\" to continue without its memory";
+
+/// Creates the error of a session for which no strategy is left.
+pub(super) fn nothing_left(id: &str, plan: &RestorePlan) -> Error {
+    let tried = match plan.failed() {
+        [] => "no strategy is left to try".to_owned(),
+        failed => describe_attempts(failed),
+    };
+    let message = format!("cannot restore session {id:?}: {tried}; {RECOVERY_ADVICE}");
+    Error::new(ErrorKind::SessionNotFound, message)
+}
 
 /// Maximum number of pages of an agent's session list that are searched.
 pub(super) const PAGES: u32 = 50;

@@ -47,7 +47,7 @@ impl SessionMachine {
                 && error.kind == ErrorKind::SessionNotFound
                 && attempts.sent < MAX_ATTEMPTS =>
             {
-                self.replace_stale(error, cx);
+                self.replace_stale(&error, cx);
                 return None;
             }
             Ending::Answered(end)
@@ -220,7 +220,7 @@ impl SessionMachine {
                 Some(_) => self.end_turn(Ending::Answered(refusal), cx),
                 None => {
                     let message = "the agent refused the prompt, and its list of sessions does not contain the session";
-                    self.replace_stale(Error::new(ErrorKind::SessionNotFound, message), cx);
+                    self.replace_stale(&Error::new(ErrorKind::SessionNotFound, message), cx);
                 }
             },
             _ => self.end_turn(Ending::Answered(refusal), cx),
@@ -228,13 +228,13 @@ impl SessionMachine {
     }
 
     /// Replaces a session that the agent does not have, as a prompt has shown.
-    fn replace_stale(&mut self, error: Error, cx: &mut Cx<'_>) {
+    fn replace_stale(&mut self, error: &Error, cx: &mut Cx<'_>) {
         if cx.agent.ready().is_some()
             && let Some(running) = &mut self.running
         {
             running.attempts.pause = Some(Pause::Stale(error.clone()));
         }
-        self.replace_dead(&error, cx);
+        self.replace_dead(error, cx);
     }
 
     /// Sends the prompt again that failed in the stale session, now that the new one is live. Returns `true`

@@ -1,6 +1,6 @@
 //! Restore of a session at its agent: one call after the other, in the order of the strategies allowed.
 
-use super::doubts::{Adoption, RECOVERY_ADVICE};
+use super::doubts::{Adoption, nothing_left};
 use super::receipt::TakenSession;
 use super::{
     RequiredSettings, SessionAgents, SessionMachine, SessionRequest, SettingsRestore, Stage,
@@ -17,7 +17,7 @@ use crate::core::event::{CallId, Original, Update};
 use crate::core::limits::Timeout;
 use crate::core::log::Record;
 use crate::core::replay::Replay;
-use crate::core::restore_plan::{RestoreFacts, RestorePlan, describe_attempts};
+use crate::core::restore_plan::{RestoreFacts, RestorePlan};
 use crate::core::setting::merge_state;
 use crate::proto::json::Members;
 use crate::proto::wire::{Memory, Rung, Strategy};
@@ -89,15 +89,8 @@ impl SessionMachine {
         };
         let restore_plan = restore.restore_plan.get_or_insert_default();
         let Some(rung) = restore_plan.next_strategy() else {
-            let tried = match restore_plan.failed() {
-                [] => "no strategy is left to try".to_owned(),
-                failed => describe_attempts(failed),
-            };
-            let id = &self.id;
-            let message = format!("cannot restore session {id:?}: {tried}; {RECOVERY_ADVICE}");
-            let error = Error::new(ErrorKind::SessionNotFound, message);
-            self.opening_failed(&error, cx);
-            return;
+            let error = nothing_left(&self.id, restore_plan);
+            return self.opening_failed(&error, cx);
         };
         let way = match (rung, &known) {
             (Rung::Resume, Some(known)) => Opening::Resume(known),

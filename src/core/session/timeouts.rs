@@ -146,8 +146,8 @@ impl SessionMachine {
     /// Cancels a turn that reached a limit on its whole length as a client would. The turn ends with the timeout
     /// error.
     pub(super) fn cancel_overlong(&mut self, limit: Duration, cx: &mut Cx<'_>) {
-        let goes_on = |running: &&Box<Running>| running.ended.is_none() && !running.is_cancelled();
-        let Some(running) = self.running.as_ref().filter(goes_on) else {
+        let goes_on = |running: &&Running| running.ended.is_none() && !running.is_cancelled();
+        let Some(running) = self.running.as_deref().filter(goes_on) else {
             return;
         };
         let turn_id = running.turn_id.clone();

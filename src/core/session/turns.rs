@@ -72,9 +72,8 @@ impl SessionMachine {
         let dialect = &mut connection.dialect;
         let mut lines = Outgoing::default();
         let waits_for_background = dialect.is_busy(&agent_session);
-        let sent = self
-            .preamble
-            .before(cx.agent.definition.instructions.as_deref(), &parts);
+        let instructions = cx.agent.definition.instructions.as_deref();
+        let sent = self.preamble.before(instructions, &parts);
         let sent = with_request(sent, request);
         dialect.prompt(call, &agent_session, &sent, p.degrade, &mut lines)?;
         // Open client requests of a background turn keep it open beside the prompt's turn.
@@ -113,12 +112,12 @@ impl SessionMachine {
             &earlier.unwrap_or_default(),
             &mut chunks.view(&mut self.sink(Some(&turn_id), cx.clients)),
         );
-        let wish = RetryConsent {
+        let consent = RetryConsent {
             transient: p.retry,
             after_output: p.retry_after_output,
         };
         let degrade = p.degrade;
-        let attempts = Attempts::first(Prompt { message, degrade }, wish);
+        let attempts = Attempts::first(Prompt { message, degrade }, consent);
         let mut running =
             Running::new(turn, chunks, turn_id.clone(), token, call, attempts, cx.now);
         running.waits_for_background = waits_for_background;

@@ -32,6 +32,7 @@ pub fn reason(
 }
 
 /// Adds the remedy to a reason.
+#[must_use]
 pub fn review(what: &str) -> String {
     format!("{what}; review the file, then run: acpipe agents trust")
 }
