@@ -161,8 +161,8 @@ fn restricting_policy_starts_the_cli_in_the_mode_in_which_it_asks() {
             .iter()
             .filter_map(|line| line["argv"].as_array())
             .flatten();
-        let modes = words.filter_map(|word| word.as_str()?.strip_prefix("--permission-mode="));
-        assert_eq!(modes.last(), started, "{args:?} {options}");
+        let mut modes = words.filter_map(|word| word.as_str()?.strip_prefix("--permission-mode="));
+        assert_eq!(modes.next_back(), started, "{args:?} {options}");
     }
 }
 

@@ -50,8 +50,8 @@ pub struct World {
 
 impl World {
     pub fn new() -> Self {
-        signals::restore_defaults();
         static LAST: AtomicU32 = AtomicU32::new(0);
+        signals::restore_defaults();
         let n = LAST.fetch_add(1, Ordering::Relaxed);
         let mark = format!("{}-{n}", std::process::id());
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bridge-{mark}"));
