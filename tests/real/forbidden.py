@@ -13,9 +13,10 @@ from names import AGENTS, Named, NamedLife, Naming, exported
 from recovery import run_once
 
 WRITTEN = "written.txt"
-# Lines of acpipe: before the prompt, that the agent decides for itself; after a tool ran, that it did not ask.
+# Lines of acpipe: before the prompt, that the agent decides for itself; afterwards, that a tool ran, or may have run,
+# without a request. The latter is all that can be known of a call that never ends.
 WARNED = re.compile(r"^acpipe: .*\b(not ask|never asks?|asks? (for )?no|without asking|unasked|decides for itself)\b", re.M)
-REPORTED = re.compile(r"^acpipe: .*\bran\b.*\b(without asking|unasked)\b", re.M)
+REPORTED = re.compile(r"^acpipe: .*\b(ran|have run)\b.*\b(without asking|unasked)\b", re.M)
 
 
 def play(trial, prompt, proof, *options):
@@ -36,7 +37,8 @@ def play(trial, prompt, proof, *options):
     if not ran:
         if before is None:
             return "refused before the prompt" if code and after.strip() else "NO PROMPT"
-        return "refused" if approvals.count(False) else "refused by the agent"
+        words = ["refused" if approvals.count(False) else "refused by the agent"]
+        return ", ".join(words + ["wrongly reported"] * bool(REPORTED.search(after)))
     words = ["warned before"] if warned else []
     words += ["reported"] if REPORTED.search(after) else []
     return ", ".join(words) or "SILENT"
@@ -104,7 +106,8 @@ def served(trial):
     ran = any((folder / PROOF).exists() for folder in (trial.job.cwd, trial.job.home))     # fast-agent runs in acpipe's folder
     notes = [p["chunk"] for p in life.chunks if p["chunk"]["type"] in ("data-notice", "data-permission")]
     trial.write_down("out", {"receipt": receipt, "notes": notes})
-    warned, reported = bool(receipt.get("policyWarning")), "ran a tool without asking" in json.dumps(notes)
+    warned = bool(receipt.get("policyWarning"))
+    reported = bool(re.search("(ran|have run) a tool without asking", json.dumps(notes)))
     if ran and not (warned or reported):
         trial.notes.append("SILENT")
     trial.words += (["warned before"] * warned + ["reported"] * reported) if ran else ["refused"]
