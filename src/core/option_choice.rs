@@ -40,7 +40,7 @@ impl Choosable for OfferedOption {
 /// Chooses the option that allows or refuses, never one that was not offered.
 ///
 /// To allow, an option must be the only one of its kind, apart from those that change the agent's mode
-/// ([`changes_mode`]): it is unknown which of several is meant. If several allow once, none that allows always is taken
+/// (`changes_mode`): it is unknown which of several is meant. If several allow once, none that allows always is taken
 /// in their place. To refuse, any option of the kind is right: each of them refuses. A refusal takes an option if there
 /// is one, since some agents end the turn on "cancelled".
 #[must_use]
