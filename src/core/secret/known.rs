@@ -168,9 +168,8 @@ impl Known {
         }
         self.lengths.clear();
         self.filter.clear();
-        for piece in self.pieces.values() {
-            note(&mut self.lengths, &mut self.filter, piece);
-        }
+        let pieces = self.pieces.values();
+        pieces.for_each(|piece| note(&mut self.lengths, &mut self.filter, piece));
     }
 }
 
