@@ -7,7 +7,7 @@ use super::screen::with_styles;
 use super::styles::Styles;
 use super::{UsageError, print_note};
 use crate::core::secret::Secrets;
-use crate::shell::known_secrets;
+use crate::shell::own_secrets;
 use queue::LogQueue;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fs::File;
@@ -37,7 +37,7 @@ impl Logs {
     /// # Errors
     /// The log file cannot be opened.
     pub fn begin(args: &LogArgs, quiet: bool) -> anyhow::Result<Self> {
-        let secrets = known_secrets(super::inherited());
+        let secrets = own_secrets();
         let to: Box<dyn Write + Send> = match &args.log_file {
             Some(file) => Box::new(open(file)?),
             None => Box::new(io::stderr()),

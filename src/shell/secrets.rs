@@ -2,6 +2,7 @@
 
 use crate::core::secret::{Known, KnownSecrets, Secrets};
 use crate::proto::wire::Variables;
+use std::ffi::OsString;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -9,6 +10,15 @@ use std::sync::{Arc, PoisonError, RwLock};
 #[must_use]
 pub fn known_secrets(environment: Variables) -> Secrets {
     Secrets::of_environment(Arc::<Owner>::default(), environment)
+}
+
+/// Creates a list of known secrets with those of the environment of this process.
+#[must_use]
+pub fn own_secrets() -> Secrets {
+    let text = |(name, value): (OsString, OsString)| {
+        Some((name.into_string().ok()?, Some(value.into_string().ok()?)))
+    };
+    known_secrets(std::env::vars_os().filter_map(text).collect())
 }
 
 /// Owner of known secrets: acpipe itself, or one of its clients until it is dropped.

@@ -316,6 +316,19 @@ fn last_words_of_an_agent_are_shown_without_secrets() {
 }
 
 #[test]
+fn report_of_doctor_shows_no_secret() {
+    let canaries = [canary("own"), canary("password")];
+    let fails = "echo \"error: the-marker $MY_PASS $MY_PASSWORD\" >&2; exit 3";
+    let run = Run::new(&["doctor"]).agent(&["sh", "-c", fails]);
+    let run = run
+        .env("MY_PASS", &canaries[0])
+        .env("MY_PASSWORD", &canaries[1]);
+    let outcome = run.go();
+    assert!(outcome.show().contains("[hidden]"), "{}", outcome.show());
+    assert_silent("report", &outcome.show(), &canaries);
+}
+
+#[test]
 fn a_client_cannot_make_acpipe_forget_the_secrets_of_another() {
     let secret = canary("first");
     let world = World::new();
