@@ -42,7 +42,8 @@ fn escaped(text: &str) -> String {
 }
 
 fn percent_encoded(text: &str) -> String {
-    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+    let bytes = text.bytes().map(|byte| format!("%{byte:02X}"));
+    bytes.collect::<Vec<_>>().concat()
 }
 
 /// Returns a text in all forms: plain, escaped, escaped twice, percent-encoded, and in base64 alone and after a user.

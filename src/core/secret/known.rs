@@ -253,7 +253,8 @@ mod tests {
     #[test]
     fn values_of_any_length_are_found_and_nothing_else() {
         let mut known = Known::default();
-        let long: String = (0..40).map(|n| format!("{n:08x}")).collect();
+        let parts: Vec<String> = (0..40).map(|n| format!("{n:08x}")).collect();
+        let long = parts.concat();
         let texts = ["short1", "0123456789", &long];
         let all = texts.map(|text| text.as_bytes().to_vec());
         known.add(0, &all);
@@ -261,7 +262,7 @@ mod tests {
             assert!(is_known(&known, text), "{text}");
             let mut found = Vec::new();
             known.find(format!("x{text}y").as_bytes(), &mut |range| {
-                found.push(range)
+                found.push(range);
             });
             assert_eq!(found.iter().map(|r| r.start).min(), Some(1));
             assert_eq!(found.iter().map(|r| r.end).max(), Some(text.len() + 1));

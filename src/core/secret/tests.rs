@@ -136,12 +136,12 @@ fn variables_of_acpipe_s_environment_are_known_by_their_names() {
             .insert(name.to_owned(), Some(value.to_owned()));
     }
     let secrets = known_secrets(environment);
-    for n in 0..names.len() {
+    for (n, name) in names.iter().enumerate() {
         assert_eq!(
             secrets.hide(&format!("hunter-{n}.")),
             "[hidden].",
             "{}",
-            names[n]
+            name
         );
     }
     assert_eq!(secrets.hide("hunter-x"), "hunter-x");
@@ -176,7 +176,8 @@ fn known_values_are_hidden_in_every_form() {
         let hidden = secrets.hide(&text).into_owned();
         assert!(hidden.len() < 20, "{text}: {hidden}");
     }
-    let in_url: String = value.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let in_url: Vec<String> = value.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let in_url = in_url.concat();
     for text in [
         value.to_owned(),
         once,
