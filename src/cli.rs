@@ -46,6 +46,7 @@ use crate::core::hub::{AgentSpec, OnLost, Settings};
 use crate::core::limits::{Limits, Timeout};
 use crate::core::policy::{Mode, Policy};
 use crate::core::profile::Profile;
+use crate::core::secret::Secrets;
 use crate::core::store::Store;
 use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
 use crate::shell::{
@@ -58,7 +59,7 @@ use args::hints::parse;
 use args::shared::PlaceArgs;
 use args::{AgentArgs, Cli, Persist, StoreArgs, Verb};
 use config::LoadArgs;
-use logs::{Logs, Secrets};
+use logs::Logs;
 use screen::stdout_error;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -246,19 +247,24 @@ fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Re
     };
     let state = state_dir(&agent.store.place).ok();
     let config = load_config(agent, &cwd, origin.default_mode)?;
+    // A client of the daemon has settings, too, which must not displace those of acpipe.
+    let secrets = secrets.of_client();
+    secrets.add_variables(&agent.variables());
     for own in &config.agents {
         secrets.add_variables(&own.env);
         secrets.add_servers(&own.mcp_servers);
+        secrets.add_endpoint(&own.backend, &own.env);
     }
     let mut settings = Settings {
         profile: agent.chunk_profile.into(),
         limits: agent.timeouts.limits(),
-        mcp_servers: mcp::servers(agent.mcp_config.as_deref(), secrets)?,
+        mcp_servers: mcp::servers(agent.mcp_config.as_deref(), &secrets)?,
         on_lost: OnLost {
             clear: agent.store.on_new == args::OnNew::Clear,
             reinject: agent.store.reinject.unwrap_or_default(),
         },
         quirks: state.as_deref().map(read_profiles).unwrap_or_default(),
+        secrets,
         ..plain_settings(cwd, config.policy.clone())?
     };
     let (agents, notes) = agent_definitions::configured(&config, &settings)?;
@@ -341,6 +347,7 @@ fn plain_settings(cwd: String, policy: Policy) -> anyhow::Result<Settings> {
         idle_after: None,
         max_sessions: None,
         inherited: inherited(),
+        secrets: Secrets::default(),
         limits: Limits::default(),
         mcp_servers: Vec::new(),
         on_lost: OnLost::default(),

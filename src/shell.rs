@@ -35,6 +35,7 @@ mod program_search;
 mod recorder;
 mod regular;
 mod remote;
+mod secrets;
 mod signals;
 mod starter;
 mod stderr;
@@ -70,6 +71,7 @@ pub use profiles::{AgentProfile, read_all as read_profiles};
 pub use recorder::{Recorder, RecorderThread, RedactLine, open_tape};
 pub use regular::{open as open_state_file, read as read_state_file};
 pub use remote::{RemoteHub, drive_remote};
+pub use secrets::{known_secrets, own_secrets};
 pub use signals::{Interrupt, survive_file_limit};
 pub use store::{
     Durability, Events, Files, Memory, ReadOnly, archived, cards, check_writable, read_only,

@@ -18,12 +18,12 @@ mod updates;
 use super::agent_choice::{is_unnamed_demo, no_agent};
 use super::args::AcpArgs;
 use super::daemon::serve_by_daemon;
-use super::logs::Secrets;
 use super::record::Recording;
 use super::telemetry::Telemetry;
 use super::{UsageError, print_note};
 use crate::core::error::Error;
 use crate::core::hub::{Hub, Settings};
+use crate::core::secret::Secrets;
 use crate::shell::{InProcessAgents, LoopOwner, LoopSetup, drive, read_stdin};
 use client::AcpConnection;
 use settings::{REINJECTED, face_settings, origin};
@@ -49,7 +49,7 @@ pub async fn acp(mut args: AcpArgs, secrets: Secrets) -> anyhow::Result<u8> {
         .reporting(telemetry.is_on());
     let recording = Recording::start(&args.agent.record, &secrets)?;
     let stdin = read_stdin(max_line)?;
-    let mut client = AcpConnection::new(face, secrets, recording.recorder());
+    let mut client = AcpConnection::new(face, &secrets, recording.recorder());
     let launch = super::launch(&args.agent.store, hub.limits());
     let setup = LoopSetup {
         input: Some(stdin),

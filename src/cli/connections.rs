@@ -8,10 +8,10 @@ mod connected_client;
 mod face;
 mod setup;
 
-use super::logs::Secrets;
 use crate::core::client::{ClientId, Token};
 use crate::core::client_sink::{ClientSink, ClientSinks};
 use crate::core::error::Error;
+use crate::core::secret::Secrets;
 use crate::shell::{
     ClientAction, ClientConnection, ConnectionEvent, ConnectionNews, Interrupt, OutputQueue,
 };
@@ -52,7 +52,7 @@ impl Connections {
 
     fn open(&mut self, id: ClientId, setup: ConnectionSetup, output: Arc<OutputQueue>) {
         debug!(client = id.0, via = ?setup.via, access = ?setup.access, "client connected");
-        let face = Face::new(setup.face, self.secrets.clone());
+        let face = Face::new(setup.face, &self.secrets);
         let join = setup.settings.map(|own| ClientAction::Join(id, own));
         self.actions.extend(join);
         self.all

@@ -1,14 +1,14 @@
 //! Logs to stderr or a file, with secrets redacted, written by a thread so that the loop never blocks.
 
 mod queue;
-mod secrets;
 
 use super::args::{LogArgs, LogFormat};
 use super::screen::with_styles;
 use super::styles::Styles;
 use super::{UsageError, print_note};
+use crate::core::secret::Secrets;
+use crate::shell::own_secrets;
 use queue::LogQueue;
-pub use secrets::Secrets;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fs::File;
 use std::io::{self, Write};
@@ -37,8 +37,7 @@ impl Logs {
     /// # Errors
     /// The log file cannot be opened.
     pub fn begin(args: &LogArgs, quiet: bool) -> anyhow::Result<Self> {
-        let secrets = Secrets::default();
-        secrets.add_inherited();
+        let secrets = own_secrets();
         let to: Box<dyn Write + Send> = match &args.log_file {
             Some(file) => Box::new(open(file)?),
             None => Box::new(io::stderr()),

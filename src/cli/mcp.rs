@@ -2,7 +2,7 @@
 
 use super::UsageError;
 use super::config::text_of;
-use super::logs::Secrets;
+use crate::core::secret::Secrets;
 use crate::proto::wire::{McpServer, McpServersByName};
 use serde::Deserialize;
 use std::path::Path;

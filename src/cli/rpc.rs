@@ -13,13 +13,14 @@ mod notices;
 mod reads;
 mod written_chunks;
 
-use super::logs::Secrets;
 use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::decision::DecisionSource;
 use crate::core::deltas::Delta;
 use crate::core::error::{Error, ErrorKind};
+use crate::core::methods::learn_secrets;
+use crate::core::secret::Secrets;
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::{ClientFrame, Framing, write_framed};
 use crate::proto::json::{shallow, write_number};
@@ -79,10 +80,10 @@ pub struct RpcClient {
 }
 
 impl RpcClient {
-    /// Creates a client that adds the secrets of its messages to `secrets`.
-    pub fn new(secrets: Secrets) -> Self {
+    /// Creates a client whose secrets become known to `secrets`, as those of a client.
+    pub fn new(secrets: &Secrets) -> Self {
         Self {
-            secrets,
+            secrets: secrets.of_client(),
             methods: Methods::new(),
             framing: Framing::Lines,
             out: Vec::new(),
@@ -195,7 +196,7 @@ impl RpcClient {
         let called = self.methods.call(method, params);
         if let CallOutcome::Command(command) = &called {
             // Before any part of the command is logged.
-            self.secrets.add_from_command(command);
+            learn_secrets(command, &self.secrets);
             if logs_frames() {
                 let params = params.map_or("", RawValue::get);
                 log_frames("client → acpipe", format!("{method} {params}").as_bytes());

@@ -9,7 +9,7 @@ use super::args::{Cli, ServeArgs, Verb};
 #[cfg(feature = "listen")]
 use super::daemon;
 use super::daemon::serve_by_daemon;
-use super::logs::{Logs, Secrets};
+use super::logs::Logs;
 use super::record::Recording;
 use super::rpc::RpcClient;
 use super::telemetry::Telemetry;
@@ -18,6 +18,7 @@ use crate::agent::{Agent, AgentFactory};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::AgentSpec;
 use crate::core::hub::Hub;
+use crate::core::secret::Secrets;
 use crate::shell::{InProcessAgents, LoopOwner, LoopSetup, SUPERVISOR, drive, keep, read_stdin};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -68,7 +69,7 @@ async fn serve_with(
         .serving(args.agent.serving.offer())
         .reporting(telemetry.is_on());
     let stdin = read_stdin(max_line)?;
-    let mut client = RpcClient::new(secrets).recorded(recording.recorder());
+    let mut client = RpcClient::new(&secrets).recorded(recording.recorder());
     let setup = LoopSetup {
         input: Some(stdin),
         stored,

@@ -3,6 +3,7 @@
 use super::dialects::traits;
 use super::http::shown_url;
 use super::package_runner::{PackageRunner, package_runner, program, without_wrapper};
+use super::secret::hide;
 use crate::proto::wire::Protocol;
 use serde::{Deserialize, Serialize};
 
@@ -87,6 +88,24 @@ pub fn key(protocol: Protocol, command: &str, args: &[String]) -> String {
     }
 }
 
+/// Returns a [`key`] that may leave this machine: without the text of a program that is given to an interpreter as an
+/// argument (`sh -c TEXT`).
+#[must_use]
+pub fn public_key(protocol: Protocol, command: &str, args: &[String]) -> String {
+    let key = key(protocol, command, args);
+    if let Some((interpreter, script)) = key.split_once(' ') {
+        let before = args.iter().take_while(|arg| *arg != script);
+        let mut options = before.filter(|arg| arg.starts_with('-'));
+        if options.any(|option| !FILE_OPTIONS.contains(&option.as_str())) {
+            return interpreter.to_owned();
+        }
+    }
+    hide(&key).into_owned()
+}
+
+/// Options of interpreters whose next word names a file or a module.
+const FILE_OPTIONS: &[&str] = &["-m", "-jar", "-u"];
+
 /// Returns the [`key`] of an ACP agent whose command line was stored as one string, joined by spaces.
 #[must_use]
 pub fn key_of_line(line: &str) -> String {
@@ -116,6 +135,25 @@ fn without_version(package: &str) -> &str {
 mod tests {
     use super::*;
     use crate::core::claude::CLAUDE;
+
+    #[test]
+    fn public_name_of_an_agent_has_no_text_of_a_program() {
+        for (words, want) in [
+            (&["sh", "-c", "KEY=hunter exec agent"][..], "sh"),
+            (&["/bin/bash", "-lc", "agent"], "bash"),
+            (&["node", "--eval", "run('hunter')"], "node"),
+            (&["node", "agent.mjs", "--acp"], "node agent.mjs"),
+            (&["python3", "-m", "agent"], "python agent"),
+            (&["opencode", "acp"], "opencode"),
+        ] {
+            let args: Vec<String> = words[1..].iter().map(|&word| word.to_owned()).collect();
+            assert_eq!(
+                public_key(Protocol::Acp, words[0], &args),
+                want,
+                "{words:?}"
+            );
+        }
+    }
 
     #[test]
     fn agent_identity_ignores_path_version_and_arguments() {

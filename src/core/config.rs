@@ -6,6 +6,7 @@ pub use super::on_lost::OnLost;
 use super::policy::Policy;
 use super::profile::Profile;
 use super::quirks::Quirks;
+use super::secret::Secrets;
 use crate::proto::wire::{McpServer, Variables};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -39,6 +40,8 @@ pub struct Settings {
     pub max_sessions: Option<usize>,
     /// acpipe's own environment, which agents inherit.
     pub inherited: Variables,
+    /// Secrets that logs and tapes hide; what users type as answers is added.
+    pub secrets: Secrets,
     /// Time limits.
     pub limits: Limits,
     /// MCP servers that every session gets in addition to its own.

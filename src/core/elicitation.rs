@@ -88,6 +88,11 @@ impl ElicitationDetails {
         }
     }
 
+    /// Returns what the user typed in an answer, as opposed to chosen.
+    pub fn typed<'a>(&'a self, content: &'a Map<String, Value>) -> impl Iterator<Item = &'a str> {
+        form::typed(self.schema.as_ref(), content)
+    }
+
     /// Returns the fields of an answer that may be shown and stored: all but those that the schema marks as
     /// secret.
     #[must_use]
@@ -124,6 +129,21 @@ mod tests {
             };
             assert_eq!(ElicitationDetails::plan(&call).message, message);
         }
+    }
+
+    #[test]
+    fn typed_text_is_what_is_not_chosen() {
+        let schema = json!({"type": "object", "properties": {
+            "one": {"type": "string", "oneOf": [{"const": "red"}]},
+            "some": {"type": "array", "items": {"enum": ["small", "large"]}},
+            "own": {"type": "string"},
+        }});
+        let form = ElicitationDetails::form("?".into(), schema);
+        let answer =
+            json!({"one": "red", "some": ["small", "huge"], "own": "mine", "unknown": "x", "n": 7});
+        let mut typed: Vec<&str> = form.typed(answer.as_object().unwrap()).collect();
+        typed.sort_unstable();
+        assert_eq!(typed, ["huge", "mine", "x"]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! A transport delivers [`HttpLine`]s, then the body of the response as lines. A line of a body is the data of
 //! one server-sent event (`text/event-stream`) or a line of the text (all other types).
 
+use super::secret::{is_parameter, is_secret};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -138,8 +139,20 @@ pub fn url_fault(url: &str) -> Option<&'static str> {
     if authority.is_empty() || url.contains(char::is_whitespace) {
         return Some("is not a valid address");
     }
-    authority.contains('@').then_some(
-        "must not contain a user or password; use `api_key_env` or `headers` of a configured agent",
+    if authority.contains('@') {
+        return Some(
+            "must not contain a user or password; use `api_key_env` or `headers` of a configured agent",
+        );
+    }
+    let query = url.split_once('?').map_or("", |(_, query)| query);
+    let query = query.split('#').next().unwrap_or_default();
+    let mut pairs = query
+        .split('&')
+        .map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+    let has_key = pairs.any(|(name, value)| is_parameter(name) || is_secret("", value));
+    has_key.then_some(
+        "must not contain a key in its query, since addresses are stored and shown; use `api_key_env` or `headers` of a \
+         configured agent",
     )
 }
 
@@ -196,6 +209,11 @@ mod tests {
             ("https://", false),
             ("https://user:pass@host/", false),
             ("https://host/a b", false),
+            ("https://host/v1?api-version=2024-10-21&stream=1", true),
+            ("https://host/v1?key=abc", false),
+            ("https://host/v1?a=1&api_key=abc#x", false),
+            ("https://host/f?code=abc", false),
+            ("https://host/v1?x=sk-ant-api03-AbCdEf0123456789", false),
         ] {
             assert_eq!(url_fault(url).is_none(), is_valid, "{url}");
         }

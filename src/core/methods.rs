@@ -5,6 +5,7 @@
 //! without a row.
 
 use super::client::Command;
+use super::secret::Secrets;
 use crate::proto::wire::{McpServer, Variables};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -49,6 +50,16 @@ impl<'a> From<&'a Variables> for Secret<'a> {
 impl<'a> From<&'a Vec<McpServer>> for Secret<'a> {
     fn from(servers: &'a Vec<McpServer>) -> Self {
         Self::McpServers(servers)
+    }
+}
+
+/// Adds the secrets that a command passes to agents and MCP servers.
+pub fn learn_secrets(command: &Command, secrets: &Secrets) {
+    for secret in command.secrets() {
+        match secret {
+            Secret::Variables(variables) => secrets.add_variables(variables),
+            Secret::McpServers(servers) => secrets.add_servers(servers),
+        }
     }
 }
 

@@ -1,7 +1,26 @@
-//! Detection of text that looks like a secret: keys, tokens, passwords.
+//! Secrets: their detection, and how they are hidden. Whatever acpipe writes for people to read and pass on goes through this
+//! module: logs, tapes, errors, telemetry, responses with an agent's environment.
+//!
+//! `names` knows the names of secrets, `patterns` what a secret looks like, `known` the values that acpipe got as
+//! secrets, `sources` where it gets them, `view` the escapes in which a value may be written, and `frame` the members
+//! of a message that hold what the user typed.
 
+mod frame;
+mod known;
+mod names;
+mod patterns;
+mod sources;
+mod view;
+
+use crate::proto::wire::Variables;
+pub use frame::{hide_in_frame, without_answers};
+pub use known::Known;
+pub use names::{is_parameter, names_secret};
 use std::borrow::Cow;
+use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
+use view::views;
 
 /// Text that replaces a secret.
 pub const HIDDEN: &str = "[hidden]";
@@ -9,288 +28,140 @@ pub const HIDDEN: &str = "[hidden]";
 /// Text that replaces the value of a variable in a response to a client.
 pub const REDACTED: &str = "[redacted]";
 
-/// Last parts of the names of variables that hold a secret, in addition to [`NAMES`].
-const LAST_WORDS: &[&str] = &[
-    "auth",
-    "cookie",
-    "cookies",
-    "dsn",
-    "jwt",
-    "key",
-    "keys",
-    "pass",
-    "passphrase",
-    "pat",
-    "pin",
-    "secrets",
-];
-
-/// Prefixes of keys of well-known services, with the minimum number of characters that follow.
-const PREFIXES: &[(&str, usize)] = &[
-    ("sk-", 16),
-    ("sk_live_", 16),
-    ("rk_live_", 16),
-    ("ghp_", 16),
-    ("gho_", 16),
-    ("ghu_", 16),
-    ("ghs_", 16),
-    ("ghr_", 16),
-    ("github_pat_", 16),
-    ("glpat-", 16),
-    ("npm_", 30),
-    ("hf_", 20),
-    ("gsk_", 20),
-    ("xai-", 20),
-    ("xoxb-", 16),
-    ("xoxa-", 16),
-    ("xoxp-", 16),
-    ("xapp-", 16),
-    ("AIza", 30),
-    ("AKIA", 16),
-    ("ASIA", 16),
-    ("ya29.", 16),
-    ("eyJ", 20),
-];
-
-/// Authentication schemes in a header, which are followed by a secret.
-const SCHEMES: &[&str] = &["bearer", "basic"];
-
-/// Endings of the names of secrets, without separators.
-const NAMES: &[&str] = &[
-    "apikey",
-    "accesskey",
-    "secretkey",
-    "privatekey",
-    "password",
-    "passwd",
-    "secret",
-    "token",
-    "authorization",
-    "credential",
-    "credentials",
-];
-
-/// Minimum length of a named secret that is hidden. A shorter text may be a description instead of a value.
-const SHORTEST: usize = 6;
+/// Returns `true` if a variable holds a secret, by its name or value.
+#[must_use]
+pub fn is_secret(name: &str, value: &str) -> bool {
+    !value.is_empty() && (names::is_variable(name) || matches!(hide(value), Cow::Owned(_)))
+}
 
 /// Returns the text with everything that looks like a secret replaced.
+#[must_use]
 pub fn hide(text: &str) -> Cow<'_, str> {
-    let mut shown = String::new();
-    let mut done = 0;
-    let mut at = 0;
-    while at < text.len() {
-        let word = run(text, at, is_word);
-        if let Some(secret) = userinfo(text, at).or_else(|| after(text, &word)) {
-            shown.push_str(&text[done..secret.start]);
-            shown.push_str(HIDDEN);
-            done = secret.end;
-            at = secret.end;
-        } else {
-            at = if word.is_empty() {
-                at + text[at..].chars().next().map_or(1, char::len_utf8)
-            } else {
-                word.end
-            };
+    Secrets::default().hide(text)
+}
+
+/// List of known secrets. What shares it between threads is outside of the core.
+pub trait KnownSecrets: fmt::Debug + Send + Sync {
+    /// Returns a handle of the same list for a client, whose values cannot displace those of others.
+    fn of_client(&self) -> Arc<dyn KnownSecrets>;
+
+    /// Adds values in the forms in which they are written.
+    fn add(&self, forms: &[Vec<u8>]);
+
+    /// Reports the places of known values in a text.
+    fn find(&self, text: &[u8], found: &mut dyn FnMut(Range<usize>));
+}
+
+/// List that knows nothing.
+#[derive(Debug)]
+struct Nothing;
+
+impl KnownSecrets for Nothing {
+    fn of_client(&self) -> Arc<dyn KnownSecrets> {
+        Arc::new(Self)
+    }
+
+    fn add(&self, _forms: &[Vec<u8>]) {}
+
+    fn find(&self, _text: &[u8], _found: &mut dyn FnMut(Range<usize>)) {}
+}
+
+/// Known secrets, shared by all clones and by the handles of all clients.
+#[derive(Debug, Clone)]
+pub struct Secrets {
+    list: Arc<dyn KnownSecrets>,
+    /// acpipe's own environment, to which MCP servers and headers refer.
+    environment: Arc<Variables>,
+}
+
+impl Default for Secrets {
+    /// Returns a list that stays empty: only text that looks like a secret is hidden.
+    fn default() -> Self {
+        Self {
+            list: Arc::new(Nothing),
+            environment: Arc::default(),
         }
     }
-    if done == 0 {
+}
+
+impl Secrets {
+    /// Creates a list with the secrets of acpipe's own environment, which agents inherit.
+    #[must_use]
+    pub fn of_environment(list: Arc<dyn KnownSecrets>, environment: Variables) -> Self {
+        let secrets = Self {
+            list,
+            environment: Arc::new(environment),
+        };
+        let variables = secrets.environment.0.iter();
+        let held = variables.filter_map(|(name, value)| Some((name, value.as_ref()?)));
+        let held = held.filter(|(name, value)| is_secret(name, value));
+        let held = held.flat_map(|(name, value)| sources::variable_values(name, value));
+        secrets.add_values(held);
+        secrets
+    }
+
+    /// Returns a handle for a client, whose values cannot displace those of others. All handles hide the same.
+    #[must_use]
+    pub fn of_client(&self) -> Self {
+        Self {
+            list: self.list.of_client(),
+            environment: Arc::clone(&self.environment),
+        }
+    }
+
+    /// Adds values that are hidden from now on.
+    pub fn add_values<'a>(&self, values: impl IntoIterator<Item = &'a str>) {
+        self.list.add(&sources::forms(values));
+    }
+
+    /// Replaces known secrets and text that looks like a secret, in whatever escapes it is written.
+    #[must_use]
+    pub fn hide<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut found = Vec::new();
+        for view in views(text) {
+            let bytes = view.bytes();
+            self.list
+                .find(bytes, &mut |range| found.push(view.place(range)));
+            if let Ok(text) = std::str::from_utf8(bytes) {
+                let seen = patterns::found(text);
+                found.extend(seen.into_iter().map(|range| view.place(range)));
+            }
+        }
+        replaced(text, found)
+    }
+}
+
+/// Replaces ranges of a text. They may overlap, and begin inside a character.
+fn replaced(text: &str, mut found: Vec<Range<usize>>) -> Cow<'_, str> {
+    if found.is_empty() {
         return Cow::Borrowed(text);
+    }
+    found.sort_unstable_by_key(|range| range.start);
+    let mut shown = String::with_capacity(text.len());
+    let mut done = 0;
+    let mut found = found.into_iter().peekable();
+    while let Some(Range { mut start, mut end }) = found.next() {
+        while let Some(next) = found.next_if(|next| next.start <= end) {
+            end = end.max(next.end);
+        }
+        while !text.is_char_boundary(start) {
+            start -= 1;
+        }
+        while !text.is_char_boundary(end) {
+            end += 1;
+        }
+        // A character may belong to the range before.
+        if let Some(between) = text.get(done..start) {
+            shown.push_str(between);
+        }
+        if start >= done {
+            shown.push_str(HIDDEN);
+        }
+        done = done.max(end);
     }
     shown.push_str(&text[done..]);
     Cow::Owned(shown)
 }
 
-/// Returns the secret that the word contains or that follows it.
-fn after(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
-    let said = &text[word.clone()];
-    for (prefix, least) in PREFIXES {
-        if said.starts_with(prefix.trim_end_matches('.')) && text[word.start..].starts_with(prefix)
-        {
-            let secret = run(text, word.start + prefix.len(), is_token);
-            return (secret.len() >= *least).then_some(secret);
-        }
-    }
-    if is_scheme(said) {
-        let secret = run(text, run(text, word.end, |c| c == ' ').end, is_token);
-        let is_random = text[secret.clone()].contains(|c: char| c.is_ascii_digit() || c == '=');
-        return (secret.len() >= 8 && is_random).then_some(secret);
-    }
-    if !names_secret(said) {
-        return None;
-    }
-    let is_quote = |c| matches!(c, '"' | '\'' | '\\');
-    let is_option = said.starts_with("--");
-    let separator = run(text, word.end, |c| {
-        is_quote(c) || matches!(c, ' ' | ':' | '=') || (is_option && c == ',')
-    });
-    if !is_option && !text[separator.clone()].contains([':', '=']) {
-        return None;
-    }
-    let secret = run(text, separator.end, |c| {
-        !is_quote(c) && !c.is_whitespace() && !matches!(c, ',' | ';' | '&' | ')' | '}' | ']' | '<')
-    });
-    let said = &text[secret.clone()];
-    (secret.len() >= SHORTEST && !is_scheme(said)).then_some(secret)
-}
-
-/// Returns `true` if the name is the name of a secret.
-#[must_use]
-pub fn names_secret(name: &str) -> bool {
-    let name = name.replace(['_', '-'], "").to_ascii_lowercase();
-    NAMES.iter().any(|known| name.ends_with(known))
-}
-
-/// Returns `true` if a variable holds a secret, by its name or value.
-#[must_use]
-pub fn is_secret(name: &str, value: &str) -> bool {
-    let last = name.rsplit(['_', '-', '.']).next().unwrap_or_default();
-    let by_last = LAST_WORDS
-        .iter()
-        .any(|known| last.eq_ignore_ascii_case(known));
-    let by_name = by_last || names_secret(name);
-    !value.is_empty() && (by_name || matches!(hide(value), Cow::Owned(_)))
-}
-
-/// Returns the password in a URL.
-fn userinfo(text: &str, at: usize) -> Option<Range<usize>> {
-    let start = at + text[at..].strip_prefix("://").map(|_| 3)?;
-    let user = run(text, start, is_userinfo);
-    let colon = text[user.clone()].find(':')?;
-    let is_there = text[user.end..].starts_with('@') && user.start + colon + 1 < user.end;
-    is_there.then(|| user.start + colon + 1..user.end)
-}
-
-/// Returns the range of characters from `at` on that satisfy `is`.
-fn run(text: &str, at: usize, is: impl Fn(char) -> bool) -> Range<usize> {
-    let rest = &text[at..];
-    at..at + rest.find(|c| !is(c)).unwrap_or(rest.len())
-}
-
-fn is_scheme(word: &str) -> bool {
-    SCHEMES
-        .iter()
-        .any(|scheme| word.eq_ignore_ascii_case(scheme))
-}
-
-fn is_word(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
-}
-
-fn is_token(c: char) -> bool {
-    is_word(c) || matches!(c, '.' | '~' | '+' | '/' | '=')
-}
-
-fn is_userinfo(c: char) -> bool {
-    !c.is_whitespace() && !matches!(c, '/' | '@' | '"' | '\'' | '\\' | '<' | '>')
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn text_that_looks_like_a_secret_is_hidden() {
-        let cases = [
-            (
-                "key sk-ant-api03-AbCdEf0123456789, ok",
-                "key sk-[hidden], ok",
-            ),
-            ("ghp_0123456789abcdefABCDEF", "ghp_[hidden]"),
-            (
-                "(github_pat_11ABCDE_0123456789abc)",
-                "(github_pat_[hidden])",
-            ),
-            ("/AKIAIOSFODNN7EXAMPLE/", "/AKIA[hidden]"),
-            ("ya29.a0AfH6SMBx_0123456789", "ya29.[hidden]"),
-            ("jwt=eyJhbGciOiJIUzI1NiJ9.eyJzdWIi.c2ln", "jwt=eyJ[hidden]"),
-            (
-                "Authorization: Bearer abc.DEF-123",
-                "Authorization: Bearer [hidden]",
-            ),
-            (
-                "authorization: basic dXNlcjpwYXNz=",
-                "authorization: basic [hidden]",
-            ),
-            (
-                r#"{"apiKey":"abcdef","a":1}"#,
-                r#"{"apiKey":"[hidden]","a":1}"#,
-            ),
-            (
-                r#"{\"api_key\": \"abcdef\"}"#,
-                r#"{\"api_key\": \"[hidden]\"}"#,
-            ),
-            (
-                "ANTHROPIC_API_KEY=päßwörd x",
-                "ANTHROPIC_API_KEY=[hidden] x",
-            ),
-            ("X-Api-Key: abcdef", "X-Api-Key: [hidden]"),
-            ("--token abcdef --x", "--token [hidden] --x"),
-            (
-                r#"["--auth-token", "abcdef"]"#,
-                r#"["--auth-token", "[hidden]"]"#,
-            ),
-            ("?access_token=abcdef&b=1", "?access_token=[hidden]&b=1"),
-            ("https://me:hunter2@host/x", "https://me:[hidden]@host/x"),
-            (
-                "password=first1 and secret=second",
-                "password=[hidden] and secret=[hidden]",
-            ),
-        ];
-        for (text, want) in cases {
-            assert_eq!(hide(text), want);
-        }
-    }
-
-    #[test]
-    fn variables_hold_secrets_by_name_or_by_value() {
-        for (name, value) in [
-            ("GITHUB_TOKEN", "x"),
-            ("OPENAI_KEY", "x"),
-            ("openai_api_key", "x"),
-            ("GITHUB_PAT", "x"),
-            ("DB_PASSWORD", "1"),
-            ("SENTRY_DSN", "x"),
-            ("DATABASE_URL", "postgres://me:hunter2@host/db"),
-            ("EXTRA_ARGS", "--token abcdef1"),
-            ("ANYTHING", "ghp_0123456789abcdefABCDEF"),
-        ] {
-            assert!(is_secret(name, value), "{name}");
-        }
-        for (name, value) in [
-            ("TOKEN", ""),
-            ("PATH", "/usr/bin:/bin"),
-            ("PWD", "/home/me"),
-            ("SSH_AUTH_SOCK", "/run/agent"),
-            ("MAX_OUTPUT_TOKENS", "32000"),
-            ("MONKEY", "x"),
-            ("RUST_LOG", "debug"),
-            ("HTTPS_PROXY", "http://proxy:8080"),
-        ] {
-            assert!(!is_secret(name, value), "{name}");
-        }
-    }
-
-    #[test]
-    fn ordinary_text_is_not_hidden() {
-        let texts = [
-            "task-runner-of-many-words",
-            "sk-short",
-            "max_tokens=100000 inputTokens: 123456",
-            "the token was refused",
-            "a bearer authentication is needed",
-            "token: none",
-            "https://host:8080/a@b",
-            "see ://",
-            "ends in token=",
-            "a secret",
-            "é😀 unicode \u{2028}",
-            "",
-        ];
-        for text in texts {
-            assert!(
-                matches!(hide(text), Cow::Borrowed(same) if same == text),
-                "{text}"
-            );
-        }
-    }
-}
+mod tests;

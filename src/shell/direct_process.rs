@@ -6,12 +6,14 @@ use super::discover::{self, LoginShell};
 use super::inbox::{self, Inbox};
 use super::launches::Launch;
 use super::process_settings::{ProcessSettings, Supervision};
+use super::secrets::own_secrets;
 use super::starter::Starter;
 use super::supervisor::KILL_LIMIT;
 use super::supervisor::codec::SupervisorOrder;
 use crate::core::error::Error;
 use crate::core::hub::{AgentId, AgentInput, Exit};
 use crate::core::process_health::ProcessHealth;
+use crate::core::secret::Secrets;
 use crate::core::transport::ProcessSpec;
 use crate::proto::frame::{Batch, lines};
 use crate::proto::wire::Program;
@@ -43,6 +45,8 @@ pub struct DirectProcess {
     program: Option<Program>,
     health: ProcessHealth,
     end: Option<ProcessEnd>,
+    /// Secrets that the process gets, which it may write to stderr.
+    secrets: Secrets,
 }
 
 /// End of a process, or of its output.
@@ -132,7 +136,10 @@ impl AgentStarter {
         let (events, inbox) = inbox::channel();
         let login = Arc::clone(&self.login);
         let terms = self.terms.clone();
+        let secrets = own_secrets();
+        secrets.add_variables(&spec.env);
         DirectProcess {
+            secrets,
             agent: agent::start(AgentId(0), spec, terms, login, events, None),
             inbox,
             lines: VecDeque::new(),
@@ -217,7 +224,7 @@ impl DirectProcess {
         if let Some(change) = self.agent.health_change() {
             self.health.update(&change);
         }
-        self.health.stderr.text()
+        self.secrets.hide(&self.health.stderr.text()).into_owned()
     }
 
     /// Handles the next event; returns `false` if none arrives before the deadline.
@@ -240,7 +247,11 @@ impl DirectProcess {
             }
             AgentInput::StartFailed(error) => self.end = Some(ProcessEnd::StartFailed(error)),
             AgentInput::OutputClosed => self.end = Some(ProcessEnd::OutputClosed),
-            AgentInput::Exited(exit) => self.end = Some(ProcessEnd::Exited(exit)),
+            AgentInput::Exited(mut exit) => {
+                let hidden = self.secrets.hide(&exit.stderr).into_owned();
+                exit.stderr = hidden;
+                self.end = Some(ProcessEnd::Exited(exit));
+            }
             AgentInput::Batch(Batch::TooLong(_))
             | AgentInput::Health(_)
             | AgentInput::InputClosed

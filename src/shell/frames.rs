@@ -1,15 +1,11 @@
 //! Logging of the frames of agents and clients, at `trace` only because they contain all messages.
 
-use memchr::memmem;
+use crate::core::secret::without_answers;
 use std::borrow::Cow;
 use tracing::{Level, enabled, trace};
 
 /// Maximum length of a logged frame in bytes.
 const MAX_FRAME_BYTES: usize = 64 * 1024;
-
-/// Marker of a response to an elicitation, which is not logged: text typed by the user may be a secret that
-/// no pattern detects.
-const TYPED: &[u8] = br#""action":"accept""#;
 
 /// Returns `true` if frames are logged.
 #[must_use]
@@ -30,15 +26,18 @@ pub fn log_frames(way: &str, lines: &[u8]) {
     }
 }
 
-/// Formats a frame for the log. It is cut between words because redaction finds only whole secrets.
+/// Formats a frame for the log, without what the user typed as an answer: no pattern detects a secret there. It is
+/// cut between words because redaction finds only whole secrets.
 fn shown(line: &[u8]) -> Cow<'_, str> {
-    if memmem::find(line, TYPED).is_some() {
-        return format!("(response to a question, {} bytes)", line.len()).into();
+    let text = String::from_utf8_lossy(line);
+    let text = match without_answers(&text) {
+        Some(hidden) => Cow::Owned(hidden.to_string()),
+        None => text,
+    };
+    if text.len() <= MAX_FRAME_BYTES {
+        return text;
     }
-    if line.len() <= MAX_FRAME_BYTES {
-        return String::from_utf8_lossy(line);
-    }
-    let head = &line[..MAX_FRAME_BYTES];
+    let head = &text.as_bytes()[..MAX_FRAME_BYTES];
     let end = memchr::memrchr3(b'"', b',', b' ', head).unwrap_or(0);
     let head = String::from_utf8_lossy(&head[..end]);
     format!("{head}… ({} bytes in all)", line.len()).into()
@@ -53,7 +52,7 @@ mod tests {
         assert_eq!(shown(b"{\"a\":1}"), "{\"a\":1}");
         assert_eq!(
             shown(br#"{"id":1,"result":{"action":"accept","content":{"pin":"1234"}}}"#),
-            "(response to a question, 62 bytes)"
+            r#"{"id":1,"result":{"action":"accept","content":{"pin":"[hidden]"}}}"#
         );
         let line = format!(
             "{{\"a\":\"b\",\"secret\":\"{}\"}}",

@@ -14,6 +14,7 @@ use crate::core::hub::{AgentInput, AgentSpec, OnLost, Settings};
 use crate::core::limits::{Limits, Timeout};
 use crate::core::policy::Policy;
 use crate::core::profile::Profile;
+use crate::core::secret::Secrets;
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::Batch;
 use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
@@ -56,6 +57,7 @@ impl SettingsBuilder {
             idle_after: None,
             max_sessions: None,
             inherited: Variables::default(),
+            secrets: Secrets::default(),
             limits: Limits::default(),
             mcp_servers: Vec::new(),
         })

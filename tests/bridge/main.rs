@@ -20,6 +20,7 @@ mod agents;
 mod agui;
 mod auth;
 mod callbacks;
+mod canaries;
 mod cancel;
 mod causes;
 mod chat;

@@ -6,7 +6,6 @@ use super::errors::{with_methods_of_acp, write_error};
 use super::shown::{Form, Shown};
 use super::state::Sessions;
 use super::updates::Updates;
-use crate::cli::logs::Secrets;
 use crate::core::acp_notification::AcpNotification;
 use crate::core::acp_requests::ElicitationSupport;
 use crate::core::client::{Command, Notice, Reply, Token};
@@ -14,6 +13,8 @@ use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::decision::DecisionSource;
 use crate::core::error::{Error, ErrorKind};
+use crate::core::methods::learn_secrets;
+use crate::core::secret::Secrets;
 use crate::core::update_run::UpdateRun;
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::{ClientFrame, Framing, Sniffed, sniff, sniff_all, write_framed};
@@ -77,10 +78,10 @@ pub struct AcpConnection {
 }
 
 impl AcpConnection {
-    /// Creates the connection; the secrets of the client's messages are added to `secrets`.
-    pub fn new(settings: FaceSettings, secrets: Secrets, recorder: Option<Recorder>) -> Self {
+    /// Creates the connection; the secrets of its messages become known to `secrets`, as those of a client.
+    pub fn new(settings: FaceSettings, secrets: &Secrets, recorder: Option<Recorder>) -> Self {
         Self {
-            secrets,
+            secrets: secrets.of_client(),
             elicits: ElicitationSupport::default(),
             shown: Shown::default(),
             sessions: Sessions::new(&settings.agents),
@@ -172,7 +173,7 @@ impl AcpConnection {
 
     /// Requests an action of the hub.
     pub(super) fn submit(&mut self, id: Option<&RawValue>, kind: CallKind, command: Command) {
-        self.secrets.add_from_command(&command);
+        learn_secrets(&command, &self.secrets);
         let token = self.calls.open(id.map(ToOwned::to_owned), kind);
         self.actions
             .push_back(ClientAction::Command(token, command));

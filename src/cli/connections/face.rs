@@ -2,9 +2,9 @@
 
 use super::setup::ClientFace;
 use crate::cli::acp::client::AcpConnection;
-use crate::cli::logs::Secrets;
 use crate::cli::rpc::RpcClient;
 use crate::core::client_sink::ClientSink;
+use crate::core::secret::Secrets;
 use crate::shell::{ClientAction, ClientConnection as _, ClientInput, Pressure};
 
 /// Face of a connection. It serves a single client, which it calls the first.
@@ -14,7 +14,7 @@ pub(super) enum Face {
 }
 
 impl Face {
-    pub(super) fn new(face: ClientFace, secrets: Secrets) -> Self {
+    pub(super) fn new(face: ClientFace, secrets: &Secrets) -> Self {
         match face {
             ClientFace::Neutral => Self::Neutral(Box::new(RpcClient::new(secrets))),
             ClientFace::Acp(settings) => {

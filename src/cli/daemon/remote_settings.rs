@@ -5,9 +5,9 @@ use crate::cli::acp::settings::{REINJECTED, face_settings, origin};
 use crate::cli::agent_choice::{is_unnamed_demo, no_agent};
 use crate::cli::args::{AgentArgs, Cli, Verb};
 use crate::cli::connections::{Access, ClientFace, ConnectionSetup, Via};
-use crate::cli::logs::Secrets;
 use crate::cli::{Origin, UsageError, settings};
 use crate::core::hub::Settings;
+use crate::core::secret::Secrets;
 use clap::Parser as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
@@ -81,7 +81,6 @@ fn settings_in(
     secrets: &Secrets,
     origin: &Origin,
 ) -> anyhow::Result<Settings> {
-    secrets.add_variables(&args.variables());
     let absolute = |path: &mut Option<PathBuf>| {
         if let Some(path) = path {
             *path = base.join(&path);

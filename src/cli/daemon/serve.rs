@@ -8,11 +8,11 @@ use crate::cli::args::daemon::{ResidentArgs, RunDaemonArgs};
 use crate::cli::connections::{ConnectionSetup, Connections};
 #[cfg(feature = "listen")]
 use crate::cli::http::{ListenOptions, listen};
-use crate::cli::logs::Secrets;
 use crate::cli::telemetry::Telemetry;
 use crate::cli::{Origin, launch, print_note, settings, state_dir, store_for_clients};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::Hub;
+use crate::core::secret::Secrets;
 use crate::shell::{
     Connector, DaemonListener, DaemonPlace, InProcessAgents, LoopOwner, LoopSetup, StdoutWriter,
     connections, detach, drive,

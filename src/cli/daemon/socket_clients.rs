@@ -3,8 +3,8 @@
 use super::hello::{DaemonInfo, Hello, LONGEST_HELLO, Purpose, SOCKET_VERSION, Welcome};
 use super::remote_settings::setup_of;
 use crate::cli::connections::{Access, ClientFace, ConnectionSetup, Via};
-use crate::cli::logs::Secrets;
 use crate::core::error::{Error, ErrorKind};
+use crate::core::secret::Secrets;
 use crate::proto::frame::ClientFrames;
 use crate::shell::{Connection, ConnectionInput, ConnectionOutput, Connector, DaemonListener};
 use anyhow::Context as _;

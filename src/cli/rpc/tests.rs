@@ -8,7 +8,7 @@ use serde_json::Value;
 
 #[test]
 fn only_unstored_output_is_retracted() {
-    let mut client = RpcClient::new(Secrets::default());
+    let mut client = RpcClient::new(&Secrets::default());
     for (session, seq) in [("a", 1), ("a", 2), ("b", 1), ("a", 3), ("b", 2)] {
         let turn = None;
         let place = ChunkAddress { session, turn, seq };
@@ -33,7 +33,7 @@ fn only_unstored_output_is_retracted() {
 
 #[test]
 fn output_of_several_sessions_is_retracted() {
-    let mut client = RpcClient::new(Secrets::default());
+    let mut client = RpcClient::new(&Secrets::default());
     let turn = None;
     for (session, seq) in [("a", 1), ("b", 1), ("a", 2), ("b", 2)] {
         let place = ChunkAddress { session, turn, seq };
@@ -76,7 +76,7 @@ fn written(client: &mut RpcClient) -> Vec<Value> {
 
 #[test]
 fn batch_over_the_limit_is_refused_as_a_whole() {
-    let mut client = RpcClient::new(Secrets::default());
+    let mut client = RpcClient::new(&Secrets::default());
     let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"agent/logout"}]"#;
     for _ in 0..16 {
         send(&mut client, batch);
@@ -100,7 +100,7 @@ fn batch_over_the_limit_is_refused_as_a_whole() {
 
 #[test]
 fn oversized_batch_answer_becomes_an_error() {
-    let mut client = RpcClient::new(Secrets::default());
+    let mut client = RpcClient::new(&Secrets::default());
     let call = |id| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"session/get"}}"#);
     send(&mut client, &format!("[{},{}]", call(1), call(2)));
     let open = commands(&mut client);
@@ -121,7 +121,7 @@ fn oversized_batch_answer_becomes_an_error() {
 
 #[test]
 fn calls_over_the_limit_are_refused_except_cancel() {
-    let mut client = RpcClient::new(Secrets::default());
+    let mut client = RpcClient::new(&Secrets::default());
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"agent/logout"}"#;
     for _ in 0..16 * 1024 {
         send(&mut client, call);

@@ -138,7 +138,7 @@ fn table_dispatch_and_openrpc_document_have_the_same_methods() {
 fn each_call_makes_the_command_of_its_method() {
     for row in rows() {
         let name = row.method.name;
-        let mut client = RpcClient::new(Secrets::default());
+        let mut client = RpcClient::new(&Secrets::default());
         call(&mut client, name, &row.required());
         let Some(ClientAction::Command(_, command)) = client.next_action() else {
             panic!("{name}: {}", String::from_utf8_lossy(&client.out));
@@ -151,7 +151,7 @@ fn each_call_makes_the_command_of_its_method() {
 fn only_reading_calls_wait_while_the_client_does_not_read() {
     for row in rows() {
         let name = row.method.name;
-        let mut client = RpcClient::new(Secrets::default());
+        let mut client = RpcClient::new(&Secrets::default());
         client.set_backpressure(Pressure::Full);
         call(&mut client, name, &row.required());
         let done = client.next_action().is_some();
@@ -188,8 +188,8 @@ fn logs_hide_every_secret_parameter() {
     let mut checked = 0;
     for row in rows() {
         for (name, kind) in row.secret_params() {
-            let secrets = Secrets::default();
-            let mut client = RpcClient::new(secrets.clone());
+            let secrets = crate::shell::known_secrets(crate::proto::wire::Variables::default());
+            let mut client = RpcClient::new(&secrets);
             let mut params = row.required();
             params.insert(name.to_owned(), secret_value(kind));
             assert_eq!(secrets.hide(SECRET), SECRET);
@@ -205,7 +205,7 @@ fn logs_hide_every_secret_parameter() {
 fn only_content_may_be_large() {
     for row in rows() {
         let name = row.method.name;
-        let mut client = RpcClient::new(Secrets::default());
+        let mut client = RpcClient::new(&Secrets::default());
         let mut params = row.required();
         // Always rejected, either for its size or as an unknown field.
         params.insert("unknown".to_owned(), "x".repeat(2 << 20).into());
@@ -225,7 +225,7 @@ fn parts_are_counted_before_any_parameter_is_parsed() {
     let parts = vec![part; MOST_PARTS + 1].join(",");
     for row in rows().into_iter().filter(|row| row.method.content) {
         let name = row.method.name;
-        let mut client = RpcClient::new(Secrets::default());
+        let mut client = RpcClient::new(&Secrets::default());
         // The other parameters are not valid, and a parser would reject the first one.
         let params = format!(r#"{{"sessionId":7,"unknown":8,"message":{{"parts":[{parts}]}}}}"#);
         let call = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{name}","params":{params}}}"#);

@@ -4,13 +4,13 @@ use super::run_session::{self, RunSession};
 use super::view::View;
 use crate::cli::args::{AgentArgs, RunArgs};
 use crate::cli::daemon::{DaemonConnection, DaemonUse, live_sessions};
-use crate::cli::logs::Secrets;
 use crate::cli::remote_hub::DaemonHub;
 use crate::cli::telemetry::Telemetry;
 use crate::cli::{launch, state_dir};
 use crate::core::client_sink::ClientSink;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{Hub, Settings};
+use crate::core::secret::Secrets;
 use crate::core::store::Store;
 use crate::shell::{
     ClientConnection, Events, InProcessAgents, LoopOwner, LoopSetup, Recorder, drive, drive_remote,

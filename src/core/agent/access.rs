@@ -2,6 +2,7 @@
 
 use super::connection::Connection;
 use super::renewal::Renewal;
+use crate::core::agent_command::public_key;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::{AgentSpec, identity};
 use crate::core::client::Token;
@@ -31,6 +32,12 @@ impl AgentAccess<'_> {
     #[must_use]
     pub fn identity(&self) -> String {
         identity(self.name(), self.spec)
+    }
+
+    /// Name of an agent without a name, as telemetry shows it.
+    #[must_use]
+    pub fn public_name(&self) -> String {
+        public_key(self.spec.protocol, &self.spec.command, &self.spec.args)
     }
 
     /// Properties that the agent reported in the handshake; `None` unless it is ready.

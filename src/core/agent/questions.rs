@@ -209,6 +209,8 @@ impl AgentMachine {
 
     fn decide(&mut self, open: &OpenRequest, decision: &Decision, cx: &mut AgentCx<'_>) {
         cx.shared.client_requests.remove(&open.id);
+        let question = open.about.question();
+        question.learn_typed(decision, &cx.shared.settings.secrets);
         // A later connection may use the same keys.
         if self.number() == open.agent {
             self.answer_elicitation(&open.key, decision);

@@ -28,6 +28,26 @@ pub(super) fn is_secret(schema: &Value, name: &str) -> bool {
     property["format"] == "password" || property["writeOnly"] == true
 }
 
+/// Returns the texts of an answer that are none of the form's choices.
+pub(super) fn typed<'a>(
+    schema: Option<&'a Value>,
+    content: &'a Map<String, Value>,
+) -> impl Iterator<Item = &'a str> {
+    content.iter().flat_map(move |(name, value)| {
+        let property = schema.map(|schema| &schema["properties"][name]);
+        let offered =
+            property.and_then(|property| choices(property).or(choices(&property["items"])));
+        let single = std::slice::from_ref(value);
+        let values = value.as_array().map_or(single, Vec::as_slice).iter();
+        let texts = values.filter_map(Value::as_str);
+        texts.filter(move |text| {
+            !offered
+                .as_ref()
+                .is_some_and(|offered| offered.contains(text))
+        })
+    })
+}
+
 /// Returns what the value must be, if it is not valid.
 fn fault(property: &Value, value: &Value) -> Option<String> {
     match property["type"].as_str() {

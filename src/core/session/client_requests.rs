@@ -215,6 +215,8 @@ impl SessionMachine {
     fn decide(&mut self, open: OpenRequest, decision: &Decision, cx: &mut Cx<'_>) {
         cx.close_request(open.id);
         let question = open.about.question();
+        // Before the agent gets the answer and any client sees the decision.
+        question.learn_typed(decision, &cx.shared.settings.secrets);
         let rewritten = updated_call(&open, decision, cx);
         self.with_turn_of(&open.turn_id, cx.clients, |turn, sink| {
             if let Some(call) = &rewritten {

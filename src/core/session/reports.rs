@@ -106,7 +106,7 @@ impl SessionMachine {
         Subject {
             session: self.id.clone(),
             agent: if name == DEFAULT_AGENT {
-                cx.agent.identity()
+                cx.agent.public_name()
             } else {
                 name.to_owned()
             },

@@ -10,6 +10,7 @@ use crate::core::host::HostServices;
 use crate::core::hub::Hub;
 use crate::core::limits::{Limits, Timeout};
 use crate::core::profile::Profile;
+use crate::core::secret::Secrets;
 use crate::core::store::Store;
 use crate::library::agent_config::AgentConfig;
 use crate::library::asks::OpenAsks;
@@ -399,6 +400,7 @@ fn plain_settings(cwd: String) -> Settings {
         idle_after: None,
         max_sessions: None,
         inherited: inherited(),
+        secrets: Secrets::default(),
         limits: Limits::default(),
         mcp_servers: Vec::new(),
         on_lost: OnLost::default(),

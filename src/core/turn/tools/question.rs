@@ -6,6 +6,7 @@ use crate::core::decision::Decision;
 use crate::core::elicitation::ElicitationDetails;
 use crate::core::event::{Permission, ToolUpdate};
 use crate::core::policy::{Subject, Tool};
+use crate::core::secret::Secrets;
 use crate::core::turn::{TurnEvent, TurnView};
 use crate::proto::json::{shortened, shortened_raw};
 use crate::proto::wire::{AskedTool, OfferedOption};
@@ -64,6 +65,15 @@ impl Question {
     #[must_use]
     pub fn options(&self) -> &[OfferedOption] {
         &self.options
+    }
+
+    /// Adds what the user typed as an answer to the secrets that logs and tapes hide, since agents repeat it.
+    pub fn learn_typed(&self, decision: &Decision, secrets: &Secrets) {
+        let content = decision.content.as_deref();
+        let content = content.and_then(|content| serde_json::from_str(content.get()).ok());
+        if let (Some(elicitation), Some(content)) = (&self.elicitation, content) {
+            secrets.add_values(elicitation.typed(&content));
+        }
     }
 
     /// Returns the user's answer without secrets.

@@ -1,0 +1,125 @@
+//! Detection of text that looks like a secret: keys, tokens, passwords.
+
+use super::{HIDDEN, names::names_secret};
+use std::ops::Range;
+
+/// Prefixes of keys of well-known services, with the minimum number of characters that follow.
+const PREFIXES: &[(&str, usize)] = &[
+    ("sk-", 16),
+    ("sk_live_", 16),
+    ("rk_live_", 16),
+    ("ghp_", 16),
+    ("gho_", 16),
+    ("ghu_", 16),
+    ("ghs_", 16),
+    ("ghr_", 16),
+    ("github_pat_", 16),
+    ("glpat-", 16),
+    ("npm_", 30),
+    ("hf_", 20),
+    ("gsk_", 20),
+    ("xai-", 20),
+    ("xoxb-", 16),
+    ("xoxa-", 16),
+    ("xoxp-", 16),
+    ("xapp-", 16),
+    ("AIza", 30),
+    ("AKIA", 16),
+    ("ASIA", 16),
+    ("ya29.", 16),
+    ("eyJ", 20),
+];
+
+/// Authentication schemes in a header, which are followed by a secret.
+const SCHEMES: &[&str] = &["bearer", "basic"];
+
+/// Minimum length of a named secret that is hidden. A shorter text may be a description instead of a value.
+const SHORTEST: usize = 6;
+
+/// Returns the places of everything in the text that looks like a secret, in order.
+pub fn found(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        let word = run(text, at, is_word);
+        if let Some(secret) = userinfo(text, at).or_else(|| after(text, &word)) {
+            at = secret.end;
+            if !text[secret.clone()].starts_with(HIDDEN.trim_end_matches(']')) {
+                found.push(secret);
+            }
+        } else {
+            at = if word.is_empty() {
+                at + text[at..].chars().next().map_or(1, char::len_utf8)
+            } else {
+                word.end
+            };
+        }
+    }
+    found
+}
+
+/// Returns the secret that the word contains or that follows it.
+fn after(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
+    let said = &text[word.clone()];
+    for (prefix, least) in PREFIXES {
+        if said.starts_with(prefix.trim_end_matches('.')) && text[word.start..].starts_with(prefix)
+        {
+            let secret = run(text, word.start + prefix.len(), is_token);
+            return (secret.len() >= *least).then_some(secret);
+        }
+    }
+    if is_scheme(said) {
+        let secret = run(text, run(text, word.end, |c| c == ' ').end, is_token);
+        let is_random = text[secret.clone()].contains(|c: char| c.is_ascii_digit() || c == '=');
+        return (secret.len() >= 8 && is_random).then_some(secret);
+    }
+    if !names_secret(said) {
+        return None;
+    }
+    let is_quote = |c| matches!(c, '"' | '\'' | '\\');
+    let is_option = said.starts_with("--");
+    let separator = run(text, word.end, |c| {
+        is_quote(c) || matches!(c, ' ' | ':' | '=') || (is_option && c == ',')
+    });
+    if !is_option && !text[separator.clone()].contains([':', '=']) {
+        return None;
+    }
+    let secret = run(text, separator.end, |c| {
+        !is_quote(c) && !c.is_whitespace() && !matches!(c, ',' | ';' | '&' | ')' | '}' | ']' | '<')
+    });
+    let said = &text[secret.clone()];
+    (secret.len() >= SHORTEST && !is_scheme(said)).then_some(secret)
+}
+
+/// Returns the password in a URL.
+fn userinfo(text: &str, at: usize) -> Option<Range<usize>> {
+    let start = at + text[at..].strip_prefix("://").map(|_| 3)?;
+    let user = run(text, start, is_userinfo);
+    let colon = text[user.clone()].find(':')?;
+    let is_there = text[user.end..].starts_with('@') && user.start + colon + 1 < user.end;
+    is_there.then(|| user.start + colon + 1..user.end)
+}
+
+/// Returns the range of characters from `at` on that satisfy `is`.
+fn run(text: &str, at: usize, is: impl Fn(char) -> bool) -> Range<usize> {
+    let rest = &text[at..];
+    at..at + rest.find(|c| !is(c)).unwrap_or(rest.len())
+}
+
+fn is_scheme(word: &str) -> bool {
+    SCHEMES
+        .iter()
+        .any(|scheme| word.eq_ignore_ascii_case(scheme))
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
+}
+
+fn is_token(c: char) -> bool {
+    is_word(c) || matches!(c, '.' | '~' | '+' | '/' | '=')
+}
+
+fn is_userinfo(c: char) -> bool {
+    !c.is_whitespace() && !matches!(c, '/' | '@' | '"' | '\'' | '\\' | '<' | '>')
+}

@@ -1,0 +1,245 @@
+//! Tests of what is hidden.
+
+use super::*;
+use crate::shell::known_secrets;
+
+#[test]
+fn text_that_looks_like_a_secret_is_hidden() {
+    let cases = [
+        (
+            "key sk-ant-api03-AbCdEf0123456789, ok",
+            "key sk-[hidden], ok",
+        ),
+        ("ghp_0123456789abcdefABCDEF", "ghp_[hidden]"),
+        (
+            "(github_pat_11ABCDE_0123456789abc)",
+            "(github_pat_[hidden])",
+        ),
+        ("/AKIAIOSFODNN7EXAMPLE/", "/AKIA[hidden]"),
+        ("ya29.a0AfH6SMBx_0123456789", "ya29.[hidden]"),
+        ("jwt=eyJhbGciOiJIUzI1NiJ9.eyJzdWIi.c2ln", "jwt=eyJ[hidden]"),
+        (
+            "Authorization: Bearer abc.DEF-123",
+            "Authorization: Bearer [hidden]",
+        ),
+        (
+            "authorization: basic dXNlcjpwYXNz=",
+            "authorization: basic [hidden]",
+        ),
+        (
+            r#"{"apiKey":"abcdef","a":1}"#,
+            r#"{"apiKey":"[hidden]","a":1}"#,
+        ),
+        (
+            r#"{\"api_key\": \"abcdef\"}"#,
+            r#"{\"api_key\": \"[hidden]\"}"#,
+        ),
+        (
+            "ANTHROPIC_API_KEY=päßwörd x",
+            "ANTHROPIC_API_KEY=[hidden] x",
+        ),
+        ("X-Api-Key: abcdef", "X-Api-Key: [hidden]"),
+        ("--token abcdef --x", "--token [hidden] --x"),
+        (
+            r#"["--auth-token", "abcdef"]"#,
+            r#"["--auth-token", "[hidden]"]"#,
+        ),
+        ("?access_token=abcdef&b=1", "?access_token=[hidden]&b=1"),
+        ("https://me:hunter2@host/x", "https://me:[hidden]@host/x"),
+        (
+            "password=first1 and secret=second",
+            "password=[hidden] and secret=[hidden]",
+        ),
+    ];
+    for (text, want) in cases {
+        assert_eq!(hide(text), want);
+    }
+}
+
+#[test]
+fn variables_hold_secrets_by_name_or_by_value() {
+    for (name, value) in [
+        ("GITHUB_TOKEN", "x"),
+        ("OPENAI_KEY", "x"),
+        ("openai_api_key", "x"),
+        ("GITHUB_PAT", "x"),
+        ("DB_PASSWORD", "1"),
+        ("SENTRY_DSN", "x"),
+        ("DATABASE_URL", "postgres://me:hunter2@host/db"),
+        ("EXTRA_ARGS", "--token abcdef1"),
+        ("ANYTHING", "ghp_0123456789abcdefABCDEF"),
+    ] {
+        assert!(is_secret(name, value), "{name}");
+    }
+    for (name, value) in [
+        ("TOKEN", ""),
+        ("PATH", "/usr/bin:/bin"),
+        ("PWD", "/home/me"),
+        ("SSH_AUTH_SOCK", "/run/agent"),
+        ("MAX_OUTPUT_TOKENS", "32000"),
+        ("MONKEY", "x"),
+        ("RUST_LOG", "debug"),
+        ("HTTPS_PROXY", "http://proxy:8080"),
+    ] {
+        assert!(!is_secret(name, value), "{name}");
+    }
+}
+
+#[test]
+fn ordinary_text_is_not_hidden() {
+    let texts = [
+        "task-runner-of-many-words",
+        "sk-short",
+        "max_tokens=100000 inputTokens: 123456",
+        "the token was refused",
+        "a bearer authentication is needed",
+        "token: none",
+        "https://host:8080/a@b",
+        "see ://",
+        "ends in token=",
+        "a secret",
+        "é😀 unicode \u{2028}",
+        "",
+    ];
+    for text in texts {
+        assert!(
+            matches!(hide(text), Cow::Borrowed(same) if same == text),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn variables_of_acpipe_s_environment_are_known_by_their_names() {
+    let names = [
+        "OPENAI_KEY",
+        "GITHUB_PAT",
+        "DB_PASS",
+        "GPG_PASSPHRASE",
+        "SENTRY_DSN",
+        "AZURE_KEYS",
+        "MY_TOKEN",
+    ];
+    let variable = |(n, name): (usize, &&str)| ((*name).to_owned(), Some(format!("hunter-{n}")));
+    let mut environment: Variables = names.iter().enumerate().map(variable).collect();
+    let other = [
+        ("LANG", "hunter-x"),
+        ("DATABASE_URL", "postgres://me:p%40ssword@host/db"),
+        (
+            "OTEL_EXPORTER_OTLP_HEADERS",
+            "x-team=collector-1,x=collector-2",
+        ),
+    ];
+    for (name, value) in other {
+        environment
+            .0
+            .insert(name.to_owned(), Some(value.to_owned()));
+    }
+    let secrets = known_secrets(environment);
+    for (n, name) in names.iter().enumerate() {
+        assert_eq!(
+            secrets.hide(&format!("hunter-{n}.")),
+            "[hidden].",
+            "{}",
+            name
+        );
+    }
+    assert_eq!(secrets.hide("hunter-x"), "hunter-x");
+    assert_eq!(secrets.hide("p@ssword p%40ssword"), "[hidden] [hidden]");
+    assert_eq!(secrets.hide("collector-1 collector-2"), "[hidden] [hidden]");
+}
+
+#[test]
+fn known_values_are_hidden_in_every_form() {
+    let secrets = known_secrets(Variables::default());
+    let value = "a\"b\\c/gehe\u{e9}m \u{1f600}-d";
+    secrets.add_values([value, "line one\nline two\n\nx", "line one and more"]);
+    let once = serde_json::json!(value).to_string();
+    let twice = serde_json::json!(once).to_string();
+    let python = once
+        .replace('\u{e9}', "\\u00e9")
+        .replace('\u{1f600}', "\\ud83d\\ude00");
+    let php = python.replace('/', "\\/");
+    let mut coded = Vec::new();
+    for before in ["", "u", "us", "user:"] {
+        let text = format!("{before}{value}");
+        coded.push(base64::Engine::encode(
+            &base64::prelude::BASE64_STANDARD,
+            &text,
+        ));
+        coded.push(base64::Engine::encode(
+            &base64::prelude::BASE64_URL_SAFE,
+            &text,
+        ));
+    }
+    for text in coded {
+        let hidden = secrets.hide(&text).into_owned();
+        assert!(hidden.len() < 20, "{text}: {hidden}");
+    }
+    let in_url: Vec<String> = value.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let in_url = in_url.concat();
+    for text in [
+        value.to_owned(),
+        once,
+        twice,
+        serde_json::json!(python).to_string(),
+        python,
+        php,
+        in_url,
+        format!("{value:?}"),
+    ] {
+        let hidden = secrets.hide(&text);
+        assert_eq!(hidden.trim_matches(['"', '\\']), HIDDEN, "{text}");
+    }
+    assert_eq!(secrets.hide("line two; x"), "[hidden]; x");
+    assert_eq!(
+        secrets.hide("line one and more."),
+        "[hidden].",
+        "the longest first"
+    );
+}
+
+#[test]
+fn handles_of_clients_hide_the_same_and_displace_nothing_of_others() {
+    let own = known_secrets(Variables::default());
+    let (one, other) = (own.of_client(), own.of_client());
+    own.add_values(["hunter-own"]);
+    one.add_values(["hunter-one"]);
+    for n in 0..8 {
+        let value = (0..40_000).map(|line| format!("flood{n}-{line:05}\n"));
+        other.add_values([value.collect::<String>().as_str()]);
+    }
+    drop(one);
+    for secrets in [&own, &other] {
+        assert_eq!(secrets.hide("hunter-own, hunter-one"), "[hidden], [hidden]");
+    }
+}
+
+#[test]
+fn hiding_twice_changes_nothing() {
+    let once = hide("password=hunter-22 Bearer abc.DEF-123").into_owned();
+    assert_eq!(hide(&once), once);
+}
+
+fn servers(server: serde_json::Value) -> Vec<crate::proto::wire::McpServer> {
+    vec![serde_json::from_value(server).unwrap()]
+}
+
+#[test]
+fn secrets_of_mcp_servers_are_hidden_but_not_their_names() {
+    let started = serde_json::json!({"name": "the-server", "command": "the-command",
+        "env": [{"name": "THE_NAME", "value": "hunter-1"}], "args": ["the-host", "${NONE:-hunter-2}"]});
+    let reached = serde_json::json!({"name": "the-server", "type": "http",
+        "url": "https://hunter-1@the-host/?q=hunter-2"});
+    let headers = serde_json::json!({"name": "the-server", "type": "sse", "url": "https://the-host",
+        "headers": {"X-Header": "Token hunter-1", "Y": "bearer ${NONE:-hunter-2}"}});
+    let basic = serde_json::json!({"name": "the-server", "type": "http", "url": "https://the-host",
+        "headers": {"X-Header": "Basic dXNlcjpodW50ZXItMQ==", "Y": "hunter-2"}});
+    for server in [started, reached, headers, basic] {
+        let secrets = known_secrets(Variables::default());
+        secrets.add_servers(&servers(server.clone()));
+        let text = "THE_NAME hunter-1, the-server the-host the-command X-Header hunter-2";
+        let want = "THE_NAME [hidden], the-server the-host the-command X-Header [hidden]";
+        assert_eq!(secrets.hide(text), want, "{server}");
+    }
+}
