@@ -149,6 +149,31 @@ fn permission_request_for_a_used_id_is_judged_and_shown_by_its_own_call() {
 }
 
 #[test]
+fn id_that_was_made_for_another_call_does_not_name_that_one() {
+    let [_, deny_rm] = policies();
+    let (mut t, session, _) = turn(deny_rm);
+    t.update(
+        &session,
+        &[begins("a", "pending", "ls"), ends("a", "completed", "x")],
+    );
+    // This call has the id that the agent uses for the next one.
+    t.update(&session, &[begins("a", "pending", "rm x")]);
+    t.update(&session, &[begins("a#2", "pending", "ls")]);
+    t.request_permission("r1", &session, &json!({"toolCallId": "a"}));
+    t.request_permission("r2", &session, &json!({"toolCallId": "a#2"}));
+    assert_eq!(["r1", "r2"].map(|id| t.chosen(id)), ["n", "y"]);
+    t.update(&session, &[ends("a#2", "completed", "files")]);
+    t.end_turn();
+    let inputs = t.chunks(A, INPUTS);
+    assert_eq!(ids(&inputs), ["a", "a#2", "a#2#2"]);
+    let files = t.chunks(A, &["tool-output-available"]);
+    let files = files
+        .iter()
+        .find(|chunk| chunk["output"]["rawOutput"] == "files");
+    assert_eq!(files.unwrap()["toolCallId"], "a#2#2");
+}
+
+#[test]
 fn call_that_an_agent_reports_after_its_refusal_is_not_another_one_if_it_failed() {
     for (status, count) in [("failed", 1), ("completed", 2)] {
         let (mut t, session, _) = turn(Mode::Deny);

@@ -36,24 +36,24 @@ impl CallIds {
         match update {
             Update::Tool(tool) => {
                 let latest = self.latest(caller, &tool.id);
-                let state = turns.state(caller, latest);
-                if state == Some(CallState::Open) && latest == tool.id {
+                let state = latest.and_then(|id| turns.state(caller, id));
+                if state == Some(CallState::Open) && latest == Some(&*tool.id) {
                     // The usual case, without copies.
                     self.begun = None;
                     return renamed;
                 }
-                let latest = latest.to_owned();
+                let latest = latest.unwrap_or_default().to_owned();
                 let repeats = || turns.all().any(|turn| turn.repeats(caller, &latest, tool));
                 let own = self.of_update(caller, tool, state, repeats);
                 replace(&mut tool.id, own, &mut renamed);
             }
             Update::Terminal(terminal) => {
-                let state = turns.state(None, self.latest(None, &terminal.tool));
+                let state = self.state(turns, None, &terminal.tool);
                 let own = self.of_terminal(&terminal.tool, terminal.begins, state);
                 replace(&mut terminal.tool, own, &mut renamed);
             }
             Update::Refused { tool, .. } => {
-                let own = self.latest(caller, tool).to_owned();
+                let own = self.latest_or_new(caller, tool);
                 replace(tool, own, &mut renamed);
             }
             Update::FromSubagent { id, update } => {
@@ -78,7 +78,7 @@ impl CallIds {
                         id,
                         ..ToolUpdate::default()
                     };
-                    let state = turns.state(None, self.latest(None, &as_update.id));
+                    let state = self.state(turns, None, &as_update.id);
                     let mut own = Cow::Borrowed(as_update.id.as_ref());
                     let id = self.of_update(None, &as_update, state, || false);
                     replace(&mut own, id, &mut renamed);
@@ -102,26 +102,30 @@ impl CallIds {
         let found = named.or_else(|| self.caller_of(turns, &tool.id));
         let caller = found.as_deref();
         let latest = self.latest(caller, &tool.id);
-        let state = turns.state(caller, latest);
-        let may_be_late = may_be_late(latest);
+        let state = latest.and_then(|id| turns.state(caller, id));
+        let may_be_late = latest.is_some_and(may_be_late);
         let own = self.of_request(caller, &tool.id, state, may_be_late);
         replace(&mut tool.id, own, &mut Renamed::new());
     }
 
     /// Returns the id of the call that the agent names without its caller: an open one if there is one.
-    #[must_use]
-    pub fn named(&self, turns: OpenTurns<'_>, id: &str) -> String {
-        if self.renamed.is_empty() {
+    pub fn named(&mut self, turns: OpenTurns<'_>, id: &str) -> String {
+        if self.renamed.is_empty() && !self.is_made(id) {
             return id.to_owned();
         }
         let caller = self.caller_of(turns, id);
-        self.latest(caller.as_deref(), id).to_owned()
+        self.latest_or_new(caller.as_deref(), id)
+    }
+
+    /// Returns the state of the latest call that the caller named `id`.
+    fn state(&self, turns: OpenTurns<'_>, caller: Option<&str>, id: &str) -> Option<CallState> {
+        turns.state(caller, self.latest(caller, id)?)
     }
 
     /// Returns the subagent that made the call which the agent names without its caller; `None` for a call of
     /// the agent itself.
     fn caller_of(&self, turns: OpenTurns<'_>, id: &str) -> Option<String> {
-        let state = |caller: Option<&str>| turns.state(caller, self.latest(caller, id));
+        let state = |caller: Option<&str>| self.state(turns, caller, id);
         let own = state(None);
         if own == Some(CallState::Open) {
             return None;
