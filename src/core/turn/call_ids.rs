@@ -224,7 +224,7 @@ impl CallIds {
 }
 
 /// Returns a hash that is the same in every process.
-fn hash(id: &str) -> u64 {
+pub fn hash(id: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     id.hash(&mut hasher);
     hasher.finish()

@@ -256,6 +256,44 @@ fn id_of_an_earlier_turn_is_that_of_another_call() {
 }
 
 #[test]
+fn late_update_of_a_call_that_nobody_was_asked_about_is_judged_by_what_is_new() {
+    for policy in policies() {
+        for (command, count) in [("ls", 0), ("rm x", 1)] {
+            let (mut t, session, _) = turn(policy.clone());
+            let update = |command: &str| {
+                let mut update = begins("a", "completed", command);
+                update["sessionUpdate"] = json!("tool_call_update");
+                update
+            };
+            t.update(&session, &[update("ls")]);
+            t.end_turn();
+            t.prompt(A, "s");
+            t.update(&session, &[update(command), ends("a", "completed", "x")]);
+            let notices = t.chunks(A, &["data-notice"]);
+            assert_eq!(notices.len(), count, "{command}: {notices:?}");
+        }
+    }
+    // What has been reported is not reported again, and a call that was asked about is not reported.
+    for (asks, count) in [(false, 1), (true, 0)] {
+        let (mut t, session, _) = turn(Mode::Ask);
+        if asks {
+            let tool = json!({"toolCallId": "a", "title": "ls", "kind": "execute"});
+            t.request_permission("r", &session, &tool);
+            let ask = t.asked(A)[0];
+            let answer = json!({"outcome": {"outcome": "selected", "optionId": "y"}});
+            t.answer(A, ask, &answer);
+        }
+        t.update(&session, &[begins("a", "in_progress", "ls")]);
+        t.update(&session, &[ends("a", "completed", "x")]);
+        t.end_turn();
+        t.prompt(A, "s");
+        t.update(&session, &[ends("a", "completed", "more")]);
+        let notices = t.chunks(A, &["data-notice"]);
+        assert_eq!(notices.len(), count, "{asks}: {notices:?}");
+    }
+}
+
+#[test]
 fn terminal_id_that_is_used_again_belongs_to_its_call() {
     let (mut t, session, _) = turn(Mode::Approve);
     for n in ["1", "2"] {
