@@ -9,11 +9,11 @@ mod rename;
 
 use crate::core::event::ToolUpdate;
 pub use rename::{OpenTurns, Renamed, with_asked_call_id, with_call_id};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// Maximum number of ids whose uses are counted, as hashes: 1 MiB. If a session has more, the count begins
-/// again, and ids are unique among the later ones.
+/// again with the calls of the open turns, and ids are unique among these and the later ones.
 const MAX_COUNTED: usize = 65_536;
 
 /// Size of the ids that stand for other calls than their first, in bytes, above which those of calls that no
@@ -45,6 +45,8 @@ struct Uses {
 pub struct CallIds {
     /// Uses of each id by its hash.
     uses: HashMap<u64, Uses>,
+    /// Number of ids that were counted when the count last began again.
+    kept: usize,
     /// Id of the latest call by the agent's id, within each caller (the agent itself, or a subagent), if the
     /// two differ.
     renamed: HashMap<Box<str>, HashMap<Box<str>, Box<str>>>,
@@ -144,9 +146,24 @@ impl CallIds {
         own
     }
 
-    /// Counts the id of a stored call as used once.
+    /// Begins the count again if it has become large. The uses of `open`, the ids of the open turns, and of
+    /// the ids that the agent has names for are kept: these calls keep their ids to themselves.
+    fn make_room<'a>(&mut self, open: impl Iterator<Item = &'a str>) {
+        // Twice as many: a turn with more calls than the maximum does not begin again with each of them.
+        if self.uses.len() < MAX_COUNTED.max(2 * self.kept) {
+            return;
+        }
+        let renamed = self.renamed.values().flat_map(HashMap::values);
+        let renamed = renamed.map(|own| hash(own));
+        let open: HashSet<u64> = open.map(hash).chain(renamed).collect();
+        self.uses.retain(|id, _| open.contains(id));
+        self.kept = self.uses.len();
+    }
+
+    /// Counts the id of a stored call as used once. This precedes the calls of all turns.
     pub fn note_stored(&mut self, id: &str) {
         if !self.is_used(id) {
+            self.make_room(std::iter::empty());
             self.count(id);
         }
     }
@@ -213,11 +230,7 @@ impl CallIds {
 
     /// Counts a use of an id; returns the number of its uses.
     fn count(&mut self, id: &str) -> u32 {
-        let hash = hash(id);
-        if self.uses.len() >= MAX_COUNTED && !self.uses.contains_key(&hash) {
-            self.uses.clear();
-        }
-        let uses = self.uses.entry(hash).or_default();
+        let uses = self.uses.entry(hash(id)).or_default();
         uses.count = uses.count.saturating_add(1);
         uses.count
     }

@@ -129,6 +129,12 @@ impl Tools {
         self.calls.iter()
     }
 
+    /// Iterates over the ids of the calls, and of those that were judged before they are reported.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        let ids = self.by_id.keys().chain(&self.judged_early);
+        ids.map(|id| &**id)
+    }
+
     pub fn knows(&self, id: &str) -> bool {
         self.by_id.contains_key(id)
     }

@@ -33,6 +33,7 @@ impl CallIds {
         update: &mut Update<'_>,
     ) -> Renamed {
         let mut renamed = Renamed::new();
+        self.make_room(turns.all().flat_map(Turn::call_ids));
         match update {
             Update::Tool(tool) => {
                 let latest = self.latest(caller, &tool.id);
@@ -98,6 +99,7 @@ impl CallIds {
         tool: &mut ToolUpdate<'_>,
         may_be_late: impl FnOnce(&str) -> bool,
     ) {
+        self.make_room(turns.all().flat_map(Turn::call_ids));
         let named = caller.map(str::to_owned);
         let found = named.or_else(|| self.caller_of(turns, &tool.id));
         let caller = found.as_deref();
@@ -168,6 +170,7 @@ pub fn with_call_id(
 
 #[cfg(test)]
 mod tests {
+    use super::super::MAX_COUNTED;
     use super::*;
     use crate::core::event::Original;
     use crate::core::turn::{TurnEvent, TurnView};
@@ -225,6 +228,38 @@ mod tests {
             .map(|call| call.call_id)
             .collect();
         assert_eq!(calls, ["a", "a#2", "a#3"]);
+    }
+
+    #[test]
+    fn id_of_an_open_turn_is_not_given_again_when_the_count_begins_again() {
+        let mut ids = CallIds::default();
+        let mut turn = Turn::start("m".to_owned(), &Value::Null, &Arc::default(), &mut NoView);
+        let begins = |id: &str| {
+            Update::Tool(Box::new(ToolUpdate {
+                id: id.to_owned().into(),
+                begins: true,
+                status: Some("completed".into()),
+                ..ToolUpdate::default()
+            }))
+        };
+        let id_of = |update: &Update<'_>| match update {
+            Update::Tool(tool) => tool.id.clone().into_owned(),
+            _ => unreachable!(),
+        };
+        let mut first = begins("a");
+        ids.rename(OpenTurns([Some(&turn), None]), None, &mut first);
+        turn.update(&first, original(), &mut NoView);
+        for n in 0..2 * MAX_COUNTED {
+            let mut other = begins(&format!("x{n}"));
+            ids.rename(OpenTurns([Some(&turn), None]), None, &mut other);
+            assert!(ids.uses.len() <= MAX_COUNTED);
+        }
+        let mut again = begins("a");
+        if let Update::Tool(tool) = &mut again {
+            tool.title = Some("another call".into());
+        }
+        ids.rename(OpenTurns([Some(&turn), None]), None, &mut again);
+        assert_eq!(id_of(&again), "a#2");
     }
 
     #[test]
