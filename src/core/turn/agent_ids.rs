@@ -1,6 +1,8 @@
 //! The agent's ids of the messages, tool calls and subagents of a turn, to recognise late updates.
 
-use crate::core::event::Update;
+use super::call_ids::hash;
+use crate::core::event::{ToolUpdate, Update};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,20 +10,68 @@ use std::collections::{BTreeMap, HashMap};
 #[derive(Debug, Default)]
 pub struct AgentIds {
     messages: Vec<String>,
-    /// Tool call ids, with the index of the tool name in `tools`.
+    /// Tool call ids, with the index in `tools`.
     calls: HashMap<Box<str>, usize>,
-    tools: Vec<String>,
+    tools: Vec<EndedCall>,
     /// Reported information on subagents, from this turn and earlier ones.
     subagents: BTreeMap<String, Map<String, Value>>,
+}
+
+/// What is known of a call of an ended turn.
+#[derive(Debug)]
+pub struct EndedCall {
+    /// Name of the tool.
+    pub name: String,
+    /// `true` if the agent requested permission for it, or it was judged otherwise.
+    pub asked: bool,
+    /// `true` if it was found to have run without permission.
+    pub noted: bool,
+    /// What it was judged by.
+    pub facts: CallFacts,
+}
+
+/// Hashes of what a call is judged by: name, title, kind and input, as far as they are known.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CallFacts([Option<u64>; 4]);
+
+impl CallFacts {
+    /// Creates the facts of a call.
+    #[must_use]
+    pub fn new(facts: [Option<&str>; 4]) -> Self {
+        Self(facts.map(|fact| fact.map(hash)))
+    }
+
+    /// Adds earlier facts where none are known.
+    #[must_use]
+    pub fn or(self, earlier: Self) -> Self {
+        let mut both = self.0;
+        for (fact, earlier) in both.iter_mut().zip(earlier.0) {
+            *fact = fact.or(earlier);
+        }
+        Self(both)
+    }
+
+    /// Returns `true` if an update reports a fact that is not known.
+    #[must_use]
+    pub fn are_changed_by(self, update: &ToolUpdate<'_>) -> bool {
+        let said = Self::new([
+            update.name.as_deref(),
+            update.title.as_deref(),
+            update.kind.as_deref(),
+            update.input.as_deref().map(RawValue::get),
+        ]);
+        let mut both = said.0.into_iter().zip(self.0);
+        both.any(|(said, known)| said.is_some() && said != known)
+    }
 }
 
 /// Maximum number of subagents whose information is kept.
 const SUBAGENTS: usize = 256;
 
 impl AgentIds {
-    /// Creates the names of tool calls; `calls` maps each id to an index in `tools`.
+    /// Creates the ids of tool calls; `calls` maps each id to an index in `tools`.
     #[must_use]
-    pub fn of_tools(calls: HashMap<Box<str>, usize>, tools: Vec<String>) -> Self {
+    pub fn of_tools(calls: HashMap<Box<str>, usize>, tools: Vec<EndedCall>) -> Self {
         Self {
             calls,
             tools,
@@ -85,9 +135,15 @@ impl AgentIds {
         }
     }
 
+    /// Returns the call with this id.
+    #[must_use]
+    pub fn call(&self, id: &str) -> Option<&EndedCall> {
+        self.tools.get(*self.calls.get(id)?)
+    }
+
     /// Returns the name of the tool that was called with this id.
     #[must_use]
     pub fn tool(&self, id: &str) -> Option<&str> {
-        self.tools.get(*self.calls.get(id)?).map(String::as_str)
+        self.call(id).map(|call| call.name.as_str())
     }
 }

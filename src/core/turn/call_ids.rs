@@ -9,11 +9,11 @@ mod rename;
 
 use crate::core::event::ToolUpdate;
 pub use rename::{OpenTurns, Renamed, with_asked_call_id, with_call_id};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// Maximum number of ids whose uses are counted, as hashes: 1 MiB. If a session has more, the count begins
-/// again, and ids are unique among the later ones.
+/// again with the calls of the open turns, and ids are unique among these and the later ones.
 const MAX_COUNTED: usize = 65_536;
 
 /// Size of the ids that stand for other calls than their first, in bytes, above which those of calls that no
@@ -31,11 +31,22 @@ pub enum CallState {
     Denied,
 }
 
+/// Uses of an id.
+#[derive(Debug, Clone, Copy, Default)]
+struct Uses {
+    /// Number of calls; an id that was made here counts as used once.
+    count: u32,
+    /// `true` if the id was made here: it is no name of the agent's for that call.
+    is_made: bool,
+}
+
 /// Ids of the calls of a session.
 #[derive(Debug, Default)]
 pub struct CallIds {
-    /// Number of calls by the hash of the agent's id; ids that were made here count as used once.
-    uses: HashMap<u64, u32>,
+    /// Uses of each id by its hash.
+    uses: HashMap<u64, Uses>,
+    /// Number of ids that were counted when the count last began again.
+    kept: usize,
     /// Id of the latest call by the agent's id, within each caller (the agent itself, or a subagent), if the
     /// two differ.
     renamed: HashMap<Box<str>, HashMap<Box<str>, Box<str>>>,
@@ -46,14 +57,23 @@ pub struct CallIds {
 }
 
 impl CallIds {
-    /// Returns the id of the latest call that the caller named `id`.
+    /// Returns the id of the latest call that the caller named `id`; `None` if that is only the id of a call
+    /// that has another name.
     #[must_use]
-    pub fn latest<'a>(&'a self, caller: Option<&str>, id: &'a str) -> &'a str {
-        if self.renamed.is_empty() {
-            return id;
-        }
+    pub fn latest<'a>(&'a self, caller: Option<&str>, id: &'a str) -> Option<&'a str> {
         let of_caller = self.renamed.get(caller.unwrap_or_default());
-        of_caller.and_then(|ids| ids.get(id)).map_or(id, |own| own)
+        match of_caller.and_then(|ids| ids.get(id)) {
+            Some(own) => Some(own),
+            None => (!self.is_made(id)).then_some(id),
+        }
+    }
+
+    /// Returns the id of the latest call that the caller named `id`, or of a new call if there can be none.
+    fn latest_or_new(&mut self, caller: Option<&str>, id: &str) -> String {
+        match self.latest(caller, id) {
+            Some(own) => own.to_owned(),
+            None => self.begin(caller, id),
+        }
     }
 
     /// Returns the id of the call that an update of the caller belongs to. `state` is the state of the latest
@@ -67,8 +87,7 @@ impl CallIds {
     ) -> String {
         let id = update.id.as_ref();
         let begun = self.begun.take();
-        let latest = self.latest(caller, id);
-        let has_begun = begun.as_deref() == Some(latest);
+        let has_begun = begun.is_some() && begun.as_deref() == self.latest(caller, id);
         let begins = match state.filter(|_| !has_begun) {
             Some(CallState::Open) => false,
             Some(CallState::Ended) => update.begins && !repeats(),
@@ -80,15 +99,16 @@ impl CallIds {
         if begins {
             self.begin(caller, id)
         } else {
-            latest.to_owned()
+            self.latest_or_new(caller, id)
         }
     }
 
     /// Returns the id of the call that a terminal belongs to. `begins` is `true` if the same message begins a
     /// call.
     pub fn of_terminal(&mut self, id: &str, begins: bool, state: Option<CallState>) -> String {
-        if !begins || state == Some(CallState::Open) {
-            return self.latest(None, id).to_owned();
+        let latest = self.latest(None, id);
+        if let Some(latest) = latest.filter(|_| !begins || state == Some(CallState::Open)) {
+            return latest.to_owned();
         }
         let own = self.begin(None, id);
         self.begun = Some(own.as_str().into());
@@ -113,7 +133,7 @@ impl CallIds {
         if begins {
             self.begin(caller, id)
         } else {
-            self.latest(caller, id).to_owned()
+            self.latest_or_new(caller, id)
         }
     }
 
@@ -126,9 +146,24 @@ impl CallIds {
         own
     }
 
-    /// Counts the id of a stored call as used once.
+    /// Begins the count again if it has become large. The uses of `open`, the ids of the open turns, and of
+    /// the ids that the agent has names for are kept: these calls keep their ids to themselves.
+    fn make_room<'a>(&mut self, open: impl Iterator<Item = &'a str>) {
+        // Twice as many: a turn with more calls than the maximum does not begin again with each of them.
+        if self.uses.len() < MAX_COUNTED.max(2 * self.kept) {
+            return;
+        }
+        let renamed = self.renamed.values().flat_map(HashMap::values);
+        let renamed = renamed.map(|own| hash(own));
+        let open: HashSet<u64> = open.map(hash).chain(renamed).collect();
+        self.uses.retain(|id, _| open.contains(id));
+        self.kept = self.uses.len();
+    }
+
+    /// Counts the id of a stored call as used once. This precedes the calls of all turns.
     pub fn note_stored(&mut self, id: &str) {
         if !self.is_used(id) {
+            self.make_room(std::iter::empty());
             self.count(id);
         }
     }
@@ -163,6 +198,7 @@ impl CallIds {
         while number > 1 {
             own = format!("{id}#{number}");
             if self.count(&own) == 1 {
+                self.uses.entry(hash(&own)).or_default().is_made = true;
                 break;
             }
             number += 1;
@@ -188,20 +224,20 @@ impl CallIds {
         self.uses.contains_key(&hash(id))
     }
 
+    fn is_made(&self, id: &str) -> bool {
+        self.uses.get(&hash(id)).is_some_and(|uses| uses.is_made)
+    }
+
     /// Counts a use of an id; returns the number of its uses.
     fn count(&mut self, id: &str) -> u32 {
-        let hash = hash(id);
-        if self.uses.len() >= MAX_COUNTED && !self.uses.contains_key(&hash) {
-            self.uses.clear();
-        }
-        let uses = self.uses.entry(hash).or_default();
-        *uses = uses.saturating_add(1);
-        *uses
+        let uses = self.uses.entry(hash(id)).or_default();
+        uses.count = uses.count.saturating_add(1);
+        uses.count
     }
 }
 
 /// Returns a hash that is the same in every process.
-fn hash(id: &str) -> u64 {
+pub fn hash(id: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     id.hash(&mut hasher);
     hasher.finish()
@@ -247,7 +283,7 @@ mod tests {
             let update = update("a", begins, status);
             let own = ids.of_update(None, &update, state, || repeats);
             assert_eq!(own, want, "{update:?} {state:?}");
-            assert_eq!(ids.latest(None, "a"), want);
+            assert_eq!(ids.latest(None, "a"), Some(want));
             let back = (want != "a").then_some("a");
             assert_eq!(ids.agents_id(want), back);
         }
@@ -286,18 +322,18 @@ mod tests {
             begin(None, ""),
         ];
         assert_eq!(owns, ["a", "a#2", "a#2#2", "a#3", "a#2#3", "", "#2"]);
-        assert_eq!(ids.latest(Some("sub"), "a"), "a#2");
-        assert_eq!(ids.latest(None, "a"), "a#3");
+        assert_eq!(ids.latest(Some("sub"), "a"), Some("a#2"));
+        assert_eq!(ids.latest(None, "a"), Some("a#3"));
     }
 
     #[test]
     fn call_of_acpipe_is_another_one_than_that_of_an_agent_with_its_id() {
         let mut ids = CallIds::default();
         assert_eq!(ids.own("host-1"), "host-1");
-        assert_eq!(ids.latest(None, "host-1"), "host-1#2");
+        assert_eq!(ids.latest(None, "host-1"), Some("host-1#2"));
         ids.of_request(None, "host-2", None, false);
         assert_eq!(ids.own("host-2"), "host-2#2");
-        assert_eq!(ids.latest(None, "host-2"), "host-2");
+        assert_eq!(ids.latest(None, "host-2"), Some("host-2"));
     }
 
     #[test]
@@ -333,8 +369,11 @@ mod tests {
             ids.of_update(None, &update(&long, true, None), None, || false);
         }
         ids.prune(|_| true);
-        assert_eq!(ids.latest(None, &long), format!("{long}#2"));
+        assert_eq!(ids.latest(None, &long), Some(&*format!("{long}#2")));
         ids.prune(|_| false);
-        assert_eq!((ids.latest(None, &long), ids.size), (long.as_str(), 0));
+        assert_eq!(
+            (ids.latest(None, &long), ids.size),
+            (Some(long.as_str()), 0)
+        );
     }
 }

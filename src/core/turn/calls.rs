@@ -28,6 +28,14 @@ impl Turn {
         self.tools.knows(id) || subagents.any(|turn| turn.tools.knows(id))
     }
 
+    /// Iterates over the ids of the calls of the turn and of its subagents.
+    pub fn call_ids(&self) -> impl Iterator<Item = &str> {
+        let subagents = self.subagents.turns();
+        let of_subagents = subagents.flat_map(|turn| turn.tools.ids());
+        let own = self.tools.ids().chain(self.passed.ids());
+        own.chain(of_subagents)
+    }
+
     /// Returns `true` if an update has nothing that is not known of a call.
     #[must_use]
     pub fn repeats(&self, caller: Option<&str>, id: &str, update: &ToolUpdate<'_>) -> bool {

@@ -103,6 +103,11 @@ impl PassedChunks {
         }
     }
 
+    /// Iterates over the ids of the calls.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        self.calls.iter().map(|call| call.id.as_str())
+    }
+
     /// Returns the state of a call.
     pub fn state(&self, id: &str) -> Option<CallStage> {
         let at = self.calls.iter().rposition(|call| call.id == id)?;

@@ -96,10 +96,13 @@ impl Tools {
         if let Some(&at) = self.by_id.get(update.id.as_ref()) {
             return at;
         }
-        let earlier = self.earlier.tool(&update.id).filter(|_| !update.begins);
-        let mut call = Call::new(update, earlier);
-        // A call of the previous message needs no further permission request.
-        call.permission_state.asked = earlier.is_some();
+        let earlier = self.earlier.call(&update.id).filter(|_| !update.begins);
+        let mut call = Call::new(update, earlier.map(|call| call.name.as_str()));
+        if let Some(earlier) = earlier {
+            // What is known of the call needs no further permission request.
+            call.permission_state.asked = earlier.asked;
+            call.permission_state.noted_earlier = earlier.noted;
+        }
         self.calls.push(call);
         let at = self.calls.len() - 1;
         self.by_id.insert(update.id.as_ref().into(), at);
@@ -124,6 +127,12 @@ impl Tools {
 
     pub fn iter(&self) -> impl Iterator<Item = &Call> {
         self.calls.iter()
+    }
+
+    /// Iterates over the ids of the calls, and of those that were judged before they are reported.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        let ids = self.by_id.keys().chain(&self.judged_early);
+        ids.map(|id| &**id)
     }
 
     pub fn knows(&self, id: &str) -> bool {
@@ -152,7 +161,12 @@ impl Tools {
             _ => ReportProgress::Announced,
         };
         call.permission_state.progress = call.permission_state.progress.max(progress);
-        if !call.permission_state.asked && !call.permission_state.noted && call.has_run() {
+        if call.permission_state.noted_earlier {
+            let earlier = self.earlier.call(&update.id);
+            let changes = earlier.is_none_or(|earlier| earlier.facts.are_changed_by(update));
+            call.permission_state.noted_earlier = !changes;
+        }
+        if call.permission_state.is_unjudged() && call.has_run() {
             call.permission_state.noted = true;
             self.unapproved_runs.push(at);
         }
@@ -211,8 +225,10 @@ impl Tools {
 
     /// Takes out the ids of the calls and the names of their tools.
     pub fn take_agent_ids(&mut self) -> AgentIds {
-        let tools = self.calls.iter_mut().map(Call::take_name).collect();
-        AgentIds::of_tools(std::mem::take(&mut self.by_id), tools)
+        let earlier = &self.earlier;
+        let calls = self.calls.iter_mut();
+        let ended = calls.map(|call| call.take_ended(earlier.call(call.id())));
+        AgentIds::of_tools(std::mem::take(&mut self.by_id), ended.collect())
     }
 
     pub fn is_empty(&self) -> bool {

@@ -149,6 +149,31 @@ fn permission_request_for_a_used_id_is_judged_and_shown_by_its_own_call() {
 }
 
 #[test]
+fn id_that_was_made_for_another_call_does_not_name_that_one() {
+    let [_, deny_rm] = policies();
+    let (mut t, session, _) = turn(deny_rm);
+    t.update(
+        &session,
+        &[begins("a", "pending", "ls"), ends("a", "completed", "x")],
+    );
+    // This call has the id that the agent uses for the next one.
+    t.update(&session, &[begins("a", "pending", "rm x")]);
+    t.update(&session, &[begins("a#2", "pending", "ls")]);
+    t.request_permission("r1", &session, &json!({"toolCallId": "a"}));
+    t.request_permission("r2", &session, &json!({"toolCallId": "a#2"}));
+    assert_eq!(["r1", "r2"].map(|id| t.chosen(id)), ["n", "y"]);
+    t.update(&session, &[ends("a#2", "completed", "files")]);
+    t.end_turn();
+    let inputs = t.chunks(A, INPUTS);
+    assert_eq!(ids(&inputs), ["a", "a#2", "a#2#2"]);
+    let files = t.chunks(A, &["tool-output-available"]);
+    let files = files
+        .iter()
+        .find(|chunk| chunk["output"]["rawOutput"] == "files");
+    assert_eq!(files.unwrap()["toolCallId"], "a#2#2");
+}
+
+#[test]
 fn call_that_an_agent_reports_after_its_refusal_is_not_another_one_if_it_failed() {
     for (status, count) in [("failed", 1), ("completed", 2)] {
         let (mut t, session, _) = turn(Mode::Deny);
@@ -228,6 +253,44 @@ fn id_of_an_earlier_turn_is_that_of_another_call() {
     let mut outputs = t.chunks(A, OUTPUTS).into_iter();
     let more = outputs.find(|chunk| chunk["output"]["rawOutput"] == "more");
     assert_eq!(more.unwrap()["toolCallId"], "a#2");
+}
+
+#[test]
+fn late_update_of_a_call_that_nobody_was_asked_about_is_judged_by_what_is_new() {
+    for policy in policies() {
+        for (command, count) in [("ls", 0), ("rm x", 1)] {
+            let (mut t, session, _) = turn(policy.clone());
+            let update = |command: &str| {
+                let mut update = begins("a", "completed", command);
+                update["sessionUpdate"] = json!("tool_call_update");
+                update
+            };
+            t.update(&session, &[update("ls")]);
+            t.end_turn();
+            t.prompt(A, "s");
+            t.update(&session, &[update(command), ends("a", "completed", "x")]);
+            let notices = t.chunks(A, &["data-notice"]);
+            assert_eq!(notices.len(), count, "{command}: {notices:?}");
+        }
+    }
+    // What has been reported is not reported again, and a call that was asked about is not reported.
+    for (asks, count) in [(false, 1), (true, 0)] {
+        let (mut t, session, _) = turn(Mode::Ask);
+        if asks {
+            let tool = json!({"toolCallId": "a", "title": "ls", "kind": "execute"});
+            t.request_permission("r", &session, &tool);
+            let ask = t.asked(A)[0];
+            let answer = json!({"outcome": {"outcome": "selected", "optionId": "y"}});
+            t.answer(A, ask, &answer);
+        }
+        t.update(&session, &[begins("a", "in_progress", "ls")]);
+        t.update(&session, &[ends("a", "completed", "x")]);
+        t.end_turn();
+        t.prompt(A, "s");
+        t.update(&session, &[ends("a", "completed", "more")]);
+        let notices = t.chunks(A, &["data-notice"]);
+        assert_eq!(notices.len(), count, "{asks}: {notices:?}");
+    }
 }
 
 #[test]

@@ -33,27 +33,28 @@ impl CallIds {
         update: &mut Update<'_>,
     ) -> Renamed {
         let mut renamed = Renamed::new();
+        self.make_room(turns.all().flat_map(Turn::call_ids));
         match update {
             Update::Tool(tool) => {
                 let latest = self.latest(caller, &tool.id);
-                let state = turns.state(caller, latest);
-                if state == Some(CallState::Open) && latest == tool.id {
+                let state = latest.and_then(|id| turns.state(caller, id));
+                if state == Some(CallState::Open) && latest == Some(&*tool.id) {
                     // The usual case, without copies.
                     self.begun = None;
                     return renamed;
                 }
-                let latest = latest.to_owned();
+                let latest = latest.unwrap_or_default().to_owned();
                 let repeats = || turns.all().any(|turn| turn.repeats(caller, &latest, tool));
                 let own = self.of_update(caller, tool, state, repeats);
                 replace(&mut tool.id, own, &mut renamed);
             }
             Update::Terminal(terminal) => {
-                let state = turns.state(None, self.latest(None, &terminal.tool));
+                let state = self.state(turns, None, &terminal.tool);
                 let own = self.of_terminal(&terminal.tool, terminal.begins, state);
                 replace(&mut terminal.tool, own, &mut renamed);
             }
             Update::Refused { tool, .. } => {
-                let own = self.latest(caller, tool).to_owned();
+                let own = self.latest_or_new(caller, tool);
                 replace(tool, own, &mut renamed);
             }
             Update::FromSubagent { id, update } => {
@@ -78,7 +79,7 @@ impl CallIds {
                         id,
                         ..ToolUpdate::default()
                     };
-                    let state = turns.state(None, self.latest(None, &as_update.id));
+                    let state = self.state(turns, None, &as_update.id);
                     let mut own = Cow::Borrowed(as_update.id.as_ref());
                     let id = self.of_update(None, &as_update, state, || false);
                     replace(&mut own, id, &mut renamed);
@@ -98,30 +99,35 @@ impl CallIds {
         tool: &mut ToolUpdate<'_>,
         may_be_late: impl FnOnce(&str) -> bool,
     ) {
+        self.make_room(turns.all().flat_map(Turn::call_ids));
         let named = caller.map(str::to_owned);
         let found = named.or_else(|| self.caller_of(turns, &tool.id));
         let caller = found.as_deref();
         let latest = self.latest(caller, &tool.id);
-        let state = turns.state(caller, latest);
-        let may_be_late = may_be_late(latest);
+        let state = latest.and_then(|id| turns.state(caller, id));
+        let may_be_late = latest.is_some_and(may_be_late);
         let own = self.of_request(caller, &tool.id, state, may_be_late);
         replace(&mut tool.id, own, &mut Renamed::new());
     }
 
     /// Returns the id of the call that the agent names without its caller: an open one if there is one.
-    #[must_use]
-    pub fn named(&self, turns: OpenTurns<'_>, id: &str) -> String {
-        if self.renamed.is_empty() {
+    pub fn named(&mut self, turns: OpenTurns<'_>, id: &str) -> String {
+        if self.renamed.is_empty() && !self.is_made(id) {
             return id.to_owned();
         }
         let caller = self.caller_of(turns, id);
-        self.latest(caller.as_deref(), id).to_owned()
+        self.latest_or_new(caller.as_deref(), id)
+    }
+
+    /// Returns the state of the latest call that the caller named `id`.
+    fn state(&self, turns: OpenTurns<'_>, caller: Option<&str>, id: &str) -> Option<CallState> {
+        turns.state(caller, self.latest(caller, id)?)
     }
 
     /// Returns the subagent that made the call which the agent names without its caller; `None` for a call of
     /// the agent itself.
     fn caller_of(&self, turns: OpenTurns<'_>, id: &str) -> Option<String> {
-        let state = |caller: Option<&str>| turns.state(caller, self.latest(caller, id));
+        let state = |caller: Option<&str>| self.state(turns, caller, id);
         let own = state(None);
         if own == Some(CallState::Open) {
             return None;
@@ -164,6 +170,7 @@ pub fn with_call_id(
 
 #[cfg(test)]
 mod tests {
+    use super::super::MAX_COUNTED;
     use super::*;
     use crate::core::event::Original;
     use crate::core::turn::{TurnEvent, TurnView};
@@ -221,6 +228,38 @@ mod tests {
             .map(|call| call.call_id)
             .collect();
         assert_eq!(calls, ["a", "a#2", "a#3"]);
+    }
+
+    #[test]
+    fn id_of_an_open_turn_is_not_given_again_when_the_count_begins_again() {
+        let mut ids = CallIds::default();
+        let mut turn = Turn::start("m".to_owned(), &Value::Null, &Arc::default(), &mut NoView);
+        let begins = |id: &str| {
+            Update::Tool(Box::new(ToolUpdate {
+                id: id.to_owned().into(),
+                begins: true,
+                status: Some("completed".into()),
+                ..ToolUpdate::default()
+            }))
+        };
+        let id_of = |update: &Update<'_>| match update {
+            Update::Tool(tool) => tool.id.clone().into_owned(),
+            _ => unreachable!(),
+        };
+        let mut first = begins("a");
+        ids.rename(OpenTurns([Some(&turn), None]), None, &mut first);
+        turn.update(&first, original(), &mut NoView);
+        for n in 0..2 * MAX_COUNTED {
+            let mut other = begins(&format!("x{n}"));
+            ids.rename(OpenTurns([Some(&turn), None]), None, &mut other);
+            assert!(ids.uses.len() <= MAX_COUNTED);
+        }
+        let mut again = begins("a");
+        if let Update::Tool(tool) = &mut again {
+            tool.title = Some("another call".into());
+        }
+        ids.rename(OpenTurns([Some(&turn), None]), None, &mut again);
+        assert_eq!(id_of(&again), "a#2");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::core::difference::{added, added_value};
 use crate::core::event::{ToolStatus, ToolUpdate};
 use crate::core::policy::Tool;
 use crate::core::report::ToolOutcome;
+use crate::core::turn::agent_ids::{CallFacts, EndedCall};
 use crate::proto::json::{Surrogates, merge, prefix, shortened_raw, value};
 use crate::proto::wire::{AskedTool, ToolCall, ToolResult};
 use serde_json::value::RawValue;
@@ -110,6 +111,15 @@ pub struct PermissionState {
     pub asked: bool,
     /// `true` if the call was found to have run without permission.
     pub noted: bool,
+    /// `true` if it was found so in an earlier turn, and nothing that it is judged by has changed since.
+    pub noted_earlier: bool,
+}
+
+impl PermissionState {
+    /// Returns `true` if nobody was asked about the call, and it was not found to have run so.
+    pub fn is_unjudged(self) -> bool {
+        !(self.asked || self.noted || self.noted_earlier)
+    }
 }
 
 impl Call {
@@ -355,8 +365,18 @@ impl Call {
         &self.name
     }
 
-    pub(super) fn take_name(&mut self) -> String {
-        std::mem::take(&mut self.name)
+    /// Takes out what later turns need to know; `earlier` is what an earlier turn knew of the call.
+    pub(super) fn take_ended(&mut self, earlier: Option<&EndedCall>) -> EndedCall {
+        let facts = self.facts();
+        let input = facts.input.map(RawValue::get);
+        let facts = CallFacts::new([facts.name, facts.title, facts.kind, input]);
+        let state = self.permission_state;
+        EndedCall {
+            facts: facts.or(earlier.map(|call| call.facts).unwrap_or_default()),
+            name: std::mem::take(&mut self.name),
+            asked: state.asked,
+            noted: state.noted || state.noted_earlier,
+        }
     }
 
     pub(super) fn title(&self) -> Option<&str> {

@@ -33,7 +33,10 @@ impl Tools {
         cwd: &'a str,
     ) -> impl Iterator<Item = (String, Subject)> + 'a {
         let calls = self.open.iter().map(|&at| &self.calls[at]);
-        let calls = calls.filter(|call| is_announced(call) && !call.permission_state.asked);
+        let calls = calls.filter(|call| {
+            let state = call.permission_state;
+            is_announced(call) && !state.asked && !state.noted_earlier
+        });
         calls.map(move |call| (call.id().to_owned(), Subject::of_tool(&call.facts(), cwd)))
     }
 
@@ -67,7 +70,7 @@ impl Tools {
             let call = &mut self.calls[at];
             let is_suspect = is_announced(call) && call.may_run(completes_input);
             let state = &mut call.permission_state;
-            if is_suspect && !state.asked && !state.noted {
+            if is_suspect && state.is_unjudged() {
                 state.noted = true;
                 self.unapproved_runs.push(at);
             }
