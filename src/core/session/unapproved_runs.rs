@@ -4,6 +4,7 @@
 
 use super::SessionMachine;
 use super::permissions::entry;
+use crate::core::client::Notice;
 use crate::core::cx::Cx;
 use crate::core::decision::{Decision, DecisionSource};
 use crate::core::dialects::traits;
@@ -76,10 +77,12 @@ impl SessionMachine {
         let reason = format!("{ran_unasked}: {} would {would} it", verdict.by);
         let id = &self.id;
         info!(session = id, tool = %ran.tool.tool_name, %reason, "a tool ran without asking for permission");
+        let what = about(&ran.tool.tool_name, &subject);
+        let description = format!("{what}; {} would {would} it", verdict.by);
         let notice = to_raw(&json!({
             "severity": "warning",
             "title": title,
-            "description": format!("{}; {} would {would} it", about(&ran.tool.tool_name, &subject), verdict.by),
+            "description": description,
             "toolCallId": ran.tool.tool_call_id,
             "rule": verdict.by,
         }));
@@ -89,6 +92,8 @@ impl SessionMachine {
                 transient: true,
             });
         });
+        let warning = Notice::PolicyWarning(self.id.clone(), format!("{title}: {description}"));
+        self.notify_acp_clients(&warning, cx.clients);
         let entry = LedgerEntry {
             rule: Some(verdict.by),
             ..entry("tool", &ran.tool.tool_call_id, &ran.tool, subject)

@@ -1,10 +1,13 @@
 //! Tests of calls whose end the agent never reports: they may have run without permission.
 
 use super::fixture::{A, Fixture};
+use super::play::{Play, settings};
+use super::update_runs::prompted;
 use crate::core::client::Command;
 use crate::core::hub::{AgentInput, Exit};
 use crate::core::policy::{self, Mode, Policy};
 use crate::core::store::MemoryStore;
+use crate::proto::frame::Batch;
 use crate::testing::{SettingsBuilder, params};
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -120,4 +123,25 @@ fn call_that_could_not_run_or_was_asked_about_is_not_reported() {
     t.update(&session, &[pending("a"), failed]);
     t.end_turn();
     assert_eq!(reports(&t), Vec::<Value>::new());
+}
+
+#[test]
+fn client_that_speaks_acp_is_notified_of_a_tool_that_ran_unasked() {
+    let mut settings = settings(Instant::now());
+    settings.policy = Mode::Deny.into();
+    let mut play = Play::of(settings, Box::new(MemoryStore));
+    prompted(&mut play);
+    let mut ran = pending("a");
+    ran["status"] = "completed".into();
+    let update = json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "S", "update": ran}});
+    let lines = format!("{update}\n").into();
+    play.hear(AgentInput::Batch(Batch::Lines(lines)));
+    let [warning] = play.client.warnings.as_slice() else {
+        panic!("{:?}", play.client.warnings);
+    };
+    assert!(
+        warning.starts_with("The agent ran a tool without asking: "),
+        "{warning}"
+    );
+    assert!(warning.contains("rm x"), "{warning}");
 }
