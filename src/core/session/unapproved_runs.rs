@@ -119,8 +119,11 @@ impl SessionMachine {
 /// only thinks against "deny".
 fn is_against(verdict: &Verdict, subject: &Subject) -> bool {
     let is_thought = subject.kind == "think" && subject.command.is_none();
-    // This tool itself asks the user.
-    let is_question = subject.name.as_deref() == Some("AskUserQuestion");
+    // This tool itself asks the user. A call with another effect does not count by its name.
+    let is_question = subject.name.as_deref() == Some("AskUserQuestion")
+        && subject.command.is_none()
+        && subject.paths.is_empty()
+        && subject.kind != "execute";
     match verdict.effect {
         Effect::Allow => false,
         _ if !verdict.is_certain => false,

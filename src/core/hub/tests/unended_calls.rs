@@ -145,3 +145,21 @@ fn client_that_speaks_acp_is_notified_of_a_tool_that_ran_unasked() {
     );
     assert!(warning.contains("rm x"), "{warning}");
 }
+
+#[test]
+fn name_of_a_question_does_not_hide_a_command() {
+    let named = |kind: &str, input: Value| {
+        json!({"sessionUpdate": "tool_call", "toolCallId": "a", "title": "AskUserQuestion", "kind": kind,
+            "status": "completed", "rawInput": input, "_meta": {"claudeCode": {"toolName": "AskUserQuestion"}}})
+    };
+    for (update, count) in [
+        (named("execute", json!({"command": "rm x"})), 1),
+        (named("other", json!({"command": "rm x"})), 1),
+        (named("other", json!({"questions": []})), 0),
+    ] {
+        let (mut t, session) = turn(Mode::Deny);
+        t.update(&session, std::slice::from_ref(&update));
+        t.end_turn();
+        assert_eq!(reports(&t).len(), count, "{update}");
+    }
+}
