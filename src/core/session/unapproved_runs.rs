@@ -65,6 +65,10 @@ impl SessionMachine {
         {
             return;
         }
+        // Some agents announce a call under one id and ask about it under another.
+        if !ran.is_certain && self.approvals.take_refusal(&subject) {
+            return;
+        }
         let would = match verdict.effect {
             Effect::Deny => "refuse",
             Effect::Ask | Effect::Allow => "ask about",

@@ -163,3 +163,13 @@ fn name_of_a_question_does_not_hide_a_command() {
         assert_eq!(reports(&t).len(), count, "{update}");
     }
 }
+
+#[test]
+fn call_that_was_refused_under_another_id_is_not_reported() {
+    let asked = json!({"toolCallId": "b", "title": "execute", "kind": "execute", "rawInput": {"command": "rm x"}});
+    let (mut t, session) = turn(Mode::Deny);
+    t.update(&session, &[pending("a")]);
+    t.request_permission("r", &session, &asked);
+    t.end_turn();
+    assert_eq!((t.chosen("r").as_str(), reports(&t)), ("n", Vec::new()));
+}
