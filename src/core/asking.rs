@@ -28,19 +28,30 @@ pub enum AskingHabit {
 
 /// Modes in which agents run tools without asking, without regard to case and punctuation. They count for agents of
 /// which nothing else is known.
-const UNASKED_MODES: [&str; 12] = [
+const UNASKED_MODES: [&str; 23] = [
+    "acceptall",
     "acceptedits",
     "agentfullaccess",
     "allowall",
     "alwaysapprove",
+    "approveall",
     "auto",
+    "autoaccept",
+    "autoacceptedits",
     "autoapprove",
     "autoedit",
+    "automode",
     "autopilot",
+    "autorun",
+    "bypass",
     "bypasspermissions",
+    "dontask",
     "fullaccess",
+    "fullauto",
     "llmapprove",
+    "neverask",
     "yolo",
+    "yolomode",
 ];
 
 impl Asking {
@@ -55,9 +66,13 @@ impl Asking {
 }
 
 /// Returns why tools may run without a permission request in a session with this mode; `None` if nothing is known
-/// against it.
+/// against it. `name` is the name of the mode, if the agent lists one.
 #[must_use]
-pub fn asking_fault(asking: Option<&Asking>, mode: Option<&str>) -> Option<String> {
+pub fn asking_fault(
+    asking: Option<&Asking>,
+    mode: Option<&str>,
+    name: Option<&str>,
+) -> Option<String> {
     match (asking, mode) {
         (Some(Asking::Habit(AskingHabit::Never)), _) => {
             Some("the agent does not ask before it runs tools".to_owned())
@@ -74,7 +89,14 @@ pub fn asking_fault(asking: Option<&Asking>, mode: Option<&str>) -> Option<Strin
             "the agent does not report its mode; it asks in the mode {}",
             any_of(modes)
         )),
-        (Some(Asking::Habit(AskingHabit::Always)) | None, Some(mode)) if runs_unasked(mode) => {
+        (Some(Asking::Habit(AskingHabit::Always)) | None, Some(mode))
+            if runs_unasked(mode) || name.is_some_and(runs_unasked) =>
+        {
+            let mode = if runs_unasked(mode) {
+                mode
+            } else {
+                name.unwrap_or(mode)
+            };
             Some(format!(
                 "the agent is in the mode {mode:?}, in which agents run tools without asking"
             ))
@@ -83,7 +105,7 @@ pub fn asking_fault(asking: Option<&Asking>, mode: Option<&str>) -> Option<Strin
     }
 }
 
-/// Returns `true` if agents with a mode of this id run tools without asking.
+/// Returns `true` if agents with a mode of this id or name run tools without asking.
 fn runs_unasked(mode: &str) -> bool {
     // Some ids are URIs, whose fragment is the name.
     let name = mode.rsplit(['#', '/']).next().unwrap_or(mode);
@@ -125,8 +147,28 @@ mod tests {
         ];
         for (known, mode, is_fault) in cases {
             let known = known.map(asking);
-            let fault = asking_fault(known.as_ref(), mode);
+            let fault = asking_fault(known.as_ref(), mode, None);
             assert_eq!(fault.is_some(), is_fault, "{known:?} {mode:?} {fault:?}");
         }
+    }
+
+    #[test]
+    fn mode_whose_id_or_name_says_that_it_does_not_ask_is_a_fault() {
+        for (id, name, is_fault) in [
+            ("m3", "Bypass permissions", true),
+            ("m3", "YOLO mode", true),
+            ("never-ask", "m", true),
+            ("accept-all", "m", true),
+            ("yolo-mode", "m", true),
+            ("full-auto", "m", true),
+            ("auto-accept-edits", "m", true),
+            ("m3", "Ask", false),
+        ] {
+            let fault = asking_fault(None, Some(id), Some(name));
+            assert_eq!(fault.is_some(), is_fault, "{id} {name}");
+        }
+        // What is known of the agent has precedence.
+        let known = asking(r#"["auto"]"#);
+        assert_eq!(asking_fault(Some(&known), Some("auto"), Some("YOLO")), None);
     }
 }

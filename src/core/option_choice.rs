@@ -42,18 +42,27 @@ impl Choosable for OfferedOption {
 /// To allow, an option must be the only one of its kind, apart from those that change the agent's mode
 /// (`changes_mode`): it is unknown which of several is meant. If several allow once, none that allows always is taken
 /// in their place. To refuse, any option of the kind is right: each of them refuses. A refusal takes an option if there
-/// is one, since some agents end the turn on "cancelled".
+/// is one, since some agents end the turn on "cancelled". An id that options of several kinds share is never taken.
 #[must_use]
 pub fn choose<O: Choosable>(allow: bool, prefers_always: bool, options: &[O]) -> Option<&O> {
     use OptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
     let of_kind = |kind| options.iter().filter(move |option| option.kind() == kind);
+    // The agent would take one of the options with that id.
+    let is_clear = |option: &&O| {
+        let means_other =
+            |other: &O| other.texts()[0] == option.texts()[0] && other.kind() != option.kind();
+        !options.iter().any(means_other)
+    };
     if !allow {
-        return of_kind(RejectOnce).chain(of_kind(RejectAlways)).next();
+        return of_kind(RejectOnce)
+            .chain(of_kind(RejectAlways))
+            .find(is_clear);
     }
     let usable = |kind| of_kind(kind).filter(|option| !changes_mode(*option));
     let only = |kind| {
         let mut usable = usable(kind);
-        usable.next().filter(|_| usable.next().is_none())
+        let first = usable.next().filter(is_clear);
+        first.filter(|_| usable.next().is_none())
     };
     if prefers_always {
         return only(AllowAlways).or_else(|| only(AllowOnce));
@@ -65,13 +74,20 @@ pub fn choose<O: Choosable>(allow: bool, prefers_always: bool, options: &[O]) ->
 }
 
 /// Words of an option that puts the agent into another mode, mostly one in which it asks less or not at all.
-const WORDS: [&str; 6] = [
+const WORDS: [&str; 13] = [
     "auto",
+    "automatically",
+    "automode",
     "autopilot",
     "bypass",
     "dangerously",
+    "disable",
+    "everything",
+    "fullauto",
+    "never",
     "unrestricted",
     "yolo",
+    "yolomode",
 ];
 const PAIRS: [[&str; 2]; 4] = [
     ["accept", "edits"],
@@ -83,19 +99,23 @@ const PAIRS: [[&str; 2]; 4] = [
 /// Returns `true` if the id or the label of an option says that the agent asks less in general afterwards, or switches
 /// to another mode: that is not what was asked about.
 fn changes_mode(option: &impl Choosable) -> bool {
-    option.texts().into_iter().any(|text| {
-        let words = words(text);
+    let [id, label] = option.texts();
+    // "Do not ask again" is what an option that allows always means.
+    let is_once = option.kind() == OptionKind::AllowOnce;
+    [words(id, false), words(label, true)].iter().any(|words| {
         let is_pair = |pair: &[String]| PAIRS.iter().any(|known| pair == known);
-        words.iter().any(|word| WORDS.contains(&word.as_str())) || words.windows(2).any(is_pair)
+        let is_known = |word: &String| WORDS.contains(&word.as_str()) || is_once && word == "again";
+        words.iter().any(is_known) || words.windows(2).any(is_pair)
     })
 }
 
-/// Returns the words of a text in small letters, without what it quotes: a command, for example. `exitPlanAuto` has three.
-fn words(text: &str) -> Vec<String> {
+/// Returns the words of a text in small letters: `exitPlanAuto` has three. A label can quote a command, for example,
+/// whose words do not count.
+fn words(text: &str, can_quote: bool) -> Vec<String> {
     let mut words = vec![String::new()];
     let (mut quoted, mut was_small) = (false, false);
     for c in text.chars() {
-        quoted ^= c == '`';
+        quoted ^= can_quote && c == '`';
         let begins = !c.is_alphanumeric() || c.is_uppercase() && was_small;
         was_small = c.is_lowercase();
         if begins {
@@ -245,5 +265,37 @@ mod tests {
             Some("n")
         );
         assert_eq!(chosen(true, false, &[("x", Unknown, "Yes")]), None);
+    }
+
+    #[test]
+    fn option_that_ends_the_asking_or_shares_its_id_is_not_taken() {
+        for (id, name) in [
+            ("a", "Yes, and never ask"),
+            ("a", "Yes, don't ask again"),
+            ("a", "Disable the questions"),
+            ("a", "Allow everything"),
+            ("a", "Approve automatically"),
+            ("automode", "Yes"),
+            ("yolomode", "Yes"),
+            ("full-auto", "Yes"),
+            ("fullauto", "Yes"),
+            ("`bypass`", "Yes"),
+        ] {
+            assert_eq!(
+                chosen(true, false, &[(id, AllowOnce, name)]),
+                None,
+                "{id} {name}"
+            );
+        }
+        let quoted = ("a", AllowOnce, "Run `bypass`");
+        assert_eq!(chosen(true, false, &[quoted]).as_deref(), Some("a"));
+        let shared = [
+            ("x", AllowOnce, "Yes"),
+            ("x", RejectOnce, "No"),
+            ("y", RejectAlways, "Never"),
+        ];
+        assert_eq!(chosen(false, false, &shared).as_deref(), Some("y"));
+        assert_eq!(chosen(false, false, &shared[..2]), None);
+        assert_eq!(chosen(true, false, &shared), None);
     }
 }

@@ -150,7 +150,10 @@ fn opened(name: &str, found: &str, result: &Value, subject: &Subject) -> Check {
     let state = result.as_object().cloned().unwrap_or_default();
     let mode = setting::mode(&state);
     let asking = subject.definition.asking(&subject.definition.spec);
-    let check = match asking_fault(asking.as_deref(), mode.as_deref()) {
+    let title = mode
+        .as_deref()
+        .and_then(|mode| setting::mode_name(&state, mode));
+    let check = match asking_fault(asking.as_deref(), mode.as_deref(), title.as_deref()) {
         None => Check::ok(name, found),
         Some(fault) => {
             let mut modes = asking.iter().flat_map(|asking| asking.modes());

@@ -134,37 +134,66 @@ fn prints_lines(words: &[&str]) -> bool {
     are_numbers && !files.iter().any(|file| file.starts_with('-'))
 }
 
-/// Returns `true` if a shell may expand a word to an option: by a variable, or by a file pattern or an
-/// alternative at the start of a word. The working directory may have a file named `--output=x`.
+/// Returns `true` if a shell may expand a word to an option: by a variable, by a file pattern or an
+/// alternative at the start of a word, or by one in an option. The working directory may have a file named
+/// `--output=x`.
 #[must_use]
 pub fn expands(text: &str) -> bool {
     let mut chars = text.chars().peekable();
     let mut is_single = false;
     let mut is_double = false;
-    // `true` if the word so far has a character that the shell does not expand.
-    let mut has_begun = false;
+    let mut words = OptionWords::default();
     while let Some(c) = chars.next() {
         match c {
             '\'' if !is_double => is_single = !is_single,
             '"' if !is_single => is_double = !is_double,
-            _ if is_single => has_begun = true,
-            '\\' => {
-                chars.next();
-                has_begun = true;
-            }
+            _ if is_single => words.word.push(c),
+            '\\' => words.word.push(chars.next().unwrap_or(c)),
             '$' => {
                 let is_name = |c: &char| c.is_alphanumeric() || "_{(@*#?$!-[".contains(*c);
                 if chars.peek().is_some_and(is_name) {
                     return true;
                 }
-                has_begun = true;
+                words.word.push(c);
             }
             '`' => return true,
-            _ if is_double => has_begun = true,
-            '*' | '?' | '[' | '{' | '^' | '=' | '<' if !has_begun => return true,
-            c if c.is_whitespace() || ";&|()<>".contains(c) => has_begun = false,
-            _ => has_begun = true,
+            _ if is_double => words.word.push(c),
+            '*' | '?' | '[' | '{' | '^' | '=' | '<' if words.word.is_empty() => return true,
+            '*' | '?' | '[' | '{' if words.is_option() => return true,
+            c if c.is_whitespace() || ";&|()<>".contains(c) => words.end(c),
+            _ => words.word.push(c),
         }
     }
     false
+}
+
+/// Words of a command, as far as they decide whether a file pattern can become an option.
+#[derive(Default)]
+struct OptionWords {
+    /// The word so far, without quotes.
+    word: String,
+    /// Whether the command has the word `git`.
+    is_git: bool,
+    /// Whether the word is the value of an option by which git may run gpg.
+    is_value: bool,
+}
+
+impl OptionWords {
+    /// Returns `true` if a pattern here can become another option: in the name of a long option, or anywhere in
+    /// an option of git or the value of a format or an order, which can make git run gpg.
+    fn is_option(&self) -> bool {
+        let is_long = self.word.starts_with("--") && !self.word.contains('=');
+        is_long || self.is_git && (self.is_value || self.word.starts_with('-'))
+    }
+
+    /// Ends the word at a character between words.
+    fn end(&mut self, c: char) {
+        if ";&|()\n".contains(c) {
+            *self = Self::default();
+        } else if !self.word.is_empty() {
+            self.is_git |= self.word == "git";
+            self.is_value = ["--format", "--pretty", "--sort"].contains(&self.word.as_str());
+            self.word.clear();
+        }
+    }
 }

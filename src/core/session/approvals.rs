@@ -7,12 +7,13 @@ use std::collections::VecDeque;
 /// Maximum number of remembered tool calls; older ones need a new approval.
 const MAX_APPROVALS: usize = 64;
 
-/// Approvals of a turn: tool calls that a client approved and whose requests are still expected, and file and
-/// terminal requests that were judged.
+/// Approvals of a turn: tool calls that a client approved and whose requests are still expected, file and terminal
+/// requests that were judged, and tool calls that were refused.
 #[derive(Debug, Default)]
 pub struct Approvals {
     allowed: VecDeque<Approval>,
     served: VecDeque<Approval>,
+    refused: VecDeque<Approval>,
 }
 
 #[derive(Debug)]
@@ -31,6 +32,29 @@ impl Approvals {
             command: command.map(str::to_owned),
         };
         push(&mut self.allowed, grant);
+    }
+
+    /// Adds a refused tool call.
+    pub fn note_refused(&mut self, kind: Option<&str>, paths: &[String], command: Option<&str>) {
+        let refusal = Approval {
+            kind: kind.unwrap_or_default().to_owned(),
+            paths: paths.to_vec(),
+            command: command.map(str::to_owned),
+        };
+        push(&mut self.refused, refusal);
+    }
+
+    /// Returns `true` if the same tool call was refused under another id. Each refusal stands for one call.
+    pub fn take_refusal(&mut self, call: &Subject) -> bool {
+        let is_known = !call.paths.is_empty() || call.command.is_some();
+        let is_same = |refusal: &Approval| {
+            refusal.kind == call.kind
+                && refusal.paths == call.paths
+                && refusal.command == call.command
+        };
+        let found = self.refused.iter().position(is_same);
+        let found = found.filter(|_| is_known);
+        found.is_some_and(|at| self.refused.remove(at).is_some())
     }
 
     /// Adds a file or terminal request that was judged.
@@ -167,5 +191,18 @@ mod tests {
         assert!(approvals.was_served(&wanted("edit", "/w/a", None)));
         assert!(!approvals.was_served(&wanted("edit", "/w/b", None)));
         assert!(!approvals.was_served(&wanted("other", "", None)));
+    }
+
+    #[test]
+    fn refusal_stands_for_one_call_with_the_same_kind_and_target() {
+        let mut approvals = Approvals::default();
+        approvals.note_refused(Some("edit"), &["/w/a".to_owned()], None);
+        approvals.note_refused(Some("other"), &[], None);
+        assert!(!approvals.take_refusal(&wanted("edit", "/w/b", None)));
+        assert!(!approvals.take_refusal(&wanted("delete", "/w/a", None)));
+        assert!(!approvals.take_refusal(&wanted("edit", "/w/a", Some("rm"))));
+        assert!(!approvals.take_refusal(&wanted("other", "", None)));
+        assert!(approvals.take_refusal(&wanted("edit", "/w/a", None)));
+        assert!(!approvals.take_refusal(&wanted("edit", "/w/a", None)));
     }
 }

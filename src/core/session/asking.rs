@@ -169,7 +169,10 @@ impl SessionMachine {
         }
         let asking = cx.agent.definition.asking(cx.agent.spec);
         let mode = setting::mode(&self.state);
-        let fault = asking_fault(asking.as_deref(), mode.as_deref())?;
+        let name = mode
+            .as_deref()
+            .and_then(|mode| setting::mode_name(&self.state, mode));
+        let fault = asking_fault(asking.as_deref(), mode.as_deref(), name.as_deref())?;
         let failed = failed.map_or_else(String::new, |why| format!("; {why}"));
         Some(format!(
             "{fault}{failed}. The policy restricts and cannot refuse what it is not asked about; {ADVICE}"

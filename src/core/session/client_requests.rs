@@ -271,6 +271,10 @@ impl SessionMachine {
             let (kind, command) = (entry.kind.as_deref(), entry.command.as_deref());
             self.approvals.add(kind, &entry.paths, command);
         }
+        if !entry.approved && entry.what == "permission" {
+            let (kind, command) = (entry.kind.as_deref(), entry.command.as_deref());
+            self.approvals.note_refused(kind, &entry.paths, command);
+        }
         entry.option_id = decision.choice.as_ref().map(|option| option.id.clone());
         decision.by.word().clone_into(&mut entry.by);
         entry.rule = decision.by.rule().map(str::to_owned).or(entry.rule);

@@ -4,6 +4,7 @@
 
 use super::SessionMachine;
 use super::permissions::entry;
+use crate::core::client::Notice;
 use crate::core::cx::Cx;
 use crate::core::decision::{Decision, DecisionSource};
 use crate::core::dialects::traits;
@@ -64,6 +65,10 @@ impl SessionMachine {
         {
             return;
         }
+        // Some agents announce a call under one id and ask about it under another.
+        if !ran.is_certain && self.approvals.take_refusal(&subject) {
+            return;
+        }
         let would = match verdict.effect {
             Effect::Deny => "refuse",
             Effect::Ask | Effect::Allow => "ask about",
@@ -76,10 +81,12 @@ impl SessionMachine {
         let reason = format!("{ran_unasked}: {} would {would} it", verdict.by);
         let id = &self.id;
         info!(session = id, tool = %ran.tool.tool_name, %reason, "a tool ran without asking for permission");
+        let what = about(&ran.tool.tool_name, &subject);
+        let description = format!("{what}; {} would {would} it", verdict.by);
         let notice = to_raw(&json!({
             "severity": "warning",
             "title": title,
-            "description": format!("{}; {} would {would} it", about(&ran.tool.tool_name, &subject), verdict.by),
+            "description": description,
             "toolCallId": ran.tool.tool_call_id,
             "rule": verdict.by,
         }));
@@ -89,6 +96,8 @@ impl SessionMachine {
                 transient: true,
             });
         });
+        let warning = Notice::PolicyWarning(self.id.clone(), format!("{title}: {description}"));
+        self.notify_acp_clients(&warning, cx.clients);
         let entry = LedgerEntry {
             rule: Some(verdict.by),
             ..entry("tool", &ran.tool.tool_call_id, &ran.tool, subject)
@@ -114,8 +123,11 @@ impl SessionMachine {
 /// only thinks against "deny".
 fn is_against(verdict: &Verdict, subject: &Subject) -> bool {
     let is_thought = subject.kind == "think" && subject.command.is_none();
-    // This tool itself asks the user.
-    let is_question = subject.name.as_deref() == Some("AskUserQuestion");
+    // This tool itself asks the user. A call with another effect does not count by its name.
+    let is_question = subject.name.as_deref() == Some("AskUserQuestion")
+        && subject.command.is_none()
+        && subject.paths.is_empty()
+        && subject.kind != "execute";
     match verdict.effect {
         Effect::Allow => false,
         _ if !verdict.is_certain => false,

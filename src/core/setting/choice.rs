@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 #[derive(Clone, Copy)]
 pub struct Choice<'a> {
     pub id: &'a str,
-    name: Option<&'a str>,
+    pub name: Option<&'a str>,
     pub whole: &'a Value,
 }
 

@@ -69,6 +69,13 @@ pub fn offers_mode(state: &State, id: &str) -> bool {
     offered(state, &MODES).iter().any(|mode| mode.id == id)
 }
 
+/// Returns the name of a mode that a session has.
+#[must_use]
+pub fn mode_name(state: &State, id: &str) -> Option<String> {
+    let mut modes = offered(state, &MODES).into_iter();
+    modes.find(|mode| mode.id == id)?.name.map(str::to_owned)
+}
+
 /// Returns the current model of a session, by the agent's id.
 #[must_use]
 pub fn model(state: &State) -> Option<String> {

@@ -43,6 +43,8 @@ pub(super) struct HubClient {
     pub update_lines: String,
     /// Number of runs of ACP updates.
     pub runs: usize,
+    /// Warnings for clients that speak ACP.
+    pub warnings: Vec<String>,
     /// Whether agents must wait until the client reads.
     pub full: bool,
 }
@@ -82,7 +84,11 @@ impl ClientSink for HubClient {
         self.full
     }
     fn retract(&mut self, _: &str, _: u64) {}
-    fn notify(&mut self, _: &Notice) {}
+    fn notify(&mut self, notice: &Notice) {
+        if let Notice::PolicyWarning(_, text) = notice {
+            self.warnings.push(text.clone());
+        }
+    }
 }
 
 pub(super) struct Play {

@@ -1,10 +1,13 @@
 //! Tests of calls whose end the agent never reports: they may have run without permission.
 
 use super::fixture::{A, Fixture};
+use super::play::{Play, settings};
+use super::update_runs::prompted;
 use crate::core::client::Command;
 use crate::core::hub::{AgentInput, Exit};
 use crate::core::policy::{self, Mode, Policy};
 use crate::core::store::MemoryStore;
+use crate::proto::frame::Batch;
 use crate::testing::{SettingsBuilder, params};
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -120,4 +123,53 @@ fn call_that_could_not_run_or_was_asked_about_is_not_reported() {
     t.update(&session, &[pending("a"), failed]);
     t.end_turn();
     assert_eq!(reports(&t), Vec::<Value>::new());
+}
+
+#[test]
+fn client_that_speaks_acp_is_notified_of_a_tool_that_ran_unasked() {
+    let mut settings = settings(Instant::now());
+    settings.policy = Mode::Deny.into();
+    let mut play = Play::of(settings, Box::new(MemoryStore));
+    prompted(&mut play);
+    let mut ran = pending("a");
+    ran["status"] = "completed".into();
+    let update = json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "S", "update": ran}});
+    let lines = format!("{update}\n").into();
+    play.hear(AgentInput::Batch(Batch::Lines(lines)));
+    let [warning] = play.client.warnings.as_slice() else {
+        panic!("{:?}", play.client.warnings);
+    };
+    assert!(
+        warning.starts_with("The agent ran a tool without asking: "),
+        "{warning}"
+    );
+    assert!(warning.contains("rm x"), "{warning}");
+}
+
+#[test]
+fn name_of_a_question_does_not_hide_a_command() {
+    let named = |kind: &str, input: Value| {
+        json!({"sessionUpdate": "tool_call", "toolCallId": "a", "title": "AskUserQuestion", "kind": kind,
+            "status": "completed", "rawInput": input, "_meta": {"claudeCode": {"toolName": "AskUserQuestion"}}})
+    };
+    for (update, count) in [
+        (named("execute", json!({"command": "rm x"})), 1),
+        (named("other", json!({"command": "rm x"})), 1),
+        (named("other", json!({"questions": []})), 0),
+    ] {
+        let (mut t, session) = turn(Mode::Deny);
+        t.update(&session, std::slice::from_ref(&update));
+        t.end_turn();
+        assert_eq!(reports(&t).len(), count, "{update}");
+    }
+}
+
+#[test]
+fn call_that_was_refused_under_another_id_is_not_reported() {
+    let asked = json!({"toolCallId": "b", "title": "execute", "kind": "execute", "rawInput": {"command": "rm x"}});
+    let (mut t, session) = turn(Mode::Deny);
+    t.update(&session, &[pending("a")]);
+    t.request_permission("r", &session, &asked);
+    t.end_turn();
+    assert_eq!((t.chosen("r").as_str(), reports(&t)), ("n", Vec::new()));
 }

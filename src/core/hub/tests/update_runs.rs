@@ -72,7 +72,7 @@ fn stream(numbers: &mut Numbers) -> Vec<String> {
 }
 
 /// Starts a turn for a client that speaks ACP; returns the agent's prompt.
-fn prompted(play: &mut Play) -> Value {
+pub(super) fn prompted(play: &mut Play) -> Value {
     let mut initialize: crate::proto::wire::InitializeParams =
         params(json!({ "protocolVersion": 1 }));
     initialize.acp = Some(to_raw(&json!({ "clientCapabilities": {} })));

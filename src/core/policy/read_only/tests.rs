@@ -69,6 +69,36 @@ fn lines_that_write_or_run_are_not_covered() {
 }
 
 #[test]
+fn pattern_in_an_option_of_git_is_not_covered() {
+    // The working directory may have the files `--format=%h%G?`, `--sort=signature` and `signature`.
+    for (option, pattern) in [
+        ("git log --format=%h*", "git log '--format=%h*'"),
+        ("git log --format=%h????", "git log --format=\"%h????\""),
+        (
+            "git --no-pager log '--format'=%h*",
+            "git log --format=%h -- a*",
+        ),
+        ("git branch --sort=*", "git branch '--sort=*'"),
+        (
+            "git for-each-ref --sort sig*",
+            "git for-each-ref --sort 'sig*'",
+        ),
+        (
+            "git branch --sort=sig[n]ature",
+            "git branch '--sort=sig[n]'",
+        ),
+        ("ls; git tag \\--sort=*", "git tag; grep --include=*.rs x a"),
+        (
+            "git for-each-ref --format='%(refname)'*",
+            "git for-each-ref --format='%(refname)*'",
+        ),
+    ] {
+        assert!(!covers(option), "{option}");
+        assert!(covers(pattern), "{pattern}");
+    }
+}
+
+#[test]
 fn words_expanded_by_shells_are_found() {
     for (text, want) in [
         ("a b*", false),
@@ -86,6 +116,8 @@ fn words_expanded_by_shells_are_found() {
         ("a `b`", true),
         ("a {b,c}", true),
         ("a x{b,c}", false),
+        ("a --b=*", false),
+        ("a --b*", true),
         ("a ^b", true),
         ("a =b", true),
     ] {
