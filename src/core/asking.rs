@@ -167,7 +167,7 @@ mod tests {
             let fault = asking_fault(None, Some(id), Some(name));
             assert_eq!(fault.is_some(), is_fault, "{id} {name}");
         }
-        // What is known of the agent has precedence.
+        // The data of the agent has precedence.
         let known = asking(r#"["auto"]"#);
         assert_eq!(asking_fault(Some(&known), Some("auto"), Some("YOLO")), None);
     }

@@ -211,6 +211,8 @@ fn process_with_the_id_of_a_dead_acpipe_is_left_alone() {
 fn launch_record_exists_while_acpipe_runs() {
     let mut s = Server::start(&[]);
     s.initialize();
+    // A thread writes the record. The first process waits for it.
+    s.connect(&json!({}));
     assert_eq!(records(&s.world).len(), 1);
     s.close_stdin();
     s.ended();

@@ -17,7 +17,7 @@ pub struct AgentIds {
     subagents: BTreeMap<String, Map<String, Value>>,
 }
 
-/// What is known of a call of an ended turn.
+/// Record of a call of an ended turn.
 #[derive(Debug)]
 pub struct EndedCall {
     /// Name of the tool.
@@ -26,7 +26,7 @@ pub struct EndedCall {
     pub asked: bool,
     /// `true` if it was found to have run without permission.
     pub noted: bool,
-    /// What it was judged by.
+    /// Facts by which it was judged.
     pub facts: CallFacts,
 }
 

@@ -99,7 +99,7 @@ impl Tools {
         let earlier = self.earlier.call(&update.id).filter(|_| !update.begins);
         let mut call = Call::new(update, earlier.map(|call| call.name.as_str()));
         if let Some(earlier) = earlier {
-            // What is known of the call needs no further permission request.
+            // Known facts of the call need no further permission request.
             call.permission_state.asked = earlier.asked;
             call.permission_state.noted_earlier = earlier.noted;
         }

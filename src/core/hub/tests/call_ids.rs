@@ -256,7 +256,7 @@ fn id_of_an_earlier_turn_is_that_of_another_call() {
 }
 
 #[test]
-fn late_update_of_a_call_that_nobody_was_asked_about_is_judged_by_what_is_new() {
+fn late_update_of_an_unasked_call_is_judged_by_its_changes() {
     for policy in policies() {
         for (command, count) in [("ls", 0), ("rm x", 1)] {
             let (mut t, session, _) = turn(policy.clone());
@@ -273,7 +273,7 @@ fn late_update_of_a_call_that_nobody_was_asked_about_is_judged_by_what_is_new() 
             assert_eq!(notices.len(), count, "{command}: {notices:?}");
         }
     }
-    // What has been reported is not reported again, and a call that was asked about is not reported.
+    // A run is reported once, and a call that was asked about is not reported.
     for (asks, count) in [(false, 1), (true, 0)] {
         let (mut t, session, _) = turn(Mode::Ask);
         if asks {

@@ -116,7 +116,7 @@ pub struct PermissionState {
 }
 
 impl PermissionState {
-    /// Returns `true` if nobody was asked about the call, and it was not found to have run so.
+    /// Returns `true` if there was no request for the call, and it was not found to have run without one.
     pub fn is_unjudged(self) -> bool {
         !(self.asked || self.noted || self.noted_earlier)
     }
