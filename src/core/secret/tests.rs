@@ -137,12 +137,7 @@ fn variables_of_acpipe_s_environment_are_known_by_their_names() {
     }
     let secrets = known_secrets(environment);
     for (n, name) in names.iter().enumerate() {
-        assert_eq!(
-            secrets.hide(&format!("hunter-{n}.")),
-            "[hidden].",
-            "{}",
-            name
-        );
+        assert_eq!(secrets.hide(&format!("hunter-{n}.")), "[hidden].", "{name}");
     }
     assert_eq!(secrets.hide("hunter-x"), "hunter-x");
     assert_eq!(secrets.hide("p@ssword p%40ssword"), "[hidden] [hidden]");
