@@ -10,6 +10,9 @@ const MARK: usize = 32;
 /// of lines that were left out.
 const MARKS: [usize; 2] = [0, 128];
 
+/// Length from which a changed part is searched for what moved. A smaller one counts as new.
+const SEARCHED: usize = 1 << 10;
+
 /// Number of bytes that are compared at once.
 const BLOCK: usize = 512;
 
@@ -60,6 +63,9 @@ fn common_end(a: &[u8], b: &[u8]) -> usize {
 
 /// Returns the length of the end of `before` that is the beginning of `now`, as in a window that moves over a text.
 fn moved(before: &[u8], now: &[u8]) -> usize {
+    if now.len() < SEARCHED {
+        return 0;
+    }
     let found = MARKS.iter().find_map(|&offset| {
         let now = now.get(offset..)?;
         let rest = &before[memmem::find(before, now.get(..MARK)?)?..];

@@ -45,6 +45,8 @@ struct Uses {
 pub struct CallIds {
     /// Uses of each id by its hash.
     uses: HashMap<u64, Uses>,
+    /// `true` from the first id that was made here. Before, no id has to be looked up.
+    has_made: bool,
     /// Number of ids that were counted when the count last began again.
     kept: usize,
     /// Id of the latest call by the agent's id, within each caller (the agent itself, or a subagent), if the
@@ -199,6 +201,7 @@ impl CallIds {
             own = format!("{id}#{number}");
             if self.count(&own) == 1 {
                 self.uses.entry(hash(&own)).or_default().is_made = true;
+                self.has_made = true;
                 break;
             }
             number += 1;
@@ -225,7 +228,7 @@ impl CallIds {
     }
 
     fn is_made(&self, id: &str) -> bool {
-        self.uses.get(&hash(id)).is_some_and(|uses| uses.is_made)
+        self.has_made && self.uses.get(&hash(id)).is_some_and(|uses| uses.is_made)
     }
 
     /// Counts a use of an id; returns the number of its uses.
