@@ -306,8 +306,9 @@ fn the_example_serves_the_transport() {
     let ask = |server: &Server, major: u32, prompt: &str| json!({ "name": prompt, "profile": major, "api": server.api, "prompt": prompt });
     let mut asked = Vec::new();
     let servers = MAJORS.map(|major| {
-        let server = Server::start(&["--chunk-profile".to_owned(), major.to_string()], &[]);
-        let prompts = cases.iter().map(|case| case.args[0].as_str());
+        let options = ["--agent", "demo", "--chunk-profile", &major.to_string()];
+        let server = Server::start(&options.map(str::to_owned), &[]);
+        let prompts = cases.iter().filter_map(|case| case.args.last());
         asked.extend(prompts.map(|prompt| ask(&server, major, prompt)));
         server
     });

@@ -21,7 +21,9 @@ const LINES: &[&str] = &[
 fn updates_pass_unchanged_but_for_the_session_id() {
     let mut steps: Vec<Value> = LINES.iter().map(|line| json!({"line": line})).collect();
     steps.push(end("end_turn"));
-    let mut editor = Editor::ready(&json!({"session/prompt": [steps]}));
+    // With a policy that restricts, the editor would be notified of the call that never ends, too.
+    let approve = ["--permissions", "approve"];
+    let mut editor = Editor::ready_with(&approve, &json!({"session/prompt": [steps]}));
     let session = editor.open();
     editor.stop_reason(&session, "go");
     let lines = editor.lines(&session, 0..editor.peer.received.len());
