@@ -50,9 +50,9 @@ struct CallMembers {
 pub struct ReportedState {
     key: String,
     members: CallMembers,
-    /// Whether the update begins the thing that has the state.
+    /// `true` for the first update of the tool call, plan or other item that has the state.
     begins: bool,
-    /// Whether the update ends it.
+    /// `true` for the last update of that item.
     ends: bool,
     /// Kind of the ACP update that has the state.
     kind: &'static str,
