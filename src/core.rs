@@ -99,6 +99,7 @@ pub mod stop;
 pub mod store;
 pub mod subscribers;
 pub mod tail;
+pub mod terms;
 pub mod timeout_error;
 pub mod transport;
 pub mod turn;

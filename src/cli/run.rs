@@ -6,6 +6,7 @@ pub mod calls;
 pub mod outcome;
 pub mod prompt;
 pub mod questions;
+mod receipt_notes;
 pub mod recorder;
 mod refusals;
 mod run_client;

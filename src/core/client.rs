@@ -221,7 +221,7 @@ pub enum Notice {
     Acp(Box<AcpRequest>),
     /// A prompt restored a session, for clients that speak ACP: the client's id of the session, and the receipt.
     Restored(String, Box<wire::Recovery>),
-    /// The agent of a session may run tools that the policy is against, or ran one, for clients that speak ACP: the
-    /// client's id of the session, and the warning.
+    /// The agent of a session may run tools that the policy is against, or ran one, or the session has another policy,
+    /// for clients that speak ACP: the client's id of the session, and the warning.
     PolicyWarning(String, String),
 }

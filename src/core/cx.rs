@@ -10,8 +10,10 @@ use super::hosting::Hosting;
 use super::limits::{Limits, Timeout};
 use super::policy::Policy;
 use super::shared::Shared;
+use super::terms::Terms;
 use crate::core::client_sink::ClientSinks;
 use crate::proto::wire::{McpServer, Recovery};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Context of one event: time, shared state, the session's agent, and the lists for results.
@@ -25,6 +27,8 @@ pub struct Cx<'a> {
     pub shared: &'a mut Shared,
     /// Agent of the session.
     pub agent: AgentAccess<'a>,
+    /// Terms of the last prompt, if they are stricter than those of the session's agent.
+    pub terms: Option<Arc<Terms>>,
     /// Files and terminals that acpipe serves to agents.
     pub hosting: &'a mut Hosting,
     /// Sinks of the clients, which receive replies, chunks and notifications.
@@ -71,16 +75,22 @@ impl Cx<'_> {
         self.limits().until(wait, self.now)
     }
 
-    /// Returns the time limits of the session's agent.
+    /// Returns the time limits that hold: those of the session's agent, and of the client that sent the last prompt.
     #[must_use]
     pub fn limits(&self) -> &Limits {
-        self.shared.settings.limits_of(self.agent.definition)
+        let own = || self.shared.settings.limits_of(self.agent.definition);
+        self.terms
+            .as_deref()
+            .map_or_else(own, |terms| &terms.limits)
     }
 
-    /// Returns the policy of the session's agent.
+    /// Returns the policy that holds: that of the session's agent, and of the client that sent the last prompt.
     #[must_use]
     pub fn policy(&self) -> &Policy {
-        self.shared.settings.policy_of(self.agent.definition)
+        let own = || self.shared.settings.policy_of(self.agent.definition);
+        self.terms
+            .as_deref()
+            .map_or_else(own, |terms| &terms.policy)
     }
 
     /// Returns the MCP servers of a session, given those that it declares itself.

@@ -163,6 +163,17 @@ impl Limits {
         self.0[wait as usize]
     }
 
+    /// Returns the shorter one of two limits on each wait.
+    #[must_use]
+    pub fn stricter(&self, other: &Self) -> Self {
+        Self(std::array::from_fn(|wait| {
+            match (self.0[wait], other.0[wait]) {
+                (Some(one), Some(two)) => Some(one.min(two)),
+                (one, two) => one.or(two),
+            }
+        }))
+    }
+
     /// Returns the deadline of an answer that no client is there to give. It is that of [`Timeout::Answer`]; if
     /// answers have no limit, the default one.
     #[must_use]

@@ -145,6 +145,8 @@ pub struct Policy {
     restrictions: Vec<Policy>,
     /// Whether the mode is fixed: modes and presets that are set later have no effect.
     is_overridden: bool,
+    /// Whether the tool lists of a session do not count for this restriction.
+    has_own_lists: bool,
 }
 
 /// Creates a policy without rules.
@@ -364,11 +366,13 @@ impl Policy {
             } else {
                 format!(", because {UNREADABLE}")
             };
-            let by = format!("{}preset {:?}{since}", self.label, preset.name);
-            (effect, by, is_certain)
+            (
+                effect,
+                format!("{}{since}", self.default_name()),
+                is_certain,
+            )
         } else {
-            let by = format!("{}permissions {:?}", self.label, self.mode.name());
-            (self.mode.judge(subject), by, true)
+            (self.mode.judge(subject), self.default_name(), true)
         };
         Verdict {
             effect,
@@ -413,6 +417,9 @@ impl Policy {
     /// Converts the tool lists of a session to rules.
     fn rules_of(&self, options: &SessionOptions) -> Vec<Rule> {
         let mut rules = Vec::new();
+        if self.has_own_lists {
+            return rules;
+        }
         for (list, entries, effect) in lists(options) {
             for entry in entries {
                 let label = format!("{list} {entry:?}");
@@ -433,6 +440,31 @@ impl Policy {
             }
         }
         rules
+    }
+
+    /// Describes the policy in a line: its mode or preset, the number of its rules, and its restrictions.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let default = self.default_name();
+        let rules = match self.rules.len() {
+            0 => String::new(),
+            1 => " with a rule".to_owned(),
+            n => format!(" with {n} rules"),
+        };
+        let own = format!("{default}{rules}");
+        let others = self.restrictions.iter().map(Self::summary);
+        std::iter::once(own)
+            .chain(others)
+            .collect::<Vec<_>>()
+            .join(" and ")
+    }
+
+    /// Returns the name of the mode or preset, with its label.
+    fn default_name(&self) -> String {
+        match self.preset {
+            Some(preset) => format!("{}preset {:?}", self.label, preset.name),
+            None => format!("{}permissions {:?}", self.label, self.mode.name()),
+        }
     }
 
     /// Returns `true` if the policy has rules in addition to its default.

@@ -41,6 +41,7 @@ mod pending;
 mod permissions;
 mod preamble;
 mod prompt_retry;
+mod prompt_terms;
 mod prompts;
 mod questions;
 mod queue;
@@ -108,6 +109,7 @@ pub use lifecycle::stored_info;
 pub use one_shot::OneShot;
 pub use pending::{PendingSettings, RequiredSettings, SettingsRestore};
 pub use preamble::Preamble;
+use prompt_terms::PromptTerms;
 pub use queue::{MAX_PROMPTS, Queue, Queued};
 pub use running::{EndedMessage, Running};
 use serde_json::{Map, Value};
@@ -173,6 +175,8 @@ pub struct SessionMachine {
     pub wanted: ChosenSettings,
     /// Settings that the client has requested and that are not answered yet.
     pub settings: PendingSettings,
+    /// Terms of the last prompt; `None` unless its client may have settings of its own.
+    prompt_terms: Option<Box<PromptTerms>>,
     /// Whether the agent asks before it runs tools, as far as the policy needs it.
     asking: Option<Box<AskingWatch>>,
     /// Cost of the session so far; zero for a new session, `None` if unknown.
@@ -309,6 +313,7 @@ impl SessionMachine {
             state_shown: OutputBudget::default(),
             wanted: ChosenSettings::default(),
             settings: PendingSettings::default(),
+            prompt_terms: None,
             asking: None,
             cost: Some(0.0),
             activity: None,

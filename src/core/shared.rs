@@ -24,6 +24,8 @@ pub struct Shared {
     pub clients: Clients,
     /// Counters for ids.
     pub ids: Ids,
+    /// `true` in a daemon, whose clients may have settings of their own.
+    pub is_resident: bool,
     /// `true` if turns and openings of sessions are reported.
     pub reports: bool,
     /// Files and terminals that acpipe serves if no client does.
@@ -79,6 +81,7 @@ impl Shared {
             clients: Clients::default(),
             settings,
             ids: Ids::default(),
+            is_resident: false,
             reports: false,
             served: HostServices::default(),
             pending_store_replies: BTreeMap::new(),

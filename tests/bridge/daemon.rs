@@ -7,6 +7,7 @@ mod lifecycle;
 mod reconnect;
 mod runs;
 mod settings;
+mod terms;
 mod two_clients;
 
 use crate::harness::World;

@@ -19,13 +19,17 @@ struct Server {
 
 impl Server {
     fn start(script: &Value) -> Self {
+        Self::with_permissions("ask", script)
+    }
+
+    fn with_permissions(mode: &str, script: &Value) -> Self {
         let world = World::new();
         let script = world.script(script);
         let options = [
             "--listen",
             "127.0.0.1:0",
             "--permissions",
-            "ask",
+            mode,
             "--",
             FAKE_AGENT,
             &script,

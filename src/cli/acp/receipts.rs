@@ -1,9 +1,10 @@
 //! Receipts of restores in words.
 
+use crate::core::terms::differing_text;
 use crate::proto::wire::{self, Memory};
 
 /// Describes a restore, if the user has to know of it.
-pub fn receipt_text(recovery: &wire::Recovery) -> Option<String> {
+pub fn receipt_text(session: &str, recovery: &wire::Recovery) -> Option<String> {
     let mut sentences = Vec::new();
     if let Some(other) = &recovery.handed_over_from {
         sentences.push(format!(
@@ -23,6 +24,7 @@ pub fn receipt_text(recovery: &wire::Recovery) -> Option<String> {
             setting.setting, setting.message
         ));
     }
+    sentences.extend(differing_text(session, &recovery.differing_settings));
     sentences.extend(recovery.warning.clone());
     (!sentences.is_empty()).then(|| sentences.join("; "))
 }

@@ -135,7 +135,7 @@ impl AcpConnection {
 
     /// Shows the receipt of a restore, if the user has to know of it.
     pub(super) fn show_receipt(&mut self, session: &str, recovery: &wire::Recovery) {
-        if let Some(text) = receipt_text(recovery) {
+        if let Some(text) = receipt_text(session, recovery) {
             self.note(session, &text, &json!({ "recovery": recovery }));
         }
     }

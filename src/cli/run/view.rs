@@ -4,6 +4,7 @@ use super::agui_lines::AguiLines;
 use super::answer::Answer;
 use super::outcome;
 use super::questions::prompt_view::short;
+use super::receipt_notes::{ReceiptNote, receipt_notes};
 use super::refusals::PolicyRefusals;
 use super::streams::Streams;
 use super::unstored::StoreFailures;
@@ -186,20 +187,11 @@ impl View {
                 self.lost(&format!("session {id:?}"), &why, recovery.reinjected);
             }
         }
-        if let Some(warning) = &recovery.warning {
-            self.note(warning);
-        }
-        if let Some(mode) = &recovery.chosen_mode {
-            self.note(&format!(
-                "the agent asks before it runs tools in its mode {mode:?}, which is used; choose another with --mode"
-            ));
-        }
-        for lost in &recovery.not_restored {
-            let value = serde_json::json!(lost.value);
-            self.note(&format!(
-                "cannot restore {} {value} of session {id:?}: {}",
-                lost.setting, lost.message
-            ));
+        for note in receipt_notes(id, recovery) {
+            match note {
+                ReceiptNote::Hint(text) => self.note(&text),
+                ReceiptNote::Warning(text) => self.print_note(&text),
+            }
         }
         self.receipt = serde_json::to_value(recovery).ok();
     }

@@ -138,9 +138,11 @@ impl AgentMachine {
     /// Starts the agent.
     pub(super) fn start(&mut self, spec: AgentSpec, waiters: Vec<Token>, cx: &mut AgentCx<'_>) {
         let was_announced = matches!(self.state, State::Backoff { .. });
+        // A client of a daemon can bring rules to a session of another client.
         let has_rules = cx.shared.settings.policy_of(&self.definition).has_rules();
+        let may_have_rules = has_rules || cx.shared.is_resident;
         let limits = *self.limits(&cx.shared.settings);
-        let mut dialect = dialect(&spec, has_rules, &limits, cx.shared);
+        let mut dialect = dialect(&spec, may_have_rules, &limits, cx.shared);
         let mut out = Outgoing::default();
         dialect.start(&mut out);
         self.spec = spec;

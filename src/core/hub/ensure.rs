@@ -60,8 +60,17 @@ impl Hub {
         });
         let cwd = cwd.or(replaced.flatten());
         let protocol = self.agents.get(agent).spec().protocol;
+        let differing = self.differing_settings(id, &p.mcp_servers)?;
         if let Some(session) = self.sessions.get_mut(id).filter(|_| !moves)
-            && ensured_already(session, token, &p, (stopping, protocol), now, clients)?
+            && ensured_already(
+                session,
+                token,
+                &p,
+                differing,
+                (stopping, protocol),
+                now,
+                clients,
+            )?
         {
             return Ok(());
         }
@@ -132,7 +141,7 @@ impl Hub {
     ) -> Result<(AgentRef, Option<AgentRef>), Error> {
         let own = self.sessions.get(id).map(|session| session.agent);
         let agent = match (named, own) {
-            (None, Some(own)) => own,
+            (None, Some(own)) => self.callers_definition(own)?.unwrap_or(own),
             (named, _) => self.agent_named(named)?,
         };
         let agent = self.agent_for(id, agent);
@@ -185,6 +194,7 @@ fn ensured_already(
     session: &mut SessionMachine,
     token: Token,
     p: &EnsureParams,
+    differing_settings: Vec<String>,
     (stopping, protocol): (bool, Protocol),
     now: Instant,
     clients: &mut dyn ClientSinks,
@@ -213,6 +223,7 @@ fn ensured_already(
                 reinjected: 0,
                 missed: 0,
                 not_restored: session.changed_since(&p.options),
+                differing_settings,
                 warning: None,
                 chosen_mode: None,
                 policy_warning: None,

@@ -29,12 +29,14 @@ impl Hub {
         prompt_parts(Some(&p.message.parts))?;
         total_limits::check(p.timeout_ms)?;
         let id = &self.session_id(token.client, p.session_id.as_deref())?;
+        let agent = self.session(id)?.agent;
+        let terms = self.caller_terms(agent)?;
         if let Some(given) = &p.turn_id {
             if given.len() > LONGEST_TURN_ID {
                 return Err(invalid("turnId", "must have at most 256 bytes"));
             }
             let taken_over = self.with_session(id, now, clients, |session, cx| {
-                Ok(session.take_over(given, token, cx))
+                Ok(session.take_over(given, token, terms.as_deref(), cx))
             })?;
             if let Some(former) = taken_over {
                 self.total_limits.hand_over(former, token);
@@ -45,7 +47,6 @@ impl Hub {
                 return Ok(());
             }
         }
-        let agent = self.session(id)?.agent;
         let machine = self.agents.get(agent);
         // After a crash, the next agent process takes the prompt.
         let stopping = machine.is_stopping() && !machine.has_crashed();
@@ -66,6 +67,7 @@ impl Hub {
         let queued = Queued {
             token,
             turn_id: turn_id.unwrap_or_else(|| self.shared.next_id("turn")),
+            terms,
             prompt: p,
         };
         if goes {

@@ -44,6 +44,7 @@ impl Hub {
             now,
             shared: &mut self.shared,
             agent: self.agents.get_mut(session.agent).access(),
+            terms: session.terms(),
             hosting: &mut self.hosting,
             clients,
             requests: &mut requests,

@@ -16,7 +16,8 @@ use crate::core::config::Settings;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::ids::AgentRef;
 use crate::core::log::Identity;
-use crate::proto::wire::AgentSource;
+use crate::core::terms::Terms;
+use crate::proto::wire::{AgentSource, McpServer, SessionOptions};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -29,8 +30,6 @@ pub(super) struct Scopes {
     all: BTreeMap<ClientId, Scope>,
     /// Client whose call is being handled or answered.
     caller: ClientId,
-    /// `true` if clients may have settings of their own.
-    is_resident: bool,
 }
 
 /// Settings of a client.
@@ -59,7 +58,7 @@ impl Hub {
     /// Makes this the hub of a daemon, whose clients may have settings of their own.
     #[must_use]
     pub fn resident(mut self) -> Self {
-        self.scopes.is_resident = true;
+        self.shared.is_resident = true;
         self
     }
 
@@ -146,7 +145,7 @@ impl Hub {
     /// Returns the agent of a stored session that had an agent without a name, by its command line. `None` if the
     /// hub is not that of a daemon: there, only the default agent has no name.
     pub(super) fn unnamed_agent_of(&mut self, identity: &Identity) -> Option<AgentRef> {
-        if !self.scopes.is_resident || identity.agent_name.is_some() {
+        if !self.shared.is_resident || identity.agent_name.is_some() {
             return None;
         }
         let stored = identity.agent_command.as_deref().cloned()?;
@@ -167,10 +166,91 @@ impl Hub {
         self.scoped(definition).ok()
     }
 
+    /// Returns the terms of the client whose call is being handled, for a session at this agent. `None` if all clients
+    /// have the settings of the hub.
+    ///
+    /// # Errors
+    /// There are too many different agent definitions.
+    pub(super) fn caller_terms(&mut self, agent: AgentRef) -> Result<Option<Box<Terms>>, Error> {
+        if !self.shared.is_resident {
+            return Ok(None);
+        }
+        let own = self.callers_definition(agent)?;
+        let settings = self.caller_settings();
+        let terms = match own {
+            Some(own) => Terms::of(self.agents.get(own).definition(), settings),
+            None => Terms {
+                policy: settings.policy.clone(),
+                limits: settings.limits,
+            },
+        };
+        Ok(Some(Box::new(terms)))
+    }
+
+    /// Returns the same agent by the definition of the client whose call is being handled. `None` if its settings have
+    /// no such agent.
+    pub(super) fn callers_definition(
+        &mut self,
+        agent: AgentRef,
+    ) -> Result<Option<AgentRef>, Error> {
+        let machine = self.agents.get(agent);
+        let (name, identity) = (machine.name().to_owned(), machine.identity());
+        let own = match self.scopes.of_caller() {
+            Some(_) => self.scoped_agent(&name)?,
+            None => self.agents.find(&name),
+        };
+        Ok(own.filter(|own| self.agents.get(*own).identity() == identity))
+    }
+
+    /// Returns the names of the settings in which a session differs from those of the client whose call is being handled,
+    /// and from the MCP servers of the call.
+    pub(super) fn differing_settings(
+        &mut self,
+        session: &str,
+        servers: &[McpServer],
+    ) -> Result<Vec<String>, Error> {
+        let Some(session) = self.sessions.get(session) else {
+            return Ok(Vec::new());
+        };
+        let agent = session.agent;
+        let has_others = !servers.is_empty() && servers != session.mcp_servers;
+        let own = self.caller_terms(agent)?;
+        let definition = self.callers_definition(agent)?.filter(|_| own.is_some());
+        let settings = &self.shared.settings;
+        let held = self.agents.get(agent).definition();
+        let mut differing = Vec::new();
+        if let Some(own) = own {
+            let terms = Terms::of(held, settings);
+            differing.push(("permissions", own.policy != terms.policy));
+            differing.push(("limits", own.limits != terms.limits));
+        }
+        let wished = definition.map(|agent| self.agents.get(agent).definition());
+        if let Some(wished) = wished {
+            let (ours, theirs) = (&wished.spec.options, &held.spec.options);
+            let without = |options: &SessionOptions| SessionOptions {
+                mode: None,
+                model: None,
+                ..options.clone()
+            };
+            differing.push(("mode", ours.mode != theirs.mode));
+            differing.push(("model", ours.model != theirs.model));
+            differing.push(("options", without(ours) != without(theirs)));
+            differing.push(("instructions", wished.instructions != held.instructions));
+            differing.push(("environment", wished.spec.env != held.spec.env));
+        }
+        let has_others = has_others
+            || wished.is_some_and(|wished| {
+                settings.mcp_servers_of(wished) != settings.mcp_servers_of(held)
+            });
+        differing.push(("mcpServers", has_others));
+        let names = differing.into_iter().filter(|(_, differs)| *differs);
+        Ok(names.map(|(name, _)| name.to_owned()).collect())
+    }
+
     /// Returns the agent that a call means by `agent` for a session: the session's own agent, if it is the same agent
     /// by another definition. A session that is not live takes the definition of the call.
     pub(super) fn agent_for(&mut self, session: &str, agent: AgentRef) -> AgentRef {
-        if !self.scopes.is_resident {
+        if !self.shared.is_resident {
             return agent;
         }
         let Some(session) = self.sessions.get_mut(session) else {
@@ -181,7 +261,7 @@ impl Hub {
             return agent;
         }
         if session.is_resting() {
-            session.agent = agent;
+            session.set_agent(agent);
         }
         session.agent
     }

@@ -1,6 +1,7 @@
 //! Restrictions: policies that can make the verdict of another policy stronger, never weaker.
 
-use super::{Mode, Policy};
+use super::{Effect, Mode, Policy};
+use crate::proto::wire::SessionOptions;
 
 impl Policy {
     /// Returns this policy, restricted by another: both judge each subject, and the stronger verdict applies.
@@ -14,6 +15,32 @@ impl Policy {
         let nested = std::mem::take(&mut other.restrictions);
         self.restrictions.push(other);
         self.restrictions.extend(nested);
+        self
+    }
+
+    /// Returns this policy together with that of a client that sends a prompt to a session of others: of two verdicts,
+    /// the stronger one applies, and what one of them forbids (`always`, `unanswered`) is forbidden. The allowed tools
+    /// of the session's options are none of the client's. Returns this policy if the other one forbids nothing more.
+    #[must_use]
+    pub fn with_caller(&self, caller: &Self) -> Self {
+        let demand = Self {
+            always: Some(caller.prefers_always()),
+            unanswered_allows: Some(caller.unanswered() == Effect::Allow),
+            ..caller.clone().with_own_lists()
+        };
+        let mut both = self.clone();
+        let is_held = self == caller || self.restrictions.contains(&demand);
+        if !is_held && caller.may_restrict(&SessionOptions::default()) {
+            both.restrictions.push(demand);
+        }
+        both
+    }
+
+    /// Returns this policy so that the tool lists of sessions do not count for it.
+    fn with_own_lists(mut self) -> Self {
+        self.has_own_lists = true;
+        let nested = std::mem::take(&mut self.restrictions);
+        self.restrictions = nested.into_iter().map(Self::with_own_lists).collect();
         self
     }
 

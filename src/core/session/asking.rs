@@ -162,9 +162,11 @@ impl SessionMachine {
         if !self.needs_asking(cx) {
             return None;
         }
-        // The agent reports every call before it runs, whatever its mode is.
+        // The agent reports every call before it runs, whatever its mode is, and the rules are applied to it.
         let connection = cx.agent.connection.as_ref();
-        if connection.is_some_and(|connection| connection.dialect.reports_before_run()) {
+        if cx.policy().has_rules()
+            && connection.is_some_and(|connection| connection.dialect.reports_before_run())
+        {
             return None;
         }
         let asking = cx.agent.definition.asking(cx.agent.spec);

@@ -37,14 +37,14 @@ impl SessionMachine {
             agent: self.agent,
             name: cx.agent.name().to_owned(),
         });
-        self.agent = to;
+        self.set_agent(to);
         Ok(())
     }
 
     /// Returns the session to its previous agent, because it could not be opened at the new one.
     pub(super) fn return_to_previous_agent(&mut self) {
         if let Some(handover) = self.handover.take() {
-            self.agent = handover.agent;
+            self.set_agent(handover.agent);
         }
     }
 

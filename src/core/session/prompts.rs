@@ -6,6 +6,7 @@ use crate::core::client::Token;
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
+use crate::core::terms::Terms;
 use crate::proto::wire::{self, PromptParams, PromptWhenBusy, Strategy};
 use serde_json::Value;
 
@@ -36,14 +37,24 @@ impl SessionMachine {
 
     /// Answers a call at the end of a running or queued turn whose own client has left. Returns the call of that
     /// client; `None` if there is no such turn, or its client is still connected.
-    pub fn take_over(&mut self, turn_id: &str, token: Token, cx: &mut Cx<'_>) -> Option<Token> {
+    pub fn take_over(
+        &mut self,
+        turn_id: &str,
+        token: Token,
+        caller: Option<&Terms>,
+        cx: &mut Cx<'_>,
+    ) -> Option<Token> {
+        let has_left = |owner: &Token| cx.shared.clients.get(owner.client).is_none();
         let running = self.running.as_mut().filter(|r| r.turn_id == turn_id);
-        let running = running.map(|running| &mut running.token);
-        let owner = running.or_else(|| self.queue.token_of(turn_id))?;
-        if cx.shared.clients.get(owner.client).is_some() {
-            return None;
+        let former = if let Some(running) = running {
+            has_left(&running.token).then(|| std::mem::replace(&mut running.token, token))?
+        } else {
+            let queued = self.queue.prompt_of(turn_id)?;
+            has_left(&queued.token).then(|| queued.take_over(token, caller))?
+        };
+        if self.turn_id() == Some(turn_id) {
+            self.add_terms(caller, cx);
         }
-        let former = std::mem::replace(owner, token);
         self.join(token.client, cx);
         Some(former)
     }

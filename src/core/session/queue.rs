@@ -1,6 +1,7 @@
 //! Queue of the prompts of a session, in the order of their arrival.
 
 use crate::core::client::{ClientId, Token};
+use crate::core::terms::Terms;
 use crate::proto::wire::{self, WaitingPrompt};
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
@@ -21,8 +22,20 @@ pub struct Queued {
     pub token: Token,
     /// Id of the turn that the prompt will begin.
     pub turn_id: String,
+    /// Terms of the client; `None` if it has the settings of all clients.
+    pub terms: Option<Box<Terms>>,
     /// The prompt.
     pub prompt: wire::PromptParams,
+}
+
+impl Queued {
+    /// Answers another call at the end of the turn, under the terms of both clients. Returns the call of before.
+    pub fn take_over(&mut self, token: Token, caller: Option<&Terms>) -> Token {
+        if let (Some(terms), Some(caller)) = (&mut self.terms, caller) {
+            **terms = terms.with_caller(caller);
+        }
+        std::mem::replace(&mut self.token, token)
+    }
 }
 
 /// Queued prompts of a session.
@@ -117,11 +130,10 @@ impl Queue {
         at.and_then(|at| self.remove(at)).is_some()
     }
 
-    /// Returns the call of the prompt that will begin a turn.
-    pub fn token_of(&mut self, turn_id: &str) -> Option<&mut Token> {
-        let mut prompts = self.prompts.iter_mut();
-        let prompt = prompts.find(|waiting| waiting.queued.turn_id == turn_id)?;
-        Some(&mut prompt.queued.token)
+    /// Returns the prompt that will begin a turn.
+    pub fn prompt_of(&mut self, turn_id: &str) -> Option<&mut Queued> {
+        let mut prompts = self.prompts.iter_mut().map(|waiting| &mut waiting.queued);
+        prompts.find(|queued| queued.turn_id == turn_id)
     }
 
     /// Takes the prompt of a call.
@@ -200,6 +212,7 @@ mod tests {
         Queued {
             token: Token::first(n),
             turn_id: n.to_string(),
+            terms: None,
             prompt: prompt(bytes),
         }
     }

@@ -99,6 +99,7 @@ impl SessionMachine {
             reinjected,
             missed,
             not_restored: Vec::new(),
+            differing_settings: Vec::new(),
             warning,
             chosen_mode: None,
             policy_warning: None,

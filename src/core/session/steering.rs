@@ -4,6 +4,7 @@ use super::{Running, SessionMachine};
 use crate::core::cx::Cx;
 use crate::core::error::{Error, out_of_order};
 use crate::core::prompt_parts::{parts_for, prompt_parts};
+use crate::core::terms::Terms;
 use crate::core::view::chunks::ChunkSink as _;
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Raw, to_raw};
@@ -16,7 +17,12 @@ impl SessionMachine {
     /// # Errors
     /// `outOfOrder` if no turn runs, another one runs, or the agent takes no messages during a turn;
     /// `invalidParams` if the agent does not accept a part.
-    pub fn steer(&mut self, p: SteerParams, cx: &mut Cx<'_>) -> Result<SteerResult, Error> {
+    pub fn steer(
+        &mut self,
+        p: SteerParams,
+        caller: Option<&Terms>,
+        cx: &mut Cx<'_>,
+    ) -> Result<SteerResult, Error> {
         let (_, skipped_parts) = prompt_parts(Some(&p.message.parts))?;
         let message = p.message.into_ui_message(|| cx.shared.next_id("user"));
         let (parts, _) = parts_for(cx.agent.spec.protocol, &message)?;
@@ -34,6 +40,7 @@ impl SessionMachine {
         connection
             .dialect
             .steer(agent_session, &parts, p.degrade, out)?;
+        self.add_terms(caller, cx);
         let message_id = message["id"].as_str().unwrap_or_default().to_owned();
         let data = to_raw(&json!({
             "messageId": message_id, "message": message, "steering": true,

@@ -38,6 +38,7 @@ impl SessionMachine {
         let Queued {
             token,
             turn_id,
+            terms,
             prompt: mut p,
         } = queued;
         if self.log.is_waiting() {
@@ -94,6 +95,7 @@ impl SessionMachine {
             return Err(error);
         }
         self.log.sync(0);
+        self.begin_terms(terms.as_deref(), cx);
         self.preamble = Preamble::default();
         self.late_feedback.clear();
         self.approvals = Approvals::default();
@@ -137,6 +139,7 @@ impl SessionMachine {
             connection.out.append(&mut lines);
         }
         self.send_first_notices(&turn_id, &skipped, &late, cx.clients);
+        self.show_changed_terms(&turn_id, cx.clients);
         self.show_asking_warning(&turn_id, cx.clients);
         Ok(())
     }

@@ -4,11 +4,11 @@ use super::Server;
 use crate::harness::steps::{ask, end, say};
 use serde_json::{Value, json};
 
-fn user(id: &str, text: &str) -> Value {
+pub fn user(id: &str, text: &str) -> Value {
     json!({"id": id, "role": "user", "parts": [{"type": "text", "text": text}]})
 }
 
-fn submit(messages: &[Value]) -> Value {
+pub fn submit(messages: &[Value]) -> Value {
     json!({"id": "c", "trigger": "submit-message", "messages": messages})
 }
 
@@ -26,7 +26,7 @@ fn text(chunks: &[Value]) -> String {
         .collect()
 }
 
-fn approving_turn() -> Value {
+pub fn approving_turn() -> Value {
     let tool = json!({"toolCallId": "edit", "title": "Edit", "kind": "edit"});
     let question = ask(&tool, &[("yes", "allow_once"), ("no", "reject_once")]);
     let done = json!({"update": {"sessionUpdate": "tool_call_update", "toolCallId": "edit", "status": "completed"}});

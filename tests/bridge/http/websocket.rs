@@ -1,6 +1,8 @@
 //! The neutral protocol over a WebSocket.
 
+use super::chat::{approving_turn, submit, user};
 use super::{Server, token};
+use crate::harness::{FAKE_AGENT, chosen_options};
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -132,4 +134,29 @@ fn websocket_of_an_observer_changes_nothing() {
     let (_, head) = Socket::connect(&server, &"0".repeat(64));
     assert!(head.starts_with("HTTP/1.1 401"), "{head}");
     server.daemon.stop();
+}
+
+/// Its permissions are those of the daemon's own settings, also in the session of a client that has others.
+#[test]
+fn browser_in_a_session_of_others_prompts_under_the_stricter_permissions() {
+    for (daemons, opener) in [
+        ("deny", "approve"),
+        ("approve", "deny"),
+        ("approve", "approve"),
+    ] {
+        let server = Server::with_permissions(daemons, &approving_turn());
+        let script = server.daemon.world.script(&approving_turn());
+        let options = ["--permissions", opener, "--", FAKE_AGENT, &script];
+        let mut first = server.daemon.client(&options);
+        first.ensure("c");
+        let body = submit(&[user("u1", "go")]);
+        server.send("POST", "/api/chat", &body).chunks();
+        let (mut socket, _) = Socket::connect(&server, &server.token);
+        socket.call("initialize", &json!({"protocolVersion": 1}));
+        socket.call("session/prompt", &json!({"sessionId": "c", "message": "x"}));
+        let want = if daemons == opener { "yes" } else { "no" };
+        let log = server.daemon.world.log();
+        assert_eq!(chosen_options(&log), [want, want], "{daemons} {opener}");
+        server.daemon.stop();
+    }
 }

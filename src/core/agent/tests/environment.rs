@@ -18,6 +18,7 @@ fn resumed() -> Recovery {
     Recovery {
         handed_over_from: None,
         instructions_in_prompt: false,
+        differing_settings: Vec::new(),
         chosen_mode: None,
         policy_warning: None,
         rung: Rung::Resume,

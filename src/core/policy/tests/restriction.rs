@@ -98,3 +98,46 @@ fn label_names_the_definition_of_a_mode_or_preset() {
     policy.set_label("agent \"b\": ");
     assert_eq!(policy.judge(&edit).by, "agent \"b\": preset \"leashd\"");
 }
+
+#[test]
+fn policy_with_that_of_a_caller_is_never_weaker_than_either() {
+    let mut dice = Dice(11);
+    let options = SessionOptions {
+        allowed_tools: vec!["Bash".to_owned(), "Edit".to_owned(), "Read".to_owned()],
+        ..SessionOptions::default()
+    };
+    let mut stronger = 0;
+    for _ in 0..2000 {
+        let mut policies = [policy(&mut dice), policy(&mut dice), policy(&mut dice)];
+        for policy in &mut policies {
+            policy.set_mode(Mode::ALL[dice.below(4)]);
+        }
+        let [mut own, caller, nested] = policies;
+        // A mode that was set for all does not change that of the caller.
+        own.override_mode(Mode::Approve);
+        let caller = caller.restricted_by(nested);
+        let subject = subject(&mut dice);
+        let both = own.with_caller(&caller);
+        let verdict = both.judge_in(&subject, &options).effect;
+        let singles = [own.judge_in(&subject, &options), caller.judge(&subject)];
+        assert_eq!(Some(verdict), singles.iter().map(|one| one.effect).max());
+        stronger += usize::from(singles[1].effect > singles[0].effect);
+        assert_eq!(both.with_caller(&caller), both);
+    }
+    assert!(stronger > 100, "{stronger}");
+}
+
+#[test]
+fn caller_revokes_what_allows_more() {
+    let mut own = Policy::from(Mode::Ask);
+    own.set_always(true);
+    own.set_unanswered_allows(true);
+    let both = own.with_caller(&Policy::from(Mode::Deny));
+    assert!(!both.prefers_always());
+    assert_eq!(both.unanswered(), Effect::Deny);
+    assert_eq!(own.with_caller(&Policy::from(Mode::Approve)), own);
+    assert_eq!(
+        both.summary(),
+        "permissions \"ask\" and permissions \"deny\""
+    );
+}

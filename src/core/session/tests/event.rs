@@ -272,6 +272,7 @@ impl Fixture {
         let queued = Queued {
             token,
             turn_id: format!("t{}", token.call),
+            terms: None,
             prompt: params(json!({ "message": message, "retry": retry })),
         };
         let held = self.renewal.as_ref().is_some_and(|r| r.holds(token));

@@ -1,0 +1,110 @@
+//! Terms of the session's prompts. Each prompt of a daemon's client runs under the terms of the session's agent and
+//! those of that client. They hold until the next prompt, so that they hold for background work, too.
+
+use super::SessionMachine;
+use crate::core::client::Notice;
+use crate::core::client_sink::ClientSinks;
+use crate::core::cx::Cx;
+use crate::core::ids::AgentRef;
+use crate::core::policy::Policy;
+use crate::core::terms::Terms;
+use crate::core::view::chunks::ChunkSink as _;
+use crate::proto::chunk::Chunk;
+use crate::proto::json::{Raw, to_raw};
+use serde_json::json;
+use std::sync::Arc;
+
+/// Title of the notice that a prompt runs under another policy than the one before it.
+pub const PERMISSIONS_CHANGED: &str = "The permissions of this session changed";
+
+/// Terms of the last prompt of a session.
+#[derive(Debug)]
+pub struct PromptTerms {
+    /// The terms, if they are stricter than those of the session's agent.
+    stricter: Option<Arc<Terms>>,
+    /// The policy.
+    policy: Policy,
+    /// Description of the change from the policy before, until a turn has shown it.
+    change: Option<String>,
+}
+
+impl SessionMachine {
+    /// Returns the terms that hold in place of those of the session's agent.
+    #[must_use]
+    pub fn terms(&self) -> Option<Arc<Terms>> {
+        self.prompt_terms.as_ref()?.stricter.clone()
+    }
+
+    /// Moves the session to another agent, or to another definition of its agent, whose terms it then has.
+    pub fn set_agent(&mut self, agent: AgentRef) {
+        self.agent = agent;
+        if let Some(terms) = &mut self.prompt_terms {
+            terms.stricter = None;
+        }
+    }
+
+    /// Sets the terms of a prompt, given those of the client that sent it.
+    pub(super) fn begin_terms(&mut self, caller: Option<&Terms>, cx: &mut Cx<'_>) {
+        if let Some(caller) = caller {
+            let own = Terms::of(cx.agent.definition, &cx.shared.settings);
+            self.set_terms(own.with_caller(caller), cx);
+        }
+    }
+
+    /// Adds the terms of a client that steers or takes over the running turn.
+    pub(super) fn add_terms(&mut self, caller: Option<&Terms>, cx: &mut Cx<'_>) {
+        if let Some(caller) = caller {
+            let held = Terms {
+                policy: cx.policy().clone(),
+                limits: *cx.limits(),
+            };
+            self.set_terms(held.with_caller(caller), cx);
+            if let Some(turn) = self.turn_id().map(str::to_owned) {
+                self.show_changed_terms(&turn, cx.clients);
+            }
+        }
+    }
+
+    fn set_terms(&mut self, terms: Terms, cx: &mut Cx<'_>) {
+        let own = Terms::of(cx.agent.definition, &cx.shared.settings);
+        let last = self.prompt_terms.as_ref().map(|last| &last.policy);
+        let last = last.unwrap_or(&own.policy);
+        let change = (*last != terms.policy).then(|| {
+            format!(
+                "this prompt runs under {}, the one before it under {}. Each prompt runs under the permissions of the \
+                 client that opened the session and of the client that sent the prompt; the stricter of both decide",
+                terms.policy.summary(),
+                last.summary(),
+            )
+        });
+        let policy = terms.policy.clone();
+        let stricter = (terms != own).then(|| Arc::new(terms));
+        cx.terms.clone_from(&stricter);
+        self.prompt_terms = Some(Box::new(PromptTerms {
+            stricter,
+            policy,
+            change,
+        }));
+        self.recheck_asking(cx);
+    }
+
+    /// Shows in a turn that it runs under another policy than the last one.
+    pub(super) fn show_changed_terms(&mut self, turn_id: &str, clients: &mut dyn ClientSinks) {
+        let terms = self.prompt_terms.as_deref_mut();
+        let Some(change) = terms.and_then(|terms| terms.change.take()) else {
+            return;
+        };
+        let notice = to_raw(&json!({
+            "severity": "info",
+            "title": PERMISSIONS_CHANGED,
+            "description": change,
+        }));
+        self.sink(Some(turn_id), clients).chunk(&Chunk::DataNotice {
+            data: Raw(&notice),
+            transient: true,
+        });
+        let text = format!("{PERMISSIONS_CHANGED}: {change}");
+        let warning = Notice::PolicyWarning(self.id.clone(), text);
+        self.notify_acp_clients(&warning, clients);
+    }
+}

@@ -1,0 +1,64 @@
+//! Terms of a prompt: the policy and the time limits that hold for what it causes. A client of the daemon has settings
+//! of its own; in a session that another client opened, the terms of both hold for its prompts.
+
+use super::agent_definition::AgentDefinition;
+use super::config::Settings;
+use super::limits::Limits;
+use super::policy::Policy;
+
+/// Returns `true` if the stricter of two values of a setting holds.
+#[must_use]
+pub fn is_term(setting: &str) -> bool {
+    matches!(setting, "permissions" | "limits")
+}
+
+/// Describes the settings in which a session that another client opened differs from the caller's; `None` if there are
+/// none.
+#[must_use]
+pub fn differing_text(session: &str, differing: &[String]) -> Option<String> {
+    let (last, others) = differing.split_last()?;
+    let list = match others {
+        [] => last.clone(),
+        others => format!("{} and {last}", others.join(", ")),
+    };
+    let mut names = differing.iter().map(|name| is_term(name));
+    let rule = match (names.clone().any(|is| is), names.all(|is| is)) {
+        (true, true) => "of both, the stricter hold for your prompts",
+        (true, false) => {
+            "of permissions and limits, the stricter hold for your prompts; the others stay as they are"
+        }
+        (false, _) => "yours are not used",
+    };
+    Some(format!(
+        "session {session:?} was opened by another client with other {list}: {rule}. To use yours, close the session and open it again"
+    ))
+}
+
+/// Policy and time limits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Terms {
+    /// The policy.
+    pub policy: Policy,
+    /// The time limits.
+    pub limits: Limits,
+}
+
+impl Terms {
+    /// Returns the terms of an agent's sessions.
+    #[must_use]
+    pub fn of(agent: &AgentDefinition, settings: &Settings) -> Self {
+        Self {
+            policy: settings.policy_of(agent).clone(),
+            limits: *settings.limits_of(agent),
+        }
+    }
+
+    /// Returns these terms together with those of a caller: of two verdicts and of two limits, the stricter one holds.
+    #[must_use]
+    pub fn with_caller(&self, caller: &Self) -> Self {
+        Self {
+            policy: self.policy.with_caller(&caller.policy),
+            limits: self.limits.stricter(&caller.limits),
+        }
+    }
+}
