@@ -53,7 +53,9 @@ fn recorded_replays_match_their_turns() {
 /// Packs messages as a replay has them.
 fn packed(messages: &[Value]) -> ReplayedMessages {
     let mut all = ReplayedMessages::default();
-    messages.iter().for_each(|message| all.push(message));
+    for message in messages {
+        all.push(message);
+    }
     all
 }
 
