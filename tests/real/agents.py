@@ -103,7 +103,7 @@ def newer_python(minors=(12, 13)):
     raise OSError(f"no Python found of {', '.join(f'3.{minor}' for minor in minors)}")
 
 
-NODE = Package(f"node-{PLATFORM}", "22.23.3")
+NODE = Package(f"node-{PLATFORM}", "22.23.5")
 NODE_BIN = NODE.modules / NODE.name / "bin"
 
 

@@ -74,7 +74,8 @@ def forbidden(*options, prompt="run bash", proof=PROOF):
             trial.notes.append("not in the ledger")
         trial.words.append(loud if loud == quiet else f"{loud}; with -q: {quiet}")
         if trial.job.agent.agents[0].sandboxes and proof == PROOF:
-            inside = play(trial, "run plain", proof, *options)
+            # There the command runs and cannot write, so that a report is right.
+            inside = play(trial, "run plain", proof, *options).replace("wrongly reported", "reported")
             if inside == "SILENT":
                 trial.notes.append("SILENT inside the agent's own sandbox")
             trial.words.append(f"inside the agent's own sandbox: {inside}")

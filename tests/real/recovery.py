@@ -43,6 +43,11 @@ class Trial(Turn):
             ms = round((time.monotonic() - self.start) * 1000)
             print(json.dumps({"ms": ms, direction: what}, ensure_ascii=False), file=self.record, flush=True)
 
+    def look_at(self, chunk):
+        """Checks a chunk: no agent here remembers another conversation, so that no receipt may warn."""
+        if chunk.get("type") == "data-recovery" and chunk["data"].get("warning"):
+            self.notes.append(f"the receipt warns: {chunk['data']['warning']}")
+
     def count_left(self):
         time.sleep(0.1)                 # as in every other case
         left = [process for process in sandbox.processes() if process.pid not in self.orphans]
@@ -116,6 +121,7 @@ class Life(drive.Acpipe):
                 self.trial.notes.append(f"seq {params['seq']} after {seq}")
             self.seqs[params["sessionId"]] = params["seq"]
             self.chunks.append(params)
+            self.trial.look_at(params["chunk"])
         return message
 
     def ensure(self, **wish):
@@ -289,6 +295,7 @@ def run_once(trial, prompt, *options, output="chunks"):
     for line in child.stdout:
         lines.append(json.loads(line))
         trial.write_down("out", lines[-1])
+        trial.look_at(lines[-1])
         trial.groups |= {p.group for p in sandbox.processes() if p.parent == child.pid}
     code = child.wait(GRACE)
     watchdog.cancel()

@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -170,6 +171,8 @@ def write(sections, head, replaced):
 
 
 def main():
+    # A shell ignores SIGINT in jobs in the background, and acpipe would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     chosen = options()
     shown = [rows_of(title, whose, chosen) for title, _, _, whose in tables(chosen)]
     names = [name for name in ROWS if any(name in rows for rows in shown)]

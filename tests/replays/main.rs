@@ -13,7 +13,7 @@ mod live;
 mod normal;
 mod recorded;
 
-use acpipe::core::replay::Replay;
+use acpipe::core::replay::{Replay, ReplayedMessages, is_other_conversation};
 use difference::differences;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -48,6 +48,44 @@ fn recorded_replays_match_their_turns() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// Packs messages as a replay has them.
+fn packed(messages: &[Value]) -> ReplayedMessages {
+    let mut all = ReplayedMessages::default();
+    for message in messages {
+        all.push(message);
+    }
+    all
+}
+
+/// No real agent is said to have replayed another conversation, however little of it is stored or replayed.
+#[test]
+fn recorded_replays_are_not_another_conversation() {
+    for (_, recordings) in recorded::SCENARIOS {
+        for recorded::Load {
+            name,
+            live,
+            replayed,
+        } in recorded::loads(recordings)
+        {
+            let is_other = |stored: &[Value], replayed: &[Value]| {
+                let stored = || stored.iter().cloned().map(Ok);
+                is_other_conversation(stored, &packed(replayed)).unwrap()
+            };
+            for n in 0..live.len() {
+                assert!(!is_other(&live[..n], &replayed), "{name}: the first {n}");
+            }
+            assert!(!is_other(&live, &replayed), "{name}");
+            for n in 0..replayed.len() {
+                assert!(!is_other(&live, &replayed[n..]), "{name}: from {n} on");
+            }
+            let foreign =
+                json!({ "role": "user", "parts": [{ "type": "text", "text": "Buy 7 apples" }] });
+            let has_prompt = replayed.iter().any(|message| message["role"] == "user");
+            assert_eq!(is_other(&[foreign], &replayed), has_prompt, "{name}");
+        }
+    }
 }
 
 /// Returns the messages of a history from its live turns and from its replay.

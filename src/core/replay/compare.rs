@@ -42,7 +42,7 @@ pub(super) fn text(message: &Value) -> String {
 }
 
 /// Returns `true` if a message has no content, as after a failed turn of which an agent may know nothing.
-pub(super) fn has_no_content(message: &Value) -> bool {
+fn has_no_content(message: &Value) -> bool {
     let kinds = parts(message).map(|part| part["type"].as_str().unwrap_or_default());
     let mut said = kinds.filter(|kind| *kind != "step-start" && !kind.starts_with("data-"));
     said.next().is_none()

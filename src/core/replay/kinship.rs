@@ -5,12 +5,12 @@
 //! is therefore the opposite: not one text of the replay is related to any stored text.
 
 use super::ReplayedMessages;
-use super::compare::{has_no_content, text};
+use super::compare::text;
 use crate::core::error::Error;
 use memchr::memmem;
 use serde_json::Value;
 
-/// Number of messages that are compared at each end of a history.
+/// Number of messages that are compared at each end of the replay.
 const ENDS: usize = 24;
 
 /// Length from which a text of the replay may be a summary of the history, in characters.
@@ -26,7 +26,7 @@ const CUT: usize = 12;
 /// Length of an equal beginning that relates two texts, in bytes: agents cut texts in the middle.
 const BEGINNING: usize = 64;
 
-/// Texts of a history that are compared.
+/// Texts of the replay that are compared with the stored ones.
 #[derive(Debug, Default)]
 struct Texts {
     /// Texts of the messages at both ends, as words in small letters.
@@ -39,13 +39,9 @@ struct Texts {
 }
 
 impl Texts {
-    fn of(messages: impl IntoIterator<Item = Result<Value, Error>>) -> Result<Self, Error> {
+    fn of(messages: impl Iterator<Item = Value>) -> Self {
         let mut all = Self::default();
         for message in messages {
-            let message = message?;
-            if has_no_content(&message) {
-                continue;
-            }
             let text = text(&message);
             let words = words(&text);
             if words.is_empty() {
@@ -62,7 +58,7 @@ impl Texts {
             }
             all.words.push(words);
         }
-        Ok(all)
+        all
     }
 }
 
@@ -85,17 +81,25 @@ pub fn is_other_conversation<I: Iterator<Item = Result<Value, Error>>>(
     {
         return Ok(false);
     }
-    let replayed = Texts::of(replayed.values().map(Ok))?;
+    let replayed = Texts::of(replayed.values());
     if replayed.prompts == 0 || replayed.longest_prompt >= SUMMARY {
         return Ok(false);
     }
-    let stored = Texts::of(stored())?;
-    let is_shorter = replayed.prompts < stored.prompts;
-    if stored.prompts == 0 || (is_shorter && replayed.longest >= SUMMARY) {
-        return Ok(false);
+    // All of them: an agent that had the session for a while has only a part from the middle.
+    let mut prompts = 0;
+    for message in stored() {
+        let message = message?;
+        let own = words(&text(&message));
+        if own.is_empty() {
+            continue;
+        }
+        if replayed.words.iter().any(|other| are_related(&own, other)) {
+            return Ok(false);
+        }
+        prompts += usize::from(message["role"] == "user");
     }
-    let mut others = replayed.words.iter();
-    Ok(!others.any(|other| stored.words.iter().any(|own| are_related(own, other))))
+    let is_shorter = replayed.prompts < prompts;
+    Ok(prompts > 0 && !(is_shorter && replayed.longest >= SUMMARY))
 }
 
 /// Returns the words of the first message that has any.
@@ -240,6 +244,17 @@ mod tests {
             let before = std::mem::replace(&mut replayed[place], ">prompt number 99");
             assert!(!is_other(&stored, &replayed), "{place}");
             replayed[place] = before;
+        }
+    }
+
+    /// Another agent had the session before and after.
+    #[test]
+    fn replay_of_a_part_of_the_stored_history_is_not_another_conversation() {
+        let numbered = |n: usize| [format!(">{n:03} asked"), format!("{n:03} told")];
+        let stored: Vec<String> = (0..100).flat_map(numbered).collect();
+        let stored: Vec<&str> = stored.iter().map(String::as_str).collect();
+        for part in [0..2, 98..102, 120..198, 30..32] {
+            assert!(!is_other(&stored, &stored[part.clone()]), "{part:?}");
         }
     }
 }

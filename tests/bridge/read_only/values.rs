@@ -176,6 +176,7 @@ impl Runner {
 
     fn end(self, least: usize) {
         let (tried, fell) = (self.tried, self.fell);
+        eprintln!("{tried} lines allowed and run");
         assert!(fell.is_empty(), "{fell:#?}");
         assert!(tried > least, "{tried}");
     }
@@ -305,7 +306,7 @@ fn manual(place: &World, page: &str) -> BTreeMap<String, BTreeSet<String>> {
 
 /// Every option of the manual pages, with every word of its text as a value, and every placeholder of a format.
 #[test]
-#[ignore = "takes up to an hour, and needs manual pages: see docs/internals/testing.md"]
+#[ignore = "takes about 20 minutes, and needs manual pages: see docs/internals/testing.md"]
 fn words_of_manual_pages_run_nothing_that_is_not_documented() {
     let mut runner = Runner::new("manual");
     drop(runner.world.watched.take());
