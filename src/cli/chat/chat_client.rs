@@ -281,7 +281,7 @@ impl ClientSink for ChatClient {
                 self.open();
             }
             (Step::Ensure, Ok(Reply::Session(session))) => {
-                self.output.view.session(&session);
+                self.output.session(&session);
                 self.set_offers(&session.state);
                 let about = "/help lists the commands, Ctrl-D leaves";
                 self.output.view.note(about);

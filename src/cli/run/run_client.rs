@@ -188,7 +188,7 @@ impl ClientSink for RunClient {
             }
             (Step::Ensure, Ok(reply)) => {
                 if let Reply::Session(session) = &reply {
-                    self.output.view.session(session);
+                    self.output.session(session);
                 }
                 for name in self.prompt.sent_as_links(self.can.unwrap_or_default()) {
                     self.output.view.note(&calls::link_note(name));

@@ -1,5 +1,6 @@
 //! Output of turns: chunks go to the view and the tape, and are printed once they are in the log.
 
+use super::receipt_notes::show_receipt_notes;
 use super::recorder::RunRecorder;
 use super::view::View;
 use crate::cli::args::shared::Format;
@@ -7,6 +8,7 @@ use crate::cli::remote_hub::shown_chunk;
 use crate::core::client_sink::ChunkAddress;
 use crate::core::deltas::Delta;
 use crate::proto::chunk::Chunk;
+use crate::proto::wire::SessionResult;
 
 /// View and tape of the turns of one client.
 pub struct TurnOutput {
@@ -26,6 +28,12 @@ impl TurnOutput {
             shown: 0,
             log_pending: false,
         }
+    }
+
+    /// Shows how the session was restored, and which settings it does not have.
+    pub fn session(&mut self, session: &SessionResult) {
+        self.view.session(session);
+        show_receipt_notes(&session.session_id, &session.recovery, &mut self.view);
     }
 
     pub fn chunk(&mut self, place: ChunkAddress<'_>, chunk: &Chunk<'_>, json: &[u8]) {

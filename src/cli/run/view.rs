@@ -4,7 +4,6 @@ use super::agui_lines::AguiLines;
 use super::answer::Answer;
 use super::outcome;
 use super::questions::prompt_view::short;
-use super::receipt_notes::{ReceiptNote, receipt_notes};
 use super::refusals::PolicyRefusals;
 use super::streams::Streams;
 use super::unstored::StoreFailures;
@@ -185,12 +184,6 @@ impl View {
             Memory::Lost => {
                 let why = describe_attempts(&recovery.failed);
                 self.lost(&format!("session {id:?}"), &why, recovery.reinjected);
-            }
-        }
-        for note in receipt_notes(id, recovery) {
-            match note {
-                ReceiptNote::Hint(text) => self.note(&text),
-                ReceiptNote::Warning(text) => self.print_note(&text),
             }
         }
         self.receipt = serde_json::to_value(recovery).ok();
