@@ -37,7 +37,9 @@ use subagents::Subagents;
 pub use terminals::Terminal;
 use terminals::Terminals;
 use tools::Tools;
-pub use tools::{Activity, Call, CallChange, Question, SettleReason, UnapprovedRun, written};
+pub use tools::{
+    Activity, Call, CallChange, Question, RunKind, SettleReason, UnapprovedRun, written,
+};
 
 /// Observer of a turn that presents it to a client. It receives each event once, in order.
 ///

@@ -243,6 +243,24 @@ fn unasked_tool_is_reported_if_the_policy_forbids_it() {
 }
 
 #[test]
+fn tool_that_runs_outside_the_turn_is_reported_by_a_run() {
+    let call = json!({"title": "rm x", "kind": "execute", "rawInput": {"command": "rm x"}});
+    let opened = [vec![json!({"default": true})], unrequested_tool("b", &call)].concat();
+    let script =
+        json!({"session/new": [opened], "session/prompt": [[say("done"), end("end_turn")]]});
+    for format in ["text", "json"] {
+        let args = ["run", "--quiet", "-o", format, "--permissions", "deny"];
+        let outcome = Run::new(&args).script(&script).arg("go").go().expect(0);
+        let lines = outcome.stderr.lines();
+        let lines: Vec<&str> = lines
+            .filter(|line| line.contains("ran a tool without asking"))
+            .collect();
+        assert_eq!(lines.len(), 1, "{}", outcome.stderr);
+        assert!(!outcome.stdout.contains("rm x"), "{}", outcome.stdout);
+    }
+}
+
+#[test]
 fn asked_or_served_tool_is_not_reported_as_unasked() {
     let call = json!({"title": "sh", "kind": "execute", "rawInput": {"command": "ls /"}});
     let created = json!({"ask": {"method": "terminal/create",

@@ -289,20 +289,28 @@ fn tool_that_a_list_of_the_session_allows_passes_the_hook() {
 }
 
 #[test]
-fn tool_that_is_judged_before_it_is_reported_raises_no_alarm() {
-    let mut policy = rules();
-    policy
-        .add_listed("Grep", "allowed_tools", policy::Effect::Allow)
-        .unwrap();
-    policy.set_mode(policy::Mode::Deny);
-    let (mut play, _) = Play::new(policy);
-    let hook = json!({"hook_event_name": "PreToolUse", "tool_name": "Grep", "tool_input": {}, "tool_use_id": "t"});
-    play.says(
-        &json!({"type": "control_request", "request_id": "r", "request": {
-        "subtype": "hook_callback", "callback_id": "acpipe", "input": hook, "tool_use_id": "t"}}),
-    );
-    play.begins("m", "t", Some("parent"), "ls");
-    play.ends("t", Some("parent"), "x");
-    play.ends_turn();
-    assert_eq!(play.chunks("data-notice"), Vec::<&Value>::new());
+fn tool_that_is_judged_before_it_is_reported_raises_an_alarm_only_if_it_is_another_one() {
+    let changed = "The agent changed a tool call after it was approved";
+    for (parent, path, want) in [
+        (Some("parent"), "/w/a", &[][..]),
+        (Some("parent"), "/w/.env", &[changed]),
+        (None, "/w/a", &[]),
+        (None, "/w/.env", &[changed]),
+    ] {
+        let (mut play, _) = Play::new(rules());
+        let hook = json!({"hook_event_name": "PreToolUse", "tool_name": "Read",
+            "tool_input": {"file_path": "/w/a"}, "tool_use_id": "t"});
+        play.says(
+            &json!({"type": "control_request", "request_id": "r", "request": {
+            "subtype": "hook_callback", "callback_id": "acpipe", "input": hook, "tool_use_id": "t"}}),
+        );
+        let block =
+            json!({"type": "tool_use", "id": "t", "name": "Read", "input": {"file_path": path}});
+        play.says_block("m", parent, &block);
+        play.ends("t", parent, "x");
+        play.ends_turn();
+        let notices = play.chunks("data-notice");
+        let titles: Vec<&Value> = notices.iter().map(|n| &n["data"]["title"]).collect();
+        assert_eq!(titles, want, "{parent:?} {path}");
+    }
 }

@@ -271,6 +271,14 @@ mod tests {
             ("tool-output-available", "ran", false),
             ("tool-input-available", "asked", true),
             ("tool-approval-request", "asked", true),
+            // acpipe answers no approval requests of endpoints.
+            ("tool-input-available", "not approved", true),
+            ("tool-approval-request", "not approved", true),
+            ("tool-output-available", "not approved", true),
+            ("tool-input-available", "failed", true),
+            ("tool-output-error", "failed", true),
+            ("tool-input-available", "denied", true),
+            ("tool-output-denied", "denied", true),
             ("tool-input-available", "may have run", true),
             // acpipe runs no tools of the client.
             ("tool-input-available", "of the client", false),
@@ -291,8 +299,36 @@ mod tests {
                 (ran.tool.tool_call_id, ran.is_certain)
             })
             .collect();
-        let want = [("ran".to_owned(), true), ("may have run".to_owned(), false)];
-        assert_eq!(found, want);
+        let want = [
+            ("ran", true),
+            ("not approved", true),
+            ("failed", false),
+            ("may have run", false),
+        ];
+        assert_eq!(
+            found,
+            want.map(|(id, is_certain)| (id.to_owned(), is_certain))
+        );
+    }
+
+    #[test]
+    fn call_of_an_endpoint_is_judged_by_all_its_inputs_and_without_any() {
+        let mut turn = Turn::start("m".to_owned(), &Value::Null, &Arc::default(), &mut NoView);
+        for chunk in [
+            json!({"type": "tool-input-available", "toolCallId": "a", "toolName": "Bash", "input": {"command": "rm x"}}),
+            json!({"type": "tool-input-available", "toolCallId": "a", "toolName": "Bash", "input": {"command": "ls"}}),
+            json!({"type": "tool-output-available", "toolCallId": "a", "output": 1}),
+            json!({"type": "tool-output-available", "toolCallId": "never announced", "output": 1}),
+        ] {
+            let json = to_raw(&chunk);
+            turn.update(&update(&json), original(), &mut NoView);
+        }
+        let [known, unknown] = &turn.take_unapproved_runs("/")[..] else {
+            panic!("two runs");
+        };
+        assert_eq!(known.subject.lines, ["ls", "rm x"]);
+        assert_eq!(unknown.tool.tool_call_id, "never announced");
+        assert!(unknown.subject.opaque);
     }
 
     #[test]
