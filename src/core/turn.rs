@@ -25,7 +25,9 @@ use crate::proto::json::{JsonStr, Members, value};
 use crate::proto::ui_chunk::UiChunk;
 use crate::proto::wire::TokenUsage;
 pub use agent_ids::AgentIds;
-pub use call_ids::{CallIds, OpenTurns, Renamed, with_asked_call_id, with_call_id};
+pub use call_ids::{
+    CallIds, OpenTurns, Renamed, with_asked_call_id, with_call_id, with_call_id_of_chunk,
+};
 use ending::TurnTotals;
 use messages::Messages;
 use passed::PassedChunks;

@@ -85,6 +85,14 @@ impl UiChunk<'_> {
         )
     }
 
+    /// Returns `true` if the chunk belongs to a tool call, also if it does not say to which one.
+    #[must_use]
+    pub fn names_call(&self) -> bool {
+        let is_of_tool =
+            |kind: &str| kind.starts_with("\"tool-") && kind != "\"tool-approval-response\"";
+        self.tool_call_id.is_some() || self.kind.is_some_and(|kind| is_of_tool(kind.get()))
+    }
+
     /// Returns `true` for the types of data by which acpipe reports its own decisions and state.
     #[must_use]
     pub fn is_in_acpipes_name(&self) -> bool {

@@ -6,6 +6,7 @@
 use super::SUMMARY_LIMIT;
 use super::call_ids::CallState as CallStage;
 use super::tools::{RunKind, SettleReason, UnapprovedRun};
+use crate::core::event::call_id;
 use crate::core::policy::{Subject, Tool};
 use crate::proto::json::{JsonStr, text, to_raw, value};
 use crate::proto::ui_chunk::UiChunk;
@@ -168,9 +169,7 @@ impl PassedChunks {
     }
 
     fn call(&mut self, kind: &str, chunk: &UiChunk<'_>) -> bool {
-        let Some(id) = text(chunk.tool_call_id) else {
-            return false;
-        };
+        let id = call_id(chunk.tool_call_id);
         let begins = chunk.begins_call();
         let known = self.calls.iter().rposition(|call| call.id == id);
         let known = known.filter(|at| !begins || *at >= self.calls_before_step);

@@ -314,3 +314,25 @@ fn tool_that_is_judged_before_it_is_reported_raises_an_alarm_only_if_it_is_anoth
         assert_eq!(titles, want, "{parent:?} {path}");
     }
 }
+
+#[test]
+fn tool_without_an_id_or_with_a_number_is_judged() {
+    for (id, want) in [(json!(7), "7"), (Value::Null, "no-id")] {
+        let (mut play, _) = Play::new(policy::Mode::Deny.into());
+        let block =
+            json!({"type": "tool_use", "id": id, "name": "Bash", "input": {"command": "rm x"}});
+        play.says_block("m", None, &block);
+        let result = json!({"type": "tool_result", "tool_use_id": id, "content": "x"});
+        play.says(
+            &json!({"type": "user", "session_id": "s", "parent_tool_use_id": null,
+            "message": {"role": "user", "content": [result]}}),
+        );
+        let notices = play.chunks("data-notice");
+        assert_eq!(notices.len(), 1, "{id}");
+        let notice = &notices[0]["data"];
+        assert_eq!(
+            (&notice["title"], &notice["toolCallId"]),
+            (&json!("The agent ran a tool without asking"), &json!(want))
+        );
+    }
+}

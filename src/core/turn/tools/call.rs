@@ -268,6 +268,7 @@ impl Call {
         };
         let changed = self.merge(&ToolUpdate {
             id: u.id.clone(),
+            is_id_made: false,
             begins: false,
             name: u.name.clone(),
             title: u.title.clone(),
