@@ -8,6 +8,7 @@ use super::permissions::{Column, chosen, play, recorded, same, ways};
 use super::{folder, names};
 use acpipe::core::hub::RUN_NOTICES;
 use acpipe::core::policy::{Effect, Mode, Policy};
+use acpipe::proto::wire::SessionOptions;
 use std::fmt::Write as _;
 
 /// A policy that allows everything but a command, so that each call must be read.
@@ -32,7 +33,9 @@ fn approved_calls_of_real_agents_raise_no_alarm() {
          recording's client leads to reports of tools that the agent ran with the recorded approval.\n\n\
          | recording | policy | answers as recorded | reports |\n|-|-|-|-|\n",
     );
+    let listed = ["deny", "client: yes", "no rm"];
     let mut ways = ways();
+    ways.retain(|way| way.policy.may_restrict(&SessionOptions::default()));
     ways.push(no_rm());
     for name in &names("recordings") {
         let path = folder().join("recordings").join(format!("{name}.ndjson"));
@@ -60,7 +63,7 @@ fn approved_calls_of_real_agents_raise_no_alarm() {
                         .replace('\n', " "),
                 );
             }
-            if !reports.is_empty() {
+            if !reports.is_empty() && listed.contains(&way.name) {
                 let same = if is_same { "yes" } else { "no" };
                 let reports = reports.join("<br>");
                 let _ = writeln!(table, "| {name} | {} | {same} | {reports} |", way.name);

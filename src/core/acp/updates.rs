@@ -1,8 +1,8 @@
 //! Conversion of `session/update` notifications to neutral updates.
 
 use crate::core::event::{
-    AgentEvent, Content, MessagePiece, MessageRole, Original, TerminalUpdate, ToolUpdate, Update,
-    call_id, is_text,
+    AgentEvent, Content, MessagePiece, MessageRole, NO_CALL_ID, Original, TerminalUpdate,
+    ToolUpdate, Update, call_id, is_text,
 };
 use crate::core::line_shape::place;
 use crate::proto::acp::{
@@ -320,6 +320,10 @@ pub fn tool<'a>(f: &UpdateFields<'a>) -> ToolUpdate<'a> {
     let (kind, status) = (word("kind", f.kind), word("status", f.status));
     let content = take("content", f.content, '[').map(Cow::Borrowed);
     let locations = take("locations", f.locations, '[').map(Cow::Borrowed);
+    let is_unnamed = !is_text(f.tool_call_id) && call_id(f.tool_call_id) == NO_CALL_ID;
+    if let Some(id) = non_null(f.tool_call_id).filter(|_| is_unnamed) {
+        other.set("toolCallId", id);
+    }
     let mut meta = non_null(f.meta);
     if let Some(dense) = meta.take_if(|meta| is_dense(meta.get())) {
         other.set_owned("_meta", &Omitted::of(dense));

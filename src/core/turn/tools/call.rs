@@ -92,7 +92,7 @@ pub struct Call {
     pub permission_state: PermissionState,
     /// Last judgement of the call; `None` if it was never judged.
     pub(super) judgement: Option<Box<Judgement>>,
-    /// What the call was before other reports replaced it, since its last judgement.
+    /// Earlier reports of the call that others replaced, since its last judgement.
     earlier: Vec<EarlierFacts>,
 }
 

@@ -49,7 +49,7 @@ pub enum RunKind {
     },
     /// The call was approved, and something else is reported of it later.
     Changed {
-        /// What was approved.
+        /// Subject that was approved.
         approved: Box<Subject>,
         /// How the later report differs.
         change: SubjectChange,

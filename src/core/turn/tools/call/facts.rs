@@ -1,4 +1,4 @@
-//! What a call is judged by: what the agent reports of it now, and what it reported before.
+//! Facts by which a call is judged: those that the agent reports now, and those that it reported before.
 
 use super::super::judgement::beginning;
 use super::{Call, ReportProgress};
