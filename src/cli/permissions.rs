@@ -116,13 +116,17 @@ fn of_session(state: &Path, id: &str, rows: &mut Vec<Row>) -> Result<(), Error> 
     Ok(())
 }
 
+/// Returns the beginning of the reason of a tool that ran and was not approved, which says what it did.
+fn reported(reason: &str) -> &str {
+    reason.split(": ").next().unwrap_or(reason)
+}
+
 fn cells(row: &Row, styles: Styles) -> [String; COLUMNS] {
     let entry = &row.entry;
     let decision = match (entry.what.as_str(), entry.approved) {
         ("question", true) => "answered",
         ("question", false) => "not answered",
-        ("tool", _) if entry.reason.starts_with("may have") => "may have run without asking",
-        ("tool", _) => "ran without asking",
+        ("tool", _) => reported(&entry.reason),
         (_, true) => "allowed",
         (_, false) => "refused",
     };

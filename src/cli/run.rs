@@ -3,6 +3,7 @@
 mod agui_lines;
 mod answer;
 pub mod calls;
+mod notices;
 pub mod outcome;
 pub mod prompt;
 pub mod questions;

@@ -3,6 +3,7 @@
 //! Events borrow from the agent's line: on the hot path nothing is decoded or copied before it is written to
 //! the client's output.
 
+mod call_id;
 mod failure_report;
 mod text_run;
 mod update;
@@ -15,6 +16,7 @@ use super::process_health::last_line;
 use super::request_key::RequestKey;
 use crate::proto::json::Members;
 use crate::proto::wire::{AgentCapabilities, AuthMethod, TokenUsage};
+pub use call_id::{NO_CALL_ID, call_id, is_text};
 pub use failure_report::FailureReport;
 use serde_json::value::RawValue;
 use std::borrow::Cow;

@@ -57,7 +57,7 @@ use super::hosting::Hosting;
 use super::limits::{Limits, Timeout};
 pub use super::metrics::HubMetrics;
 use super::session::SessionMachine;
-pub use super::session::{MAY_HAVE_RUN, MAY_NOT_ASK, RAN_UNAPPROVED};
+pub use super::session::{MAY_NOT_ASK, RUN_NOTICES};
 use super::sessions::Sessions;
 use super::shared::Shared;
 use super::store::Store;

@@ -119,7 +119,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 pub use summary::unstarted_summary;
-pub use unapproved_runs::{MAY_HAVE_RUN, RAN_UNAPPROVED};
+pub use unapproved_runs::{MAY_HAVE_RUN, RAN_UNAPPROVED, RUN_NOTICES};
 pub use undelivered_feedback::UndeliveredFeedback;
 
 /// State machine of one conversation.

@@ -25,7 +25,9 @@ use crate::proto::json::{JsonStr, Members, value};
 use crate::proto::ui_chunk::UiChunk;
 use crate::proto::wire::TokenUsage;
 pub use agent_ids::AgentIds;
-pub use call_ids::{CallIds, OpenTurns, Renamed, with_asked_call_id, with_call_id};
+pub use call_ids::{
+    CallIds, OpenTurns, Renamed, with_asked_call_id, with_call_id, with_call_id_of_chunk,
+};
 use ending::TurnTotals;
 use messages::Messages;
 use passed::PassedChunks;
@@ -37,7 +39,9 @@ use subagents::Subagents;
 pub use terminals::Terminal;
 use terminals::Terminals;
 use tools::Tools;
-pub use tools::{Activity, Call, CallChange, Question, SettleReason, UnapprovedRun, written};
+pub use tools::{
+    Activity, Call, CallChange, Question, RunKind, SettleReason, UnapprovedRun, written,
+};
 
 /// Observer of a turn that presents it to a client. It receives each event once, in order.
 ///

@@ -60,6 +60,15 @@ const TYPES: &[&str] = &[
     "steering-message",
 ];
 
+/// Types of data by which acpipe reports its own decisions and state. Those of an agent do not count as such.
+const OWN_DATA: &[&str] = &[
+    "data-permission",
+    "data-question",
+    "data-notice",
+    "data-recovery",
+    "data-session",
+];
+
 impl UiChunk<'_> {
     /// Returns the type of the chunk; empty if it has none.
     #[must_use]
@@ -74,6 +83,20 @@ impl UiChunk<'_> {
             self.type_name().as_ref(),
             "tool-input-start" | "tool-input-available" | "tool-input-error"
         )
+    }
+
+    /// Returns `true` if the chunk belongs to a tool call, also if it does not say to which one.
+    #[must_use]
+    pub fn names_call(&self) -> bool {
+        let is_of_tool =
+            |kind: &str| kind.starts_with("\"tool-") && kind != "\"tool-approval-response\"";
+        self.tool_call_id.is_some() || self.kind.is_some_and(|kind| is_of_tool(kind.get()))
+    }
+
+    /// Returns `true` for the types of data by which acpipe reports its own decisions and state.
+    #[must_use]
+    pub fn is_in_acpipes_name(&self) -> bool {
+        OWN_DATA.contains(&self.type_name().as_ref())
     }
 
     /// Returns `true` for data that is not part of the message.

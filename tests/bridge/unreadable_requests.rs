@@ -109,11 +109,21 @@ fn permission_request_for_an_unknown_call_matches_the_open_one() {
         .filter(|chunk| chunk["data"]["approved"].is_boolean());
     let calls: Vec<&Value> = decided.map(|chunk| &chunk["data"]["standsFor"]).collect();
     assert_eq!(calls, [&json!(["a"]), &json!(["b"]), &json!(["c"])]);
-    let commands: Vec<Value> = ledger(&world)
+    // The agent ran the refused command.
+    let decisions: Vec<(Value, Value)> = ledger(&world)
         .iter()
-        .map(|d| d["command"].clone())
+        .map(|d| (d["what"].clone(), d["command"].clone()))
         .collect();
-    assert_eq!(commands, ["echo hi", "uname -a", "echo ho"]);
+    let want = [
+        ("permission", "echo hi"),
+        ("permission", "uname -a"),
+        ("tool", "uname -a"),
+        ("permission", "echo ho"),
+    ];
+    assert_eq!(
+        decisions,
+        want.map(|(what, command)| (json!(what), json!(command)))
+    );
 }
 
 #[test]
@@ -225,7 +235,7 @@ fn unasked_tool_is_reported_if_the_policy_forbids_it() {
         assert_eq!(lines.len(), told.len(), "{args:?}: {}", outcome.stderr);
         let ran: Vec<Value> = ledger(&world)
             .into_iter()
-            .filter(|d| d["what"] == "tool")
+            .filter(|d| d["reason"].as_str().unwrap().contains("without asking"))
             .collect();
         let ids: Vec<&str> = ran
             .iter()
@@ -239,6 +249,25 @@ fn unasked_tool_is_reported_if_the_policy_forbids_it() {
                 (&json!("agent"), &json!(false))
             );
         }
+    }
+}
+
+#[test]
+fn tool_that_runs_outside_the_turn_is_reported_by_a_run() {
+    let call = json!({"title": "rm x", "kind": "execute", "rawInput": {"command": "rm x"}});
+    let opened = [vec![json!({"default": true})], unrequested_tool("b", &call)].concat();
+    let script =
+        json!({"session/new": [opened], "session/prompt": [[say("done"), end("end_turn")]]});
+    for format in ["text", "json"] {
+        let args = ["run", "--quiet", "-o", format, "--permissions", "deny"];
+        let outcome = Run::new(&args).script(&script).arg("go").go().expect(0);
+        let lines = outcome.stderr.lines();
+        let lines: Vec<&str> = lines
+            .filter(|line| line.contains("ran a tool without asking"))
+            .collect();
+        assert_eq!(lines.len(), 1, "{}", outcome.stderr);
+        let stdout = String::from_utf8_lossy(&outcome.stdout);
+        assert!(!stdout.contains("rm x"), "{stdout}");
     }
 }
 

@@ -5,6 +5,7 @@ use acpipe::core::decision::{Decision, DecisionSource};
 use acpipe::core::dialect::{Child, Dialect as _, Outgoing, PromptPart};
 use acpipe::core::event::{AgentEvent, CallId};
 use acpipe::core::fold::Fold;
+use acpipe::core::policy::Subject;
 use acpipe::core::replay::Replay;
 use acpipe::core::turn::Turn;
 use acpipe::core::view::chunks::{ChunkSink, ChunkState};
@@ -127,7 +128,7 @@ impl Live {
                         &question.options,
                         DecisionSource::Policy("r".into()),
                     );
-                    let asked = turn.ask(None, &question, &[], true, view);
+                    let asked = turn.ask(None, &question, &Subject::default(), true, view);
                     turn.decide(&asked, &decision, view);
                 }
                 AgentEvent::TurnEnded { end, .. } => {

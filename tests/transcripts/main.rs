@@ -10,6 +10,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may end at any surprise")]
 
+mod alarms;
 mod claude;
 mod fast_path;
 mod permissions;
@@ -19,7 +20,7 @@ mod twins;
 mod verdicts;
 
 use acpipe::core::fold::Fold;
-use acpipe::core::hub::{MAY_HAVE_RUN, MAY_NOT_ASK, RAN_UNAPPROVED};
+use acpipe::core::hub::{MAY_NOT_ASK, RUN_NOTICES};
 use acpipe::core::policy::Mode;
 use acpipe::core::profile::Profile;
 use permissions::{ALLOW, REFUSE};
@@ -205,9 +206,8 @@ fn client_answers_equal_to_the_policy_give_the_same_stream() {
                 // does not ask.
                 let is_same = |chunk: &&Value| {
                     let title = &chunk["data"]["title"];
-                    ![RAN_UNAPPROVED, MAY_HAVE_RUN, MAY_NOT_ASK]
-                        .iter()
-                        .any(|own| title == own)
+                    let mut own = RUN_NOTICES.iter().chain([&MAY_NOT_ASK]);
+                    !own.any(|own| title == own)
                 };
                 let of = |chunks: &[Value]| -> Vec<Value> {
                     chunks.iter().filter(is_same).map(without_who).collect()

@@ -18,13 +18,13 @@ pub const ALLOW: &[OfferedKind] = &[OfferedKind::AllowOnce, OfferedKind::AllowAl
 pub const REFUSE: &[OfferedKind] = &[OfferedKind::RejectOnce, OfferedKind::RejectAlways];
 
 /// A column of the table: its name, and who decides.
-struct Column {
-    name: &'static str,
-    policy: Policy,
-    client: Option<&'static [OfferedKind]>,
+pub struct Column {
+    pub name: &'static str,
+    pub policy: Policy,
+    pub client: Option<&'static [OfferedKind]>,
 }
 
-fn ways() -> Vec<Column> {
+pub fn ways() -> Vec<Column> {
     let mut always = Policy::from(Mode::Approve);
     always.set_always(true);
     let by_policy = |name, policy| Column {
@@ -49,7 +49,7 @@ fn ways() -> Vec<Column> {
     ]
 }
 
-fn play(name: &str, recording: &str, way: &Column) -> Replayed {
+pub fn play(name: &str, recording: &str, way: &Column) -> Replayed {
     let seen = match way.client {
         None => ReplayClient::new(Profile::V7),
         Some(kinds) => ReplayClient::answering(Profile::V7, 0, kinds),
@@ -62,7 +62,7 @@ fn play(name: &str, recording: &str, way: &Column) -> Replayed {
 }
 
 /// Returns the kind of the option that was chosen for each request; `cancelled` if there is none.
-fn chosen(got: &Replayed) -> Vec<String> {
+pub fn chosen(got: &Replayed) -> Vec<String> {
     let chunks = got.turns.iter().flat_map(|turn| &turn.chunks);
     let mut last: BTreeMap<(usize, String), &Value> = BTreeMap::new();
     let mut order: Vec<&str> = Vec::new();
@@ -88,7 +88,7 @@ fn kind(data: &Value) -> String {
 }
 
 /// Like [`chosen`], for the answers of the recording's client; `None` if an answer was not valid.
-fn recorded(recording: &str) -> Vec<Option<String>> {
+pub fn recorded(recording: &str) -> Vec<Option<String>> {
     let mut asked: Vec<(String, Value, Option<String>)> = Vec::new();
     for recorded in frames(recording) {
         let frame: Value = serde_json::from_str(recorded.body.line()).unwrap_or_default();
@@ -166,7 +166,7 @@ fn reaction(got: &Replayed) -> String {
 }
 
 /// Returns `true` if the chosen kinds are the recorded ones.
-fn same(ours: &[String], theirs: &[Option<String>]) -> bool {
+pub fn same(ours: &[String], theirs: &[Option<String>]) -> bool {
     ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(a, b)| Some(a) == b.as_ref())
 }
 

@@ -5,6 +5,7 @@ use super::outcome;
 use super::prompt::Prompt;
 use super::questions::TerminalQuestions;
 use super::turn_output::TurnOutput;
+use crate::cli::remote_hub::shown_chunk;
 use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
@@ -218,6 +219,7 @@ impl ClientSink for RunClient {
             self.output.chunk(place, chunk, json);
         } else {
             debug!(?place, ?chunk, "chunk outside of the turn");
+            self.output.view.chunk_beside(chunk);
         }
     }
 
@@ -230,6 +232,8 @@ impl ClientSink for RunClient {
     fn adapted_chunk(&mut self, place: ChunkAddress<'_>, chunk: &Chunk<'_>, json: &[Vec<u8>]) {
         if place.turn == Some(&*self.turn) {
             self.output.adapted_chunk(place, chunk, json);
+        } else {
+            self.output.view.chunk_beside(chunk);
         }
     }
 
@@ -237,6 +241,8 @@ impl ClientSink for RunClient {
     fn json_chunk(&mut self, place: ChunkAddress<'_>, json: &[u8]) {
         if place.turn == Some(&*self.turn) {
             self.output.json_chunk(place, json);
+        } else if let Some(chunk) = shown_chunk(json) {
+            self.output.view.chunk_beside(&chunk);
         }
     }
 

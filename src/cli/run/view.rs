@@ -13,7 +13,6 @@ use crate::cli::screen::{Content, push_escaped};
 use crate::cli::styles::{DIM, HEAD, Styles};
 use crate::core::cause::last_lines;
 use crate::core::error::Error;
-use crate::core::hub::{MAY_HAVE_RUN, MAY_NOT_ASK, RAN_UNAPPROVED};
 use crate::core::printable::printable;
 use crate::core::restore_plan::describe_attempts;
 use crate::proto::chunk::Chunk;
@@ -334,19 +333,6 @@ impl View {
     /// Sets the turn whose chunks come next.
     pub fn begin(&mut self, session: &str, turn: &str) {
         self.events.begin(session, turn);
-    }
-
-    /// Shows a notice in text output. That the policy did not hold, or may not, is shown in every format and with `--quiet`.
-    fn notice(&mut self, notice: &Value) {
-        let words = ["title", "description"].map(|field| notice[field].as_str());
-        let words: Vec<&str> = words.into_iter().flatten().collect();
-        let is_of_policy =
-            [RAN_UNAPPROVED, MAY_HAVE_RUN, MAY_NOT_ASK].map(|title| notice["title"] == title);
-        if is_of_policy.contains(&true) {
-            self.print_note(&words.join(": "));
-        } else if self.format == Format::Text && !words.is_empty() {
-            self.note(&words.join(": "));
-        }
     }
 
     fn text(&mut self, chunk: &Chunk<'_>) {

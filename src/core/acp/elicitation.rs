@@ -5,7 +5,7 @@ use super::decode::our_id;
 use crate::core::decision::Decision;
 use crate::core::dialect::Child;
 use crate::core::elicitation::ElicitationDetails;
-use crate::core::event::Elicitation;
+use crate::core::event::{Elicitation, call_id};
 use crate::core::request_key::RequestKey;
 use crate::proto::acp::ElicitationParams;
 use crate::proto::json::{text, value};
@@ -71,7 +71,7 @@ impl Acp {
             session: text(p.session_id),
             call: request.and_then(super::Pending::call),
             key: RequestKey::json(Child::MAIN, id),
-            tool: text(p.tool_call_id),
+            tool: p.tool_call_id.map(|id| call_id(Some(id))),
             elicitation,
             acp,
         })

@@ -5,7 +5,7 @@ use super::user_question::UserQuestion;
 use super::{Acp, hosting, results, updates};
 use crate::core::dialect::{Child, Outgoing};
 use crate::core::error::{Error, ErrorKind};
-use crate::core::event::{AgentEvent, ForwardReceived, Permission};
+use crate::core::event::{AgentEvent, ForwardReceived, NO_CALL_ID, Permission};
 use crate::core::request_key::RequestKey;
 use crate::proto::acp::PermissionParams;
 use crate::proto::json::{self, SMALL};
@@ -159,7 +159,10 @@ pub(super) fn refuse(id: &RawValue, code: i32, message: &str, out: &mut Outgoing
 
 fn permission<'a>(id: &'a RawValue, params: Option<&'a RawValue>) -> Option<Permission<'a>> {
     let p: PermissionParams<'a> = serde_json::from_str(params?.get()).ok()?;
-    let tool = updates::tool(&serde_json::from_str(p.tool_call?.get()).ok()?)?;
+    let tool = updates::tool(&serde_json::from_str(p.tool_call?.get()).ok()?);
+    if tool.is_id_made && tool.id == NO_CALL_ID {
+        return None;
+    }
     let raw_options = p.options.filter(|options| options.get().len() <= SMALL);
     let options: Vec<&RawValue> = raw_options
         .and_then(|o| serde_json::from_str(o.get()).ok())

@@ -1,7 +1,8 @@
 //! Conversion of `session/update` notifications to neutral updates.
 
 use crate::core::event::{
-    AgentEvent, Content, MessagePiece, MessageRole, Original, TerminalUpdate, ToolUpdate, Update,
+    AgentEvent, Content, MessagePiece, MessageRole, NO_CALL_ID, Original, TerminalUpdate,
+    ToolUpdate, Update, call_id, is_text,
 };
 use crate::core::line_shape::place;
 use crate::proto::acp::{
@@ -80,17 +81,27 @@ pub fn with_call_ids(line: &str, rename: impl Fn(&str) -> Option<String>) -> Opt
     let l: UpdateLine<'_> = serde_json::from_str(line).ok()?;
     let fields = l.params.update?;
     let parent = claude(fields.meta).and_then(|claude| claude.parent);
-    let mut parts: Vec<_> = [fields.tool_call_id, parent]
-        .into_iter()
-        .filter_map(|raw| {
-            let own = rename(&text(raw)?)?;
-            Some((place(line, raw?.get())?, to_raw(&own)))
+    let own_parent = || {
+        let own = rename(&text(parent)?)?;
+        Some((place(line, parent?.get())?, to_raw(&own).get().to_owned()))
+    };
+    let own_call = || {
+        let own = to_raw(&rename(&call_id(fields.tool_call_id))?);
+        Some(match fields.tool_call_id {
+            Some(raw) => (place(line, raw.get())?, own.get().to_owned()),
+            None => {
+                let end = place(line, fields.session_update?.get())?.end;
+                (end..end, format!(",\"toolCallId\":{own}"))
+            }
         })
-        .collect();
+    };
+    let is_of_call = fields.tool_call_id.is_some() || is_of_tool(&fields);
+    let own_call = is_of_call.then(own_call).flatten();
+    let mut parts: Vec<_> = own_parent().into_iter().chain(own_call).collect();
     parts.sort_by_key(|(at, _)| std::cmp::Reverse(at.start));
     let mut renamed = (!parts.is_empty()).then(|| line.to_owned())?;
     for (at, own) in parts {
-        renamed.replace_range(at, own.get());
+        renamed.replace_range(at, &own);
     }
     Some(renamed)
 }
@@ -129,7 +140,7 @@ fn of_kind<'a>(f: &UpdateFields<'a>) -> Update<'a> {
         "agent_message_chunk" => message(MessageRole::Answer, f),
         "agent_thought_chunk" => message(MessageRole::Thought, f),
         "user_message_chunk" => message(MessageRole::User, f),
-        "tool_call" | "tool_call_update" => tool(f).map(|t| Update::Tool(Box::new(t))),
+        "tool_call" | "tool_call_update" => Some(Update::Tool(Box::new(tool(f)))),
         "plan" => f.entries.map(|entries| {
             let mut data = f.others(&[("sessionUpdate", f.session_update), ("entries", f.entries)]);
             data.set("entries", entries);
@@ -276,8 +287,8 @@ impl Omitted {
     }
 }
 
-/// Converts a tool call in an update or a permission request; `None` without an id.
-pub fn tool<'a>(f: &UpdateFields<'a>) -> Option<ToolUpdate<'a>> {
+/// Converts a tool call in an update or a permission request.
+pub fn tool<'a>(f: &UpdateFields<'a>) -> ToolUpdate<'a> {
     let mut other = f.others(&[
         ("sessionUpdate", f.session_update),
         ("toolCallId", f.tool_call_id),
@@ -309,12 +320,17 @@ pub fn tool<'a>(f: &UpdateFields<'a>) -> Option<ToolUpdate<'a>> {
     let (kind, status) = (word("kind", f.kind), word("status", f.status));
     let content = take("content", f.content, '[').map(Cow::Borrowed);
     let locations = take("locations", f.locations, '[').map(Cow::Borrowed);
+    let is_unnamed = !is_text(f.tool_call_id) && call_id(f.tool_call_id) == NO_CALL_ID;
+    if let Some(id) = non_null(f.tool_call_id).filter(|_| is_unnamed) {
+        other.set("toolCallId", id);
+    }
     let mut meta = non_null(f.meta);
     if let Some(dense) = meta.take_if(|meta| is_dense(meta.get())) {
         other.set_owned("_meta", &Omitted::of(dense));
     }
-    Some(ToolUpdate {
-        id: text(f.tool_call_id)?,
+    ToolUpdate {
+        id: call_id(f.tool_call_id),
+        is_id_made: !is_text(f.tool_call_id),
         begins: is_tool_call(f),
         name: name.or_else(|| claude(f.meta).and_then(|claude| text(claude.tool_name))),
         title,
@@ -327,7 +343,12 @@ pub fn tool<'a>(f: &UpdateFields<'a>) -> Option<ToolUpdate<'a>> {
         locations,
         meta,
         other,
-    })
+    }
+}
+
+fn is_of_tool(f: &UpdateFields<'_>) -> bool {
+    let kind = f.session_update.map(RawValue::get);
+    kind == Some("\"tool_call_update\"") || is_tool_call(f)
 }
 
 fn is_tool_call(f: &UpdateFields<'_>) -> bool {
@@ -364,7 +385,7 @@ fn terminal<'a>(f: &UpdateFields<'a>) -> Option<TerminalUpdate<'a>> {
     let id = output.id.or(part(m.info).id).or(part(m.exit).id);
     Some(TerminalUpdate {
         id: text(id)?,
-        tool: text(f.tool_call_id)?,
+        tool: call_id(f.tool_call_id),
         begins: is_tool_call(f),
         output: output.data.and_then(JsonStr::new),
         details: m.exit.or(m.info),
@@ -388,6 +409,15 @@ mod tests {
         let want = want.replace(r#"Id" : "a""#, r##"Id" : "a\"#2""##);
         assert_eq!(renamed, want);
         assert_eq!(with_call_ids(line, |_| None), None);
+        for (id, want) in [("7", "7"), ("null", "no-id")] {
+            let line = line.replace(r#"Id" : "a""#, &format!(r#"Id" : {id}"#));
+            let renamed = with_call_ids(&line, |id| (id == want).then(|| id.to_owned()));
+            assert!(renamed.unwrap().contains(&format!(r#"Id" : "{want}""#)));
+        }
+        let unnamed = line.replace(r#","toolCallId" : "a""#, "");
+        let renamed = with_call_ids(&unnamed, |id| (id == "no-id").then(|| id.to_owned()));
+        let want = unnamed.replace(r#""tool_call""#, r#""tool_call","toolCallId":"no-id""#);
+        assert_eq!(renamed.as_deref(), Some(&*want));
         assert_eq!(with_call_ids("{}", |_| Some(String::new())), None);
     }
 }

@@ -4,7 +4,7 @@ use super::{ask_user, tools};
 use crate::core::decision::{Decision, DecisionSource};
 use crate::core::dialect::Child;
 use crate::core::elicitation::ElicitationDetails;
-use crate::core::event::{OptionKind, Permission, PermissionOption, ToolUpdate};
+use crate::core::event::{OptionKind, Permission, PermissionOption, ToolUpdate, call_id};
 use crate::core::request_key::RequestKey;
 use crate::proto::json::{Members, non_null, raw_object, text, to_raw};
 use serde::Deserialize;
@@ -83,7 +83,7 @@ pub fn read<'a>(
         // The call has no valid questions.
         form.unwrap_or_else(|| ElicitationDetails::form(tools::title(&name, q.input), json!({})))
     });
-    let id = text(q.tool_use_id)?;
+    let id = call_id(Some(q.tool_use_id?));
     let asked = PendingPermission {
         about,
         tool_name: name.clone().into_owned(),

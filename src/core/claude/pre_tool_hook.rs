@@ -3,7 +3,7 @@
 
 use super::permission_requests;
 use crate::core::dialect::Child;
-use crate::core::event::Permission;
+use crate::core::event::{Permission, call_id};
 use crate::core::policy::Effect;
 use crate::proto::json::{raw_object, text, to_raw};
 use serde_json::value::RawValue;
@@ -40,7 +40,7 @@ pub fn read<'a>(
     let callback: Callback<'a> = serde_json::from_str(told.get()).ok()?;
     text(callback.id).filter(|id| id == CALLBACK)?;
     let told: PreToolUse<'a> = serde_json::from_str(callback.input?.get()).ok()?;
-    let tool = permission_requests::tool(text(told.name)?, text(told.call)?, told.input);
+    let tool = permission_requests::tool(text(told.name)?, call_id(told.call), told.input);
     Some(permission_requests::plain(session, child, request, tool))
 }
 
@@ -80,7 +80,7 @@ mod tests {
         );
         for other in [
             json!({"callback_id": "hook_0", "input": {"tool_name": "Read", "tool_use_id": "t"}}),
-            json!({"callback_id": CALLBACK, "input": {"tool_name": "Read"}}),
+            json!({"callback_id": CALLBACK, "input": {"tool_use_id": "t"}}),
             json!({"callback_id": CALLBACK}),
         ] {
             assert!(

@@ -93,7 +93,7 @@ impl Update<'_> {
     pub fn names_call(&self) -> bool {
         match self {
             Self::Message(piece) => piece.subagent.is_some(),
-            Self::Chunk { chunk, .. } => chunk.tool_call_id.is_some(),
+            Self::Chunk { chunk, .. } => chunk.names_call(),
             Self::Tool(_)
             | Self::Terminal(_)
             | Self::Refused { .. }
@@ -190,6 +190,8 @@ impl Content<'_> {
 pub struct ToolUpdate<'a> {
     /// Id of the tool call.
     pub id: Cow<'a, str>,
+    /// Whether the agent wrote no string as the id: its line does not have this id.
+    pub is_id_made: bool,
     /// Whether the agent says that this update begins a call. If the call of this id is over, it is another
     /// call.
     pub begins: bool,

@@ -7,7 +7,7 @@ use crate::core::dialects::with_call_ids;
 use crate::core::event::{Original, Update};
 use crate::core::ids::AgentRef;
 use crate::core::session::SessionMachine;
-use crate::core::turn::{Renamed, with_call_id};
+use crate::core::turn::{Renamed, with_call_id_of_chunk};
 use crate::proto::wire::Protocol;
 use std::time::Instant;
 
@@ -38,7 +38,7 @@ impl Hub {
             ..original
         };
         let json = match &update {
-            Update::Chunk { json, .. } => with_call_id(json, new_id),
+            Update::Chunk { json, .. } => with_call_id_of_chunk(json, new_id),
             _ => None,
         };
         let chunk = json.as_ref().and_then(|json| {

@@ -5,6 +5,7 @@ mod agent_requests;
 mod attach;
 mod background_turn;
 mod call_ids;
+mod changed_calls;
 mod claims;
 mod claude;
 mod clients;

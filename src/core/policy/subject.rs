@@ -1,6 +1,9 @@
 //! Subjects of policies: requests of agents in a neutral form.
 
+mod changes;
 mod facts;
+
+pub use changes::SubjectChange;
 
 use super::derived::{Derived, is_runner, quoted};
 use super::input::{CommandText, LARGEST, ParsedInput, Part};

@@ -67,6 +67,11 @@ impl Approvals {
         push(&mut self.served, grant);
     }
 
+    /// Returns `true` if a file or terminal request was judged.
+    pub fn has_served(&self) -> bool {
+        !self.served.is_empty()
+    }
+
     /// Returns `true` if a tool call was carried out by requests that were judged themselves.
     #[must_use]
     pub fn was_served(&self, call: &Subject) -> bool {

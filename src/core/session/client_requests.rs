@@ -19,6 +19,7 @@ use crate::core::log::Record;
 use crate::core::request_key::RequestKey;
 use crate::core::shared::RequestOwner;
 use crate::core::timeout_error::millis;
+use crate::core::turn::written;
 use crate::proto::wire::{ClientCapabilities, LedgerEntry};
 use std::sync::Arc;
 use tracing::debug;
@@ -218,9 +219,10 @@ impl SessionMachine {
         // Before the agent gets the answer and any client sees the decision.
         question.learn_typed(decision, &cx.shared.settings.secrets);
         let rewritten = updated_call(&open, decision, cx);
+        let rewritten = rewritten.map(|call| (self.subject_of_call(&call), call));
         self.with_turn_of(&open.turn_id, cx.clients, |turn, sink| {
-            if let Some(call) = &rewritten {
-                turn.rewrite(question, call, sink);
+            if let Some((subject, call)) = &rewritten {
+                turn.rewrite(question, call, subject, sink);
             }
             turn.decide(question, decision, sink);
         });
@@ -229,8 +231,11 @@ impl SessionMachine {
         let mut entry = *open.entry;
         entry.waited_ms = Some(millis(cx.now.saturating_duration_since(open.since)));
         entry.content = question.content(decision);
-        if let Some(call) = &rewritten {
-            self.note_updated_input(&mut entry, call);
+        if let Some((subject, call)) = rewritten {
+            entry.updated_input = written(&call).remove("rawInput");
+            entry.title = subject.title;
+            entry.paths = subject.paths;
+            entry.command = subject.command;
         }
         if let Some(feedback) = &decision.feedback {
             entry.feedback = Some(feedback.words.clone());

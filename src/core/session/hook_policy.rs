@@ -37,15 +37,17 @@ impl SessionMachine {
             return Effect::Deny;
         };
         let verdict = self.verdict_without_request(&subject, cx);
-        // The tool is judged here, so that it needs no notice for running without a permission request.
-        let calls = [call.tool.id.clone().into_owned()];
-        self.with_turn_of(&turn_id, cx.clients, |turn, _| {
-            turn.note_permission_handled(&calls);
-        });
         match verdict.effect {
             Effect::Deny => {}
+            // A permission request follows.
             Effect::Ask if verdict.is_explicit => return Effect::Ask,
-            Effect::Ask | Effect::Allow => return Effect::Allow,
+            Effect::Ask | Effect::Allow => {
+                // The tool is judged here, so that it needs no notice for running without a permission request.
+                self.with_turn_of(&turn_id, cx.clients, |turn, _| {
+                    turn.note_allowed(&call.tool, &subject);
+                });
+                return Effect::Allow;
+            }
         }
         let decision = Decision::of(
             false,
@@ -56,7 +58,7 @@ impl SessionMachine {
         self.note_activity(cx.now, "tool", cx.clients);
         let mut shown = None;
         self.with_turn_of(&turn_id, cx.clients, |turn, sink| {
-            let question = turn.ask(subagent, call, &[], true, sink);
+            let question = turn.ask(subagent, call, &subject, true, sink);
             turn.decide(&question, &decision, sink);
             let tool = turn.asked(&question).unwrap_or_default();
             shown = Some((question, tool));

@@ -54,8 +54,7 @@ impl SessionMachine {
         self.note_activity(cx.now, "permission question", cx.clients);
         let mut shown = None;
         self.with_turn_of(&turn_id, cx.clients, |turn, sink| {
-            let calls = &subject.calls;
-            let mut question = turn.ask(subagent, permission, calls, automatic, sink);
+            let mut question = turn.ask(subagent, permission, &subject, automatic, sink);
             let tool = turn.asked(&question).unwrap_or_default();
             match &course {
                 PermissionRoute::Decided(decision) => turn.decide(&question, decision, sink),

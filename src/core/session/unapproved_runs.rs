@@ -1,6 +1,7 @@
-//! Tools that an agent ran without a permission request although the policy would have denied them or asked
-//! about them. They cannot be prevented any more; the user gets a notice and the ledger an entry for each. A call
-//! whose end the agent never reported may have run, so it is reported when its turn ends.
+//! Tools that an agent ran otherwise than they were approved: without a permission request although the policy would
+//! have denied them or asked about them, with another input than the approved one, or after a refusal. They cannot be
+//! prevented any more; the user gets a notice and the ledger an entry for each. A call that failed, or whose end the
+//! agent never reported, may have run.
 
 use super::SessionMachine;
 use super::permissions::entry;
@@ -8,8 +9,8 @@ use crate::core::client::Notice;
 use crate::core::cx::Cx;
 use crate::core::decision::{Decision, DecisionSource};
 use crate::core::dialects::traits;
-use crate::core::policy::{Effect, Subject, Verdict};
-use crate::core::turn::{Turn, UnapprovedRun};
+use crate::core::policy::{Effect, Subject, SubjectChange, Verdict};
+use crate::core::turn::{RunKind, Turn, UnapprovedRun};
 use crate::core::view::chunks::ChunkSink as _;
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Raw, to_raw};
@@ -20,11 +21,20 @@ use tracing::info;
 /// Title of the notice about such a tool.
 pub const RAN_UNAPPROVED: &str = "The agent ran a tool without asking";
 
-/// Title of the notice about a tool that was still open at the end of its turn.
+/// Title of the notice about a tool that failed, was still open at the end of its turn, or cannot be read.
 pub const MAY_HAVE_RUN: &str = "The agent may have run a tool without asking";
 
+/// Title of the notice about a call of which something else is reported than was approved.
+pub const CHANGED: &str = "The agent changed a tool call after it was approved";
+
+/// Title of the notice about a call that succeeded although it was refused.
+pub const RAN_REFUSED: &str = "The agent reports that a tool ran although it was refused";
+
+/// Titles of all notices about such tools.
+pub const RUN_NOTICES: [&str; 4] = [RAN_UNAPPROVED, MAY_HAVE_RUN, CHANGED, RAN_REFUSED];
+
 impl SessionMachine {
-    /// Reports the tools that ran without a permission request.
+    /// Reports the tools that ran and were not approved as they ran.
     pub fn report_unapproved_runs(&mut self, cx: &mut Cx<'_>) {
         if !cx.policy().may_restrict(&self.options) {
             self.forget_unapproved_runs();
@@ -58,31 +68,26 @@ impl SessionMachine {
             ..ran.subject
         };
         let verdict = self.verdict_without_request(&subject, cx);
-        let may_be_allowed = || self.may_be_listed(&subject, cx);
-        if !is_against(&verdict, &subject)
-            || self.approvals.was_served(&subject)
-            || may_be_allowed()
-        {
+        let Some(fault) = self.fault_of(&ran.kind, &verdict, &subject, ran.is_certain, cx) else {
+            return;
+        };
+        // A terminal that acpipe serves was judged itself; here its command cannot be read.
+        let is_hosted = !verdict.is_certain && ran.shows_terminal && self.approvals.has_served();
+        if fault.is_of_policy && (is_hosted || self.approvals.was_served(&subject)) {
             return;
         }
         // Some agents announce a call under one id and ask about it under another.
         if !ran.is_certain && self.approvals.take_refusal(&subject) {
             return;
         }
-        let would = match verdict.effect {
-            Effect::Deny => "refuse",
-            Effect::Ask | Effect::Allow => "ask about",
-        };
-        let (title, ran_unasked) = if ran.is_certain {
-            (RAN_UNAPPROVED, "ran without asking")
-        } else {
-            (MAY_HAVE_RUN, "may have run without asking")
-        };
-        let reason = format!("{ran_unasked}: {} would {would} it", verdict.by);
+        let Fault { title, reason, .. } = fault;
         let id = &self.id;
-        info!(session = id, tool = %ran.tool.tool_name, %reason, "a tool ran without asking for permission");
+        info!(session = id, tool = %ran.tool.tool_name, %reason, "a tool ran without approval");
         let what = about(&ran.tool.tool_name, &subject);
-        let description = format!("{what}; {} would {would} it", verdict.by);
+        let description = match reason.split_once(": ") {
+            Some((_, why)) => format!("{what}; {why}"),
+            None => what,
+        };
         let notice = to_raw(&json!({
             "severity": "warning",
             "title": title,
@@ -106,6 +111,76 @@ impl SessionMachine {
         decision.reason = reason;
         self.log_decision(turn_id, entry, &decision, cx);
     }
+
+    /// Returns what is to be reported of a run; `None` if nothing is wrong with it.
+    fn fault_of(
+        &self,
+        kind: &RunKind,
+        verdict: &Verdict,
+        subject: &Subject,
+        is_certain: bool,
+        cx: &Cx<'_>,
+    ) -> Option<Fault> {
+        if *kind == RunKind::Refused {
+            return Some(Fault {
+                title: RAN_REFUSED,
+                reason: "ran although it was refused".to_owned(),
+                is_of_policy: false,
+            });
+        }
+        let has_asked_user = matches!(
+            kind,
+            RunKind::Unapproved {
+                has_asked_user: true
+            }
+        );
+        if !is_against(verdict, subject, has_asked_user) || self.may_be_listed(subject, cx) {
+            return None;
+        }
+        let would = match verdict.effect {
+            Effect::Deny => "refuse",
+            Effect::Ask | Effect::Allow => "ask about",
+        };
+        let by = &verdict.by;
+        let (title, reason) = match kind {
+            // The user was asked, though not with all that is known now.
+            RunKind::Changed { change, .. }
+                if *change == SubjectChange::Completed && verdict.effect == Effect::Ask =>
+            {
+                return None;
+            }
+            RunKind::Changed { approved, .. } => {
+                let approved = match target(approved) {
+                    Some(what) => format!("`{what}`"),
+                    None => "another call".to_owned(),
+                };
+                let why = format!("{approved} was approved; {by} would {would} the change");
+                (CHANGED, format!("changed after it was approved: {why}"))
+            }
+            _ if is_certain && verdict.is_certain => {
+                let why = format!("{by} would {would} it");
+                (RAN_UNAPPROVED, format!("ran without asking: {why}"))
+            }
+            _ => {
+                let why = format!("{by} would {would} it");
+                (MAY_HAVE_RUN, format!("may have run without asking: {why}"))
+            }
+        };
+        Some(Fault {
+            title,
+            reason,
+            is_of_policy: true,
+        })
+    }
+}
+
+/// Report of a run that was not approved.
+struct Fault {
+    title: &'static str,
+    /// Reason in the ledger: what happened, and after a colon which rule is against it.
+    reason: String,
+    /// Whether the policy is against the run, not a decision on it.
+    is_of_policy: bool,
 }
 
 impl SessionMachine {
@@ -118,37 +193,41 @@ impl SessionMachine {
     }
 }
 
-/// Returns `true` if running the tool violated the policy. A tool whose subject cannot be read reliably does
-/// not count. Without an explicit rule, a tool that only reads does not count against "ask", nor one that
-/// only thinks against "deny".
-fn is_against(verdict: &Verdict, subject: &Subject) -> bool {
-    let is_thought = subject.kind == "think" && subject.command.is_none();
+/// Returns `true` if running the tool violated the policy, or may have as far as it can be read. Without an explicit
+/// rule, a tool that only reads does not count against "ask", nor one that only thinks against "deny".
+fn is_against(verdict: &Verdict, subject: &Subject, has_asked_user: bool) -> bool {
+    let has_no_target = subject.command.is_none() && subject.other_kinds.is_empty();
+    let is_thought = subject.kind == "think" && has_no_target;
     // This tool itself asks the user. A call with another effect does not count by its name.
-    let is_question = subject.name.as_deref() == Some("AskUserQuestion")
-        && subject.command.is_none()
+    let is_question = (has_asked_user || subject.name.as_deref() == Some("AskUserQuestion"))
+        && has_no_target
         && subject.paths.is_empty()
         && subject.kind != "execute";
     match verdict.effect {
         Effect::Allow => false,
-        _ if !verdict.is_certain => false,
         _ if verdict.is_explicit => true,
         Effect::Ask => !subject.only_reads() && !is_question,
         Effect::Deny => !is_thought && !is_question,
     }
 }
 
-/// Describes a tool call for the user: its command, otherwise its paths, otherwise its title.
+/// Describes a tool call for the user.
 fn about(name: &str, subject: &Subject) -> String {
+    match target(subject) {
+        Some(what) => format!("{name}: {what}"),
+        None => name.to_owned(),
+    }
+}
+
+/// Returns the command of a call, otherwise its paths, otherwise its title.
+fn target(subject: &Subject) -> Option<String> {
     let what = match (&subject.command, subject.paths.as_slice()) {
         (Some(command), _) => command.clone(),
         (None, []) => subject.title.clone().unwrap_or_default(),
         (None, paths) => paths.join(", "),
     };
     let what = crate::core::error::clip(what.trim());
-    if what.is_empty() {
-        return name.to_owned();
-    }
-    format!("{name}: {what}")
+    (!what.is_empty()).then_some(what)
 }
 
 impl SessionMachine {

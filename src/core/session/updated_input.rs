@@ -7,8 +7,6 @@ use crate::core::cx::Cx;
 use crate::core::decision::{Decision, DecisionSource};
 use crate::core::event::ToolUpdate;
 use crate::core::policy::{Effect, Subject, Tool};
-use crate::core::turn::written;
-use crate::proto::wire::LedgerEntry;
 
 impl SessionMachine {
     /// Checks that the call may run with the input that the client gives.
@@ -44,16 +42,8 @@ impl SessionMachine {
         Err(Box::new(Decision::of(false, false, options, by)))
     }
 
-    /// Replaces the facts of the call in a ledger entry with those of the input that the client gave.
-    pub(super) fn note_updated_input(&self, entry: &mut LedgerEntry, call: &ToolUpdate<'_>) {
-        let subject = self.subject_of_call(call);
-        entry.updated_input = written(call).remove("rawInput");
-        entry.title = subject.title;
-        entry.paths = subject.paths;
-        entry.command = subject.command;
-    }
-
-    fn subject_of_call(&self, call: &ToolUpdate<'_>) -> Subject {
+    /// Returns the subject of a call that is described by an update alone.
+    pub(super) fn subject_of_call(&self, call: &ToolUpdate<'_>) -> Subject {
         let tool = Tool {
             name: call.name.as_deref(),
             title: call.title.as_deref(),

@@ -1,6 +1,7 @@
 //! The agent's ids of the messages, tool calls and subagents of a turn, to recognise late updates.
 
 use super::call_ids::hash;
+use super::tools::Judgement;
 use crate::core::event::{ToolUpdate, Update};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -28,6 +29,8 @@ pub struct EndedCall {
     pub noted: bool,
     /// Facts by which it was judged.
     pub facts: CallFacts,
+    /// Judgement of a call for which there was a request.
+    pub judgement: Option<Box<Judgement>>,
 }
 
 /// Hashes of what a call is judged by: name, title, kind and input, as far as they are known.

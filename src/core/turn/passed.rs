@@ -5,7 +5,8 @@
 
 use super::SUMMARY_LIMIT;
 use super::call_ids::CallState as CallStage;
-use super::tools::{SettleReason, UnapprovedRun};
+use super::tools::{RunKind, SettleReason, UnapprovedRun};
+use crate::core::event::call_id;
 use crate::core::policy::{Subject, Tool};
 use crate::proto::json::{JsonStr, text, to_raw, value};
 use crate::proto::ui_chunk::UiChunk;
@@ -30,8 +31,10 @@ pub struct PassedChunks {
     calls_before_step: usize,
     /// Size of the inputs and results that are kept for the summary, in bytes.
     kept: usize,
-    /// Numbers of the calls that ran, or may have run, without a permission request, until they are judged.
+    /// Numbers of the calls that ran, or may have run, until they are judged.
     unapproved_runs: Vec<usize>,
+    /// Ids of calls of which only the output was reported, until they are judged.
+    unknown_runs: Vec<String>,
 }
 
 /// Tool call in the chunks.
@@ -43,9 +46,14 @@ struct PassedCall {
     state: CallState,
     /// Whether the endpoint says that it runs the tool itself.
     is_executed: bool,
-    /// Whether the endpoint requested permission, or the call was found to have run without it.
-    is_judged: bool,
+    /// Whether the call was found to have run, or to have run possibly. Clients and policies do not answer the approval
+    /// requests of endpoints.
+    is_noted: bool,
+    /// Whether the endpoint reported an output.
+    has_output: bool,
     input: Value,
+    /// Inputs that later ones replaced.
+    earlier: Vec<Value>,
     /// Input while it is generated.
     raw_input: String,
     /// Result as text, and whether it is an error.
@@ -161,9 +169,7 @@ impl PassedChunks {
     }
 
     fn call(&mut self, kind: &str, chunk: &UiChunk<'_>) -> bool {
-        let Some(id) = text(chunk.tool_call_id) else {
-            return false;
-        };
+        let id = call_id(chunk.tool_call_id);
         let begins = chunk.begins_call();
         let known = self.calls.iter().rposition(|call| call.id == id);
         let known = known.filter(|at| !begins || *at >= self.calls_before_step);
@@ -176,8 +182,10 @@ impl PassedChunks {
                     is_dynamic: chunk.dynamic.is_some_and(|dynamic| dynamic.get() == "true"),
                     state: CallState::Input,
                     is_executed: false,
-                    is_judged: false,
+                    is_noted: false,
+                    has_output: false,
                     input: Value::Null,
+                    earlier: Vec::new(),
                     raw_input: String::new(),
                     result: None,
                     kept_result: 0,
@@ -185,26 +193,31 @@ impl PassedChunks {
                 });
                 self.calls.len() - 1
             }
-            None => return false,
+            None => {
+                if is_output(kind) && self.unknown_runs.len() < MAX_CALLS {
+                    self.unknown_runs.push(id.into_owned());
+                }
+                return false;
+            }
         };
         let call = &mut self.calls[at];
         call.update(kind, chunk, &mut self.kept);
         let executed = chunk.rest.get("providerExecuted");
         call.is_executed |= executed.is_some_and(|executed| executed.get() == "true");
-        call.is_judged |= kind == "tool-approval-request";
-        if kind == "tool-output-available" {
+        call.has_output |= kind == "tool-output-available";
+        if is_output(kind) {
             self.note_run(at);
         }
         true
     }
 
     fn note_run(&mut self, at: usize) {
-        if !std::mem::replace(&mut self.calls[at].is_judged, true) {
+        if !std::mem::replace(&mut self.calls[at].is_noted, true) {
             self.unapproved_runs.push(at);
         }
     }
 
-    /// Notes the open calls without a permission request that the endpoint runs. All other open calls are for
+    /// Notes the open calls that the endpoint runs. All other open calls are for
     /// the client to run, which acpipe does not.
     pub fn note_open_calls(&mut self) {
         for at in 0..self.calls.len() {
@@ -215,16 +228,26 @@ impl PassedChunks {
         }
     }
 
-    /// Returns `true` if calls ran without a permission request and have not been taken yet.
+    /// Returns `true` if calls ran and have not been taken yet.
     pub fn has_unapproved_runs(&self) -> bool {
-        !self.unapproved_runs.is_empty()
+        !(self.unapproved_runs.is_empty() && self.unknown_runs.is_empty())
     }
 
-    /// Takes the calls that ran, or may have run, without a permission request, each once.
+    /// Takes the calls that ran, or may have run, each once.
     pub fn take_unapproved_runs(&mut self, cwd: &str) -> Vec<UnapprovedRun> {
         let ran = std::mem::take(&mut self.unapproved_runs).into_iter();
         let calls = ran.filter_map(|at| self.calls.get(at));
-        calls.map(|call| call.unapproved_run(cwd)).collect()
+        let unknown = std::mem::take(&mut self.unknown_runs).into_iter();
+        let unknown = unknown.map(|id| {
+            run(
+                id,
+                "tool".to_owned(),
+                true,
+                Subject::of_tool(&Tool::default(), cwd),
+            )
+        });
+        let known = calls.map(|call| call.unapproved_run(cwd));
+        known.chain(unknown).collect()
     }
 
     /// Returns the chunks that end everything that is open, in order.
@@ -266,6 +289,28 @@ impl PassedChunks {
     }
 }
 
+/// Returns `true` for the types of chunks that report how a tool ended that ran, or may have run.
+fn is_output(kind: &str) -> bool {
+    matches!(kind, "tool-output-available" | "tool-output-error")
+}
+
+/// Describes the run of a call: acpipe answers no approval requests of endpoints.
+fn run(id: String, name: String, is_certain: bool, subject: Subject) -> UnapprovedRun {
+    UnapprovedRun {
+        tool: AskedTool {
+            tool_call_id: id,
+            tool_name: name,
+            ..AskedTool::default()
+        },
+        kind: RunKind::Unapproved {
+            has_asked_user: false,
+        },
+        is_certain,
+        shows_terminal: false,
+        subject,
+    }
+}
+
 /// Returns `true` if so many bytes may be kept for the summary.
 fn keep(kept: &mut usize, size: usize) -> bool {
     let fits = *kept + size <= SUMMARY_LIMIT;
@@ -277,23 +322,27 @@ fn keep(kept: &mut usize, size: usize) -> bool {
 
 impl PassedCall {
     fn unapproved_run(&self, cwd: &str) -> UnapprovedRun {
-        let input = to_raw(&self.input);
+        let subject = self.subject(&self.input, cwd);
+        let earlier = self.earlier.iter().map(|input| self.subject(input, cwd));
+        let earlier: Vec<_> = earlier
+            .filter(|earlier| !subject.completes(earlier))
+            .collect();
+        let subject = if earlier.is_empty() {
+            subject
+        } else {
+            subject.with_earlier(earlier)
+        };
+        run(self.id.clone(), self.name.clone(), self.has_output, subject)
+    }
+
+    fn subject(&self, input: &Value, cwd: &str) -> Subject {
+        let raw = to_raw(input);
         let tool = Tool {
             name: Some(&self.name),
-            input: Some(&input)
-                .filter(|_| !self.input.is_null())
-                .map(AsRef::as_ref),
+            input: (!input.is_null()).then_some(&raw),
             ..Tool::default()
         };
-        UnapprovedRun {
-            tool: AskedTool {
-                tool_call_id: self.id.clone(),
-                tool_name: self.name.clone(),
-                ..AskedTool::default()
-            },
-            is_certain: self.result.is_some(),
-            subject: Subject::of_tool(&tool, cwd),
-        }
+        Subject::of_tool(&tool, cwd)
     }
 
     fn update(&mut self, kind: &str, chunk: &UiChunk<'_>, kept: &mut usize) {
@@ -308,7 +357,10 @@ impl PassedCall {
             "tool-input-available" => {
                 if let Some(input) = chunk.input {
                     if keep(kept, input.get().len()) {
-                        self.input = value(input);
+                        let earlier = std::mem::replace(&mut self.input, value(input));
+                        if !earlier.is_null() && earlier != self.input {
+                            self.earlier.push(earlier);
+                        }
                     } else {
                         self.omitted.0 += input.get().len() as u64;
                     }

@@ -1,5 +1,6 @@
 //! Questions of a turn and of its subagents.
 
+use super::tools::Judgement;
 use super::{Question, Turn, TurnView, UnapprovedRun};
 use crate::core::decision::Decision;
 use crate::core::elicitation::ElicitationDetails;
@@ -52,20 +53,23 @@ impl Turn {
             .collect()
     }
 
-    /// Marks calls that need no permission request of their own: another one stood for them, or they were
-    /// judged otherwise.
-    pub fn note_permission_handled(&mut self, calls: &[String]) {
-        for id in calls {
-            let mut turns = self.subagents.turns_mut();
-            let is_known = self.tools.note_permission_handled(id)
-                | turns.any(|turn| turn.tools.note_permission_handled(id));
-            if !is_known {
-                self.tools.note_judged_early(id);
-            }
+    /// Adds to the judgement of a call, which the agent may not have reported yet.
+    fn note_judgement(&mut self, id: &str, judgement: Judgement) {
+        let mut turns = self.subagents.turns_mut();
+        let is_known = self.tools.note_judgement(id, &judgement)
+            | turns.any(|turn| turn.tools.note_judgement(id, &judgement));
+        if !is_known {
+            self.tools.note_judged_early(id, judgement);
         }
     }
 
-    /// Notes the open calls without a permission request, including those of subagents, because the turn or
+    /// Records that a call is allowed as it is described by its subject, without a permission request.
+    pub fn note_allowed(&mut self, tool: &ToolUpdate<'_>, subject: &Subject) {
+        let judgement = Judgement::approving(subject, tool.input.as_deref());
+        self.note_judgement(&tool.id, judgement);
+    }
+
+    /// Notes the open calls that are not approved as they are, including those of subagents, because the turn or
     /// the attempt ends: they may have run. `completes_input` is `true` if the agent reports the complete input
     /// of a call before it runs.
     pub fn note_open_calls(&mut self, completes_input: bool) {
@@ -92,44 +96,67 @@ impl Turn {
         }
     }
 
-    /// Takes the calls that ran without a permission request, each once, including those of subagents.
+    /// Takes the calls that ran and were not approved as they ran, each once, including those of subagents.
     pub fn take_unapproved_runs(&mut self, cwd: &str) -> Vec<UnapprovedRun> {
         let mut ran = self.tools.take_unapproved_runs(cwd);
         ran.extend(self.passed.take_unapproved_runs(cwd));
         for turn in self.subagents.turns_mut() {
+            // Calls that were judged before they were reported are known to the main turn.
+            turn.tools.adopt_expected(&self.tools);
             ran.extend(turn.tools.take_unapproved_runs(cwd));
         }
-        // Calls that were judged before they were reported are open questions of the main turn.
-        ran.retain(|ran| !self.tools.is_expected(&ran.tool.tool_call_id));
         ran
     }
 
-    /// Applies a permission request. `automatic` is `true` if the policy answers it; `calls` are the ids of
-    /// the calls that it stands for.
+    /// Applies a permission request with the subject by which it is judged, also for the calls that it stands for.
+    /// `automatic` is `true` if the policy answers it.
     pub fn ask(
         &mut self,
         subagent: Option<&str>,
         permission: &Permission<'_>,
-        calls: &[String],
+        subject: &Subject,
+        automatic: bool,
+        view: &mut impl TurnView,
+    ) -> Question {
+        let question = if let Some(id) = self.asking(subagent, &permission.tool.id) {
+            self.begun = true;
+            self.attempt.shown = true;
+            self.in_step = true;
+            let of = self.message_id.as_str();
+            let judged = (subject, automatic);
+            self.subagents.ask(&id, of, permission, judged, view)
+        } else {
+            self.ask_own(permission, subject, automatic, view)
+        };
+        for (call, part) in subject.calls.iter().zip(&subject.parts) {
+            self.note_judgement(call, Judgement::asking(&question.id, part));
+        }
+        question
+    }
+
+    /// Applies a permission request of this turn itself, not of a subagent.
+    pub(super) fn ask_own(
+        &mut self,
+        permission: &Permission<'_>,
+        subject: &Subject,
         automatic: bool,
         view: &mut impl TurnView,
     ) -> Question {
         self.begun = true;
         self.attempt.shown = true;
         self.in_step = true;
-        self.note_permission_handled(calls);
-        if let Some(id) = self.asking(subagent, &permission.tool.id) {
-            let of = self.message_id.as_str();
-            return self
-                .subagents
-                .ask(&id, of, permission, (calls, automatic), view);
-        }
         self.end_text(view);
-        self.tools.ask(permission, calls, automatic, view)
+        self.tools.ask(permission, subject, automatic, view)
     }
 
     /// Applies the decision on a question of this turn.
     pub fn decide(&mut self, question: &Question, decision: &Decision, view: &mut impl TurnView) {
+        self.tools
+            .decide_calls(&question.calls, &question.id, decision);
+        for turn in self.subagents.turns_mut() {
+            turn.tools
+                .decide_calls(&question.calls, &question.id, decision);
+        }
         if question.subagent.is_some() {
             self.subagents.decide(question, decision, view);
             return;
@@ -139,17 +166,18 @@ impl Turn {
     }
 
     /// Replaces the input of the call of an open permission request: the client lets the call run with this
-    /// one.
+    /// one, whose subject is `subject`.
     pub fn rewrite(
         &mut self,
         question: &Question,
         tool: &ToolUpdate<'_>,
+        subject: &Subject,
         view: &mut impl TurnView,
     ) {
         if question.subagent.is_some() {
-            self.subagents.rewrite(question, tool, view);
+            self.subagents.rewrite(question, tool, subject, view);
         } else {
-            self.tools.update(tool, view);
+            self.tools.rewrite(question, tool, subject, view);
         }
     }
 
@@ -182,7 +210,7 @@ impl Turn {
         self.attempt.shown = true;
         self.in_step = true;
         if let Some(tool) = tool {
-            self.note_permission_handled(&[tool.to_owned()]);
+            self.note_judgement(tool, Judgement::asking_user());
         }
         if let Some(id) = self.asking(subagent, tool.unwrap_or_default()) {
             let of = self.message_id.as_str();

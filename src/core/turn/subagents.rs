@@ -4,6 +4,7 @@ use super::{AgentIds, Question, SettleReason, Turn, TurnEvent, TurnView};
 use crate::core::decision::Decision;
 use crate::core::elicitation::ElicitationDetails;
 use crate::core::event::{Original, Permission, ToolUpdate, Update};
+use crate::core::policy::Subject;
 use crate::proto::json::value;
 use crate::proto::wire::OfferedOption;
 use serde_json::{Map, Value, json};
@@ -128,12 +129,12 @@ impl Subagents {
         id: &str,
         message_id: &str,
         permission: &Permission<'_>,
-        (calls, automatic): (&[String], bool),
+        (subject, automatic): (&Subject, bool),
         view: &mut impl TurnView,
     ) -> Question {
         let at = self.at(id, message_id, view);
         let mut question = self.change(at, view, |turn, view| {
-            turn.ask(None, permission, calls, automatic, view)
+            turn.ask_own(permission, subject, automatic, view)
         });
         question.subagent = Some(id.to_owned());
         question
@@ -153,10 +154,13 @@ impl Subagents {
         &mut self,
         question: &Question,
         tool: &ToolUpdate<'_>,
+        subject: &Subject,
         view: &mut impl TurnView,
     ) {
         if let Some(at) = self.place(question.subagent.as_deref()) {
-            self.change(at, view, |turn, view| turn.tools.update(tool, view));
+            self.change(at, view, |turn, view| {
+                turn.tools.rewrite(question, tool, subject, view);
+            });
         }
     }
 

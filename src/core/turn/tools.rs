@@ -3,6 +3,7 @@
 //! A call is created by the first report that names it: a call, an update or a permission request.
 
 mod call;
+mod judgement;
 mod question;
 mod unapproved_runs;
 
@@ -13,9 +14,10 @@ use crate::proto::json::JsonStr;
 use crate::proto::wire::{ToolCall, ToolResult};
 use call::ReportProgress;
 pub use call::{Call, CallChange};
+pub use judgement::{Judgement, RunKind};
 use question::UrlElicitation;
 pub use question::{Question, written};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 pub use unapproved_runs::UnapprovedRun;
 
@@ -72,8 +74,8 @@ pub struct Tools {
     failed_last: Option<usize>,
     /// Indices of the calls that ran without a permission request, until they are judged.
     unapproved_runs: Vec<usize>,
-    /// Ids of calls that were judged before the agent reported them.
-    judged_early: HashSet<Box<str>>,
+    /// Judgements of calls that were judged before the agent reported them, by id.
+    judged_early: HashMap<Box<str>, Judgement>,
 }
 
 impl Tools {
@@ -88,7 +90,7 @@ impl Tools {
             url_elicitations: Vec::new(),
             failed_last: None,
             unapproved_runs: Vec::new(),
-            judged_early: HashSet::new(),
+            judged_early: HashMap::new(),
         }
     }
 
@@ -98,10 +100,16 @@ impl Tools {
         }
         let earlier = self.earlier.call(&update.id).filter(|_| !update.begins);
         let mut call = Call::new(update, earlier.map(|call| call.name.as_str()));
+        if let Some(judgement) = self.judged_early.remove(update.id.as_ref()) {
+            call.judge(|known| known.add(judgement));
+        }
         if let Some(earlier) = earlier {
             // Known facts of the call need no further permission request.
-            call.permission_state.asked = earlier.asked;
-            call.permission_state.noted_earlier = earlier.noted;
+            let state = &mut call.permission_state;
+            state.asked = earlier.asked;
+            state.noted_earlier = earlier.noted;
+            state.is_settled = earlier.asked || earlier.noted;
+            call.judgement.clone_from(&earlier.judgement);
         }
         self.calls.push(call);
         let at = self.calls.len() - 1;
@@ -131,7 +139,7 @@ impl Tools {
 
     /// Iterates over the ids of the calls, and of those that were judged before they are reported.
     pub fn ids(&self) -> impl Iterator<Item = &str> {
-        let ids = self.by_id.keys().chain(&self.judged_early);
+        let ids = self.by_id.keys().chain(self.judged_early.keys());
         ids.map(|id| &**id)
     }
 
@@ -160,14 +168,18 @@ impl Tools {
             Some(ToolStatus::InProgress) => ReportProgress::Started,
             _ => ReportProgress::Announced,
         };
-        call.permission_state.progress = call.permission_state.progress.max(progress);
-        if call.permission_state.noted_earlier {
+        let state = &mut call.permission_state;
+        state.progress = state.progress.max(progress);
+        if state.noted_earlier {
             let earlier = self.earlier.call(&update.id);
             let changes = earlier.is_none_or(|earlier| earlier.facts.are_changed_by(update));
-            call.permission_state.noted_earlier = !changes;
+            state.noted_earlier = !changes;
+            state.is_settled &= !changes;
+        } else if change.facts {
+            state.is_settled = false;
         }
-        if call.permission_state.is_unjudged() && call.has_run() {
-            call.permission_state.noted = true;
+        if !call.permission_state.is_settled && call.may_have_run() {
+            call.note_run();
             self.unapproved_runs.push(at);
         }
         let mut mended = None;

@@ -70,7 +70,7 @@ impl Body for UiStreamBody {
             // acpipe's own message begins with a step, and it ends the last one.
             "start-step" if !self.has_begun => self.has_begun = true,
             "finish-step" => {}
-            _ if chunk.is_known() => {
+            _ if chunk.is_known() && !chunk.is_in_acpipes_name() => {
                 self.has_begun |= chunk.type_name() != "message-metadata" && !chunk.is_transient();
                 let chunk = Box::new(chunk);
                 updates.push((Update::Chunk { json, chunk }, original));
@@ -145,4 +145,32 @@ fn original(line: &str) -> Original<'_> {
         serde_json::from_str(line).unwrap_or_default()
     }
     Original { line, cut, fields }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoint_does_not_report_in_the_name_of_acpipe() {
+        for (kind, is_passed) in [
+            ("data-permission", false),
+            ("data-question", false),
+            ("data-notice", false),
+            ("data-recovery", false),
+            ("data-session", false),
+            ("data-plan", true),
+            ("data-weather", true),
+        ] {
+            let line = format!(r#"{{"type":"{kind}","id":"q","data":{{"approved":true}}}}"#);
+            let mut updates = Vec::new();
+            let mut body = UiStreamBody::default();
+            assert!(body.read(&line, &mut updates).is_ok());
+            let [(update, _)] = &updates[..] else {
+                panic!("one update");
+            };
+            assert_eq!(matches!(update, Update::Chunk { .. }), is_passed, "{kind}");
+            assert_eq!(matches!(update, Update::Other), !is_passed, "{kind}");
+        }
+    }
 }

@@ -6,7 +6,7 @@ use super::block_updates::{
 use super::blocks::{Block, BlockKind, Message, TextToShow, json};
 use super::{Frames, LineSink};
 use crate::core::claude::tools;
-use crate::core::event::{Content, MessageRole, ToolStatus, ToolUpdate, Update};
+use crate::core::event::{Content, MessageRole, ToolStatus, ToolUpdate, Update, call_id};
 use crate::proto::claude::{self, Frame, word};
 use crate::proto::json::{JsonStr, Members, non_null, text, to_raw};
 use serde_json::json as value;
@@ -146,9 +146,7 @@ impl Frames {
         block: &claude::Block<'a>,
         out: &mut LineSink<'a, '_>,
     ) {
-        let (Some(id), name) = (text(block.id), text(block.name).unwrap_or_default()) else {
-            return out.push(Update::Other);
-        };
+        let (id, name) = (call_id(block.id), text(block.name).unwrap_or_default());
         if let Some((message, _)) = self.message(frame, out) {
             message.block(index, BlockKind::Tool).tool = Some((id.to_string(), name.to_string()));
         }

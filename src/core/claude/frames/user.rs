@@ -3,7 +3,9 @@
 use super::block_updates::object;
 use super::{Frames, LineSink};
 use crate::core::claude::tools;
-use crate::core::event::{Content, MessagePiece, MessageRole, ToolStatus, ToolUpdate, Update};
+use crate::core::event::{
+    Content, MessagePiece, MessageRole, ToolStatus, ToolUpdate, Update, call_id,
+};
 use crate::proto::claude::{self, Frame, is_true, word};
 use crate::proto::json::{JsonStr, Members, non_null, text, to_raw};
 use serde_json::value::RawValue;
@@ -18,7 +20,7 @@ impl Frames {
         let mut others = blocks.is_empty();
         for raw in blocks {
             let block: claude::Block<'a> = object(Some(raw)).unwrap_or_default();
-            if word(block.kind) == "tool_result" && text(block.tool_use_id).is_some() {
+            if word(block.kind) == "tool_result" {
                 let mut update = self.tool_result(&block, result.take());
                 if let Some(meta) = meta_of(frame.tool_result_meta, &update.id) {
                     update.other.set("tool_result_meta", meta);
@@ -40,7 +42,7 @@ impl Frames {
         block: &claude::Block<'a>,
         result: Option<&'a RawValue>,
     ) -> ToolUpdate<'a> {
-        let id = text(block.tool_use_id).unwrap_or_default();
+        let id = call_id(block.tool_use_id);
         let is_error = is_true(block.is_error) || is_error_block(block.content);
         let status = if is_error {
             ToolStatus::Failed

@@ -5,7 +5,7 @@ use super::block_updates::{
 };
 use super::blocks::{Block, BlockKind, TextToShow, json};
 use super::{Failure, Frames, LineSink};
-use crate::core::event::{Content, Update};
+use crate::core::event::{Content, Update, call_id};
 use crate::proto::claude::{self, Frame, is_true, word};
 use crate::proto::json::{JsonStr, non_null, text};
 use serde_json::value::RawValue;
@@ -56,7 +56,7 @@ impl Frames {
         let same = known.zip(blocks).take_while(|(known, block)| {
             known.kind == kind(block)
                 && match &known.tool {
-                    Some((id, _)) => text(block.id).is_some_and(|received| received == *id),
+                    Some((id, _)) => call_id(block.id) == *id,
                     None => said(block).is_some_and(|text| text.decode() == known.received()),
                 }
         });
@@ -170,9 +170,7 @@ impl Frames {
         frame: &Frame<'a>,
         out: &mut LineSink<'a, '_>,
     ) {
-        let (Some(call), Some(name)) = (text(block.id), text(block.name)) else {
-            return out.push(Update::Other);
-        };
+        let (call, name) = (call_id(block.id), text(block.name).unwrap_or_default());
         let mut begins = !self.tools.contains_key(call.as_ref());
         let speaker = self.speaker(out.parent.as_deref());
         if let Some((message, _)) = speaker.message(Some(id)) {

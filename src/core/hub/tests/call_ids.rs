@@ -206,6 +206,39 @@ fn tool_that_ran_unasked_under_a_used_id_is_reported() {
 }
 
 #[test]
+fn call_without_an_id_or_with_a_number_is_reported() {
+    for (id, want) in [
+        (json!(7), ["7", "7#2"]),
+        (json!(null), ["no-id", "no-id#2"]),
+        (json!({}), ["no-id", "no-id#2"]),
+    ] {
+        let (mut t, session, _) = turn(Mode::Deny);
+        for _ in 0..2 {
+            let mut updates = [begins("", "pending", "rm x"), ends("", "completed", "x")];
+            for update in &mut updates {
+                update["toolCallId"] = id.clone();
+            }
+            t.update(&session, &updates);
+        }
+        // The member can be absent, too.
+        let mut unnamed = begins("", "completed", "rm y");
+        unnamed.as_object_mut().unwrap().remove("toolCallId");
+        t.update(&session, &[unnamed]);
+        let notices = t.chunks(A, &["data-notice"]);
+        let reported: Vec<&Value> = notices.iter().map(|n| &n["data"]["toolCallId"]).collect();
+        assert_eq!(reported[..2], want, "{id}");
+        assert_eq!(reported.len(), 3);
+        t.end_turn();
+        assert_eq!(ids(&t.chunks(A, OUTPUTS))[..2], want);
+        // A request names its call by the same number.
+        if id.is_number() {
+            t.request_permission("r", &session, &json!({"toolCallId": id, "title": "x"}));
+            assert_eq!(t.chosen("r"), "n");
+        }
+    }
+}
+
+#[test]
 fn id_of_an_earlier_turn_is_that_of_another_call() {
     let (mut t, session, _) = turn(Mode::Ask);
     t.update(

@@ -289,20 +289,50 @@ fn tool_that_a_list_of_the_session_allows_passes_the_hook() {
 }
 
 #[test]
-fn tool_that_is_judged_before_it_is_reported_raises_no_alarm() {
-    let mut policy = rules();
-    policy
-        .add_listed("Grep", "allowed_tools", policy::Effect::Allow)
-        .unwrap();
-    policy.set_mode(policy::Mode::Deny);
-    let (mut play, _) = Play::new(policy);
-    let hook = json!({"hook_event_name": "PreToolUse", "tool_name": "Grep", "tool_input": {}, "tool_use_id": "t"});
-    play.says(
-        &json!({"type": "control_request", "request_id": "r", "request": {
-        "subtype": "hook_callback", "callback_id": "acpipe", "input": hook, "tool_use_id": "t"}}),
-    );
-    play.begins("m", "t", Some("parent"), "ls");
-    play.ends("t", Some("parent"), "x");
-    play.ends_turn();
-    assert_eq!(play.chunks("data-notice"), Vec::<&Value>::new());
+fn tool_that_is_judged_before_it_is_reported_raises_an_alarm_only_if_it_is_another_one() {
+    let changed = "The agent changed a tool call after it was approved";
+    for (parent, path, want) in [
+        (Some("parent"), "/w/a", &[][..]),
+        (Some("parent"), "/w/.env", &[changed]),
+        (None, "/w/a", &[]),
+        (None, "/w/.env", &[changed]),
+    ] {
+        let (mut play, _) = Play::new(rules());
+        let hook = json!({"hook_event_name": "PreToolUse", "tool_name": "Read",
+            "tool_input": {"file_path": "/w/a"}, "tool_use_id": "t"});
+        play.says(
+            &json!({"type": "control_request", "request_id": "r", "request": {
+            "subtype": "hook_callback", "callback_id": "acpipe", "input": hook, "tool_use_id": "t"}}),
+        );
+        let block =
+            json!({"type": "tool_use", "id": "t", "name": "Read", "input": {"file_path": path}});
+        play.says_block("m", parent, &block);
+        play.ends("t", parent, "x");
+        play.ends_turn();
+        let notices = play.chunks("data-notice");
+        let titles: Vec<&Value> = notices.iter().map(|n| &n["data"]["title"]).collect();
+        assert_eq!(titles, want, "{parent:?} {path}");
+    }
+}
+
+#[test]
+fn tool_without_an_id_or_with_a_number_is_judged() {
+    for (id, want) in [(json!(7), "7"), (Value::Null, "no-id")] {
+        let (mut play, _) = Play::new(policy::Mode::Deny.into());
+        let block =
+            json!({"type": "tool_use", "id": id, "name": "Bash", "input": {"command": "rm x"}});
+        play.says_block("m", None, &block);
+        let result = json!({"type": "tool_result", "tool_use_id": id, "content": "x"});
+        play.says(
+            &json!({"type": "user", "session_id": "s", "parent_tool_use_id": null,
+            "message": {"role": "user", "content": [result]}}),
+        );
+        let notices = play.chunks("data-notice");
+        assert_eq!(notices.len(), 1, "{id}");
+        let notice = &notices[0]["data"];
+        assert_eq!(
+            (&notice["title"], &notice["toolCallId"]),
+            (&json!("The agent ran a tool without asking"), &json!(want))
+        );
+    }
 }

@@ -115,14 +115,6 @@ fn call_that_could_not_run_or_was_asked_about_is_not_reported() {
     );
     t.end_turn();
     assert_eq!((t.chosen("r").as_str(), reports(&t)), ("y", Vec::new()));
-
-    // Failed without having begun.
-    let (mut t, session) = turn(Mode::Deny);
-    let failed =
-        json!({"sessionUpdate": "tool_call_update", "toolCallId": "a", "status": "failed"});
-    t.update(&session, &[pending("a"), failed]);
-    t.end_turn();
-    assert_eq!(reports(&t), Vec::<Value>::new());
 }
 
 #[test]

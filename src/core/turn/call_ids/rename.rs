@@ -1,9 +1,9 @@
 //! Replacement of the agent's ids of tool calls in what the agent sends.
 
 use super::{CallIds, CallState};
-use crate::core::event::{ToolUpdate, Update};
+use crate::core::event::{ToolUpdate, Update, call_id, is_text};
 use crate::core::turn::Turn;
-use crate::proto::json::{Members, text, to_raw};
+use crate::proto::json::{Members, to_raw};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -38,7 +38,7 @@ impl CallIds {
             Update::Tool(tool) => {
                 let latest = self.latest(caller, &tool.id);
                 let state = latest.and_then(|id| turns.state(caller, id));
-                if state == Some(CallState::Open) && latest == Some(&*tool.id) {
+                if state == Some(CallState::Open) && latest == Some(&*tool.id) && !tool.is_id_made {
                     // The usual case, without copies.
                     self.begun = None;
                     return renamed;
@@ -46,6 +46,9 @@ impl CallIds {
                 let latest = latest.unwrap_or_default().to_owned();
                 let repeats = || turns.all().any(|turn| turn.repeats(caller, &latest, tool));
                 let own = self.of_update(caller, tool, state, repeats);
+                if tool.is_id_made {
+                    renamed.push((tool.id.clone().into_owned(), own.clone()));
+                }
                 replace(&mut tool.id, own, &mut renamed);
             }
             Update::Terminal(terminal) => {
@@ -73,16 +76,17 @@ impl CallIds {
                 }
             }
             Update::Chunk { chunk, .. } => {
-                if let Some(id) = text(chunk.tool_call_id) {
+                if chunk.names_call() {
                     let as_update = ToolUpdate {
                         begins: chunk.begins_call(),
-                        id,
+                        id: call_id(chunk.tool_call_id),
                         ..ToolUpdate::default()
                     };
                     let state = self.state(turns, None, &as_update.id);
-                    let mut own = Cow::Borrowed(as_update.id.as_ref());
-                    let id = self.of_update(None, &as_update, state, || false);
-                    replace(&mut own, id, &mut renamed);
+                    let own = self.of_update(None, &as_update, state, || false);
+                    if own != as_update.id || !is_text(chunk.tool_call_id) {
+                        renamed.push((as_update.id.into_owned(), own));
+                    }
                 }
             }
             _ => {}
@@ -155,15 +159,29 @@ pub fn with_asked_call_id(params: &RawValue, own: &str) -> Option<Box<RawValue>>
     Some(to_raw(&members))
 }
 
-/// Returns a JSON object with another id in its member `toolCallId`; `None` if it stays the same.
+/// Returns a chunk of a tool call with another id of the call; `None` if it stays the same.
+#[must_use]
+pub fn with_call_id_of_chunk(
+    chunk: &RawValue,
+    rename: impl FnOnce(&str) -> Option<String>,
+) -> Option<Box<RawValue>> {
+    let mut members = Members::of(chunk);
+    let own = rename(&call_id(members.get("toolCallId")))?;
+    members.set_owned("toolCallId", &own);
+    Some(to_raw(&members))
+}
+
+/// Returns a JSON object with another id in its member `toolCallId`; `None` if it stays the same, or has none.
 #[must_use]
 pub fn with_call_id(
     object: &RawValue,
     rename: impl FnOnce(&str) -> Option<String>,
 ) -> Option<Box<RawValue>> {
     let mut members = Members::of(object);
-    let id = text(members.get("toolCallId"))?.into_owned();
-    let own = rename(&id).filter(|own| *own != id)?;
+    let raw = members.get("toolCallId");
+    raw?;
+    let (id, is_text) = (call_id(raw).into_owned(), is_text(raw));
+    let own = rename(&id).filter(|own| *own != id || !is_text)?;
     members.set_owned("toolCallId", &own);
     Some(to_raw(&members))
 }
@@ -271,6 +289,14 @@ mod tests {
             ("tool-output-available", "ran", false),
             ("tool-input-available", "asked", true),
             ("tool-approval-request", "asked", true),
+            // acpipe answers no approval requests of endpoints.
+            ("tool-input-available", "not approved", true),
+            ("tool-approval-request", "not approved", true),
+            ("tool-output-available", "not approved", true),
+            ("tool-input-available", "failed", true),
+            ("tool-output-error", "failed", true),
+            ("tool-input-available", "denied", true),
+            ("tool-output-denied", "denied", true),
             ("tool-input-available", "may have run", true),
             // acpipe runs no tools of the client.
             ("tool-input-available", "of the client", false),
@@ -291,8 +317,55 @@ mod tests {
                 (ran.tool.tool_call_id, ran.is_certain)
             })
             .collect();
-        let want = [("ran".to_owned(), true), ("may have run".to_owned(), false)];
-        assert_eq!(found, want);
+        let want = [
+            ("ran", true),
+            ("not approved", true),
+            ("failed", false),
+            ("may have run", false),
+        ];
+        assert_eq!(
+            found,
+            want.map(|(id, is_certain)| (id.to_owned(), is_certain))
+        );
+    }
+
+    #[test]
+    fn call_of_an_endpoint_is_judged_by_all_its_inputs_and_without_any() {
+        let mut turn = Turn::start("m".to_owned(), &Value::Null, &Arc::default(), &mut NoView);
+        for chunk in [
+            json!({"type": "tool-input-available", "toolCallId": "a", "toolName": "Bash", "input": {"command": "rm x"}}),
+            json!({"type": "tool-input-available", "toolCallId": "a", "toolName": "Bash", "input": {"command": "ls"}}),
+            json!({"type": "tool-output-available", "toolCallId": "a", "output": 1}),
+            json!({"type": "tool-output-available", "toolCallId": "never announced", "output": 1}),
+        ] {
+            let json = to_raw(&chunk);
+            turn.update(&update(&json), original(), &mut NoView);
+        }
+        let [known, unknown] = &turn.take_unapproved_runs("/")[..] else {
+            panic!("two runs");
+        };
+        assert_eq!(known.subject.lines, ["ls", "rm x"]);
+        assert_eq!(unknown.tool.tool_call_id, "never announced");
+        assert!(unknown.subject.opaque);
+    }
+
+    #[test]
+    fn chunk_of_a_call_without_a_text_as_id_gets_one() {
+        let mut ids = CallIds::default();
+        for (chunk, want) in [
+            (
+                json!({"type": "tool-input-available", "toolCallId": 7}),
+                "7",
+            ),
+            (json!({"type": "tool-input-available"}), "no-id"),
+        ] {
+            let json = to_raw(&chunk);
+            let renamed = ids.rename(OpenTurns([None, None]), None, &mut update(&json));
+            assert_eq!(renamed, [(want.to_owned(), want.to_owned())]);
+            let renamed = with_call_id_of_chunk(&json, |id| Some(id.to_owned())).unwrap();
+            let renamed: Value = serde_json::from_str(renamed.get()).unwrap();
+            assert_eq!(renamed["toolCallId"], want);
+        }
     }
 
     #[test]
@@ -303,7 +376,9 @@ mod tests {
         let renamed = with_asked_call_id(&params, "a#2").unwrap();
         assert_eq!(renamed.get(), params.get().replace(r#""a""#, r#""a#2""#));
         assert!(with_asked_call_id(&params, "a").is_none());
-        let other = to_raw(&json!({"toolCallId": 7}));
-        assert!(with_call_id(&other, |_| Some("a".to_owned())).is_none());
+        let number = to_raw(&json!({"toolCallId": 7}));
+        let renamed = with_call_id(&number, |id| Some(id.to_owned())).unwrap();
+        assert_eq!(renamed.get(), r#"{"toolCallId":"7"}"#);
+        assert!(with_call_id(&to_raw(&json!({})), |_| Some("a".to_owned())).is_none());
     }
 }

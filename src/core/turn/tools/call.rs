@@ -1,15 +1,16 @@
 //! Merged state of one tool call.
 
+mod facts;
 mod output;
 mod stages;
 
+use super::judgement::Judgement;
 use crate::core::difference::{added, added_value};
 use crate::core::event::{ToolStatus, ToolUpdate};
-use crate::core::policy::Tool;
 use crate::core::report::ToolOutcome;
-use crate::core::turn::agent_ids::{CallFacts, EndedCall};
 use crate::proto::json::{Surrogates, merge, prefix, shortened_raw, value};
 use crate::proto::wire::{AskedTool, ToolCall, ToolResult};
+use facts::EarlierFacts;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -39,6 +40,8 @@ pub struct CallChange {
     pub beside: usize,
     /// `true` if the input changed.
     pub input: bool,
+    /// `true` if anything changed that a policy looks at.
+    pub facts: bool,
 }
 
 /// Origin of a call's content.
@@ -87,6 +90,10 @@ pub struct Call {
     settled: Option<&'static str>,
     /// Relation of the call to permission requests and the policy.
     pub permission_state: PermissionState,
+    /// Last judgement of the call; `None` if it was never judged.
+    pub(super) judgement: Option<Box<Judgement>>,
+    /// Earlier reports of the call that others replaced, since its last judgement.
+    earlier: Vec<EarlierFacts>,
 }
 
 /// How much of a call the agent has reported by updates.
@@ -109,17 +116,12 @@ pub struct PermissionState {
     /// `true` if the agent requested permission for it, also through a request for another call that stood
     /// for it, or if it was judged otherwise.
     pub asked: bool,
-    /// `true` if the call was found to have run without permission.
+    /// `true` if the call was found to have run, and passed on to be judged.
     pub noted: bool,
     /// `true` if it was found so in an earlier turn, and nothing that it is judged by has changed since.
     pub noted_earlier: bool,
-}
-
-impl PermissionState {
-    /// Returns `true` if there was no request for the call, and it was not found to have run without one.
-    pub fn is_unjudged(self) -> bool {
-        !(self.asked || self.noted || self.noted_earlier)
-    }
+    /// `true` if a run of the call needs no judgement: nothing changed since the last one.
+    pub is_settled: bool,
 }
 
 impl Call {
@@ -151,6 +153,8 @@ impl Call {
             broken_off: false,
             settled: None,
             permission_state: PermissionState::default(),
+            judgement: None,
+            earlier: Vec::new(),
         }
     }
 
@@ -164,8 +168,11 @@ impl Call {
                 added += new;
             }
         };
-        note(set_text(&mut self.title, u.title.as_deref()));
-        note(set_text(&mut self.kind, u.kind.as_deref()));
+        self.keep_replaced_facts(u);
+        let title = set_text(&mut self.title, u.title.as_deref());
+        note(title);
+        let kind = set_text(&mut self.kind, u.kind.as_deref());
+        note(kind);
         if u.input.is_some() {
             self.written.clear();
         }
@@ -186,8 +193,10 @@ impl Call {
         if u.content.is_some() {
             self.content_from = ContentSource::Update;
         }
-        note(set_raw(&mut self.content, u.content.as_deref()));
-        note(set_raw(&mut self.locations, u.locations.as_deref()));
+        let content = set_raw(&mut self.content, u.content.as_deref());
+        note(content);
+        let locations = set_raw(&mut self.locations, u.locations.as_deref());
+        note(locations);
         if let Some(meta) = u.meta {
             let (meta, size) = without_terminal_output(value(meta), meta.get().len());
             let known = self.meta.get_or_insert_default();
@@ -198,7 +207,8 @@ impl Call {
             }
         }
         let late_name = u.name.as_deref().filter(|name| *name != self.name);
-        note(set_text(&mut self.late_name, late_name));
+        let name = set_text(&mut self.late_name, late_name);
+        note(name);
         for (name, said) in u.other.iter() {
             let (said, size) = (value(said), said.get().len());
             let known = self.other.get(name);
@@ -217,6 +227,10 @@ impl Call {
             added,
             beside,
             input: input.is_some(),
+            facts: kind.or(input).or(name).or(locations).is_some()
+                || !ends
+                    && (title.is_some() && !self.has_input()
+                        || content.is_some() && self.shows_diff()),
         }
     }
 
@@ -254,6 +268,7 @@ impl Call {
         };
         let changed = self.merge(&ToolUpdate {
             id: u.id.clone(),
+            is_id_made: false,
             begins: false,
             name: u.name.clone(),
             title: u.title.clone(),
@@ -296,43 +311,6 @@ impl Call {
             && other.all(|(name, said)| self.other.get(name) == Some(&value(said)))
     }
 
-    /// Returns the facts that a policy judges.
-    pub(super) fn facts(&self) -> Tool<'_> {
-        Tool {
-            name: self.late_name.as_deref().or(Some(&self.name)),
-            title: self.title.as_deref(),
-            kind: self.kind.as_deref(),
-            input: self.input.as_deref(),
-            locations: self.locations.as_deref(),
-            content: self.content.as_deref(),
-        }
-    }
-
-    /// Returns the facts before the end of the call: the content of an ended call is its result.
-    pub(super) fn facts_before_end(&self) -> Tool<'_> {
-        let content = self.before_end.as_deref().or(self.content.as_deref());
-        Tool {
-            content,
-            ..self.facts()
-        }
-    }
-
-    /// Returns `true` if the call ran, as far as the agent reports. A failed call may not have started.
-    pub(super) fn has_run(&self) -> bool {
-        let shows_terminal = || {
-            let content = self.content.as_deref().map_or("", RawValue::get);
-            content.contains(r#""terminalId""#)
-        };
-        match self.status {
-            Some(ToolStatus::Completed) => true,
-            Some(ToolStatus::Failed) => {
-                self.permission_state.progress == ReportProgress::Started
-                    && (self.output.is_some() || shows_terminal())
-            }
-            Some(ToolStatus::Pending | ToolStatus::InProgress) | None => self.output.is_some(),
-        }
-    }
-
     /// Returns the call in the form that clients receive in requests.
     pub(super) fn asked(&self) -> AskedTool {
         let json = |raw: &Option<Box<RawValue>>| raw.as_deref().map(asked_value);
@@ -363,20 +341,6 @@ impl Call {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
-    }
-
-    /// Takes out what later turns need to know; `earlier` is what an earlier turn knew of the call.
-    pub(super) fn take_ended(&mut self, earlier: Option<&EndedCall>) -> EndedCall {
-        let facts = self.facts();
-        let input = facts.input.map(RawValue::get);
-        let facts = CallFacts::new([facts.name, facts.title, facts.kind, input]);
-        let state = self.permission_state;
-        EndedCall {
-            facts: facts.or(earlier.map(|call| call.facts).unwrap_or_default()),
-            name: std::mem::take(&mut self.name),
-            asked: state.asked,
-            noted: state.noted || state.noted_earlier,
-        }
     }
 
     pub(super) fn title(&self) -> Option<&str> {

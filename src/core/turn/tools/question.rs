@@ -35,6 +35,8 @@ pub struct Question {
     pub tool: Option<String>,
     /// Id of the subagent that asks; `None` for the main turn.
     pub subagent: Option<String>,
+    /// Ids of the calls that the question stands for.
+    pub calls: Vec<String>,
     is_permission: bool,
     /// The elicitation, if the user is asked more than a permission.
     pub elicitation: Option<ElicitationDetails>,
@@ -49,6 +51,7 @@ impl Question {
             id,
             tool: None,
             subagent: None,
+            calls: Vec::new(),
             is_permission: false,
             elicitation: Some(elicitation),
             options: Vec::new(),
@@ -98,17 +101,20 @@ impl Tools {
             content: asked.content.as_deref(),
         };
         match self.by_id.get(asked.id.as_ref()) {
-            Some(&at) => Subject::of_tools(&[&asking, &self.calls[at].facts()], cwd),
+            Some(&at) => {
+                let call = &self.calls[at];
+                call.subject(&[&asking, &call.facts()], cwd)
+            }
             None => Subject::of_tool(&asking, cwd),
         }
     }
 
-    /// Applies a permission request. `automatic` is `true` if the policy answers it; `calls` are the ids of
-    /// the calls that it stands for.
+    /// Applies a permission request with the subject by which it is judged. `automatic` is `true` if the policy
+    /// answers it.
     pub fn ask(
         &mut self,
         permission: &Permission<'_>,
-        calls: &[String],
+        subject: &Subject,
         automatic: bool,
         view: &mut impl TurnView,
     ) -> Question {
@@ -116,10 +122,10 @@ impl Tools {
         let id = self.next_question();
         let call = &mut self.calls[at];
         let change = call.merge_question(&permission.tool);
-        call.permission_state.asked = true;
-        call.ask(&id);
+        call.ask(&id, subject);
         let question = Question {
             id,
+            calls: subject.calls.clone(),
             tool: Some(call.id().to_owned()),
             subagent: None,
             is_permission: true,
@@ -132,10 +138,24 @@ impl Tools {
             change,
             question: &question,
             permission,
-            calls,
+            calls: &subject.calls,
             automatic,
         });
         question
+    }
+
+    /// Replaces the input of the call of an open permission request.
+    pub fn rewrite(
+        &mut self,
+        question: &Question,
+        tool: &ToolUpdate<'_>,
+        subject: &Subject,
+        view: &mut impl TurnView,
+    ) {
+        self.update(tool, view);
+        if let Some(&at) = self.by_id.get(tool.id.as_ref()) {
+            self.calls[at].rewrite(&question.id, subject, tool.input.as_deref());
+        }
     }
 
     /// Applies an elicitation without a permission request.
@@ -202,7 +222,7 @@ impl Tools {
         let tool = question.tool.as_deref().filter(|_| question.is_permission);
         let at = tool.and_then(|tool| self.by_id.get(tool).copied());
         if let Some(at) = at {
-            self.calls[at].decide(&question.id, decision.approved());
+            self.calls[at].decide(&question.id, decision);
             self.note_settled(at);
         }
         view.event(&TurnEvent::Decided {
@@ -221,9 +241,7 @@ impl Tools {
         });
         let id = self.next_question();
         let call = &mut self.calls[at];
-        call.permission_state.asked = true;
-        call.ask(&id);
-        call.decide(&id, false);
+        call.refuse(&id);
         view.event(&TurnEvent::Refused {
             at,
             call,

@@ -1,20 +1,25 @@
-//! Calls without a permission request: open calls that a question can stand for, and calls that ran.
+//! Calls without an approval: open calls that a question can stand for, and calls that ran.
 
-use super::Tools;
 use super::call::{Call, ReportProgress};
+use super::{Judgement, RunKind, Tools};
+use crate::core::decision::Decision;
 use crate::core::policy::Subject;
 use crate::proto::wire::AskedTool;
 
 /// Maximum number of calls that may be judged before they are reported.
 const MAX_JUDGED_EARLY: usize = 1024;
 
-/// A call that ran, or may have run, without a permission request.
+/// A call that ran, or may have run, and that was not approved as it ran.
 #[derive(Debug)]
 pub struct UnapprovedRun {
     /// Id of the call and name of its tool.
     pub tool: AskedTool,
-    /// `true` if the agent reported that the call ran; `false` if it never reported the end of the call.
+    /// Relation of the run to what was approved.
+    pub kind: RunKind,
+    /// `true` if the agent reported that the call ran; `false` if it failed, or its end was never reported.
     pub is_certain: bool,
+    /// `true` if the call shows a terminal.
+    pub shows_terminal: bool,
     /// Subject of the call, as reported before its end.
     pub subject: Subject,
 }
@@ -40,38 +45,65 @@ impl Tools {
         calls.map(move |call| (call.id().to_owned(), Subject::of_tool(&call.facts(), cwd)))
     }
 
-    /// Marks a call that needs no permission request of its own. Returns `false` if the call is not known.
-    pub fn note_permission_handled(&mut self, id: &str) -> bool {
-        let call = self.by_id.get(id).map(|&at| &mut self.calls[at]);
+    fn known(&mut self, id: &str) -> Option<&mut Call> {
+        let at = *self.by_id.get(id)?;
+        Some(&mut self.calls[at])
+    }
+
+    /// Adds to the judgement of a call. Returns `false` if the call is not known.
+    pub fn note_judgement(&mut self, id: &str, judgement: &Judgement) -> bool {
+        let call = self.known(id);
         call.is_some_and(|call| {
-            call.permission_state.asked = true;
+            call.judge(|known| known.add(judgement.clone()));
             true
         })
     }
 
     /// Records that a call was judged before the agent or one of its subagents reported it.
-    pub fn note_judged_early(&mut self, id: &str) {
+    pub fn note_judged_early(&mut self, id: &str, judgement: Judgement) {
         if self.judged_early.len() < MAX_JUDGED_EARLY {
-            self.judged_early.insert(id.into());
+            self.judged_early
+                .entry(id.into())
+                .or_default()
+                .add(judgement);
+        }
+    }
+
+    /// Records the decision on a question for the calls that it stands for.
+    pub fn decide_calls(&mut self, calls: &[String], question: &str, decision: &Decision) {
+        for id in calls {
+            if let Some(call) = self.known(id) {
+                call.judge(|judgement| judgement.decide(question, decision));
+            } else if let Some(judgement) = self.judged_early.get_mut(id.as_str()) {
+                judgement.decide(question, decision);
+            }
         }
     }
 
     /// Returns `true` if a call was asked about or judged before it was reported.
     pub fn is_expected(&self, id: &str) -> bool {
         let call = self.by_id.get(id).map(|&at| &self.calls[at]);
-        self.judged_early.contains(id)
+        self.judged_early.contains_key(id)
             || call.is_some_and(|call| call.permission_state.asked && !is_announced(call))
     }
 
-    /// Notes the open calls without a permission request, since no end of them will be reported: they may have
+    /// Returns the judgement of a call that was asked about or judged before it was reported.
+    pub fn expected(&self, id: &str) -> Option<&Judgement> {
+        let call = self.by_id.get(id).map(|&at| &self.calls[at]);
+        let call = call.filter(|call| call.permission_state.asked && !is_announced(call));
+        let early = || self.judged_early.get(id);
+        call.and_then(|call| call.judgement.as_deref())
+            .or_else(early)
+    }
+
+    /// Notes the open calls that are not approved as they are, since no end of them will be reported: they may have
     /// run. `completes_input` is `true` if the agent reports the complete input of a call before it runs.
     pub fn note_open_calls(&mut self, completes_input: bool) {
         for &at in &self.open {
             let call = &mut self.calls[at];
             let is_suspect = is_announced(call) && call.may_run(completes_input);
-            let state = &mut call.permission_state;
-            if is_suspect && state.is_unjudged() {
-                state.noted = true;
+            if is_suspect && !call.permission_state.is_settled {
+                call.note_run();
                 self.unapproved_runs.push(at);
             }
         }
@@ -87,23 +119,58 @@ impl Tools {
         self.unapproved_runs.clear();
     }
 
-    /// Takes the calls that ran without a permission request, each once.
+    /// Takes over the judgements of calls that were judged before they were reported here.
+    pub fn adopt_expected(&mut self, asker: &Self) {
+        for &at in &self.unapproved_runs {
+            let call = &mut self.calls[at];
+            if let Some(judgement) = asker.expected(call.id()) {
+                call.judge(|known| known.add(judgement.clone()));
+            }
+        }
+    }
+
+    /// Takes the calls that ran and were not approved as they ran, each once.
     pub fn take_unapproved_runs(&mut self, cwd: &str) -> Vec<UnapprovedRun> {
         let ran = std::mem::take(&mut self.unapproved_runs).into_iter();
-        let calls = ran.map(|at| &self.calls[at]);
-        // A permission request that came after the start counts.
-        let calls = calls.filter(|call| !call.permission_state.asked);
-        let open_without_request = |call: &Call| UnapprovedRun {
+        let calls = &mut self.calls;
+        ran.filter_map(|at| calls[at].unapproved_run(cwd)).collect()
+    }
+}
+
+impl Call {
+    /// Changes the judgement of the call: a run has to be compared with it.
+    pub(super) fn judge(&mut self, change: impl FnOnce(&mut Judgement)) {
+        change(self.judgement.get_or_insert_default());
+        let state = &mut self.permission_state;
+        state.asked = true;
+        state.is_settled = false;
+    }
+
+    /// Records that the call is passed on to be judged.
+    pub(super) fn note_run(&mut self) {
+        self.permission_state.noted = true;
+        self.permission_state.is_settled = true;
+    }
+
+    fn unapproved_run(&mut self, cwd: &str) -> Option<UnapprovedRun> {
+        let subject = self.subject_before_end(cwd);
+        self.forget_replaced_facts();
+        let has_succeeded = self.has_succeeded();
+        let input = self.input.as_deref();
+        let judgement = self.judgement.get_or_insert_default();
+        let kind = judgement.note_run(&subject, input, has_succeeded)?;
+        Some(UnapprovedRun {
             // The output can be huge and is not needed here.
             tool: AskedTool {
-                tool_call_id: call.id().to_owned(),
-                tool_name: call.name().to_owned(),
+                tool_call_id: self.id().to_owned(),
+                tool_name: self.name().to_owned(),
                 ..AskedTool::default()
             },
-            is_certain: call.has_run(),
-            subject: Subject::of_tool(&call.facts_before_end(), cwd),
-        };
-        calls.map(open_without_request).collect()
+            kind,
+            is_certain: self.has_run(),
+            shows_terminal: self.shows_terminal(),
+            subject,
+        })
     }
 }
 

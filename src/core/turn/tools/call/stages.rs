@@ -1,9 +1,11 @@
 //! Lifecycle of a call: from its announcement and permission request to its end.
 
 use super::{Call, CallChange, Stage};
+use crate::core::decision::Decision;
 use crate::core::event::{ToolStatus, ToolUpdate};
+use crate::core::policy::Subject;
 use crate::core::turn::call_ids::CallState;
-use crate::core::turn::tools::SettleReason;
+use crate::core::turn::tools::{Judgement, SettleReason};
 use crate::proto::json::{JsonStr, text, to_raw};
 use serde_json::value::RawValue;
 
@@ -118,8 +120,17 @@ impl Call {
         self.stage = Stage::Failed;
     }
 
-    /// Records a permission request for the call; its input is then complete.
-    pub(in crate::core::turn) fn ask(&mut self, question: &str) {
+    /// Records a permission request for the call, with the subject by which it is judged; the input is then
+    /// complete.
+    pub(in crate::core::turn) fn ask(&mut self, question: &str, subject: &Subject) {
+        self.begin_question(question);
+        self.forget_replaced_facts();
+        let input = self.input.take();
+        self.judge(|judgement| judgement.ask(question, subject, input.as_deref()));
+        self.input = input;
+    }
+
+    fn begin_question(&mut self, question: &str) {
         if self.question.is_none() {
             self.call();
         }
@@ -129,8 +140,31 @@ impl Call {
         }
     }
 
+    /// Replaces the facts of the permission request by those of another input.
+    pub(in crate::core::turn) fn rewrite(
+        &mut self,
+        question: &str,
+        subject: &Subject,
+        input: Option<&RawValue>,
+    ) {
+        self.forget_replaced_facts();
+        self.judge(|judgement| judgement.rewrite(question, subject, input));
+    }
+
     /// Records the decision on the permission request.
-    pub(in crate::core::turn) fn decide(&mut self, question: &str, approved: bool) {
+    pub(in crate::core::turn) fn decide(&mut self, question: &str, decision: &Decision) {
+        self.judge(|judgement| judgement.decide(question, decision));
+        self.end_question_of(question, decision.approved());
+    }
+
+    /// Records that the agent refused the call by its own rules, as the answer to a question that it did not ask.
+    pub(in crate::core::turn) fn refuse(&mut self, question: &str) {
+        self.begin_question(question);
+        self.judge(Judgement::refuse);
+        self.end_question_of(question, false);
+    }
+
+    fn end_question_of(&mut self, question: &str, approved: bool) {
         if self.question.as_deref() == Some(question) {
             self.end_question(approved);
         }

@@ -1,6 +1,7 @@
 //! Tests with permission requests that are open while the agent continues.
 
 use super::*;
+use crate::core::policy::Subject;
 use std::borrow::Cow;
 
 fn titled(title: &'static str) -> Update<'static> {
@@ -22,7 +23,7 @@ fn asked(seen: &mut Seen) -> (Turn, crate::core::turn::Question, usize) {
     let mut turn = start(seen);
     turn.update(&call("t"), original("{}"), seen);
     turn.update(&input("t", r#"{"command":"ls"}"#), original("{}"), seen);
-    let question = turn.ask(None, &question("t"), &[], false, seen);
+    let question = turn.ask(None, &question("t"), &Subject::default(), false, seen);
     let from = seen.0.len();
     (turn, question, from)
 }
@@ -116,7 +117,7 @@ fn question_text_is_not_a_tool_result() {
         turn.update(&call("t"), original("{}"), &mut seen);
         let mut asks = question("t");
         asks.tool.content = Some(Cow::Borrowed(raw(content)));
-        let question = turn.ask(None, &asks, &[], false, &mut seen);
+        let question = turn.ask(None, &asks, &Subject::default(), false, &mut seen);
         turn.decide(&question, &allowed(), &mut seen);
         turn.update(&end, original("{}"), &mut seen);
         let (results, _) = turn.tool_results();

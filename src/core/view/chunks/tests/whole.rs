@@ -1,6 +1,7 @@
 //! Tests of whole turns: their subagents and their ends.
 
 use super::*;
+use crate::core::policy::Subject;
 
 #[test]
 fn subagents_have_separate_steps_and_inputs() {
@@ -46,7 +47,7 @@ fn subagents_have_separate_steps_and_inputs() {
         &question.options,
         DecisionSource::Policy("r".into()),
     );
-    let asked = turn.ask(None, &question, &[], true, &mut seen);
+    let asked = turn.ask(None, &question, &Subject::default(), true, &mut seen);
     turn.decide(&asked, &decision, &mut seen);
     turn.finish(&ended(), false, &mut seen);
     let parts = seen.1.message()["parts"].clone();

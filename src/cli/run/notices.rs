@@ -1,0 +1,42 @@
+//! Notices in the output of a run.
+
+use super::view::View;
+use crate::cli::args::shared::Format;
+use crate::core::hub::{MAY_NOT_ASK, RUN_NOTICES};
+use crate::proto::chunk::Chunk;
+use crate::proto::json::value;
+use serde_json::Value;
+
+impl View {
+    /// Shows a notice in text output. That the policy did not hold, or may not, is shown in every format and with `--quiet`.
+    pub(super) fn notice(&mut self, notice: &Value) {
+        let words = words_of(notice);
+        if is_of_policy(notice) {
+            self.print_note(&words);
+        } else if self.format == Format::Text && !words.is_empty() {
+            self.note(&words);
+        }
+    }
+
+    /// Shows what a chunk of another turn, such as one in the background, says of the policy.
+    pub fn chunk_beside(&mut self, chunk: &Chunk<'_>) {
+        if let Chunk::DataNotice { data, .. } = chunk {
+            let notice = value(data.0);
+            if is_of_policy(&notice) {
+                self.print_note(&words_of(&notice));
+            }
+        }
+    }
+}
+
+/// Returns `true` if a notice says that the policy did not hold, or may not.
+fn is_of_policy(notice: &Value) -> bool {
+    let mut titles = RUN_NOTICES.iter().chain([&MAY_NOT_ASK]);
+    titles.any(|title| notice["title"] == **title)
+}
+
+fn words_of(notice: &Value) -> String {
+    let words = ["title", "description"].map(|field| notice[field].as_str());
+    let words: Vec<&str> = words.into_iter().flatten().collect();
+    words.join(": ")
+}

@@ -1,0 +1,208 @@
+//! Comparison of what was reported of a call at different times.
+
+use super::{Group, Subject};
+
+/// Difference between what a call was judged by and what is reported of it later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SubjectChange {
+    /// The call could not be read when it was judged, and now it can.
+    Completed,
+    /// The call does something else than before.
+    Replaced,
+}
+
+impl Subject {
+    /// Compares a later report of the call with this one, by which it was judged. `None` if it adds nothing that a
+    /// rule, or a user who was asked, could have objected to: a command counts without the places where it runs.
+    #[must_use]
+    pub fn changed_by(&self, later: &Self) -> Option<SubjectChange> {
+        let is_blank = self.lines.is_empty() && self.paths.is_empty();
+        let has_new_target = if later.lines.is_empty() {
+            later.paths.iter().any(|path| !self.paths.contains(path))
+        } else {
+            let is_known = |line: &String| self.lines.iter().any(|own| own.trim() == line.trim());
+            !later.lines.iter().all(is_known)
+        };
+        let has_new_kind = later
+            .effects()
+            .any(|kind| !self.effects().any(|own| own == kind));
+        let has_other_name = self.name.is_some() && later.name.is_some() && self.name != later.name;
+        if !(has_new_target || has_new_kind || has_other_name) {
+            return None;
+        }
+        let is_kind_unknown = self.kind == "other" || self.derived;
+        let is_completed =
+            (is_blank || self.unread) && !has_other_name && (is_kind_unknown || !has_new_kind);
+        Some(if is_completed {
+            SubjectChange::Completed
+        } else {
+            SubjectChange::Replaced
+        })
+    }
+
+    /// Returns `true` if an earlier report of the call said nothing that this one does not say: agents report an
+    /// input while the model writes it.
+    #[must_use]
+    pub fn completes(&self, earlier: &Self) -> bool {
+        let begins = |part: &String, whole: &[String]| whole.iter().any(|w| w.starts_with(&**part));
+        let has_targets = if earlier.lines.is_empty() {
+            earlier.paths.iter().all(|path| begins(path, &self.paths))
+        } else {
+            earlier.lines.iter().all(|line| begins(line, &self.lines))
+        };
+        let has_name = earlier.name.is_none() || earlier.name == self.name;
+        has_targets
+            && has_name
+            && earlier
+                .effects()
+                .all(|kind| self.effects().any(|own| own == kind))
+    }
+
+    /// Adds earlier reports of the call: all of them must be allowed.
+    #[must_use]
+    pub fn with_earlier(mut self, earlier: Vec<Self>) -> Self {
+        if self.parts.is_empty() {
+            self.parts.push(self.clone());
+        }
+        for part in earlier {
+            for line in &part.lines {
+                self.add_line(line);
+            }
+            self.paths.extend(part.paths.iter().cloned());
+            let kinds: Vec<String> = part.effects().map(str::to_owned).collect();
+            self.other_kinds
+                .extend(kinds.into_iter().filter(|kind| *kind != self.kind));
+            self.parts.push(part);
+        }
+        self.opaque = false;
+        self.keep_each_once();
+        self
+    }
+
+    /// Iterates over the kinds of the subject that change or run something.
+    fn effects(&self) -> impl Iterator<Item = &str> {
+        let kinds = std::iter::once(&self.kind).chain(&self.other_kinds);
+        let kinds = kinds.map(String::as_str);
+        kinds.filter(|kind| matches!(Group::of(kind), Group::Edit | Group::Execute))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::policy::Tool;
+    use crate::proto::json::to_raw;
+    use serde_json::{Value, json};
+
+    fn subject(tool: &Value) -> Subject {
+        let input = tool.get("input").map(to_raw);
+        let locations = tool.get("locations").map(to_raw);
+        let facts = Tool {
+            name: tool["name"].as_str(),
+            title: tool["title"].as_str(),
+            kind: tool["kind"].as_str(),
+            input: input.as_deref(),
+            locations: locations.as_deref(),
+            content: None,
+        };
+        Subject::of_tool(&facts, "/w")
+    }
+
+    #[test]
+    fn only_another_command_path_kind_or_name_changes_a_subject() {
+        use SubjectChange::{Completed, Replaced};
+        let ls = json!({"kind": "execute", "input": {"command": "ls"}});
+        let edit = json!({"kind": "edit", "input": {"filepath": "/w/a", "diff": "x"}});
+        let unknown = json!({"title": "Running a tool"});
+        for (judged, later, want) in [
+            (
+                &ls,
+                json!({"kind": "execute", "input": {"command": "ls", "cwd": "/w"}, "title": "List",
+                "locations": [{"path": "/w"}]}),
+                None,
+            ),
+            (
+                &ls,
+                json!({"kind": "execute", "input": {"command": ["/bin/bash", "-lc", "ls"]}}),
+                None,
+            ),
+            (&ls, json!({"kind": "think", "input": {}}), None),
+            (
+                &ls,
+                json!({"kind": "execute", "input": {"command": "rm x"}}),
+                Some(Replaced),
+            ),
+            (
+                &ls,
+                json!({"kind": "think", "input": {"command": "rm x"}}),
+                Some(Replaced),
+            ),
+            (
+                &ls,
+                json!({"kind": "execute", "title": "rm x"}),
+                Some(Replaced),
+            ),
+            (
+                &ls,
+                json!({"kind": "edit", "input": {"path": "/w/a"}}),
+                Some(Replaced),
+            ),
+            (
+                &edit,
+                json!({"kind": "edit", "input": {"filePath": "/w/a", "oldString": "x"}}),
+                None,
+            ),
+            (
+                &edit,
+                json!({"kind": "edit", "input": {"filePath": "/w/b"}}),
+                Some(Replaced),
+            ),
+            (
+                &edit,
+                json!({"kind": "delete", "input": {"path": "/w/a"}}),
+                Some(Replaced),
+            ),
+            (
+                &unknown,
+                json!({"kind": "execute", "input": {"command": "rm x"}}),
+                Some(Completed),
+            ),
+            (
+                &json!({"kind": "execute", "name": "Bash"}),
+                json!({"kind": "execute", "name": "Bash", "input": {"command": "ls"}}),
+                Some(Completed),
+            ),
+            (
+                &json!({"name": "get_item"}),
+                json!({"name": "delete_all"}),
+                Some(Replaced),
+            ),
+        ] {
+            assert_eq!(
+                subject(judged).changed_by(&subject(&later)),
+                want,
+                "{judged} {later}"
+            );
+        }
+    }
+
+    #[test]
+    fn subject_completes_what_it_continues() {
+        let whole = json!({"kind": "edit", "input": {"path": "/w/ab", "new": 1}});
+        for (earlier, want) in [
+            (json!({"kind": "edit", "input": {"path": "/w/a"}}), true),
+            (json!({"kind": "other"}), true),
+            (json!({"kind": "edit", "input": {"path": "/w/c"}}), false),
+            (
+                json!({"kind": "execute", "input": {"command": "rm"}}),
+                false,
+            ),
+        ] {
+            assert_eq!(
+                subject(&whole).completes(&subject(&earlier)),
+                want,
+                "{earlier}"
+            );
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Judgement of a call: the facts by which it was allowed or refused. It holds for these facts only.
+
+use crate::core::decision::{Decision, DecisionSource};
+use crate::core::policy::{Subject, SubjectChange};
+use crate::proto::json::Members;
+use serde_json::value::RawValue;
+
+/// Maximum size of an input that is kept for comparison, in bytes.
+const MAX_KEPT_INPUT: usize = 64 << 10;
+
+/// Facts of a call when it was judged.
+#[derive(Debug, Clone)]
+struct Basis {
+    subject: Subject,
+    /// Input of a call of which rules know neither a command nor a path.
+    input: Option<Box<RawValue>>,
+}
+
+/// Judgement of a call.
+#[derive(Debug, Clone, Default)]
+pub struct Judgement {
+    /// Ids of the open permission requests, with the facts that each is about.
+    open: Vec<(String, Basis)>,
+    /// Facts that were approved last.
+    approved: Option<Basis>,
+    /// Facts that the call was last found to have run with.
+    ran: Option<Basis>,
+    refusal: Option<Refusal>,
+    /// Whether the call asked the user something by itself.
+    has_asked_user: bool,
+}
+
+/// Last decision on a call that did not approve it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refusal {
+    /// A client or the policy refused the call, or the agent did by its own rules.
+    Refused,
+    /// The agent withdrew its request.
+    Withdrawn,
+}
+
+/// Relation of a run to what was approved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunKind {
+    /// There was no approval.
+    Unapproved {
+        /// Whether the call asked the user something by itself.
+        has_asked_user: bool,
+    },
+    /// The call was approved, and something else is reported of it later.
+    Changed {
+        /// Subject that was approved.
+        approved: Box<Subject>,
+        /// How the later report differs.
+        change: SubjectChange,
+    },
+    /// The call was refused.
+    Refused,
+}
+
+impl Basis {
+    fn new(subject: &Subject, input: Option<&RawValue>) -> Self {
+        let is_plain = subject.lines.is_empty() && subject.paths.is_empty();
+        let input = input.filter(|input| is_plain && input.get().len() <= MAX_KEPT_INPUT);
+        Self {
+            subject: subject.clone(),
+            input: input.map(ToOwned::to_owned),
+        }
+    }
+
+    fn changed_by(&self, later: &Self) -> Option<SubjectChange> {
+        let change = self.subject.changed_by(&later.subject);
+        let is_other = || contradicts(self.input.as_deref()?, later.input.as_deref()?);
+        change.or_else(|| is_other().map(|()| SubjectChange::Replaced))
+    }
+}
+
+/// Returns `Some` if a member of the input has another value in a later input.
+fn contradicts(input: &RawValue, later: &RawValue) -> Option<()> {
+    let (input, later) = (Members::of(input), Members::of(later));
+    let mut both = input
+        .iter()
+        .filter_map(|(name, said)| Some((said, later.get(name)?)));
+    both.any(|(said, later)| !later.get().starts_with(beginning(said.get())))
+        .then_some(())
+}
+
+/// Returns the text of a JSON value without its end: the model continues the value there.
+pub fn beginning(json: &str) -> &str {
+    json.trim_end_matches(['}', ']', '"'])
+}
+
+impl Judgement {
+    /// Returns the judgement of a call that was approved by these facts without a permission request.
+    pub fn approving(subject: &Subject, input: Option<&RawValue>) -> Self {
+        Self {
+            approved: Some(Basis::new(subject, input)),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the judgement of a call for which another one asks; `part` is its subject.
+    pub fn asking(question: &str, part: &Subject) -> Self {
+        let mut judgement = Self::default();
+        judgement.ask(question, part, None);
+        judgement
+    }
+
+    /// Returns the judgement of a call that asks the user something.
+    pub fn asking_user() -> Self {
+        Self {
+            has_asked_user: true,
+            ..Self::default()
+        }
+    }
+
+    /// Adds what another judgement of the call says.
+    pub fn add(&mut self, other: Self) {
+        self.open.extend(other.open);
+        self.has_asked_user |= other.has_asked_user;
+        self.refusal = other.refusal.or(self.refusal);
+        if other.approved.is_some() {
+            self.approved = other.approved;
+            self.refusal = None;
+        }
+    }
+
+    /// Adds a permission request with the facts that it is about.
+    pub fn ask(&mut self, question: &str, subject: &Subject, input: Option<&RawValue>) {
+        self.open
+            .push((question.to_owned(), Basis::new(subject, input)));
+    }
+
+    /// Replaces the facts of a permission request: the client lets the call run with another input.
+    pub fn rewrite(&mut self, question: &str, subject: &Subject, input: Option<&RawValue>) {
+        self.open.retain(|(id, _)| id != question);
+        self.ask(question, subject, input);
+    }
+
+    /// Records the decision on a permission request.
+    pub fn decide(&mut self, question: &str, decision: &Decision) {
+        let Some(at) = self.open.iter().position(|(id, _)| id == question) else {
+            return;
+        };
+        let (_, basis) = self.open.swap_remove(at);
+        if decision.approved() {
+            self.approved = Some(basis);
+            self.refusal = None;
+        } else {
+            self.refusal = Some(match decision.by {
+                DecisionSource::Agent => Refusal::Withdrawn,
+                _ => Refusal::Refused,
+            });
+        }
+    }
+
+    /// Records that the agent refused the call by its own rules.
+    pub fn refuse(&mut self) {
+        self.refusal = Some(Refusal::Refused);
+    }
+
+    /// Returns `true` if a subject was approved, or found to have run.
+    pub fn covers(&self, subject: &Subject) -> bool {
+        let mut known = self.approved.iter().chain(&self.ran);
+        known.any(|known| known.subject.changed_by(subject).is_none())
+    }
+
+    /// Records that the call ran, or may have run, with these facts. Returns how that relates to what was approved;
+    /// `None` if it was approved or is already known. `is_complete` is `true` if the agent reports that the
+    /// call succeeded.
+    pub fn note_run(
+        &mut self,
+        subject: &Subject,
+        input: Option<&RawValue>,
+        is_complete: bool,
+    ) -> Option<RunKind> {
+        let basis = Basis::new(subject, input);
+        let is_known = |known: &Basis| known.changed_by(&basis).is_none();
+        if self.ran.as_ref().is_some_and(is_known) {
+            return None;
+        }
+        let change = match &self.approved {
+            Some(approved) => match approved.changed_by(&basis) {
+                None => return None,
+                Some(change) => Some((approved.subject.clone(), change)),
+            },
+            None => None,
+        };
+        let kind = match (self.refusal, change) {
+            (Some(Refusal::Refused), _) if is_complete => RunKind::Refused,
+            // The agent ended a call that it was not allowed to run.
+            (Some(_), _) if !is_complete => return None,
+            (None, None) if !self.open.is_empty() && !is_complete => return None,
+            (None, Some((approved, change))) => RunKind::Changed {
+                approved: Box::new(approved),
+                change,
+            },
+            _ => RunKind::Unapproved {
+                has_asked_user: self.has_asked_user,
+            },
+        };
+        self.ran = Some(basis);
+        Some(kind)
+    }
+}
