@@ -166,6 +166,7 @@ impl Hub {
     /// Takes the effects collected since the last call, in order.
     pub fn effects(&mut self, now: Instant) -> Vec<Effect> {
         self.deliver(now);
+        self.drop_answered_limits();
         std::mem::take(&mut self.effects)
     }
 

@@ -1,6 +1,7 @@
 //! Implements `session/ensure`: makes a session live at its agent.
 
-use super::{Hub, total_limits};
+use super::Hub;
+use super::total_limits::{self, CallPlace, GivenLimit};
 use crate::core::agent::STOPPING;
 use crate::core::client::{Reply, Token};
 use crate::core::client_sink::ClientSinks;
@@ -27,7 +28,11 @@ impl Hub {
         let (id, cwd) = self.ensured_id(token.client, p.session_id.as_deref(), p.cwd.as_deref())?;
         let id = &id;
         total_limits::check(p.timeout_ms)?;
-        self.limit_call(token, p.timeout_ms, now);
+        let limit = GivenLimit {
+            timeout_ms: p.timeout_ms,
+            elapsed_ms: p.elapsed_ms,
+        };
+        self.limit_call(token, limit, CallPlace::Session(id.clone()), now);
         if !self.sessions.contains_key(id) && self.store.has(id)? {
             self.reopen(id)?;
         }
