@@ -343,6 +343,7 @@ fn plain_settings(cwd: String, policy: Policy) -> anyhow::Result<Settings> {
         profile: Profile::default(),
         cwd,
         id_prefix: format!("{started:x}{:x}", std::process::id()),
+        request_seed: crate::shell::random_number(),
         clock: (Instant::now(), i64::try_from(started).unwrap_or(i64::MAX)),
         idle_after: None,
         max_sessions: None,

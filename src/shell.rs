@@ -61,7 +61,7 @@ pub use in_process::{InProcessAgent, InProcessAgents};
 #[cfg(test)]
 pub use input::ReservedBytes;
 pub use input::{ClientInput, read_stdin};
-pub use launches::{Ended, Launch, LaunchedProcess, end_left, launched};
+pub use launches::{Ended, Launch, LaunchedProcess, end_left, launched, random_number};
 #[cfg(feature = "otlp")]
 pub use otlp::{OtlpExporter, OtlpSettings};
 pub use output::{

@@ -34,6 +34,7 @@ use super::host::HostAnswer;
 use super::line_repair::{self, LostLine, LostReason, UnusableLine};
 use super::request_key::{RequestId, RequestKey};
 use super::setting::Setting;
+use super::request_numbers::RequestNumbers;
 use super::update_run::UpdateRun;
 use crate::proto::frame::sniff;
 use crate::proto::json::repair::Faults;
@@ -105,6 +106,18 @@ impl Acp {
     }
 
     fn call(&mut self, pending: Pending, params: &impl serde::Serialize, out: &mut Outgoing) {
+    /// Sets the source of the request ids.
+    #[must_use]
+    pub fn numbered(self, numbers: RequestNumbers) -> Self {
+        self.of_child(numbers, Child::MAIN)
+    }
+
+    /// Sets the source of the request ids for a process of a session.
+    fn of_child(self, numbers: RequestNumbers, child: Child) -> Self {
+        let last_id = numbers.before_first(child);
+        Self { last_id, ..self }
+    }
+
         // Small positive integers are the only form of id that every agent echoes.
         self.last_id += 1;
         let lines = out.lines(Child::MAIN);
@@ -430,6 +443,10 @@ impl Dialect for Acp {
     }
 
     fn count_repaired(&mut self, _: Child, faults: Faults) {
+    fn is_response(&self, message: &str) -> bool {
+        requests::is_response(message)
+    }
+
         line_repair::count_repaired(faults, &mut self.faults);
     }
 
@@ -446,29 +463,7 @@ impl Dialect for Acp {
         events: &mut Vec<AgentEvent<'static>>,
         out: &mut Outgoing,
     ) {
-        line.count(&mut self.faults);
-        let sniffed = sniff(line.head, line.tail);
-        self.report_lost(line, &sniffed);
-        let Some(id) = sniffed.id.and_then(|id| RawValue::from_string(id).ok()) else {
-            return;
-        };
-        let fault = line.fault();
-        if sniffed.method.is_some() {
-            let code = match line.reason {
-                LostReason::NotUtf8 | LostReason::NotJson(_) => rpc::code::PARSE_ERROR,
-                LostReason::TooLong | LostReason::NotAMessage => rpc::code::INVALID_REQUEST,
-            };
-            let message = format!("cannot read the request: the line {fault}");
-            refuse(&id, code, &message, out);
-            return;
-        }
-        // Any other text may have members of these names.
-        let is_response = ["\"result\"", "\"error\"", "\"jsonrpc\""]
-            .into_iter()
-            .any(|key| line.contains(key));
-        if is_response {
-            self.fail_answered(&id, line.head, &fault, events);
-        }
+        self.lose(line, events, out);
     }
 
     fn ended(

@@ -169,7 +169,7 @@ fn message_in_a_log_line_is_handled_once() {
 #[test]
 fn damaged_response_ends_its_turn() {
     let response =
-        r#"{"jsonrpc":"2.0","id":{id},"result":{"stopReason":"end_turn","usage":NaN}} bye"#;
+        r#"[log] {"jsonrpc":"2.0","id":{id},"result":{"stopReason":"end_turn","usage":NaN}}"#;
     let run = vec![say("x"), json!({ "line": response })];
     let mut server = Server::ready(&json!({ "session/prompt": [run] }));
     let summary = server.prompt("go").summary;

@@ -27,6 +27,7 @@ use crate::core::log::Log;
 use crate::core::policy::{Mode, Policy};
 use crate::core::profile::Profile;
 use crate::core::quirks::Quirks;
+use crate::core::request_numbers::RequestNumbers;
 use crate::core::shared::Shared;
 use crate::core::store::{MemoryStore, Store as _};
 use crate::core::subscribers::Participation;
@@ -166,6 +167,7 @@ impl Fixture {
             },
             child_per_session: false,
             env: Variables::default(),
+            requests: RequestNumbers::default(),
             seed: String::new(),
             has_rules: false,
             backend: BackendOptions::default(),
