@@ -32,6 +32,7 @@ mod host_servers;
 mod hosting;
 mod late_feedback;
 mod lifecycle;
+mod lost_calls;
 mod merged;
 mod one_shot;
 mod open_turn;
