@@ -112,7 +112,7 @@ pub use preamble::Preamble;
 pub use queue::{MAX_PROMPTS, Queue, Queued};
 pub use running::{EndedMessage, Running};
 use serde_json::{Map, Value};
-pub use session_agents::SessionAgents;
+pub use session_agents::{Given, SessionAgents};
 pub use sink::SessionSink;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use crate::core::ids::AgentRef;
 use crate::core::mcp;
 use crate::core::options;
 use crate::core::output_schema;
-use crate::core::session::{SessionAgents, SessionMachine, Stage};
+use crate::core::session::{Given, SessionAgents, SessionMachine, Stage};
 use crate::proto::wire::{
     EnsureParams, McpServer, Memory, Protocol, Recovery, Rung, SessionOptions, Strategy,
 };
@@ -87,9 +87,15 @@ impl Hub {
             let cwd = cwd.unwrap_or(base);
             let mut session = SessionMachine::new(id.clone(), agent, cwd, log);
             let identity = self.agents.get(agent).identity();
+            let program = self.agents.get(agent).spec().key();
+            let given = Given {
+                at: &self.shared.time(now),
+                created: false,
+                program: &program,
+            };
             let known = p
                 .agent_session_id
-                .map(|id| SessionAgents::from_client(identity, id, &self.shared.time(now)));
+                .map(|id| SessionAgents::from_client(identity, id, given));
             session.known = known.unwrap_or_default();
             session.forks = p.fork;
             self.sessions.insert(id.clone(), session);

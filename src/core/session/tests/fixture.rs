@@ -213,6 +213,9 @@ impl Fixture {
     /// Passes an event to the machine with its surroundings, which have no other session.
     pub fn act<T>(&mut self, act: impl FnOnce(&mut SessionMachine, &mut Cx<'_>) -> T) -> T {
         let result = self.act_alone(act);
+        // There is no other session whose claim could end.
+        self.requests
+            .retain(|request| !matches!(request, SessionRequest::EndOtherClaims));
         let is_check = |request: &mut SessionRequest| matches!(request, SessionRequest::CheckClaim);
         if self.requests.extract_if(.., is_check).next().is_some() {
             self.act_alone(|session, cx| session.claim_checked(None, cx));
