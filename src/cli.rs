@@ -343,6 +343,7 @@ fn plain_settings(cwd: String, policy: Policy) -> anyhow::Result<Settings> {
         profile: Profile::default(),
         cwd,
         id_prefix: format!("{started:x}{:x}", std::process::id()),
+        request_seed: crate::shell::random_number(),
         clock: (Instant::now(), i64::try_from(started).unwrap_or(i64::MAX)),
         idle_after: None,
         max_sessions: None,
@@ -378,12 +379,20 @@ fn store_for_clients(args: &StoreArgs) -> anyhow::Result<(Box<dyn Store>, Events
     store_by(args, Files::begin)
 }
 
+/// Opens a store for sessions that are kept in memory.
+fn store_in_memory(args: &StoreArgs) -> (Box<dyn Store>, Events) {
+    // Without a state directory there are no stored sessions.
+    let state = state_dir(&args.place);
+    let store = state.map_or_else(|_| Memory::default(), |state| Memory::beside(&state));
+    (Box::new(store), Events::none())
+}
+
 fn store_by(
     args: &StoreArgs,
     open: impl FnOnce(&Path, Durability) -> std::io::Result<(Files, Events)>,
 ) -> anyhow::Result<(Box<dyn Store>, Events)> {
     if !persists(args)? {
-        return Ok((Box::<Memory>::default(), Events::none()));
+        return Ok(store_in_memory(args));
     }
     let dir = state_dir(&args.place)?;
     let durability = match args.durability {

@@ -82,6 +82,7 @@ pub mod quirks;
 pub mod replay;
 pub mod report;
 pub mod request_key;
+pub mod request_numbers;
 pub mod restore_plan;
 pub mod retry;
 pub mod running_clock;

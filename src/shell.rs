@@ -46,6 +46,7 @@ mod supervisor;
 mod terminal;
 
 pub use client::{ClientAction, ClientConnection};
+pub use clock::running_now;
 pub use connections::{
     Connection, ConnectionError, ConnectionEvent, ConnectionInput, ConnectionNews,
     ConnectionOutput, Connector, OutputQueue, connections,
@@ -60,10 +61,12 @@ pub use in_process::{InProcessAgent, InProcessAgents};
 #[cfg(test)]
 pub use input::ReservedBytes;
 pub use input::{ClientInput, read_stdin};
-pub use launches::{Ended, Launch, LaunchedProcess, end_left, launched};
+pub use launches::{Ended, Launch, LaunchedProcess, end_left, launched, random_number};
 #[cfg(feature = "otlp")]
 pub use otlp::{OtlpExporter, OtlpSettings};
-pub use output::{FULL, Pressure, StdoutError, StdoutWriter, hand_over};
+pub use output::{
+    FULL, OutputWait, Pressure, StdoutError, StdoutWriter, hand_over, stderr_has_room,
+};
 pub use ownership::{check as check_owner, check_state, make_private, open_to_others};
 pub use pager::Pager;
 pub use process_settings::Supervision;

@@ -182,9 +182,9 @@ pub struct RunArgs {
     pub quiet: bool,
     /// End the run after this time, for example 90s, 10m or 1h; 0 means no limit
     ///
-    /// The time includes the start of the agent, the opening of the session and the queue; the error says which of
-    /// them used it up. A turn is cancelled, and has a few seconds more to end. The exit code is then 124. In a chat,
-    /// the limit is that of each turn.
+    /// The time begins with the command, and includes reading the prompt, the start of the agent, the opening of the
+    /// session, the queue and writing the answer; the error says which of them used it up. A turn is cancelled, and
+    /// has a few seconds more to end. The exit code is then 124. In a chat, the limit is that of each turn.
     #[arg(long, value_name = "DURATION", default_value = "none", hide_default_value = true, value_parser = MaxTime::parse)]
     pub max_time: MaxTime,
     /// Give the agent a value besides the prompt, for example `branch=main` (repeatable)

@@ -34,6 +34,7 @@ use saved_terminal::SavedTerminal;
 use serde_json::Value;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// File of the entered lines, in the state directory.
@@ -82,6 +83,7 @@ pub async fn chat(args: RunArgs, secrets: Secrets, logs: TerminalLogs) -> anyhow
         terms: PromptTerms {
             retry: !args.no_retry,
             max_time: args.max_time.0,
+            elapsed: Duration::ZERO,
         },
         steps: Steps::new(&settings.default_agent, origin.cwd.is_some()),
         context: Box::new(context.collect()),

@@ -12,6 +12,7 @@ pub mod recorder;
 mod refusals;
 mod run_client;
 pub mod run_hub;
+mod run_limit;
 pub mod run_session;
 mod streams;
 pub mod turn_output;
@@ -35,6 +36,7 @@ use questions::TerminalQuestions;
 use recorder::RunRecorder;
 use run_client::RunClient;
 use run_hub::{OwnHubSetup, RunHub};
+use run_limit::RunLimit;
 use run_session::RunSession;
 use serde_json::Value;
 use std::time::Duration;
@@ -46,20 +48,26 @@ pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
         let why = "-o agui prints no chunks; leave out --chunk-profile";
         return Err(UsageError(why.to_owned()).into());
     }
+    let limit = RunLimit::begin(args.max_time.0);
     let daemon = DaemonUse::of(args.daemon, &args.agent)?;
     if daemon.is_some() {
         DaemonUse::check_run(&args)?;
     }
     let recording = Recording::start(&args.agent.record, &secrets)?;
     let telemetry = Telemetry::start(&args.agent)?;
-    let mut prompt = Prompt::read(&args)?;
     let mut view = View::new(args.output, args.quiet, args.raw);
+    let mut prompt = match Prompt::read(&args, limit) {
+        Ok(prompt) => prompt,
+        Err(error) => return report_unstarted(&args, error, limit, &mut view),
+    };
     for note in prompt.notes.drain(..) {
         view.note(&note);
     }
-    let (found, hub) = match RunHub::open(&args, daemon, &secrets, &mut view).await {
+    let opened = RunHub::open(&args, daemon, &secrets, &mut view);
+    let opening = "waiting for the daemon; see `acpipe daemon logs`";
+    let (found, hub) = match limit.wait_for(opened, "daemon", opening).await {
         Ok(prepared) => prepared,
-        Err(error) => return report_unstarted(&args, error, &mut view),
+        Err(error) => return report_unstarted(&args, error, limit, &mut view),
     };
     let RunSession {
         settings,
@@ -70,13 +78,14 @@ pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
     let terms = PromptTerms {
         retry: !args.no_retry,
         max_time: args.max_time.0,
+        elapsed: Duration::ZERO,
     };
     let options = &settings.default_agent.spec.options;
     let may_ask = settings.policy.may_ask(options);
     let (terminal, typed) = Terminal::open(may_ask).unzip();
     let questions = TerminalQuestions::new(terminal);
     let output = TurnOutput::new(view, RunRecorder::new(recording.recorder()));
-    let mut client = RunClient::new(prompt, session, turn, terms, questions, output);
+    let mut client = RunClient::new(prompt, session, turn, (terms, limit), questions, output);
     // Options of the command line override those of a stored session.
     *client.options = settings.default_agent.spec.options.clone();
     let context = args.context.into_iter();
@@ -98,12 +107,17 @@ pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
 }
 
 /// Reports an error before the turn in the output format that was requested, too. Returns the exit code.
-fn report_unstarted(args: &RunArgs, error: anyhow::Error, view: &mut View) -> anyhow::Result<u8> {
+fn report_unstarted(
+    args: &RunArgs,
+    error: anyhow::Error,
+    limit: RunLimit,
+    view: &mut View,
+) -> anyhow::Result<u8> {
     let error = error.downcast::<Error>()?;
     let session = args.session.as_deref().unwrap_or_default();
     view.error(
         &error,
-        &unstarted_summary(session, "", &error, Duration::ZERO),
+        &unstarted_summary(session, "", &error, limit.elapsed()),
     );
     view.done();
     let mut out = Vec::new();

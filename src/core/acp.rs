@@ -9,6 +9,7 @@ mod fast_path;
 mod forward;
 mod handshake;
 mod hosting;
+mod lost_lines;
 mod options;
 mod params;
 mod pending;
@@ -28,14 +29,14 @@ use super::dialect::{
     AgentServices, Child, Dialect, DialectTraits, Opening, Outgoing, ProcessSpec, PromptPart,
     SessionSetup, Transport,
 };
-use super::error::{Error, ErrorKind};
+use super::error::Error;
 use super::event::{AgentEvent, AgentInfo, CallId, Exit};
 use super::host::HostAnswer;
-use super::line_repair::{self, LostLine, LostReason, UnusableLine};
+use super::line_repair::{self, LostLine, UnusableLine};
 use super::request_key::{RequestId, RequestKey};
+use super::request_numbers::RequestNumbers;
 use super::setting::Setting;
 use super::update_run::UpdateRun;
-use crate::proto::frame::sniff;
 use crate::proto::json::repair::Faults;
 use crate::proto::json::{self, Members};
 use crate::proto::rpc::{self, Message, RpcError};
@@ -49,7 +50,6 @@ pub use handshake::initialize as initialize_request;
 pub use options::check;
 use params::{OpenSession, PromptRequest, SetModel};
 use pending::Pending;
-use requests::refuse;
 pub use results::initialize as initialize_result;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -82,6 +82,8 @@ pub struct Acp {
     offer: AgentServices,
     last_id: u64,
     pending: HashMap<u64, Pending>,
+    /// Whether another message than a request was sent after the last request.
+    sent_others: bool,
     info: AgentInfo,
     /// Signs by which this agent reports failed turns outside the protocol.
     failure_signs: Vec<FailureSign>,
@@ -104,6 +106,18 @@ impl Acp {
         }
     }
 
+    /// Sets the source of the request ids.
+    #[must_use]
+    pub fn numbered(self, numbers: RequestNumbers) -> Self {
+        self.of_child(numbers, Child::MAIN)
+    }
+
+    /// Sets the source of the request ids for a process of a session.
+    fn of_child(self, numbers: RequestNumbers, child: Child) -> Self {
+        let last_id = numbers.before_first(child);
+        Self { last_id, ..self }
+    }
+
     fn call(&mut self, pending: Pending, params: &impl serde::Serialize, out: &mut Outgoing) {
         // Small positive integers are the only form of id that every agent echoes.
         self.last_id += 1;
@@ -111,6 +125,7 @@ impl Acp {
         rpc::write_request(lines, &self.last_id, pending.method(), params);
         lines.push(b'\n');
         self.pending.insert(self.last_id, pending);
+        self.sent_others = false;
     }
 
     fn response<'a>(
@@ -119,8 +134,11 @@ impl Acp {
         outcome: Result<&'a RawValue, RpcError<'a>>,
         events: &mut Vec<AgentEvent<'a>>,
     ) {
-        let pending = id.and_then(our_id).and_then(|id| self.pending.remove(&id));
-        let Some(pending) = pending else {
+        let own = match (id, &outcome) {
+            (None, Err(_)) => self.only_request(),
+            _ => id.and_then(our_id),
+        };
+        let Some(pending) = own.and_then(|id| self.pending.remove(&id)) else {
             // A response to no pending request, or an error without an id, concerns no session.
             warn!(id = ?id.map(RawValue::get), "response without a matching request");
             debug!(error = ?outcome.err().map(|e| e.message.into_owned()), "its error");
@@ -168,22 +186,17 @@ impl Acp {
 }
 
 impl Acp {
-    /// Fails the pending request that a response belongs to.
-    fn fail_answered(
-        &mut self,
-        id: &RawValue,
-        raw: &[u8],
-        fault: &str,
-        events: &mut Vec<AgentEvent<'_>>,
-    ) {
-        let Some(pending) = our_id(id).and_then(|id| self.pending.remove(&id)) else {
-            return;
-        };
-        let method = pending.method();
-        let message = format!("cannot read the agent's response to {method}: the line {fault}");
-        let raw = String::from_utf8_lossy(raw).into_owned();
-        let error = Error::new(ErrorKind::Malformed, message).with("raw", raw);
-        events.extend(pending.failed(error));
+    /// Returns the lines for a message other than a request.
+    fn other_lines<'o>(&mut self, out: &'o mut Outgoing) -> &'o mut Vec<u8> {
+        self.sent_others = true;
+        out.lines(Child::MAIN)
+    }
+
+    /// Returns the id of the only request that an error without an id can mean.
+    fn only_request(&self) -> Option<u64> {
+        let mut ids = self.pending.keys().copied();
+        let only = ids.next().filter(|_| !self.sent_others);
+        only.filter(|_| ids.next().is_none())
     }
 }
 
@@ -292,7 +305,7 @@ impl Dialect for Acp {
 
     fn cancel(&mut self, session: &str, out: &mut Outgoing) {
         let params = schema::CancelNotification::new(session.to_owned());
-        let lines = out.lines(Child::MAIN);
+        let lines = self.other_lines(out);
         rpc::write_notification(lines, "session/cancel", &params);
         lines.push(b'\n');
     }
@@ -304,13 +317,13 @@ impl Dialect for Acp {
             && let (_, asked) = self.user_questions.remove(at)
             && decision.acp.is_none()
         {
-            let lines = out.lines(Child::MAIN);
+            let lines = self.other_lines(out);
             rpc::write_result(lines, id, &asked.response(decision));
             lines.push(b'\n');
             return;
         }
         if let Some(own) = &decision.acp {
-            forward::write_answer(key, own, out.lines(Child::MAIN));
+            forward::write_answer(key, own, self.other_lines(out));
             return;
         }
         let outcome = match &decision.choice {
@@ -319,7 +332,7 @@ impl Dialect for Acp {
             ),
             None => schema::RequestPermissionOutcome::Cancelled,
         };
-        let lines = out.lines(Child::MAIN);
+        let lines = self.other_lines(out);
         let answer = schema::RequestPermissionResponse::new(outcome);
         rpc::write_result(lines, id, &answer);
         lines.push(b'\n');
@@ -327,7 +340,7 @@ impl Dialect for Acp {
 
     fn answer_elicitation(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
         let Some(id) = key.as_json() else { return };
-        let lines = out.lines(Child::MAIN);
+        let lines = self.other_lines(out);
         if let Some(own) = &decision.acp {
             forward::write_answer(key, own, lines);
             return;
@@ -342,7 +355,7 @@ impl Dialect for Acp {
 
     fn give(&mut self, key: &RequestKey, answer: Result<&HostAnswer, &Error>, out: &mut Outgoing) {
         if let Some(id) = key.as_json() {
-            hosting::write_answer(out.lines(Child::MAIN), id, answer);
+            hosting::write_answer(self.other_lines(out), id, answer);
         }
     }
 
@@ -359,10 +372,11 @@ impl Dialect for Acp {
     }
 
     fn answer_forwarded(&mut self, key: &RequestKey, answer: &ClientAnswer, out: &mut Outgoing) {
-        forward::write_answer(key, answer, out.lines(Child::MAIN));
+        forward::write_answer(key, answer, self.other_lines(out));
     }
 
     fn withdraw_forwarded(&mut self, call: CallId, out: &mut Outgoing) {
+        self.sent_others = true;
         self.withdraw(call, out.lines(Child::MAIN));
     }
 
@@ -429,6 +443,10 @@ impl Dialect for Acp {
         requests::is_own_message(message)
     }
 
+    fn is_response(&self, message: &str) -> bool {
+        requests::is_response(message)
+    }
+
     fn count_repaired(&mut self, _: Child, faults: Faults) {
         line_repair::count_repaired(faults, &mut self.faults);
     }
@@ -446,29 +464,7 @@ impl Dialect for Acp {
         events: &mut Vec<AgentEvent<'static>>,
         out: &mut Outgoing,
     ) {
-        line.count(&mut self.faults);
-        let sniffed = sniff(line.head, line.tail);
-        self.report_lost(line, &sniffed);
-        let Some(id) = sniffed.id.and_then(|id| RawValue::from_string(id).ok()) else {
-            return;
-        };
-        let fault = line.fault();
-        if sniffed.method.is_some() {
-            let code = match line.reason {
-                LostReason::NotUtf8 | LostReason::NotJson(_) => rpc::code::PARSE_ERROR,
-                LostReason::TooLong | LostReason::NotAMessage => rpc::code::INVALID_REQUEST,
-            };
-            let message = format!("cannot read the request: the line {fault}");
-            refuse(&id, code, &message, out);
-            return;
-        }
-        // Any other text may have members of these names.
-        let is_response = ["\"result\"", "\"error\"", "\"jsonrpc\""]
-            .into_iter()
-            .any(|key| line.contains(key));
-        if is_response {
-            self.fail_answered(&id, line.head, &fault, events);
-        }
+        self.lose(line, events, out);
     }
 
     fn ended(

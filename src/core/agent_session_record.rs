@@ -3,6 +3,10 @@
 //! An id is the agent's, and the agent decides how long it means the same. An agent that counts its sessions gives
 //! the ids of one process out again in the next one. Its id therefore belongs to the session for which the agent
 //! created a session under it last. A session that merely adopts one of the agent's sessions shares the id.
+//!
+//! acpipe records that the id of a session ended when the agent creates another session under it, so that it does not
+//! matter what becomes of that one, nor which names the program has. The times of two records decide only if that was
+//! not possible, for example because another acpipe process had the session open.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,8 +14,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentSessionRecord {
-    /// Key of the agent: its program.
+    /// Identity of the agent: its name, or the key of its program.
     pub agent: String,
+    /// Key of the agent's program, which has the session; absent if it is the identity, or if an earlier version stored
+    /// the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
     /// Session id of the agent.
     pub id: String,
     /// Number of messages when another agent took over.
@@ -23,6 +31,9 @@ pub struct AgentSessionRecord {
     /// Whether the agent created its session for this one; otherwise the client named an existing session.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub created: bool,
+    /// Session for which the agent created a session under this id later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<String>,
 }
 
 impl AgentSessionRecord {
@@ -31,10 +42,31 @@ impl AgentSessionRecord {
     /// can rely on the id.
     #[must_use]
     pub fn is_ended_by(&self, other: &Self) -> bool {
-        let is_same = (&self.agent, &self.id) == (&other.agent, &other.id);
         // Times in this form are ordered as texts. A record without a time is older than all with one.
         let is_later = self.since < other.since || (self.created && self.since == other.since);
-        is_same && other.created && other.since.is_some() && is_later
+        self.is_of_same_id(other)
+            && other.created
+            && other.ended_by.is_none()
+            && other.since.is_some()
+            && is_later
+    }
+
+    /// Returns `true` if both records have one id of one program, whose agents may have several names.
+    #[must_use]
+    pub fn is_of_same_id(&self, other: &Self) -> bool {
+        let is_same = self.agent == other.agent || self.program() == other.program();
+        is_same && self.id == other.id
+    }
+
+    /// Returns the key of the agent's program, as far as it is known.
+    fn program(&self) -> &str {
+        self.program.as_deref().unwrap_or(&self.agent)
+    }
+
+    /// Returns `true` if the record is that of another copy of the session's identity.
+    #[must_use]
+    pub fn is_copy_of(&self, other: &Self) -> bool {
+        (&self.agent, &self.id, &self.since) == (&other.agent, &other.id, &other.since)
     }
 }
 
@@ -46,9 +78,11 @@ mod tests {
         AgentSessionRecord {
             agent: "a".to_owned(),
             id: "1".to_owned(),
+            program: None,
             messages: None,
             since: since.map(str::to_owned),
             created,
+            ended_by: None,
         }
     }
 
@@ -79,8 +113,13 @@ mod tests {
         let mut other = record(late, true);
         other.agent = "b".to_owned();
         assert!(!own.is_ended_by(&other), "ids of another agent");
+        other.program = Some("a".to_owned());
+        assert!(own.is_ended_by(&other), "another name of the program");
         other = record(late, true);
         other.id = "2".to_owned();
         assert!(!own.is_ended_by(&other), "another id");
+        other = record(late, true);
+        other.ended_by = Some("s".to_owned());
+        assert!(!own.is_ended_by(&other), "the other one has lost the id");
     }
 }

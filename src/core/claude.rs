@@ -5,6 +5,7 @@
 
 mod about;
 mod ask_user;
+mod child_role;
 mod context;
 mod file_reads;
 pub mod frames;
@@ -30,18 +31,19 @@ use super::dialect::{
     Transport,
 };
 use super::error::{Error, ErrorKind};
-use super::event::{AgentEvent, CallId, Exit, ListedSession, ToolUpdate};
+use super::event::{AgentEvent, CallId, Exit, ToolUpdate};
 use super::line_repair::{self, LostLine, UnusableLine};
 use super::policy::Effect;
 use super::request_key::RequestKey;
+use super::request_numbers::RequestNumbers;
 use super::setting::Setting;
 use super::update_run::UpdateRun;
 use crate::proto::json::repair::Faults;
 use crate::proto::wire::{LineFaults, Variables};
 use about::about;
 pub use about::check;
-use file_reads::{Path, ReadTarget};
-use history::{Chain, History};
+use child_role::ChildRole;
+use file_reads::ReadTarget;
 pub use launch::MODE_ARGUMENTS;
 use projects::Listed;
 use serde_json::value::RawValue;
@@ -84,32 +86,8 @@ pub struct Claude {
     /// Processes of sessions, by the CLI's session ids.
     sessions: HashMap<String, Child>,
     last_child: u64,
+    numbers: RequestNumbers,
     faults: LineFaults,
-}
-
-/// Purpose of a process, or of a file transport.
-#[derive(Debug)]
-enum ChildRole {
-    /// Reports its version; `reported` is `true` once it has.
-    Version { reported: bool },
-    /// Runs a session.
-    Session(Box<Session>),
-    /// Determines which records of a file are the history of the session of process `of`.
-    Chain {
-        of: Child,
-        path: String,
-        chain: Box<Chain>,
-    },
-    /// Reads the history of the session of process `of`.
-    History { of: Child, history: Box<History> },
-    /// Lists the CLI's sessions.
-    List {
-        call: CallId,
-        place: Path,
-        found: Vec<ListedSession>,
-    },
-    /// Resolves the real path of a directory, from which the CLI derives the directory of its sessions.
-    Path { path: Path, then: ReadTarget },
 }
 
 impl Claude {
@@ -126,8 +104,15 @@ impl Claude {
             children: HashMap::new(),
             sessions: HashMap::new(),
             last_child: 0,
+            numbers: RequestNumbers::default(),
             faults: LineFaults::default(),
         }
+    }
+
+    /// Sets the source of the request ids.
+    #[must_use]
+    pub fn numbered(self, numbers: RequestNumbers) -> Self {
+        Self { numbers, ..self }
     }
 
     fn add(&mut self, role: ChildRole) -> Child {
@@ -185,9 +170,9 @@ impl Dialect for Claude {
             ..self.launch.clone()
         };
         out.open(child, Transport::Process(launch));
-        let watch = self.watch;
+        let (watch, before_first) = (self.watch, self.numbers.before_first(child));
         if let Some((_, session)) = self.session(&id) {
-            session.initialize(watch, out.lines(child));
+            session.initialize(watch, before_first, out.lines(child));
         }
         if has_history {
             self.find(place.cwd, ReadTarget::Load(child), out);
@@ -385,6 +370,10 @@ impl Dialect for Claude {
             ),
         }
         Ok(())
+    }
+
+    fn is_response(&self, message: &str) -> bool {
+        result::is_response(message)
     }
 
     fn count_repaired(&mut self, child: Child, faults: Faults) {

@@ -30,6 +30,9 @@ pub struct Settings {
     pub cwd: String,
     /// Prefix that makes the ids of messages and turns unique across runs of acpipe.
     pub id_prefix: String,
+    /// Random number from which the ids of requests to agents begin, so that an agent's model cannot guess them. They
+    /// begin at 1 if it is 0, for tests.
+    pub request_seed: u64,
     /// An instant, with the wall clock at that instant in milliseconds since 1970.
     pub clock: (Instant, i64),
     /// Treatment of the stored history when an agent has lost its memory of it.

@@ -52,6 +52,8 @@ pub enum SessionRequest {
     TurnCompleted,
     /// Search for a session to which the agent gave this session's id later.
     CheckClaim,
+    /// End the claims of other sessions on the id that the agent gave to this session.
+    EndOtherClaims,
     /// The restore of the session ended.
     Restored(Result<Box<Recovery>, Error>),
     /// Restart the agent, because it does not end a cancelled turn.

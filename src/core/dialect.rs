@@ -216,6 +216,12 @@ pub trait Dialect: Send {
         false
     }
 
+    /// Returns `true` for a response to a request of acpipe, or for the end of a turn. It is not read from a line that
+    /// quotes it, such as a log line with the text of the model.
+    fn is_response(&self, _message: &str) -> bool {
+        false
+    }
+
     /// Counts a line that was read after a repair.
     fn count_repaired(&mut self, child: Child, faults: Faults);
 

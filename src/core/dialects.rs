@@ -13,6 +13,7 @@ use super::error::Error;
 use super::limits::Limits;
 use super::openai::{self, OpenAi};
 use super::policy::Policy;
+use super::request_numbers::RequestNumbers;
 use super::ui_stream::{self, UiStream};
 use crate::proto::wire::{McpServer, Protocol, SessionOptions, Variables};
 use serde_json::Value;
@@ -32,6 +33,8 @@ pub struct DialectSetup {
     pub env: Variables,
     /// Text that makes ids unique across connections.
     pub seed: String,
+    /// Numbers of the requests to the agent.
+    pub requests: RequestNumbers,
     /// Whether the policy has rules. If so, the agent has to report tools that it runs without a permission
     /// request.
     pub has_rules: bool,
@@ -78,15 +81,13 @@ pub fn dialect_of(message: &Value) -> &'static str {
 pub fn dialect(protocol: Protocol, setup: DialectSetup) -> Box<dyn Dialect> {
     match protocol {
         Protocol::Acp if setup.child_per_session => {
-            Box::new(PerSession::new(setup.launch, setup.offer))
+            Box::new(PerSession::new(setup.launch, setup.offer).numbered(setup.requests))
         }
-        Protocol::Acp => Box::new(Acp::new(setup.launch, setup.offer)),
-        Protocol::Claude => Box::new(Claude::new(
-            setup.launch,
-            setup.env,
-            &setup.seed,
-            setup.has_rules,
-        )),
+        Protocol::Acp => Box::new(Acp::new(setup.launch, setup.offer).numbered(setup.requests)),
+        Protocol::Claude => {
+            let claude = Claude::new(setup.launch, setup.env, &setup.seed, setup.has_rules);
+            Box::new(claude.numbered(setup.requests))
+        }
         Protocol::Command => {
             let command = CommandAgent::new(setup.launch, setup.backend);
             Box::new(Exchanges::new(command, &setup.seed))

@@ -76,6 +76,8 @@ pub enum AgentEvent<'a> {
         /// The update as the agent sent it.
         original: Original<'a>,
     },
+    /// A message about a tool call cannot be read.
+    CallLost(Box<LostCall>),
     /// Request for permission to run a tool.
     Permission(Box<Permission<'a>>),
     /// Request of a hook before a tool runs for which the agent does not request permission.
@@ -156,6 +158,17 @@ pub enum AgentEvent<'a> {
         /// Result of the turn.
         end: TurnEnd,
     },
+}
+
+/// Tool call of a message that cannot be read.
+#[derive(Debug)]
+pub struct LostCall {
+    /// The agent's id of the session; `None` if it cannot be read either.
+    pub session: Option<String>,
+    /// The agent's id of the call, if the message updates one that it has begun.
+    pub updates: Option<String>,
+    /// What is wrong with the line of the message, for a sentence that begins with "the line".
+    pub fault: String,
 }
 
 /// Session in the agent's list.

@@ -27,6 +27,7 @@ mod history;
 mod host_events;
 mod idle;
 mod listing;
+mod lost_calls;
 mod metrics;
 mod panics;
 mod prompts;
@@ -165,6 +166,7 @@ impl Hub {
 
     /// Takes the effects collected since the last call, in order.
     pub fn effects(&mut self, now: Instant) -> Vec<Effect> {
+        self.drop_answered_limits();
         self.deliver(now);
         std::mem::take(&mut self.effects)
     }

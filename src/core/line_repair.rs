@@ -33,6 +33,11 @@ pub trait LineReader {
         true
     }
 
+    /// Returns `true` for a response to a request of acpipe.
+    fn is_response(&mut self, _object: &str) -> bool {
+        false
+    }
+
     /// Records that a line was read after a repair.
     fn repaired(&mut self, faults: Faults);
 
@@ -174,6 +179,13 @@ pub fn read_again(line: &[u8], reader: &mut impl LineReader) -> bool {
     while let Some(object) = objects.next() {
         let is_same = object.len() == text.trim().len();
         if is_same && matches!(object, Cow::Borrowed(_)) {
+            continue;
+        }
+        if objects.is_quoted() && reader.is_response(&object) {
+            warn!(
+                "ignored a response in a line of the agent that has other text behind or around it"
+            );
+            is_quoted = true;
             continue;
         }
         if objects.faults().other_text && !reader.takes_beside_text(&object) {

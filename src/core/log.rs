@@ -94,6 +94,7 @@ impl Log {
         log.scan_from(index, from)
             .map_err(|e| storage_error("read", &e))?;
         log.restore_identity();
+        log.take_ended_claims();
         log.released = log.index.seq;
         let format = log.index.identity.as_ref().map_or(FORMAT, |i| i.format);
         if format > FORMAT {

@@ -56,6 +56,12 @@ pub trait Store: Debug + Send {
     /// Requests cards; those of more sessions than the query selects may be returned. Returns `true` if a
     /// [`StoreEvent::Listed`] will follow, `false` if there is no session apart from open ones.
     fn list(&mut self, ticket: u64, query: CardQuery) -> bool;
+
+    /// Ends the claims of stored sessions, apart from `session` and open ones, on the id of a record: the agent created a
+    /// session under it for `session`, which itself need not be stored.
+    fn end_claims(&mut self, session: &str, created: &AgentSessionRecord) {
+        let _ = (session, created);
+    }
 }
 
 /// Selection of cards for a list; by default all of them.

@@ -93,7 +93,7 @@ mod tests {
             (
                 json!({"priority": 1}),
                 "priority",
-                "the known fields are context, degrade, message, ",
+                "the known fields are context, degrade, elapsedMs, message, ",
             ),
             (
                 json!({"a": 1, "rety": true}),

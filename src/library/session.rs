@@ -173,6 +173,7 @@ impl Session {
                 retry: false,
                 retry_after_output: false,
                 timeout_ms: None,
+                elapsed_ms: 0,
                 context: Box::default(),
                 when_busy: PromptWhenBusy::Queue,
             },

@@ -285,6 +285,10 @@ pub struct ConnectParams {
     #[serde(default)]
     #[schemars(range(min = 1, max = LONGEST_TIMEOUT_MS))]
     pub timeout_ms: Option<u64>,
+    /// Part of `timeoutMs` that has passed before the call, in milliseconds: for a client that makes several calls
+    /// within one limit. Default: 0.
+    #[serde(default)]
+    pub elapsed_ms: u64,
 }
 
 /// Result of `agent/connect` and `agent/status`.

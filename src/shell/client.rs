@@ -1,6 +1,6 @@
 //! Interface between the loop and a client's connection.
 
-use super::output::Pressure;
+use super::output::{OutputWait, Pressure};
 use super::signals::Interrupt;
 use crate::core::client::{ClientId, Command, Token};
 use crate::core::client_request::{ClientAnswer, ClientRequestId};
@@ -8,8 +8,9 @@ use crate::core::client_sink::ClientSinks;
 use crate::core::error::Error;
 use crate::core::hub::Settings;
 use crate::core::metrics::HubMetrics;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
+use tracing::warn;
 
 /// Connection of one client or of several: accepts their messages and formats their output.
 pub trait ClientConnection: ClientSinks + Send {
@@ -28,6 +29,15 @@ pub trait ClientConnection: ClientSinks + Send {
     /// Returns the maximum time that the shutdown waits for a client which does not read; `None` for no
     /// limit.
     fn max_read_delay(&self) -> Option<Duration>;
+    /// Returns when output that is still not written is dropped; `None` if acpipe waits for its reader.
+    fn drops_output_at(&self, wait: OutputWait) -> Option<Instant> {
+        let max_read_delay = self.max_read_delay().filter(|_| wait.is_ending)?;
+        Some(wait.last_progress + max_read_delay)
+    }
+    /// Handles that output was dropped, and that nothing more is written.
+    fn output_dropped(&mut self) {
+        warn!("the client does not read its output; unread output is dropped");
+    }
     /// Takes the next action that the client requests.
     fn next_action(&mut self) -> Option<ClientAction>;
     /// Sets the backpressure of the output.

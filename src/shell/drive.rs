@@ -310,12 +310,12 @@ impl Shell {
         }
     }
 
-    fn give_up_stalled_output(&mut self, client: &impl ClientConnection, now: Instant) {
+    fn give_up_stalled_output(&mut self, client: &mut impl ClientConnection, now: Instant) {
         if self.stalled_at(client).is_some_and(|at| at <= now)
             && let Some(output) = &mut self.output
         {
-            warn!("the client does not read its output; unread output is dropped");
             output.give_up();
+            client.output_dropped();
         }
     }
 
@@ -368,8 +368,9 @@ impl Shell {
     }
 
     fn stalled_at(&mut self, client: &impl ClientConnection) -> Option<Instant> {
-        let max_read_delay = client.max_read_delay().filter(|_| self.hub.is_ending())?;
-        self.output.as_mut()?.stalled_at(max_read_delay)
+        let is_ending = self.hub.is_ending();
+        let wait = self.output.as_mut()?.wait(is_ending)?;
+        client.drops_output_at(wait)
     }
 
     /// Returns the next deadline, and whether all timers run: while the client does not read, only the limit

@@ -362,14 +362,16 @@ fn boot_id() -> Option<String> {
     Some(id.trim().to_owned())
 }
 
-/// Returns 128 random bits, from the seed of the standard library's hash maps.
+/// Returns 128 random bits.
 fn random_id() -> String {
-    let random = || RandomState::new().build_hasher().finish();
-    format!(
-        "{:016x}{:016x}",
-        random(),
-        random() ^ u64::from(std::process::id())
-    )
+    let last = random_number() ^ u64::from(std::process::id());
+    format!("{:016x}{last:016x}", random_number())
+}
+
+/// Returns a random number, from the seed of the standard library's hash maps.
+#[must_use]
+pub fn random_number() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 fn report(ended: &[Ended]) {

@@ -19,7 +19,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use stdout::is_reader_gone;
 pub use stdout::{StdoutError, StdoutWriter};
 use tokio::sync::mpsc;
@@ -65,6 +65,17 @@ pub enum Pressure {
     Full,
 }
 
+/// Output that waits for its reader.
+#[derive(Debug, Clone, Copy)]
+pub struct OutputWait {
+    /// When the reader read last.
+    pub last_progress: Instant,
+    /// Whether agents wait for the reader.
+    pub is_full: bool,
+    /// Whether the loop ends, so that no more output follows.
+    pub is_ending: bool,
+}
+
 /// Reason why nothing more is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Closed {
@@ -72,7 +83,7 @@ enum Closed {
     ReaderLeft,
     /// A write failed, for example because the disk is full.
     Failed(Errno),
-    /// The client did not read for too long during the shutdown.
+    /// The client did not read for too long during the shutdown, or until the limit of the run.
     GivenUp,
 }
 
@@ -179,14 +190,20 @@ impl Output {
         }
     }
 
-    /// Returns when a client that does not read for `patience` is given up; progress postpones that. `None`
-    /// if nothing is pending.
-    pub fn stalled_at(&mut self, patience: Duration) -> Option<Instant> {
+    /// Returns the wait for the reader; `None` if nothing is pending.
+    pub fn wait(&mut self, is_ending: bool) -> Option<OutputWait> {
+        if !self.is_pending() {
+            return None;
+        }
         let written = self.way.written();
         if written != self.seen.0 {
             self.seen = (written, running_now());
         }
-        self.is_pending().then(|| self.seen.1 + patience)
+        Some(OutputWait {
+            last_progress: self.seen.1,
+            is_full: self.is_full(),
+            is_ending,
+        })
     }
 
     /// Drops the pending output and closes stdout.
@@ -307,6 +324,12 @@ fn watch_reader(leaving: &mpsc::Sender<()>) {
             }
         }
     }
+}
+
+/// Returns `true` if a short message can be written to stderr at once.
+#[must_use]
+pub fn stderr_has_room() -> bool {
+    blocking::has_room(rustix::stdio::stderr())
 }
 
 /// Moves a client's output to the buffer for stdout, without a copy if the buffer is empty.

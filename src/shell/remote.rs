@@ -53,8 +53,8 @@ where
         if is_leaving && !output.is_pending() {
             break;
         }
-        let patience = client.max_read_delay().filter(|_| is_leaving);
-        let stalled = patience.and_then(|patience| output.stalled_at(patience));
+        let wait = output.wait(is_leaving);
+        let stalled = wait.and_then(|wait| client.drops_output_at(wait));
         let reads = is_open && !is_leaving && !output.is_full() && !client.is_full();
         tokio::select! {
             count = read.read_buf(&mut incoming), if reads => {
@@ -90,7 +90,10 @@ where
                 interrupts += 1;
                 client.interrupted(interrupts == 1, signal);
             }
-            () = until(stalled) => output.give_up(),
+            () = until(stalled) => {
+                output.give_up();
+                client.output_dropped();
+            }
         }
     }
     // A daemon that does not read must not keep its client.

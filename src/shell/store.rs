@@ -10,6 +10,7 @@
 
 mod card;
 mod cards;
+mod claims;
 mod file;
 mod jobs;
 mod leftovers;
@@ -23,6 +24,7 @@ mod unlinked;
 mod worker;
 mod writer;
 
+use crate::core::agent_session_record::AgentSessionRecord;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
 use crate::core::session_id::{IdHolder, lexical};
@@ -192,6 +194,11 @@ impl Store for Files {
                 Err(Error::new(ErrorKind::Storage, message))
             }
         }
+    }
+
+    fn end_claims(&mut self, session: &str, created: &AgentSessionRecord) {
+        let worker = &self.means.worker;
+        worker.end_claims(self.sessions.clone(), session, created);
     }
 
     fn list(&mut self, ticket: u64, query: CardQuery) -> bool {

@@ -52,6 +52,7 @@ impl SettingsBuilder {
             profile: Profile::default(),
             cwd: "/".into(),
             id_prefix: "t".into(),
+            request_seed: 0,
             clock: (now, 0),
             on_lost: OnLost::default(),
             idle_after: None,

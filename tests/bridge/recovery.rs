@@ -1,9 +1,10 @@
 //! Restored sessions: the strategy that succeeded, the strategies that failed before, and the agent's memory.
 
-use crate::harness::calls;
 use crate::harness::server::Server;
 use crate::harness::steps::{end, say};
+use crate::harness::{FAKE_AGENT, World, calls};
 use serde_json::{Value, json};
+use std::process::Stdio;
 
 /// Reaction of the agent to `session/resume` or `session/load` with an id that it issued.
 #[derive(Clone, Copy)]
@@ -357,4 +358,35 @@ fn prompt_that_restores_its_session_reports_the_state() {
     let state = s.notification("session/state")["state"].clone();
     assert_eq!(state["modes"]["currentModeId"], "b");
     s.agent_states(&["disconnected", "starting", "ready", "disconnected"]);
+}
+
+/// The fake agent gives each process's first session the same id.
+#[test]
+fn id_that_an_unstored_or_deleted_session_got_later_leads_to_no_other_memory() {
+    for second in [&["--ephemeral"][..], &["--session", "b"]] {
+        let world = World::new();
+        let script = world.script(&json!({
+            "initialize": [[{"reply": {"protocolVersion": 1, "agentCapabilities": {"loadSession": true}}}]],
+            "session/prompt": [[say("x"), end("end_turn")]],
+        }));
+        let acpipe = |args: &[&str]| {
+            let output = world.acpipe(args).stdin(Stdio::null()).output().unwrap();
+            let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success(), "{args:?}: {stderr}");
+            stderr
+        };
+        let run = |options: &[&str]| {
+            acpipe(&[&["run"], options, &["hi", "--", FAKE_AGENT, &script]].concat())
+        };
+        run(&["--session", "a"]);
+        run(second);
+        if second == ["--session", "b"] {
+            acpipe(&["sessions", "delete", "b"]);
+        }
+        let told = run(&["--session", "a"]);
+        assert!(
+            told.contains("the agent has given the id to session"),
+            "{second:?}: {told}"
+        );
+    }
 }

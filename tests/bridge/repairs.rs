@@ -120,6 +120,12 @@ fn request_that_cannot_be_repaired_is_refused_with_the_reason() {
             r#"{"jsonrpc":"2.0","method":"session/x","params":{}}{"jsonrpc":"2.0","id":5,"method":"m","params":"#,
             "EOF",
         ),
+        (
+            6,
+            r#"{"jsonrpc":"2.0","id":6,"method":"session/request_perm"#,
+            "EOF",
+        ),
+        (7, r#"{"jsonrpc":"2.0","id":7,"meth"#, "EOF"),
     ];
     let mut steps = broken.map(|(_, line, _)| json!({ "line": line })).to_vec();
     steps.push(say("x"));
@@ -169,7 +175,7 @@ fn message_in_a_log_line_is_handled_once() {
 #[test]
 fn damaged_response_ends_its_turn() {
     let response =
-        r#"{"jsonrpc":"2.0","id":{id},"result":{"stopReason":"end_turn","usage":NaN}} bye"#;
+        r#"[log] {"jsonrpc":"2.0","id":{id},"result":{"stopReason":"end_turn","usage":NaN}}"#;
     let run = vec![say("x"), json!({ "line": response })];
     let mut server = Server::ready(&json!({ "session/prompt": [run] }));
     let summary = server.prompt("go").summary;
@@ -177,6 +183,35 @@ fn damaged_response_ends_its_turn() {
         (&summary["stopReason"], &summary["text"]),
         (&json!("end_turn"), &json!("x"))
     );
+}
+
+#[test]
+fn response_in_a_log_line_ends_no_turn() {
+    let quoted = [
+        r#"answer: "{"jsonrpc":"2.0","id":{id},"result":{"stopReason":"refusal"}}""#,
+        r#"{"jsonrpc":"2.0","id":{id},"result":{"stopReason":"refusal"}} was the answer"#,
+    ];
+    let mut steps = quoted.map(|line| json!({ "line": line })).to_vec();
+    // Request ids do not begin at 1.
+    for id in 1..=20 {
+        let guess =
+            format!(r#"answer: {{"jsonrpc":"2.0","id":{id},"result":{{"stopReason":"refusal"}}}}"#);
+        steps.push(json!({ "line": guess }));
+    }
+    steps.push(say("b"));
+    let (text, _) = play(steps);
+    assert_eq!(text, "b");
+}
+
+#[test]
+fn error_without_an_id_fails_the_only_request() {
+    let error =
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"cannot parse it"}}"#;
+    let steps = json!([{ "line": error }, { "hang": true }]);
+    let mut server = Server::ready(&json!({ "session/prompt": [steps] }));
+    let summary = server.prompt("go").summary;
+    let message = summary["errors"][0]["message"].as_str().unwrap();
+    assert!(message.contains("cannot parse it"), "{message}");
 }
 
 #[test]

@@ -50,6 +50,43 @@ fn run_ends_at_its_limit_whatever_the_agent_does_not_answer() {
 }
 
 #[test]
+fn run_ends_at_its_limit_while_its_stdin_stays_open() {
+    for prompt in ["hello", "-"] {
+        let args = ["run", "-q", "-o", "json", "--max-time", "300ms", prompt];
+        let mut run = Run::new(&args).script(&json!({})).keep_stdin().start();
+        run.write("part");
+        run.await_exit();
+        let ended = run.end().expect(124);
+        let error = ended.json()["errors"][0].clone();
+        assert_eq!(error["kind"], "timeout", "{error}");
+        let data = &error["data"];
+        assert_eq!(
+            (&data["stage"], &data["waitedMs"]),
+            (&json!("readPrompt"), &json!(300))
+        );
+        let words = "used up its time of 300 ms while reading the prompt from stdin";
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+        assert!(ended.log.is_empty(), "the agent was started");
+    }
+}
+
+#[test]
+fn run_ends_at_its_limit_while_its_stdout_is_not_read() {
+    // The first answer leaves acpipe's queue, but not the pipe; the agent waits with the second.
+    for pieces in [2, 40] {
+        let piece = say(&"x".repeat(50_000));
+        let steps = [&vec![piece; pieces][..], &[end("end_turn")]].concat();
+        let args = [&["run", "--max-time", "1s", "hello"], &SHORT[..]].concat();
+        let script = json!({ "session/prompt": [steps] });
+        let mut run = Run::new(&args).script(&script).start();
+        run.await_exit();
+        let ended = run.end().expect(124);
+        let words = "used up its time of 1 s while writing the answer to stdout";
+        assert!(ended.stderr.contains(words), "{pieces}: {}", ended.stderr);
+    }
+}
+
+#[test]
 fn run_ends_at_its_limit_while_a_session_loads() {
     let world = World::new();
     let script = world.script(&hangs_at("none"));

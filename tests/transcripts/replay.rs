@@ -339,6 +339,7 @@ impl Replay {
                     retry: false,
                     retry_after_output: false,
                     timeout_ms: None,
+                    elapsed_ms: 0,
                     context: Box::default(),
                     when_busy: wire::PromptWhenBusy::Reject,
                 });
@@ -380,6 +381,7 @@ impl Replay {
             agent_session_id: None,
             fork: false,
             timeout_ms: None,
+            elapsed_ms: 0,
         });
         self.command("session/ensure", ensure)
     }

@@ -332,6 +332,11 @@ export interface ConnectParams {
    * with the error `timeout`, and the agent starts on. Default: no limit of its own.
    */
   timeoutMs?: number | null;
+  /**
+   * Part of `timeoutMs` that has passed before the call, in milliseconds: for a client that makes several calls
+   * within one limit. Default: 0.
+   */
+  elapsedMs?: number;
 }
 
 /**
@@ -536,6 +541,11 @@ export interface EnsureParams {
    * names what the call waited for. Default: no limit of its own.
    */
   timeoutMs?: number | null;
+  /**
+   * Part of `timeoutMs` that has passed before the call, in milliseconds: for a client that makes several calls
+   * within one limit. Default: 0.
+   */
+  elapsedMs?: number;
 }
 
 /** MCP servers of a session. */
@@ -719,6 +729,11 @@ export interface PromptParams {
    * limit of `--timeout turn=`, which begins with the turn, otherwise no limit.
    */
   timeoutMs?: number | null;
+  /**
+   * Part of `timeoutMs` that has passed before the call, in milliseconds: for a client that makes several calls
+   * within one limit. Default: 0.
+   */
+  elapsedMs?: number;
   /** Values that the agent is given before the message, such as the branch, as one JSON object. Default: none. */
   context?: {
     [name: string]: unknown;

@@ -359,6 +359,7 @@ impl AcpConnection {
             retry: false,
             retry_after_output: false,
             timeout_ms: None,
+            elapsed_ms: 0,
             context: Box::default(),
             when_busy: self.settings.when_busy,
         };

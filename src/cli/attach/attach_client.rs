@@ -259,6 +259,7 @@ impl AttachClient {
                 retry: true,
                 retry_after_output: false,
                 timeout_ms: None,
+                elapsed_ms: 0,
                 context: Box::default(),
                 when_busy: wire::PromptWhenBusy::default(),
             }));

@@ -104,7 +104,7 @@ impl ChatClient {
         if self.is_joining {
             self.open();
         } else {
-            let connect = Command::Connect(wire::ConnectParams::default());
+            let connect = self.session.connect();
             self.call(Step::Connect, connect);
         }
     }

@@ -39,6 +39,14 @@ pub struct ChatSession {
 }
 
 impl ChatSession {
+    /// Creates the call that starts the agent.
+    pub fn connect(&self) -> Command {
+        Command::Connect(wire::ConnectParams {
+            timeout_ms: self.terms.timeout_ms(),
+            ..wire::ConnectParams::default()
+        })
+    }
+
     /// Creates the call that opens a session with the settings of this one.
     pub fn ensure(&self, id: &str) -> Command {
         Command::Ensure(wire::EnsureParams {
@@ -125,6 +133,7 @@ mod tests {
             terms: PromptTerms {
                 retry: true,
                 max_time: None,
+                elapsed: std::time::Duration::ZERO,
             },
             steps: Steps::default(),
             context: Box::default(),

@@ -23,7 +23,10 @@ pub fn request(command: &Command, name: &str) -> Option<(ExpectedResult, Value)>
     Some(match command {
         Command::Initialize(p) => (ExpectedResult::Initialize, initialize(p, name)),
         // Both clients connect to the default agent.
-        Command::Connect(p) => (ExpectedResult::Status, json!({ "timeoutMs": p.timeout_ms })),
+        Command::Connect(p) => (
+            ExpectedResult::Status,
+            json!({ "timeoutMs": p.timeout_ms, "elapsedMs": p.elapsed_ms }),
+        ),
         Command::Ensure(p) => (
             ExpectedResult::Session,
             json!({
@@ -32,6 +35,7 @@ pub fn request(command: &Command, name: &str) -> Option<(ExpectedResult, Value)>
                 "agent": p.agent,
                 "options": p.options,
                 "timeoutMs": p.timeout_ms,
+                "elapsedMs": p.elapsed_ms,
             }),
         ),
         Command::Prompt(p) => (
@@ -42,6 +46,7 @@ pub fn request(command: &Command, name: &str) -> Option<(ExpectedResult, Value)>
                 "turnId": p.turn_id,
                 "retry": p.retry,
                 "timeoutMs": p.timeout_ms,
+                "elapsedMs": p.elapsed_ms,
                 "context": p.context,
             }),
         ),

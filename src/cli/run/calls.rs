@@ -6,6 +6,7 @@ use super::view::View;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::client::{Command, Notice};
+use crate::core::timeout_error::millis;
 use crate::proto::wire;
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -16,8 +17,10 @@ use std::time::Duration;
 pub struct PromptTerms {
     /// Whether acpipe sends the prompt again after a transient error.
     pub retry: bool,
-    /// Time for the call; `None` for no limit.
+    /// Limit of the call; `None` for no limit.
     pub max_time: Option<Duration>,
+    /// Part of the limit that has passed before the call.
+    pub elapsed: Duration,
 }
 
 impl PromptTerms {
@@ -38,21 +41,20 @@ impl PromptTerms {
             retry: self.retry,
             retry_after_output: false,
             timeout_ms: self.timeout_ms(),
+            elapsed_ms: self.elapsed_ms(),
             context,
             when_busy: wire::PromptWhenBusy::default(),
         })
     }
 
-    /// Returns the terms of a call after a part of the time has passed.
-    pub fn after(self, passed: Duration) -> Self {
-        let max_time = self.max_time.map(|time| time.saturating_sub(passed));
-        Self { max_time, ..self }
-    }
-
     /// Returns the limit of a call in milliseconds; `None` for no limit.
     pub fn timeout_ms(self) -> Option<u64> {
-        let ms = self.max_time?.as_millis();
-        Some(u64::try_from(ms).unwrap_or(u64::MAX).max(1))
+        Some(millis(self.max_time?).max(1))
+    }
+
+    /// Returns the part of the limit that has passed before the call, in milliseconds.
+    pub fn elapsed_ms(self) -> u64 {
+        millis(self.elapsed)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Prompt of a run: arguments, files, stdin and attachments.
 
+use super::run_limit::RunLimit;
 use crate::cli::UsageError;
 use crate::cli::args::RunArgs;
 use crate::proto::wire::{AgentCapabilities, UserMessage};
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
 
 /// Argument that stands for stdin.
 const STDIN: &str = "-";
@@ -48,50 +50,18 @@ impl Prompt {
     /// Reads the prompt: the arguments, then `--file`s, then piped stdin, separated by empty lines.
     ///
     /// # Errors
-    /// A file cannot be read, or the prompt is empty.
-    pub fn read(args: &RunArgs) -> anyhow::Result<Self> {
-        let mut notes = Vec::new();
-        let mut parts = Vec::new();
-        let mut stdin = std::io::stdin();
-        let mut is_read = false;
-        let mut read_stdin = |notes: &mut Vec<String>| {
-            let mut bytes = Vec::new();
-            if !is_read {
-                stdin.read_to_end(&mut bytes).context("cannot read stdin")?;
-            }
-            is_read = true;
-            anyhow::Ok(lossy(bytes, "stdin", notes))
-        };
-        parts.extend(args.prompt_text.clone());
-        if args.prompt == [STDIN] {
-            parts.push(read_stdin(&mut notes)?);
-        } else {
-            parts.push(args.prompt.join(" "));
-        }
-        for file in &args.file {
-            parts.push(if file.as_os_str() == STDIN {
-                read_stdin(&mut notes)?
-            } else {
-                let content =
-                    std::fs::read(file).map_err(|error| unreadable("--file", file, &error))?;
-                lossy(content, &file.display().to_string(), &mut notes)
-            });
-        }
-        if !std::io::stdin().is_terminal() {
-            parts.push(read_stdin(&mut notes)?);
-        }
-        let given = parts.iter().map(|part| part.trim_end());
-        let given: Vec<&str> = given.filter(|part| !part.is_empty()).collect();
-        let attached = args.attach.iter().map(|file| attachment("--attach", file));
-        let attached: Vec<Attachment> = attached.collect::<anyhow::Result<_>>()?;
-        if given.is_empty() && attached.is_empty() {
+    /// A file cannot be read, the prompt is empty, or the limit passes first, for example because the writer of a
+    /// pipe keeps it open.
+    pub fn read(args: &RunArgs, limit: RunLimit) -> anyhow::Result<Self> {
+        let sources = PromptSources::of(args);
+        let prompt = match limit.left() {
+            None => sources.read(&|_| ()),
+            Some(_) => sources.read_within(limit),
+        }?;
+        if prompt.text.is_empty() && prompt.attached.is_empty() {
             return Err(UsageError(no_prompt(args)).into());
         }
-        Ok(Self {
-            text: given.join("\n\n"),
-            attached,
-            notes,
-        })
+        Ok(prompt)
     }
 
     /// Attaches a file. Returns its name.
@@ -165,6 +135,113 @@ impl Attachment {
             file_url(&self.path)
         };
         json!({ "type": "file", "mediaType": self.media_type, "filename": self.name, "url": url })
+    }
+}
+
+/// Arguments and files of which the prompt consists.
+struct PromptSources {
+    /// Text of `--prompt`, then the arguments.
+    texts: Vec<String>,
+    stdin_is_argument: bool,
+    files: Vec<PathBuf>,
+    attached: Vec<PathBuf>,
+}
+
+/// Progress of the thread that reads the prompt.
+enum ReadProgress {
+    /// The thread waits for this source.
+    Reads(String),
+    Done(anyhow::Result<Prompt>),
+}
+
+impl PromptSources {
+    fn of(args: &RunArgs) -> Self {
+        let stdin_is_argument = args.prompt == [STDIN];
+        let arguments = (!stdin_is_argument).then(|| args.prompt.join(" "));
+        Self {
+            texts: args
+                .prompt_text
+                .clone()
+                .into_iter()
+                .chain(arguments)
+                .collect(),
+            stdin_is_argument,
+            files: args.file.clone(),
+            attached: args.attach.clone(),
+        }
+    }
+
+    /// Reads the sources; `reads` is called with each before acpipe waits for it.
+    fn read(self, reads: &dyn Fn(String)) -> anyhow::Result<Prompt> {
+        let mut notes = Vec::new();
+        let mut parts = self.texts;
+        let mut is_read = false;
+        let mut read_stdin = |notes: &mut Vec<String>| {
+            let mut bytes = Vec::new();
+            if !is_read {
+                reads("stdin".to_owned());
+                let mut stdin = std::io::stdin();
+                stdin.read_to_end(&mut bytes).context("cannot read stdin")?;
+            }
+            is_read = true;
+            anyhow::Ok(lossy(bytes, "stdin", notes))
+        };
+        if self.stdin_is_argument {
+            parts.push(read_stdin(&mut notes)?);
+        }
+        for file in &self.files {
+            parts.push(if file.as_os_str() == STDIN {
+                read_stdin(&mut notes)?
+            } else {
+                reads(file.display().to_string());
+                let content =
+                    std::fs::read(file).map_err(|error| unreadable("--file", file, &error))?;
+                lossy(content, &file.display().to_string(), &mut notes)
+            });
+        }
+        if !std::io::stdin().is_terminal() {
+            parts.push(read_stdin(&mut notes)?);
+        }
+        let given = parts.iter().map(|part| part.trim_end());
+        let given: Vec<&str> = given.filter(|part| !part.is_empty()).collect();
+        let attached = self.attached.iter().map(|file| {
+            reads(file.display().to_string());
+            attachment("--attach", file)
+        });
+        Ok(Prompt {
+            attached: attached.collect::<anyhow::Result<_>>()?,
+            text: given.join("\n\n"),
+            notes,
+        })
+    }
+
+    /// Reads the sources in a thread, which is left behind if the limit passes first: no source need ever end.
+    fn read_within(self, limit: RunLimit) -> anyhow::Result<Prompt> {
+        let (progress, steps) = mpsc::channel();
+        std::thread::Builder::new()
+            .name("prompt".into())
+            .spawn(move || {
+                // Fails only if the limit has passed.
+                let reads = |what| drop(progress.send(ReadProgress::Reads(what)));
+                let prompt = self.read(&reads);
+                drop(progress.send(ReadProgress::Done(prompt)));
+            })?;
+        let mut source = "its arguments".to_owned();
+        loop {
+            match steps.recv_timeout(limit.left().unwrap_or_default()) {
+                Ok(ReadProgress::Reads(what)) => source = what,
+                Ok(ReadProgress::Done(prompt)) => return prompt,
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    let what = format!(
+                        "reading the prompt from {source}, which did not end; close it (`< /dev/null` for stdin)"
+                    );
+                    return Err(limit.error("readPrompt", &what).into());
+                }
+                Err(mpsc::RecvTimeoutError::Disconnected) => {
+                    anyhow::bail!("the thread that reads the prompt ended");
+                }
+            }
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use super::calls::{self, PromptTerms, Steps};
 use super::outcome;
 use super::prompt::Prompt;
 use super::questions::TerminalQuestions;
+use super::run_limit::RunLimit;
 use super::turn_output::TurnOutput;
 use crate::cli::remote_hub::shown_chunk;
 use crate::core::client::{Command, Notice, Reply, Token};
@@ -15,7 +16,10 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::session::unstarted_summary;
 use crate::proto::chunk::Chunk;
 use crate::proto::wire;
-use crate::shell::{ClientAction, ClientConnection, ClientInput, Interrupt};
+use crate::shell::{
+    ClientAction, ClientConnection, ClientInput, Interrupt, OutputWait, running_now,
+    stderr_has_room,
+};
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -23,6 +27,9 @@ use tracing::debug;
 
 /// Maximum time that a reader of stdout which does not read delays the exit of an interrupted run.
 const MAX_READ_DELAY: Duration = Duration::from_secs(1);
+
+/// Maximum time after the limit of the run in which a turn waits for a reader that reads too slowly.
+const SLOW_READER: Duration = Duration::from_secs(5);
 
 /// Call that the run waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +56,9 @@ pub struct RunClient {
     turn: String,
     terms: PromptTerms,
     pub steps: Steps,
-    began: Instant,
+    limit: RunLimit,
+    /// When the last output was produced; `None` while more may follow.
+    over_at: Option<Instant>,
     pub options: Box<wire::SessionOptions>,
     /// Values that are sent with the first prompt.
     pub context: Box<Map<String, Value>>,
@@ -66,7 +75,7 @@ impl RunClient {
         prompt: Prompt,
         session: String,
         turn: String,
-        terms: PromptTerms,
+        (terms, limit): (PromptTerms, RunLimit),
         questions: TerminalQuestions,
         output: TurnOutput,
     ) -> Self {
@@ -80,7 +89,8 @@ impl RunClient {
             turn,
             terms,
             steps: Steps::default(),
-            began: Instant::now(),
+            limit,
+            over_at: None,
             options: Box::default(),
             context: Box::default(),
             questions,
@@ -107,11 +117,15 @@ impl RunClient {
             self.output.view.begin_step(progress);
         }
         // The limit is that of the run, and each call gets what is left of it.
-        let terms = self.terms.after(self.began.elapsed());
+        let terms = PromptTerms {
+            elapsed: self.limit.elapsed(),
+            ..self.terms
+        };
         let command = match step {
             Step::Initialize => calls::initialize(&self.questions),
             Step::Connect => Command::Connect(wire::ConnectParams {
                 timeout_ms: terms.timeout_ms(),
+                elapsed_ms: terms.elapsed_ms(),
                 ..wire::ConnectParams::default()
             }),
             Step::Ensure => Command::Ensure(wire::EnsureParams {
@@ -120,6 +134,7 @@ impl RunClient {
                 agent: self.agent.clone(),
                 options: self.options.clone(),
                 timeout_ms: terms.timeout_ms(),
+                elapsed_ms: terms.elapsed_ms(),
                 ..wire::EnsureParams::default()
             }),
             Step::Prompt => {
@@ -146,6 +161,7 @@ impl RunClient {
     fn finish(&mut self, code: u8) {
         if self.step != Step::Over {
             self.output.view.done();
+            self.over_at = Some(running_now());
         }
         self.exit_code.get_or_insert(code);
         self.advance_to(Step::Over);
@@ -168,7 +184,7 @@ impl ClientSink for RunClient {
             (_, Err(error)) => {
                 if !self.interrupted {
                     let (session, turn) = (&self.session, &self.turn);
-                    let summary = unstarted_summary(session, turn, &error, self.began.elapsed());
+                    let summary = unstarted_summary(session, turn, &error, self.limit.elapsed());
                     self.output.view.error(&error, &summary);
                 }
                 self.finish(error.kind.exit_code());
@@ -329,6 +345,39 @@ impl ClientConnection for RunClient {
     fn max_read_delay(&self) -> Option<Duration> {
         // A slow reader, for example a pager, gets all output unless the user presses Ctrl-C.
         self.interrupted.then_some(MAX_READ_DELAY)
+    }
+
+    fn drops_output_at(&self, wait: OutputWait) -> Option<Instant> {
+        if let Some(max_read_delay) = self.max_read_delay() {
+            return wait.is_ending.then(|| wait.last_progress + max_read_delay);
+        }
+        let passes = self.limit.deadline()?;
+        match self.over_at {
+            Some(over) => Some(passes.max(over + MAX_READ_DELAY)),
+            // The reader, not the agent, holds up the turn.
+            None if wait.is_full => {
+                let stalled = wait.last_progress + MAX_READ_DELAY;
+                Some(passes.max(stalled.min(passes + SLOW_READER)))
+            }
+            None => None,
+        }
+    }
+
+    fn output_dropped(&mut self) {
+        let passed = |at: Instant| self.limit.deadline().is_some_and(|passes| at >= passes);
+        // A run that ended at its limit has reported that.
+        if self.interrupted || self.over_at.is_some_and(passed) {
+            return;
+        }
+        let error = self.limit.error(
+            "writeAnswer",
+            "writing the answer to stdout; read all of it",
+        );
+        self.exit_code = Some(error.kind.exit_code());
+        // Often the same reader has both.
+        if stderr_has_room() {
+            self.output.view.print_note(&error.message);
+        }
     }
 
     fn next_action(&mut self) -> Option<ClientAction> {

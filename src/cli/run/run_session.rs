@@ -235,7 +235,7 @@ fn is_stored(args: &RunArgs) -> bool {
 /// Opens the store. If it cannot be used, a run without `--session` or `--continue` uses memory only.
 pub fn store(args: &RunArgs, view: &mut View) -> anyhow::Result<(Box<dyn Store>, Events)> {
     if args.ephemeral {
-        return Ok((Box::<Memory>::default(), Events::none()));
+        return Ok(crate::cli::store_in_memory(&args.agent.store));
     }
     let opened = crate::cli::store(&args.agent.store);
     if is_stored(args) {

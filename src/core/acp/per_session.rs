@@ -19,6 +19,7 @@ use crate::core::event::{AgentEvent, CallId, Exit};
 use crate::core::host::HostAnswer;
 use crate::core::line_repair::{LostLine, UnusableLine};
 use crate::core::request_key::RequestKey;
+use crate::core::request_numbers::RequestNumbers;
 use crate::core::setting::Setting;
 use crate::core::update_run::UpdateRun;
 use crate::proto::json::repair::Faults;
@@ -32,6 +33,7 @@ use std::collections::{BTreeMap, HashMap};
 pub struct PerSession {
     launch: ProcessSpec,
     offer: AgentServices,
+    numbers: RequestNumbers,
     children: BTreeMap<Child, Process>,
     /// Process of each session, by the agent's session ids.
     sessions: HashMap<String, Child>,
@@ -59,6 +61,7 @@ impl PerSession {
         Self {
             launch,
             offer,
+            numbers: RequestNumbers::default(),
             children: BTreeMap::new(),
             sessions: HashMap::new(),
             last_child: 0,
@@ -67,11 +70,18 @@ impl PerSession {
         }
     }
 
+    /// Sets the source of the request ids.
+    #[must_use]
+    pub fn numbered(self, numbers: RequestNumbers) -> Self {
+        Self { numbers, ..self }
+    }
+
     /// Starts another process and its handshake.
     fn add(&mut self, out: &mut Outgoing) -> Child {
         self.last_child += 1;
         let child = Child(self.last_child);
-        let mut acp = Acp::new(self.launch.clone(), self.offer.clone());
+        let acp = Acp::new(self.launch.clone(), self.offer.clone());
+        let mut acp = acp.of_child(self.numbers, child);
         with_child(child, out, |out| acp.start(out));
         let process = Process {
             acp,
@@ -335,6 +345,10 @@ impl Dialect for PerSession {
 
     fn is_own_message(&self, message: &str) -> bool {
         requests::is_own_message(message)
+    }
+
+    fn is_response(&self, message: &str) -> bool {
+        requests::is_response(message)
     }
 
     fn count_repaired(&mut self, child: Child, faults: Faults) {

@@ -119,6 +119,11 @@ pub(super) fn is_own_message(message: &str) -> bool {
     is_session || matches!(&*method, "initialize" | "authenticate" | "logout")
 }
 
+/// Returns `true` for a response.
+pub(super) fn is_response(message: &str) -> bool {
+    matches!(rpc::parse(message), Ok(Message::Response { .. }))
+}
+
 /// Returns `true` for methods that clients offer by a capability, which was not offered to the agent.
 fn is_client_method(method: &str) -> bool {
     let is_of = |family: &&str| method.starts_with(family);

@@ -17,6 +17,7 @@ use crate::core::idle_timer::IdleTimer;
 use crate::core::limits::{Limits, Timeout};
 use crate::core::nested;
 use crate::core::options;
+use crate::core::request_numbers::RequestNumbers;
 use crate::core::shared::Shared;
 use crate::proto::wire::{AgentSource, AgentState, ConnectParams, Done, Protocol};
 use std::collections::HashMap;
@@ -264,6 +265,7 @@ fn dialect(
         child_per_session: spec.child_per_session,
         env,
         seed: format!("{}.{}", shared.settings.id_prefix, shared.ids.processes()),
+        requests: RequestNumbers::new(shared.settings.request_seed, shared.ids.processes()),
         has_rules,
         backend: spec.backend.clone(),
         limits: *limits,

@@ -12,7 +12,7 @@ use crate::core::event::{Original, Update};
 use crate::core::setting::merge_state;
 use crate::proto::json::Members;
 use serde_json::{Map, Value};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::time::Instant;
 use tracing::warn;
 
@@ -40,6 +40,8 @@ pub struct Directory {
     early: HashMap<String, EarlyState>,
     /// Time of the last update of an unknown session.
     early_at: Option<Instant>,
+    /// Unknown sessions whose tool calls were reported.
+    reported: HashSet<String>,
     /// Number of updates of sessions that no client opened and the agent did not announce.
     unclaimed: u64,
     /// Sessions that the agent is closing.
@@ -220,6 +222,17 @@ impl Directory {
                 count, "update for a session that is not open"
             );
         }
+    }
+
+    /// Returns `true` if the tool calls of an unknown session were reported, or if too many sessions have been.
+    #[must_use]
+    pub fn is_reported(&self, agent_session: &str) -> bool {
+        self.reported.len() >= EARLY_SESSIONS || self.reported.contains(agent_session)
+    }
+
+    /// Records that the tool calls of an unknown session were reported.
+    pub fn note_reported(&mut self, agent_session: &str) {
+        self.reported.insert(agent_session.to_owned());
     }
 
     /// Takes the state that arrived before the session was open.

@@ -14,6 +14,14 @@ use std::borrow::Cow;
 /// Members that every frame has beside its content.
 const ENVELOPE: &[&str] = &["type", "session_id", "uuid"];
 
+/// Returns `true` for a frame that ends a turn or answers a request of acpipe.
+#[must_use]
+pub fn is_response(frame: &str) -> bool {
+    let frame: TurnResult<'_> = serde_json::from_str(frame).unwrap_or_default();
+    let kind = text(frame.rest.get("type"));
+    matches!(kind.as_deref(), Some("result" | "control_response"))
+}
+
 /// Parses a `result` line. `failure` is the error that the CLI sent instead of an answer.
 #[must_use]
 pub fn result(line: &str, failure: Option<&Failure>) -> TurnEnd {

@@ -169,8 +169,10 @@ impl Session {
         }
     }
 
-    /// Sends the handshake, followed by the MCP servers. Text of subagents is only reported on request.
-    pub fn initialize(&mut self, watch: bool, out: &mut Vec<u8>) {
+    /// Sends the handshake, followed by the MCP servers; the request ids follow this number. Text of subagents is only
+    /// reported on request.
+    pub fn initialize(&mut self, watch: bool, before_first: u64, out: &mut Vec<u8>) {
+        self.last_request = before_first;
         let hooks = pre_tool_hook::hooks(watch);
         let request =
             json!({ "subtype": "initialize", "hooks": hooks, "forwardSubagentText": true });

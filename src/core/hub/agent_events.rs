@@ -35,6 +35,7 @@ impl Hub {
                 update,
                 original,
             } => self.update_of_call(agent, &session, update, original, now, clients),
+            AgentEvent::CallLost(lost) => self.call_lost(agent, &lost, now, clients),
             AgentEvent::Permission(permission) => {
                 self.permission(agent, *permission, now, clients);
             }
@@ -201,6 +202,9 @@ impl Hub {
         let Some(route) = connection.directory.route(agent_session) else {
             let directory = &mut connection.directory;
             directory.note_early(agent_session, update, original, now);
+            if matches!(update, Update::Tool(_)) {
+                self.call_of_unknown_session(agent, agent_session, now, clients);
+            }
             return false;
         };
         let taken = self.with(&route.session, now, clients, |session, cx| {

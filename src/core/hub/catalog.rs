@@ -1,7 +1,8 @@
 //! The agents that acpipe knows: `agent/list`, `agent/get` and `agent/register`, and agents by name.
 
+use super::Hub;
 use super::agents::Agents;
-use super::{Hub, total_limits};
+use super::total_limits::{self, CallPlace, GivenLimit};
 use crate::core::agent::{AgentMachine, DEFAULT_AGENT};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_names::{NameError, check_name, resolve};
@@ -123,7 +124,6 @@ impl Hub {
         clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
         total_limits::check(p.timeout_ms)?;
-        self.limit_call(token, p.timeout_ms, now);
         let has_command = p.command.is_some() || p.protocol.is_some();
         let agent = match p.agent.as_deref() {
             Some(name) if self.agents.find(name).is_none() && has_command => {
@@ -134,6 +134,11 @@ impl Hub {
             }
             name => self.agent_named(name)?,
         };
+        let limit = GivenLimit {
+            timeout_ms: p.timeout_ms,
+            elapsed_ms: p.elapsed_ms,
+        };
+        self.limit_call(token, limit, CallPlace::Agent(agent), now);
         self.with_agent(agent, now, clients, |agent, cx| agent.connect(token, p, cx))
     }
 
@@ -159,6 +164,7 @@ impl Hub {
             child_per_session: p.child_per_session,
             options: p.options,
             timeout_ms: None,
+            elapsed_ms: 0,
         };
         let default = self.agents.get(self.default_agent());
         let mut spec = default.spec_of(connect, &self.shared)?;

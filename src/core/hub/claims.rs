@@ -5,6 +5,7 @@ use crate::core::agent_session_record::AgentSessionRecord;
 use crate::core::client_sink::ClientSinks;
 use crate::core::error::Error;
 use crate::core::limits::Timeout;
+use crate::core::session::SessionMachine;
 use crate::core::shared::{PendingStoreReply, StoreCall};
 use crate::core::store::{Card, CardQuery};
 use std::time::Instant;
@@ -65,6 +66,29 @@ impl Hub {
     ) {
         warn!(session = id, %error, "cannot check whether another session has the agent's id of the session");
         self.claim_searched(id, &[], now, clients);
+    }
+
+    /// Ends the claims of all other sessions on the id under which the agent created a session for this one.
+    pub(super) fn end_other_claims(
+        &mut self,
+        id: &str,
+        now: Instant,
+        clients: &mut dyn ClientSinks,
+    ) {
+        let Some(own) = self.claim_of(id).filter(|own| own.created) else {
+            return;
+        };
+        let has_claim = |session: &&SessionMachine| {
+            let mut given = session.known.given().iter();
+            session.id != id && given.any(|other| other.is_of_same_id(&own))
+        };
+        let others = self.sessions.values().filter(has_claim);
+        for other in others.map(|session| session.id.clone()).collect::<Vec<_>>() {
+            self.with(&other, now, clients, |session, cx| {
+                session.end_claim(&own, id, cx);
+            });
+        }
+        self.store.end_claims(id, &own);
     }
 
     /// Returns the record of a session at its agent.

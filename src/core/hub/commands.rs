@@ -271,6 +271,7 @@ impl Hub {
             agent_session_id: None,
             fork: false,
             timeout_ms: p.timeout_ms,
+            elapsed_ms: 0,
         };
         self.ensure(token, params, now, clients)
     }

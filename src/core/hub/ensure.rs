@@ -1,6 +1,7 @@
 //! Implements `session/ensure`: makes a session live at its agent.
 
-use super::{Hub, total_limits};
+use super::Hub;
+use super::total_limits::{self, CallPlace, GivenLimit};
 use crate::core::agent::STOPPING;
 use crate::core::client::{Reply, Token};
 use crate::core::client_sink::ClientSinks;
@@ -10,7 +11,7 @@ use crate::core::ids::AgentRef;
 use crate::core::mcp;
 use crate::core::options;
 use crate::core::output_schema;
-use crate::core::session::{SessionAgents, SessionMachine, Stage};
+use crate::core::session::{Given, SessionAgents, SessionMachine, Stage};
 use crate::proto::wire::{
     EnsureParams, McpServer, Memory, Protocol, Recovery, Rung, SessionOptions, Strategy,
 };
@@ -27,7 +28,11 @@ impl Hub {
         let (id, cwd) = self.ensured_id(token.client, p.session_id.as_deref(), p.cwd.as_deref())?;
         let id = &id;
         total_limits::check(p.timeout_ms)?;
-        self.limit_call(token, p.timeout_ms, now);
+        let limit = GivenLimit {
+            timeout_ms: p.timeout_ms,
+            elapsed_ms: p.elapsed_ms,
+        };
+        self.limit_call(token, limit, CallPlace::Session(id.clone()), now);
         if !self.sessions.contains_key(id) && self.store.has(id)? {
             self.reopen(id)?;
         }
@@ -91,9 +96,15 @@ impl Hub {
             let cwd = cwd.unwrap_or(base);
             let mut session = SessionMachine::new(id.clone(), agent, cwd, log);
             let identity = self.agents.get(agent).identity();
+            let program = self.agents.get(agent).spec().key();
+            let given = Given {
+                at: &self.shared.time(now),
+                created: false,
+                program: &program,
+            };
             let known = p
                 .agent_session_id
-                .map(|id| SessionAgents::from_client(identity, id, &self.shared.time(now)));
+                .map(|id| SessionAgents::from_client(identity, id, given));
             session.known = known.unwrap_or_default();
             session.forks = p.fork;
             self.sessions.insert(id.clone(), session);

@@ -49,6 +49,7 @@ impl Hub {
             retry: p.retry,
             retry_after_output: false,
             timeout_ms: p.timeout_ms,
+            elapsed_ms: 0,
             context: p.context,
             when_busy: PromptWhenBusy::Queue,
         };

@@ -1,6 +1,7 @@
 //! Prompts and settings: passed to a session that has an agent, or for which an agent is started.
 
-use super::{Hub, total_limits};
+use super::Hub;
+use super::total_limits::{self, CallPlace, GivenLimit};
 use crate::core::agent::{AgentSpec, STOPPING};
 use crate::core::agent_spec::identity;
 use crate::core::client::Token;
@@ -62,7 +63,11 @@ impl Hub {
         self.with(id, now, clients, |session, cx| {
             session.join(token.client, cx);
         });
-        self.limit_call(token, p.timeout_ms, now);
+        let limit = GivenLimit {
+            timeout_ms: p.timeout_ms,
+            elapsed_ms: p.elapsed_ms,
+        };
+        self.limit_call(token, limit, CallPlace::Session(id.clone()), now);
         let turn_id = p.turn_id.clone();
         let queued = Queued {
             token,

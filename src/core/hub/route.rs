@@ -92,6 +92,7 @@ impl Hub {
             SessionRequest::NextPrompt => self.next_prompt(id, now, clients),
             SessionRequest::TurnCompleted => self.agents.get_mut(agent).note_turn(),
             SessionRequest::CheckClaim => self.check_claim(id, now, clients),
+            SessionRequest::EndOtherClaims => self.end_other_claims(id, now, clients),
             SessionRequest::Restored(outcome) => {
                 let outcome = outcome.as_ref().map(AsRef::as_ref);
                 self.agents.get_mut(agent).note_restored(id, outcome);

@@ -16,6 +16,7 @@ mod fixture;
 mod hook_policy;
 mod idle;
 mod in_process;
+mod lost_calls;
 mod metrics;
 mod one_shot;
 mod panics;

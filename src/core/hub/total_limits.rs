@@ -5,54 +5,54 @@ use super::Hub;
 use crate::core::client::Token;
 use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, invalid};
+use crate::core::ids::AgentRef;
 use crate::proto::wire::LONGEST_TIMEOUT_MS;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Number of limits from which those of answered calls are dropped.
-const PRUNE_FROM: usize = 64;
-
-/// Limits by call. Calls that were answered are dropped when their limit passes, or when many are added.
-#[derive(Debug)]
+/// Limits of the calls that are not answered yet.
+#[derive(Debug, Default)]
 pub(super) struct TotalLimits {
     by_call: BTreeMap<Token, TotalLimit>,
-    prune_from: usize,
 }
 
 /// Limit of a call.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct TotalLimit {
     until: Instant,
     limit: Duration,
+    place: CallPlace,
 }
 
-impl Default for TotalLimits {
-    fn default() -> Self {
-        Self {
-            by_call: BTreeMap::new(),
-            prune_from: PRUNE_FROM,
-        }
-    }
+/// Machine in which a call waits.
+#[derive(Debug, Clone)]
+pub(super) enum CallPlace {
+    Session(String),
+    Agent(AgentRef),
+}
+
+/// Limit that a client gives for a call.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct GivenLimit {
+    /// The limit in milliseconds; `None` for no limit.
+    pub timeout_ms: Option<u64>,
+    /// Part of it that had passed before the call, in milliseconds.
+    pub elapsed_ms: u64,
 }
 
 impl TotalLimits {
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.by_call.len()
-    }
-
     /// Returns when the first limit passes.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.by_call.values().map(|limit| limit.until).min()
     }
 
-    /// Takes the calls whose limit has passed, with the limit.
-    fn take_passed(&mut self, now: Instant) -> Vec<(Token, Duration)> {
+    /// Takes the calls whose limit has passed.
+    fn take_passed(&mut self, now: Instant) -> Vec<(Token, TotalLimit)> {
         let mut passed = Vec::new();
         self.by_call.retain(|token, limit| {
             let is_left = limit.until > now;
             if !is_left {
-                passed.push((*token, limit.limit));
+                passed.push((*token, limit.clone()));
             }
             is_left
         });
@@ -83,30 +83,40 @@ pub(super) fn check(timeout_ms: Option<u64>) -> Result<(), Error> {
 
 impl Hub {
     /// Limits a call from now on; without a limit, removes one that an earlier call of that number left.
-    pub(super) fn limit_call(&mut self, token: Token, timeout_ms: Option<u64>, now: Instant) {
+    pub(super) fn limit_call(
+        &mut self,
+        token: Token,
+        given: GivenLimit,
+        place: CallPlace,
+        now: Instant,
+    ) {
         self.total_limits.by_call.remove(&token);
-        let limit = timeout_ms.map(Duration::from_millis);
-        let Some((until, limit)) = limit.and_then(|limit| Some((now.checked_add(limit)?, limit)))
-        else {
+        let Some(limit) = given.timeout_ms.map(Duration::from_millis) else {
             return;
         };
-        if self.total_limits.by_call.len() >= self.total_limits.prune_from {
-            self.prune_limits();
+        let left = limit.saturating_sub(Duration::from_millis(given.elapsed_ms));
+        if let Some(until) = now.checked_add(left) {
+            let limit = TotalLimit {
+                until,
+                limit,
+                place,
+            };
+            self.total_limits.by_call.insert(token, limit);
         }
-        let limits = &mut self.total_limits.by_call;
-        limits.insert(token, TotalLimit { until, limit });
     }
 
-    fn prune_limits(&mut self) {
-        let mut limits = std::mem::take(&mut self.total_limits.by_call);
-        limits.retain(|token, _| self.is_awaited(*token));
-        self.total_limits.prune_from = PRUNE_FROM.max(2 * limits.len());
-        self.total_limits.by_call = limits;
-    }
-
-    fn is_awaited(&self, token: Token) -> bool {
-        self.sessions.values().any(|session| session.awaits(token))
-            || self.agents.iter().any(|agent| agent.awaits(token))
+    /// Drops the limits of the calls that are answered.
+    pub(super) fn drop_answered_limits(&mut self) {
+        if self.total_limits.by_call.is_empty() {
+            return;
+        }
+        let (sessions, agents) = (&self.sessions, &self.agents);
+        self.total_limits
+            .by_call
+            .retain(|token, limit| match &limit.place {
+                CallPlace::Session(id) => sessions.get(id).is_some_and(|s| s.awaits(*token)),
+                CallPlace::Agent(agent) => agents.get(*agent).awaits(*token),
+            });
     }
 
     /// Ends the calls whose limit has passed. This applies also while their client does not read.
@@ -122,28 +132,27 @@ impl Hub {
     fn end_call(
         &mut self,
         token: Token,
-        limit: Duration,
+        passed: TotalLimit,
         now: Instant,
         clients: &mut dyn ClientSinks,
     ) {
-        let find = |hub: &Self| {
-            let mut sessions = hub.sessions.values();
-            let session = sessions.find(|session| session.awaits(token))?;
-            Some(session.id.clone())
-        };
-        if let Some(id) = find(self) {
-            let start = self.sessions.get(&id).map(|session| session.agent);
-            let start = start.and_then(|agent| self.agents.get(agent).start_timeout(limit, now));
-            self.with(&id, now, clients, |session, cx| {
-                session.end_call(token, limit, start, cx);
-            });
-            return;
-        }
-        let mut agents = self.agents.all();
-        if let Some(agent) = agents.find(|agent| self.agents.get(*agent).awaits(token)) {
-            self.with_agent(agent, now, clients, |agent, cx| {
-                agent.end_call(token, limit, cx);
-            });
+        let limit = passed.limit;
+        match passed.place {
+            CallPlace::Session(id) => {
+                let session = self.sessions.get(&id);
+                let Some(session) = session.filter(|session| session.awaits(token)) else {
+                    return;
+                };
+                let start = self.agents.get(session.agent).start_timeout(limit, now);
+                self.with(&id, now, clients, |session, cx| {
+                    session.end_call(token, limit, start, cx);
+                });
+            }
+            CallPlace::Agent(agent) => {
+                self.with_agent(agent, now, clients, |agent, cx| {
+                    agent.end_call(token, limit, cx);
+                });
+            }
         }
     }
 }

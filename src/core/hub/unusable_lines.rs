@@ -92,6 +92,11 @@ impl LineReader for UnusableLine<'_> {
         true
     }
 
+    fn is_response(&mut self, object: &str) -> bool {
+        let connection = self.hub.agents.get(self.agent).connection();
+        connection.is_some_and(|connection| connection.dialect.is_response(object))
+    }
+
     fn repaired(&mut self, faults: Faults) {
         if let Some(connection) = self.hub.agents.get_mut(self.agent).connection_mut() {
             connection.dialect.count_repaired(self.child, faults);

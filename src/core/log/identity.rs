@@ -39,6 +39,23 @@ impl Log {
         }
     }
 
+    /// Takes from the card which claims on agent session ids have ended. Other processes note that there.
+    pub(super) fn take_ended_claims(&mut self) {
+        let Some(identity) = &mut self.index.identity else {
+            return;
+        };
+        if identity.agents.is_empty() {
+            return;
+        }
+        let card = self.file.card().unwrap_or_default();
+        for ended in card.agents.iter().filter(|given| given.ended_by.is_some()) {
+            let mut own = identity.agents.iter_mut();
+            if let Some(own) = own.find(|own| own.is_copy_of(ended)) {
+                own.ended_by.clone_from(&ended.ended_by);
+            }
+        }
+    }
+
     /// Merges the identity of the log with the card. A field of the card wins if the card was written after
     /// the last identity record, and either the record before the last agrees with the card or a newer record
     /// may have been damaged.

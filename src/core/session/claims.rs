@@ -2,7 +2,9 @@
 //! acpipe checks that the agent has not given the id to another session since.
 
 use super::{SessionMachine, SessionRequest, Stage};
+use crate::core::agent_session_record::AgentSessionRecord;
 use crate::core::cx::Cx;
+use crate::core::dialects::traits;
 use crate::proto::wire::{Rung, Strategy};
 
 /// Progress of the check of a session's claim.
@@ -20,10 +22,26 @@ pub enum ClaimCheck {
 }
 
 impl SessionMachine {
+    /// Ends the claim of the session on an id under which the agent created a session for another one.
+    pub fn end_claim(&mut self, by: &AgentSessionRecord, session: &str, cx: &mut Cx<'_>) {
+        if self.known.end_claim(by, session) {
+            // A storage error is reported by the next turn.
+            let _ = self.identify(cx);
+        }
+    }
+
+    /// Requests the end of the claims of other sessions on the id that the agent has just given to this session.
+    pub(super) fn end_other_claims(cx: &mut Cx<'_>) {
+        if traits(cx.agent.spec.protocol).remembers {
+            cx.requests.push(SessionRequest::EndOtherClaims);
+        }
+    }
+
     /// Requests the check of the session's claim, unless the restore does not use the id. Returns `true` while the
     /// restore has to wait for the result.
     pub(super) fn awaits_claim(&mut self, cx: &mut Cx<'_>) -> bool {
-        let has_id = self.known.id_of(&cx.agent.identity()).is_some();
+        let known = self.known.find(&cx.agent.identity());
+        let has_id = known.is_some_and(|known| known.ended_by.is_none());
         let Stage::Opening { restore, .. } = &mut self.stage else {
             return false;
         };
@@ -47,10 +65,14 @@ impl SessionMachine {
 
     /// Returns the session to which the agent has given this session's id since.
     pub(super) fn id_given_to(&self, agent_session: &str, cx: &Cx<'_>) -> Option<String> {
+        let own = self.known.find(&cx.agent.identity());
+        if let Some(session) = own.and_then(|own| own.ended_by.clone()) {
+            return Some(session);
+        }
         let connection = cx.agent.connection.as_ref();
         let holder = connection.and_then(|c| c.directory.holder(agent_session));
         // The agent process itself is the best witness of what it has under the id.
-        if let (Some(holder), Some(own)) = (holder, self.known.find(&cx.agent.identity())) {
+        if let (Some(holder), Some(own)) = (holder, own) {
             if holder.session == self.id {
                 return None;
             }

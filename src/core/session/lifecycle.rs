@@ -83,6 +83,7 @@ impl SessionMachine {
         }
         // A storage error is reported by the turn that hits it.
         let _ = self.identify(cx);
+        Self::end_other_claims(cx);
     }
 
     /// Closes the session: the agent may forget it, and other programs may open it. Stored data stays.

@@ -21,6 +21,8 @@ pub(super) struct TakenSession<'a> {
     pub id: &'a str,
     /// Whether the agent created it as a fork of another session.
     pub is_fork: bool,
+    /// Key of the agent's program.
+    pub program: &'a str,
     /// Whether the agent receives the stored messages with each prompt.
     pub receives_history: bool,
     /// Whether the agent remembers earlier prompts by itself.
@@ -57,7 +59,16 @@ impl SessionMachine {
         };
         let (agent, id) = (taken.agent.to_owned(), taken.id.to_owned());
         let created = rung == Rung::New || taken.is_fork;
-        self.known.give(agent, id, before, Given { at, created });
+        self.known.give(
+            agent,
+            id,
+            before,
+            Given {
+                at,
+                created,
+                program: taken.program,
+            },
+        );
         let repeated = replayed.as_ref().map(|messages| messages.len() as u64);
         // Cleared messages must not come back.
         let cleared = self.log.count() == 0 && self.log.seq() > 0;

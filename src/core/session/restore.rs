@@ -324,6 +324,7 @@ impl SessionMachine {
             agent: &key,
             id: &agent_session,
             is_fork: forked,
+            program: &cx.agent.spec.key(),
             receives_history: cx.agent.takes_transcript(),
             remembers: traits(cx.agent.spec.protocol).remembers,
         };
@@ -359,6 +360,9 @@ impl SessionMachine {
                 directory.note_holder(Holder { session, record });
             }
             directory.add(agent_session, self.id.clone());
+        }
+        if rung == Rung::New || forked {
+            Self::end_other_claims(cx);
         }
         self.begin_to_restore_settings(cx);
     }

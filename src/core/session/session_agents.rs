@@ -16,6 +16,8 @@ pub struct Given<'a> {
     pub at: &'a str,
     /// Whether the agent created its session for this one.
     pub created: bool,
+    /// Key of the agent's program.
+    pub program: &'a str,
 }
 
 /// Agents of a session. An agent keeps its agent session id while another agent has the session.
@@ -44,10 +46,12 @@ impl SessionAgents {
             given.retain(|given| given.agent != agent);
             given.push(AgentSessionRecord {
                 agent,
+                program: None,
                 id: id.clone(),
                 messages: None,
                 since: None,
                 created: false,
+                ended_by: None,
             });
         }
         Self {
@@ -58,11 +62,11 @@ impl SessionAgents {
         }
     }
 
-    /// Creates the record of an agent session id that the client supplied at a time, for the agent with this key.
+    /// Creates the record of an agent session id that the client supplied, for the agent with this key.
     #[must_use]
-    pub fn from_client(agent: String, id: String, at: &str) -> Self {
+    pub fn from_client(agent: String, id: String, given: Given<'_>) -> Self {
         let mut known = Self::default();
-        known.give(agent, id, 0, Given { at, created: false });
+        known.give(agent, id, 0, given);
         known
     }
 
@@ -126,11 +130,13 @@ impl SessionAgents {
         }
         self.forget(&agent);
         self.given.push(AgentSessionRecord {
+            program: (given.program != agent).then(|| given.program.to_owned()),
             agent,
             id,
             messages: None,
             since,
             created,
+            ended_by: None,
         });
         let excess = self.given.len().saturating_sub(AGENTS);
         self.given.drain(..excess);
@@ -146,7 +152,19 @@ impl SessionAgents {
     pub fn rename(&mut self, id: String, at: String) {
         if let Some(last) = self.given.last_mut() {
             (last.id, last.since, last.created) = (id, Some(at), true);
+            last.ended_by = None;
         }
+    }
+
+    /// Records that the agent created a session under the id of this record for another session. Returns `true` if the
+    /// session has such a record.
+    pub fn end_claim(&mut self, by: &AgentSessionRecord, session: &str) -> bool {
+        let mut ended = false;
+        for own in self.given.iter_mut().filter(|own| own.is_of_same_id(by)) {
+            own.ended_by = Some(session.to_owned());
+            ended = true;
+        }
+        ended
     }
 
     /// Removes the agent with this key: it does not have the session any more.
@@ -162,11 +180,18 @@ mod tests {
     const NEW: Given<'_> = Given {
         at: "2",
         created: true,
+        program: "p",
+    };
+
+    const OLD: Given<'_> = Given {
+        at: "1",
+        created: false,
+        program: "p",
     };
 
     #[test]
     fn agent_session_id_is_remembered_while_another_agent_has_the_session() {
-        let mut known = SessionAgents::from_client("a".to_owned(), "a-1".to_owned(), "1");
+        let mut known = SessionAgents::from_client("a".to_owned(), "a-1".to_owned(), OLD);
         known.give("b".to_owned(), "b-1".to_owned(), 4, NEW);
         assert_eq!(
             (known.id_of("a"), known.last_id()),
@@ -211,7 +236,7 @@ mod tests {
 
     #[test]
     fn id_keeps_its_time_until_the_agent_creates_a_session_under_it() {
-        let mut known = SessionAgents::from_client("a".to_owned(), "x".to_owned(), "1");
+        let mut known = SessionAgents::from_client("a".to_owned(), "x".to_owned(), OLD);
         let record = |known: &SessionAgents| {
             let found = known.find("a").expect("a record").clone();
             (found.since.expect("a time"), found.created)
@@ -219,6 +244,7 @@ mod tests {
         let resumed = Given {
             at: "2",
             created: false,
+            program: "p",
         };
         known.give("a".to_owned(), "x".to_owned(), 0, resumed);
         assert_eq!(record(&known), ("1".to_owned(), false));
@@ -227,6 +253,7 @@ mod tests {
         let later = Given {
             at: "3",
             created: false,
+            program: "p",
         };
         known.give("a".to_owned(), "x".to_owned(), 0, later);
         assert_eq!(record(&known), ("2".to_owned(), true));

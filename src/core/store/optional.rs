@@ -3,6 +3,7 @@
 
 use super::volatile::MemoryLog;
 use super::{AppendProgress, Card, CardQuery, LogFile, Store, Write};
+use crate::core::agent_session_record::AgentSessionRecord;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::session_id::IdHolder;
 use std::fmt;
@@ -68,6 +69,10 @@ impl Store for OptionalStore {
 
     fn list(&mut self, ticket: u64, query: CardQuery) -> bool {
         self.store.list(ticket, query)
+    }
+
+    fn end_claims(&mut self, session: &str, created: &AgentSessionRecord) {
+        self.store.end_claims(session, created);
     }
 }
 

@@ -396,6 +396,7 @@ fn plain_settings(cwd: String) -> Settings {
             std::process::id(),
             STARTED.fetch_add(1, Ordering::Relaxed)
         ),
+        request_seed: crate::shell::random_number(),
         clock: (Instant::now(), i64::try_from(since).unwrap_or(i64::MAX)),
         idle_after: None,
         max_sessions: None,

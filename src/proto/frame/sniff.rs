@@ -90,7 +90,14 @@ fn members(mut text: &[u8], found: &mut Sniffed) -> Option<End> {
     loop {
         let (key, after) = string(text.trim_ascii_start())?;
         let after = after.trim_ascii_start().strip_prefix(b":")?;
-        let (value, after) = value(after.trim_ascii_start())?;
+        let after = after.trim_ascii_start();
+        let Some((value, after)) = value(after) else {
+            // The text is cut within the name of the method.
+            if key == b"\"method\"" {
+                note(found, key, after);
+            }
+            return None;
+        };
         note(found, key, value);
         let after = after.trim_ascii();
         match after.strip_prefix(b",") {

@@ -105,6 +105,8 @@ pub fn whole(text: &str) -> Option<(Cow<'_, str>, Faults)> {
 #[derive(Debug)]
 pub struct Objects<'a> {
     text: &'a str,
+    /// Place of the last object.
+    begin: usize,
     at: usize,
     count: usize,
     rest: Option<usize>,
@@ -116,6 +118,7 @@ pub struct Objects<'a> {
 pub fn objects(text: &str) -> Objects<'_> {
     Objects {
         text,
+        begin: 0,
         at: 0,
         count: 0,
         rest: None,
@@ -134,6 +137,16 @@ impl<'a> Objects<'a> {
     #[must_use]
     pub fn rest(&self) -> Option<&'a str> {
         self.rest.map(|at| &self.text[at..])
+    }
+
+    /// Returns `true` if other text quotes the last object: it has quotes around it, or text behind it.
+    #[must_use]
+    pub fn is_quoted(&self) -> bool {
+        let before = self.text[..self.begin].trim_end();
+        let after = self.text[self.at..].trim_start();
+        let is_in_list = self.text.trim_start().starts_with('[') && after.starts_with([',', ']']);
+        before.ends_with(['"', '\'', '`'])
+            || !(after.is_empty() || after.starts_with('{') || is_in_list)
     }
 
     /// Skips text up to an offset.
@@ -160,7 +173,7 @@ impl<'a> Iterator for Objects<'a> {
             self.rest = Some(self.at);
             return None;
         };
-        self.at = end;
+        (self.begin, self.at) = (self.at, end);
         self.count += 1;
         self.faults.add(faults);
         self.faults.several |= self.count > 1;

@@ -51,6 +51,10 @@ pub struct PromptParams {
     #[serde(default)]
     #[schemars(range(min = 1, max = LONGEST_TIMEOUT_MS))]
     pub timeout_ms: Option<u64>,
+    /// Part of `timeoutMs` that has passed before the call, in milliseconds: for a client that makes several calls
+    /// within one limit. Default: 0.
+    #[serde(default)]
+    pub elapsed_ms: u64,
     /// Values that the agent is given before the message, such as the branch, as one JSON object. Default: none.
     #[serde(default)]
     pub context: Box<Map<String, Value>>,

@@ -54,6 +54,10 @@ pub struct EnsureParams {
     #[serde(default)]
     #[schemars(range(min = 1, max = super::LONGEST_TIMEOUT_MS))]
     pub timeout_ms: Option<u64>,
+    /// Part of `timeoutMs` that has passed before the call, in milliseconds: for a client that makes several calls
+    /// within one limit. Default: 0.
+    #[serde(default)]
+    pub elapsed_ms: u64,
     /// Members that a client which speaks ACP adds to the calls that open the session at an ACP agent. Not part
     /// of the neutral protocol.
     #[serde(skip)]

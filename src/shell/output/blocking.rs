@@ -5,6 +5,7 @@ use super::stdout::write_some;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, write};
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc as thread};
 use tokio::sync::mpsc;
@@ -132,7 +133,7 @@ impl Blocking {
 /// Writes as much as is certain not to block; returns the number of bytes written.
 fn write_directly(bytes: &[u8]) -> Result<usize, Errno> {
     let mut written = 0;
-    while written < bytes.len() && writable() {
+    while written < bytes.len() && has_room(rustix::stdio::stdout()) {
         let piece = &bytes[written..bytes.len().min(written + ATOMIC)];
         match write(rustix::stdio::stdout(), piece) {
             Ok(n) => written += n,
@@ -143,9 +144,9 @@ fn write_directly(bytes: &[u8]) -> Result<usize, Errno> {
     Ok(written)
 }
 
-fn writable() -> bool {
-    let stdout = rustix::stdio::stdout();
-    let mut fds = [PollFd::new(&stdout, PollFlags::OUT)];
+/// Returns `true` if a pipe or socket takes a small batch at once.
+pub fn has_room(file: BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::new(&file, PollFlags::OUT)];
     let now = rustix::event::Timespec::default();
     matches!(poll(&mut fds, Some(&now)), Ok(1)) && fds[0].revents() == PollFlags::OUT
 }

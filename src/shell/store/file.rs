@@ -185,7 +185,7 @@ fn with_descriptor(pool: &Pool, open: impl Fn() -> io::Result<fs::File>) -> io::
 }
 
 /// Opens and locks the file at a path, retrying if another file has replaced it meanwhile.
-fn lock(path: &Path, create: bool) -> io::Result<fs::File> {
+pub fn lock(path: &Path, create: bool) -> io::Result<fs::File> {
     loop {
         let file = regular::open(private().create(create), path)?;
         match file.try_lock() {

@@ -7,6 +7,7 @@
 //! per open log, and one list.
 
 use super::pool::descriptors;
+use crate::core::agent_session_record::AgentSessionRecord;
 use crate::core::store::CardQuery;
 use std::collections::VecDeque;
 use std::fs;
@@ -37,6 +38,8 @@ pub enum Job {
     Remove(PathBuf),
     /// Reads the cards in a directory that are selected for each ticket.
     List(PathBuf, Vec<(u64, CardQuery)>),
+    /// Ends the claims of the sessions in a directory on the id that an agent gave to this session.
+    EndClaims(PathBuf, String, AgentSessionRecord),
 }
 
 /// Queued jobs in order.
@@ -84,6 +87,10 @@ impl Jobs {
                     Some(waiting) => waiting.extend(tickets),
                     None => self.queue.push_back(Job::List(sessions, tickets)),
                 }
+                Ok(())
+            }
+            Job::EndClaims(..) => {
+                self.queue.push_back(job);
                 Ok(())
             }
             Job::Describe(..) | Job::Index(..) | Job::Remove(_) => self.push_card(job),
@@ -141,7 +148,7 @@ impl Job {
     fn card_path(&self) -> Option<&Path> {
         match self {
             Self::Describe(path, _) | Self::Index(path, _) | Self::Remove(path) => Some(path),
-            Self::Sync(..) | Self::List(..) => None,
+            Self::Sync(..) | Self::List(..) | Self::EndClaims(..) => None,
         }
     }
 
@@ -149,7 +156,7 @@ impl Job {
     fn card_len(&self) -> usize {
         match self {
             Self::Describe(_, bytes) | Self::Index(_, bytes) => bytes.len(),
-            Self::Remove(_) | Self::Sync(..) | Self::List(..) => 0,
+            Self::Remove(_) | Self::Sync(..) | Self::List(..) | Self::EndClaims(..) => 0,
         }
     }
 }
@@ -176,6 +183,7 @@ mod tests {
                 let tickets: Vec<u64> = calls.iter().map(|(ticket, _)| *ticket).collect();
                 format!("list {tickets:?}")
             }
+            Job::EndClaims(_, session, _) => format!("end claims for {session}"),
         };
         all.map(short).collect()
     }

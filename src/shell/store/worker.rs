@@ -1,11 +1,12 @@
 //! Thread for slow operations: syncs, cards and lists. It runs jobs in order, and finishes the queue when the
 //! program ends.
 
-use super::cards;
 use super::jobs::{Job, Jobs};
 use super::names;
 use super::replaced::put;
 use super::unlinked;
+use super::{cards, claims};
+use crate::core::agent_session_record::AgentSessionRecord;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::store::{Card, CardQuery, StoreEvent};
 use std::collections::VecDeque;
@@ -230,6 +231,15 @@ impl Worker {
         self.give(Job::List(sessions, vec![(ticket, query)]));
     }
 
+    /// Ends the claims of other sessions on the id that an agent gave to a session.
+    pub fn end_claims(&self, sessions: PathBuf, session: &str, created: &AgentSessionRecord) {
+        self.give(Job::EndClaims(
+            sessions,
+            session.to_owned(),
+            created.clone(),
+        ));
+    }
+
     fn give(&self, job: Job) {
         let pushed = self.0.state.queue().jobs.push(job);
         match pushed {
@@ -243,7 +253,7 @@ impl Worker {
             Err(Job::Index(path, _)) => {
                 debug!(path = %path.display(), "the index of a log is not written; opening reads more of the log");
             }
-            Err(Job::Sync(..) | Job::List(..)) => {
+            Err(Job::Sync(..) | Job::List(..) | Job::EndClaims(..)) => {
                 warn!("the disk is slow; recent messages may be lost if the machine crashes");
             }
         }
@@ -302,6 +312,10 @@ fn do_job(job: Job) -> Option<Event> {
         }
         Job::Remove(path) => {
             let _ = fs::remove_file(path);
+            None
+        }
+        Job::EndClaims(sessions, session, created) => {
+            claims::end(&sessions, &session, &created);
             None
         }
         Job::List(sessions, calls) => Some(Event::Listed(listed(&sessions, calls))),

@@ -136,6 +136,7 @@ class Calls:
         child_per_session: bool | None = None,
         options: SessionOptions | None = None,
         timeout_ms: int | None = None,
+        elapsed_ms: int | None = None,
     ) -> AgentStatusResult:
         """Starts an agent, by default the configured one; returns when the agent is ready.
 
@@ -158,6 +159,8 @@ class Calls:
                 none.
             timeout_ms: Maximum time for the call in milliseconds; at least 1 and at most ten years. When it passes,
                 the call fails with the error `timeout`, and the agent starts on. Default: no limit of its own.
+            elapsed_ms: Part of `timeoutMs` that has passed before the call, in milliseconds: for a client that
+                makes several calls within one limit. Default: 0.
         """
         params = ConnectParams(
             agent=agent,
@@ -169,6 +172,7 @@ class Calls:
             child_per_session=child_per_session,
             options=options,
             timeout_ms=timeout_ms,
+            elapsed_ms=elapsed_ms,
         )
         return await self._call("agent/connect", params, AgentStatusResult)
 
@@ -327,6 +331,7 @@ class Calls:
         agent_session_id: str | None = None,
         fork: bool = False,
         timeout_ms: int | None = None,
+        elapsed_ms: int | None = None,
     ) -> SessionResult:
         """Returns a live session; restores or creates it if necessary.
 
@@ -352,6 +357,8 @@ class Calls:
             timeout_ms: Maximum time for the call in milliseconds: for the start of the agent and the opening of the
                 session; at least 1 and at most ten years. When it passes, the call fails with the error `timeout`,
                 whose `data.stage` names what the call waited for. Default: no limit of its own.
+            elapsed_ms: Part of `timeoutMs` that has passed before the call, in milliseconds: for a client that
+                makes several calls within one limit. Default: 0.
         """
         params = EnsureParams(
             session_id=session_id,
@@ -364,6 +371,7 @@ class Calls:
             agent_session_id=agent_session_id,
             fork=fork,
             timeout_ms=timeout_ms,
+            elapsed_ms=elapsed_ms,
         )
         return await self._call("session/ensure", params, SessionResult)
 
@@ -414,6 +422,7 @@ class Calls:
         retry: bool = False,
         retry_after_output: bool = False,
         timeout_ms: int | None = None,
+        elapsed_ms: int | None = None,
         context: dict[str, Any] | None = None,
         when_busy: PromptWhenBusy | None = None,
     ) -> TurnSummary:
@@ -441,6 +450,8 @@ class Calls:
                 the call fails with that error, and the stage names what the call waited for: `initialize`, `open`,
                 `set` or `queue`. Default: the limit of `--timeout turn=`, which begins with the turn, otherwise no
                 limit.
+            elapsed_ms: Part of `timeoutMs` that has passed before the call, in milliseconds: for a client that
+                makes several calls within one limit. Default: 0.
             context: Values that the agent is given before the message, such as the branch, as one JSON object.
                 Default: none.
             when_busy: Behaviour while a turn runs in the session, or other prompts are queued. Default: `queue`.
@@ -454,6 +465,7 @@ class Calls:
             retry=retry,
             retry_after_output=retry_after_output,
             timeout_ms=timeout_ms,
+            elapsed_ms=elapsed_ms,
             context=context,
             when_busy=when_busy,
         )

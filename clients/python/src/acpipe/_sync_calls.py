@@ -111,6 +111,7 @@ class SyncCalls:
         child_per_session: bool | None = None,
         options: SessionOptions | None = None,
         timeout_ms: int | None = None,
+        elapsed_ms: int | None = None,
     ) -> AgentStatusResult:
         """Starts an agent, by default the configured one; returns when the agent is ready.
 
@@ -133,6 +134,8 @@ class SyncCalls:
                 none.
             timeout_ms: Maximum time for the call in milliseconds; at least 1 and at most ten years. When it passes,
                 the call fails with the error `timeout`, and the agent starts on. Default: no limit of its own.
+            elapsed_ms: Part of `timeoutMs` that has passed before the call, in milliseconds: for a client that
+                makes several calls within one limit. Default: 0.
         """
         return self._run(self._calls.agent_connect(
             agent=agent,
@@ -144,6 +147,7 @@ class SyncCalls:
             child_per_session=child_per_session,
             options=options,
             timeout_ms=timeout_ms,
+            elapsed_ms=elapsed_ms,
         ))
 
     def agent_disconnect(self, *, agent: str | None = None) -> None:
@@ -292,6 +296,7 @@ class SyncCalls:
         agent_session_id: str | None = None,
         fork: bool = False,
         timeout_ms: int | None = None,
+        elapsed_ms: int | None = None,
     ) -> SessionResult:
         """Returns a live session; restores or creates it if necessary.
 
@@ -317,6 +322,8 @@ class SyncCalls:
             timeout_ms: Maximum time for the call in milliseconds: for the start of the agent and the opening of the
                 session; at least 1 and at most ten years. When it passes, the call fails with the error `timeout`,
                 whose `data.stage` names what the call waited for. Default: no limit of its own.
+            elapsed_ms: Part of `timeoutMs` that has passed before the call, in milliseconds: for a client that
+                makes several calls within one limit. Default: 0.
         """
         return self._run(self._calls.session_ensure(
             session_id=session_id,
@@ -329,6 +336,7 @@ class SyncCalls:
             agent_session_id=agent_session_id,
             fork=fork,
             timeout_ms=timeout_ms,
+            elapsed_ms=elapsed_ms,
         ))
 
     def session_create(
@@ -377,6 +385,7 @@ class SyncCalls:
         retry: bool = False,
         retry_after_output: bool = False,
         timeout_ms: int | None = None,
+        elapsed_ms: int | None = None,
         context: dict[str, Any] | None = None,
         when_busy: PromptWhenBusy | None = None,
     ) -> TurnSummary:
@@ -404,6 +413,8 @@ class SyncCalls:
                 the call fails with that error, and the stage names what the call waited for: `initialize`, `open`,
                 `set` or `queue`. Default: the limit of `--timeout turn=`, which begins with the turn, otherwise no
                 limit.
+            elapsed_ms: Part of `timeoutMs` that has passed before the call, in milliseconds: for a client that
+                makes several calls within one limit. Default: 0.
             context: Values that the agent is given before the message, such as the branch, as one JSON object.
                 Default: none.
             when_busy: Behaviour while a turn runs in the session, or other prompts are queued. Default: `queue`.
@@ -417,6 +428,7 @@ class SyncCalls:
             retry=retry,
             retry_after_output=retry_after_output,
             timeout_ms=timeout_ms,
+            elapsed_ms=elapsed_ms,
             context=context,
             when_busy=when_busy,
         ))

@@ -145,6 +145,11 @@ class ConnectParams(Model, kw_only=True):
     the error `timeout`, and the agent starts on. Default: no limit of its own.
     """
 
+    elapsed_ms: int | None = None
+    """Part of `timeoutMs` that has passed before the call, in milliseconds: for a client that makes several calls
+    within one limit. Default: 0.
+    """
+
 
 class SessionOptions(Model, kw_only=True):
     """Options of a session. ACP agents accept `model` and `mode`, and acpipe itself applies `allowedTools`,
@@ -330,6 +335,11 @@ class EnsureParams(Model, kw_only=True):
     the call waited for. Default: no limit of its own.
     """
 
+    elapsed_ms: int | None = None
+    """Part of `timeoutMs` that has passed before the call, in milliseconds: for a client that makes several calls
+    within one limit. Default: 0.
+    """
+
 
 class McpServer(Model, kw_only=True):
     """An MCP server of a session. The agent starts it if it has a `command`, or connects to its `url` by its `type`.
@@ -508,6 +518,11 @@ class PromptParams(Model, kw_only=True):
     `data.stage` is `turn`. If the turn has not begun, the call fails with that error, and the stage names what the
     call waited for: `initialize`, `open`, `set` or `queue`. Default: the limit of `--timeout turn=`, which begins
     with the turn, otherwise no limit.
+    """
+
+    elapsed_ms: int | None = None
+    """Part of `timeoutMs` that has passed before the call, in milliseconds: for a client that makes several calls
+    within one limit. Default: 0.
     """
 
     context: dict[str, Any] | None = None

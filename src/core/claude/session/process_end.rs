@@ -2,7 +2,7 @@
 
 use super::{Pending, Session, write};
 use crate::core::error::{Error, ErrorKind};
-use crate::core::event::{AgentEvent, Exit};
+use crate::core::event::{AgentEvent, Exit, LostCall};
 use crate::core::line_repair::LostLine;
 use serde_json::json;
 
@@ -40,6 +40,12 @@ impl Session {
                 let call = prompt.call;
                 events.push(AgentEvent::Failed { call, error });
             }
+        } else if speaks("\"type\":\"tool_use\"") {
+            events.push(AgentEvent::CallLost(Box::new(LostCall {
+                session: Some(self.id.clone()),
+                updates: None,
+                fault,
+            })));
         }
     }
 

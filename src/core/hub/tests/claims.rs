@@ -1,6 +1,7 @@
 //! Tests of agent session ids that an agent gives out again: the id leads no session into another one.
 
 use super::play::{Play, params, settings};
+use crate::core::agent_definition::AgentDefinition;
 use crate::core::client::{Command, History};
 use crate::core::error::Error;
 use crate::core::store::{Card, CardQuery, LogFile, MemoryStore, Store, StoreEvent};
@@ -111,6 +112,57 @@ fn closed_session_that_got_the_id_still_has_it() {
     let mut play = Play::taken(Box::new(MemoryStore));
     play.close("b");
     assert_lost(&mut play, "b");
+}
+
+#[test]
+fn session_that_got_the_id_has_it_after_it_was_deleted() {
+    let mut play = Play::taken(Box::new(MemoryStore));
+    play.history(History::ClearSession(params(json!({ "sessionId": "b" }))));
+    play.sent();
+    play.crash();
+    play.now += Duration::from_secs(5);
+    play.ensure(json!({"sessionId": "a"}));
+    let hello = play.sent();
+    assert_eq!(play.hello(&hello)["method"], "session/new");
+}
+
+#[test]
+fn time_of_day_does_not_matter() {
+    let mut play = Play::of(settings(Instant::now()), Box::new(MemoryStore));
+    play.create("a", "session-1");
+    play.turn("a");
+    play.crash();
+    play.now += Duration::from_secs(5);
+    // The clock is set back by more than the time that has passed.
+    play.hub.set_time_of_day(play.now, -1_000_000);
+    play.create("b", "session-1");
+    play.turn("b");
+    assert_lost(&mut play, "b");
+    play.crash();
+    play.now += Duration::from_secs(5);
+    play.ensure(json!({"sessionId": "b"}));
+    let hello = play.sent();
+    assert_eq!(play.hello(&hello)["method"], "session/resume");
+}
+
+#[test]
+fn all_names_of_a_program_have_the_same_ids() {
+    let mut settings = settings(Instant::now());
+    let spec = settings.default_agent.spec.clone();
+    settings.agents.push(AgentDefinition::new("other", spec));
+    let mut play = Play::of(settings, Box::new(MemoryStore));
+    play.create("a", "session-1");
+    play.turn("a");
+    play.crash();
+    play.now += Duration::from_secs(5);
+    play.ensure(json!({"sessionId": "b", "agent": "other"}));
+    let hello = play.sent();
+    let new = play.hello(&hello);
+    assert_eq!(new["method"], "session/new");
+    play.answer(&new, &json!({"sessionId": "session-1"}));
+    play.ensure(json!({"sessionId": "a"}));
+    let hello = play.sent();
+    assert_eq!(play.hello(&hello)["method"], "session/new");
 }
 
 #[test]

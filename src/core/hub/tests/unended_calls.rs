@@ -12,7 +12,7 @@ use crate::testing::{SettingsBuilder, params};
 use serde_json::{Value, json};
 use std::time::Instant;
 
-fn turn(policy: impl Into<Policy>) -> (Fixture, String) {
+pub(super) fn turn(policy: impl Into<Policy>) -> (Fixture, String) {
     let settings = SettingsBuilder::new(Instant::now());
     let mut t = Fixture::under(policy, Box::new(MemoryStore), settings, &[A]);
     t.prompt(A, "s");
@@ -20,13 +20,13 @@ fn turn(policy: impl Into<Policy>) -> (Fixture, String) {
     (t, session)
 }
 
-fn pending(id: &str) -> Value {
+pub(super) fn pending(id: &str) -> Value {
     json!({"sessionUpdate": "tool_call", "toolCallId": id, "title": "execute", "kind": "execute",
         "status": "pending", "rawInput": {"command": "rm x"}})
 }
 
 /// Returns the titles of the notices, and the reasons in the ledger of unasked calls.
-fn reports(t: &Fixture) -> Vec<Value> {
+pub(super) fn reports(t: &Fixture) -> Vec<Value> {
     let notices = t.chunks(A, &["data-notice"]);
     notices
         .iter()
@@ -34,9 +34,9 @@ fn reports(t: &Fixture) -> Vec<Value> {
         .collect()
 }
 
-const MAY: &str = "The agent may have run a tool without asking";
+pub(super) const MAY: &str = "The agent may have run a tool without asking";
 
-fn no_bash() -> Policy {
+pub(super) fn no_bash() -> Policy {
     let mut policy = Policy::from(Mode::Approve);
     policy
         .add_listed("Bash", "disallowed_tools", policy::Effect::Deny)

@@ -27,6 +27,7 @@ use crate::core::log::Log;
 use crate::core::policy::{Mode, Policy};
 use crate::core::profile::Profile;
 use crate::core::quirks::Quirks;
+use crate::core::request_numbers::RequestNumbers;
 use crate::core::shared::Shared;
 use crate::core::store::{MemoryStore, Store as _};
 use crate::core::subscribers::Participation;
@@ -166,6 +167,7 @@ impl Fixture {
             },
             child_per_session: false,
             env: Variables::default(),
+            requests: RequestNumbers::default(),
             seed: String::new(),
             has_rules: false,
             backend: BackendOptions::default(),
@@ -211,6 +213,9 @@ impl Fixture {
     /// Passes an event to the machine with its surroundings, which have no other session.
     pub fn act<T>(&mut self, act: impl FnOnce(&mut SessionMachine, &mut Cx<'_>) -> T) -> T {
         let result = self.act_alone(act);
+        // There is no other session whose claim could end.
+        self.requests
+            .retain(|request| !matches!(request, SessionRequest::EndOtherClaims));
         let is_check = |request: &mut SessionRequest| matches!(request, SessionRequest::CheckClaim);
         if self.requests.extract_if(.., is_check).next().is_some() {
             self.act_alone(|session, cx| session.claim_checked(None, cx));

@@ -4,7 +4,7 @@ use super::super::restore::LOAD_QUIET;
 use super::event::On;
 use super::fixture::{Fixture, all};
 use crate::core::log::LARGE;
-use crate::core::session::SessionAgents;
+use crate::core::session::{Given, SessionAgents};
 use crate::proto::wire::{AgentCapabilities, Rung, Strategy};
 use On::{Answer, Cancel, DiskFull, Ensure, Prompt, Refuse, Text, Wait};
 use serde_json::{Value, json};
@@ -22,7 +22,12 @@ fn listed(ids: &[&str], next: Option<&str>) -> On {
 fn adopting(capabilities: AgentCapabilities) -> Fixture {
     let mut t = Fixture::new(capabilities);
     let identity = t.act(|_, cx| cx.agent.identity());
-    t.session.known = SessionAgents::from_client(identity, "a1".to_owned(), "");
+    let given = Given {
+        at: "",
+        created: false,
+        program: "",
+    };
+    t.session.known = SessionAgents::from_client(identity, "a1".to_owned(), given);
     t
 }
 

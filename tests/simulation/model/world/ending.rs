@@ -92,9 +92,7 @@ impl World {
             let waiting = &client.waiting;
             assert!(waiting.is_empty(), "nobody answered {waiting:?}");
         }
-        // The limit of a call that was answered is dropped when it passes.
-        let deadline = self.hub.deadline().filter(|(_, name)| *name != "total");
-        assert_eq!(deadline, None);
+        assert_eq!(self.hub.deadline(), None);
         let lives = self.processes.values().any(|process| process.lives);
         assert!(!lives, "a process is left");
         let open_requests = self.clients.open_requests();

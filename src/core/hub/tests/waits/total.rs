@@ -176,16 +176,39 @@ impl Play {
 fn answered_calls_leave_no_limit() {
     let (mut play, _, call) = Play::opening(&[], json!({}));
     play.answer(&call, &json!({"sessionId": "S"}));
-    for _ in 0..500 {
-        play.prompt(json!({"message": "x", "timeoutMs": 3_600_000}));
-        let call = play.sent();
-        play.answer(&call, &json!({"stopReason": "end_turn"}));
+    let limit = |play: &Play| play.hub.total_limits.deadline();
+    assert_eq!(limit(&play), None);
+    play.prompt(limited(json!({"message": "x"})));
+    let call = play.sent();
+    assert!(limit(&play).is_some());
+    play.answer(&call, &json!({"stopReason": "end_turn"}));
+    assert_eq!((play.sent(), limit(&play)), (Value::Null, None));
+    // Calls that are answered at once, or refused.
+    play.ensure(limited(json!({})));
+    play.ask(Command::Connect(params(limited(json!({})))));
+    play.ensure(limited(json!({"sessionId": "t", "agent": "none"})));
+    assert_eq!((play.sent(), limit(&play)), (Value::Null, None));
+}
+
+#[test]
+fn time_before_the_call_counts() {
+    let late = |mut wish: Value| {
+        wish["elapsedMs"] = 3000.into();
+        limited(wish)
+    };
+    let connect = |play: &mut Play, wish| play.ask(Command::Connect(params(wish)));
+    let calls: [fn(&mut Play, Value) -> u64; 2] = [connect, Play::ensure];
+    for call in calls {
+        let (mut play, _) = Play::new("agent", &[]);
+        let token = call(&mut play, late(json!({})));
+        play.pass(S(1));
+        assert_eq!(play.error(token).data["waitedMs"], 4000);
     }
-    assert!(play.hub.total_limits.len() <= 64);
-    // The limit of a call that was answered ends nothing.
-    let running = play.prompt(json!({"message": "x"}));
-    play.pass(S(7200));
-    assert!(!play.is_answered(running));
+    let (mut play, _, call) = Play::prompted(&[]);
+    let token = play.prompt(late(json!({"message": "next"})));
+    play.pass(S(1));
+    assert_eq!(play.error(token).data["waitedMs"], 4000);
+    play.answer(&call, &json!({"stopReason": "end_turn"}));
 }
 
 #[test]

@@ -1,0 +1,142 @@
+//! Lines of an agent that are given up: the request or response in them is answered or fails, as far as it can be
+//! recognised.
+
+use super::Acp;
+use super::decode::our_id;
+use super::requests::refuse;
+use crate::core::dialect::Outgoing;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::{AgentEvent, LostCall};
+use crate::core::line_repair::{LostLine, LostReason};
+use crate::proto::frame::sniff;
+use crate::proto::rpc::code;
+use serde_json::value::RawValue;
+
+impl Acp {
+    /// Handles what is left of a line that is given up.
+    pub(super) fn lose(
+        &mut self,
+        line: &LostLine<'_>,
+        events: &mut Vec<AgentEvent<'static>>,
+        out: &mut Outgoing,
+    ) {
+        line.count(&mut self.faults);
+        let sniffed = sniff(line.head, line.tail);
+        self.report_lost(line, &sniffed);
+        let member =
+            |key: &str| string_after(line.head, key).or_else(|| string_after(line.tail, key));
+        let update = member("\"sessionUpdate\"");
+        if let Some("tool_call" | "tool_call_update") = update.as_deref() {
+            let begins = update.as_deref() == Some("tool_call");
+            events.push(AgentEvent::CallLost(Box::new(LostCall {
+                session: member("\"sessionId\""),
+                updates: member("\"toolCallId\"").filter(|_| !begins),
+                fault: line.fault(),
+            })));
+        }
+        let Some(id) = sniffed.id.and_then(|id| RawValue::from_string(id).ok()) else {
+            return;
+        };
+        let has = |key: &str| line.contains(key);
+        let has_outcome = has("\"result\"") || has("\"error\"");
+        let is_awaited = our_id(&id).is_some_and(|id| self.pending.contains_key(&id));
+        // A line that is cut before its method is that of a request, unless its id is awaited.
+        let is_request =
+            sniffed.method.is_some() || !is_awaited && !has_outcome && has("\"jsonrpc\"");
+        let fault = line.fault();
+        if is_request {
+            let code = match line.reason {
+                LostReason::NotUtf8 | LostReason::NotJson(_) => code::PARSE_ERROR,
+                LostReason::TooLong | LostReason::NotAMessage => code::INVALID_REQUEST,
+            };
+            let message = format!("cannot read the request: the line {fault}");
+            refuse(&id, code, &message, out);
+        } else if has_outcome || has("\"jsonrpc\"") {
+            // Any other text may have members of these names.
+            self.fail_answered(&id, line.head, &fault, events);
+        }
+    }
+
+    /// Fails the pending request that a response belongs to.
+    fn fail_answered(
+        &mut self,
+        id: &RawValue,
+        raw: &[u8],
+        fault: &str,
+        events: &mut Vec<AgentEvent<'_>>,
+    ) {
+        let Some(pending) = our_id(id).and_then(|id| self.pending.remove(&id)) else {
+            return;
+        };
+        let method = pending.method();
+        let message = format!("cannot read the agent's response to {method}: the line {fault}");
+        let raw = String::from_utf8_lossy(raw).into_owned();
+        let error = Error::new(ErrorKind::Malformed, message).with("raw", raw);
+        events.extend(pending.failed(error));
+    }
+}
+
+/// Returns the first string that is the value of this key, which has its quotes. Within a string they would be escaped.
+fn string_after(text: &[u8], key: &str) -> Option<String> {
+    let at = memchr::memmem::find(text, key.as_bytes())?;
+    let value = text[at + key.len()..]
+        .trim_ascii_start()
+        .strip_prefix(b":")?;
+    let value = value.trim_ascii_start().strip_prefix(b"\"")?;
+    let end = memchr::memchr(b'"', value)?;
+    Some(String::from_utf8_lossy(&value[..end]).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::dialect::{Child, Dialect as _};
+    use crate::core::event::CallId;
+    use crate::core::host::HostAnswer;
+    use crate::core::request_key::RequestKey;
+
+    const ERROR: &str = r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"no"}}"#;
+
+    /// Returns the calls that the error fails after `act`.
+    fn failed(act: impl FnOnce(&mut Acp, &mut Outgoing)) -> Vec<u64> {
+        let (mut acp, mut out, mut events) = (Acp::default(), Outgoing::default(), Vec::new());
+        act(&mut acp, &mut out);
+        acp.read(Child::MAIN, ERROR.as_bytes(), &mut events, &mut out)
+            .unwrap();
+        let failed = events.into_iter().map(|event| match event {
+            AgentEvent::Failed { call, .. } => call.0,
+            other => panic!("{other:?}"),
+        });
+        failed.collect()
+    }
+
+    fn prompt(acp: &mut Acp, call: u64, out: &mut Outgoing) {
+        acp.prompt(CallId(call), "s", &[], false, out).unwrap();
+    }
+
+    #[test]
+    fn error_without_an_id_fails_a_request_only_if_it_means_no_other_message() {
+        assert_eq!(failed(|acp, out| prompt(acp, 1, out)), [1]);
+        assert!(failed(|_, _| ()).is_empty());
+        let two = |acp: &mut Acp, out: &mut Outgoing| {
+            prompt(acp, 1, out);
+            prompt(acp, 2, out);
+        };
+        assert!(failed(two).is_empty());
+        let cancelled = |acp: &mut Acp, out: &mut Outgoing| {
+            prompt(acp, 1, out);
+            acp.cancel("s", out);
+        };
+        assert!(failed(cancelled).is_empty());
+        let answered = |acp: &mut Acp, out: &mut Outgoing| {
+            prompt(acp, 1, out);
+            let id = RawValue::from_string("7".to_owned()).unwrap();
+            acp.give(
+                &RequestKey::json(Child::MAIN, &id),
+                Ok(&HostAnswer::Done),
+                out,
+            );
+        };
+        assert!(failed(answered).is_empty());
+    }
+}

@@ -1,0 +1,32 @@
+//! Purposes of the processes and file transports of the dialect.
+
+use super::file_reads::{Path, ReadTarget};
+use super::history::{Chain, History};
+use super::session::Session;
+use crate::core::dialect::Child;
+use crate::core::event::{CallId, ListedSession};
+
+/// Purpose of a process, or of a file transport.
+#[derive(Debug)]
+pub(super) enum ChildRole {
+    /// Reports its version; `reported` is `true` once it has.
+    Version { reported: bool },
+    /// Runs a session.
+    Session(Box<Session>),
+    /// Determines which records of a file are the history of the session of process `of`.
+    Chain {
+        of: Child,
+        path: String,
+        chain: Box<Chain>,
+    },
+    /// Reads the history of the session of process `of`.
+    History { of: Child, history: Box<History> },
+    /// Lists the CLI's sessions.
+    List {
+        call: CallId,
+        place: Path,
+        found: Vec<ListedSession>,
+    },
+    /// Resolves the real path of a directory, from which the CLI derives the directory of its sessions.
+    Path { path: Path, then: ReadTarget },
+}

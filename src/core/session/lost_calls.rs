@@ -1,0 +1,69 @@
+//! Tool calls that a policy may forbid and of which acpipe knows no more than that they exist: it could not read the
+//! message, or does not know the session. They may have run without a permission request.
+
+use super::SessionMachine;
+use super::unapproved_runs::MAY_HAVE_RUN;
+use crate::core::client::Notice;
+use crate::core::cx::Cx;
+use crate::core::event::LostCall;
+use crate::core::view::chunks::ChunkSink as _;
+use crate::proto::chunk::Chunk;
+use crate::proto::json::{Raw, to_raw};
+use serde_json::json;
+use tracing::info;
+
+impl SessionMachine {
+    /// Reports a call whose message cannot be read. An update of a known call is not reported: that call is judged by
+    /// its other messages.
+    pub fn report_lost_call(&mut self, lost: &LostCall, cx: &mut Cx<'_>) {
+        if let Some(id) = &lost.updates {
+            let own = self.call_named(id);
+            let id = own.as_ref().unwrap_or(id);
+            let running = self.running.as_ref().map(|running| &running.turn);
+            let background_turn = self.background_turn.as_ref().map(|turn| &turn.turn);
+            if running
+                .into_iter()
+                .chain(background_turn)
+                .any(|turn| turn.has_call(id))
+            {
+                return;
+            }
+        }
+        let fault = &lost.fault;
+        self.report_unknown_call(&format!("a line about a tool call {fault}"), cx);
+    }
+
+    /// Reports a call of which acpipe knows nothing else, in the turn that runs. Returns `false` without a turn, and if
+    /// the policy forbids nothing.
+    pub fn report_unknown_call(&mut self, why: &str, cx: &mut Cx<'_>) -> bool {
+        let connection = cx.agent.connection.as_ref();
+        // Such an agent asks about each call in another message.
+        let asks = connection.is_some_and(|connection| connection.dialect.reports_before_run());
+        if asks || !cx.policy().may_restrict(&self.options) {
+            return false;
+        }
+        let Some(turn_id) = self.turn_id().map(str::to_owned) else {
+            return false;
+        };
+        info!(
+            session = self.id,
+            why, "a tool may have run without asking for permission"
+        );
+        let description = format!("{why}; the policy could not judge it");
+        let notice = to_raw(&json!({
+            "severity": "warning",
+            "title": MAY_HAVE_RUN,
+            "description": description,
+        }));
+        self.with_turn_of(&turn_id, cx.clients, |_, sink| {
+            sink.chunk(&Chunk::DataNotice {
+                data: Raw(&notice),
+                transient: true,
+            });
+        });
+        let text = format!("{MAY_HAVE_RUN}: {description}");
+        let warning = Notice::PolicyWarning(self.id.clone(), text);
+        self.notify_acp_clients(&warning, cx.clients);
+        true
+    }
+}
