@@ -87,13 +87,11 @@ pub fn with_call_ids(line: &str, rename: impl Fn(&str) -> Option<String>) -> Opt
     };
     let own_call = || {
         let own = to_raw(&rename(&call_id(fields.tool_call_id))?);
-        Some(match fields.tool_call_id {
-            Some(raw) => (place(line, raw.get())?, own.get().to_owned()),
-            None => {
-                let end = place(line, fields.session_update?.get())?.end;
-                (end..end, format!(",\"toolCallId\":{own}"))
-            }
-        })
+        if let Some(raw) = fields.tool_call_id {
+            return Some((place(line, raw.get())?, own.get().to_owned()));
+        }
+        let end = place(line, fields.session_update?.get())?.end;
+        Some((end..end, format!(",\"toolCallId\":{own}")))
     };
     let is_of_call = fields.tool_call_id.is_some() || is_of_tool(&fields);
     let own_call = is_of_call.then(own_call).flatten();

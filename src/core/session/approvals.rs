@@ -68,6 +68,7 @@ impl Approvals {
     }
 
     /// Returns `true` if a file or terminal request was judged.
+    #[must_use]
     pub fn has_served(&self) -> bool {
         !self.served.is_empty()
     }

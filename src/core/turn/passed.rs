@@ -46,11 +46,8 @@ struct PassedCall {
     state: CallState,
     /// Whether the endpoint says that it runs the tool itself.
     is_executed: bool,
-    /// Whether the call was found to have run, or to have run possibly. Clients and policies do not answer the approval
-    /// requests of endpoints.
-    is_noted: bool,
-    /// Whether the endpoint reported an output.
-    has_output: bool,
+    /// Reports of a run, which are judged: clients and policies do not answer the approval requests of endpoints.
+    run: RunReport,
     input: Value,
     /// Inputs that later ones replaced.
     earlier: Vec<Value>,
@@ -62,6 +59,14 @@ struct PassedCall {
     kept_result: usize,
     /// Size of the input and of the result that were not kept.
     omitted: (u64, u64),
+}
+
+/// Reports of an endpoint that a call ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum RunReport {
+    None,
+    MayHaveRun,
+    Ran,
 }
 
 /// Progress of a tool call.
@@ -182,8 +187,7 @@ impl PassedChunks {
                     is_dynamic: chunk.dynamic.is_some_and(|dynamic| dynamic.get() == "true"),
                     state: CallState::Input,
                     is_executed: false,
-                    is_noted: false,
-                    has_output: false,
+                    run: RunReport::None,
                     input: Value::Null,
                     earlier: Vec::new(),
                     raw_input: String::new(),
@@ -204,17 +208,20 @@ impl PassedChunks {
         call.update(kind, chunk, &mut self.kept);
         let executed = chunk.rest.get("providerExecuted");
         call.is_executed |= executed.is_some_and(|executed| executed.get() == "true");
-        call.has_output |= kind == "tool-output-available";
-        if is_output(kind) {
-            self.note_run(at);
+        match kind {
+            "tool-output-available" => self.note_run(at, RunReport::Ran),
+            "tool-output-error" => self.note_run(at, RunReport::MayHaveRun),
+            _ => {}
         }
         true
     }
 
-    fn note_run(&mut self, at: usize) {
-        if !std::mem::replace(&mut self.calls[at].is_noted, true) {
+    fn note_run(&mut self, at: usize, report: RunReport) {
+        let known = &mut self.calls[at].run;
+        if *known == RunReport::None {
             self.unapproved_runs.push(at);
         }
+        *known = report.max(*known);
     }
 
     /// Notes the open calls that the endpoint runs. All other open calls are for
@@ -223,7 +230,7 @@ impl PassedChunks {
         for at in 0..self.calls.len() {
             let call = &self.calls[at];
             if call.is_executed && call.state == CallState::Available {
-                self.note_run(at);
+                self.note_run(at, RunReport::MayHaveRun);
             }
         }
     }
@@ -332,7 +339,12 @@ impl PassedCall {
         } else {
             subject.with_earlier(earlier)
         };
-        run(self.id.clone(), self.name.clone(), self.has_output, subject)
+        run(
+            self.id.clone(),
+            self.name.clone(),
+            self.run == RunReport::Ran,
+            subject,
+        )
     }
 
     fn subject(&self, input: &Value, cwd: &str) -> Subject {

@@ -12,8 +12,8 @@ use super::{AgentIds, TurnEvent, TurnView};
 use crate::core::event::{ToolStatus, ToolUpdate};
 use crate::proto::json::JsonStr;
 use crate::proto::wire::{ToolCall, ToolResult};
-use call::ReportProgress;
 pub use call::{Call, CallChange};
+use call::{Noted, ReportProgress};
 pub use judgement::{Judgement, RunKind};
 use question::UrlElicitation;
 pub use question::{Question, written};
@@ -107,7 +107,9 @@ impl Tools {
             // Known facts of the call need no further permission request.
             let state = &mut call.permission_state;
             state.asked = earlier.asked;
-            state.noted_earlier = earlier.noted;
+            if earlier.noted {
+                state.noted = Noted::Earlier;
+            }
             state.is_settled = earlier.asked || earlier.noted;
             call.judgement.clone_from(&earlier.judgement);
         }
@@ -170,11 +172,13 @@ impl Tools {
         };
         let state = &mut call.permission_state;
         state.progress = state.progress.max(progress);
-        if state.noted_earlier {
+        if state.noted == Noted::Earlier {
             let earlier = self.earlier.call(&update.id);
             let changes = earlier.is_none_or(|earlier| earlier.facts.are_changed_by(update));
-            state.noted_earlier = !changes;
-            state.is_settled &= !changes;
+            if changes {
+                state.noted = Noted::No;
+                state.is_settled = false;
+            }
         } else if change.facts {
             state.is_settled = false;
         }

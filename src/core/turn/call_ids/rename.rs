@@ -75,18 +75,16 @@ impl CallIds {
                     replace(parent, own, &mut renamed);
                 }
             }
-            Update::Chunk { chunk, .. } => {
-                if chunk.names_call() {
-                    let as_update = ToolUpdate {
-                        begins: chunk.begins_call(),
-                        id: call_id(chunk.tool_call_id),
-                        ..ToolUpdate::default()
-                    };
-                    let state = self.state(turns, None, &as_update.id);
-                    let own = self.of_update(None, &as_update, state, || false);
-                    if own != as_update.id || !is_text(chunk.tool_call_id) {
-                        renamed.push((as_update.id.into_owned(), own));
-                    }
+            Update::Chunk { chunk, .. } if chunk.names_call() => {
+                let as_update = ToolUpdate {
+                    begins: chunk.begins_call(),
+                    id: call_id(chunk.tool_call_id),
+                    ..ToolUpdate::default()
+                };
+                let state = self.state(turns, None, &as_update.id);
+                let own = self.of_update(None, &as_update, state, || false);
+                if own != as_update.id || !is_text(chunk.tool_call_id) {
+                    renamed.push((as_update.id.into_owned(), own));
                 }
             }
             _ => {}

@@ -108,6 +108,18 @@ pub enum ReportProgress {
     Started,
 }
 
+/// When a call was found to have run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Noted {
+    /// Never.
+    #[default]
+    No,
+    /// In an earlier turn, and nothing that it is judged by has changed since.
+    Earlier,
+    /// In this turn.
+    Now,
+}
+
 /// Relation of a call to permission requests and the policy.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PermissionState {
@@ -116,10 +128,8 @@ pub struct PermissionState {
     /// `true` if the agent requested permission for it, also through a request for another call that stood
     /// for it, or if it was judged otherwise.
     pub asked: bool,
-    /// `true` if the call was found to have run, and passed on to be judged.
-    pub noted: bool,
-    /// `true` if it was found so in an earlier turn, and nothing that it is judged by has changed since.
-    pub noted_earlier: bool,
+    /// Whether the call was found to have run, and passed on to be judged.
+    pub noted: Noted,
     /// `true` if a run of the call needs no judgement: nothing changed since the last one.
     pub is_settled: bool,
 }

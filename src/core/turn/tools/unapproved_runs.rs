@@ -1,6 +1,6 @@
 //! Calls without an approval: open calls that a question can stand for, and calls that ran.
 
-use super::call::{Call, ReportProgress};
+use super::call::{Call, Noted, ReportProgress};
 use super::{Judgement, RunKind, Tools};
 use crate::core::decision::Decision;
 use crate::core::policy::Subject;
@@ -40,7 +40,7 @@ impl Tools {
         let calls = self.open.iter().map(|&at| &self.calls[at]);
         let calls = calls.filter(|call| {
             let state = call.permission_state;
-            is_announced(call) && !state.asked && !state.noted_earlier
+            is_announced(call) && !state.asked && state.noted != Noted::Earlier
         });
         calls.map(move |call| (call.id().to_owned(), Subject::of_tool(&call.facts(), cwd)))
     }
@@ -148,7 +148,7 @@ impl Call {
 
     /// Records that the call is passed on to be judged.
     pub(super) fn note_run(&mut self) {
-        self.permission_state.noted = true;
+        self.permission_state.noted = Noted::Now;
         self.permission_state.is_settled = true;
     }
 

@@ -1,7 +1,7 @@
 //! Facts by which a call is judged: those that the agent reports now, and those that it reported before.
 
 use super::super::judgement::beginning;
-use super::{Call, ReportProgress};
+use super::{Call, Noted, ReportProgress};
 use crate::core::event::{ToolStatus, ToolUpdate};
 use crate::core::policy::{Subject, Tool};
 use crate::core::turn::agent_ids::{CallFacts, EndedCall};
@@ -182,7 +182,7 @@ impl Call {
             facts: facts.or(earlier.map(|call| call.facts).unwrap_or_default()),
             name: std::mem::take(&mut self.name),
             asked: state.asked,
-            noted: state.noted || state.noted_earlier,
+            noted: state.noted != Noted::No,
             judgement: self.judgement.take().filter(|_| state.asked),
         }
     }
