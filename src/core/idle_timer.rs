@@ -30,6 +30,11 @@ impl IdleTimer {
         }
     }
 
+    /// Sets another idle timeout if it is shorter.
+    pub fn shorten(&mut self, limit: Option<Duration>) {
+        self.limit = self.limit.into_iter().chain(limit).min();
+    }
+
     /// Resets the timer on output of kind `what`. Returns `true` if a notice of the wait was sent before.
     pub fn note_activity(&mut self, now: Instant, what: &'static str) -> bool {
         self.last_activity = Some((now, what));

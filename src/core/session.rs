@@ -110,7 +110,7 @@ pub use lifecycle::stored_info;
 pub use one_shot::OneShot;
 pub use pending::{PendingSettings, RequiredSettings, SettingsRestore};
 pub use preamble::Preamble;
-use prompt_terms::PromptTerms;
+pub use prompt_terms::PromptTerms;
 pub use queue::{MAX_PROMPTS, Queue, Queued};
 pub use running::{EndedMessage, Running};
 use serde_json::{Map, Value};

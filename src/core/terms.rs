@@ -2,9 +2,11 @@
 //! of its own; in a session that another client opened, the terms of both hold for its prompts.
 
 use super::agent_definition::AgentDefinition;
+use super::client::ClientId;
 use super::config::Settings;
 use super::limits::Limits;
 use super::policy::Policy;
+use crate::proto::wire::SessionOptions;
 
 /// Returns `true` if the stricter of two values of a setting holds.
 #[must_use]
@@ -54,11 +56,47 @@ impl Terms {
     }
 
     /// Returns these terms together with those of a caller: of two verdicts and of two limits, the stricter one holds.
+    /// `lists` are the tool lists that count for the caller; `None` for those of the session.
     #[must_use]
-    pub fn with_caller(&self, caller: &Self) -> Self {
+    pub fn with_caller(&self, caller: &Self, lists: Option<&SessionOptions>) -> Self {
         Self {
-            policy: self.policy.with_caller(&caller.policy),
+            policy: self.policy.with_caller(&caller.policy, lists),
             limits: self.limits.stricter(&caller.limits),
         }
+    }
+}
+
+/// Demands of the client that sends a prompt, by its own settings.
+#[derive(Debug, Clone)]
+pub struct CallerTerms {
+    /// The client.
+    pub client: ClientId,
+    /// Its terms.
+    pub terms: Terms,
+    /// Options of its own definition of the agent.
+    pub options: SessionOptions,
+}
+
+impl CallerTerms {
+    /// Returns the tool lists that count for the caller in a session with these options; `None` for those of the
+    /// session. `claims` is `true` if the caller itself opened the session with its list of allowed tools.
+    #[must_use]
+    pub fn lists(&self, session: &SessionOptions, claims: bool) -> Option<SessionOptions> {
+        let is_own = claims || session.allowed_tools == self.options.allowed_tools;
+        let denied = &self.options.disallowed_tools;
+        let is_denied = |tool: &String| session.disallowed_tools.contains(tool);
+        if is_own && denied.iter().all(is_denied) {
+            return None;
+        }
+        let allowed = if claims {
+            &session.allowed_tools
+        } else {
+            &self.options.allowed_tools
+        };
+        Some(SessionOptions {
+            allowed_tools: allowed.clone(),
+            disallowed_tools: denied.clone(),
+            ..SessionOptions::default()
+        })
     }
 }

@@ -134,6 +134,7 @@ impl Hub {
             }
             let required = session.required(&p.options, p.strict);
             session.set_options(options, &p.options, protocol);
+            session.claim_lists(token.client, &p.options);
             session.begin_opening(strategy, vec![token]);
             session.require(required);
             if let Some(connection) = &mut cx.agent.connection {
@@ -213,6 +214,7 @@ fn ensured_already(
     match &mut session.stage {
         Stage::Opening { .. } => {
             session.must_have(&p.options)?;
+            session.claim_lists(token.client, &p.options);
             if let Stage::Opening { waiters, .. } = &mut session.stage {
                 waiters.push(token);
             }
@@ -220,6 +222,7 @@ fn ensured_already(
         }
         Stage::Live { .. } if p.strategy == Strategy::Auto && !stopping => {
             session.must_have(&p.options)?;
+            session.claim_lists(token.client, &p.options);
             session.used = Some(now);
             // Until a turn has reported it, the loss of the memory is news to every client.
             let lost = session.receipt.as_deref();

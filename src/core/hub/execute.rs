@@ -60,7 +60,11 @@ impl Hub {
         let mut session = SessionMachine::new(id.clone(), agent, cwd, log);
         session.set_options(options, &wished, protocol);
         session.one_shot = Some(OneShot::new(p.retry));
-        self.sessions.insert(id, session);
+        self.sessions.insert(id.clone(), session);
+        self.with(&id, now, clients, |session, cx| {
+            session.join(token.client, cx);
+            session.claim_lists(token.client, &wished);
+        });
         // If this fails, the session is removed with the spent ones.
         self.prompt(token, prompt, now, clients)
     }

@@ -10,7 +10,7 @@ use crate::core::clients::Clients;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::ids::AgentRef;
 use crate::core::presence::notify_presence;
-use crate::core::session::{Preamble, SessionMachine, Stage};
+use crate::core::session::{Preamble, PromptTerms, SessionMachine, Stage};
 use crate::core::subscribers::Subscribers;
 use crate::proto::wire::McpServer;
 use std::collections::BTreeMap;
@@ -38,6 +38,8 @@ pub(super) struct UnloadedSession {
     subscribers: Subscribers,
     /// MCP servers and preamble, which few sessions have.
     rest: Option<Box<(Vec<McpServer>, Preamble)>>,
+    /// Terms of the last prompt, for the clients that are attached.
+    terms: Option<Box<PromptTerms>>,
 }
 
 impl IdleState {
@@ -112,15 +114,18 @@ impl UnloadedSession {
         let preamble = std::mem::take(&mut session.preamble);
         let has_rest = !mcp_servers.is_empty() || !preamble.is_empty();
         let rest = has_rest.then(|| Box::new((mcp_servers, preamble)));
+        let terms = session.take_terms().filter(|_| subscribers.is_some());
         (rest.is_some() || subscribers.is_some()).then(|| Self {
             subscribers: subscribers.unwrap_or_default(),
             rest,
+            terms,
         })
     }
 
     /// Puts the state back into the session.
     pub(super) fn restore(self, session: &mut SessionMachine) {
         session.subscribers = self.subscribers;
+        session.put_terms(self.terms);
         if let Some(rest) = self.rest {
             (session.mcp_servers, session.preamble) = *rest;
         }

@@ -16,7 +16,7 @@ use crate::core::config::Settings;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::ids::AgentRef;
 use crate::core::log::Identity;
-use crate::core::terms::Terms;
+use crate::core::terms::{CallerTerms, Terms};
 use crate::proto::wire::{AgentSource, McpServer, SessionOptions};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -171,20 +171,29 @@ impl Hub {
     ///
     /// # Errors
     /// There are too many different agent definitions.
-    pub(super) fn caller_terms(&mut self, agent: AgentRef) -> Result<Option<Box<Terms>>, Error> {
+    pub(super) fn caller_terms(
+        &mut self,
+        agent: AgentRef,
+    ) -> Result<Option<Box<CallerTerms>>, Error> {
         if !self.shared.is_resident {
             return Ok(None);
         }
         let own = self.callers_definition(agent)?;
         let settings = self.caller_settings();
-        let terms = match own {
-            Some(own) => Terms::of(self.agents.get(own).definition(), settings),
+        let definition = own.map(|own| self.agents.get(own).definition());
+        let terms = match definition {
+            Some(own) => Terms::of(own, settings),
             None => Terms {
                 policy: settings.policy.clone(),
                 limits: settings.limits,
             },
         };
-        Ok(Some(Box::new(terms)))
+        Ok(Some(Box::new(CallerTerms {
+            client: self.scopes.caller,
+            terms,
+            options: definition
+                .map_or_else(SessionOptions::default, |own| own.spec.options.clone()),
+        })))
     }
 
     /// Returns the same agent by the definition of the client whose call is being handled. `None` if its settings have
@@ -216,13 +225,17 @@ impl Hub {
         let has_others = !servers.is_empty() && servers != session.mcp_servers;
         let own = self.caller_terms(agent)?;
         let definition = self.callers_definition(agent)?.filter(|_| own.is_some());
+        let name = self.agents.get(agent).name().to_owned();
+        let has_other_agent =
+            definition.is_none() && name != DEFAULT_AGENT && self.scoped_agent(&name)?.is_some();
         let settings = &self.shared.settings;
         let held = self.agents.get(agent).definition();
         let mut differing = Vec::new();
         if let Some(own) = own {
             let terms = Terms::of(held, settings);
-            differing.push(("permissions", own.policy != terms.policy));
-            differing.push(("limits", own.limits != terms.limits));
+            differing.push(("agent", has_other_agent));
+            differing.push(("permissions", own.terms.policy != terms.policy));
+            differing.push(("limits", own.terms.limits != terms.limits));
         }
         let wished = definition.map(|agent| self.agents.get(agent).definition());
         if let Some(wished) = wished {

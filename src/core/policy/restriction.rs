@@ -19,18 +19,26 @@ impl Policy {
     }
 
     /// Returns this policy together with that of a client that sends a prompt to a session of others: of two verdicts,
-    /// the stronger one applies, and what one of them forbids (`always`, `unanswered`) is forbidden. The allowed tools
-    /// of the session's options are none of the client's. Returns this policy if the other one forbids nothing more.
+    /// the stronger one applies, and what one of them forbids (`always`, `unanswered`) is forbidden. For the client count
+    /// the tool lists of the session, or `lists` in their place. Returns this policy if the other one forbids nothing
+    /// more.
     #[must_use]
-    pub fn with_caller(&self, caller: &Self) -> Self {
-        let demand = Self {
+    pub fn with_caller(&self, caller: &Self, lists: Option<&SessionOptions>) -> Self {
+        let mut demand = Self {
             always: Some(caller.prefers_always()),
             unanswered_allows: Some(caller.unanswered() == Effect::Allow),
-            ..caller.clone().with_own_lists()
+            ..caller.clone()
         };
+        if let Some(lists) = lists {
+            demand.rules.extend(caller.rules_of(lists));
+            demand = demand.with_own_lists();
+        }
         let mut both = self.clone();
-        let is_held = self == caller || self.restrictions.contains(&demand);
-        if !is_held && caller.may_restrict(&SessionOptions::default()) {
+        let is_held = (self == caller && lists.is_none()) || self.restrictions.contains(&demand);
+        let forbids = demand.may_restrict(&SessionOptions::default())
+            || (self.prefers_always() && !demand.prefers_always())
+            || self.unanswered() < demand.unanswered();
+        if !is_held && forbids {
             both.restrictions.push(demand);
         }
         both

@@ -6,8 +6,9 @@ use crate::core::client::Notice;
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::ids::AgentRef;
+use crate::core::limits::Timeout;
 use crate::core::policy::Policy;
-use crate::core::terms::Terms;
+use crate::core::terms::{CallerTerms, Terms};
 use crate::core::view::chunks::ChunkSink as _;
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Raw, to_raw};
@@ -43,29 +44,54 @@ impl SessionMachine {
         }
     }
 
+    /// Takes what is to be kept of the terms while the session is not in memory.
+    pub fn take_terms(&mut self) -> Option<Box<PromptTerms>> {
+        let mut terms = self.prompt_terms.take()?;
+        terms.stricter = None;
+        Some(terms)
+    }
+
+    /// Puts back what [`take_terms`](Self::take_terms) returned.
+    pub fn put_terms(&mut self, terms: Option<Box<PromptTerms>>) {
+        self.prompt_terms = terms;
+    }
+
     /// Sets the terms of a prompt, given those of the client that sent it.
-    pub(super) fn begin_terms(&mut self, caller: Option<&Terms>, cx: &mut Cx<'_>) {
+    pub(super) fn begin_terms(&mut self, caller: Option<&CallerTerms>, cx: &mut Cx<'_>) {
         if let Some(caller) = caller {
             let own = Terms::of(cx.agent.definition, &cx.shared.settings);
-            self.set_terms(own.with_caller(caller), cx);
+            self.set_terms(&own, caller, cx);
         }
     }
 
     /// Adds the terms of a client that steers or takes over the running turn.
-    pub(super) fn add_terms(&mut self, caller: Option<&Terms>, cx: &mut Cx<'_>) {
-        if let Some(caller) = caller {
-            let held = Terms {
-                policy: cx.policy().clone(),
-                limits: *cx.limits(),
-            };
-            self.set_terms(held.with_caller(caller), cx);
-            if let Some(turn) = self.turn_id().map(str::to_owned) {
-                self.show_changed_terms(&turn, cx.clients);
-            }
+    pub(super) fn add_terms(&mut self, caller: Option<&CallerTerms>, cx: &mut Cx<'_>) {
+        let Some(caller) = caller else {
+            return;
+        };
+        let held = Terms {
+            policy: cx.policy().clone(),
+            limits: *cx.limits(),
+        };
+        self.set_terms(&held, caller, cx);
+        if let Some(running) = &mut self.running {
+            let limit = cx.limits().of(Timeout::Turn);
+            let until = limit.and_then(|limit| running.started.checked_add(limit));
+            running.limit = running.limit.into_iter().chain(until).min();
+        }
+        if let Some(timer) = &mut self.idle_timer {
+            timer.shorten(cx.limits().of(Timeout::Prompt));
+        }
+        if let Some(turn) = self.turn_id().map(str::to_owned) {
+            self.show_changed_terms(&turn, cx.clients);
         }
     }
 
-    fn set_terms(&mut self, terms: Terms, cx: &mut Cx<'_>) {
+    /// Sets the terms that hold beside those of a caller.
+    fn set_terms(&mut self, held: &Terms, caller: &CallerTerms, cx: &mut Cx<'_>) {
+        let claims = self.subscribers.claims_lists(caller.client);
+        let lists = caller.lists(&self.options, claims);
+        let terms = held.with_caller(&caller.terms, lists.as_ref());
         let own = Terms::of(cx.agent.definition, &cx.shared.settings);
         let last = self.prompt_terms.as_ref().map(|last| &last.policy);
         let last = last.unwrap_or(&own.policy);

@@ -6,7 +6,7 @@ use crate::core::client::Token;
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::terms::Terms;
+use crate::core::terms::CallerTerms;
 use crate::proto::wire::{self, PromptParams, PromptWhenBusy, Strategy};
 use serde_json::Value;
 
@@ -41,7 +41,7 @@ impl SessionMachine {
         &mut self,
         turn_id: &str,
         token: Token,
-        caller: Option<&Terms>,
+        caller: Option<&CallerTerms>,
         cx: &mut Cx<'_>,
     ) -> Option<Token> {
         let has_left = |owner: &Token| cx.shared.clients.get(owner.client).is_none();

@@ -1,7 +1,7 @@
 //! Queue of the prompts of a session, in the order of their arrival.
 
 use crate::core::client::{ClientId, Token};
-use crate::core::terms::Terms;
+use crate::core::terms::CallerTerms;
 use crate::proto::wire::{self, WaitingPrompt};
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
@@ -23,16 +23,19 @@ pub struct Queued {
     /// Id of the turn that the prompt will begin.
     pub turn_id: String,
     /// Terms of the client; `None` if it has the settings of all clients.
-    pub terms: Option<Box<Terms>>,
+    pub terms: Option<Box<CallerTerms>>,
     /// The prompt.
     pub prompt: wire::PromptParams,
 }
 
 impl Queued {
     /// Answers another call at the end of the turn, under the terms of both clients. Returns the call of before.
-    pub fn take_over(&mut self, token: Token, caller: Option<&Terms>) -> Token {
-        if let (Some(terms), Some(caller)) = (&mut self.terms, caller) {
-            **terms = terms.with_caller(caller);
+    pub fn take_over(&mut self, token: Token, caller: Option<&CallerTerms>) -> Token {
+        if let (Some(former), Some(caller)) = (&mut self.terms, caller) {
+            let both = former
+                .terms
+                .with_caller(&caller.terms, Some(&caller.options));
+            former.terms = both;
         }
         std::mem::replace(&mut self.token, token)
     }

@@ -4,7 +4,7 @@ use super::{Running, SessionMachine};
 use crate::core::cx::Cx;
 use crate::core::error::{Error, out_of_order};
 use crate::core::prompt_parts::{parts_for, prompt_parts};
-use crate::core::terms::Terms;
+use crate::core::terms::CallerTerms;
 use crate::core::view::chunks::ChunkSink as _;
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Raw, to_raw};
@@ -20,7 +20,7 @@ impl SessionMachine {
     pub fn steer(
         &mut self,
         p: SteerParams,
-        caller: Option<&Terms>,
+        caller: Option<&CallerTerms>,
         cx: &mut Cx<'_>,
     ) -> Result<SteerResult, Error> {
         let (_, skipped_parts) = prompt_parts(Some(&p.message.parts))?;

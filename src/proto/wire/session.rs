@@ -258,9 +258,10 @@ pub struct Recovery {
     /// model of the call that were changed since the session was opened.
     pub not_restored: Vec<NotRestored>,
     /// Settings of this call, or of the caller's own configuration, in which the session differs because another client
-    /// opened it: `permissions`, `limits`, `mode`, `model`, `options`, `instructions`, `mcpServers`, `environment`. Of
-    /// the permissions and limits, the stricter of both hold for the caller's prompts; the others stay as they are
-    /// until the session is closed and opened again. Only with rung `live`; absent if none differs.
+    /// opened it: `agent` (another agent of this name), `permissions`, `limits`, `mode`, `model`, `options`,
+    /// `instructions`, `mcpServers`, `environment`. Of the permissions and limits, the stricter of both hold for the
+    /// caller's prompts; the others stay as they are until the session is closed and opened again. Only with rung
+    /// `live`; absent if none differs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differing_settings: Vec<String>,
     /// Why the agent may not have the session, or may remember another conversation, although it reported

@@ -411,3 +411,90 @@ fn rules_of_a_caller_apply_to_tools_that_claude_runs_unasked() {
     assert_eq!(decisions, [&Value::Null, &json!("deny")]);
     daemon.stop();
 }
+
+/// The list of allowed tools counts only for the client that opened the session with it; that of refused tools is among
+/// the demands of a caller.
+#[test]
+fn tool_lists_of_a_session_do_not_count_for_a_caller_without_them() {
+    let mut house = House::new();
+    let allowing = json!({"sessionId": "s", "options": {"allowedTools": ["Edit"]}});
+    let prompt = json!({"sessionId": "s", "message": "go"});
+    let mut opener = house.client(DENY);
+    opener.call("session/ensure", &allowing);
+    opener.call("session/prompt", &prompt);
+    assert!(house.allowed());
+    let mut caller = house.client(DENY);
+    caller.call("session/ensure", &json!({"sessionId": "s"}));
+    caller.call("session/prompt", &prompt);
+    assert!(!house.allowed());
+    caller.call("session/ensure", &allowing);
+    caller.call("session/prompt", &prompt);
+    assert!(house.allowed());
+    house.client(APPROVE).ensure("t");
+    let (config, script) = (house.config(APPROVE), house.script.clone());
+    let refusing = [
+        "--config",
+        &config,
+        "--disallow-tool",
+        "Edit",
+        "--",
+        FAKE_AGENT,
+        &script,
+    ];
+    let mut caller = house.daemon.client(&refusing);
+    caller.call(
+        "session/prompt",
+        &json!({"sessionId": "t", "message": "go"}),
+    );
+    assert!(!house.allowed());
+    house.daemon.stop();
+}
+
+#[test]
+fn client_that_takes_over_a_turn_brings_its_time_limits() {
+    let world = World::new();
+    let script = world.script(&json!({"session/prompt": [[
+        say("begun"), json!({"wait": "session/cancel"}), end("cancelled"),
+    ]]}));
+    let daemon = Daemon::start_in(world, &[]);
+    let options = ["--", FAKE_AGENT, script.as_str()];
+    for limit in ["prompt=200ms", "turn=200ms"] {
+        let mut opener = daemon.client(&options);
+        opener.ensure(limit);
+        let prompt = json!({"sessionId": limit, "message": "go", "turnId": limit});
+        let mut first = daemon.client(&options);
+        first.send("session/prompt", &prompt);
+        opener.next("session/userMessage");
+        drop(first);
+        opener.next("session/presence");
+        let mut second = daemon.client(&[&["--timeout", limit], &options[..]].concat());
+        second.call("session/attach", &json!({"sessionId": limit}));
+        let summary = second.call("session/prompt", &prompt);
+        assert_eq!(summary["errors"][0]["kind"], "timeout", "{summary}");
+    }
+    daemon.stop();
+}
+
+/// A prompt to a session that is not in memory opens it with the settings of its client, which the others learn.
+#[test]
+fn clients_of_an_unloaded_session_learn_that_another_one_opened_it() {
+    let world = World::new();
+    let script = world.script(&json!({"session/prompt": [[say("x"), end("end_turn")]]}));
+    let daemon = Daemon::start_in(world, &["--idle-timeout", "100ms"]);
+    let options = |mode: &'static str| ["--permissions", mode, "--", FAKE_AGENT, script.as_str()];
+    let mut strict = daemon.client(&options(DENY));
+    strict.ensure("s");
+    let prompt = json!({"sessionId": "s", "message": "go"});
+    strict.call("session/prompt", &prompt);
+    let stopped = |state: &Value| state["params"]["state"] == "disconnected";
+    while !stopped(&strict.next("agent/state")) {}
+    daemon
+        .client(&options(APPROVE))
+        .call("session/prompt", &prompt);
+    strict.call("session/clients", &json!({"sessionId": "s"}));
+    let notices = strict.chunks["s"].iter().filter(|(_, _, chunk)| {
+        chunk["data"]["title"] == "The permissions of this session changed"
+    });
+    assert_eq!(notices.count(), 1);
+    daemon.stop();
+}

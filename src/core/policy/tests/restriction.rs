@@ -117,12 +117,13 @@ fn policy_with_that_of_a_caller_is_never_weaker_than_either() {
         own.override_mode(Mode::Approve);
         let caller = caller.restricted_by(nested);
         let subject = subject(&mut dice);
-        let both = own.with_caller(&caller);
+        let none = SessionOptions::default();
+        let both = own.with_caller(&caller, Some(&none));
         let verdict = both.judge_in(&subject, &options).effect;
         let singles = [own.judge_in(&subject, &options), caller.judge(&subject)];
         assert_eq!(Some(verdict), singles.iter().map(|one| one.effect).max());
         stronger += usize::from(singles[1].effect > singles[0].effect);
-        assert_eq!(both.with_caller(&caller), both);
+        assert_eq!(both.with_caller(&caller, Some(&none)), both);
     }
     assert!(stronger > 100, "{stronger}");
 }
@@ -132,12 +133,31 @@ fn caller_revokes_what_allows_more() {
     let mut own = Policy::from(Mode::Ask);
     own.set_always(true);
     own.set_unanswered_allows(true);
-    let both = own.with_caller(&Policy::from(Mode::Deny));
+    let both = own.with_caller(&Policy::from(Mode::Deny), None);
     assert!(!both.prefers_always());
     assert_eq!(both.unanswered(), Effect::Deny);
-    assert_eq!(own.with_caller(&Policy::from(Mode::Approve)), own);
     assert_eq!(
         both.summary(),
         "permissions \"ask\" and permissions \"deny\""
     );
+    let approving = own.with_caller(&Policy::from(Mode::Approve), None);
+    assert!(!approving.prefers_always());
+    let plain = Policy::from(Mode::Ask);
+    assert_eq!(plain.with_caller(&Policy::from(Mode::Approve), None), plain);
+}
+
+#[test]
+fn equal_policy_of_a_caller_does_not_get_the_tool_lists_of_the_session() {
+    let own = Policy::from(Mode::Deny);
+    let options = SessionOptions {
+        allowed_tools: vec!["Edit".to_owned()],
+        ..SessionOptions::default()
+    };
+    let edit = file("edit", "a", "/");
+    assert_eq!(own.judge_in(&edit, &options).effect, Effect::Allow);
+    assert_eq!(own.with_caller(&own, None), own);
+    let both = own.with_caller(&own, Some(&SessionOptions::default()));
+    assert_eq!(both.judge_in(&edit, &options).effect, Effect::Deny);
+    let both = own.with_caller(&own, Some(&options));
+    assert_eq!(both.judge_in(&edit, &options).effect, Effect::Allow);
 }
