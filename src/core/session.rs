@@ -183,7 +183,7 @@ pub struct SessionMachine {
     /// Cost of the session so far; zero for a new session, `None` if unknown.
     pub cost: Option<f64>,
     /// Name and description of the tool last reported to the clients as running.
-    activity: Option<(String, String)>,
+    activity: Option<Box<(String, String)>>,
     /// The prompted turn, while one runs.
     pub running: Option<Box<Running>>,
     /// Open client requests: permission requests and questions.
@@ -460,7 +460,8 @@ impl SessionMachine {
         if now.map(|a| (a.tool_name, a.description))
             != reported.map(|(n, d)| (n.as_str(), d.as_str()))
         {
-            self.activity = now.map(|a| (a.tool_name.to_owned(), a.description.to_owned()));
+            self.activity =
+                now.map(|a| Box::new((a.tool_name.to_owned(), a.description.to_owned())));
             self.number_unsent(clients);
             self.notify_activity(None, clients);
         }

@@ -27,10 +27,12 @@ impl SessionMachine {
         let activity = self.activity.clone();
         let notice = Notice::Activity(ActivityParams {
             session_id: self.id.clone(),
-            activity: activity.map(|(tool_name, description)| Activity {
-                tool_name,
-                description,
-            }),
+            activity: activity
+                .map(|activity| *activity)
+                .map(|(tool_name, description)| Activity {
+                    tool_name,
+                    description,
+                }),
             waiting_for,
         });
         self.subscribers.notify(self.log.seq(), &notice, clients);
