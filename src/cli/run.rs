@@ -50,7 +50,7 @@ pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
         DaemonUse::check_run(&args)?;
     }
     let recording = Recording::start(&args.agent.record, &secrets)?;
-    let telemetry = Telemetry::start(&args.agent)?;
+    let telemetry = Telemetry::start(&args.agent, &secrets)?;
     let mut prompt = Prompt::read(&args)?;
     let mut view = View::new(args.output, args.quiet, args.raw);
     for note in prompt.notes.drain(..) {
