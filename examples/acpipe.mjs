@@ -23,7 +23,14 @@ export class Acpipe extends EventEmitter {
       // Not node:readline, which also splits at U+2028 since Node 24: JSON may contain it.
       const lines = (this.#rest + text).split('\n');
       this.#rest = lines.pop();
-      for (const line of lines) this.#receive(JSON.parse(line));
+      for (const line of lines) {
+        // Such as a line of a wrapper, or a message that a listener cannot use: the next ones are read.
+        try {
+          this.#receive(JSON.parse(line));
+        } catch (error) {
+          console.error(`cannot use a line of acpipe: ${error.message}: ${JSON.stringify(line.slice(0, 200))}`);
+        }
+      }
     });
   }
 

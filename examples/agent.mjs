@@ -48,12 +48,24 @@ async function receive({ id, method, params, result = { outcome: { outcome: 'can
   if (id === undefined) return; // a notification, such as session/cancel
   const call = methods[method];
   if (!call) return send({ id, error: { code: -32601, message: `${method} is not supported` } });
-  send({ id, result: await call(params) });
+  try {
+    send({ id, result: await call(params) });
+  } catch ({ message }) {
+    send({ id, error: { code: -32602, message } }); // parameters that `call` cannot use
+  }
+}
+
+async function read(line) {
+  try {
+    await receive(JSON.parse(line));
+  } catch (error) {
+    console.error(`cannot use a line of the client: ${error.message}`);
+  }
 }
 
 let rest = '';
 process.stdin.setEncoding('utf8').on('data', (text) => {
   const lines = (rest + text).split('\n');
   rest = lines.pop();
-  for (const line of lines) if (line.trim()) receive(JSON.parse(line));
+  for (const line of lines) if (line.trim()) read(line);
 });

@@ -26,7 +26,13 @@ let rest = '';
 child.stdout.setEncoding('utf8').on('data', (text) => {
   const lines = (rest + text).split('\n'); // node:readline splits at U+2028 too since Node 24; JSON may contain it
   rest = lines.pop();
-  lines.forEach((line) => receive(JSON.parse(line)));
+  for (const line of lines) {
+    try {
+      receive(JSON.parse(line));
+    } catch (error) { // such as a line of a wrapper: the next ones are read
+      console.error(`cannot use a line of acpipe: ${error.message}: ${JSON.stringify(line.slice(0, 200))}`);
+    }
+  }
 });
 
 function receive({ id, method, params, result, error }) {

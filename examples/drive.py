@@ -44,14 +44,19 @@ class Acpipe:
         return number
 
     def read(self):
-        """The next message, or None if acpipe has exited."""
-        line = self.child.stdout.readline()
-        return json.loads(line) if line else None
+        """The next message, or None if acpipe has exited. Other lines, such as one of a wrapper, are skipped."""
+        while line := self.child.stdout.readline():
+            with contextlib.suppress(ValueError, RecursionError):
+                message = json.loads(line)
+                if isinstance(message, dict) and isinstance(message.get("params", {}), dict):
+                    return message
+            note(f"cannot use a line of acpipe: {line[:200]!r}")
+        return None
 
     def until_answered(self, number):
         """Every message up to the response to request `number`, which is the last."""
         while (message := self.read()) is not None:
-            answer = "method" not in message and message["id"] == number
+            answer = "method" not in message and message.get("id") == number
             if answer and "error" in message:
                 raise Failed(message["error"])
             yield message
@@ -71,8 +76,9 @@ class Acpipe:
     def _chunks(self, number, session):
         for message in self.until_answered(number):
             # Ignored: agent/state, session/state, session/activity, the response to a cancel, other sessions.
-            if message.get("method") == "session/chunk" and message["params"]["sessionId"] == session:
-                yield message["params"]["chunk"]
+            params = message.get("params", {})
+            if message.get("method") == "session/chunk" and params.get("sessionId") == session:
+                yield params["chunk"]
         self.summary = message["result"]
 
     def close(self):

@@ -11,6 +11,7 @@
 import asyncio
 import itertools
 import json
+import sys
 import uuid
 
 UNREAD = 1000       # chunks of a turn from which acpipe is not read, so that it slows the agent down
@@ -113,12 +114,19 @@ class Acpipe:
         self.child.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
     async def _read(self):
-        async for line in self.child.stdout:
-            self._receive(json.loads(line))
-            await self._flows.wait()
+        why = "acpipe exited before it answered"
+        try:
+            async for line in self.child.stdout:
+                try:
+                    self._receive(json.loads(line))
+                except Exception as error:  # such as a line of a wrapper: the next ones are read
+                    print(f"cannot use a line of acpipe: {error!r}: {line[:200]!r}", file=sys.stderr)
+                await self._flows.wait()
+        except ValueError as error:     # a line over the limit
+            why = f"cannot read acpipe: {error}"
         for future in self._calls.values():
             if not future.done():
-                future.set_exception(AcpipeError("acpipeExited", "acpipe exited before it answered"))
+                future.set_exception(AcpipeError("acpipeExited", why))
 
     def _receive(self, message):
         match message:

@@ -43,7 +43,7 @@ pub async fn acp(mut args: AcpArgs, secrets: Secrets) -> anyhow::Result<u8> {
     settings.max_sessions = args.limits.max_sessions.and_then(|max| max.try_into().ok());
     let face = face_settings(&args, &mut settings)?;
     note_start(&args, &settings)?;
-    let telemetry = Telemetry::start(&args.agent)?;
+    let telemetry = Telemetry::start(&args.agent, &secrets)?;
     let hub = Hub::new(settings, store)
         .serving(args.agent.serving.offer())
         .reporting(telemetry.is_on());

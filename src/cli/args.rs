@@ -416,11 +416,16 @@ mod tests {
         let integer = serde_json::json!({"type": "integer"});
         assert_eq!(schema(&file.to_string_lossy()).unwrap(), integer);
         assert_eq!(schema(r#"{"type": "integer"}"#).unwrap(), integer);
+        let nested =
+            |levels: usize| format!("{}true{}", "{\"items\":".repeat(levels), "}".repeat(levels));
+        assert!(schema(&nested(100)).is_ok());
         std::fs::remove_file(file).unwrap();
         for (wrong, why) in [
             ("no-such-file.json", "cannot read no-such-file.json"),
             ("{\"type\"", "not valid JSON"),
             (r#"{"type": "int"}"#, "not a valid JSON schema"),
+            (&nested(101), "is nested more than 100 levels deep"),
+            (&nested(200), "is nested more than 100 levels deep"),
         ] {
             let error = schema(wrong).unwrap_err();
             assert!(error.is::<crate::cli::UsageError>(), "{error}");

@@ -63,7 +63,7 @@ pub async fn chat(args: RunArgs, secrets: Secrets, logs: TerminalLogs) -> anyhow
         DaemonUse::check_run(&args)?;
     }
     let recording = Recording::start(&args.agent.record, &secrets)?;
-    let telemetry = Telemetry::start(&args.agent)?;
+    let telemetry = Telemetry::start(&args.agent, &secrets)?;
     let mut view = View::new(args.output, args.quiet, args.raw);
     let (found, hub) = RunHub::open(&args, daemon, &secrets, &mut view).await?;
     let RunSession {

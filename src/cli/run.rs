@@ -54,7 +54,7 @@ pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
         DaemonUse::check_run(&args)?;
     }
     let recording = Recording::start(&args.agent.record, &secrets)?;
-    let telemetry = Telemetry::start(&args.agent)?;
+    let telemetry = Telemetry::start(&args.agent, &secrets)?;
     let mut view = View::new(args.output, args.quiet, args.raw);
     let mut prompt = match Prompt::read(&args, limit) {
         Ok(prompt) => prompt,

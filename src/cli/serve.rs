@@ -57,7 +57,7 @@ async fn serve_with(
     agents: InProcessAgents,
 ) -> anyhow::Result<u8> {
     let recording = Recording::start(&args.agent.record, &secrets)?;
-    let telemetry = Telemetry::start(&args.agent)?;
+    let telemetry = Telemetry::start(&args.agent, &secrets)?;
     let max_line = args.agent.max_line;
     let login = args.agent.login();
     let (store, stored) = super::store_for_clients(&args.agent.store)?;

@@ -1,6 +1,7 @@
 //! Telemetry of a command: its settings from the option `--otlp` and the standard environment variables.
 
 use super::args::AgentArgs;
+use crate::core::secret::Secrets;
 use crate::shell::ReportSink;
 
 #[cfg(feature = "otlp")]
@@ -14,11 +15,11 @@ pub struct Telemetry {
 
 #[cfg(feature = "otlp")]
 impl Telemetry {
-    /// Starts telemetry, if the command line requests it.
+    /// Starts telemetry, if the command line requests it. `secrets` are hidden in what it sends.
     ///
     /// # Errors
     /// The option or a variable is invalid, or the thread could not be started.
-    pub fn start(args: &AgentArgs) -> anyhow::Result<Self> {
+    pub fn start(args: &AgentArgs, secrets: &Secrets) -> anyhow::Result<Self> {
         let variable = |name: &str| {
             std::env::var(name)
                 .ok()
@@ -28,7 +29,9 @@ impl Telemetry {
             Some(url) => otlp::settings(url, variable)?,
             None => None,
         };
-        let exporter = settings.map(crate::shell::OtlpExporter::start).transpose();
+        let exporter = settings
+            .map(|settings| crate::shell::OtlpExporter::start(settings, secrets.clone()))
+            .transpose();
         Ok(Self {
             exporter: anyhow::Context::context(exporter, "cannot start telemetry")?,
         })
@@ -56,7 +59,7 @@ impl Telemetry {
 )]
 impl Telemetry {
     /// This build has no telemetry.
-    pub fn start(_: &AgentArgs) -> anyhow::Result<Self> {
+    pub fn start(_: &AgentArgs, _: &Secrets) -> anyhow::Result<Self> {
         Ok(Self {})
     }
 

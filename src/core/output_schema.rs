@@ -11,6 +11,7 @@ mod subschemas;
 mod work;
 
 use super::error::{Error, ErrorKind, invalid};
+use crate::proto::json::is_deeper;
 pub use answer::json_in;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 pub use requests::{first_request, repair_request};
@@ -19,6 +20,10 @@ use work::Work;
 
 /// Maximum size of a schema as JSON, in bytes.
 const MAX_BYTES: usize = 256 << 10;
+
+/// Maximum nesting of arrays and objects in a schema. A message that contains it stays below the limit of all
+/// messages, [`DEEPEST`](crate::proto::json::DEEPEST).
+const MAX_LEVELS: usize = 100;
 
 /// Maximum number of violations that are reported for one answer.
 const MAX_VIOLATIONS: usize = 20;
@@ -58,8 +63,12 @@ impl<'a> OutputSchema<'a> {
     /// # Errors
     /// The reason why the schema is not valid, or not supported.
     pub fn compile(schema: &'a Value) -> Result<Self, String> {
-        if schema.to_string().len() > MAX_BYTES {
+        let text = schema.to_string();
+        if text.len() > MAX_BYTES {
             return Err(format!("has more than {} KiB", MAX_BYTES >> 10));
+        }
+        if is_deeper(text.as_bytes(), MAX_LEVELS) {
+            return Err(format!("is nested more than {MAX_LEVELS} levels deep"));
         }
         subschemas::check(schema)?;
         let patterns = PatternOptions::fancy_regex()

@@ -456,7 +456,7 @@ impl SessionMachine {
         act(turn, &mut chunks.view(&mut sink));
         drop(sink);
         let now = turn.activity();
-        let reported = self.activity.as_ref();
+        let reported = self.activity.as_deref();
         if now.map(|a| (a.tool_name, a.description))
             != reported.map(|(n, d)| (n.as_str(), d.as_str()))
         {

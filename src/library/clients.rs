@@ -13,6 +13,8 @@ use super::wake::{Departure, Wake};
 use crate::core::client::{ClientId, Command, Reply, Token};
 use crate::core::client_sink::{ClientSink, ClientSinks};
 use crate::core::error::Error as CoreError;
+use crate::core::methods::learn_secrets;
+use crate::core::secret::Secrets;
 use crate::proto::wire;
 use crate::shell::{ClientAction, ClientConnection, Interrupt};
 use std::collections::{BTreeMap, VecDeque};
@@ -24,6 +26,8 @@ use tokio::sync::oneshot;
 #[derive(Debug)]
 pub struct LibraryClients {
     capabilities: wire::ClientCapabilities,
+    /// Secrets of the calls, which must not reach errors.
+    secrets: Secrets,
     asks: OpenAsks,
     events: EventSender,
     wake: Arc<Wake>,
@@ -66,12 +70,14 @@ impl LibraryClients {
     /// Creates the clients; requests go to `asks`.
     pub fn new(
         capabilities: wire::ClientCapabilities,
+        secrets: Secrets,
         asks: OpenAsks,
         events: EventSender,
         wake: Arc<Wake>,
     ) -> Self {
         let mut clients = Self {
             capabilities,
+            secrets,
             asks,
             events,
             wake,
@@ -96,6 +102,7 @@ impl LibraryClients {
     }
 
     fn submit(&mut self, client: ClientId, command: Command, caller: Caller) {
+        learn_secrets(&command, &self.secrets);
         let call = self.next_call;
         self.next_call += 1;
         self.calls.insert(call, (client, caller));

@@ -10,6 +10,7 @@ mod spans;
 
 use super::drive::ReportSink;
 use crate::core::report::Report;
+use crate::core::secret::Secrets;
 use exporter::Exporter;
 use std::io;
 use std::sync::Arc;
@@ -51,15 +52,15 @@ pub struct OtlpExporter {
 }
 
 impl OtlpExporter {
-    /// Starts the thread.
+    /// Starts the thread. `secrets` are hidden in what it sends.
     ///
     /// # Errors
     /// The thread could not be started.
-    pub fn start(settings: OtlpSettings) -> io::Result<Self> {
+    pub fn start(settings: OtlpSettings, secrets: Secrets) -> io::Result<Self> {
         let (queue, reports) = mpsc::channel(QUEUE);
         let (done, finished) = sync_channel(1);
         let (dropped, ending) = (Arc::<AtomicU64>::default(), CancellationToken::new());
-        let mut exporter = Exporter::new(settings, Arc::clone(&dropped), ending.clone());
+        let mut exporter = Exporter::new(settings, secrets, Arc::clone(&dropped), ending.clone());
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;

@@ -2,10 +2,14 @@
 //! may stand in anything that acpipe writes for people to read or pass on. The agent's answers are not among that: a
 //! client gets and a session stores what the agent says.
 
+mod clients;
+mod replay;
+mod sign_in;
+
 use crate::endpoints::server::{Endpoint, json as response};
 use crate::harness::run::Run;
 use crate::harness::server::{Framing, Server};
-use crate::harness::steps::{end, say};
+use crate::harness::steps::{end, say, tool};
 use crate::harness::{FAKE_AGENT, World, claude};
 use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
@@ -26,7 +30,7 @@ const INHERITED: [&str; 9] = [
 ];
 
 /// Returns a secret that no pattern recognises. It has characters that some writers escape.
-fn canary(way: &str) -> String {
+pub fn canary(way: &str) -> String {
     format!("can\u{e4}ry/{way}")
 }
 
@@ -47,7 +51,7 @@ fn percent_encoded(text: &str) -> String {
 }
 
 /// Returns a text in all forms: plain, escaped, escaped twice, percent-encoded, and in base64 alone and after a user.
-fn forms(text: &str) -> Vec<String> {
+pub fn forms(text: &str) -> Vec<String> {
     let once = escaped(text);
     vec![
         text.to_owned(),
@@ -70,7 +74,7 @@ fn traces(text: &str) -> Vec<String> {
 }
 
 #[track_caller]
-fn assert_silent(place: &str, written: &str, canaries: &[String]) {
+pub fn assert_silent(place: &str, written: &str, canaries: &[String]) {
     for canary in canaries {
         for trace in traces(canary) {
             assert!(
@@ -109,8 +113,11 @@ fn assert_records_silent(paths: &[String; 2], canaries: &[String], marker: &str)
     }
     let tape = fs::read_to_string(&paths[1]).unwrap();
     assert!(tape.contains(marker) && tape.contains("[hidden]"), "{tape}");
-    let shown = Run::new(&["trace", &paths[1]]).go().expect(0).text();
-    assert_silent("trace", &shown, canaries);
+    for shown in [&["trace"][..], &["trace", "--text"]] {
+        let args = [shown, &[&paths[1]]].concat();
+        let shown = Run::new(&args).go().expect(0);
+        assert_silent("trace", &shown.show(), canaries);
+    }
 }
 
 #[test]
@@ -162,7 +169,15 @@ fn secrets_of_calls_and_environments_stand_nowhere() {
         said.iter()
             .map(|form| json!({"stderr": format!("the-marker {form}")})),
     );
-    steps.extend([json!({"line": line}), say(&said.join(" ")), end("end_turn")]);
+    steps.extend(said.iter().map(|form| {
+        let fields = json!({"title": form, "kind": "other", "status": "completed"});
+        tool(&format!("call {form}"), &fields)
+    }));
+    steps.extend([
+        json!({"line": line}),
+        say(&said.join(" ")),
+        end(&canary("typed")),
+    ]);
     let hello =
         json!({"protocolVersion": 1, "agentCapabilities": {"mcpCapabilities": {"http": true}}});
     let script = s.world.script(&json!({
@@ -215,11 +230,14 @@ fn secrets_of_calls_and_environments_stand_nowhere() {
     let stderr = s.finish().stderr;
     assert_silent("stderr", &stderr, &canaries);
     assert_records_silent(&paths, &canaries, "the-marker");
-    let mut requests = 0;
+    let (mut requests, mut reported) = (0, false);
     for request in collector.requests.try_iter() {
         requests += 1;
-        assert_silent("OTLP", &request.body.to_string(), &canaries);
+        let body = request.body.to_string();
+        assert_silent("OTLP", &body, &canaries);
+        reported |= body.contains("call [hidden]");
     }
+    assert!(reported, "no tool call was reported");
     assert!(requests > 0);
 }
 

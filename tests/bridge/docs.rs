@@ -1,5 +1,6 @@
 //! The documentation: links lead somewhere, commands and exchanges work as written, the recording is current.
 
+mod bad_lines;
 mod commands;
 mod exchanges;
 mod links;

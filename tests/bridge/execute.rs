@@ -222,6 +222,45 @@ fn invalid_schema_is_refused_before_the_agent_starts() {
     assert_eq!(error["data"]["field"], "options.outputSchema");
 }
 
+/// Returns a schema of this many objects inside each other.
+fn nested(levels: usize) -> Value {
+    (0..levels).fold(json!(true), |inner, _| json!({"items": inner}))
+}
+
+#[test]
+fn deepest_schema_of_the_page_is_accepted_and_a_deeper_one_is_refused() {
+    let mut s = server(
+        &[],
+        &json!({"session/prompt": [[say("[1]"), end("end_turn")]]}),
+    );
+    let turn = execute(
+        &mut s,
+        &json!({"message": "go", "outputSchema": nested(100)}),
+    );
+    assert_eq!(turn.summary["structuredOutput"], json!([1]));
+    s.call(
+        "session/ensure",
+        &json!({"sessionId": "default", "options": {"outputSchema": nested(100)}}),
+    );
+    assert_eq!(s.prompt("go").summary["structuredOutput"], json!([1]));
+    // From 110 levels on, the message itself is cut.
+    for levels in [101, 109, 110, 120] {
+        let schema = nested(levels);
+        for (method, params) in [
+            ("execute", json!({"message": "x", "outputSchema": schema})),
+            (
+                "session/ensure",
+                json!({"sessionId": "s", "options": {"outputSchema": schema}}),
+            ),
+        ] {
+            let error = s.call_error(method, &params);
+            let message = error["message"].as_str().unwrap();
+            assert!(message.contains("more than 100 levels deep"), "{message}");
+        }
+    }
+    s.finish();
+}
+
 #[test]
 fn run_takes_context_and_a_schema_from_a_file() {
     let world = crate::harness::World::new();

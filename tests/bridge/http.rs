@@ -2,6 +2,7 @@
 
 mod chat;
 mod request;
+mod secrets;
 mod security;
 mod websocket;
 
@@ -23,17 +24,17 @@ impl Server {
     }
 
     fn with_permissions(mode: &str, script: &Value) -> Self {
-        let world = World::new();
+        Self::start_in(World::new(), &["--permissions", mode], script)
+    }
+
+    fn start_in(world: World, options: &[&str], script: &Value) -> Self {
         let script = world.script(script);
         let options = [
-            "--listen",
-            "127.0.0.1:0",
-            "--permissions",
-            mode,
-            "--",
-            FAKE_AGENT,
-            &script,
-        ];
+            &["--listen", "127.0.0.1:0"],
+            options,
+            &["--", FAKE_AGENT, &script],
+        ]
+        .concat();
         let daemon = Daemon::start_in(world, &options);
         let status = daemon.run(&["daemon", "status", "--json"], 0);
         let status: Value = serde_json::from_slice(&status.stdout).unwrap();

@@ -1,6 +1,6 @@
 //! Turns: their chunks, their summary, and how they end.
 
-use crate::harness::{World, end, read_all, read_text, say, say_until_cancelled, within};
+use crate::harness::{World, end, prompts, read_all, read_text, say, say_until_cancelled, within};
 use acpipe::{ChunkKind, ErrorKind, Message};
 use serde_json::json;
 use std::time::Duration;
@@ -124,6 +124,37 @@ async fn crash_delivers_what_came_before_and_then_a_typed_error() {
     // The agent is restarted for the next prompt.
     let turn = within(session.prompt("go on").into_future()).await.unwrap();
     assert!(within(turn.summary()).await.is_ok());
+}
+
+#[tokio::test]
+async fn error_of_an_agent_that_repeats_its_secrets_hides_them() {
+    let world = World::new();
+    let secrets = ["can\u{e4}ry/env", "can\u{e4}ry/all", "can\u{e4}ry/own"];
+    let crash = [
+        json!({"stderr": format!("the marker {}", secrets.join(" "))}),
+        json!({"exit": 3}),
+    ];
+    let server = |name: &str, value: &str| {
+        let env = json!([{"name": "KEY", "value": value}]);
+        let server = json!({"name": name, "command": name, "args": [], "env": env});
+        serde_json::from_value::<acpipe::McpServer>(server).unwrap()
+    };
+    let agent = world
+        .agent(&prompts(&[crash.to_vec()]))
+        .env("KEY", secrets[0]);
+    let builder = world
+        .builder_with(agent)
+        .mcp_server(server("all", secrets[1]));
+    let acpipe = builder.start().unwrap();
+    let session = acpipe.session("chat").mcp_server(server("own", secrets[2]));
+    let session = within(session.ensure()).await.unwrap();
+    let turn = within(session.prompt("go").into_future()).await.unwrap();
+    let error = within(turn.summary()).await.unwrap_err();
+    let shown = format!("{error} {:?} {:?}", error.data(), error.summary());
+    assert!(shown.contains("the marker [hidden]"), "{shown}");
+    for secret in secrets {
+        assert!(!shown.contains(secret), "{shown}");
+    }
 }
 
 #[tokio::test]

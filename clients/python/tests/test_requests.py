@@ -307,10 +307,13 @@ def test_none_of_several_options_that_allow_is_taken_by_its_position() -> None:
     def chosen(kinds: tuple[OfferedKind, OfferedKind], *offers: tuple[str, str, OfferedKind]) -> str | None:
         options = [OfferedOption(option_id=id, name=name, kind=kind) for id, name, kind in offers]
         option = _chosen(options, kinds)
-        return option and option.option_id
+        return option.option_id if option else None
 
     once: tuple[OfferedKind, OfferedKind] = ("allow_once", "allow_always")
-    plan = ("auto", "Yes, and use auto mode", "allow_always"), ("x", "Yes, and bypass permissions", "allow_always")
+    plan: list[tuple[str, str, OfferedKind]] = [
+        ("auto", "Yes, and use auto mode", "allow_always"),
+        ("x", "Yes, and bypass permissions", "allow_always"),
+    ]
     assert chosen(once, *plan) is None
     assert chosen(once, *plan, ("default", "Yes, manually approve edits", "allow_once")) == "default"
     assert chosen(once, ("acceptEdits", "Yes", "allow_always")) is None

@@ -1524,6 +1524,13 @@ export interface Recovery {
    */
   notRestored: NotRestored[];
   /**
+   * Settings of this call, or of the caller's own configuration, in which the session differs because another client
+   * opened it: `permissions`, `limits`, `mode`, `model`, `options`, `instructions`, `mcpServers`, `environment`. Of
+   * the permissions and limits, the stricter of both hold for the caller's prompts; the others stay as they are
+   * until the session is closed and opened again. Only with rung `live`; absent if none differs.
+   */
+  differingSettings?: string[];
+  /**
    * Why the agent may not have the session, or may remember another conversation, although it reported
    * success. Absent if there is no such evidence.
    */

@@ -115,14 +115,19 @@ test('request that is not valid HTTP for a handler is refused, and the server go
 
 // Bun's fetch repeats a request whose connection is closed.
 test('chunk that cannot be sent ends its response alone', { skip: 'bun' in process.versions }, async (t) => {
-  const deep = '['.repeat(100_000) + ']'.repeat(100_000);
-  const chunk = `{"type":"data-x","data":${deep}}`;
+  const chunk = '{"type":"data-x","data":[]}';
   const attached = message({ id: 4, result: { lastSeq: 0, running: null } });
   const line = `{"method":"session/chunk","params":{"sessionId":"s","turnId":"t","seq":2,"chunk":${chunk}}}\n`;
   const start = message({ method: 'session/chunk', params: { sessionId: 's', turnId: 't', seq: 1, chunk: START } });
   // The second line of the client declares that it answers permission requests.
   const peer = new Peer().read().answer(2, 'initialize').read().answer(3, 'session/ensure').read().write(attached);
   const client = await peer.read().write(start + line).start();
+  // Some versions of Node encode each depth of nesting, others do not.
+  const { stringify } = JSON;
+  t.mock.method(JSON, 'stringify', (value, ...rest) => {
+    if (value?.type === 'data-x') throw new RangeError('Maximum call stack size exceeded');
+    return stringify(value, ...rest);
+  });
   const keptAlive = new Set();
   t.mock.method(globalThis, 'setInterval', () => {
     const timer = setTimeout(() => {}, 0);

@@ -118,6 +118,32 @@ function tests.a_start_that_fails_is_shown_once()
   check(not ok and message:find('cannot start /nonexistent/acpipe', 1, true), tostring(message))
 end
 
+function tests.output_that_is_not_a_message_is_skipped()
+  local wrapper = os.getenv('TAPE') .. '.sh'
+  local file = assert(io.open(wrapper, 'w'))
+  file:write([[#!/bin/sh
+send() { printf 'Content-Length: %d\r\n\r\n%s' "${#1}" "$1"; }
+echo 'Now using node v20.20.2'
+send null
+send '{"jsonrpc":"2.0","method":"session/chunk"}'
+send '{"id":99,"result":null}'
+exec acpipe "$@"
+]])
+  file:close()
+  vim.fn.setfperm(wrapper, 'rwx------')
+  local notes, notify = {}, vim.notify
+  vim.notify = function(text) table.insert(notes, text) end
+  exit_code = nil
+  acpipe.program, acpipe.args = wrapper, { '--persist', 'never', '--agent', 'demo' }
+  local failure = run('hello')
+  check(failure == nil, tostring(failure))
+  vim.notify = notify
+  check(#notes == 4, vim.inspect(notes))
+  check(notes[1]:find('Now using node', 1, true), notes[1])
+  vim.cmd('AcpipeStop')
+  wait_for(function() return exit_code end, 'the exit of acpipe')
+end
+
 -- The tests share one session, so that their order matters.
 for _, name in ipairs({
   'text_streams_into_the_buffer_and_questions_are_asked_one_after_the_other',
@@ -127,6 +153,7 @@ for _, name in ipairs({
   'acpipe_exits_when_it_is_stopped',
   'each_question_got_one_answer_and_a_withdrawn_one_got_none',
   'a_start_that_fails_is_shown_once',
+  'output_that_is_not_a_message_is_skipped',
 }) do
   local ok, message = xpcall(tests[name], function(e) return tostring(e) end)
   io.stdout:write((ok and 'ok   ' or 'FAIL '), name, ok and '' or '\n' .. message, '\n')

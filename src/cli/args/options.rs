@@ -2,6 +2,7 @@
 
 use crate::cli::UsageError;
 use crate::core::output_schema::OutputSchema;
+use crate::proto::json::shallow;
 use crate::proto::wire::SessionOptions;
 use clap::Args;
 use serde_json::Value;
@@ -97,7 +98,7 @@ fn read_schema(given: &str) -> anyhow::Result<Value> {
             ))
         })?
     };
-    let schema = serde_json::from_str(&text)
+    let schema = serde_json::from_str(&shallow(&text))
         .map_err(|error| UsageError(format!("--output-schema: not valid JSON: {error}")))?;
     match OutputSchema::compile(&schema) {
         Ok(_) => Ok(schema),

@@ -65,7 +65,7 @@ async fn serve_clients(
     check_resident(&resident)?;
     let max_line = resident.agent.max_line;
     let login = resident.agent.login();
-    let telemetry = Telemetry::start(&resident.agent)?;
+    let telemetry = Telemetry::start(&resident.agent, &secrets)?;
     let (store, stored) = store_for_clients(&resident.agent.store)?;
     let mut hub_settings = settings(&resident.agent, &Origin::default(), &secrets)?;
     hub_settings.idle_after = resident.limits.idle_timeout.0;
@@ -77,7 +77,7 @@ async fn serve_clients(
         .resident();
     let (connector, events, news) = connections::<ConnectionSetup>();
     let mut info = own_info()?;
-    let http = listen_http(&resident, &connector, &mut info).await?;
+    let http = listen_http(&resident, &secrets, &connector, &mut info).await?;
     let tasks = TaskTracker::new();
     let mut accepting = None;
     match socket {
@@ -134,6 +134,7 @@ async fn serve_clients(
 #[cfg(feature = "listen")]
 async fn listen_http(
     resident: &ResidentArgs,
+    secrets: &Secrets,
     connector: &Connector<ConnectionSetup>,
     info: &mut DaemonInfo,
 ) -> anyhow::Result<impl Future<Output = ()> + use<>> {
@@ -142,6 +143,7 @@ async fn listen_http(
         let options = ListenOptions {
             args: resident.listen.clone(),
             state_dir: state_dir(&resident.agent.store.place)?,
+            secrets: secrets.clone(),
         };
         let listening = listen(options, connector.clone()).await?;
         info.listening = listening.urls();
@@ -160,6 +162,7 @@ async fn listen_http(
 #[cfg(not(feature = "listen"))]
 fn listen_http(
     _: &ResidentArgs,
+    _: &Secrets,
     _: &Connector<ConnectionSetup>,
     _: &mut DaemonInfo,
 ) -> Ready<anyhow::Result<Ready<()>>> {

@@ -1,5 +1,6 @@
 //! Options of the HTTP server.
 
+use crate::core::secret::Secrets;
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -35,4 +36,6 @@ pub struct ListenOptions {
     pub args: ListenArgs,
     /// State directory, which has the tokens.
     pub state_dir: PathBuf,
+    /// Secrets that logs and errors hide; the tokens are added.
+    pub secrets: Secrets,
 }

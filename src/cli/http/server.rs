@@ -99,7 +99,7 @@ pub async fn listen(
         _ => None,
     };
     let origins = origins(&args.allow_origin)?;
-    let tokens = Arc::new(Tokens::load(&options.state_dir)?);
+    let tokens = Arc::new(Tokens::load(&options.state_dir, &options.secrets)?);
     let metrics = Arc::<Metrics>::default();
     let delays = Arc::new(Semaphore::new(DELAYS));
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));

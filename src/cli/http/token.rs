@@ -1,6 +1,7 @@
 //! Tokens of the HTTP server: one for full access, one for observers.
 
 use crate::cli::connections::Access;
+use crate::core::secret::Secrets;
 use crate::shell::make_private;
 use anyhow::{Context as _, bail, ensure};
 use rustix::fs::{Mode, OFlags};
@@ -26,12 +27,15 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Reads the tokens from the state directory, and creates those that do not exist.
-    pub fn load(state_dir: &Path) -> anyhow::Result<Self> {
-        Ok(Self {
+    /// Reads the tokens from the state directory, and creates those that do not exist. An agent can read the files
+    /// and repeat them, so they become known secrets.
+    pub fn load(state_dir: &Path, secrets: &Secrets) -> anyhow::Result<Self> {
+        let tokens = Self {
             full: load_token(&state_dir.join("token"))?,
             observer: load_token(&state_dir.join("token.observer"))?,
-        })
+        };
+        secrets.add_values([tokens.full.as_str(), tokens.observer.as_str()]);
+        Ok(tokens)
     }
 
     /// Returns the token for full access.
@@ -154,8 +158,8 @@ mod tests {
     #[test]
     fn tokens_are_created_once_and_only_for_their_owner() {
         let dir = scratch();
-        let tokens = Tokens::load(&dir).unwrap();
-        let again = Tokens::load(&dir).unwrap();
+        let tokens = Tokens::load(&dir, &Secrets::default()).unwrap();
+        let again = Tokens::load(&dir, &Secrets::default()).unwrap();
         assert_eq!(tokens.full, again.full);
         assert_ne!(tokens.full, tokens.observer);
         let mode = std::fs::metadata(dir.join("token")).unwrap().mode();
@@ -173,18 +177,27 @@ mod tests {
     fn tokens_that_others_may_know_are_refused() {
         let dir = scratch();
         let path = dir.join("token");
-        Tokens::load(&dir).unwrap();
+        Tokens::load(&dir, &Secrets::default()).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
-        let error = Tokens::load(&dir).err().unwrap().to_string();
+        let error = Tokens::load(&dir, &Secrets::default())
+            .err()
+            .unwrap()
+            .to_string();
         assert!(error.contains("other users can read it"), "{error}");
         std::fs::rename(&path, dir.join("elsewhere")).unwrap();
         std::os::unix::fs::symlink(dir.join("elsewhere"), &path).unwrap();
-        let error = Tokens::load(&dir).err().unwrap().to_string();
+        let error = Tokens::load(&dir, &Secrets::default())
+            .err()
+            .unwrap()
+            .to_string();
         assert!(error.contains("cannot open the token"), "{error}");
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "guess").unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
-        let error = Tokens::load(&dir).err().unwrap().to_string();
+        let error = Tokens::load(&dir, &Secrets::default())
+            .err()
+            .unwrap()
+            .to_string();
         assert!(error.contains("hexadecimal digits"), "{error}");
         std::fs::remove_dir_all(dir).unwrap();
     }

@@ -1,4 +1,4 @@
-//! Check of all schemas within a schema: references, depth, and work without end.
+//! Check of all schemas within a schema: references, and work without end.
 
 use super::keywords::within;
 use super::work::Work;
@@ -7,9 +7,6 @@ use serde_json::Value;
 /// Maximum number of patterns: each is compiled whenever the schema is used.
 const MAX_PATTERNS: usize = 64;
 
-/// Maximum depth of nested schemas.
-const DEPTH: u32 = 100;
-
 /// Checks that references stay within the schema, and that no value of an answer takes too many steps.
 ///
 /// # Errors
@@ -17,11 +14,8 @@ const DEPTH: u32 = 100;
 pub fn check(root: &Value) -> Result<(), String> {
     let mut work = Work::new(root);
     let mut patterns = 0;
-    let mut left = vec![(root, 0)];
-    while let Some((schema, depth)) = left.pop() {
-        if depth > DEPTH {
-            return Err(format!("is nested more than {DEPTH} schemas deep"));
-        }
+    let mut left = vec![(root, true)];
+    while let Some((schema, is_root)) = left.pop() {
         if !work.fits_alone(schema) {
             return Err(
                 "is too complex, or a schema in it refers to itself for the same value".to_owned(),
@@ -53,10 +47,10 @@ pub fn check(root: &Value) -> Result<(), String> {
                 "$dynamicRef" | "$recursiveRef" => {
                     return Err(format!("{keyword} is not supported; use $ref"));
                 }
-                "$id" | "id" if depth > 0 && value.is_string() => {
+                "$id" | "id" if !is_root && value.is_string() => {
                     return Err(format!("{keyword} is supported at the top only"));
                 }
-                _ => left.extend(within(keyword, value).into_iter().map(|s| (s, depth + 1))),
+                _ => left.extend(within(keyword, value).into_iter().map(|s| (s, false))),
             }
         }
     }

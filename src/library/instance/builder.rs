@@ -10,7 +10,6 @@ use crate::core::host::HostServices;
 use crate::core::hub::Hub;
 use crate::core::limits::{Limits, Timeout};
 use crate::core::profile::Profile;
-use crate::core::secret::Secrets;
 use crate::core::store::Store;
 use crate::library::agent_config::AgentConfig;
 use crate::library::asks::OpenAsks;
@@ -29,7 +28,7 @@ use crate::proto::wire::{
 };
 use crate::shell::{
     Durability, Events, Files, Launch, LoginShell, LoopOwner, LoopSetup, Memory, check_state,
-    drive, read_profiles,
+    drive, own_secrets, read_profiles,
 };
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -260,6 +259,7 @@ impl Builder {
         let in_process = self.agents.iter().filter_map(AgentConfig::runner).collect();
         let settings = self.settings(state.as_deref())?;
         let id_prefix = settings.id_prefix.clone();
+        let secrets = settings.secrets.of_client();
         let hub = Hub::new(settings, store).serving(served);
         let grace = hub.limits().of(Timeout::Terminate).unwrap_or_default();
         let (calls, input) = mpsc::channel(QUEUE);
@@ -274,7 +274,7 @@ impl Builder {
             id_prefix,
         );
         let asks = OpenAsks::new(handlers, calls.downgrade());
-        let mut clients = LibraryClients::new(capabilities, asks, events, wake);
+        let mut clients = LibraryClients::new(capabilities, secrets, asks, events, wake);
         let setup = LoopSetup {
             input: Some(input),
             stored,
@@ -336,8 +336,13 @@ impl Builder {
         settings.mcp_servers = self.mcp_servers;
         settings.idle_after = self.idle_after;
         settings.on_lost.reinject = self.reinjected;
+        settings.secrets.add_servers(&settings.mcp_servers);
         for (place, agent) in self.agents.into_iter().enumerate() {
             let definition = agent.definition(&settings)?;
+            let spec = &definition.spec;
+            settings.secrets.add_variables(&spec.env);
+            settings.secrets.add_servers(&definition.mcp_servers);
+            settings.secrets.add_endpoint(&spec.backend, &spec.env);
             if place == 0 {
                 settings.default_agent = definition;
                 continue;
@@ -401,7 +406,7 @@ fn plain_settings(cwd: String) -> Settings {
         idle_after: None,
         max_sessions: None,
         inherited: inherited(),
-        secrets: Secrets::default(),
+        secrets: own_secrets(),
         limits: Limits::default(),
         mcp_servers: Vec::new(),
         on_lost: OnLost::default(),

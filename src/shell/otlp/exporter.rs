@@ -1,11 +1,12 @@
 //! Work of the thread: collects spans and metrics, and sends them at intervals.
 
-use super::json::{number, text};
+use super::json::{hide_in_texts, number, text};
 use super::metrics::Metrics;
 use super::spans::{SpanIds, add_opening, add_turn};
 use super::{FINISH_LIMIT, OtlpSettings};
 use crate::core::http::shown_url;
 use crate::core::report::Report;
+use crate::core::secret::Secrets;
 use crate::shell::clock::unix_ms;
 use crate::shell::http::{Clients, causes};
 use serde_json::{Value, json};
@@ -44,6 +45,8 @@ enum Sent {
 /// Collected spans and metrics, and the connection to the collector.
 pub struct Exporter {
     settings: OtlpSettings,
+    /// Secrets that are hidden in everything that is sent.
+    secrets: Secrets,
     clients: Clients,
     ids: SpanIds,
     spans: Vec<Value>,
@@ -61,9 +64,15 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    pub fn new(settings: OtlpSettings, dropped: Arc<AtomicU64>, ending: CancellationToken) -> Self {
+    pub fn new(
+        settings: OtlpSettings,
+        secrets: Secrets,
+        dropped: Arc<AtomicU64>,
+        ending: CancellationToken,
+    ) -> Self {
         Self {
             settings,
+            secrets,
             clients: Clients::default(),
             ids: SpanIds::default(),
             spans: Vec::new(),
@@ -158,11 +167,11 @@ impl Exporter {
     async fn send_spans(&mut self) -> bool {
         while !self.spans.is_empty() {
             let count = self.spans.len().min(BATCH);
-            let body = json!({ "resourceSpans": [{
+            let mut body = json!({ "resourceSpans": [{
                 "resource": self.resource(),
                 "scopeSpans": [{ "scope": scope(), "spans": &self.spans[..count] }],
             }] });
-            match self.send("/v1/traces", &body).await {
+            match self.send("/v1/traces", &mut body).await {
                 Sent::Accepted => self.note_success(),
                 Sent::Refused(why) => {
                     self.note_failure(&why);
@@ -184,17 +193,18 @@ impl Exporter {
             return;
         }
         let metrics = self.metrics.render(self.began, unix_nanos());
-        let body = json!({ "resourceMetrics": [{
+        let mut body = json!({ "resourceMetrics": [{
             "resource": self.resource(),
             "scopeMetrics": [{ "scope": scope(), "metrics": metrics }],
         }] });
-        match self.send("/v1/metrics", &body).await {
+        match self.send("/v1/metrics", &mut body).await {
             Sent::Accepted => self.note_success(),
             Sent::Refused(why) | Sent::Failed(why) => self.note_failure(&why),
         }
     }
 
-    async fn send(&mut self, path: &str, body: &Value) -> Sent {
+    async fn send(&mut self, path: &str, body: &mut Value) -> Sent {
+        hide_in_texts(&self.secrets, body);
         let url = format!("{}{path}", self.settings.endpoint);
         let client = match self.clients.client(&url, Some(CONNECT_LIMIT)) {
             Ok(client) => client,

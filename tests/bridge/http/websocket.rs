@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
-struct Socket(TcpStream);
+pub struct Socket(TcpStream);
 
 impl Socket {
     /// Connects with this token. Returns the head of the response, too.
-    fn connect(server: &Server, token: &str) -> (Self, String) {
+    pub fn connect(server: &Server, token: &str) -> (Self, String) {
         let mut stream = server.connect();
         let address = server.address;
         let head = format!(
@@ -53,7 +53,7 @@ impl Socket {
         (head[0] & 0x0f, content)
     }
 
-    fn call(&mut self, method: &str, params: &Value) -> Value {
+    pub fn call(&mut self, method: &str, params: &Value) -> Value {
         let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         self.send(1, request.to_string().as_bytes());
         loop {

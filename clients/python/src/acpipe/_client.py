@@ -168,6 +168,7 @@ class Client:
         strategy: Strategy | None = None,
         agent_session_id: str | None = None,
         fork: bool = False,
+        timeout_ms: int | None = None,
     ) -> Session:
         """Opens a session: the stored one of this id, or a new one. Starts its agent if necessary.
 
@@ -184,6 +185,7 @@ class Client:
             strategy: How to restore a session that is not live. Default: `auto`.
             agent_session_id: The agent's id of a session that the agent already has.
             fork: With `agent_session_id`: whether to leave the original unchanged.
+            timeout_ms: Maximum time for the start of the agent and the opening of the session in milliseconds.
         """
         if agent is None and self._agent is not None:
             agent = self.initialized.default_agent.name
@@ -197,6 +199,7 @@ class Client:
             strategy=strategy,
             agent_session_id=agent_session_id,
             fork=fork,
+            timeout_ms=timeout_ms,
         )
         return Session(self.rpc, opened, self._running_turns().prompt)
 

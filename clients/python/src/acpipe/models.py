@@ -1305,6 +1305,13 @@ class Recovery(Model, kw_only=True):
     the call that were changed since the session was opened.
     """
 
+    differing_settings: list[str] | None = None
+    """Settings of this call, or of the caller's own configuration, in which the session differs because another client
+    opened it: `permissions`, `limits`, `mode`, `model`, `options`, `instructions`, `mcpServers`, `environment`. Of
+    the permissions and limits, the stricter of both hold for the caller's prompts; the others stay as they are
+    until the session is closed and opened again. Only with rung `live`; absent if none differs.
+    """
+
     warning: str | None = None
     """Why the agent may not have the session, or may remember another conversation, although it reported success.
     Absent if there is no such evidence.

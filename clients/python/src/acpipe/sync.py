@@ -175,6 +175,7 @@ class Client:
         strategy: Strategy | None = None,
         agent_session_id: str | None = None,
         fork: bool = False,
+        timeout_ms: int | None = None,
     ) -> Session:
         """Opens a session: the stored one of this id, or a new one. Starts its agent if necessary.
 
@@ -191,6 +192,7 @@ class Client:
             strategy: How to restore a session that is not live. Default: `auto`.
             agent_session_id: The agent's id of a session that the agent already has.
             fork: With `agent_session_id`: whether to leave the original unchanged.
+            timeout_ms: Maximum time for the start of the agent and the opening of the session in milliseconds.
         """
         opened = self._run(
             self._client.session(
@@ -203,6 +205,7 @@ class Client:
                 strategy=strategy,
                 agent_session_id=agent_session_id,
                 fork=fork,
+                timeout_ms=timeout_ms,
             )
         )
         return Session(opened, self._run)

@@ -73,15 +73,27 @@ local function handle(message)
   end
 end
 
+local function warn(failure, text)
+  vim.notify(('cannot use output of acpipe: %s: %q'):format(failure, text:sub(1, 200)), vim.log.levels.WARN)
+end
+
 -- Handles the messages in what acpipe wrote. The end of `client.rest` may be a part of a message.
 local function receive(data)
   client.rest = client.rest .. data
   while client do -- a handler can stop acpipe
     local _, head, length = client.rest:find('^Content%-Length: (%d+)\r\n\r\n')
-    if not length or #client.rest < head + length then return end
-    local body, rest = client.rest:sub(head + 1, head + length), client.rest:sub(head + length + 1)
-    client.rest = rest
-    handle(vim.json.decode(body, { luanil = { object = true } }))
+    if length then
+      if #client.rest < head + length then return end
+      local body, rest = client.rest:sub(head + 1, head + length), client.rest:sub(head + length + 1)
+      client.rest = rest
+      local ok, failure = pcall(function() handle(vim.json.decode(body, { luanil = { object = true } })) end)
+      if not ok then warn(failure, body) end
+    else
+      local line, rest = client.rest:match('^([^\n]*)\n(.*)$')
+      if not line or line:find('^Content%-Length: ') then return end
+      client.rest = rest
+      warn('not a message', line) -- such as a line of a wrapper
+    end
   end
 end
 
