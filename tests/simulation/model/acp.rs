@@ -282,7 +282,8 @@ impl Acp {
                 None => r#"{"id":0,"result":{}}"#.to_owned(),
             },
             1 => format!(r#"{{"id":{},"result":{{}}}}"#, 100_000 + dice.below(9)),
-            2 => r#"{"error":{"code":1,"message":"to nobody"}}"#.to_owned(),
+            // An error without an id would fail the only open request.
+            2 => r#"{"id":null,"result":{}}"#.to_owned(),
             3 => r#"{"id":"text","result":{}}"#.to_owned(),
             4 => format!(
                 r#"{{"method":"session/update","params":{{"sessionId":"{}","update":7}}}}"#,
