@@ -18,10 +18,9 @@ pub fn is_term(setting: &str) -> bool {
 /// none.
 #[must_use]
 pub fn differing_text(session: &str, differing: &[String]) -> Option<String> {
-    let (last, others) = differing.split_last()?;
-    let list = match others {
-        [] => last.clone(),
-        others => format!("{} and {last}", others.join(", ")),
+    let list = match differing.split_last()? {
+        (only, []) => only.clone(),
+        (last, others) => format!("{} and {last}", others.join(", ")),
     };
     let mut names = differing.iter().map(|name| is_term(name));
     let rule = match (names.clone().any(|is| is), names.all(|is| is)) {

@@ -217,7 +217,7 @@ impl PromptSources {
 
     /// Reads the sources in a thread, which is left behind if the limit passes first: no source need ever end.
     fn read_within(self, limit: RunLimit) -> anyhow::Result<Prompt> {
-        let (progress, steps) = mpsc::channel();
+        let (progress, steps) = mpsc::sync_channel(1);
         std::thread::Builder::new()
             .name("prompt".into())
             .spawn(move || {

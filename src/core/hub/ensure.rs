@@ -104,6 +104,7 @@ impl Hub {
             };
             let known = p
                 .agent_session_id
+                .clone()
                 .map(|id| SessionAgents::from_client(identity, id, given));
             session.known = known.unwrap_or_default();
             session.forks = p.fork;
@@ -115,12 +116,29 @@ impl Hub {
         if moves {
             self.with_session(id, now, clients, |session, cx| session.hand_over(agent, cx))?;
         }
+        self.begin_ensured(token, id, p, options, now, clients);
+        Ok(())
+    }
+
+    /// Begins the opening of a session with checked options.
+    fn begin_ensured(
+        &mut self,
+        token: Token,
+        id: &str,
+        p: EnsureParams,
+        options: SessionOptions,
+        now: Instant,
+        clients: &mut dyn ClientSinks,
+    ) {
         // The client asked to adopt a session; a new one must not take its place.
         let strategy = match p.strategy {
-            Strategy::Auto if adopts => Strategy::Order(vec![Rung::Load, Rung::Resume]),
+            Strategy::Auto if p.agent_session_id.is_some() => {
+                Strategy::Order(vec![Rung::Load, Rung::Resume])
+            }
             other => other,
         };
         self.with(id, now, clients, |session, cx| {
+            let protocol = cx.agent.spec.protocol;
             if strategy == Strategy::Only(Rung::New) {
                 session.release_at_agent(cx);
             }
@@ -142,7 +160,6 @@ impl Hub {
             }
             session.continue_restore(cx);
         });
-        Ok(())
     }
 
     /// Returns the agent at which a session is to be opened, and the one that has it.

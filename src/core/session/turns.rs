@@ -46,13 +46,12 @@ impl SessionMachine {
             self.write(cx)?;
         }
         let (_, skipped) = prompt_parts(Some(&p.message.parts))?;
-        let context = context_part(&p.context);
-        p.message.parts.splice(0..0, context);
         let late = self.late_feedback.clone();
         let late_parts = late
             .iter()
             .map(|words| json!({ "type": "text", "text": words }));
-        p.message.parts.splice(0..0, late_parts);
+        let added = late_parts.chain(context_part(&p.context));
+        p.message.parts.splice(0..0, added.collect::<Vec<_>>());
         let message_id = cx.shared.next_id("msg");
         let at = cx.time();
         let user_id = || message_id.replacen("msg", "user", 1);
@@ -100,8 +99,8 @@ impl SessionMachine {
         self.late_feedback.clear();
         self.approvals = Approvals::default();
         let about = json!({ "sessionId": agent_session });
-        let earlier = self.last.as_ref();
-        let earlier = earlier.map(|last| Arc::new(last.names.of_subagents()));
+        let of_subagents = |last: &EndedMessage| Arc::new(last.names.of_subagents());
+        let earlier = self.last.as_ref().map(of_subagents);
         let protocol = cx.agent.protocol_name();
         let mut chunks = ChunkState::new(protocol);
         self.number_unsent(cx.clients);
@@ -118,8 +117,11 @@ impl SessionMachine {
             transient: p.retry,
             after_output: p.retry_after_output,
         };
-        let degrade = p.degrade;
-        let attempts = Attempts::first(Prompt { message, degrade }, consent);
+        let prompt = Prompt {
+            message,
+            degrade: p.degrade,
+        };
+        let attempts = Attempts::first(prompt, consent);
         let mut running =
             Running::new(turn, chunks, turn_id.clone(), token, call, attempts, cx.now);
         running.waits_for_background = waits_for_background;

@@ -39,7 +39,7 @@ pub enum Job {
     /// Reads the cards in a directory that are selected for each ticket.
     List(PathBuf, Vec<(u64, CardQuery)>),
     /// Ends the claims of the sessions in a directory on the id that an agent gave to this session.
-    EndClaims(PathBuf, String, AgentSessionRecord),
+    EndClaims(PathBuf, String, Box<AgentSessionRecord>),
 }
 
 /// Queued jobs in order.

@@ -236,7 +236,7 @@ impl Worker {
         self.give(Job::EndClaims(
             sessions,
             session.to_owned(),
-            created.clone(),
+            Box::new(created.clone()),
         ));
     }
 
