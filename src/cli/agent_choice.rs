@@ -194,7 +194,7 @@ fn of_command(
         fallback: None,
         backend: BackendOptions::default(),
     };
-    let quirks = settings.quirks.get(&profile_name(&spec)).copied();
+    let quirks = settings.quirks.get(&profile_name(&spec)).cloned();
     let definition = AgentDefinition::unnamed(spec);
     Ok(definition.with_quirks(quirks.unwrap_or_default(), &settings.limits))
 }

@@ -140,7 +140,7 @@ fn definition(
     let quirks = settings
         .quirks
         .get(&agent.name)
-        .copied()
+        .cloned()
         .unwrap_or(base.quirks);
     Ok(definition
         .with_instructions(agent.prompt.clone())

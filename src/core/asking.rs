@@ -66,12 +66,14 @@ impl Asking {
 }
 
 /// Returns why tools may run without a permission request in a session with this mode; `None` if nothing is known
-/// against it. `name` is the name of the mode, if the agent lists one.
+/// against it. `name` is the name of the mode, if the agent lists one. `measured` is the mode in which the agent was seen
+/// to run a tool without asking; it counts if nothing else is known of the agent.
 #[must_use]
 pub fn asking_fault(
     asking: Option<&Asking>,
     mode: Option<&str>,
     name: Option<&str>,
+    measured: Option<&str>,
 ) -> Option<String> {
     match (asking, mode) {
         (Some(Asking::Habit(AskingHabit::Never)), _) => {
@@ -89,6 +91,12 @@ pub fn asking_fault(
             "the agent does not report its mode; it asks in the mode {}",
             any_of(modes)
         )),
+        (None, _) if measured == Some(mode.unwrap_or_default()) => {
+            let mode = mode.map_or(String::new(), |mode| format!(" in the mode {mode:?}"));
+            Some(format!(
+                "`acpipe doctor --probe` measured that the agent runs tools without asking{mode}"
+            ))
+        }
         (Some(Asking::Habit(AskingHabit::Always)) | None, Some(mode))
             if runs_unasked(mode) || name.is_some_and(runs_unasked) =>
         {
@@ -147,7 +155,7 @@ mod tests {
         ];
         for (known, mode, is_fault) in cases {
             let known = known.map(asking);
-            let fault = asking_fault(known.as_ref(), mode, None);
+            let fault = asking_fault(known.as_ref(), mode, None, None);
             assert_eq!(fault.is_some(), is_fault, "{known:?} {mode:?} {fault:?}");
         }
     }
@@ -164,11 +172,32 @@ mod tests {
             ("auto-accept-edits", "m", true),
             ("m3", "Ask", false),
         ] {
-            let fault = asking_fault(None, Some(id), Some(name));
+            let fault = asking_fault(None, Some(id), Some(name), None);
             assert_eq!(fault.is_some(), is_fault, "{id} {name}");
         }
         // The data of the agent has precedence.
         let known = asking(r#"["auto"]"#);
-        assert_eq!(asking_fault(Some(&known), Some("auto"), Some("YOLO")), None);
+        let fault = asking_fault(Some(&known), Some("auto"), Some("YOLO"), None);
+        assert_eq!(fault, None);
+    }
+
+    #[test]
+    fn measured_mode_is_a_fault_of_an_agent_that_is_not_known() {
+        for (known, mode, measured, is_fault) in [
+            (None, Some("code"), "code", true),
+            (None, Some("code"), "ask", false),
+            (None, Some("code"), "", false),
+            (None, None, "", true),
+            (None, None, "code", false),
+            (Some(r#""always""#), Some("code"), "code", false),
+            (Some(r#"["code"]"#), Some("code"), "code", false),
+            // A measurement proves nothing about other modes.
+            (None, Some("auto"), "code", true),
+            (Some(r#""never""#), Some("code"), "ask", true),
+        ] {
+            let known = known.map(asking);
+            let fault = asking_fault(known.as_ref(), mode, None, Some(measured));
+            assert_eq!(fault.is_some(), is_fault, "{known:?} {mode:?} {measured:?}");
+        }
     }
 }

@@ -42,7 +42,7 @@ pub fn builtin_definition(agent: &BuiltinAgent, settings: &Settings) -> AgentDef
         }),
         backend: BackendOptions::default(),
     };
-    let quirks = settings.quirks.get(&agent.id).copied();
+    let quirks = settings.quirks.get(&agent.id).cloned();
     let mut definition = AgentDefinition::new(&agent.id, spec);
     definition.description = Some(agent.description.clone());
     definition.with_quirks(quirks.unwrap_or_default(), &settings.limits)

@@ -21,7 +21,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 const START_FACTOR: u32 = 4;
 
 /// Faults of an agent. By default it has none.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fault of its own")]
 pub struct Quirks {
@@ -48,6 +48,10 @@ pub struct Quirks {
     pub late_output_ms: Option<u32>,
     /// The agent does not end a cancelled turn. acpipe waits for half a second only.
     pub ignores_cancel: bool,
+    /// Mode in which the agent ran a tool without asking; empty if it reports no mode. acpipe warns in this mode, unless
+    /// it knows when the agent asks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs_unasked_in: Option<String>,
     /// The agent mixes up two sessions in one process. acpipe starts a process for each session.
     pub one_session_per_process: bool,
     /// The agent does not exit when its stdin ends. acpipe sends SIGTERM at once.

@@ -11,7 +11,7 @@ use std::fs;
 
 /// Text of the prompts that are cancelled, in text and in a tool.
 const LONG: &str = "from 1 to 500";
-const TOOL: &str = "sleep 30";
+const TOOL: &str = "touch acpipe-probe && sleep 30";
 
 /// History of the session `fake-1`.
 fn history() -> [Value; 2] {
@@ -28,19 +28,24 @@ fn restore(known: &[Value]) -> Value {
     json!([[{"if": {"params": "fake-1", "then": known, "else": unknown}}]])
 }
 
-/// Run of `session/prompt`, with these steps for short prompts and for the long one.
-fn prompts(short: &[Value], long: &[Value]) -> Value {
+/// Permission requests of the agent in a tool: for another command, and for that of the probe.
+fn requests() -> [Value; 2] {
     let command = json!({"toolCallId": "t", "title": "Shell", "rawInput": {"command": TOOL}});
     let other = json!({"toolCallId": "u", "title": "rm -r x"});
     let options = [("yes", "allow_once"), ("no", "reject_once")];
+    [ask(&other, &options), ask(&command, &options)]
+}
+
+/// Run of `session/prompt`, with these steps for short prompts and for the long one.
+fn prompts(short: &[Value], long: &[Value]) -> Value {
+    prompts_with(short, long, &requests())
+}
+
+/// Like [`prompts`], with these steps in the tool.
+fn prompts_with(short: &[Value], long: &[Value], work: &[Value]) -> Value {
     let [wait, stop] = until_cancelled();
-    let in_tool = json!([
-        tool("t", &json!({"title": "Shell"})),
-        ask(&other, &options),
-        ask(&command, &options),
-        wait,
-        stop
-    ]);
+    let begin = [tool("t", &json!({"title": "Shell"}))];
+    let in_tool = [&begin, work, &[wait, stop]].concat();
     let in_text = json!({"if": {"params": LONG, "then": long, "else": short}});
     json!([[{"if": {"params": TOOL, "then": in_tool, "else": [in_text]}}]])
 }

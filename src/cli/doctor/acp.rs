@@ -9,7 +9,7 @@ use crate::proto::json::repair::Faults;
 use crate::proto::rpc::{self, Message, RpcError};
 use crate::shell::{AgentStarter, DirectProcess, NextLine, ProcessEnd};
 use seen::permission_answer;
-pub use seen::{ALLOWED_COMMAND, Seen};
+pub use seen::{ALLOWED_COMMAND, PROBE_FILE, Seen};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -224,6 +224,11 @@ impl AcpConnection {
         match message {
             Message::Response { id, outcome } => {
                 let result = outcome.map(value).map_err(|error| Fault::of(&error));
+                if let Ok(opened) = &result
+                    && let Some(session) = opened["sessionId"].as_str()
+                {
+                    self.seen.merge(session, opened);
+                }
                 match id.and_then(|id| id.get().parse().ok()) {
                     Some(id) => {
                         let at = Instant::now();
@@ -258,13 +263,12 @@ impl AcpConnection {
             return Err(json!({"code": rpc::code::METHOD_NOT_FOUND, "message": message}));
         }
         let session = params["sessionId"].as_str().unwrap_or_default();
-        if self.cancelled.contains(session) {
-            return Ok(json!({"outcome": {"outcome": "cancelled"}}));
-        }
-        let (answer, is_allowed) = permission_answer(params, &self.seen);
-        if is_allowed {
-            self.seen.allowed.push(session.to_owned());
-        }
+        let (answer, is_allowed) = if self.cancelled.contains(session) {
+            (json!({"outcome": {"outcome": "cancelled"}}), false)
+        } else {
+            permission_answer(params, &self.seen)
+        };
+        *self.seen.asked.entry(session.to_owned()).or_default() |= is_allowed;
         Ok(answer)
     }
 }

@@ -30,7 +30,7 @@ pub struct DoctorArgs {
     /// Also send a few short prompts, to measure the faults of the agent
     ///
     /// The prompts go to the agent's model and may cost tokens. One of them asks the agent to run the command
-    /// `sleep 30`; everything else that the agent asks for is refused.
+    /// `touch acpipe-probe && sleep 30`; everything else that the agent asks for is refused.
     #[arg(long)]
     pub probe: bool,
     /// Send the prompts of --probe without asking

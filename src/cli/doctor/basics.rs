@@ -153,7 +153,8 @@ fn opened(name: &str, found: &str, result: &Value, subject: &Subject) -> Check {
     let title = mode
         .as_deref()
         .and_then(|mode| setting::mode_name(&state, mode));
-    let check = match asking_fault(asking.as_deref(), mode.as_deref(), title.as_deref()) {
+    // The doctor measures anew and has read no profile.
+    let check = match asking_fault(asking.as_deref(), mode.as_deref(), title.as_deref(), None) {
         None => Check::ok(name, found),
         Some(fault) => {
             let mut modes = asking.iter().flat_map(|asking| asking.modes());

@@ -192,7 +192,7 @@ pub fn conclude(
     let mut profile = AgentProfile::new(name, subject.line(), now().to_string(), quirks);
     profile.version = version;
     profile.measured = report.measured();
-    report.set("quirks", serde_json::to_value(quirks)?);
+    report.set("quirks", serde_json::to_value(&profile.quirks)?);
     let path = profile.write(state)?.display().to_string();
     report.set("profile", json!(path));
     let found = match findings.len() {

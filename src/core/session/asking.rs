@@ -174,7 +174,13 @@ impl SessionMachine {
         let name = mode
             .as_deref()
             .and_then(|mode| setting::mode_name(&self.state, mode));
-        let fault = asking_fault(asking.as_deref(), mode.as_deref(), name.as_deref())?;
+        let measured = cx.agent.definition.quirks.runs_unasked_in.as_deref();
+        let fault = asking_fault(
+            asking.as_deref(),
+            mode.as_deref(),
+            name.as_deref(),
+            measured,
+        )?;
         let failed = failed.map_or_else(String::new, |why| format!("; {why}"));
         Some(format!(
             "{fault}{failed}. The policy restricts and cannot refuse what it is not asked about; {ADVICE}"

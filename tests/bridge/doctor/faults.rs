@@ -1,10 +1,12 @@
 //! Agents with one fault each: `doctor --probe` finds exactly that fault.
 
-use super::{check, clean, history, prompts, restore, with};
+use super::{check, clean, history, prompts, prompts_with, requests, restore, with};
 use crate::harness::run::{Outcome, Run};
-use crate::harness::steps::{end, say};
-use crate::harness::{calls, chosen_options};
+use crate::harness::steps::{end, say, until_cancelled};
+use crate::harness::{FAKE_AGENT, World, calls, chosen_options};
 use serde_json::{Value, json};
+use std::fs;
+use std::slice;
 
 fn probe(script: &Value, limit: &str) -> Outcome {
     let args = [
@@ -54,6 +56,7 @@ fn agent_without_faults_has_none() {
         "malformed line",
         "cancel in text",
         "cancel in a tool",
+        "permission request",
         "second prompt",
         "profile",
     ] {
@@ -137,7 +140,7 @@ fn output_after_the_end_of_a_prompt_is_found() {
         json!({"sleep": 300}),
         say("late"),
     ];
-    let [wait, stop] = crate::harness::steps::until_cancelled();
+    let [wait, stop] = until_cancelled();
     let script = with("session/prompt", prompts(&late, &[say("one"), wait, stop]));
     let quirks = quirks(&probe(&script, "2s").json());
     let wait = quirks["lateOutputMs"].as_u64().unwrap();
@@ -157,6 +160,70 @@ fn turn_that_goes_on_after_a_cancel_is_found() {
 }
 
 #[test]
+fn command_that_runs_without_a_request_is_found() {
+    let [other, command] = requests();
+    let mode = json!({"update": {"sessionUpdate": "current_mode_update", "currentModeId": "auto"}});
+    let cases: [(&[Value], bool, Value, &str); 6] = [
+        (&[], true, json!(""), "without a permission request"),
+        (&[mode], true, json!("auto"), "in the mode \"auto\""),
+        (
+            slice::from_ref(&command),
+            true,
+            Value::Null,
+            "the agent asks",
+        ),
+        (&[other], true, Value::Null, "the agent asks"),
+        // The sandbox refuses the file.
+        (&[], false, Value::Null, "not measured"),
+        (
+            slice::from_ref(&command),
+            false,
+            Value::Null,
+            "not measured",
+        ),
+    ];
+    for (work, writes, want, found) in cases {
+        let world = World::new();
+        let dir = world.dir.join("probed");
+        fs::create_dir(&dir).unwrap();
+        let file = dir.join("acpipe-probe");
+        let mut work = work.to_vec();
+        if writes {
+            work.push(json!({"once": {"mark": file, "steps": []}}));
+        }
+        let [wait, stop] = until_cancelled();
+        let long = [say("one"), wait, stop];
+        let short = [json!({"default": true})];
+        let script = with("session/prompt", prompts_with(&short, &long, &work));
+        let script = world.script(&script);
+        let probe = |want: &Value, found: &str| {
+            let mut args = vec![
+                "doctor",
+                "--probe",
+                "--yes",
+                "--json",
+                "--probe-limit",
+                "1s",
+            ];
+            args.extend(["--cwd", dir.to_str().unwrap(), "--", FAKE_AGENT, &script]);
+            let output = world.acpipe(&args).output().unwrap();
+            let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!(report["quirks"]["runsUnaskedIn"], *want, "{report:#}");
+            let check = check(&report, "permission request");
+            assert!(check["found"].as_str().unwrap().contains(found), "{check}");
+        };
+        probe(&want, found);
+        assert!(!file.exists(), "{found}");
+        if want == "" {
+            // A file that was there before proves nothing, and is kept.
+            fs::write(&file, "").unwrap();
+            probe(&Value::Null, "not measured");
+            assert!(file.exists());
+        }
+    }
+}
+
+#[test]
 fn process_with_one_session_is_found() {
     let refused = json!({"error": {"code": -32603, "message": "one session only"}});
     let script = with("session/new", json!([[{"default": true}], [refused]]));
@@ -168,7 +235,7 @@ fn output_under_the_id_of_another_session_is_found() {
     let mixed = json!({"notify": {"method": "session/update", "params": {"sessionId": "fake-1", "update":
         {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "BETA"}}}}});
     let short = json!({"if": {"params": "BETA", "then": [mixed, end("end_turn")], "else": [{"default": true}]}});
-    let [wait, stop] = crate::harness::steps::until_cancelled();
+    let [wait, stop] = until_cancelled();
     let script = with(
         "session/prompt",
         prompts(&[short], &[say("one"), wait, stop]),
@@ -204,7 +271,7 @@ fn agent_that_cannot_be_prompted_gets_no_profile() {
 fn turn_that_a_second_session_drops_is_found() {
     // The first prompt of a session that runs while another one is opened gets no answer.
     let dropped = json!({"if": {"params": "ALPHA", "then": [], "else": [{"default": true}]}});
-    let [wait, stop] = crate::harness::steps::until_cancelled();
+    let [wait, stop] = until_cancelled();
     let script = with(
         "session/prompt",
         prompts(&[dropped], &[say("one"), wait, stop]),

@@ -1,12 +1,18 @@
 //! Messages that an agent sent, and the answer to its permission requests.
 
 use super::{Fault, Response};
-use serde_json::{Value, json};
+use crate::core::setting::{self, merge_state};
+use crate::proto::json::{Members, to_raw};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// The one command that an agent may run during a probe.
-pub const ALLOWED_COMMAND: &str = "sleep 30";
+/// The one command that an agent may run during a probe. Agents run commands that change nothing unasked, so it writes
+/// a file.
+pub const ALLOWED_COMMAND: &str = "touch acpipe-probe && sleep 30";
+
+/// The file that [`ALLOWED_COMMAND`] writes to the working directory.
+pub const PROBE_FILE: &str = "acpipe-probe";
 
 /// Maximum length of the text that is kept of an update, in characters.
 const KEPT_TEXT: usize = 1024;
@@ -47,8 +53,10 @@ pub struct Seen {
     pub orphan_errors: Vec<Fault>,
     /// Number of lines that are not messages.
     pub stray: u32,
-    /// Session of each permission request that was allowed.
-    pub allowed: Vec<String>,
+    /// Sessions with a permission request, and whether one was allowed.
+    pub asked: BTreeMap<String, bool>,
+    /// Modes and options by session.
+    states: BTreeMap<String, Map<String, Value>>,
     /// Commands of tool calls, by session and id.
     commands: BTreeMap<(String, String), String>,
 }
@@ -64,6 +72,12 @@ impl Seen {
             let key = (session.clone(), id.to_owned());
             self.commands.insert(key, command);
         }
+        if matches!(
+            kind.as_str(),
+            "current_mode_update" | "config_option_update"
+        ) {
+            self.merge(&session, update);
+        }
         let said = text(&update["content"]["text"]);
         let said = said.chars().take(KEPT_TEXT).collect();
         self.updates.push(Update {
@@ -72,6 +86,17 @@ impl Seen {
             kind,
             text: said,
         });
+    }
+
+    /// Merges modes and options that the agent reported into the state of a session.
+    pub fn merge(&mut self, session: &str, news: &Value) {
+        let state = self.states.entry(session.to_owned()).or_default();
+        merge_state(state, &Members::of(&to_raw(news)));
+    }
+
+    /// Returns the mode of a session, if the agent reported one.
+    pub fn mode(&self, session: &str) -> Option<String> {
+        setting::mode(self.states.get(session)?)
     }
 
     /// Returns the output of a session, in order.
@@ -138,31 +163,43 @@ mod tests {
     #[test]
     fn only_the_command_of_the_probe_is_allowed() {
         let cases = [
-            (json!({"title": "sleep 30"}), true),
-            (json!({"title": "`sleep 30`"}), true),
+            (json!({"title": ALLOWED_COMMAND}), true),
+            (json!({"title": format!("`{ALLOWED_COMMAND}`")}), true),
             (
-                json!({"title": "Run", "rawInput": {"command": "sleep 30"}}),
+                json!({"title": "Run", "rawInput": {"command": ALLOWED_COMMAND}}),
                 true,
             ),
             (
-                json!({"rawInput": {"command": ["bash", "-lc", "sleep 30"]}}),
+                json!({"rawInput": {"command": ["bash", "-lc", ALLOWED_COMMAND]}}),
                 true,
             ),
-            (json!({"rawInput": {"cmd": ["sleep", "30"]}}), true),
+            (
+                json!({"rawInput": {"cmd": ["touch", "acpipe-probe", "&&", "sleep", "30"]}}),
+                true,
+            ),
             (json!({"toolCallId": "known"}), true),
             (json!({"toolCallId": "unknown"}), false),
             (
-                json!({"title": "sleep 30", "rawInput": {"command": "rm -r x"}}),
+                json!({"title": ALLOWED_COMMAND, "rawInput": {"command": "rm -r x"}}),
                 false,
             ),
-            (json!({"title": "sleep 30; rm -r x"}), false),
-            (json!({"rawInput": {"command": "sleep 300"}}), false),
-            (json!({"rawInput": {"command": {"sleep 30": 1}}}), false),
+            (
+                json!({"title": format!("{ALLOWED_COMMAND}; rm -r x")}),
+                false,
+            ),
+            (
+                json!({"rawInput": {"command": format!("{ALLOWED_COMMAND}0")}}),
+                false,
+            ),
+            (
+                json!({"rawInput": {"command": {ALLOWED_COMMAND: 1}}}),
+                false,
+            ),
             (json!({}), false),
         ];
         let mut seen = Seen::default();
         let update = json!({"sessionUpdate": "tool_call", "toolCallId": "known", "title": "x",
-            "rawInput": {"command": "sleep 30"}});
+            "rawInput": {"command": ALLOWED_COMMAND}});
         seen.update(&json!({"sessionId": "s", "update": update}));
         for (call, want) in cases {
             let options = json!([{"optionId": "always", "kind": "allow_always"},
@@ -176,9 +213,22 @@ mod tests {
     }
 
     #[test]
+    fn mode_is_the_one_reported_last() {
+        let mut seen = Seen::default();
+        assert_eq!(seen.mode("s"), None);
+        let modes =
+            json!({"currentModeId": "ask", "availableModes": [{"id": "ask"}, {"id": "auto"}]});
+        seen.merge("s", &json!({"sessionId": "s", "modes": modes}));
+        assert_eq!(seen.mode("s").as_deref(), Some("ask"));
+        let update = json!({"sessionUpdate": "current_mode_update", "currentModeId": "auto"});
+        seen.update(&json!({"sessionId": "s", "update": update}));
+        assert_eq!(seen.mode("s").as_deref(), Some("auto"));
+    }
+
+    #[test]
     fn request_without_a_fitting_option_is_cancelled() {
         let options = json!([{"optionId": "always", "kind": "allow_always"}]);
-        let params = json!({"toolCall": {"title": "sleep 30"}, "options": options});
+        let params = json!({"toolCall": {"title": ALLOWED_COMMAND}, "options": options});
         let (answer, is_allowed) = permission_answer(&params, &Seen::default());
         assert_eq!(
             (answer["outcome"]["outcome"].as_str(), is_allowed),

@@ -1,8 +1,10 @@
 //! Cancels of a turn, and a second prompt while one runs.
 
 use super::{Finding, Probe, Results};
-use crate::cli::doctor::acp::{ALLOWED_COMMAND, AcpConnection, Outcome, Seen};
+use crate::cli::doctor::acp::{ALLOWED_COMMAND, AcpConnection, Outcome, PROBE_FILE, Seen};
 use crate::cli::doctor::report::{Check, shown};
+use std::fs;
+use std::path::Path;
 use std::time::Instant;
 
 /// Prompt with a long answer.
@@ -25,6 +27,9 @@ impl Probe<'_> {
     /// Cancels a turn in its text and one in a tool, then sends two prompts at a time. A process whose turn
     /// does not end is replaced.
     pub(super) async fn cancels(&self, results: &mut Results<'_>) -> anyhow::Result<()> {
+        let file = Path::new(&self.cwd).join(PROBE_FILE);
+        // With --cwd, it may be there already.
+        let is_new = !file.exists();
         let mut open = None;
         for cancel in [CancelIn::Text, CancelIn::Tool] {
             if open.is_none() {
@@ -33,10 +38,17 @@ impl Probe<'_> {
             let Some((mut connection, session)) = open.take() else {
                 return Ok(());
             };
-            if self
+            let has_ended = self
                 .cancel(cancel, &mut connection, &session, results)
-                .await?
-            {
+                .await?;
+            if cancel == CancelIn::Tool {
+                let has_run = is_new && file.exists();
+                asking(connection.seen(), &session, has_run, results)?;
+                if has_run {
+                    let _ = fs::remove_file(&file);
+                }
+            }
+            if has_ended {
                 open = Some((connection, session));
             } else {
                 self.stop(connection, false, results).await?;
@@ -82,7 +94,7 @@ impl Probe<'_> {
                 let has_begun = match cancel {
                     CancelIn::Text => new.next().is_some(),
                     CancelIn::Tool => {
-                        seen.allowed.iter().any(|allowed| allowed == session)
+                        seen.asked.get(session) == Some(&true)
                             || new.any(|update| update.kind.starts_with("tool_call"))
                     }
                 };
@@ -160,4 +172,23 @@ impl Probe<'_> {
         results.add(Check::ok(NAME, found))?;
         Ok(outcomes.iter().all(Outcome::is_answer))
     }
+}
+
+/// Reports whether the agent asked for permission in the session in which it was to run the command.
+fn asking(
+    seen: &Seen,
+    session: &str,
+    has_run: bool,
+    results: &mut Results<'_>,
+) -> anyhow::Result<()> {
+    const NAME: &str = "permission request";
+    if !has_run {
+        let found = "not measured: the command wrote no new file";
+        return results.add(Check::ok(NAME, found));
+    }
+    if seen.asked.contains_key(session) {
+        return results.add(Check::ok(NAME, "the agent asks"));
+    }
+    let mode = seen.mode(session).unwrap_or_default();
+    results.fault(NAME, Finding::RunsUnasked(mode))
 }

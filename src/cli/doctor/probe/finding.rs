@@ -31,6 +31,8 @@ pub enum Finding {
     LateOutput(Duration),
     /// A cancelled turn did not end within this time.
     IgnoresCancel(Duration),
+    /// A command that changes something ran without a permission request in this mode; empty if the agent reports none.
+    RunsUnasked(String),
     /// Two sessions in one process do not work.
     OneSessionPerProcess(String),
     /// The process did not exit within this time after the end of stdin.
@@ -52,6 +54,7 @@ impl Finding {
             Self::LateReplay(_) => "lateReplayMs",
             Self::LateOutput(_) => "lateOutputMs",
             Self::IgnoresCancel(_) => "ignoresCancel",
+            Self::RunsUnasked(_) => "runsUnaskedIn",
             Self::OneSessionPerProcess(_) => "oneSessionPerProcess",
             Self::IgnoresEndOfInput(_) => "ignoresEndOfInput",
             Self::SlowStart(_) => "slowStartMs",
@@ -89,6 +92,12 @@ impl Finding {
                     shown(*limit)
                 )
             }
+            Self::RunsUnasked(mode) if mode.is_empty() => {
+                "the command ran without a permission request".to_owned()
+            }
+            Self::RunsUnasked(mode) => {
+                format!("the command ran without a permission request in the mode {mode:?}")
+            }
             Self::OneSessionPerProcess(why) => {
                 format!("two sessions in one process do not work: {why}")
             }
@@ -124,6 +133,9 @@ impl Finding {
             Self::IgnoresCancel(_) => {
                 "acpipe will wait only 500 ms for the end of a cancelled turn"
             }
+            Self::RunsUnasked(_) => {
+                "acpipe will warn if the permissions restrict, unless `asks` of the agent says otherwise"
+            }
             Self::OneSessionPerProcess(_) => "acpipe will start one process for each session",
             Self::IgnoresEndOfInput(_) => {
                 "acpipe will send SIGTERM to stop the agent, without waiting"
@@ -144,6 +156,7 @@ impl Finding {
             Self::LateReplay(delay) => quirks.late_replay_ms = Some(wait(*delay)),
             Self::LateOutput(delay) => quirks.late_output_ms = Some(wait(*delay)),
             Self::IgnoresCancel(_) => quirks.ignores_cancel = true,
+            Self::RunsUnasked(mode) => quirks.runs_unasked_in = Some(mode.clone()),
             Self::OneSessionPerProcess(_) => quirks.one_session_per_process = true,
             Self::IgnoresEndOfInput(_) => quirks.ignores_end_of_input = true,
             Self::SlowStart(time) => quirks.slow_start_ms = Some(saturated(*time)),
@@ -177,6 +190,7 @@ mod tests {
             Finding::LateReplay(time),
             Finding::LateOutput(time),
             Finding::IgnoresCancel(time),
+            Finding::RunsUnasked(String::new()),
             Finding::OneSessionPerProcess(String::new()),
             Finding::IgnoresEndOfInput(time),
             Finding::SlowStart(time),

@@ -119,6 +119,22 @@ fn clients_are_warned_before_the_prompt_of_an_agent_that_may_not_ask() {
 }
 
 #[test]
+fn clients_are_warned_in_the_mode_in_which_the_agent_was_measured_not_to_ask() {
+    for (measured, policy, is_warned) in [
+        ("plan", Mode::Deny, true),
+        ("plan", Mode::Approve, false),
+        ("default", Mode::Deny, false),
+    ] {
+        let mut t = Fixture::new(all());
+        t.quirks().runs_unasked_in = Some(measured.to_owned());
+        t.shared.settings.policy = Policy::from(policy);
+        t.on(&Ensure(Strategy::Auto));
+        t.on(&opened("plan"));
+        assert_eq!(receipt(&t).1.is_some(), is_warned, "{measured} {policy:?}");
+    }
+}
+
+#[test]
 fn session_opens_with_a_warning_if_the_agent_refuses_the_chosen_mode() {
     let mut t = choosy(Mode::Ask);
     t.on(&opened("auto"));
