@@ -99,8 +99,8 @@ impl SessionMachine {
         self.late_feedback.clear();
         self.approvals = Approvals::default();
         let about = json!({ "sessionId": agent_session });
-        let of_subagents = |last: &EndedMessage| Arc::new(last.names.of_subagents());
-        let earlier = self.last.as_ref().map(of_subagents);
+        let earlier = self.last.as_ref();
+        let earlier = earlier.map(|last| Arc::new(last.names.of_subagents()));
         let protocol = cx.agent.protocol_name();
         let mut chunks = ChunkState::new(protocol);
         self.number_unsent(cx.clients);
@@ -117,11 +117,8 @@ impl SessionMachine {
             transient: p.retry,
             after_output: p.retry_after_output,
         };
-        let prompt = Prompt {
-            message,
-            degrade: p.degrade,
-        };
-        let attempts = Attempts::first(prompt, consent);
+        let degrade = p.degrade;
+        let attempts = Attempts::first(Prompt { message, degrade }, consent);
         let mut running =
             Running::new(turn, chunks, turn_id.clone(), token, call, attempts, cx.now);
         running.waits_for_background = waits_for_background;
@@ -141,13 +138,11 @@ impl SessionMachine {
             connection.out.append(&mut lines);
         }
         self.send_first_notices(&turn_id, &skipped, &late, cx.clients);
-        self.show_changed_terms(&turn_id, cx.clients);
-        self.show_asking_warning(&turn_id, cx.clients);
         Ok(())
     }
 
-    /// Sends the first chunks of a turn: notices of omitted prompt parts and of late feedback, and the
-    /// receipt of a restore.
+    /// Sends the first chunks of a turn: notices of omitted prompt parts and of late feedback, the receipt of a restore,
+    /// and what is to be known of the policy.
     fn send_first_notices(
         &mut self,
         turn_id: &str,
@@ -183,6 +178,9 @@ impl SessionMachine {
             let data = to_raw(&receipt);
             sink.chunk(&Chunk::DataRecovery { data: Raw(&data) });
         }
+        drop(sink);
+        self.show_changed_terms(turn_id, client);
+        self.show_asking_warning(turn_id, client);
     }
 
     /// Cancels one turn: turn `turn_id`, or without an id the running one, otherwise the first queued one.

@@ -6,6 +6,7 @@ use crate::harness::steps::{end, say, until_cancelled};
 use crate::harness::{FAKE_AGENT, World, calls, chosen_options};
 use serde_json::{Value, json};
 use std::fs;
+use std::slice;
 
 fn probe(script: &Value, limit: &str) -> Outcome {
     let args = [
@@ -165,11 +166,21 @@ fn command_that_runs_without_a_request_is_found() {
     let cases: [(&[Value], bool, Value, &str); 6] = [
         (&[], true, json!(""), "without a permission request"),
         (&[mode], true, json!("auto"), "in the mode \"auto\""),
-        (&[command.clone()], true, Value::Null, "the agent asks"),
+        (
+            slice::from_ref(&command),
+            true,
+            Value::Null,
+            "the agent asks",
+        ),
         (&[other], true, Value::Null, "the agent asks"),
         // The sandbox refuses the file.
         (&[], false, Value::Null, "not measured"),
-        (&[command], false, Value::Null, "not measured"),
+        (
+            slice::from_ref(&command),
+            false,
+            Value::Null,
+            "not measured",
+        ),
     ];
     for (work, writes, want, found) in cases {
         let world = World::new();
