@@ -58,6 +58,34 @@ fn session_of_another_client_is_loaded_without_a_further_message() {
 }
 
 #[test]
+fn load_of_more_than_the_client_has_room_for_ends_and_does_not_stop_other_clients() {
+    // More than the output of a client that is queued, and than a pipe and a socket hold.
+    const TIMES: usize = 2_000;
+    let text = format!("{}{{i}} ", "x".repeat(1_000));
+    let words = json!({"repeat": {"times": TIMES, "steps": [say(&text)]}});
+    let mut editor = Editor::start(&json!({"session/prompt": [[words, end("end_turn")]]}));
+    let mut other = editor.daemon.client(&["--", FAKE_AGENT, &editor.script]);
+    other.ensure("s");
+    other.call(
+        "session/prompt",
+        &json!({"sessionId": "s", "message": "go"}),
+    );
+    let params = editor.place("s");
+    let load = editor.peer.request("session/load", &params);
+    let is_update = |message: &Value| message["method"] == "session/update";
+    editor.peer.find(0, is_update).unwrap();
+    other.call("agent/list", &json!({}));
+    editor.peer.response(&load).unwrap();
+    let updates = editor.peer.updates("s", 0, editor.peer.received.len());
+    let texts = updates
+        .iter()
+        .filter_map(|update| update["content"]["text"].as_str());
+    let size: usize = texts.map(str::len).sum();
+    assert!(size > TIMES * 1_000, "{size}");
+    editor.finish();
+}
+
+#[test]
 fn close_that_waits_for_a_cancelled_turn_is_answered_after_it() {
     let steps = [
         say("begun"),
