@@ -187,6 +187,13 @@ impl ClientConnection for Connections {
     }
 
     fn take_output(&mut self, _: &mut Vec<u8>) {
+        // The face of a client may answer output with an action: the reply to a call leads to the next call, for
+        // example. The error of an action that the client may not make is output, too, so this is first.
+        self.requesting.extend(&self.listed);
+        if self.actions.is_empty() {
+            let action = self.action_of_client();
+            self.actions.extend(action);
+        }
         for id in std::mem::take(&mut self.listed) {
             let Some(client) = self.all.get_mut(&id) else {
                 continue;
@@ -217,8 +224,12 @@ impl Drop for Connections {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::acp::client::FaceSettings;
+    use crate::core::acp_client::AcpCommand;
+    use crate::core::client::{Command, Reply};
     use crate::core::client_sink::ChunkAddress;
-    use crate::shell::{Connector, FULL, connections};
+    use crate::proto::wire::{Done, PromptWhenBusy};
+    use crate::shell::{Connection, Connector, FULL, connections};
     use tokio::sync::mpsc;
 
     type Events = mpsc::Receiver<ConnectionEvent<ConnectionSetup>>;
@@ -266,6 +277,68 @@ mod tests {
             matches!(action, Some(ClientAction::Command(token, _)) if token.client == id),
             "{action:?}"
         );
+    }
+
+    /// Opens a connection of a client that speaks ACP. It has sent a load, of which the hub has the first call.
+    async fn loading(access: Access) -> (Connection<ConnectionSetup>, Events, Connections, Token) {
+        let (connector, mut events, mut clients) = loop_of_connections();
+        let face = ClientFace::Acp(FaceSettings {
+            agents: vec!["a".to_owned()],
+            id_prefix: String::new(),
+            when_busy: PromptWhenBusy::default(),
+        });
+        let via = Via::Socket;
+        let setup = ConnectionSetup {
+            face,
+            access,
+            via,
+            settings: None,
+        };
+        let connection = connector.open(setup).await.unwrap();
+        clients.input(events.recv().await.unwrap());
+        for message in [
+            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}"#,
+            r#"{"jsonrpc":"2.0","id":2,"method":"session/load","params":{"sessionId":"s","cwd":"/","mcpServers":[]}}"#,
+        ] {
+            let message = message.as_bytes().to_vec();
+            connection.input.message(message).await.unwrap();
+            clients.input(events.recv().await.unwrap());
+        }
+        let mut load = None;
+        while let Some(action) = clients.next_action() {
+            if let ClientAction::Command(token, Command::Acp(AcpCommand::Replay { .. })) = action {
+                load = Some(token);
+            }
+        }
+        clients.take_output(&mut Vec::new());
+        assert!(clients.next_action().is_none());
+        (connection, events, clients, load.unwrap())
+    }
+
+    #[tokio::test]
+    async fn reply_leads_to_the_next_call_without_a_message_of_the_client() {
+        let (_connection, _events, mut clients, load) = loading(Access::Full).await;
+        ClientSinks::reply(&mut clients, load, Ok(Reply::Done(Done::default())));
+        clients.take_output(&mut Vec::new());
+        let action = clients.next_action();
+        assert!(
+            matches!(action, Some(ClientAction::Command(_, Command::Ensure(_)))),
+            "{action:?}"
+        );
+        assert!(clients.next_action().is_none());
+    }
+
+    #[tokio::test]
+    async fn refusal_of_a_call_that_follows_a_reply_is_sent_at_once() {
+        let (mut connection, _events, mut clients, load) = loading(Access::Observer).await;
+        // The refusal of the connection to an agent.
+        let mut output = connection.output.next().await.unwrap();
+        ClientSinks::reply(&mut clients, load, Ok(Reply::Done(Done::default())));
+        clients.take_output(&mut Vec::new());
+        assert!(clients.next_action().is_none());
+        output.extend(connection.output.next().await.unwrap());
+        let output = String::from_utf8(output).unwrap();
+        assert!(output.contains(r#""id":2,"error""#), "{output}");
     }
 
     #[tokio::test]

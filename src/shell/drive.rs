@@ -83,13 +83,14 @@ pub async fn drive<C: ClientConnection>(
         let (backlog, held) = (!inbox.is_empty(), room && !shell.held.is_empty());
         let awaited = due.map(|(at, _)| at).into_iter().chain(stalled).min();
         let wake = shell.clock.sleep(awaited);
+        let reads = room && shell.is_reading(client);
         let [stalled_at, unread_notice_at] =
             [stalled, unread_notice_at].map(|at| at.map(|at| shell.clock.real(at)));
         shell.hub.rest(shell.clock.now());
         let happened = tokio::select! {
             () = inbox.arrival(), if room && !backlog => Wakeup::Agent,
             () = std::future::ready(()), if room && backlog => Wakeup::Room,
-            () = std::future::ready(()), if room && shell.hub.is_reading() => Wakeup::Reading,
+            () = std::future::ready(()), if reads => Wakeup::Reading,
             input = next_input(&mut messages), if heard => Wakeup::Client(input),
             () = client.room(held) => Wakeup::ClientRoom,
             event = stored.next() => Wakeup::Stored(event),
@@ -152,8 +153,9 @@ pub async fn drive<C: ClientConnection>(
         if may_make_room {
             shell.retry_held_agents(&mut inbox, client, now);
         }
-        if !inbox.is_empty() {
-            // The driver finds the readable pipes, and their tasks read them first.
+        if reads || !inbox.is_empty() {
+            // The driver finds the readable pipes, and their tasks read them first. The tasks of connections send what
+            // was read from the history.
             tokio::task::yield_now().await;
         }
     }

@@ -1,5 +1,6 @@
 //! The daemon and its clients.
 
+mod acp;
 mod attach;
 pub mod client;
 mod kills;

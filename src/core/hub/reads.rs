@@ -192,10 +192,19 @@ impl Hub {
         }
     }
 
-    /// Returns `true` while messages are being read.
+    /// Returns `true` while a call reads the history. A replay to a client that has no room waits for the client, so
+    /// that it is not tried again without end.
     #[must_use]
-    pub fn is_reading(&self) -> bool {
-        !self.reads.messages.is_empty() || !self.reads.acp.is_empty()
+    pub fn is_reading(&self, clients: &mut dyn ClientSinks) -> bool {
+        let Reads {
+            messages,
+            turns,
+            acp,
+        } = &self.reads;
+        let mut acp = acp.iter();
+        !messages.is_empty()
+            || acp.any(|replay| !clients.is_client_full(replay.token.client))
+            || (0..turns.len()).any(|at| self.is_read(at, clients))
     }
 
     /// Reads a piece of the messages that clients requested.

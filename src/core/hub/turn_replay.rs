@@ -103,7 +103,7 @@ impl Hub {
     }
 
     /// Returns `true` if the client of a replay has room and is not lagging behind the live chunks.
-    fn is_read(&self, at: usize, clients: &mut dyn ClientSinks) -> bool {
+    pub(super) fn is_read(&self, at: usize, clients: &mut dyn ClientSinks) -> bool {
         let Some(replay) = self.reads.turns.get(at) else {
             return false;
         };

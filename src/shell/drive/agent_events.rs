@@ -1,4 +1,4 @@
-//! Order and slicing in which the loop handles the events of agents.
+//! Order and slicing in which the loop handles the events of agents and reads the history.
 
 use super::{ClientConnection, Shell};
 use crate::core::hub::{AgentId, AgentInput};
@@ -94,6 +94,13 @@ impl Shell {
             output.set_shared(shared);
             client.set_window(output.window());
         }
+    }
+
+    /// Returns `true` while the hub reads the history for a client with room.
+    pub(super) fn is_reading(&self, client: &mut impl ClientConnection) -> bool {
+        // The output may have been written since the client last learned of its backpressure.
+        client.set_backpressure(self.pressure());
+        self.hub.is_reading(client)
     }
 
     /// Postpones the timeouts of held agents by the time in which their output was not read.

@@ -47,7 +47,7 @@ fn replay(play: &mut Play, session: &str) -> u64 {
 /// Reads until the replay has ended; returns the number of pieces.
 fn read_all(play: &mut Play) -> usize {
     let mut pieces = 0;
-    while play.hub.is_reading() {
+    while play.hub.is_reading(&mut play.client) {
         play.hub.read_on(play.now, &mut play.client);
         pieces += 1;
     }
@@ -75,6 +75,10 @@ fn long_session_is_replayed_in_pieces_and_waits_for_a_client_that_does_not_read(
     let first = play.client.updates.len();
     assert!(first > 1 && first < UPDATES, "{first}");
     play.client.full = true;
+    assert!(
+        !play.hub.is_reading(&mut play.client),
+        "the loop would spin"
+    );
     play.hub.read_on(play.now, &mut play.client);
     assert_eq!(play.client.updates.len(), first);
     let status = play.ask(Command::Status(AgentParams::default()));

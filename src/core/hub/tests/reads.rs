@@ -29,7 +29,7 @@ fn long_history_is_read_in_pieces_between_other_calls() {
 
     let last = play.history(History::LastMessage(params(json!({}))));
     let mut pieces = 0;
-    while play.hub.is_reading() {
+    while play.hub.is_reading(&mut play.client) {
         assert!(!play.client.answers.contains_key(&last), "answered early");
         let status = play.ask(Command::Status(AgentParams::default()));
         assert!(play.client.answers.contains_key(&status));

@@ -106,7 +106,7 @@ fn outcome(play: &mut Play, prompt: &Value) -> Outcome {
     let last = play.history(History::LastMessage(params(json!({ "sessionId": "own" }))));
     let session = "own".to_owned();
     let replay = play.ask(Command::Acp(AcpCommand::Replay { session, cwd: None }));
-    while play.hub.is_reading() {
+    while play.hub.is_reading(&mut play.client) {
         play.hub.read_on(play.now, &mut play.client);
     }
     play.result(replay);

@@ -19,7 +19,7 @@ impl World {
         self.deliver_backlog();
         self.hub.catch_up(self.now, &mut self.clients);
         self.hub.replay_turns(&mut self.clients);
-        while self.hub.is_reading() {
+        while self.hub.is_reading(&mut self.clients) {
             self.hub.read_on(self.now, &mut self.clients);
         }
         for _ in 0..MAX_ROUNDS {
