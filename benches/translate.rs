@@ -64,6 +64,7 @@ fn in_a_turn() -> (Hub, AgentId, Lines) {
             retry: false,
             retry_after_output: false,
             timeout_ms: None,
+            elapsed_ms: 0,
             context: Box::default(),
             when_busy: wire::PromptWhenBusy::default(),
         }),
