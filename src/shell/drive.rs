@@ -78,8 +78,7 @@ pub async fn drive<C: ClientConnection>(
         shell.track_paused_reads(room);
         shell.postpone_held();
         let (ticks, due) = shell.due(room);
-        let stalled = shell.stalled_at(client);
-        let unread_notice_at = shell.unread_at();
+        let (stalled, unread_notice_at) = (shell.stalled_at(client), shell.unread_at());
         let (backlog, held) = (!inbox.is_empty(), room && !shell.held.is_empty());
         let awaited = due.map(|(at, _)| at).into_iter().chain(stalled).min();
         let wake = shell.clock.sleep(awaited);
