@@ -167,7 +167,7 @@ pub struct LostCall {
     pub session: Option<String>,
     /// The agent's id of the call, if the message updates one that it has begun.
     pub updates: Option<String>,
-    /// What is wrong with the line of the message, for a sentence that begins with "the line".
+    /// Fault of the line of the message, for a sentence that begins with "the line".
     pub fault: String,
 }
 

@@ -45,8 +45,6 @@ pub struct Subscriber {
     lag: Option<Box<Lag>>,
     /// `true` for the leader: the client that the session works for.
     leads: bool,
-    /// Whether the client itself opened the session with its list of allowed tools.
-    claims_lists: bool,
 }
 
 /// Clients that are subscribed to a session.
@@ -183,30 +181,8 @@ impl Subscribers {
             participation,
             lag: None,
             leads: self.all.is_empty(),
-            claims_lists: false,
         });
         true
-    }
-
-    /// Notes that a client opened the session with its list of allowed tools.
-    pub fn claim_lists(&mut self, client: ClientId) {
-        if let Some(subscriber) = self.get_mut(client) {
-            subscriber.claims_lists = true;
-        }
-    }
-
-    /// Notes that the session is opened with other tool lists.
-    pub fn forget_lists(&mut self) {
-        for subscriber in &mut self.all {
-            subscriber.claims_lists = false;
-        }
-    }
-
-    /// Returns `true` if a client opened the session with its list of allowed tools.
-    #[must_use]
-    pub fn claims_lists(&self, client: ClientId) -> bool {
-        let mut all = self.all.iter();
-        all.any(|subscriber| subscriber.client == client && subscriber.claims_lists)
     }
 
     /// Removes a client that has left or detached, with its deferred messages.

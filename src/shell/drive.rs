@@ -74,7 +74,7 @@ pub async fn drive<C: ClientConnection>(
         let room = shell.has_room();
         // A client that does not read can still cancel; only one that floods acpipe meanwhile is not read.
         unread = if room { 0 } else { unread };
-        let heard = unread < UNREAD_REQUESTS;
+        let (heard, reads) = (unread < UNREAD_REQUESTS, room && shell.is_reading(client));
         shell.track_paused_reads(room);
         shell.postpone_held();
         let (ticks, due) = shell.due(room);
@@ -82,7 +82,6 @@ pub async fn drive<C: ClientConnection>(
         let (backlog, held) = (!inbox.is_empty(), room && !shell.held.is_empty());
         let awaited = due.map(|(at, _)| at).into_iter().chain(stalled).min();
         let wake = shell.clock.sleep(awaited);
-        let reads = room && shell.is_reading(client);
         let [stalled_at, unread_notice_at] =
             [stalled, unread_notice_at].map(|at| at.map(|at| shell.clock.real(at)));
         shell.hub.rest(shell.clock.now());

@@ -14,6 +14,7 @@ mod claims;
 mod file;
 mod jobs;
 mod leftovers;
+mod locked;
 mod memory;
 mod names;
 mod pool;

@@ -1,7 +1,6 @@
 //! Options that a session is opened with.
 
 use super::{RequiredSettings, SessionMachine};
-use crate::core::client::ClientId;
 use crate::core::dialects::traits;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::setting::{self, Setting};
@@ -20,13 +19,6 @@ impl SessionMachine {
             self.id
         );
         Err(Error::new(ErrorKind::InvalidParams, message).with("field", "options"))
-    }
-
-    /// Notes that a client opened the session with its list of allowed tools, if it has one.
-    pub fn claim_lists(&mut self, client: ClientId, wish: &SessionOptions) {
-        if !wish.allowed_tools.is_empty() {
-            self.subscribers.claim_lists(client);
-        }
     }
 
     /// Returns the requested mode and model that differ from the live session because they were changed after
@@ -89,7 +81,7 @@ impl SessionMachine {
             }
         }
         if options != *self.options {
-            self.subscribers.forget_lists();
+            self.forget_lists();
             self.options = options.into();
         }
     }

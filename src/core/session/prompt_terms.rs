@@ -2,7 +2,7 @@
 //! those of that client. They hold until the next prompt, so that they hold for background work, too.
 
 use super::SessionMachine;
-use crate::core::client::Notice;
+use crate::core::client::{ClientId, Notice};
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::ids::AgentRef;
@@ -12,6 +12,7 @@ use crate::core::terms::{CallerTerms, Terms};
 use crate::core::view::chunks::ChunkSink as _;
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{Raw, to_raw};
+use crate::proto::wire::SessionOptions;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -19,14 +20,16 @@ use std::sync::Arc;
 pub const PERMISSIONS_CHANGED: &str = "The permissions of this session changed";
 
 /// Terms of the last prompt of a session.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct PromptTerms {
     /// The terms, if they are stricter than those of the session's agent.
     stricter: Option<Arc<Terms>>,
-    /// The policy.
-    policy: Policy,
+    /// The policy; `None` before the first prompt.
+    policy: Option<Policy>,
     /// Description of the change from the policy before, until a turn has shown it.
     change: Option<String>,
+    /// Clients that opened the session with its list of allowed tools, for which it counts.
+    listing: Vec<ClientId>,
 }
 
 impl SessionMachine {
@@ -41,6 +44,23 @@ impl SessionMachine {
         self.agent = agent;
         if let Some(terms) = &mut self.prompt_terms {
             terms.stricter = None;
+        }
+    }
+
+    /// Notes that a client opened the session with its list of allowed tools, if it has one.
+    pub fn claim_lists(&mut self, client: ClientId, wish: &SessionOptions) {
+        if wish.allowed_tools.is_empty() {
+            return;
+        }
+        let listing = &mut self.prompt_terms.get_or_insert_default().listing;
+        listing.retain(|other| self.subscribers.has(*other) && *other != client);
+        listing.push(client);
+    }
+
+    /// Notes that the session is opened with other tool lists.
+    pub(super) fn forget_lists(&mut self) {
+        if let Some(terms) = &mut self.prompt_terms {
+            terms.listing.clear();
         }
     }
 
@@ -89,12 +109,12 @@ impl SessionMachine {
 
     /// Sets the terms that hold beside those of a caller.
     fn set_terms(&mut self, held: &Terms, caller: &CallerTerms, cx: &mut Cx<'_>) {
-        let claims = self.subscribers.claims_lists(caller.client);
+        let mut kept = self.prompt_terms.take().unwrap_or_default();
+        let claims = kept.listing.contains(&caller.client);
         let lists = caller.lists(&self.options, claims);
         let terms = held.with_caller(&caller.terms, lists.as_ref());
         let own = Terms::of(cx.agent.definition, &cx.shared.settings);
-        let last = self.prompt_terms.as_ref().map(|last| &last.policy);
-        let last = last.unwrap_or(&own.policy);
+        let last = kept.policy.as_ref().unwrap_or(&own.policy);
         let change = (*last != terms.policy).then(|| {
             format!(
                 "this prompt runs under {}, the one before it under {}. Each prompt runs under the permissions of the \
@@ -103,14 +123,11 @@ impl SessionMachine {
                 last.summary(),
             )
         });
-        let policy = terms.policy.clone();
-        let stricter = (terms != own).then(|| Arc::new(terms));
-        cx.terms.clone_from(&stricter);
-        self.prompt_terms = Some(Box::new(PromptTerms {
-            stricter,
-            policy,
-            change,
-        }));
+        kept.change = change;
+        kept.policy = Some(terms.policy.clone());
+        kept.stricter = (terms != own).then(|| Arc::new(terms));
+        cx.terms.clone_from(&kept.stricter);
+        self.prompt_terms = Some(kept);
         self.recheck_asking(cx);
     }
 

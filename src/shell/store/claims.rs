@@ -1,6 +1,6 @@
 //! Claims of stored sessions on agent session ids, which end in their cards.
 
-use super::file::lock;
+use super::locked::lock;
 use super::replaced::put;
 use super::{cards, names};
 use crate::core::agent_session_record::AgentSessionRecord;

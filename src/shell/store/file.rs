@@ -1,5 +1,6 @@
 //! A session's log on disk.
 
+use super::locked::{lock, private};
 use super::pool::{Pool, Slot};
 use super::replaced::{Inode, inode};
 use super::speed::Speed;
@@ -10,7 +11,7 @@ use super::{Durability, card, names, stamp};
 use crate::core::store::{AppendProgress, Card, LogFile, Write};
 use crate::shell::{make_private, regular};
 use rustix::io::Errno;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -182,45 +183,6 @@ fn with_descriptor(pool: &Pool, open: impl Fn() -> io::Result<fs::File>) -> io::
         Err(e) if too_many(&e) && pool.close_half() => open(),
         opened => opened,
     }
-}
-
-/// Opens and locks the file at a path, retrying if another file has replaced it meanwhile.
-pub fn lock(path: &Path, create: bool) -> io::Result<fs::File> {
-    loop {
-        let file = regular::open(private().create(create), path)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(fs::TryLockError::WouldBlock) => return Err(io::ErrorKind::WouldBlock.into()),
-            Err(fs::TryLockError::Error(e)) => return Err(e),
-        }
-        if is_same(&file, path) {
-            return Ok(file);
-        }
-    }
-}
-
-/// Returns options for appending to a file that only its owner can access.
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.read(true).append(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
-#[cfg(unix)]
-fn is_same(file: &fs::File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    match (file.metadata(), fs::metadata(path)) {
-        (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
-        _ => false,
-    }
-}
-
-/// On these systems an open file cannot be replaced.
-#[cfg(not(unix))]
-fn is_same(_: &fs::File, _: &Path) -> bool {
-    true
 }
 
 impl Drop for File {

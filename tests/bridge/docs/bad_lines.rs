@@ -34,7 +34,7 @@ asyncio.run(main())
 "#;
 
 /// A client of the JavaScript module, whose listeners expect parameters.
-const JAVASCRIPT: &str = r#"
+const JAVASCRIPT: &str = r"
 import { Acpipe } from './examples/acpipe.mjs';
 const acpipe = new Acpipe();
 acpipe.on('session/chunk', ({ chunk }) => process.stdout.write(chunk.delta ?? ''));
@@ -46,7 +46,7 @@ await Promise.all([
   acpipe.call('session/prompt', { message: 'hello' }),
 ]);
 await acpipe.call('shutdown');
-"#;
+";
 
 #[track_caller]
 fn assert_goes_on(output: &Output, answer: &str, note: &str) {
