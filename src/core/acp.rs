@@ -47,6 +47,7 @@ use decode::our_id;
 use failures::{FailureSign, signs_of};
 use fast_path::FastPath;
 pub use handshake::initialize as initialize_request;
+use lost_lines::is_output;
 pub use options::check;
 use params::{OpenSession, PromptRequest, SetModel};
 use pending::Pending;
@@ -82,8 +83,9 @@ pub struct Acp {
     offer: AgentServices,
     last_id: u64,
     pending: HashMap<u64, Pending>,
-    /// Whether another message than a request was sent after the last request.
-    sent_others: bool,
+    /// Whether an error without an id need not mean the last request: another message was sent after it, or the agent
+    /// has sent output since, so that it has read the request.
+    may_mean_other: bool,
     info: AgentInfo,
     /// Signs by which this agent reports failed turns outside the protocol.
     failure_signs: Vec<FailureSign>,
@@ -125,7 +127,7 @@ impl Acp {
         rpc::write_request(lines, &self.last_id, pending.method(), params);
         lines.push(b'\n');
         self.pending.insert(self.last_id, pending);
-        self.sent_others = false;
+        self.may_mean_other = false;
     }
 
     fn response<'a>(
@@ -188,14 +190,14 @@ impl Acp {
 impl Acp {
     /// Returns the lines for a message other than a request.
     fn other_lines<'o>(&mut self, out: &'o mut Outgoing) -> &'o mut Vec<u8> {
-        self.sent_others = true;
+        self.may_mean_other = true;
         out.lines(Child::MAIN)
     }
 
     /// Returns the id of the only request that an error without an id can mean.
     fn only_request(&self) -> Option<u64> {
         let mut ids = self.pending.keys().copied();
-        let only = ids.next().filter(|_| !self.sent_others);
+        let only = ids.next().filter(|_| !self.may_mean_other);
         only.filter(|_| ids.next().is_none())
     }
 }
@@ -376,7 +378,7 @@ impl Dialect for Acp {
     }
 
     fn withdraw_forwarded(&mut self, call: CallId, out: &mut Outgoing) {
-        self.sent_others = true;
+        self.may_mean_other = true;
         self.withdraw(call, out.lines(Child::MAIN));
     }
 
@@ -390,6 +392,7 @@ impl Dialect for Acp {
         let text = std::str::from_utf8(line).map_err(|_| UnusableLine)?;
         let known = self.fast_path.read(text);
         if let Some(event) = known.or_else(|| plain_line::read(text)) {
+            self.may_mean_other = true;
             events.push(event);
             self.insert_turn_failing(events);
             return Ok(());
@@ -397,6 +400,7 @@ impl Dialect for Acp {
         if updates::read_line(text, events).is_some() {
             if let Some(event) = events.last() {
                 self.fast_path.learn(text, event);
+                self.may_mean_other |= is_output(event);
             }
             self.insert_turn_failing(events);
             return Ok(());
@@ -430,6 +434,7 @@ impl Dialect for Acp {
                 self.forward_notification(method, params, events);
             }
             Ok(Message::Request { id, method, params }) => {
+                self.may_mean_other = true;
                 self.request(id, &method, params, events, out);
             }
             Ok(Message::Response { id, outcome }) => self.response(id, outcome, events),
@@ -449,6 +454,10 @@ impl Dialect for Acp {
 
     fn count_repaired(&mut self, _: Child, faults: Faults) {
         line_repair::count_repaired(faults, &mut self.faults);
+    }
+
+    fn note_run(&mut self, _: Child, _: &UpdateRun<'_>) {
+        self.may_mean_other = true;
     }
 
     fn read_run<'a>(&self, _: Child, lines: &'a [u8]) -> Option<UpdateRun<'a>> {

@@ -336,7 +336,7 @@ fn frames_are_logged_at_trace_without_secrets() {
         s.prompt("the-question");
         let log = s.finish().stderr;
         for frame in [
-            "acpipe → agent: {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\"",
+            "acpipe → agent: {\"jsonrpc\":\"2.0\",\"id\":",
             "agent → acpipe: {",
             "client → acpipe: session/prompt {",
             "acpipe → client: {",

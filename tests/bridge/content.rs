@@ -110,7 +110,6 @@ fn update_without_a_chunk_type_is_carried_verbatim() {
         json!({"sessionUpdate": "agent_message_chunk"}),
         json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": 5}}),
         json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "image", "data": "x"}}),
-        json!({"sessionUpdate": "tool_call", "title": "no id"}),
         json!({"sessionUpdate": 7}),
         json!({"no": "kind"}),
         json!([1, 2]),

@@ -289,6 +289,15 @@ pub fn chosen_options(log: &[Value]) -> Vec<&str> {
         .collect()
 }
 
+/// Waits until the agents of a world have received this method so many times.
+pub fn await_calls(world: &World, method: &str, times: usize) {
+    let since = Instant::now();
+    while calls(&world.log(), method).len() < times {
+        assert!(since.elapsed() < LIMIT, "no {method} in {:#?}", world.log());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
 /// Common steps of the fake agent.
 pub mod steps {
     use serde_json::{Value, json};

@@ -118,7 +118,9 @@ impl<I: BufRead, O: Write> Player<I, O> {
                 self.refuse(&message)?;
             },
         };
-        if let (Some(own), Some(id)) = (recorded.get("id"), arrived.get("id")) {
+        // A response has an id of the agent.
+        let is_request = recorded.get("method").is_some();
+        if let (true, Some(own), Some(id)) = (is_request, recorded.get("id"), arrived.get("id")) {
             self.ids.insert(own.to_string(), id.clone());
             if recorded["method"] == "session/prompt" {
                 let session = recorded["params"]["sessionId"].clone();

@@ -6,7 +6,7 @@ use super::decode::our_id;
 use super::requests::refuse;
 use crate::core::dialect::Outgoing;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::event::{AgentEvent, LostCall};
+use crate::core::event::{AgentEvent, LostCall, Update};
 use crate::core::line_repair::{LostLine, LostReason};
 use crate::proto::frame::sniff;
 use crate::proto::rpc::code;
@@ -76,6 +76,17 @@ impl Acp {
     }
 }
 
+/// Returns `true` for an event that only a turn has. The state of a session may change at any time.
+pub(super) fn is_output(event: &AgentEvent<'_>) -> bool {
+    !matches!(
+        event,
+        AgentEvent::Update {
+            update: Update::Session(_) | Update::Context { .. },
+            ..
+        }
+    )
+}
+
 /// Returns the first string that is the value of this key, which has its quotes. Within a string they would be escaped.
 fn string_after(text: &[u8], key: &str) -> Option<String> {
     let at = memchr::memmem::find(text, key.as_bytes())?;
@@ -138,5 +149,37 @@ mod tests {
             );
         };
         assert!(failed(answered).is_empty());
+        let update = |update: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{update}}}}}"#
+            )
+        };
+        for (sent, fails) in [
+            (
+                update(r#"{"sessionUpdate":"available_commands_update","availableCommands":[]}"#),
+                true,
+            ),
+            (
+                update(
+                    r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a"}}"#,
+                ),
+                false,
+            ),
+            (
+                update(r#"{"sessionUpdate":"tool_call","toolCallId":"a"}"#),
+                false,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"novel"}"#.to_owned(),
+                false,
+            ),
+        ] {
+            let heard = |acp: &mut Acp, out: &mut Outgoing| {
+                prompt(acp, 1, out);
+                acp.read(Child::MAIN, sent.as_bytes(), &mut Vec::new(), out)
+                    .unwrap();
+            };
+            assert_eq!(!failed(heard).is_empty(), fails, "{sent}");
+        }
     }
 }

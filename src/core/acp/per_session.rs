@@ -357,6 +357,12 @@ impl Dialect for PerSession {
         }
     }
 
+    fn note_run(&mut self, child: Child, run: &UpdateRun<'_>) {
+        if let Some(process) = self.children.get_mut(&child) {
+            process.acp.note_run(child, run);
+        }
+    }
+
     fn read_run<'a>(&self, child: Child, lines: &'a [u8]) -> Option<UpdateRun<'a>> {
         self.children.get(&child)?.acp.read_run(child, lines)
     }

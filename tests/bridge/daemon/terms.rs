@@ -474,27 +474,3 @@ fn client_that_takes_over_a_turn_brings_its_time_limits() {
     }
     daemon.stop();
 }
-
-/// A prompt to a session that is not in memory opens it with the settings of its client, which the others learn.
-#[test]
-fn clients_of_an_unloaded_session_learn_that_another_one_opened_it() {
-    let world = World::new();
-    let script = world.script(&json!({"session/prompt": [[say("x"), end("end_turn")]]}));
-    let daemon = Daemon::start_in(world, &["--idle-timeout", "100ms"]);
-    let options = |mode: &'static str| ["--permissions", mode, "--", FAKE_AGENT, script.as_str()];
-    let mut strict = daemon.client(&options(DENY));
-    strict.ensure("s");
-    let prompt = json!({"sessionId": "s", "message": "go"});
-    strict.call("session/prompt", &prompt);
-    let stopped = |state: &Value| state["params"]["state"] == "disconnected";
-    while !stopped(&strict.next("agent/state")) {}
-    daemon
-        .client(&options(APPROVE))
-        .call("session/prompt", &prompt);
-    strict.call("session/clients", &json!({"sessionId": "s"}));
-    let notices = strict.chunks["s"].iter().filter(|(_, _, chunk)| {
-        chunk["data"]["title"] == "The permissions of this session changed"
-    });
-    assert_eq!(notices.count(), 1);
-    daemon.stop();
-}

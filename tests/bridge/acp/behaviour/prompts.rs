@@ -1,8 +1,8 @@
 //! Prompts during a turn, and cancelling.
 
 use super::editor::Editor;
-use crate::harness::calls;
 use crate::harness::steps::{end, say, until_cancelled};
+use crate::harness::{await_calls, calls};
 use serde_json::json;
 
 /// Steps of a turn that ends when the editor sends `_go`.
@@ -117,6 +117,8 @@ fn prompt_that_is_cancelled_while_its_session_opens_is_cancelled() {
         .notify("session/cancel", &json!({"sessionId": session}));
     let response = editor.peer.response(&prompt).unwrap();
     assert_eq!(response["result"]["stopReason"], "cancelled", "{response}");
+    // A notification that comes before the call is not waited for.
+    await_calls(&editor.world, "session/new", 2);
     editor.peer.notify("_go", &json!({}));
     assert!(editor.peer.response(&load).unwrap()["result"].is_object());
     let log = editor.finish();
