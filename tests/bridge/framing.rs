@@ -126,7 +126,7 @@ fn byte_order_mark_before_the_first_message_is_skipped() {
         s.finish();
     }
     // Also in the output of an agent.
-    let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": 1}});
+    let answer = r#"{"jsonrpc":"2.0","id":{id},"result":{"protocolVersion":1}}"#;
     let script = json!({"initialize": [[{"line": format!("\u{feff}{answer}")}]]});
     let s = Server::ready(&script);
     s.finish();
