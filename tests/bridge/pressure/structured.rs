@@ -226,7 +226,7 @@ fn agent_requests_of_very_many_members_take_bounded_memory() {
 
 #[test]
 fn an_answer_to_a_prompt_of_very_many_members_fails_its_turn() {
-    let before = r#"{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn","usage":{"#;
+    let before = r#"{"jsonrpc":"2.0","id":{id},"result":{"stopReason":"end_turn","usage":{"#;
     let steps = line(before, r#""a":1,"#, r#""z":1}}}"#);
     let script = json!({"session/prompt": [steps, [say("still here"), end("end_turn")]]});
     let mut client = Client::new(&[], &script);
