@@ -19,7 +19,7 @@ claude_budget=3000
 acp_budget=2700
 if [ "${1:-}" = --debug ]; then
     profile=dev few=100 many=1100
-    text_budget=15400 mixed_budget=64500 claude_budget=17800 acp_budget=11100
+    text_budget=15400 mixed_budget=66000 claude_budget=17800 acp_budget=11100
 fi
 
 cd "$(dirname "$0")/.."
