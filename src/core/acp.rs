@@ -83,8 +83,8 @@ pub struct Acp {
     offer: AgentServices,
     last_id: u64,
     pending: HashMap<u64, Pending>,
-    /// Whether an error without an id need not mean the last request: another message was sent after it, or the agent
-    /// has sent output since, so that it has read the request.
+    /// `true` if an error without an id can mean something else than the last request: another message followed it, or
+    /// the agent has sent output since, so that it has read the request.
     may_mean_other: bool,
     info: AgentInfo,
     /// Signs by which this agent reports failed turns outside the protocol.

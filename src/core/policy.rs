@@ -145,7 +145,7 @@ pub struct Policy {
     restrictions: Vec<Policy>,
     /// Whether the mode is fixed: modes and presets that are set later have no effect.
     is_overridden: bool,
-    /// Whether the tool lists of a session do not count for this restriction.
+    /// `true` if this restriction ignores the tool lists of sessions.
     has_own_lists: bool,
 }
 

@@ -70,9 +70,9 @@ pub enum Pressure {
 pub struct OutputWait {
     /// When the reader read last.
     pub last_progress: Instant,
-    /// Whether agents wait for the reader.
+    /// `true` while agents wait for the reader.
     pub is_full: bool,
-    /// Whether the loop ends, so that no more output follows.
+    /// `true` if the loop ends and no more output follows.
     pub is_ending: bool,
 }
 

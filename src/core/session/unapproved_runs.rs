@@ -179,7 +179,7 @@ struct Fault {
     title: &'static str,
     /// Reason in the ledger: what happened, and after a colon which rule is against it.
     reason: String,
-    /// Whether the policy is against the run, not a decision on it.
+    /// `true` if the policy forbids the run, `false` if a decision did.
     is_of_policy: bool,
 }
 

@@ -128,7 +128,7 @@ pub struct PermissionState {
     /// `true` if the agent requested permission for it, also through a request for another call that stood
     /// for it, or if it was judged otherwise.
     pub asked: bool,
-    /// Whether the call was found to have run, and passed on to be judged.
+    /// `true` once the call is known to have run and was passed on for judgement.
     pub noted: Noted,
     /// `true` if a run of the call needs no judgement: nothing changed since the last one.
     pub is_settled: bool,

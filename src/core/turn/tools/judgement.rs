@@ -26,7 +26,7 @@ pub struct Judgement {
     /// Facts that the call was last found to have run with.
     ran: Option<Basis>,
     refusal: Option<Refusal>,
-    /// Whether the call asked the user something by itself.
+    /// `true` if the call itself asked the user something.
     has_asked_user: bool,
 }
 
@@ -44,7 +44,7 @@ enum Refusal {
 pub enum RunKind {
     /// There was no approval.
     Unapproved {
-        /// Whether the call asked the user something by itself.
+        /// `true` if the call itself asked the user something.
         has_asked_user: bool,
     },
     /// The call was approved, and something else is reported of it later.
