@@ -19,9 +19,7 @@ claude_budget=3000
 acp_budget=2700
 if [ "${1:-}" = --debug ]; then
     profile=dev few=100 many=1100
-    # Work that does not depend on the number of updates varies by some 16 million instructions between runs, for a reason
-    # that is not known yet. Without that: 15400, 64500, 17800, 11100.
-    text_budget=45000 mixed_budget=100000 claude_budget=45000 acp_budget=40000
+    text_budget=15400 mixed_budget=65500 claude_budget=17800 acp_budget=11100
 fi
 
 cd "$(dirname "$0")/.."

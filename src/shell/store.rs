@@ -278,11 +278,7 @@ pub fn cards(state: &Path) -> io::Result<Vec<Card>> {
 
 /// Returns the card of a log. If the card does not cover the whole log, it is computed from the log.
 fn card(log: &Path) -> io::Result<Option<Card>> {
-    let len = match fs::metadata(log) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        metadata => metadata?.len(),
-    };
-    if let Some(card) = card::read(log).filter(|card| card.bytes == len) {
+    if let Some(card) = whole_card(log) {
         return Ok(Some(card));
     }
     let read = ReadOnly::open(log).map(|file| Log::open(Box::new(file)));
@@ -292,6 +288,12 @@ fn card(log: &Path) -> io::Result<Option<Card>> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => None,
         Err(e) => return Err(e),
     })
+}
+
+/// Returns the card of a log if it covers the whole log.
+fn whole_card(log: &Path) -> Option<Card> {
+    let len = fs::metadata(log).ok()?.len();
+    card::read(log).filter(|card| card.bytes == len)
 }
 
 /// Returns the milliseconds since 1970, for file names.

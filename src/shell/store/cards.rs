@@ -5,8 +5,9 @@
 
 mod cache;
 
-use super::{card, names, real_path};
+use super::{card, names, real_path, whole_card};
 use crate::core::store::{Card, CardQuery};
+use crate::shell::regular;
 use cache::{Cache, CachedCard, Stamp};
 use memchr::memmem;
 use std::cmp::Reverse;
@@ -74,7 +75,7 @@ impl Listed<'_> {
         match &self.card {
             Found::Cached(cached) => {
                 let card = serde_json::from_slice(cached.json).ok();
-                card.or_else(|| read(self.log))
+                card.or_else(|| read(self.log, super::card))
             }
             Found::Read(card) => Some(Card::clone(card)),
         }
@@ -86,6 +87,39 @@ impl Listed<'_> {
 /// # Errors
 /// The directory cannot be read.
 pub fn list(sessions: &Path, queries: &[CardQuery]) -> io::Result<Vec<Vec<Card>>> {
+    list_with(sessions, queries, card)
+}
+
+/// Returns the selected cards, without sessions whose log a process is writing.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn list_at_rest(sessions: &Path, query: CardQuery) -> io::Result<Vec<Card>> {
+    let lists = list_with(sessions, &[query], card_at_rest)?;
+    Ok(lists.into_iter().flatten().collect())
+}
+
+/// Returns the card of a log. If the card does not cover the whole log, it is computed from the log, except while a
+/// process has the session open: its log may be large, and it grows.
+fn card_at_rest(log: &Path) -> io::Result<Option<Card>> {
+    let is_open = |log: &Path| {
+        let locked = regular::open_to_read(log).map(|file| file.try_lock_shared());
+        matches!(locked, Ok(Err(fs::TryLockError::WouldBlock)))
+    };
+    match whole_card(log) {
+        None if is_open(log) => Ok(None),
+        None => card(log),
+        card => Ok(card),
+    }
+}
+
+/// Returns the cards of the logs in a directory that each query selects, unsorted, with the cards that are not in
+/// the cache from `card`.
+fn list_with(
+    sessions: &Path,
+    queries: &[CardQuery],
+    card: fn(&Path) -> io::Result<Option<Card>>,
+) -> io::Result<Vec<Vec<Card>>> {
     let entries = match fs::read_dir(sessions) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             return Ok(vec![Vec::new(); queries.len()]);
@@ -114,7 +148,7 @@ pub fn list(sessions: &Path, queries: &[CardQuery]) -> io::Result<Vec<Vec<Card>>
             Found::Cached(copy)
         } else {
             missed += 1;
-            Found::Read(Box::new(read(log)?))
+            Found::Read(Box::new(read(log, card)?))
         };
         Some(Listed { log, stamp, card })
     });
@@ -195,7 +229,7 @@ fn have_own_ids(sessions: &mut Vec<&Listed<'_>>) -> bool {
 }
 
 /// Reads a card, or computes it from its log. An unreadable session does not hide the others.
-fn read(log: &LogEntry) -> Option<Card> {
+fn read(log: &LogEntry, card: fn(&Path) -> io::Result<Option<Card>>) -> Option<Card> {
     let log = log.entry.path();
     card(&log).unwrap_or_else(|error| {
         warn!(log = %log.display(), %error, "skipped an unreadable session");

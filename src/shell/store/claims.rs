@@ -15,11 +15,11 @@ pub fn end(sessions: &Path, session: &str, created: &AgentSessionRecord) {
         agent_session: Some(created.id.clone()),
         ..CardQuery::default()
     };
-    let found = cards::list(sessions, &[query]).unwrap_or_else(|error| {
+    let found = cards::list_at_rest(sessions, query).unwrap_or_else(|error| {
         warn!(%error, "cannot check whether other sessions have the agent's id of a new session");
         Vec::new()
     });
-    for card in found.into_iter().flatten() {
+    for card in found {
         if card.session_id != session {
             let id = card.session_id.clone();
             match end_in(sessions, session, created, card) {

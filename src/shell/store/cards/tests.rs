@@ -182,3 +182,25 @@ fn query_selects_the_sessions_of_a_page() {
         }
     }
 }
+
+#[test]
+fn log_that_is_being_written_is_not_read_for_cards_at_rest() {
+    let state = State::new("cards-at-rest");
+    let ids = || {
+        let cards = list_at_rest(&state.sessions(), CardQuery::default()).unwrap();
+        cards
+            .into_iter()
+            .map(|card| card.session_id)
+            .collect::<HashSet<_>>()
+    };
+    for n in [3, 4] {
+        fs::remove_file(state.file(n, "json")).unwrap();
+    }
+    let writer = fs::File::open(state.file(3, "jsonl")).unwrap();
+    writer.lock().unwrap();
+    let found = ids();
+    assert_eq!(found.len(), COUNT - 1);
+    assert!(!found.contains("s3"));
+    drop(writer);
+    assert_eq!(ids().len(), COUNT);
+}
