@@ -230,19 +230,53 @@ fn session_that_another_client_opened_again_does_not_weaken_permissions() {
     strict.call("session/clients", &json!({"sessionId": "s"}));
     // Both learn that the permissions changed from one turn to the next.
     for client in [&strict, &weak] {
-        let notices: Vec<&Value> = client.chunks["s"]
-            .iter()
-            .filter(|(_, _, chunk)| {
-                chunk["type"] == "data-notice"
-                    && chunk["data"]["title"] == "The permissions of this session changed"
-            })
-            .map(|(_, _, chunk)| &chunk["data"]["description"])
-            .collect();
+        let notices = changes(client);
         assert_eq!(notices.len(), 2, "{notices:?}");
-        let text = notices[0].as_str().unwrap();
-        assert!(text.contains("permissions \"deny\""), "{text}");
+        assert!(notices[0].contains("permissions \"deny\""), "{notices:?}");
     }
     house.daemon.stop();
+}
+
+/// Returns the texts of the notices that the permissions of session "s" changed.
+fn changes(client: &Client) -> Vec<&str> {
+    let chunks = client.chunks.get("s").into_iter().flatten();
+    let notices = chunks.filter(|(_, _, chunk)| {
+        chunk["type"] == "data-notice"
+            && chunk["data"]["title"] == "The permissions of this session changed"
+    });
+    notices
+        .map(|(_, _, chunk)| chunk["data"]["description"].as_str().unwrap())
+        .collect()
+}
+
+/// A session that was unloaded because it was idle is not a new one: who is attached learns of the change.
+#[test]
+fn change_of_permissions_is_shown_after_the_session_was_idle() {
+    let world = World::new();
+    let resumes = json!({"protocolVersion": 1, "agentCapabilities":
+        {"sessionCapabilities": {"resume": {}, "close": {}}}});
+    let script = world.script(&json!({
+        "initialize": [[{"reply": resumes}]],
+        "session/resume": [[{"reply": {}}]],
+    }));
+    let daemon = Daemon::start_in(world, &["--idle-timeout", "100ms"]);
+    let client =
+        |mode: &'static str| daemon.client(&["--permissions", mode, "--", FAKE_AGENT, &script]);
+    let (mut strict, mut weak) = (client(DENY), client(APPROVE));
+    let prompt = json!({"sessionId": "s", "message": "go"});
+    weak.ensure("s");
+    strict.call("session/prompt", &prompt);
+    strict.call("session/attach", &json!({"sessionId": "s"}));
+    while weak.next("agent/state")["params"]["state"] != "disconnected" {}
+    weak.call("session/prompt", &prompt);
+    strict.call("session/clients", &json!({"sessionId": "s"}));
+    for client in [&strict, &weak] {
+        let texts = changes(client);
+        let last = texts.last().expect("a notice");
+        let allows = "runs under permissions \"approve\", the one before it under";
+        assert!(last.contains(allows), "{texts:?}");
+    }
+    daemon.stop();
 }
 
 /// A turn that another client takes over or steers is restricted from then on, and not widened.
