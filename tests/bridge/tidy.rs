@@ -2,6 +2,7 @@
 
 mod imports;
 mod messages;
+mod owners;
 mod prose;
 mod timers;
 
