@@ -26,9 +26,7 @@ mod failures;
 mod handover;
 mod history;
 mod hook_policy;
-mod host_call;
-mod host_deadlines;
-mod host_servers;
+mod host_calls;
 mod hosting;
 mod late_feedback;
 mod lifecycle;
@@ -74,14 +72,12 @@ mod updates;
 mod wait_notices;
 
 use super::acp_updates::AcpUpdates;
-use super::client::{ClientId, Token};
+use super::client::Token;
 use super::client_requests::OpenRequest;
 use super::client_sink::ClientSinks;
 use super::cx::SessionRequest;
-use super::decision::Decision;
 use super::error::Error;
 use super::event::CallId;
-use super::host::Ticket;
 use super::idle_timer::IdleTimer;
 use super::ids::AgentRef;
 use super::log::Log;
@@ -105,7 +101,7 @@ use claims::ClaimCheck;
 use coalesce::CoalescedChunks;
 use disk_wait::DiskWait;
 use handover::Handover;
-use host_call::HostCall;
+use host_calls::HostCalls;
 pub use lifecycle::stored_info;
 pub use one_shot::OneShot;
 pub use pending::{PendingSettings, RequiredSettings, SettingsRestore};
@@ -116,7 +112,6 @@ pub use running::{EndedMessage, Running};
 use serde_json::{Map, Value};
 pub use session_agents::{Given, SessionAgents};
 pub use sink::SessionSink;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 pub use summary::unstarted_summary;
@@ -194,12 +189,8 @@ pub struct SessionMachine {
     call_ids: Option<Box<CallIds>>,
     /// Feedback of the user that the agent did not receive, as text for the next prompt.
     pub late_feedback: Vec<String>,
-    /// Unanswered requests of the agent for files and terminals.
-    host_calls: BTreeMap<Ticket, HostCall>,
-    /// Decisions on those requests, to be carried out after the current event.
-    host_decisions: Vec<(Ticket, Decision)>,
-    /// Terminals that clients serve: the serving client by terminal name.
-    client_terminals: BTreeMap<String, ClientId>,
+    /// Requests of the agent for files and terminals.
+    host_calls: HostCalls,
     /// The background turn: what the agent reports while no prompt runs.
     pub background_turn: Option<Box<BackgroundTurn>>,
     /// Time of the last activity in the session; `None` until activity is recorded.
@@ -323,9 +314,7 @@ impl SessionMachine {
             approvals: Approvals::default(),
             call_ids: None,
             late_feedback: Vec::new(),
-            host_calls: BTreeMap::new(),
-            host_decisions: Vec::new(),
-            client_terminals: BTreeMap::new(),
+            host_calls: HostCalls::default(),
             background_turn: None,
             used: None,
             last: None,

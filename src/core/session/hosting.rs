@@ -2,21 +2,18 @@
 //! capability, and answered.
 
 use super::SessionMachine;
-use super::host_call::{ForwardedCall, HostCall, HostStage, options, tool};
-use super::host_deadlines::has_deadline;
-use super::host_servers::HostServer;
+use super::host_calls::{HostServer, HostWork, NewCall, options, tool};
 use super::permissions::offer;
 use crate::core::client::ClientId;
-use crate::core::client_request::{ClientAnswer, ClientRequest, ClientRequestId};
+use crate::core::client_request::{ClientAnswer, ClientRequestId};
 use crate::core::cx::Cx;
 use crate::core::cx::SessionRequest;
 use crate::core::decision::{Decision, DecisionSource};
 use crate::core::effect::Effect;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{Permission, ToolUpdate};
-use crate::core::host::{
-    ClientHostRequest, HostAnswer, HostRequest, HostScope, HostServices, Ticket, parse_answer,
-};
+use crate::core::host::{HostAnswer, HostRequest, HostScope, HostServices, Ticket, parse_answer};
+use crate::core::idle_timer::format_duration;
 use crate::core::limits::Timeout;
 use crate::core::nested;
 use crate::core::policy::{self, Subject, Tool};
@@ -28,15 +25,6 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
 use tracing::warn;
-
-/// Maximum number of unanswered requests per session: more than an agent runs tools, each of which waits for
-/// one.
-const MAX_CALLS: usize = 1024;
-
-/// Maximum total size of the requests of a session that are being judged, in bytes: room for several of the
-/// largest files that are written, and as much as the shell queues for all sessions once requests are judged.
-/// A single request of any size is accepted.
-const MAX_BYTES: usize = 64 << 20;
 
 impl SessionMachine {
     /// Handles a request of the agent for a file or a terminal.
@@ -58,7 +46,7 @@ impl SessionMachine {
             send_answer(&key, Err(&error), cx);
             return;
         }
-        if self.has_no_room(key.size() + request.size()) {
+        if !self.host_calls.has_room(key.size() + request.size()) {
             let message =
                 "too many file and terminal requests are open; wait for some responses first";
             let error = Error::new(ErrorKind::Overloaded, message);
@@ -67,28 +55,18 @@ impl SessionMachine {
         }
         let ticket = cx.hosting.open(&self.id);
         let tool = tool(ticket, &request);
-        let call = HostCall {
+        let call = NewCall {
             agent: cx.agent.number(),
             key,
-            tool: None,
             original: original.and_then(|(method, params)| self.original(method, params)),
-            is_original: false,
-            answer: None,
-            stage: HostStage::Judged(request),
+            request,
         };
-        self.host_calls.insert(ticket, call);
+        self.host_calls.open(ticket, call);
         match tool {
             Some((what, tool)) => self.judge_host_call(ticket, what, tool, cx),
             // Operations on an existing terminal need no further permission.
             None => self.do_host_call(ticket, cx),
         }
-    }
-
-    /// Returns `true` if a request of this size exceeds a limit.
-    fn has_no_room(&self, size: usize) -> bool {
-        let waiting: usize = self.host_calls.values().map(HostCall::size).sum();
-        let is_too_large = waiting > 0 && waiting.saturating_add(size) > MAX_BYTES;
-        self.host_calls.len() >= MAX_CALLS || is_too_large
     }
 
     /// Judges a request: the policy decides at once, or a client is asked as for any tool.
@@ -152,10 +130,28 @@ impl SessionMachine {
         }
     }
 
+    /// Returns the server for a request; `None` if no client nor acpipe can serve it. acpipe comes last, except for
+    /// its own terminals.
+    fn server(&self, request: &HostRequest, cx: &Cx<'_>) -> Option<HostServer> {
+        let terminal = request.terminal();
+        if terminal.is_some_and(|terminal| cx.hosting.host.has_terminal(&self.id, terminal)) {
+            return Some(HostServer::Acpipe);
+        }
+        let covers = |client| {
+            let declaration = cx.shared.clients.get(client);
+            declaration.is_some_and(|d| d.offer().covers(request))
+        };
+        let client = self
+            .host_calls
+            .serving_client(request, &self.subscribers, covers);
+        let is_served = cx.shared.served.covers(request);
+        let own = || is_served.then_some(HostServer::Acpipe);
+        client.map(HostServer::Client).or_else(own)
+    }
+
     /// Returns `true` if a client that speaks ACP serves a request that is being judged.
     fn is_served_in_acp(&self, ticket: Ticket, cx: &Cx<'_>) -> bool {
-        let call = self.host_calls.get(&ticket);
-        let Some(HostStage::Judged(request)) = call.map(|call| &call.stage) else {
+        let Some(request) = self.host_calls.judged(ticket) else {
             return false;
         };
         match self.server(request, cx) {
@@ -175,15 +171,14 @@ impl SessionMachine {
         // If an agent's call had this id, the agent's text would be shown beside the question.
         tool.id = self.own_call_id(&tool.id).into();
         let session = self.agent_session().unwrap_or_default().to_owned();
-        let Some(call) = self.host_calls.get_mut(&ticket) else {
+        let Some(key) = self.host_calls.note_tool(ticket, &tool.id) else {
             return;
         };
-        call.tool = Some(tool.id.clone().into_owned());
         let options = options();
         let raw_options = to_raw(&offer(&options));
         let question = Permission {
             session: Cow::Owned(session),
-            key: call.key.clone(),
+            key,
             tool,
             options: options.to_vec(),
             raw_options: Some(&raw_options),
@@ -196,13 +191,13 @@ impl SessionMachine {
 
     /// Records the decision on a request. It is carried out after everything else of the event.
     pub(super) fn host_decided(&mut self, ticket: Ticket, decision: &Decision, cx: &mut Cx<'_>) {
-        self.host_decisions.push((ticket, decision.clone()));
+        self.host_calls.decide(ticket, decision.clone());
         cx.hosting.note_decision(&self.id);
     }
 
     /// Carries out the decisions on file and terminal requests.
     pub fn do_host_decisions(&mut self, cx: &mut Cx<'_>) {
-        for (ticket, decision) in std::mem::take(&mut self.host_decisions) {
+        for (ticket, decision) in self.host_calls.take_decisions() {
             if decision.approved() {
                 self.do_host_call(ticket, cx);
             } else {
@@ -222,27 +217,15 @@ impl SessionMachine {
 
     /// Carries out a request, or forwards it to a client.
     fn do_host_call(&mut self, ticket: Ticket, cx: &mut Cx<'_>) {
-        let Some(call) = self.host_calls.get(&ticket) else {
+        let Some(request) = self.host_calls.judged(ticket) else {
             return;
         };
-        let HostStage::Judged(request) = &call.stage else {
-            return;
-        };
-        let server = self.server(request, cx);
-        let Some(call) = self.host_calls.get_mut(&ticket) else {
-            return;
-        };
-        let HostStage::Judged(request) = std::mem::replace(&mut call.stage, HostStage::Terminal)
-        else {
-            return;
-        };
-        let client = match server {
+        let client = match self.server(request, cx) {
             Some(HostServer::Client(client)) => client,
             Some(HostServer::Acpipe) => {
-                if request.terminal().is_none() && !request.creates_terminal() {
-                    call.stage = HostStage::File;
+                if let Some(request) = self.host_calls.begin_own(ticket) {
+                    self.serve(ticket, request, cx);
                 }
-                self.serve(ticket, request, cx);
                 return;
             }
             None => {
@@ -253,23 +236,12 @@ impl SessionMachine {
             }
         };
         let id = cx.shared.next_ask(RequestOwner::Session(self.id.clone()));
-        let forwarded = ClientHostRequest::of(request, self.id.clone());
         let until = cx.until(Timeout::Client);
-        let stage = HostStage::Client(ForwardedCall {
-            id,
-            client,
-            method: forwarded.method(),
-            terminal: forwarded.terminal().map(str::to_owned),
-            until: until.filter(|_| has_deadline(&forwarded)),
-        });
-        let mut request = ClientRequest::Host(Box::new(forwarded));
-        if let Some(call) = self.host_calls.get_mut(&ticket) {
-            call.stage = stage;
-            if let Some(original) = call.original.take() {
-                request = ClientRequest::Acp(Box::new(original), Some(Box::new(request)));
-                call.is_original = cx.shared.clients.speaks_acp(client);
-            }
-        }
+        let to = (client, cx.shared.clients.speaks_acp(client));
+        let forwarded = self.host_calls.forward(ticket, to, id, &self.id, until);
+        let Some(request) = forwarded else {
+            return;
+        };
         // The client needs the earlier chunks before the request.
         self.number_unsent(cx.clients);
         let request = Arc::new(request);
@@ -303,34 +275,16 @@ impl SessionMachine {
         answer: &ClientAnswer,
         cx: &mut Cx<'_>,
     ) -> bool {
-        let mut calls = self.host_calls.iter();
-        let found = calls.find_map(|(ticket, call)| match &call.stage {
-            HostStage::Client(f) if f.id == id && f.client == client => Some((*ticket, f.method)),
-            _ => None,
-        });
-        let Some((ticket, method)) = found else {
+        let Some((ticket, method)) = self.host_calls.forwarded(client, id) else {
             return false;
         };
-        let is_original = self
-            .host_calls
-            .get(&ticket)
-            .is_some_and(|call| call.is_original);
         let read = parse_answer(method, answer, cx.shared.clients.unknown_fields(client));
         if let (Ok(_), Err(error)) = (answer, &read) {
             warn!(method, %error, "the client's response is not valid; the agent receives an error");
         }
-        if let Ok(HostAnswer::Created(terminal)) = &read {
-            self.note_client_terminal(terminal, client);
-        }
-        self.limit_waits_for_exit(ticket, &read, cx);
+        let until = cx.until(Timeout::Client);
+        self.host_calls.note_answer(ticket, answer, &read, until);
         self.note_activity(cx.now, "file or terminal", cx.clients);
-        let is_invalid = answer.is_ok() && read.is_err();
-        if is_original && !is_invalid {
-            // The agent gets the response as the client wrote it.
-            if let Some(call) = self.host_calls.get_mut(&ticket) {
-                call.answer = Some(answer.clone());
-            }
-        }
         self.answer_host_call(ticket, &read, cx);
         true
     }
@@ -355,11 +309,11 @@ impl SessionMachine {
         cx: &mut Cx<'_>,
     ) {
         cx.hosting.close(ticket);
-        let Some(call) = self.host_calls.remove(&ticket) else {
+        let Some(call) = self.host_calls.end(ticket) else {
             return;
         };
-        if let HostStage::Client(forwarded) = &call.stage {
-            cx.close_request(forwarded.id);
+        if let Some(asked) = call.asked {
+            cx.close_request(asked);
         }
         if let Some(tool) = &call.tool {
             let is_served = answer.is_ok();
@@ -382,22 +336,14 @@ impl SessionMachine {
     /// still be stopped.
     #[must_use]
     pub fn has_host_call(&self, agent: u64, key: &RequestKey) -> bool {
-        self.stoppable(agent, key).is_some()
-    }
-
-    fn stoppable(&self, agent: u64, key: &RequestKey) -> Option<Ticket> {
-        let found = self.host_calls.iter().find(|(_, call)| {
-            let may_stop = matches!(call.stage, HostStage::Client(..) | HostStage::File);
-            may_stop && call.agent == agent && call.key == *key
-        });
-        found.map(|(ticket, _)| *ticket)
+        self.host_calls.stoppable(agent, key).is_some()
     }
 
     /// Handles the agent's withdrawal of a request: a forwarded request is withdrawn from the client, and a
     /// file is no longer read or written. The request is answered with an error. Operations on terminals
     /// continue.
     pub fn host_call_withdrawn(&mut self, key: &RequestKey, cx: &mut Cx<'_>) {
-        if let Some(ticket) = self.stoppable(cx.agent.number(), key) {
+        if let Some(ticket) = self.host_calls.stoppable(cx.agent.number(), key) {
             self.stop_host_call(ticket, &DecisionSource::Agent, cx);
             let error = Error::new(ErrorKind::Cancelled, "the agent withdrew its request");
             self.answer_host_call(ticket, &Err(error), cx);
@@ -406,16 +352,41 @@ impl SessionMachine {
 
     /// Ends all requests, because the agent does not have the session any more.
     pub fn end_host_calls(&mut self, cx: &mut Cx<'_>) {
-        let all: Vec<Ticket> = self.host_calls.keys().copied().collect();
-        self.end_calls(all, cx);
+        self.end_calls(self.host_calls.all(), cx);
     }
 
     /// Ends the requests of earlier agent connections.
     pub fn end_old_host_calls(&mut self, cx: &mut Cx<'_>) {
-        let number = cx.agent.number();
-        let old = self.host_calls.iter().filter(|(_, c)| c.agent != number);
-        let old = old.map(|(ticket, _)| *ticket).collect();
-        self.end_calls(old, cx);
+        self.end_calls(self.host_calls.of_others(cx.agent.number()), cx);
+    }
+
+    /// Handles a client's departure: the agent gets errors for the requests that the client was serving.
+    pub(super) fn end_host_calls_to(&mut self, client: ClientId, cx: &mut Cx<'_>) {
+        for ticket in self.host_calls.client_left(client) {
+            let message = "the client that served this request disconnected";
+            let error = Error::new(ErrorKind::Resource, message);
+            self.answer_host_call(ticket, &Err(error), cx);
+        }
+    }
+
+    /// Times out the requests that the client did not answer in time: the agent gets an error.
+    pub(super) fn time_out_client_requests(&mut self, cx: &mut Cx<'_>) {
+        for overdue in self.host_calls.overdue(cx.now) {
+            let method = overdue.method;
+            let limit = cx.limits().of(Timeout::Client);
+            let message = format!(
+                "the client did not answer {method} within {}; to allow more time, use --timeout client=…",
+                format_duration(limit.unwrap_or_default())
+            );
+            warn!(method, "{message}");
+            let by = &DecisionSource::Timeout(None);
+            self.subscribers
+                .withdraw(overdue.client, overdue.id, by, cx.clients);
+            let error = Error::new(ErrorKind::Resource, message);
+            // The agent was waiting for the client, so the idle timer restarts.
+            self.note_activity(cx.now, "file or terminal", cx.clients);
+            self.answer_host_call(overdue.ticket, &Err(error), cx);
+        }
     }
 
     fn end_calls(&mut self, tickets: Vec<Ticket>, cx: &mut Cx<'_>) {
@@ -427,16 +398,15 @@ impl SessionMachine {
     }
 
     fn stop_host_call(&mut self, ticket: Ticket, by: &DecisionSource, cx: &mut Cx<'_>) {
-        match self.host_calls.get(&ticket).map(|call| &call.stage) {
-            Some(HostStage::Client(forwarded)) => {
-                let (client, ask) = (forwarded.client, forwarded.id);
+        match self.host_calls.work(ticket) {
+            Some(HostWork::Client(client, ask)) => {
                 self.subscribers.withdraw(client, ask, by, cx.clients);
             }
-            Some(HostStage::File) => {
+            Some(HostWork::File) => {
                 cx.hosting.host.stop_file(ticket);
                 take_host_effects(cx);
             }
-            _ => {}
+            None => {}
         }
     }
 

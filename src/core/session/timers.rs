@@ -123,7 +123,7 @@ impl SessionMachine {
         let turn = self.running.as_ref().filter(|turn| turn.ended.is_none());
         match timer {
             SessionTimer::Answer => self.open_requests.iter().filter_map(|ask| ask.until).min(),
-            SessionTimer::ClientRequest => self.client_request_limits().min(),
+            SessionTimer::ClientRequest => self.host_calls.deadlines().min(),
             SessionTimer::Quiet => self.background_turn.as_ref()?.quiet_at,
             SessionTimer::RetryPause => self.running.as_ref()?.attempts.paused_until(),
             SessionTimer::NextAttempt => self.reopen_at(),
@@ -167,7 +167,7 @@ impl SessionMachine {
                     let limits = self.open_requests.iter_mut();
                     extend(limits.filter_map(|ask| ask.until.as_mut()), by);
                 }
-                SessionTimer::ClientRequest => extend(self.client_request_limits_mut(), by),
+                SessionTimer::ClientRequest => extend(self.host_calls.deadlines_mut(), by),
                 SessionTimer::Quiet => {
                     let turn = self.background_turn.as_mut();
                     extend(turn.and_then(|turn| turn.quiet_at.as_mut()), by);

@@ -1,5 +1,6 @@
 //! Open request of an agent for a file or a terminal.
 
+use super::HostWork;
 use crate::core::acp_client::AcpRequest;
 use crate::core::client::ClientId;
 use crate::core::client_answer::ClientAnswer;
@@ -12,9 +13,22 @@ use serde_json::json;
 use std::borrow::Cow;
 use std::time::Instant;
 
+/// Request of an agent that arrived.
+#[derive(Debug)]
+pub struct NewCall {
+    /// Number of the agent connection.
+    pub agent: u64,
+    /// The agent's key of the request.
+    pub key: RequestKey,
+    /// The request as an ACP agent sent it, for a client that speaks ACP.
+    pub original: Option<AcpRequest>,
+    /// The request.
+    pub request: HostRequest,
+}
+
 /// Open request of an agent for a file or a terminal.
 #[derive(Debug)]
-pub struct HostCall {
+pub(super) struct HostCall {
     /// Number of the agent connection.
     pub agent: u64,
     pub key: RequestKey,
@@ -29,6 +43,20 @@ pub struct HostCall {
     pub stage: HostStage,
 }
 
+impl From<NewCall> for HostCall {
+    fn from(new: NewCall) -> Self {
+        Self {
+            agent: new.agent,
+            key: new.key,
+            tool: None,
+            original: new.original,
+            is_original: false,
+            answer: None,
+            stage: HostStage::Judged(new.request),
+        }
+    }
+}
+
 impl HostCall {
     /// Size of the agent's data that the request holds, in bytes: its key, and while it is judged the request
     /// itself.
@@ -40,11 +68,45 @@ impl HostCall {
         let original = self.original.as_ref().map_or(0, AcpRequest::size);
         self.key.size() + request + original
     }
+
+    /// Takes the request once it is judged. Work on a terminal begins.
+    pub fn take_judged(&mut self) -> Option<HostRequest> {
+        if !matches!(self.stage, HostStage::Judged(_)) {
+            return None;
+        }
+        match std::mem::replace(&mut self.stage, HostStage::Terminal) {
+            HostStage::Judged(request) => Some(request),
+            HostStage::Terminal | HostStage::File | HostStage::Client(_) => None,
+        }
+    }
+
+    pub fn forwarded(&self) -> Option<&Forwarded> {
+        match &self.stage {
+            HostStage::Client(forwarded) => Some(forwarded),
+            HostStage::Judged(_) | HostStage::Terminal | HostStage::File => None,
+        }
+    }
+
+    pub fn forwarded_mut(&mut self) -> Option<&mut Forwarded> {
+        match &mut self.stage {
+            HostStage::Client(forwarded) => Some(forwarded),
+            HostStage::Judged(_) | HostStage::Terminal | HostStage::File => None,
+        }
+    }
+
+    /// Returns the work that can be stopped. Operations on terminals continue.
+    pub fn work(&self) -> Option<HostWork> {
+        match &self.stage {
+            HostStage::Client(forwarded) => Some(HostWork::Client(forwarded.client, forwarded.id)),
+            HostStage::File => Some(HostWork::File),
+            HostStage::Judged(_) | HostStage::Terminal => None,
+        }
+    }
 }
 
 /// Stage of a request.
 #[derive(Debug)]
-pub enum HostStage {
+pub(super) enum HostStage {
     /// The policy or a client decides whether it is allowed.
     Judged(HostRequest),
     /// acpipe carries it out with a terminal.
@@ -52,12 +114,12 @@ pub enum HostStage {
     /// acpipe reads or writes a file.
     File,
     /// A client carries it out.
-    Client(ForwardedCall),
+    Client(Forwarded),
 }
 
 /// Request that was forwarded to a client.
 #[derive(Debug)]
-pub struct ForwardedCall {
+pub(super) struct Forwarded {
     pub id: ClientRequestId,
     pub client: ClientId,
     pub method: &'static str,
@@ -69,10 +131,7 @@ pub struct ForwardedCall {
 
 /// Converts a request that must be judged into a tool call, with its name in the ledger. `None` if it needs
 /// no judgement.
-pub(super) fn tool(
-    ticket: Ticket,
-    request: &HostRequest,
-) -> Option<(&'static str, ToolUpdate<'static>)> {
+pub fn tool(ticket: Ticket, request: &HostRequest) -> Option<(&'static str, ToolUpdate<'static>)> {
     let (what, name, kind, title, input, path) = match request {
         HostRequest::ReadFile { path, window } => {
             let input = json!({ "path": path, "line": window.line, "limit": window.limit });
@@ -125,7 +184,7 @@ pub(super) fn tool(
 }
 
 /// Returns the permission options for a file or terminal request.
-pub(super) fn options() -> [PermissionOption; 2] {
+pub fn options() -> [PermissionOption; 2] {
     let option = |id: &str, name: &str, kind| PermissionOption {
         id: id.to_owned(),
         name: name.to_owned(),
