@@ -407,13 +407,16 @@ impl Dialect for Acp {
         }
         match rpc::parse(text) {
             Ok(Message::Notification { method, .. }) if method == "session/update" => {
-                if updates::read_unexpected(text, events).is_none() {
-                    self.faults.malformed += 1;
-                    stray_lines::report(
-                        self.faults.malformed,
-                        "session/update without sessionId or update",
-                    );
-                }
+                updates::read_unexpected(text, events).ok_or(UnusableLine)?;
+            }
+            // An agent that expects an answer has reported the same.
+            Ok(Message::Request { id, method, .. }) if method == "session/update" => {
+                self.may_mean_other = true;
+                updates::read_request(text, events).ok_or(UnusableLine)?;
+                self.insert_turn_failing(events);
+                let lines = self.other_lines(out);
+                rpc::write_result(lines, id, &serde_json::Map::new());
+                lines.push(b'\n');
             }
             Ok(Message::Notification { method, params }) if method == "$/cancel_request" => {
                 let params = params.map(Members::of).unwrap_or_default();

@@ -19,6 +19,23 @@ pub fn read_line<'a>(line: &'a str, events: &mut Vec<AgentEvent<'a>>) -> Option<
     if l.id.is_some() || l.method != "session/update" {
         return None;
     }
+    read_update(line, l, events)
+}
+
+/// Parses a `session/update` that was sent as a request.
+pub fn read_request<'a>(line: &'a str, events: &mut Vec<AgentEvent<'a>>) -> Option<()> {
+    let l: Option<UpdateLine<'a>> = serde_json::from_str(line).ok();
+    match l {
+        Some(l) => read_update(line, l, events),
+        None => read_unexpected(line, events),
+    }
+}
+
+fn read_update<'a>(
+    line: &'a str,
+    l: UpdateLine<'a>,
+    events: &mut Vec<AgentEvent<'a>>,
+) -> Option<()> {
     let session = text(l.params.session_id)?;
     let mut fields = l.params.update?;
     if let Some(terminal) = terminal(&fields) {

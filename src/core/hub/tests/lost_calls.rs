@@ -4,6 +4,7 @@ use super::fixture::Fixture;
 use super::unended_calls::{MAY, no_bash, pending, reports, turn};
 use crate::core::hub::AgentInput;
 use crate::core::policy::{Mode, Policy};
+use crate::core::session::RAN_UNAPPROVED;
 use crate::proto::frame::{Batch, Overlong};
 use serde_json::{Value, json};
 
@@ -89,4 +90,28 @@ fn call_of_an_unknown_session_is_reported_once() {
     let (mut t, _) = turn(Mode::Approve);
     t.update("unknown", &[pending("a")]);
     assert_eq!(reports(&t), Vec::<Value>::new());
+}
+
+#[test]
+fn update_in_another_form_of_message_is_not_lost() {
+    let update = |id: Option<u8>, session: Option<&str>| {
+        let mut params = json!({"update": pending("a")});
+        params["update"]["status"] = "completed".into();
+        if let Some(session) = session {
+            params["sessionId"] = session.into();
+        }
+        let mut line = json!({"jsonrpc": "2.0", "method": "session/update", "params": params});
+        if let Some(id) = id {
+            line["id"] = id.into();
+        }
+        Batch::Lines(format!("{line}\n").into())
+    };
+    let (mut t, session) = turn(Mode::Deny);
+    t.hear(update(Some(88), Some(&session)));
+    assert_eq!(reports(&t), [RAN_UNAPPROVED]);
+    let (mut t, _) = turn(Mode::Deny);
+    t.hear(update(None, None));
+    assert_eq!(reports(&t), [MAY]);
+    t.hear(update(Some(89), None));
+    assert_eq!(reports(&t), [MAY, MAY]);
 }
