@@ -6,6 +6,14 @@ use crate::proto::wire::{OfferedKind, OfferedOption};
 /// Maximum length in characters of an option's name.
 const NAME: usize = 200;
 
+/// Words with which the names of options begin.
+const ALLOWING: [&str; 10] = [
+    "accept", "allow", "always", "approve", "approved", "continue", "ok", "proceed", "run", "yes",
+];
+const REFUSING: [&str; 10] = [
+    "abort", "cancel", "decline", "deny", "disallow", "never", "no", "refuse", "reject", "skip",
+];
+
 /// Returns key and word of an option kind.
 fn letters(kind: OfferedKind) -> Option<(&'static str, &'static str)> {
     match kind {
@@ -64,7 +72,11 @@ impl Keys {
     /// Shows the options.
     pub fn show(&self, view: &mut PromptView) {
         for (key, option) in &self.rows {
-            view.choice(key, &short(&option.name, NAME));
+            let name = short(&option.name, NAME);
+            match effect(option) {
+                Some(effect) => view.choice(key, &format!("{name} ({effect})")),
+                None => view.choice(key, &name),
+            }
         }
         if self.refusal().is_none() {
             view.choice("n", "(refuse; the agent offers no such option)");
@@ -122,6 +134,21 @@ impl Keys {
     }
 }
 
+/// Returns the effect of an option whose name does not begin with it: the name is the agent's own.
+fn effect(option: &OfferedOption) -> Option<&'static str> {
+    let (effect, words): (_, &[&str]) = match option.kind {
+        OfferedKind::AllowOnce => ("allows once", &ALLOWING),
+        OfferedKind::AllowAlways => ("allows always", &ALLOWING),
+        OfferedKind::RejectOnce => ("refuses once", &REFUSING),
+        OfferedKind::RejectAlways => ("refuses always", &REFUSING),
+        OfferedKind::Unknown => return Some("the agent does not say what it does"),
+    };
+    let mut said = option.name.split(|c: char| !c.is_alphanumeric());
+    let first = said.find(|word| !word.is_empty()).unwrap_or_default();
+    let is_said = words.iter().any(|word| word.eq_ignore_ascii_case(first));
+    (!is_said).then_some(effect)
+}
+
 fn refuses(kind: OfferedKind) -> bool {
     matches!(kind, OfferedKind::RejectOnce | OfferedKind::RejectAlways)
 }
@@ -139,6 +166,31 @@ mod tests {
         };
         let options: Vec<_> = kinds.iter().enumerate().map(option).collect();
         Keys::new(&options)
+    }
+
+    #[test]
+    fn name_that_does_not_say_what_its_option_does_is_shown_with_the_effect() {
+        for (kind, name, want) in [
+            (AllowOnce, "Yes, proceed", None),
+            (AllowOnce, "Reject", Some("allows once")),
+            (AllowAlways, "Always allow", None),
+            (AllowAlways, "Auto", Some("allows always")),
+            (RejectOnce, "Allow", Some("refuses once")),
+            (RejectOnce, "No, keep planning", None),
+            (RejectAlways, "", Some("refuses always")),
+            (
+                Unknown,
+                "Allow",
+                Some("the agent does not say what it does"),
+            ),
+        ] {
+            let option = OfferedOption {
+                option_id: "o".to_owned(),
+                name: name.to_owned(),
+                kind,
+            };
+            assert_eq!(effect(&option), want, "{kind:?} {name}");
+        }
     }
 
     /// Returns the id of the selected option; `-` for a refusal without an option, `!` for an invalid line.

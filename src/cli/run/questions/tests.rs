@@ -98,8 +98,8 @@ fn a_command_is_shown_with_all_that_belongs_to_it() {
         ..AskedTool::default()
     });
     let want = "acpipe: may the agent use Bash?\n  │ `touch a`\n  │ description: Make\n  │ a ␛[2J\n  │ timeout: 5\n  \
-                    │ /p/a\n  Asked because of permissions \"ask\"; in 300 s the policy decides\n  y  Do yes\n  n  \
-                    Do no\n";
+                    │ /p/a\n  Asked because of permissions \"ask\"; in 300 s the policy decides\n  y  Do yes (allows \
+                    once)\n  n  Do no (refuses once)\n";
     assert_eq!(shown(&dialog), want);
     assert_eq!(dialog.prompt(), "y/n (Enter refuses): ");
 }
