@@ -23,6 +23,7 @@ pub mod agent_spec;
 pub mod agui;
 pub mod answers;
 pub mod asking;
+pub mod asking_words;
 pub mod backend;
 pub mod backend_options;
 pub mod builtin_agents;

@@ -1,5 +1,6 @@
 //! Whether an agent asks for permission before it runs tools. A policy can only refuse what it is asked about.
 
+use super::asking_words::is_unasked_mode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -25,34 +26,6 @@ pub enum AskingHabit {
     /// The agent never asks.
     Never,
 }
-
-/// Modes in which agents run tools without asking, without regard to case and punctuation. They count for agents of
-/// which nothing else is known.
-const UNASKED_MODES: [&str; 23] = [
-    "acceptall",
-    "acceptedits",
-    "agentfullaccess",
-    "allowall",
-    "alwaysapprove",
-    "approveall",
-    "auto",
-    "autoaccept",
-    "autoacceptedits",
-    "autoapprove",
-    "autoedit",
-    "automode",
-    "autopilot",
-    "autorun",
-    "bypass",
-    "bypasspermissions",
-    "dontask",
-    "fullaccess",
-    "fullauto",
-    "llmapprove",
-    "neverask",
-    "yolo",
-    "yolomode",
-];
 
 impl Asking {
     /// Returns the modes in which the agent asks, the preferred one first; empty if its mode does not matter.
@@ -98,9 +71,9 @@ pub fn asking_fault(
             ))
         }
         (Some(Asking::Habit(AskingHabit::Always)) | None, Some(mode))
-            if runs_unasked(mode) || name.is_some_and(runs_unasked) =>
+            if is_unasked_mode(mode) || name.is_some_and(is_unasked_mode) =>
         {
-            let mode = if runs_unasked(mode) {
+            let mode = if is_unasked_mode(mode) {
                 mode
             } else {
                 name.unwrap_or(mode)
@@ -111,14 +84,6 @@ pub fn asking_fault(
         }
         (Some(Asking::Habit(AskingHabit::Always)) | None, _) => None,
     }
-}
-
-/// Returns `true` if agents with a mode of this id or name run tools without asking.
-fn runs_unasked(mode: &str) -> bool {
-    // Some ids are URIs, whose fragment is the name.
-    let name = mode.rsplit(['#', '/']).next().unwrap_or(mode);
-    let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
-    UNASKED_MODES.contains(&name.to_ascii_lowercase().as_str())
 }
 
 fn any_of(modes: &[String]) -> String {

@@ -1,5 +1,6 @@
 //! Choice among the options that an agent offers with a permission request: by their kinds, never by their positions.
 
+use super::asking_words::{allows_more_than_once, changes_mode};
 use super::event::{OptionKind, PermissionOption};
 use crate::proto::wire::{OfferedKind, OfferedOption};
 
@@ -39,8 +40,8 @@ impl Choosable for OfferedOption {
 
 /// Chooses the option that allows or refuses, never one that was not offered.
 ///
-/// To allow, an option must be the only one of its kind, apart from those that change the agent's mode
-/// (`changes_mode`): it is unknown which of several is meant. If several allow once, none that allows always is taken
+/// To allow, an option must be the only one of its kind, apart from those that allow more than what was asked about
+/// (`allows_more`): it is unknown which of several is meant. If several allow once, none that allows always is taken
 /// in their place. To refuse, any option of the kind is right: each of them refuses. A refusal takes an option if there
 /// is one, since some agents end the turn on "cancelled". An id that options of several kinds share is never taken.
 #[must_use]
@@ -58,7 +59,7 @@ pub fn choose<O: Choosable>(allow: bool, prefers_always: bool, options: &[O]) ->
             .chain(of_kind(RejectAlways))
             .find(is_clear);
     }
-    let usable = |kind| of_kind(kind).filter(|option| !changes_mode(*option));
+    let usable = |kind| of_kind(kind).filter(|option| !allows_more(*option));
     let only = |kind| {
         let mut usable = usable(kind);
         let first = usable.next().filter(is_clear);
@@ -73,63 +74,15 @@ pub fn choose<O: Choosable>(allow: bool, prefers_always: bool, options: &[O]) ->
     }
 }
 
-/// Words of an option that puts the agent into another mode, mostly one in which it asks less or not at all.
-const WORDS: [&str; 13] = [
-    "auto",
-    "automatically",
-    "automode",
-    "autopilot",
-    "bypass",
-    "dangerously",
-    "disable",
-    "everything",
-    "fullauto",
-    "never",
-    "unrestricted",
-    "yolo",
-    "yolomode",
-];
-const PAIRS: [[&str; 2]; 4] = [
-    ["accept", "edits"],
-    ["full", "access"],
-    ["skip", "permissions"],
-    ["switch", "to"],
-];
-
 /// Returns `true` if the id or the label of an option says that the agent asks less in general afterwards, or switches
 /// to another mode: that is not what was asked about.
-fn changes_mode(option: &impl Choosable) -> bool {
+fn allows_more(option: &impl Choosable) -> bool {
     let [id, label] = option.texts();
-    // "Do not ask again" is what an option that allows always means.
-    let is_once = option.kind() == OptionKind::AllowOnce;
-    [words(id, false), words(label, true)].iter().any(|words| {
-        let is_pair = |pair: &[String]| PAIRS.iter().any(|known| pair == known);
-        let is_known = |word: &String| WORDS.contains(&word.as_str()) || is_once && word == "again";
-        words.iter().any(is_known) || words.windows(2).any(is_pair)
-    })
-}
-
-/// Returns the words of a text in small letters: `exitPlanAuto` has three. A label can quote a command, for example,
-/// whose words do not count.
-fn words(text: &str, can_quote: bool) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let (mut quoted, mut was_small) = (false, false);
-    for c in text.chars() {
-        quoted ^= can_quote && c == '`';
-        let begins = !c.is_alphanumeric() || c.is_uppercase() && was_small;
-        was_small = c.is_lowercase();
-        if begins {
-            words.push(String::new());
-        }
-        if let Some(word) = words.last_mut()
-            && c.is_alphanumeric()
-            && !quoted
-        {
-            word.extend(c.to_lowercase());
-        }
-    }
-    words.retain(|word| !word.is_empty());
-    words
+    let says = match option.kind() {
+        OptionKind::AllowOnce => allows_more_than_once,
+        _ => changes_mode,
+    };
+    says(id, false) || says(label, true)
 }
 
 #[cfg(test)]
