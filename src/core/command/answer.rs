@@ -6,8 +6,8 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{Content, Exit, MessagePiece, MessageRole, Original, TurnEnd, Update};
 use crate::core::line_repair::repaired_answer;
 use crate::proto::json::{Members, to_raw};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use std::str::Split;
 
 /// Path of the text in a JSON answer if the user sets none.
 const DEFAULT_PATH: &str = "text";
@@ -51,7 +51,7 @@ impl Answer for TextAnswer {
         let text = "\n".repeat(self.newlines) + line;
         self.newlines = 1;
         self.has_text = true;
-        updates.push((piece(&text), original(line)));
+        updates.push((piece(to_raw(&text)), original(line)));
         Ok(())
     }
 
@@ -99,22 +99,25 @@ impl Answer for JsonAnswer {
             );
             return Err(Error::new(ErrorKind::Malformed, message));
         }
-        let mut output: Result<Value, _> = serde_json::from_str(&self.output);
-        if output.is_err()
-            && let Some(repaired) = repaired_answer(&self.output)
-        {
-            output = serde_json::from_str(&repaired);
+        let mut repaired = None;
+        let mut output: Result<&RawValue, _> = serde_json::from_str(&self.output);
+        if output.is_err() {
+            repaired = repaired_answer(&self.output);
+        }
+        if let Some(repaired) = &repaired {
+            output = serde_json::from_str(repaired);
         }
         let text = output
             .as_ref()
             .ok()
             .and_then(|value| find(value, &self.path));
+        let has_text = text.is_some();
         updates.extend(text.map(piece));
         let end = exited(how)?;
-        let fault = match (&output, text) {
-            (_, Some(_)) => return Ok(end),
-            (Ok(_), None) => format!("has no text at {:?}", self.path),
-            (Err(error), None) => format!("is not JSON: {error}"),
+        let fault = match &output {
+            _ if has_text => return Ok(end),
+            Ok(_) => format!("has no text at {:?}", self.path),
+            Err(error) => format!("is not JSON: {error}"),
         };
         let message = format!("the command's output {fault}; check its `output` and `answer`");
         Err(Error::new(ErrorKind::Malformed, message).with_end("raw", &self.output))
@@ -132,8 +135,9 @@ impl Answer for JsonLinesAnswer {
         line: &'a str,
         updates: &mut Vec<(Update<'a>, Original<'a>)>,
     ) -> Result<(), UnusableLine> {
-        let value: Value = serde_json::from_str(line).map_err(|_| UnusableLine)?;
-        let update = find(&value, &self.path).map_or(Update::Other, piece);
+        let value: &RawValue = serde_json::from_str(line).map_err(|_| UnusableLine)?;
+        let text = find(value, &self.path);
+        let update = text.map_or(Update::Other, piece);
         updates.push((update, original(line)));
         Ok(())
     }
@@ -148,22 +152,34 @@ impl Answer for JsonLinesAnswer {
 }
 
 /// Finds a text in JSON: the value itself if it is a string, otherwise the string at a path of keys and
-/// numbers of array elements.
-fn find<'v>(value: &'v Value, path: &str) -> Option<&'v str> {
-    let step = |value: &'v Value, key: &str| match value {
-        Value::Array(items) => items.get(key.parse::<usize>().ok()?),
-        Value::Object(members) => members.get(key),
-        _ => None,
-    };
-    let at_path = || path.split('.').try_fold(value, step);
-    value.as_str().or_else(|| at_path()?.as_str())
+/// numbers of array elements. The text stays as it was written, since a character can be split over two lines.
+fn find(value: &RawValue, path: &str) -> Option<Box<RawValue>> {
+    text(value).or_else(|| find_at(value, &mut path.split('.')))
 }
 
-fn piece(text: &str) -> Update<'static> {
+fn find_at(value: &RawValue, keys: &mut Split<'_, char>) -> Option<Box<RawValue>> {
+    let Some(key) = keys.next() else {
+        return text(value);
+    };
+    match value.get().as_bytes().first() {
+        Some(b'[') => {
+            let items: Vec<&RawValue> = serde_json::from_str(value.get()).ok()?;
+            find_at(items.get(key.parse::<usize>().ok()?)?, keys)
+        }
+        Some(b'{') => find_at(Members::of(value).get(key)?, keys),
+        _ => None,
+    }
+}
+
+fn text(value: &RawValue) -> Option<Box<RawValue>> {
+    value.get().starts_with('"').then(|| value.to_owned())
+}
+
+fn piece(text: Box<RawValue>) -> Update<'static> {
     Update::Message(MessagePiece {
         role: MessageRole::Answer,
         message_id: None,
-        content: Content::Rest(to_raw(&text)),
+        content: Content::Rest(text),
         subagent: None,
         about: Members::default(),
     })

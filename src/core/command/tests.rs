@@ -226,6 +226,18 @@ fn output_becomes_the_answer() {
         (Json, Some("a"), "\"a string\"", &["a string"]),
         (Json, None, "{\"x\":NaN,\n\"text\":\"a\tb\",}\n", &["a\tb"]),
         (
+            Json,
+            None,
+            r#"{"n":1e999,"text":"a\ud83d"}"#,
+            &["a\u{fffd}"],
+        ),
+        (
+            JsonLines,
+            None,
+            "{\"text\":\"a\\ud83d\",\"n\":1e999}\n{\"text\":\"\\ude00b\"}\n",
+            &["a\u{fffd}", "\u{fffd}b"],
+        ),
+        (
             JsonLines,
             Some("d.t"),
             "{\"d\":{\"t\":\"x\"}}\n\"y\"\n{\"other\":1}\nnot JSON\n",
