@@ -13,7 +13,7 @@ mod sources;
 mod view;
 
 use crate::proto::wire::Variables;
-pub use frame::{hide_in_frame, without_answers};
+pub use frame::{hide_in_frame, hide_in_value, without_members};
 pub use known::Known;
 pub use names::{is_parameter, names_secret};
 use std::borrow::Cow;
