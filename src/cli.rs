@@ -168,7 +168,7 @@ fn dispatch(cli: Cli, logs: &Logs) -> anyhow::Result<u8> {
         Verb::Trace(args) => on_runtime(async { trace::trace(&args) }),
         Verb::Permissions(args) => on_runtime(async { permissions::permissions(&args) }),
         Verb::Processes(args) => processes::processes(&args),
-        Verb::Doctor(args) => on_runtime(doctor::doctor(args)),
+        Verb::Doctor(args) => on_runtime(doctor::doctor(args, secrets)),
         Verb::Replay(args) => replay::replay(&args),
         Verb::DemoAgent => {
             on_runtime(async { Ok(crate::demo::run(StdoutWriter).await?) }).map(|()| 0)

@@ -39,6 +39,7 @@ pub mod client_sink;
 pub mod clients;
 pub mod command;
 pub mod config;
+pub mod cut;
 pub mod cx;
 mod data_url;
 pub mod decision;

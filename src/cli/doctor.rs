@@ -19,6 +19,7 @@ use super::agent_definitions::configured;
 use super::styles::Styles;
 use super::{UsageError, print_note, state_dir};
 use crate::core::limits::Timeout;
+use crate::core::secret::Secrets;
 use crate::proto::frame::DEFAULT_MAX_LINE;
 use crate::proto::wire::Protocol;
 use crate::shell::{AgentStarter, Launch, LoginShell};
@@ -33,7 +34,7 @@ use subject::Subject;
 const INTERRUPTED: u8 = 130;
 
 /// Checks the machine, or the agent that the command line names. Returns the exit code.
-pub async fn doctor(args: DoctorArgs) -> anyhow::Result<u8> {
+pub async fn doctor(args: DoctorArgs, secrets: &Secrets) -> anyhow::Result<u8> {
     let settings = subject::settings(&args)?;
     let own = match configuration_of(&args) {
         Ok(config) => configured(&config, &settings)?.0,
@@ -50,7 +51,10 @@ pub async fn doctor(args: DoctorArgs) -> anyhow::Result<u8> {
     let launch = Launch::begin(Some(&state), grace);
     let login = LoginShell::new(!args.no_path_probe);
     let starter = AgentStarter::new(login, launch, DEFAULT_MAX_LINE, grace);
-    let mut report = Report::new(args.json);
+    if let Some(subject) = &subject {
+        secrets.add_variables(&subject.definition.spec.env);
+    }
+    let mut report = Report::new(args.json, secrets.clone());
     let work = async {
         match &subject {
             None => {

@@ -6,6 +6,7 @@ mod form;
 
 use crate::proto::wire::{AskedTool, QuestionKind};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 /// Content of an elicitation. The policy never answers it in place of the user.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,7 +90,10 @@ impl ElicitationDetails {
     }
 
     /// Returns what the user typed in an answer, as opposed to chosen.
-    pub fn typed<'a>(&'a self, content: &'a Map<String, Value>) -> impl Iterator<Item = &'a str> {
+    pub fn typed<'a>(
+        &'a self,
+        content: &'a Map<String, Value>,
+    ) -> impl Iterator<Item = Cow<'a, str>> {
         form::typed(self.schema.as_ref(), content)
     }
 
@@ -139,11 +143,10 @@ mod tests {
             "own": {"type": "string"},
         }});
         let form = ElicitationDetails::form("?".into(), schema);
-        let answer =
-            json!({"one": "red", "some": ["small", "huge"], "own": "mine", "unknown": "x", "n": 7});
-        let mut typed: Vec<&str> = form.typed(answer.as_object().unwrap()).collect();
+        let answer = json!({"one": "red", "some": ["small", "huge"], "own": "mine", "unknown": "x", "n": 7, "f": 7.5, "b": true});
+        let mut typed: Vec<_> = form.typed(answer.as_object().unwrap()).collect();
         typed.sort_unstable();
-        assert_eq!(typed, ["huge", "mine", "x"]);
+        assert_eq!(typed, ["7", "7.5", "huge", "mine", "x"]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The error type of the core, and the table of error kinds with the codes that clients get.
 
+use super::cut::CUT;
 use super::printable::printable;
 use crate::proto::wire::{AuthMethod, CommandLine, SignIn, TurnError};
 use serde_json::{Map, Value, json};
@@ -146,7 +147,7 @@ impl Error {
         let start = (cut..=text.len())
             .find(|&at| text.is_char_boundary(at))
             .unwrap_or(cut);
-        let dots = if start > 0 { "…" } else { "" };
+        let dots = if start > 0 { CUT } else { "" };
         let end = format!("{dots}{}", &text[start..]);
         self.data.insert(name.to_owned(), end.into());
         self
@@ -308,7 +309,7 @@ fn one_line(message: Cow<'_, str>) -> String {
     lines.collect::<Vec<_>>().join(" ")
 }
 
-/// Clips a text to `RAW_LIMIT` bytes, cut between characters, and appends its full length.
+/// Clips a text to `RAW_LIMIT` bytes, cut between characters, and appends [`CUT`] and its full length.
 #[must_use]
 pub fn clip(text: &str) -> String {
     if text.len() <= RAW_LIMIT {
@@ -317,7 +318,7 @@ pub fn clip(text: &str) -> String {
     let end = (0..=RAW_LIMIT)
         .rfind(|&at| text.is_char_boundary(at))
         .unwrap_or(0);
-    format!("{}… ({} bytes in all)", &text[..end], text.len())
+    format!("{}{CUT} ({} bytes in all)", &text[..end], text.len())
 }
 
 #[cfg(test)]

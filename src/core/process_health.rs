@@ -3,6 +3,8 @@
 //! Neither is ordered among the agent's lines. The shell reports changes before it gives the core any event,
 //! and the core uses them to explain why an agent makes no progress.
 
+use super::cut::CUT;
+use super::secret::Secrets;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -33,16 +35,22 @@ impl StderrTail {
         self.end
     }
 
-    /// Returns the text that is kept.
+    /// Returns the text that is kept, with the secrets in it.
     #[must_use]
     pub fn text(&self) -> String {
         self.text_since(0)
     }
 
-    /// Returns the part of the kept text that was written after this position.
-    #[must_use]
-    pub fn text_since(&self, at: u64) -> String {
-        String::from_utf8_lossy(&self.since(at)).into_owned()
+    /// Returns the part of the kept text that was written after this position, with a mark if its beginning is missing.
+    fn text_since(&self, at: u64) -> String {
+        let bytes = self.since(at);
+        let text = String::from_utf8_lossy(&bytes);
+        let is_cut = self.end.saturating_sub(at) > bytes.len() as u64;
+        if is_cut {
+            format!("{CUT}{text}")
+        } else {
+            text.into_owned()
+        }
     }
 
     /// Returns the part of the kept bytes that was written after this position.
@@ -84,6 +92,18 @@ impl ProcessHealth {
         self.pending_write = change.pending_write;
     }
 
+    /// Returns the end of stderr without secrets. They are hidden when the text is read: one may arrive in two parts.
+    #[must_use]
+    pub fn stderr_text(&self, secrets: &Secrets) -> String {
+        self.stderr_since(0, secrets)
+    }
+
+    /// Returns what was written to stderr after a position, without secrets.
+    #[must_use]
+    pub fn stderr_since(&self, at: u64, secrets: &Secrets) -> String {
+        secrets.hide(&self.stderr.text_since(at)).into_owned()
+    }
+
     /// Returns for how long the process has not taken the pending write to its stdin; `None` if no write is
     /// pending.
     #[must_use]
@@ -111,10 +131,10 @@ mod tests {
         stderr.add(&vec![b'a'; STDERR_TAIL - 1]);
         stderr.add(b"bcd");
         let kept = stderr.text();
-        assert_eq!(kept.len(), STDERR_TAIL);
-        assert!(kept.starts_with("aa") && kept.ends_with("abcd"));
+        assert_eq!(kept.len(), CUT.len() + STDERR_TAIL);
+        assert!(kept.starts_with("\u{2026}aa") && kept.ends_with("abcd"));
         stderr.add(&vec![b'x'; 3 * STDERR_TAIL]);
-        assert_eq!(stderr.text(), "x".repeat(STDERR_TAIL));
+        assert_eq!(stderr.text(), format!("{CUT}{}", "x".repeat(STDERR_TAIL)));
     }
 
     #[test]
@@ -128,7 +148,10 @@ mod tests {
         // Position of another process.
         assert_eq!(stderr.text_since(1000), "before\nafter\n");
         stderr.add(&vec![b'x'; 2 * STDERR_TAIL]);
-        assert_eq!(stderr.text_since(at), "x".repeat(STDERR_TAIL));
+        assert_eq!(
+            stderr.text_since(at),
+            format!("{CUT}{}", "x".repeat(STDERR_TAIL))
+        );
     }
 
     #[test]
@@ -172,5 +195,31 @@ mod tests {
         // Progress bars overwrite themselves.
         assert_eq!(last_line("10%\r20%\r"), Some("20%"));
         assert_eq!(last_line(" \n"), None);
+    }
+
+    #[test]
+    fn secrets_are_hidden_in_the_joined_parts_of_stderr() {
+        let secrets = crate::shell::known_secrets(crate::proto::wire::Variables::default());
+        secrets.add_values(["hunter-of-secrets"]);
+        let mut health = ProcessHealth::default();
+        let add = |health: &mut ProcessHealth, stderr: &[u8]| {
+            health.update(&HealthChange {
+                stderr: stderr.to_vec(),
+                ..HealthChange::default()
+            });
+        };
+        add(&mut health, b"before\n");
+        let at = health.stderr.end();
+        add(&mut health, b"is hunter-of");
+        add(&mut health, b"-secrets\n");
+        assert_eq!(health.stderr_text(&secrets), "before\nis [hidden]\n");
+        assert_eq!(health.stderr_since(at, &secrets), "is [hidden]\n");
+        // The beginning is dropped.
+        let rest = STDERR_TAIL - "secrets\n".len();
+        add(&mut health, &vec![b'x'; rest]);
+        assert_eq!(
+            health.stderr_text(&secrets),
+            format!("{CUT}[hidden]\n{}", "x".repeat(rest))
+        );
     }
 }

@@ -13,7 +13,7 @@ mod sources;
 mod view;
 
 use crate::proto::wire::Variables;
-pub use frame::{hide_in_frame, without_answers};
+pub use frame::{hide_in_frame, hide_in_value, without_members};
 pub use known::Known;
 pub use names::{is_parameter, names_secret};
 use std::borrow::Cow;
@@ -95,8 +95,7 @@ impl Secrets {
         let variables = secrets.environment.0.iter();
         let held = variables.filter_map(|(name, value)| Some((name, value.as_ref()?)));
         let held = held.filter(|(name, value)| is_secret(name, value));
-        let held = held.flat_map(|(name, value)| sources::variable_values(name, value));
-        secrets.add_values(held);
+        secrets.add_named(held);
         secrets
     }
 

@@ -1,6 +1,7 @@
 //! Logging of the frames of agents and clients, at `trace` only because they contain all messages.
 
-use crate::core::secret::without_answers;
+use crate::core::cut::CUT;
+use crate::core::secret::without_members;
 use std::borrow::Cow;
 use tracing::{Level, enabled, trace};
 
@@ -26,21 +27,21 @@ pub fn log_frames(way: &str, lines: &[u8]) {
     }
 }
 
-/// Formats a frame for the log, without what the user typed as an answer: no pattern detects a secret there. It is
-/// cut between words because redaction finds only whole secrets.
+/// Formats a frame for the log, without what its members mark as secret: no pattern detects a secret there.
 fn shown(line: &[u8]) -> Cow<'_, str> {
     let text = String::from_utf8_lossy(line);
-    let text = match without_answers(&text) {
-        Some(hidden) => Cow::Owned(hidden.to_string()),
-        None => text,
+    let text = match without_members(&text) {
+        Cow::Owned(hidden) => Cow::Owned(hidden),
+        Cow::Borrowed(_) => text,
     };
     if text.len() <= MAX_FRAME_BYTES {
         return text;
     }
+    // Between words, so that a pattern finds the last ones.
     let head = &text.as_bytes()[..MAX_FRAME_BYTES];
     let end = memchr::memrchr3(b'"', b',', b' ', head).unwrap_or(0);
     let head = String::from_utf8_lossy(&head[..end]);
-    format!("{head}… ({} bytes in all)", line.len()).into()
+    format!("{head}{CUT} ({} bytes in all)", line.len()).into()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The stderr of an agent: its tail is kept for errors, its lines are logged.
 
 use super::health::LiveHealth;
+use crate::core::cut::CUT;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
 use tracing::{Level, debug, enabled};
@@ -14,6 +15,8 @@ pub struct Stderr {
     from: Option<Receiver>,
     /// Text that was read but not logged yet.
     lines: Vec<u8>,
+    /// `true` if the last piece that was logged is the beginning of a longer line.
+    is_cut: bool,
     health: LiveHealth,
 }
 
@@ -23,6 +26,7 @@ impl Stderr {
         Self {
             from: Some(from),
             lines: Vec::new(),
+            is_cut: false,
             health,
         }
     }
@@ -51,7 +55,7 @@ impl Stderr {
     }
 
     /// Logs complete lines, or all text if `all` is set. Incomplete lines wait because redaction needs
-    /// secrets in one piece.
+    /// secrets in one piece; a long line has marks where it is cut.
     fn log(&mut self, all: bool) {
         if !enabled!(target: "acpipe::agent_stderr", Level::DEBUG) {
             self.lines.clear();
@@ -59,8 +63,12 @@ impl Stderr {
         }
         let mut logged = 0;
         while let Some(line) = next_line(&self.lines[logged..], all) {
-            let text = String::from_utf8_lossy(&self.lines[logged..logged + line]);
-            debug!(target: "acpipe::agent_stderr", "{}", text.trim_end());
+            let piece = &self.lines[logged..logged + line];
+            let text = String::from_utf8_lossy(piece);
+            let before = if self.is_cut { CUT } else { "" };
+            self.is_cut = line == LINE && !piece.ends_with(b"\n");
+            let after = if self.is_cut { CUT } else { "" };
+            debug!(target: "acpipe::agent_stderr", "{before}{}{after}", text.trim_end());
             logged += line;
         }
         self.lines.drain(..logged);

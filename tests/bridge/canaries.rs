@@ -5,6 +5,7 @@
 mod clients;
 mod replay;
 mod sign_in;
+mod ways;
 
 use crate::endpoints::server::{Endpoint, json as response};
 use crate::harness::run::Run;
@@ -29,6 +30,16 @@ const INHERITED: [&str; 9] = [
     "SESSION_COOKIE",
 ];
 
+/// Variables of acpipe's own environment with a secret inside of the value: name, text before, way, text behind.
+const PARTS: [(&str, &str, &str, &str); 6] = [
+    ("TEAM_HEADERS", "x-team=1,x-key=", "listed", ""),
+    ("OTHER_HEADERS", "authorization=Bearer%20", "scheme", ""),
+    ("WEB_COOKIE", "a=1; b=", "cookie", "; c=2"),
+    ("PROXY_AUTH", "user:", "login", ""),
+    ("MY_DSN", "https://", "address", "@host/1"),
+    ("DATABASE", "postgres://user:", "database", "@host"),
+];
+
 /// Returns a secret that no pattern recognises. It has characters that some writers escape.
 pub fn canary(way: &str) -> String {
     format!("can\u{e4}ry/{way}")
@@ -50,14 +61,19 @@ fn percent_encoded(text: &str) -> String {
     bytes.collect::<Vec<_>>().concat()
 }
 
-/// Returns a text in all forms: plain, escaped, escaped twice, percent-encoded, and in base64 alone and after a user.
+/// Returns a text in all forms: plain, escaped for JSON, Python and in octal, escaped twice, percent-encoded once and
+/// twice, and in base64 alone and after a user.
 pub fn forms(text: &str) -> Vec<String> {
     let once = escaped(text);
+    let octal = text.bytes().map(|byte| format!("\\{byte:03o}"));
     vec![
         text.to_owned(),
         once.replace('\\', "\\\\"),
         once,
+        text.replace('\u{e4}', "\\xe4"),
+        octal.collect::<Vec<_>>().concat(),
         percent_encoded(text),
+        percent_encoded(&percent_encoded(text)),
         BASE64_STANDARD.encode(text),
         BASE64_STANDARD.encode(format!("user:{text}")),
         BASE64_URL_SAFE_NO_PAD.encode(format!("u:{text}")),
@@ -68,10 +84,20 @@ pub fn forms(text: &str) -> Vec<String> {
 fn traces(text: &str) -> Vec<String> {
     let inner = |form: String| form[4..form.len() - 4].to_owned();
     let mut all = forms(text);
-    let coded = all.split_off(4);
+    let coded = all.split_off(7);
     all.extend(coded.into_iter().map(inner));
+    all.push(broken_base64(text)[LINE - 8..LINE].to_owned());
     all
 }
+
+/// Returns a text in base64 with a line break inside of it.
+fn broken_base64(text: &str) -> String {
+    let code = BASE64_STANDARD.encode(format!("{}{text}", "x".repeat(LINE / 4 * 3 - 7)));
+    format!("{}\r\n{}", &code[..LINE], &code[LINE..])
+}
+
+/// Length of a line of base64.
+const LINE: usize = 76;
 
 #[track_caller]
 pub fn assert_silent(place: &str, written: &str, canaries: &[String]) {
@@ -127,8 +153,13 @@ fn secrets_of_calls_and_environments_stand_nowhere() {
         "user", "file", "typed",
     ];
     let inherited = INHERITED.map(canary);
+    let parts = PARTS.map(|(name, before, way, behind)| {
+        let secret = canary(way).replace('/', "-");
+        (name, format!("{before}{secret}{behind}"), secret)
+    });
     let mut canaries: Vec<String> = ways.iter().map(|way| canary(way)).collect();
     canaries.extend(inherited.iter().cloned());
+    canaries.extend(parts.iter().map(|(_, _, secret)| secret.clone()));
     let said: Vec<String> = canaries.iter().flat_map(|canary| forms(canary)).collect();
 
     let world = World::new();
@@ -151,6 +182,7 @@ fn secrets_of_calls_and_environments_stand_nowhere() {
         .iter()
         .zip(&inherited)
         .map(|(name, value)| (*name, value.as_str()))
+        .chain(parts.iter().map(|(name, value, _)| (*name, value.as_str())))
         .collect();
     let mut s = Server::launch(world, &args, Framing::Lines, &env);
     s.call(
@@ -170,12 +202,18 @@ fn secrets_of_calls_and_environments_stand_nowhere() {
             .map(|form| json!({"stderr": format!("the-marker {form}")})),
     );
     steps.extend(said.iter().map(|form| {
-        let fields = json!({"title": form, "kind": "other", "status": "completed"});
+        let fields = json!({"title": form, "kind": "other", "status": "completed",
+            "_meta": {"claudeCode": {"toolName": form}}});
         tool(&format!("call {form}"), &fields)
     }));
     steps.extend([
         json!({"line": line}),
         say(&said.join(" ")),
+        say(&canaries
+            .iter()
+            .map(|canary| broken_base64(canary))
+            .collect::<Vec<_>>()
+            .join(" ")),
         end(&canary("typed")),
     ]);
     let hello =
@@ -337,14 +375,24 @@ fn last_words_of_an_agent_are_shown_without_secrets() {
 #[test]
 fn report_of_doctor_shows_no_secret() {
     let canaries = [canary("own"), canary("password")];
-    let fails = "echo \"error: the-marker $MY_PASS $MY_PASSWORD\" >&2; exit 3";
-    let run = Run::new(&["doctor"]).agent(&["sh", "-c", fails]);
-    let run = run
-        .env("MY_PASS", &canaries[0])
-        .env("MY_PASSWORD", &canaries[1]);
-    let outcome = run.go();
-    assert!(outcome.show().contains("[hidden]"), "{}", outcome.show());
-    assert_silent("report", &outcome.show(), &canaries);
+    let said: Vec<String> = canaries.iter().flat_map(|canary| forms(canary)).collect();
+    let said = format!("error: the-marker {}", said.join(" "));
+    let error = json!({"error": {"code": -32603, "message": said, "data": {"d": said}}});
+    for script in [
+        json!({"start": [{"stderr": said}, {"exit": 3}]}),
+        json!({"initialize": [[error]]}),
+        json!({"session/new": [[error]]}),
+    ] {
+        for json in [&[][..], &["--json"]] {
+            let run = Run::new(&[&["doctor"], json].concat()).script(&script);
+            let run = run
+                .env("MY_PASS", &canaries[0])
+                .env("MY_PASSWORD", &canaries[1]);
+            let outcome = run.go();
+            assert!(outcome.show().contains("[hidden]"), "{}", outcome.show());
+            assert_silent("report", &outcome.show(), &canaries);
+        }
+    }
 }
 
 #[test]

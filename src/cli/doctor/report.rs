@@ -3,6 +3,7 @@
 use crate::cli::screen::Content;
 use crate::cli::screen::to_stdout;
 use crate::cli::styles::{BAD, GOOD, Styles, WARNING};
+use crate::core::secret::{Secrets, hide_in_value};
 use anstyle::Style;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -112,28 +113,36 @@ pub fn shown(time: Duration) -> String {
     }
 }
 
-/// Checks so far. As text, each is printed at once.
+/// Checks so far, without secrets: they have texts of agents. As text, each is printed at once.
 #[derive(Debug)]
 pub struct Report {
     json: bool,
+    secrets: Secrets,
     checks: Vec<Check>,
     /// Other members of the JSON object.
     members: Map<String, Value>,
 }
 
 impl Report {
-    pub fn new(json: bool) -> Self {
+    pub fn new(json: bool, secrets: Secrets) -> Self {
         let mut members = Map::new();
         members.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());
         Self {
             json,
+            secrets,
             checks: Vec::new(),
             members,
         }
     }
 
     /// Adds a check and prints it.
-    pub fn add(&mut self, check: Check) -> anyhow::Result<()> {
+    pub fn add(&mut self, mut check: Check) -> anyhow::Result<()> {
+        for text in std::iter::once(&mut check.found).chain(&mut check.advice) {
+            *text = self.secrets.hide(text).into_owned();
+        }
+        for value in check.facts.values_mut() {
+            hide_in_value(&self.secrets, value);
+        }
         if !self.json {
             let Check {
                 name,
@@ -160,7 +169,8 @@ impl Report {
     }
 
     /// Sets a member of the JSON object.
-    pub fn set(&mut self, name: &str, value: Value) {
+    pub fn set(&mut self, name: &str, mut value: Value) {
+        hide_in_value(&self.secrets, &mut value);
         self.members.insert(name.to_owned(), value);
     }
 

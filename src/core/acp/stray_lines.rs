@@ -1,6 +1,7 @@
 //! Lines of an agent's stdout that are not frames, such as the output of a forgotten `print()`.
 
 use super::Acp;
+use crate::core::cut::CUT;
 use crate::core::error::clip;
 use crate::core::line_repair::{LostLine, LostReason};
 use crate::core::printable::printable;
@@ -33,7 +34,10 @@ impl Acp {
                 (self.faults.malformed, "not a JSON-RPC message")
             }
         };
-        let text = String::from_utf8_lossy(&line.head[..line.head.len().min(SEARCHED)]);
+        let mut text = String::from_utf8_lossy(&line.head[..line.head.len().min(SEARCHED)]);
+        if line.len > text.len() as u64 {
+            text.to_mut().push_str(CUT);
+        }
         self.stray.report(&text, count, why);
         debug!(fault = line.fault(), line = clip(&text), "line skipped");
     }
@@ -73,7 +77,7 @@ impl StrayLines {
         self.0.push(kind);
         let mut shown: String = text.chars().take(SHOWN).collect();
         if shown.len() < text.len() {
-            shown.push('…');
+            shown.push_str(CUT);
         }
         Some(shown)
     }

@@ -69,7 +69,7 @@ impl AgentMachine {
             Phase::Ready(_) if !same => return Err(already_connected(&command, "is connected")),
             Phase::Starting { waiters, .. } => waiters.push(token),
             Phase::Ready(_) => {
-                let status = self.status(cx.now);
+                let status = self.status(&cx.shared.settings.secrets, cx.now);
                 cx.reply(token, Reply::Status(Box::new(status)));
             }
         }
@@ -186,7 +186,7 @@ impl AgentMachine {
         self.crash = None;
         cx.notify_state(&self.definition.name, AgentState::Ready, None);
         for token in waiters {
-            let status = self.status(cx.now);
+            let status = self.status(&cx.shared.settings.secrets, cx.now);
             cx.reply(token, Reply::Status(Box::new(status)));
         }
         self.sign_in_pending(cx);

@@ -8,6 +8,7 @@ use crate::core::client::{Reply, Token};
 use crate::core::dialect::Child;
 use crate::core::effect::{AgentId, Effect, Measure};
 use crate::core::event::AgentInfo;
+use crate::core::secret::Secrets;
 use crate::proto::wire::{self, AgentState};
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,7 +25,7 @@ impl AgentMachine {
         let running = self.connection().map(Connection::running);
         let missing = running.unwrap_or_default();
         if missing.is_empty() {
-            let status = self.status(cx.now);
+            let status = self.status(&cx.shared.settings.secrets, cx.now);
             cx.reply(token, Reply::Status(Box::new(status)));
             return;
         }
@@ -53,14 +54,14 @@ impl AgentMachine {
         let requests = &mut self.status_requests;
         let settled = requests.extract_if(.., |request| request.missing.is_empty());
         for StatusRequest { token, .. } in settled.collect::<Vec<_>>() {
-            let status = self.status(cx.now);
+            let status = self.status(&cx.shared.settings.secrets, cx.now);
             cx.reply(token, Reply::Status(Box::new(status)));
         }
     }
 
     /// Returns the agent's status.
     #[must_use]
-    pub fn status(&self, now: Instant) -> wire::AgentStatus {
+    pub fn status(&self, secrets: &Secrets, now: Instant) -> wire::AgentStatus {
         let connection = match &self.state {
             State::Connected(connection) => connection,
             State::Absent { why } => {
@@ -70,14 +71,10 @@ impl AgentMachine {
                 return self.status_without(AgentState::Starting, why.clone());
             }
         };
-        let (state, info) = match &connection.phase {
-            Phase::Starting { .. } => (AgentState::Starting, None),
-            Phase::Ready(info) => (AgentState::Ready, Some(info.as_ref())),
-            Phase::Stopping { .. } => (AgentState::Stopping, None),
-        };
+        let info = connection.ready();
         wire::AgentStatus {
             agent: self.definition.name.clone(),
-            state,
+            state: self.listed_state(),
             reason: None,
             protocol: Some(connection.dialect.name().to_owned()),
             command: Some(self.spec.command.clone()),
@@ -91,8 +88,20 @@ impl AgentMachine {
             capabilities: info.map(|i| i.capabilities),
             auth_methods: info.map(|i| i.auth_methods.clone()).unwrap_or_default(),
             faults: connection.dialect.faults(),
-            waiting_for: self.start_wait(now),
+            waiting_for: self.start_wait(secrets, now),
             acp: info.map(|info| self.acp_handshake(info)),
+        }
+    }
+
+    fn listed_state(&self) -> AgentState {
+        match &self.state {
+            State::Connected(connection) => match &connection.phase {
+                Phase::Starting { .. } => AgentState::Starting,
+                Phase::Ready(_) => AgentState::Ready,
+                Phase::Stopping { .. } => AgentState::Stopping,
+            },
+            State::Absent { .. } => AgentState::Disconnected,
+            State::Backoff { .. } => AgentState::Starting,
         }
     }
 
@@ -104,13 +113,13 @@ impl AgentMachine {
     /// Returns the agent's entry in a list; `sessions` is the number of its open sessions. Its program has to
     /// be searched for.
     #[must_use]
-    pub fn summary(&self, sessions: u64, now: Instant) -> wire::AgentSummary {
+    pub fn summary(&self, sessions: u64) -> wire::AgentSummary {
         wire::AgentSummary {
             agent: self.definition.name.clone(),
             is_default: false,
             description: self.definition.description.clone(),
             tags: self.definition.tags.clone(),
-            state: self.status(now).state,
+            state: self.listed_state(),
             protocol: self.spec.protocol,
             command: self.spec.command.clone(),
             args: self.spec.args.clone(),

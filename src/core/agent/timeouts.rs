@@ -13,6 +13,7 @@ use crate::core::error::Error;
 use crate::core::idle_timer::format_duration;
 use crate::core::limits::Timeout;
 use crate::core::package_runner::package_runner;
+use crate::core::secret::Secrets;
 use crate::core::timeout_error::{MORE_TIME, TimedOut, last_of_stderr, waiting};
 use crate::proto::wire::{AgentState, AgentStateParams, FoundBy, Party, Program, Waiting};
 use std::time::{Duration, Instant};
@@ -79,7 +80,7 @@ impl AgentMachine {
                 self.acp_hint()
             ),
             last_activity: process.and_then(|p| p.last_output(cx.now)),
-            stderr: &stderr(process),
+            stderr: &stderr(process, &cx.shared.settings.secrets),
         }
         .error();
         Some(TimeoutFailure {
@@ -104,7 +105,7 @@ impl AgentMachine {
 
     /// Fails a call that has waited for the agent to start until the call's own limit. The agent starts on.
     pub fn end_call(&mut self, token: Token, limit: Duration, cx: &mut AgentCx<'_>) {
-        let error = self.start_timeout(limit, cx.now);
+        let error = self.start_timeout(limit, &cx.shared.settings.secrets, cx.now);
         let waiters = self
             .connection_mut()
             .and_then(|connection| match &mut connection.phase {
@@ -121,7 +122,7 @@ impl AgentMachine {
     /// Returns the error of a call that has waited for the agent to start until the call's own limit; `None` if the
     /// agent is ready.
     #[must_use]
-    pub fn start_timeout(&self, limit: Duration, now: Instant) -> Option<Error> {
+    pub fn start_timeout(&self, limit: Duration, secrets: &Secrets, now: Instant) -> Option<Error> {
         let command = &self.spec.command;
         let connection = self.connection();
         if connection.is_some_and(|connection| connection.ready().is_some()) {
@@ -140,7 +141,7 @@ impl AgentMachine {
             what: &format!("the call used up its time: {command} {what}"),
             advice: &format!("{MORE_TIME}{}", self.acp_hint()),
             last_activity: process.and_then(|p| p.last_output(now)),
-            stderr: &stderr(process),
+            stderr: &stderr(process, secrets),
         };
         Some(error.error())
     }
@@ -156,14 +157,14 @@ impl AgentMachine {
             agent: self.definition.name.clone(),
             state: AgentState::Starting,
             reason: None,
-            waiting_for: self.start_wait(now),
+            waiting_for: self.start_wait(&cx.shared.settings.secrets, now),
         });
         cx.shared.notify_all(&notice, cx.clients);
     }
 
     /// Describes the step that the agent's start waits for; `None` unless it is starting.
     #[must_use]
-    pub fn start_wait(&self, now: Instant) -> Option<Waiting> {
+    pub fn start_wait(&self, secrets: &Secrets, now: Instant) -> Option<Waiting> {
         let connection = self.connection()?;
         let elapsed = connection.start_silence()?.elapsed(now);
         let process = connection.first_process();
@@ -186,7 +187,7 @@ impl AgentMachine {
             format_duration(elapsed),
             self.acp_hint(),
             package_runner.map_or_else(String::new, |package_runner| format!("; {package_runner}")),
-            last_of_stderr(&stderr(process))
+            last_of_stderr(&stderr(process, secrets))
         );
         Some(waiting(stage.name(), Party::Agent, elapsed, note))
     }
@@ -212,7 +213,7 @@ impl AgentMachine {
             what: &format!("the agent did not answer {method}"),
             advice: "call again; to allow more time, use --timeout authenticate=…",
             last_activity: process.and_then(|p| p.last_output(cx.now)),
-            stderr: &stderr(process),
+            stderr: &stderr(process, &cx.shared.settings.secrets),
         }
         .error()
     }
@@ -263,6 +264,7 @@ impl AgentMachine {
     }
 }
 
-fn stderr(process: Option<&Process>) -> String {
-    process.map(|p| p.health.stderr.text()).unwrap_or_default()
+fn stderr(process: Option<&Process>, secrets: &Secrets) -> String {
+    let stderr = process.map(|p| p.health.stderr_text(secrets));
+    stderr.unwrap_or_default()
 }

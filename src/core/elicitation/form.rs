@@ -2,6 +2,7 @@
 //! as in ACP and MCP. The agent checks everything else in a schema (`pattern`, `format`).
 
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 /// Checks the answer to a form; returns the first fault.
 pub(super) fn check(schema: &Value, content: &Map<String, Value>) -> Result<(), String> {
@@ -28,22 +29,26 @@ pub(super) fn is_secret(schema: &Value, name: &str) -> bool {
     property["format"] == "password" || property["writeOnly"] == true
 }
 
-/// Returns the texts of an answer that are none of the form's choices.
+/// Returns the texts and numbers of an answer that are none of the form's choices.
 pub(super) fn typed<'a>(
     schema: Option<&'a Value>,
     content: &'a Map<String, Value>,
-) -> impl Iterator<Item = &'a str> {
+) -> impl Iterator<Item = Cow<'a, str>> {
     content.iter().flat_map(move |(name, value)| {
         let property = schema.map(|schema| &schema["properties"][name]);
         let offered =
             property.and_then(|property| choices(property).or(choices(&property["items"])));
         let single = std::slice::from_ref(value);
         let values = value.as_array().map_or(single, Vec::as_slice).iter();
-        let texts = values.filter_map(Value::as_str);
+        let texts = values.filter_map(|value| match value {
+            Value::String(text) => Some(Cow::Borrowed(text.as_str())),
+            Value::Number(number) => Some(Cow::Owned(number.to_string())),
+            _ => None,
+        });
         texts.filter(move |text| {
             !offered
                 .as_ref()
-                .is_some_and(|offered| offered.contains(text))
+                .is_some_and(|offered| offered.contains(&text.as_ref()))
         })
     })
 }

@@ -10,7 +10,6 @@ use crate::core::event::AgentEvent;
 use crate::core::ids::AgentRef;
 use crate::core::line_repair::{LineOutcome, LostLine};
 use crate::core::sanitize::sanitize;
-use crate::core::secret::Secrets;
 use crate::proto::frame::{Batch, lines_from};
 use crate::proto::json::shallow_line;
 use bytes::Bytes;
@@ -49,8 +48,7 @@ impl Hub {
             }
             return rest.map(|rest| AgentInput::Batch(Batch::Lines(rest)));
         }
-        if let AgentInput::Health(mut change) = input {
-            hide_in_stderr(&self.shared.settings.secrets, &mut change.stderr);
+        if let AgentInput::Health(change) = input {
             let connection = self.agents.get_mut(agent).connection_mut()?;
             let child = connection.child(id)?;
             connection.process_mut(child)?.health.update(&change);
@@ -248,13 +246,4 @@ pub(super) fn readable(line: &[u8]) -> Cow<'_, [u8]> {
         "a line of the agent is nested too deeply; the inner levels were removed"
     );
     Cow::Owned(cut)
-}
-
-/// Replaces secrets in the stderr of an agent, which reaches errors and notices.
-fn hide_in_stderr(secrets: &Secrets, stderr: &mut Vec<u8>) {
-    let hidden = match secrets.hide(&String::from_utf8_lossy(stderr)) {
-        Cow::Owned(hidden) => hidden.into_bytes(),
-        Cow::Borrowed(_) => return,
-    };
-    *stderr = hidden;
 }

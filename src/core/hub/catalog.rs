@@ -250,14 +250,13 @@ impl Hub {
         clients: &mut dyn ClientSinks,
     ) {
         self.catch_and_repair(now, clients, |hub, clients| {
-            hub.answer_search(found, now, clients);
+            hub.answer_search(found, clients);
         });
     }
 
     fn answer_search(
         &mut self,
         (ticket, programs): (u64, Vec<Option<Program>>),
-        now: Instant,
         clients: &mut dyn ClientSinks,
     ) {
         let mut searches = self.searches.iter();
@@ -269,7 +268,7 @@ impl Hub {
         let programs = programs.into_iter().chain(std::iter::repeat(None));
         let agents = search.agents.iter().zip(programs);
         let mut all: Vec<wire::AgentSummary> = agents
-            .map(|(agent, program)| self.agent_summary(*agent, program, now))
+            .map(|(agent, program)| self.agent_summary(*agent, program))
             .collect();
         let reply = match (search.answer, search.agents.first()) {
             (SearchAnswer::Details, Some(agent)) if !all.is_empty() => {
@@ -280,12 +279,7 @@ impl Hub {
         clients.reply(search.token, Ok(reply));
     }
 
-    fn agent_summary(
-        &self,
-        agent: ListedAgent,
-        program: Option<Program>,
-        now: Instant,
-    ) -> wire::AgentSummary {
+    fn agent_summary(&self, agent: ListedAgent, program: Option<Program>) -> wire::AgentSummary {
         let spec = self.definition_of(agent).spec;
         // A program that has the name of an agent inside this program is another agent.
         let program = program.filter(|_| !spec.is_in_process());
@@ -298,14 +292,11 @@ impl Hub {
             ListedAgent::Machine(agent) => {
                 let sessions = self.sessions.of(agent).count() as u64;
                 let machine = self.agents.get(agent);
-                (
-                    machine.summary(sessions, now),
-                    agent == self.default_agent(),
-                )
+                (machine.summary(sessions), agent == self.default_agent())
             }
             ListedAgent::BuiltIn(_) => {
                 let machine = AgentMachine::new(Agents::DEFAULT, self.definition_of(agent));
-                (machine.summary(0, now), false)
+                (machine.summary(0), false)
             }
         };
         (summary.is_default, summary.installed, summary.program) = (is_default, installed, program);

@@ -93,9 +93,10 @@ impl Hub {
         let session = self.session(id)?;
         let (info, agent) = (session.info(), session.agent);
         let machine = self.agents.get(agent);
+        let secrets = &self.shared.settings.secrets;
         let waiting_for = match self.sessions.get(id) {
-            Some(session) if session.waits_for_start() => machine.start_wait(now),
-            Some(session) => session.waiting_for(machine.connection(), now),
+            Some(session) if session.waits_for_start() => machine.start_wait(secrets, now),
+            Some(session) => session.waiting_for(machine.connection(), secrets, now),
             None => None,
         };
         Ok(SessionInfo {

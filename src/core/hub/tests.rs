@@ -38,7 +38,9 @@ use std::time::Instant;
 
 impl Hub {
     fn status(&self, now: Instant) -> AgentStatus {
-        self.agents.get(Agents::DEFAULT).status(now)
+        self.agents
+            .get(Agents::DEFAULT)
+            .status(&self.shared.settings.secrets, now)
     }
 
     fn connection(&mut self) -> &mut Connection {

@@ -143,7 +143,11 @@ impl Hub {
                 let Some(session) = session.filter(|session| session.awaits(token)) else {
                     return;
                 };
-                let start = self.agents.get(session.agent).start_timeout(limit, now);
+                let start = self.agents.get(session.agent).start_timeout(
+                    limit,
+                    &self.shared.settings.secrets,
+                    now,
+                );
                 self.with(&id, now, clients, |session, cx| {
                     session.end_call(token, limit, start, cx);
                 });

@@ -3,7 +3,7 @@
 use super::{HIDDEN, Secrets, names_secret};
 use memchr::memmem;
 use serde::de::IgnoredAny;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 /// Member with the filled-in form of an accepted question, beside [`ACTION`].
@@ -14,42 +14,56 @@ const ACTION: &str = "action";
 const ANSWERS: [&str; 2] = ["answers", "annotations"];
 
 /// Members with values that are passed to agents and MCP servers: an object by name, or a list of names and values.
-const PASSED: [&str; 3] = ["env", "headers", "set"];
+const PASSED: [&str; 4] = ["env", "environment", "headers", "set"];
 
 /// Name in an item of such a list.
 const NAME: &str = "name";
 
-/// Returns a message without what the user typed as an answer to an agent's question; `None` if it holds no answer.
+/// Returns a line with a message without the values that its members mark as secret: answers to an agent's question, what
+/// is passed to agents and MCP servers, and members with the name of a secret. Text may stand before the message. The
+/// writer of a log hides the rest.
 #[must_use]
-pub fn without_answers(line: &str) -> Option<Value> {
-    if !may_hold_answer(line.as_bytes()) {
-        return None;
+pub fn without_members(line: &str) -> Cow<'_, str> {
+    if !may_hold_members(line) {
+        return Cow::Borrowed(line);
     }
-    let mut value = serde_json::from_str(line).ok()?;
-    hide_answers(&mut value).then_some(value)
+    let at = line.find(['{', '[']).unwrap_or(line.len());
+    match serde_json::from_str(&line[at..]) {
+        Ok(mut value) => {
+            if hide_members(&mut value) {
+                format!("{}{value}", &line[..at]).into()
+            } else {
+                Cow::Borrowed(line)
+            }
+        }
+        Err(_) => without_rest(Cow::Borrowed(line)),
+    }
 }
 
 /// Replaces secrets and answers in a message. JSON remains JSON.
 #[must_use]
 pub fn hide_in_frame<'a>(secrets: &Secrets, line: &'a str) -> Cow<'a, str> {
     let is_json = line.starts_with(['{', '[']);
-    if !is_json {
-        return secrets.hide(line);
-    }
+    let may_hold_members = may_hold_members(line);
     // An escape may stand in a name, or end a value where none of its patterns ends.
-    let is_parsed = line.contains('\\')
-        || may_hold_answer(line.as_bytes())
-        || PASSED.iter().any(|name| line.contains(name));
+    let is_parsed = is_json && (line.contains('\\') || may_hold_members);
     let parsed: Option<Value> = is_parsed.then(|| serde_json::from_str(line).ok()).flatten();
     if let Some(mut value) = parsed {
-        let has_answers = hide_answers(&mut value);
-        return if hide_values(secrets, &mut value) || has_answers {
+        let has_members = hide_members(&mut value);
+        return if hide_in_value(secrets, &mut value) || has_members {
             Cow::Owned(value.to_string())
         } else {
             Cow::Borrowed(line)
         };
     }
     let hidden = secrets.hide(line);
+    if !is_json || is_parsed {
+        return if may_hold_members {
+            without_rest(hidden)
+        } else {
+            hidden
+        };
+    }
     let valid = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
     if matches!(hidden, Cow::Borrowed(_)) || valid(&hidden) {
         return hidden;
@@ -57,11 +71,16 @@ pub fn hide_in_frame<'a>(secrets: &Secrets, line: &'a str) -> Cow<'a, str> {
     // A secret that is a number, for example.
     match serde_json::from_str(line) {
         Ok(mut value) => {
-            hide_values(secrets, &mut value);
+            hide_members(&mut value);
+            hide_in_value(secrets, &mut value);
             Cow::Owned(value.to_string())
         }
         Err(_) => hidden,
     }
+}
+
+fn may_hold_members(line: &str) -> bool {
+    may_hold_answer(line.as_bytes()) || PASSED.iter().any(|name| line.contains(name))
 }
 
 fn may_hold_answer(line: &[u8]) -> bool {
@@ -69,27 +88,71 @@ fn may_hold_answer(line: &[u8]) -> bool {
     (has(ACTION) && has(CONTENT)) || has(ANSWERS[0]) || has("\\u00")
 }
 
-/// Replaces what the user typed in accepted answers. Returns `true` if there is any.
-fn hide_answers(value: &mut Value) -> bool {
+/// Cuts a text that is not JSON where a member with values begins that are always hidden: nothing says where they end.
+fn without_rest(text: Cow<'_, str>) -> Cow<'_, str> {
+    let with_answer = may_hold_answer(text.as_bytes());
+    let answers = [CONTENT].into_iter().chain(ANSWERS);
+    let answers = answers.filter(|_| with_answer);
+    let begins = PASSED.into_iter().chain(answers);
+    let begins = begins.filter_map(|name| {
+        let mut found = memmem::find_iter(text.as_bytes(), name);
+        found.find_map(|at| beginning_of_values(&text, at, name))
+    });
+    match begins.min() {
+        Some(at) => Cow::Owned(format!("{}{HIDDEN}", &text[..at])),
+        None => text,
+    }
+}
+
+/// Returns where the values of a member begin whose name stands at a place of a text.
+fn beginning_of_values(text: &str, at: usize, name: &str) -> Option<usize> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let is_between = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '\\');
+    if text[..at].ends_with(is_part) {
+        return None;
+    }
+    let rest = text[at + name.len()..].trim_start_matches(is_between);
+    let values = rest.strip_prefix(':')?.trim_start_matches(is_between);
+    values
+        .starts_with(['{', '['])
+        .then(|| text.len() - values.len())
+}
+
+/// Replaces the values of members that are secret by their names. Returns `true` if there is any.
+fn hide_members(value: &mut Value) -> bool {
     match value {
         Value::Array(values) => values
             .iter_mut()
-            .fold(false, |found, value| hide_answers(value) | found),
+            .fold(false, |found, value| hide_members(value) | found),
         Value::Object(members) => {
             let is_accepted = members.get(ACTION).is_some_and(|action| action == "accept");
             let has_answers = members.get(ANSWERS[0]).is_some_and(Value::is_object);
             members.iter_mut().fold(false, |found, (name, value)| {
                 let is_answer = (is_accepted && name == CONTENT)
                     || (has_answers && ANSWERS.contains(&name.as_str()));
+                let is_value = is_text(value) || value.is_number();
                 if is_answer {
                     hide_all(value);
-                    return true;
+                } else if names_secret(name) && is_value && value != HIDDEN {
+                    *value = HIDDEN.into();
+                } else if PASSED.contains(&name.as_str()) && !is_flat(value) {
+                    hide_passed(value);
+                } else {
+                    return hide_members(value) | found;
                 }
-                hide_answers(value) | found
+                true
             })
         }
         _ => false,
     }
+}
+
+fn is_text(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| !text.is_empty())
+}
+
+fn is_flat(value: &Value) -> bool {
+    !value.is_object() && !value.is_array() && !is_text(value)
 }
 
 fn hide_all(value: &mut Value) {
@@ -111,14 +174,18 @@ fn hide_passed(value: &mut Value) {
                 .iter_mut()
                 .filter(|(name, _)| !is_item || *name != NAME);
             values.for_each(|(_, value)| hide_all(value));
+            // A name with a value in it is refused.
+            rename(members, |name| {
+                let (name, _) = name.split_once('=')?;
+                Some(format!("{name}={HIDDEN}"))
+            });
         }
-        _ => {}
+        value => hide_all(value),
     }
 }
 
-/// Replaces secrets in all strings and numbers, and the values of members whose names are those of secrets. Returns
-/// `true` if there is any.
-fn hide_values(secrets: &Secrets, value: &mut Value) -> bool {
+/// Replaces secrets in all strings, numbers and names. Returns `true` if there is any.
+pub fn hide_in_value(secrets: &Secrets, value: &mut Value) -> bool {
     match value {
         Value::String(text) => {
             let Cow::Owned(hidden) = secrets.hide(text) else {
@@ -136,21 +203,34 @@ fn hide_values(secrets: &Secrets, value: &mut Value) -> bool {
         }
         Value::Array(values) => values
             .iter_mut()
-            .fold(false, |found, value| hide_values(secrets, value) | found),
-        Value::Object(members) => members.iter_mut().fold(false, |found, (name, value)| {
-            let is_value = value.is_number() || value.as_str().is_some_and(|text| !text.is_empty());
-            if names_secret(name) && is_value && value != HIDDEN {
-                *value = HIDDEN.into();
-                return true;
-            }
-            if PASSED.contains(&name.as_str()) && (value.is_object() || value.is_array()) {
-                hide_passed(value);
-                return true;
-            }
-            hide_values(secrets, value) | found
-        }),
+            .fold(false, |found, value| hide_in_value(secrets, value) | found),
+        Value::Object(members) => {
+            let is_renamed = rename(members, |name| match secrets.hide(name) {
+                Cow::Owned(hidden) => Some(hidden),
+                Cow::Borrowed(_) => None,
+            });
+            let values = members.values_mut();
+            values.fold(is_renamed, |found, value| {
+                hide_in_value(secrets, value) | found
+            })
+        }
         Value::Null | Value::Bool(_) => false,
     }
+}
+
+/// Renames members; `None` keeps a name. Members that get the same name are numbered. Returns `true` if there is any.
+fn rename(members: &mut Map<String, Value>, new: impl Fn(&str) -> Option<String>) -> bool {
+    if members.keys().all(|name| new(name).is_none()) {
+        return false;
+    }
+    for (name, value) in std::mem::take(members) {
+        let mut name = new(&name).unwrap_or(name);
+        if members.contains_key(&name) {
+            name = format!("{name} {}", members.len());
+        }
+        members.insert(name, value);
+    }
+    true
 }
 
 #[cfg(test)]
@@ -198,13 +278,64 @@ mod tests {
                 r#"{"env":{"A":"[hidden]"},"mcp":{"headers":[{"name":"N","value":"[hidden]"}]},"set":1}"#,
             ),
             (
+                r#"{"hunter-1":1,"a hunter-1":2,"b\n":3}"#,
+                r#"{"[hidden]":1,"a [hidden]":2,"b\n":3}"#,
+            ),
+            (r#"{"hunter-1":1,"h\u0075nter-1":2}"#, r#"{"[hidden]":2}"#),
+            (
+                r#"{"87654321\n":1,"hunter-1\n":2}"#,
+                r#"{"[hidden]\n":1,"[hidden]\n 1":2}"#,
+            ),
+            (
+                r#"{"env":["A=1"],"set":{"A=1":"2","B":["3",{"C":4}]},"headers":"A: 1"}"#,
+                r#"{"env":["[hidden]"],"set":{"A=[hidden]":"[hidden]","B":["[hidden]",{"C":"[hidden]"}]},"headers":"[hidden]"}"#,
+            ),
+            (
+                r#"{"id":1,"params":{"set":{"A":"1"},"x":NaN}}"#,
+                r#"{"id":1,"params":{"set":[hidden]"#,
+            ),
+            (
+                r#"{"params":{"unset":{"A":"1"},env : [{"A":"1""#,
+                r#"{"params":{"unset":{"A":"1"},env : [hidden]"#,
+            ),
+            (
+                r#"text {"action":"accept","content":{"pin":"1"}"#,
+                r#"text {"action":"accept","content":[hidden]"#,
+            ),
+            (
+                "the environment: not set: content",
+                "the environment: not set: content",
+            ),
+            (
                 r#"{"updatedInput":{"questions":["Q"],"answers":{"Q":"1234"},"annotations":{"Q":{"notes":"n"}}}}"#,
                 r#"{"updatedInput":{"questions":["Q"],"answers":{"Q":"[hidden]"},"annotations":{"Q":{"notes":"[hidden]"}}}}"#,
             ),
         ] {
             let read =
                 |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
-            assert_eq!(read(&hide_in_frame(&secrets, line)), read(want));
+            assert_eq!(read(&hide_in_frame(&secrets, line)), read(want), "{line}");
+        }
+    }
+
+    #[test]
+    fn members_of_logged_frames_are_hidden() {
+        for (line, want) in [
+            (r#"{"a":"env"}"#, r#"{"a":"env"}"#),
+            (
+                r#"{"method":"_x/y","params":{"env":{"A":"1"},"b":2}}"#,
+                r#"{"method":"_x/y","params":{"env":{"A":"[hidden]"},"b":2}}"#,
+            ),
+            (
+                r#"agent/updateEnvironment {"set":{"A":"1"}}"#,
+                r#"agent/updateEnvironment {"set":{"A":"[hidden]"}}"#,
+            ),
+            (r#"{"env":{"A":"1","#, r#"{"env":[hidden]"#),
+            (
+                r#"{"result":{"action":"accept","content":{"pin":1234}}}"#,
+                r#"{"result":{"action":"accept","content":{"pin":"[hidden]"}}}"#,
+            ),
+        ] {
+            assert_eq!(without_members(line), want);
         }
     }
 }

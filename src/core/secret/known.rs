@@ -1,5 +1,7 @@
 //! Known values of secrets, as fingerprints of bounded size.
 
+use crate::core::cut::CUT;
+use memchr::memmem;
 use std::collections::HashMap;
 use std::ops::Range;
 use tracing::warn;
@@ -10,6 +12,9 @@ pub const SHORTEST: usize = 6;
 /// Maximum length of a fingerprinted piece. A longer value has several pieces, so that its parts are known, too.
 const PIECE: usize = SHORTEST + u64::BITS as usize - 1;
 
+/// Maximum length of what a cut leaves of an escape or a character.
+const ESCAPE: usize = 12;
+
 /// Maximum number of pieces of one owner, about 4 MB of values. Its oldest are dropped.
 const ROOM: usize = 1 << 16;
 
@@ -19,7 +24,7 @@ const ROOM_OF_LEFT: usize = 1 << 17;
 /// Part of what is dropped beyond the maximum, so that this work is rare.
 const SLACK: usize = 8;
 
-/// Number of bits in the filter of first bytes.
+/// Number of bits in the filter of an index.
 const FILTER_BITS: usize = 1 << 16;
 
 /// Fingerprints of the known values of all owners.
@@ -27,10 +32,10 @@ const FILTER_BITS: usize = 1 << 16;
 pub struct Known {
     /// Fingerprint → piece.
     pieces: HashMap<u64, Piece>,
-    /// First bytes of pieces → lengths of the pieces that begin so. Bit 0 is the shortest length.
-    lengths: HashMap<u64, u64>,
-    /// Bits of the hashes of all first bytes.
-    filter: Vec<u64>,
+    /// Pieces by their first bytes.
+    beginnings: Index,
+    /// Pieces by their last bytes, to find what is left of a value behind a cut.
+    endings: Index,
     owners: HashMap<u64, Holding>,
     /// Number of the last owner. Owner 0 is acpipe itself.
     last_owner: u64,
@@ -38,9 +43,19 @@ pub struct Known {
     age: u64,
 }
 
+/// Lengths of pieces by their first or last bytes.
+#[derive(Debug, Default)]
+struct Index {
+    /// Bytes → lengths of the pieces that have them. Bit 0 is the shortest length.
+    lengths: HashMap<u64, u64>,
+    /// Bits of the hashes of all bytes.
+    filter: Vec<u64>,
+}
+
 #[derive(Debug)]
 struct Piece {
     first: u64,
+    last: u64,
     len: usize,
     /// Number of owners that hold it.
     holders: u32,
@@ -66,17 +81,19 @@ impl Known {
         let holding = self.owners.entry(owner).or_default();
         for piece in values.iter().flat_map(|value| pieces(value)) {
             self.age += 1;
-            let (first, print) = (first_bytes(piece), fingerprint(piece));
+            let (first, print) = (number(piece), fingerprint(piece));
             if holding.pieces.insert(print, self.age).is_some() {
                 continue;
             }
             let known = self.pieces.entry(print).or_insert(Piece {
                 first,
+                last: number(&piece[piece.len() - SHORTEST..]),
                 len: piece.len(),
                 holders: 0,
             });
             known.holders += 1;
-            note(&mut self.lengths, &mut self.filter, known);
+            self.beginnings.note(known.first, known.len);
+            self.endings.note(known.last, known.len);
         }
         if holding.pieces.len() > ROOM {
             // The name of this module would look like that of a secret.
@@ -130,17 +147,11 @@ impl Known {
             return;
         }
         for (at, window) in text.windows(SHORTEST).enumerate() {
-            let first = first_bytes(window);
-            let (word, bit) = filter_bit(first);
-            if self.filter[word] & bit == 0 {
-                continue;
-            }
-            let Some(lengths) = self.lengths.get(&first) else {
+            let Some(lengths) = self.beginnings.lengths(number(window)) else {
                 continue;
             };
-            let longest = SHORTEST + (u64::BITS - 1 - lengths.leading_zeros()) as usize;
+            let rest = &text[at..text.len().min(at + longest(lengths))];
             let mut state = BASIS;
-            let rest = &text[at..text.len().min(at + longest)];
             let mut end = None;
             for (n, byte) in rest.iter().enumerate() {
                 state = step(state, *byte);
@@ -152,6 +163,35 @@ impl Known {
             }
             if let Some(end) = end {
                 found(at..end);
+            }
+        }
+        self.find_at_cuts(text, found);
+    }
+
+    /// Reports what is left of known values where a text was cut: their beginnings before a mark, their ends behind it.
+    fn find_at_cuts(&self, text: &[u8], found: &mut dyn FnMut(Range<usize>)) {
+        let most = PIECE + ESCAPE;
+        let mut from = 0;
+        let mut marks = memmem::find_iter(text, CUT).peekable();
+        while let Some(mark) = marks.next() {
+            let before = from.max(mark.saturating_sub(most))..mark;
+            let is_cut = |at: &usize| {
+                let lengths = self.beginnings.lengths(number(&text[*at..]));
+                lengths.is_some_and(|lengths| longest(lengths) + ESCAPE > mark - at)
+            };
+            let last = before.end.saturating_sub(SHORTEST - 1);
+            if let Some(at) = (before.start..last).find(is_cut) {
+                found(at..mark);
+            }
+            from = mark + CUT.len();
+            let until = marks.peek().copied().unwrap_or(text.len());
+            let until = until.min(from + most);
+            let is_cut = |end: &usize| {
+                let lengths = self.endings.lengths(number(&text[end - SHORTEST..]));
+                lengths.is_some_and(|lengths| longest(lengths) + ESCAPE > end - from)
+            };
+            if let Some(end) = (from + SHORTEST..=until).rev().find(is_cut) {
+                found(from..end);
             }
         }
     }
@@ -166,10 +206,13 @@ impl Known {
                 }
             }
         }
-        self.lengths.clear();
-        self.filter.clear();
-        let pieces = self.pieces.values();
-        pieces.for_each(|piece| note(&mut self.lengths, &mut self.filter, piece));
+        self.beginnings.clear();
+        self.endings.clear();
+        let (beginnings, endings) = (&mut self.beginnings, &mut self.endings);
+        self.pieces.values().for_each(|piece| {
+            beginnings.note(piece.first, piece.len);
+            endings.note(piece.last, piece.len);
+        });
     }
 }
 
@@ -191,12 +234,31 @@ impl Holding {
     }
 }
 
-/// Enters a piece in the indexes by its first bytes.
-fn note(lengths: &mut HashMap<u64, u64>, filter: &mut Vec<u64>, piece: &Piece) {
-    *lengths.entry(piece.first).or_default() |= 1 << (piece.len - SHORTEST);
-    filter.resize(FILTER_BITS / u64::BITS as usize, 0);
-    let (word, bit) = filter_bit(piece.first);
-    filter[word] |= bit;
+impl Index {
+    /// Enters a piece with these bytes.
+    fn note(&mut self, bytes: u64, len: usize) {
+        *self.lengths.entry(bytes).or_default() |= 1 << (len - SHORTEST);
+        self.filter.resize(FILTER_BITS / u64::BITS as usize, 0);
+        let (word, bit) = filter_bit(bytes);
+        self.filter[word] |= bit;
+    }
+
+    /// Returns the lengths of the pieces with these bytes.
+    fn lengths(&self, bytes: u64) -> Option<u64> {
+        let (word, bit) = filter_bit(bytes);
+        let may_be = self.filter.get(word)? & bit != 0;
+        may_be.then(|| self.lengths.get(&bytes).copied()).flatten()
+    }
+
+    fn clear(&mut self) {
+        self.lengths.clear();
+        self.filter.clear();
+    }
+}
+
+/// Returns the longest of the lengths of an index.
+fn longest(lengths: u64) -> usize {
+    SHORTEST + (u64::BITS - 1 - lengths.leading_zeros()) as usize
 }
 
 /// Returns the pieces that cover a value. The last one ends with the value.
@@ -208,14 +270,14 @@ fn pieces(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Returns the first bytes as a number.
-fn first_bytes(piece: &[u8]) -> u64 {
-    let bytes = piece.iter().take(SHORTEST);
+fn number(bytes: &[u8]) -> u64 {
+    let bytes = bytes.iter().take(SHORTEST);
     bytes.fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// Returns the word and the bit of the filter for these first bytes.
-fn filter_bit(first: u64) -> (usize, u64) {
-    let bit = (first.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize;
+/// Returns the word and the bit of a filter for these bytes.
+fn filter_bit(bytes: u64) -> (usize, u64) {
+    let bit = (bytes.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize;
     (bit / 64, 1 << (bit % 64))
 }
 
@@ -276,6 +338,50 @@ mod tests {
     }
 
     #[test]
+    fn parts_of_values_are_found_at_cuts_only() {
+        let mut known = Known::default();
+        let long: Vec<String> = (0..20).map(|n| format!("{n:08x}")).collect();
+        let long = long.concat();
+        known.add(
+            0,
+            &["hunter-of-secrets", &long].map(|text| text.as_bytes().to_vec()),
+        );
+        let found = |text: &str| {
+            let mut found = Vec::new();
+            known.find(text.as_bytes(), &mut |range| {
+                found.push(text[range].to_owned());
+            });
+            found
+        };
+        assert_eq!(found("a hunter-of\u{2026} b"), ["hunter-of"]);
+        assert_eq!(found("a \u{2026}-secrets b"), ["-secrets"]);
+        assert_eq!(found("hunter-o\u{2026}secrets"), ["hunter-o", "secrets"]);
+        for text in [
+            "hunter-of",
+            "hunter-of.",
+            "\u{2026} hunter-of",
+            "secrets \u{2026}",
+            "hunte\u{2026}",
+        ] {
+            assert_eq!(found(text), [""; 0], "{text}");
+        }
+        for cut in [SHORTEST, 50, PIECE, 100, 150] {
+            for text in [
+                format!("{}\u{2026}", &long[..cut]),
+                format!("\u{2026}{}", &long[long.len() - cut..]),
+            ] {
+                let mut covered = vec![false; text.len()];
+                known.find(text.as_bytes(), &mut |range| covered[range].fill(true));
+                let shown = covered.iter().filter(|covered| !**covered).count();
+                assert!(
+                    shown < CUT.len() + SHORTEST,
+                    "{cut}: {shown} bytes of {text}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn owner_with_many_values_loses_its_own_oldest() {
         let mut known = Known::default();
         known.add(0, &values("own", 3));
@@ -304,7 +410,8 @@ mod tests {
         }
         assert!(is_known(&known, "small-00000000"));
         assert!(known.pieces.len() <= ROOM_OF_LEFT);
-        assert!(known.lengths.len() <= known.pieces.len());
+        assert!(known.beginnings.lengths.len() <= known.pieces.len());
+        assert!(known.endings.lengths.len() <= known.pieces.len());
     }
 
     #[test]

@@ -24,6 +24,12 @@ const LAST_WORDS: &[&str] = &[
     "secrets",
 ];
 
+/// Last words of the names of headers and variables whose value is a list of names and values.
+const LISTS: &[&str] = &["cookie", "cookies", "headers"];
+
+/// Last words of the names of variables whose value may be a user and a password: `user:password`.
+const LOGINS: &[&str] = &["auth", "credential", "credentials"];
+
 /// Names of query parameters that hold a secret, in addition to those of variables.
 const PARAMETERS: &[&str] = &["code", "sig", "signature"];
 
@@ -37,14 +43,27 @@ pub fn names_secret(name: &str) -> bool {
 /// Returns `true` if a variable of this name holds a secret.
 #[must_use]
 pub fn is_variable(name: &str) -> bool {
-    let last = name.rsplit(['_', '-', '.']).next().unwrap_or_default();
-    is_one_of(last, LAST_WORDS) || ends_as_secret(name)
+    is_one_of(last_word(name), LAST_WORDS) || ends_as_secret(name)
+}
+
+/// Returns `true` if the value of a header or a variable of this name is a list of names and values.
+pub fn is_list(name: &str) -> bool {
+    is_one_of(last_word(name), LISTS)
+}
+
+/// Returns `true` if the value of a variable of this name may be a user and a password.
+pub fn is_login(name: &str) -> bool {
+    is_one_of(last_word(name), LOGINS)
 }
 
 /// Returns `true` if a query parameter of this name holds a secret.
 #[must_use]
 pub fn is_parameter(name: &str) -> bool {
     is_variable(name) || is_one_of(name, PARAMETERS)
+}
+
+fn last_word(name: &str) -> &str {
+    name.rsplit(['_', '-', '.']).next().unwrap_or_default()
 }
 
 fn is_one_of(word: &str, known: &[&str]) -> bool {

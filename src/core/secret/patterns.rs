@@ -1,6 +1,8 @@
 //! Detection of text that looks like a secret: keys, tokens, passwords.
 
-use super::{HIDDEN, names::names_secret};
+use super::HIDDEN;
+use super::names::{self, names_secret};
+use crate::core::cut::CUT;
 use std::ops::Range;
 
 /// Prefixes of keys of well-known services, with the minimum number of characters that follow.
@@ -65,15 +67,19 @@ fn after(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
         if said.starts_with(prefix.trim_end_matches('.')) && text[word.start..].starts_with(prefix)
         {
             let secret = run(text, word.start + prefix.len(), is_token);
-            return (secret.len() >= *least).then_some(secret);
+            return (secret.len() >= *least || is_cut(text, &secret)).then_some(secret);
         }
     }
     if is_scheme(said) {
         let secret = run(text, run(text, word.end, |c| c == ' ').end, is_token);
         let is_random = text[secret.clone()].contains(|c: char| c.is_ascii_digit() || c == '=');
-        return (secret.len() >= 8 && is_random).then_some(secret);
+        let is_long = secret.len() >= 8 || is_cut(text, &secret);
+        return (is_long && is_random).then_some(secret);
     }
-    if !names_secret(said) {
+    let is_parameter = text[..word.start].ends_with(['?', '&'])
+        && text[word.end..].starts_with('=')
+        && names::is_parameter(said);
+    if !is_parameter && !names_secret(said) {
         return None;
     }
     let is_quote = |c| matches!(c, '"' | '\'' | '\\');
@@ -88,16 +94,24 @@ fn after(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
         !is_quote(c) && !c.is_whitespace() && !matches!(c, ',' | ';' | '&' | ')' | '}' | ']' | '<')
     });
     let said = &text[secret.clone()];
-    (secret.len() >= SHORTEST && !is_scheme(said)).then_some(secret)
+    let is_cut = said.len() > CUT.len() && said.contains(CUT);
+    ((secret.len() >= SHORTEST || is_cut) && !is_scheme(said)).then_some(secret)
 }
 
 /// Returns the password in a URL.
 fn userinfo(text: &str, at: usize) -> Option<Range<usize>> {
     let start = at + text[at..].strip_prefix("://").map(|_| 3)?;
     let user = run(text, start, is_userinfo);
-    let colon = text[user.clone()].find(':')?;
-    let is_there = text[user.end..].starts_with('@') && user.start + colon + 1 < user.end;
-    is_there.then(|| user.start + colon + 1..user.end)
+    let password = user.start + text[user.clone()].find(':')? + 1;
+    let cut = text[password..user.end].find(CUT).map(|at| password + at);
+    let is_there = cut.is_some() || text[user.end..].starts_with('@');
+    let end = cut.unwrap_or(user.end);
+    (is_there && password < end).then_some(password..end)
+}
+
+/// Returns `true` if acpipe cut the text after this part.
+fn is_cut(text: &str, part: &Range<usize>) -> bool {
+    !part.is_empty() && text[part.end..].starts_with(CUT)
 }
 
 /// Returns the range of characters from `at` on that satisfy `is`.
@@ -106,7 +120,8 @@ fn run(text: &str, at: usize, is: impl Fn(char) -> bool) -> Range<usize> {
     at..at + rest.find(|c| !is(c)).unwrap_or(rest.len())
 }
 
-fn is_scheme(word: &str) -> bool {
+/// Returns `true` if the word is an authentication scheme.
+pub fn is_scheme(word: &str) -> bool {
     SCHEMES
         .iter()
         .any(|scheme| word.eq_ignore_ascii_case(scheme))

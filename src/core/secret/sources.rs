@@ -2,8 +2,8 @@
 
 use super::Secrets;
 use super::known::SHORTEST;
-use super::patterns;
 use super::view::views;
+use super::{names, patterns};
 use crate::core::backend_options::BackendOptions;
 use crate::core::mcp;
 use crate::proto::wire::{McpPair, McpServer, McpTransport, Variables};
@@ -23,7 +23,20 @@ const MOST_CODED_LINES: usize = 64;
 impl Secrets {
     /// Adds the values of environment variables.
     pub fn add_variables(&self, variables: &Variables) {
-        self.add_values(variables.0.values().flatten().map(String::as_str));
+        let variables = variables.0.iter();
+        self.add_named(variables.filter_map(|(name, value)| Some((name, value.as_ref()?))));
+    }
+
+    /// Adds the values of variables with their names, which say of what secrets a value consists.
+    pub(super) fn add_named<'a>(
+        &self,
+        variables: impl IntoIterator<Item = (&'a String, &'a String)>,
+    ) {
+        let mut values = Vec::new();
+        for (name, value) in variables {
+            named_values(name, value, &mut values);
+        }
+        self.add_values(values.iter().map(String::as_str));
     }
 
     /// Adds the values of MCP servers' variables and headers, credentials and query values in their URLs, and
@@ -41,7 +54,8 @@ impl Secrets {
             for text in texts {
                 self.referenced(text, &mut values);
             }
-            for McpPair { value, .. } in pairs {
+            for McpPair { name, value, .. } in pairs {
+                named_values(name, value, &mut values);
                 header_values(value, &mut values);
                 self.referenced(value, &mut values);
             }
@@ -62,7 +76,8 @@ impl Secrets {
             value.cloned().flatten()
         };
         values.extend(options.api_key_env.as_deref().and_then(variable));
-        for template in options.headers.0.values() {
+        for (name, template) in &options.headers.0 {
+            named_values(name, template, &mut values);
             header_values(template, &mut values);
             let names = mcp::variables(template).map(|(name, _)| name);
             values.extend(names.filter_map(variable));
@@ -80,12 +95,39 @@ impl Secrets {
     }
 }
 
-/// Returns the value of a variable; of a list of headers, the values in it.
-pub fn variable_values<'a>(name: &str, value: &'a str) -> impl Iterator<Item = &'a str> {
-    let is_list = name.to_ascii_uppercase().ends_with("HEADERS");
-    let pairs = value.split(',').filter(move |_| is_list);
-    let values = pairs.filter_map(|pair| pair.split_once('='));
-    values.map(|(_, value)| value).chain([value])
+/// Adds the value of a variable or a header, and its parts that are secrets of their own: the values in a list of headers
+/// or cookies, what follows a scheme, a password, and the user of an address without a password.
+fn named_values(name: &str, value: &str, values: &mut Vec<String>) {
+    values.push(value.to_owned());
+    let is_list = names::is_list(name);
+    let pairs = value.split([',', ';', '\n']).filter(|_| is_list);
+    let of_list = pairs.filter_map(|pair| pair.split_once(['=', ':']));
+    for part in of_list.map(|(_, value)| value).chain([value]) {
+        // A header in a variable is percent-encoded.
+        let views = views(part);
+        let texts = views
+            .iter()
+            .map(|view| String::from_utf8_lossy(view.bytes()));
+        for text in texts {
+            let scheme = text.trim().split(' ').next().unwrap_or_default();
+            if patterns::is_scheme(scheme) {
+                header_values(&text, values);
+            } else if is_list {
+                values.push(text.trim().to_owned());
+            }
+        }
+    }
+    if let Some((_, place)) = value.split_once("://") {
+        let place = place.split('/').next().unwrap_or_default();
+        let caller = place.rsplit_once('@').map(|(caller, _)| caller);
+        values.extend(caller.filter(|user| !user.contains(':')).map(str::to_owned));
+    } else if names::is_login(name) {
+        values.extend(
+            value
+                .split_once(':')
+                .map(|(_, password)| password.trim().to_owned()),
+        );
+    }
 }
 
 /// Adds the value of a header and what follows its scheme, decoded if the scheme is `Basic`.
@@ -134,8 +176,8 @@ fn strings(value: &Value, values: &mut Vec<String>) {
     }
 }
 
-/// Returns the forms in which values are written: each line, without its escapes, in base64, and what looks like a
-/// secret in it.
+/// Returns the forms in which values are written: each line, without its escapes, in base64, in Latin-1, with `+` for
+/// spaces, and what looks like a secret in it.
 pub fn forms<'a>(values: impl IntoIterator<Item = &'a str>) -> Vec<Vec<u8>> {
     let mut forms = Vec::new();
     for value in values {
@@ -146,12 +188,39 @@ pub fn forms<'a>(values: impl IntoIterator<Item = &'a str>) -> Vec<Vec<u8>> {
             for view in parts.chain([line]).flat_map(views) {
                 if !is_file {
                     coded(view.bytes(), &mut forms);
+                    forms.extend(latin_1(view.bytes()));
+                    forms.extend(of_form(view.bytes()));
                 }
                 forms.push(view.bytes().to_vec());
             }
         }
     }
     forms
+}
+
+/// Returns a value with the characters up to U+00FF as single bytes: Python escapes them as `\xe9`.
+fn latin_1(value: &[u8]) -> Option<Vec<u8>> {
+    let value = std::str::from_utf8(value).ok()?;
+    let is_single = |c: char| !c.is_ascii() && u8::try_from(c).is_ok();
+    let mut buffer = [0; 4];
+    value.contains(is_single).then(|| {
+        let mut bytes = Vec::with_capacity(value.len());
+        for c in value.chars() {
+            match u8::try_from(c) {
+                Ok(byte) => bytes.push(byte),
+                Err(_) => bytes.extend_from_slice(c.encode_utf8(&mut buffer).as_bytes()),
+            }
+        }
+        bytes
+    })
+}
+
+/// Returns a value with its spaces as in the form of a web page. The rest of that encoding is a view.
+fn of_form(value: &[u8]) -> Option<Vec<u8>> {
+    let as_in_form = |byte: &u8| if *byte == b' ' { b'+' } else { *byte };
+    value
+        .contains(&b' ')
+        .then(|| value.iter().map(as_in_form).collect())
 }
 
 /// Adds the base64 of a value, in its three positions inside of a longer text. What depends on the text around it is

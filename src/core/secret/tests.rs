@@ -45,10 +45,25 @@ fn text_that_looks_like_a_secret_is_hidden() {
             r#"["--auth-token", "[hidden]"]"#,
         ),
         ("?access_token=abcdef&b=1", "?access_token=[hidden]&b=1"),
+        (
+            "https://host/?a=1&key=abcdef",
+            "https://host/?a=1&key=[hidden]",
+        ),
         ("https://me:hunter2@host/x", "https://me:[hidden]@host/x"),
         (
             "password=first1 and secret=second",
             "password=[hidden] and secret=[hidden]",
+        ),
+        // Cut by acpipe.
+        (
+            "sk-ant-ap\u{2026} (9 bytes)",
+            "sk-[hidden]\u{2026} (9 bytes)",
+        ),
+        ("Bearer a1\u{2026}", "Bearer [hidden]\u{2026}"),
+        ("https://me:hunt\u{2026}", "https://me:[hidden]\u{2026}"),
+        (
+            "password=fi\u{2026} (9 bytes)",
+            "password=[hidden] (9 bytes)",
         ),
     ];
     for (text, want) in cases {
@@ -127,8 +142,16 @@ fn variables_of_acpipe_s_environment_are_known_by_their_names() {
         ("DATABASE_URL", "postgres://me:p%40ssword@host/db"),
         (
             "OTEL_EXPORTER_OTLP_HEADERS",
-            "x-team=collector-1,x=collector-2",
+            "x-team=collector-1,x=collector-2,authorization=Bearer%20collector%2D3",
         ),
+        (
+            "MY_HEADERS",
+            "Authorization: Bearer of-headers\nX: Basic dXNlcjpvZi1iYXNpYw==",
+        ),
+        ("MY_COOKIE", "a=of-cookie; b=1"),
+        ("MY_AUTH", "user:of-login"),
+        ("OTHER_AUTH", "Bearer of-scheme"),
+        ("MY_DSN", "https://of-user@host/1"),
     ];
     for (name, value) in other {
         environment
@@ -141,7 +164,19 @@ fn variables_of_acpipe_s_environment_are_known_by_their_names() {
     }
     assert_eq!(secrets.hide("hunter-x"), "hunter-x");
     assert_eq!(secrets.hide("p@ssword p%40ssword"), "[hidden] [hidden]");
-    assert_eq!(secrets.hide("collector-1 collector-2"), "[hidden] [hidden]");
+    for part in [
+        "collector-1",
+        "collector-2",
+        "collector-3",
+        "of-headers",
+        "of-basic",
+        "of-cookie",
+        "of-login",
+        "of-scheme",
+        "of-user",
+    ] {
+        assert_eq!(secrets.hide(&format!("host {part}.")), "host [hidden].");
+    }
 }
 
 #[test]
@@ -154,6 +189,7 @@ fn known_values_are_hidden_in_every_form() {
     let python = once
         .replace('\u{e9}', "\\u00e9")
         .replace('\u{1f600}', "\\ud83d\\ude00");
+    let repr = python.replace("\\u00e9", "\\xe9");
     let php = python.replace('/', "\\/");
     let mut coded = Vec::new();
     for before in ["", "u", "us", "user:"] {
@@ -173,6 +209,7 @@ fn known_values_are_hidden_in_every_form() {
     }
     let in_url: Vec<String> = value.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let in_url = in_url.concat();
+    let octal: Vec<String> = value.bytes().map(|byte| format!("\\{byte:03o}")).collect();
     for text in [
         value.to_owned(),
         once,
@@ -180,11 +217,22 @@ fn known_values_are_hidden_in_every_form() {
         serde_json::json!(python).to_string(),
         python,
         php,
+        in_url.replace('%', "%25"),
+        in_url.replace("%20", "+"),
         in_url,
         format!("{value:?}"),
+        repr,
+        value.replace('\u{e9}', "%E9"),
+        octal.concat(),
     ] {
         let hidden = secrets.hide(&text);
         assert_eq!(hidden.trim_matches(['"', '\\']), HIDDEN, "{text}");
+    }
+    let text = format!("{}{value}", "x".repeat(50));
+    let mime = base64::Engine::encode(&base64::prelude::BASE64_STANDARD, text);
+    for line_break in ["\n", "\r\n"] {
+        let broken = format!("{}{line_break}{}", &mime[..76], &mime[76..]);
+        assert!(secrets.hide(&broken).len() < 90, "{broken}");
     }
     assert_eq!(secrets.hide("line two; x"), "[hidden]; x");
     assert_eq!(

@@ -6,6 +6,12 @@ use std::ops::Range;
 /// Maximum number of escapes inside each other: a text in JSON, in a string of JSON, in a log line of JSON, and one more.
 const DEPTH: usize = 4;
 
+/// Maximum number of percent encodings inside each other: an address in the query of another address.
+const PERCENT_DEPTH: usize = 2;
+
+/// Minimum number of base64 characters before a line break in base64. Lines have 64 or 76.
+const CODED_LINE: usize = 60;
+
 /// Bytes of a text at one depth of escapes.
 pub struct View<'a> {
     bytes: Cow<'a, [u8]>,
@@ -25,11 +31,18 @@ pub fn views(text: &str) -> Vec<View<'_>> {
             None => break,
         }
     }
-    let decoded: Vec<View<'_>> = views
-        .iter()
-        .filter_map(|view| view.without(b'%', percent_decoded))
-        .collect();
-    views.extend(decoded);
+    for at in 0..views.len() {
+        let mut decoded = views[at].without(b'%', percent_decoded);
+        for _ in 1..PERCENT_DEPTH {
+            let Some(view) = decoded else { break };
+            decoded = view.without(b'%', percent_decoded);
+            views.push(view);
+        }
+        views.extend(decoded);
+        let joined = views[at].without(b'\r', line_break);
+        let joined = joined.or_else(|| views[at].without(b'\n', line_break));
+        views.extend(joined);
+    }
     views
 }
 
@@ -51,23 +64,16 @@ impl View<'_> {
         places[range.start] as usize..places[end] as usize
     }
 
-    /// Removes one depth of escapes; `None` if there are none. `decode` returns the bytes that an escape at the
-    /// start of its argument stands for, with the length of the escape.
-    fn without(
-        &self,
-        mark: u8,
-        decode: fn(&[u8]) -> Option<(Char, usize)>,
-    ) -> Option<View<'static>> {
+    /// Removes one depth of escapes; `None` if there are none.
+    fn without(&self, mark: u8, decode: Decode) -> Option<View<'static>> {
         let from = self.bytes();
-        memchr::memchr(mark, from)?;
+        memchr::memchr_iter(mark, from).find(|at| decode(from, *at).is_some())?;
         let (mut bytes, mut places) = (Vec::with_capacity(from.len()), Vec::new());
         let mut at = 0;
-        let mut found = false;
         while at < from.len() {
             let place = self.place(at..at + 1).start;
-            let escape = (from[at] == mark).then(|| decode(&from[at..])).flatten();
+            let escape = (from[at] == mark).then(|| decode(from, at)).flatten();
             let (decoded, len) = escape.unwrap_or((Char::byte(from[at]), 1));
-            found |= escape.is_some();
             for byte in decoded.bytes() {
                 bytes.push(*byte);
                 places.push(u32::try_from(place).ok()?);
@@ -78,12 +84,15 @@ impl View<'_> {
             places.last().copied().unwrap_or_default() as usize
         });
         places.push(u32::try_from(end).ok()?);
-        found.then_some(View {
+        Some(View {
             bytes: Cow::Owned(bytes),
             places: Some(places),
         })
     }
 }
+
+/// Returns the bytes that an escape at a place of a text stands for, with the length of the escape.
+type Decode = fn(&[u8], usize) -> Option<(Char, usize)>;
 
 /// Bytes of a character.
 #[derive(Clone, Copy)]
@@ -100,6 +109,13 @@ impl Char {
         }
     }
 
+    fn none() -> Self {
+        Self {
+            bytes: [0; 4],
+            len: 0,
+        }
+    }
+
     fn of(c: char) -> Self {
         let mut bytes = [0; 4];
         let len = c.encode_utf8(&mut bytes).len();
@@ -111,14 +127,20 @@ impl Char {
     }
 }
 
-/// Decodes an escape of JSON, or one of the languages that print text with more of them: `\x41`, `\u{41}`, `\'`.
-fn unescaped(text: &[u8]) -> Option<(Char, usize)> {
+/// Decodes an escape of JSON, or one of the languages that print text with more of them: `\x41`, `\101`, `\u{41}`, `\'`.
+fn unescaped(text: &[u8], at: usize) -> Option<(Char, usize)> {
+    let text = &text[at..];
     let c = match text.get(1)? {
         b'n' => b'\n',
         b'r' => b'\r',
         b't' => b'\t',
         b'b' => 8,
         b'f' => 12,
+        b'0'..=b'3' if text.get(2..4).is_some_and(is_octal) => {
+            let digits = text[1..4].iter();
+            let code = digits.fold(0, |code, digit| code << 3 | (digit - b'0'));
+            return Some((Char::byte(code), 4));
+        }
         b'0' => 0,
         b'x' => return Some((Char::byte(hex_byte(text.get(2..4)?)?), 4)),
         b'u' => return unicode(text),
@@ -126,7 +148,8 @@ fn unescaped(text: &[u8]) -> Option<(Char, usize)> {
             let code = hex(text.get(2..10)?)?;
             return Some((Char::of(char::from_u32(code)?), 10));
         }
-        other @ (b'"' | b'\\' | b'/' | b'\'') => *other,
+        // Shells escape any character that is not a letter.
+        other if !other.is_ascii_alphanumeric() => *other,
         _ => return None,
     };
     Some((Char::byte(c), 2))
@@ -154,8 +177,22 @@ fn unicode(text: &[u8]) -> Option<(Char, usize)> {
 }
 
 /// Decodes `%41`.
-fn percent_decoded(text: &[u8]) -> Option<(Char, usize)> {
-    Some((Char::byte(hex_byte(text.get(1..3)?)?), 3))
+fn percent_decoded(text: &[u8], at: usize) -> Option<(Char, usize)> {
+    Some((Char::byte(hex_byte(text.get(at + 1..at + 3)?)?), 3))
+}
+
+/// Removes a line break inside base64.
+fn line_break(text: &[u8], at: usize) -> Option<(Char, usize)> {
+    let len = if text[at] == b'\r' { 2 } else { 1 };
+    let is_break = text[at..].starts_with(&b"\r\n"[2 - len..]);
+    let before = &text[at.checked_sub(CODED_LINE)?..at];
+    let next = text.get(at + len)?;
+    let is_coded = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_=".contains(byte);
+    (is_break && is_coded(next) && before.iter().all(is_coded)).then_some((Char::none(), len))
+}
+
+fn is_octal(digits: &[u8]) -> bool {
+    digits.iter().all(|digit| (b'0'..=b'7').contains(digit))
 }
 
 fn hex_byte(digits: &[u8]) -> Option<u8> {
@@ -186,6 +223,8 @@ mod tests {
                 vec![r#"{\"a\\u0062"#, r#"{"a\u0062"#, r#"{"ab"#],
             ),
             (r"x%41%zz", vec![r"x%41%zz", "xA%zz"]),
+            ("%252541", vec!["%252541", "%2541", "%41"]),
+            (r"\303\251\0\-\é", vec![r"\303\251\0\-\é", "é\0-é"]),
             (r"\ud83d", vec![r"\ud83d", "\u{fffd}"]),
         ] {
             let views = views(text);
@@ -195,6 +234,23 @@ mod tests {
                 .collect();
             assert_eq!(seen, want, "{text}");
         }
+    }
+
+    #[test]
+    fn line_breaks_in_base64_are_removed() {
+        let line = "x".repeat(CODED_LINE);
+        for line_break in ["\n", "\r\n"] {
+            let text = format!("{line}{line_break}yz{line_break}y{line_break}");
+            let views = views(&text);
+            let joined = views.last().unwrap();
+            let rest = format!("{line}yz{line_break}y{line_break}");
+            assert_eq!(joined.bytes(), rest.as_bytes());
+            assert_eq!(
+                joined.place(CODED_LINE - 1..CODED_LINE + 1),
+                CODED_LINE - 1..CODED_LINE + 1 + line_break.len()
+            );
+        }
+        assert_eq!(views(&format!("{line}.\ny")).len(), 1);
     }
 
     #[test]

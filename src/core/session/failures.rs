@@ -61,7 +61,8 @@ impl SessionMachine {
     fn with_stderr(&self, mut error: Error, running: &Running, cx: &Cx<'_>) -> Error {
         let connection = cx.agent.connection.as_ref();
         let process = connection.and_then(|c| c.process_of(self.agent_session(), self.asked()));
-        let stderr = process.map(|p| p.health.stderr.text_since(running.stderr_at));
+        let secrets = &cx.shared.settings.secrets;
+        let stderr = process.map(|p| p.health.stderr_since(running.stderr_at, secrets));
         let stderr = stderr.unwrap_or_default();
         if stderr.trim().is_empty() {
             return error;

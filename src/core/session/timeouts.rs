@@ -202,7 +202,9 @@ impl SessionMachine {
     ) -> Error {
         let connection = cx.agent.connection.as_ref();
         let process = connection.and_then(|c| c.process_of(self.agent_session(), self.asked()));
-        let stderr = process.map(|p| p.health.stderr.text()).unwrap_or_default();
+        let secrets = &cx.shared.settings.secrets;
+        let stderr = process.map(|p| p.health.stderr_text(secrets));
+        let stderr = stderr.unwrap_or_default();
         TimedOut {
             wait,
             limit,

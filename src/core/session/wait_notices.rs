@@ -6,6 +6,7 @@ use crate::core::cx::Cx;
 use crate::core::idle_timer::format_duration;
 use crate::core::limits::Timeout;
 use crate::core::retry::Pause;
+use crate::core::secret::Secrets;
 use crate::core::timeout_error::{last_of_stderr, waiting};
 use crate::proto::wire::{Party, Waiting};
 use std::time::{Duration, Instant};
@@ -23,7 +24,7 @@ impl SessionMachine {
     /// Notifies the clients of what the session waits for.
     pub(super) fn notify_wait(&mut self, cx: &mut Cx<'_>) {
         let connection = cx.agent.connection.as_deref();
-        let waiting = self.waiting_for(connection, cx.now);
+        let waiting = self.waiting_for(connection, &cx.shared.settings.secrets, cx.now);
         if let (Some(first), Some(idle_timer)) = (self.first_notice(), &mut self.idle_timer) {
             idle_timer.note_notice(first, cx.now);
         }
@@ -45,7 +46,12 @@ impl SessionMachine {
     /// Returns what the session waits for, in its turn or during its opening. `None` if it waits for the
     /// start of the agent or for nothing.
     #[must_use]
-    pub fn waiting_for(&self, connection: Option<&Connection>, now: Instant) -> Option<Waiting> {
+    pub fn waiting_for(
+        &self,
+        connection: Option<&Connection>,
+        secrets: &Secrets,
+        now: Instant,
+    ) -> Option<Waiting> {
         let idle_timer = self.idle_timer.as_ref()?;
         let process = connection.and_then(|c| c.process_of(self.agent_session(), self.asked()));
         let elapsed = idle_timer.elapsed(now);
@@ -55,7 +61,8 @@ impl SessionMachine {
             Some((last_activity, _)) => format!("last activity: {last_activity}"),
             None => "no activity so far".to_owned(),
         };
-        let stderr = process.map(|p| p.health.stderr.text()).unwrap_or_default();
+        let stderr = process.map(|p| p.health.stderr_text(secrets));
+        let stderr = stderr.unwrap_or_default();
         let note = format!(
             "waiting for {what}, {} ({last}){}",
             format_duration(elapsed),

@@ -1,6 +1,7 @@
 //! Thread of a recorder: splits messages into frames, redacts and shortens them, and writes the tape.
 
 use super::{Counters, Entry, RedactLine};
+use crate::core::cut::CUT;
 use crate::proto::frame::{ClientFrame, ClientFrames, lines};
 use crate::proto::json::{shortened_raw, to_raw};
 use crate::proto::tape::{
@@ -257,10 +258,10 @@ impl Writer {
     }
 }
 
-/// Joins the ends of a line. Each is cut between words, because redaction finds only whole secrets.
+/// Joins the ends of a line, each cut between words.
 fn ends(head: &[u8], tail: &[u8]) -> Vec<u8> {
     let is_between = |byte: &u8| matches!(byte, b'"' | b',' | b' ');
     let head = &head[..head.iter().rposition(is_between).unwrap_or(0)];
     let tail = &tail[tail.iter().position(is_between).unwrap_or(tail.len())..];
-    [head, "…".as_bytes(), tail].concat()
+    [head, CUT.as_bytes(), tail].concat()
 }

@@ -88,6 +88,14 @@ fn tokens_and_what_an_agent_repeats_stand_in_no_log_or_error() {
     let failed = prompt("m2");
     assert!(failed.contains("the-marker"), "{failed}");
     answers += &failed;
+    // A client's own message and id stand in the log, not in what others are answered.
+    for token in &tokens {
+        let mut body = submit(&[user("t", &format!("the token is {token}"))]);
+        body["id"] = token.as_str().into();
+        server.send("POST", "/api/chat", &body);
+        server.send("GET", &format!("/api/chat/{token}/messages"), &Value::Null);
+        server.send("GET", &format!("/{token}"), &Value::Null);
+    }
     answers += &server.send("GET", "/metrics", &Value::Null).text();
     answers += &server.send("GET", "/", &Value::Null).text();
     let all = [&canaries[..], &[wrong]].concat();

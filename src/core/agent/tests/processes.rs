@@ -4,6 +4,7 @@ use super::fixture::{Fixture, On};
 use crate::core::dialect::{Opening, SessionSetup};
 use crate::core::effect::AgentId;
 use crate::core::event::CallId;
+use crate::core::secret::Secrets;
 use crate::proto::wire::SessionOptions;
 use crate::testing::SettingsBuilder;
 use On::{Exit, Expedite, Measured, Need, Ready, StartFailed, Started, Status, Wait};
@@ -40,7 +41,7 @@ fn second_session_gets_a_second_process() {
         Expedite,
         &["send 1 session/new", "spawn 2 agent", "send 2 initialize"],
     )]);
-    assert_eq!(t.agent.status(t.now).pid, None);
+    assert_eq!(t.agent.status(&Secrets::default(), t.now).pid, None);
 }
 
 #[test]

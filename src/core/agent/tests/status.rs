@@ -1,6 +1,7 @@
 //! Tests of `agent/status` in every state.
 
 use super::fixture::{Fixture, On};
+use crate::core::secret::Secrets;
 use crate::proto::wire::AgentState;
 use On::{Exit, Measured, Need, Ready, Started, Status};
 use std::time::Duration;
@@ -14,7 +15,7 @@ fn status_waits_for_the_process_measurement() {
         (Measured, &["reply 2 ready", "reply 3 ready"]),
         (Measured, &[]),
     ]);
-    let status = t.agent.status(t.now);
+    let status = t.agent.status(&Secrets::default(), t.now);
     assert_eq!(status.processes[0].tree, Some(2));
     assert_eq!(status.processes[0].rss_bytes, Some(7));
 }
@@ -61,10 +62,18 @@ fn status_names_the_pending_step_of_a_start() {
     let mut t = Fixture::new();
     t.on(&Need);
     t.now += Duration::from_secs(3);
-    let waiting = t.agent.status(t.now).waiting_for.expect("a wait");
+    let waiting = t
+        .agent
+        .status(&Secrets::default(), t.now)
+        .waiting_for
+        .expect("a wait");
     assert_eq!((&*waiting.stage, waiting.silent_ms), ("spawn", 3000));
     t.on(&Started);
-    let waiting = t.agent.status(t.now).waiting_for.expect("a wait");
+    let waiting = t
+        .agent
+        .status(&Secrets::default(), t.now)
+        .waiting_for
+        .expect("a wait");
     assert_eq!(&*waiting.stage, "initialize");
 }
 
@@ -74,20 +83,23 @@ fn status_keeps_the_reason_until_the_agent_is_restarted() {
     for event in [Exit, Need, Ready, Exit] {
         t.on(&event);
     }
-    let status = t.agent.status(t.now);
+    let status = t.agent.status(&Secrets::default(), t.now);
     assert_eq!(status.state, AgentState::Disconnected);
     assert!(status.reason.is_some());
     t.on(&Need);
-    assert_eq!(t.agent.status(t.now).state, AgentState::Starting);
-    assert!(t.agent.status(t.now).reason.is_some());
+    assert_eq!(
+        t.agent.status(&Secrets::default(), t.now).state,
+        AgentState::Starting
+    );
+    assert!(t.agent.status(&Secrets::default(), t.now).reason.is_some());
     t.on(&On::Wait(Duration::from_secs(1)));
-    assert!(t.agent.status(t.now).reason.is_none());
+    assert!(t.agent.status(&Secrets::default(), t.now).reason.is_none());
 }
 
 #[test]
 fn status_counts_only_restarts_after_a_crash() {
     let mut t = Fixture::ready();
-    let restarts = |t: &Fixture| t.agent.status(t.now).restarts;
+    let restarts = |t: &Fixture| t.agent.status(&Secrets::default(), t.now).restarts;
     for event in [Exit, Need, Ready] {
         t.on(&event);
     }

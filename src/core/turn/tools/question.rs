@@ -75,7 +75,8 @@ impl Question {
         let content = decision.content.as_deref();
         let content = content.and_then(|content| serde_json::from_str(content.get()).ok());
         if let (Some(elicitation), Some(content)) = (&self.elicitation, content) {
-            secrets.add_values(elicitation.typed(&content));
+            let typed: Vec<_> = elicitation.typed(&content).collect();
+            secrets.add_values(typed.iter().map(AsRef::as_ref));
         }
     }
 
