@@ -269,7 +269,7 @@ fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Re
     };
     let (agents, notes) = agent_definitions::configured(&config, &settings)?;
     for note in notes {
-        if config.foreign_file.as_ref() == Some(&note) {
+        if config.foreign_files.contains(&note) {
             warn!("{note}");
         } else {
             // `acpipe agents` shows them; here only the use of such an agent fails.

@@ -23,6 +23,7 @@ mod inbox;
 mod input;
 mod launches;
 mod loopback;
+mod named_file;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod output;
@@ -62,23 +63,30 @@ pub use in_process::{InProcessAgent, InProcessAgents};
 pub use input::ReservedBytes;
 pub use input::{ClientInput, read_stdin};
 pub use launches::{Ended, Launch, LaunchedProcess, end_left, launched, random_number};
+pub use named_file::{open_input, open_output, read_input};
 #[cfg(feature = "otlp")]
 pub use otlp::{OtlpExporter, OtlpSettings};
 pub use output::{
     FULL, OutputWait, Pressure, StdoutError, StdoutWriter, hand_over, stderr_has_room,
 };
-pub use ownership::{check as check_owner, check_state, make_private, open_to_others};
+pub use ownership::{
+    check as check_owner, check_link as check_link_owner, check_mode, check_state, is_foreign,
+    make_private, open_to_others,
+};
 pub use pager::Pager;
 pub use process_settings::Supervision;
 pub use profiles::{AgentProfile, read_all as read_profiles};
 pub use recorder::{Recorder, RecorderThread, RedactLine, open_tape};
-pub use regular::{open as open_state_file, read as read_state_file};
+pub use regular::{
+    create as create_file, open as open_state_file, open_configuration, open_foreign,
+    open_to_read as open_state_file_to_read, read as read_state_file,
+};
 pub use remote::{RemoteHub, drive_remote};
 pub use secrets::{known_secrets, own_secrets};
 pub use signals::{Interrupt, survive_file_limit};
 pub use store::{
-    Durability, Events, Files, Memory, ReadOnly, archived, cards, check_writable, read_only,
-    real_path, state_dir, stored, sweep,
+    Durability, Events, Files, Memory, ReadOnly, Swept, archived, cards, check_writable,
+    is_refused, read_only, real_path, state_dir, stored, sweep,
 };
 pub use supervisor::{SUPERVISOR, VERSION, is_supervisor, keep, name_supervisor};
 pub use terminal::{Terminal, terminal_size};

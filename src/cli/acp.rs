@@ -17,6 +17,7 @@ mod updates;
 
 use super::agent_choice::{is_unnamed_demo, no_agent};
 use super::args::AcpArgs;
+use super::args::shared::ChunkProfile;
 use super::daemon::serve_by_daemon;
 use super::record::Recording;
 use super::telemetry::Telemetry;
@@ -71,6 +72,10 @@ fn check(args: &AcpArgs) -> Result<(), UsageError> {
     if args.agent.agent.len() > 1 && !args.agent.command.is_empty() {
         let why = "a command after -- needs a single --agent; define the other command line as an agent with acpipe \
                    agents add";
+        return Err(UsageError(why.to_owned()));
+    }
+    if args.agent.chunk_profile != ChunkProfile::V7 {
+        let why = "--chunk-profile cannot be used here, because ACP has no chunks; leave it out";
         return Err(UsageError(why.to_owned()));
     }
     match &args.agent.cwd {

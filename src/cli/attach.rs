@@ -12,16 +12,17 @@ use super::remote_hub::DaemonHub;
 use super::run::questions::TerminalQuestions;
 use super::run::view::View;
 use super::sessions::{directory, find};
-use super::state_dir;
+use super::{UsageError, state_dir};
 use crate::core::error::{Error, ErrorKind};
 use crate::shell::{Terminal, drive_remote};
-use args::FollowArgs;
+use args::{FollowArgs, FollowFormat};
 use attach_client::AttachClient;
 use std::io::IsTerminal as _;
 use target::Target;
 
 /// Follows a session until the user detaches. Returns the exit code.
 pub async fn attach(args: FollowArgs) -> anyhow::Result<u8> {
+    check_output(&args)?;
     let state = state_dir(&args.place)?;
     let cwd = directory(args.cwd.as_deref())?;
     let Some(connection) = connect_control(&state).await? else {
@@ -44,4 +45,18 @@ pub async fn attach(args: FollowArgs) -> anyhow::Result<u8> {
     let mut hub = DaemonHub::new("acpipe attach");
     drive_remote(connection.stream, &mut hub, &mut client, typed).await?;
     Ok(client.exit_code())
+}
+
+/// Refuses options that have no effect with the output format.
+fn check_output(args: &FollowArgs) -> Result<(), UsageError> {
+    if args.output == FollowFormat::Text {
+        return Ok(());
+    }
+    for (option, is_given) in [("--raw", args.raw), ("--last", args.last.is_some())] {
+        if is_given {
+            let why = format!("{option} is for the output as text; leave it out, or leave out -o");
+            return Err(UsageError(why));
+        }
+    }
+    Ok(())
 }

@@ -15,6 +15,7 @@ use super::daemon::DaemonUse;
 use super::logs::TerminalLogs;
 use super::record::Recording;
 use super::run::calls::{PromptTerms, Steps};
+use super::run::check_output;
 use super::run::questions::TerminalQuestions;
 use super::run::recorder::RunRecorder;
 use super::run::run_hub::{OwnHubSetup, RunHub};
@@ -57,6 +58,7 @@ pub fn is_wanted(args: &RunArgs) -> bool {
 
 /// Runs a chat until the user leaves. Returns the exit code.
 pub async fn chat(args: RunArgs, secrets: Secrets, logs: TerminalLogs) -> anyhow::Result<u8> {
+    check_output(&args)?;
     let _saved = SavedTerminal::begin();
     let daemon = DaemonUse::of(args.daemon, &args.agent)?;
     if daemon.is_some() {

@@ -9,6 +9,7 @@ mod fault;
 mod file;
 mod permissions;
 mod project;
+mod read;
 mod schema;
 mod source;
 #[cfg(test)]
@@ -21,16 +22,15 @@ use super::UsageError;
 use crate::core::agent_names::{AgentName, resolve as resolve_name};
 use crate::core::error::Error;
 use crate::core::policy::{Mode, Policy};
-use crate::shell::check_owner;
 pub use agents::{Base, ConfiguredAgent, PermissionLayer, policy_of_agent, review};
 pub use file::{AgentPermissions, AgentTable, ConfigFile, OptionTable, PermissionTable, RuleTable};
+pub use read::{UserFile, text_of};
 pub use schema::schema;
 pub use values::{Answer, EnvTable, PresetName, Texts, TimeoutTable};
 
 use agents::{Context, resolve, unknown_agent};
 use fault::{Fault, KeyPath};
 use source::{Origin, Source};
-use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 /// Configuration of the user and of the project.
@@ -48,12 +48,12 @@ pub struct Config {
     pub agents: Vec<ConfiguredAgent>,
     /// Notices for the user, such as parts of the project's file that have no effect.
     pub notes: Vec<String>,
-    /// The note about a project's file that has no effect because it belongs to another user.
-    pub foreign_file: Option<String>,
-    /// Path of the user's file, which may not exist; empty if the platform has no configuration directory.
-    pub user_file: PathBuf,
-    /// Path of the project's file, if there is one.
-    pub project_file: Option<PathBuf>,
+    /// The notes about projects' files that have no effect because they belong to another user.
+    pub foreign_files: Vec<String>,
+    /// The user's file, which may not exist; `None` if the platform has no configuration directory.
+    pub user_file: Option<UserFile>,
+    /// Path and text of the project's file, if there is one.
+    pub project_file: Option<(PathBuf, String)>,
 }
 
 impl Config {
@@ -86,26 +86,28 @@ pub struct LoadArgs<'a> {
 /// # Errors
 /// A file cannot be read or is not valid.
 pub fn load(args: &LoadArgs<'_>) -> anyhow::Result<Config> {
-    let (user_file, user_text) = find_user_file(args.config)?;
+    let user_file = UserFile::of(args.config);
+    let user_text = match &user_file {
+        Some(file) => file.text()?,
+        None => None,
+    };
     let home = home();
-    let mut foreign = None;
-    let project = match args
+    let search = args
         .cwd
-        .and_then(|cwd| project::find(cwd, home.as_deref().map(Path::new)))
-    {
-        Some(project::Found::File(file)) => read_project_file(file, &user_file)?,
-        Some(project::Found::Foreign(file, error)) => {
-            let file = file.display();
-            foreign = Some(format!(
-                "{file} has no effect: it {error}; change its owner to use it"
-            ));
-            None
+        .map(|cwd| project::find(cwd, home.as_deref().map(Path::new)));
+    let search = search.unwrap_or_default();
+    let project = match search.found {
+        // A file that the user named as their own is not a project's.
+        Some((file, _)) if user_file.as_ref().is_some_and(|own| own.is(&file)) => None,
+        Some((file, opened)) => {
+            let text = read::project_text(&file, opened)?;
+            Some((file, text))
         }
         None => None,
     };
     let mut sources = Vec::new();
-    if let Some(text) = &user_text {
-        let name = user_file.to_string_lossy();
+    if let (Some(file), Some(text)) = (&user_file, &user_text) {
+        let name = file.path.to_string_lossy();
         sources.push(Source::parse(&name, text, Origin::User)?);
     }
     if let Some((file, text)) = &project {
@@ -117,10 +119,14 @@ pub fn load(args: &LoadArgs<'_>) -> anyhow::Result<Config> {
     }
     let modes = (args.default_mode, args.mode);
     let mut config = combine(&sources, home, modes, args.is_builtin)?;
-    config.notes.extend(foreign.clone());
-    config.foreign_file = foreign;
+    let foreign = search.foreign.into_iter().map(|(file, error)| {
+        let file = file.display();
+        format!("{file} has no effect: it {error}; change its owner to use it")
+    });
+    config.foreign_files = foreign.collect();
+    config.notes.extend(config.foreign_files.iter().cloned());
     config.user_file = user_file;
-    config.project_file = project.map(|(file, _)| file);
+    config.project_file = project;
     Ok(config)
 }
 
@@ -185,8 +191,8 @@ fn combine(
         is_default_untrusted,
         agents,
         notes,
-        foreign_file: None,
-        user_file: PathBuf::new(),
+        foreign_files: Vec::new(),
+        user_file: None,
         project_file: None,
     })
 }
@@ -277,93 +283,6 @@ fn default_of(
 /// Returns the home directory of the user, if its path is valid UTF-8.
 fn home() -> Option<String> {
     dirs::home_dir().and_then(|home| home.to_str().map(str::to_owned))
-}
-
-/// Returns path and content of the named file, or else of the user's default file. The content is `None` if
-/// the default file does not exist.
-fn find_user_file(named: Option<&Path>) -> anyhow::Result<(PathBuf, Option<String>)> {
-    let usual = || Some(dirs::config_dir()?.join("acpipe").join("config.toml"));
-    // An empty variable counts as unset.
-    let variable = std::env::var_os("ACPIPE_CONFIG").filter(|file| !file.is_empty());
-    let named = named.map(Path::to_owned).or(variable.map(PathBuf::from));
-    let Some(file) = named.clone().or_else(usual) else {
-        return Ok((PathBuf::new(), None));
-    };
-    // A file that the user names may belong to another user, as in a container.
-    let owned = if named.is_none() {
-        check_owner(&file)
-    } else {
-        Ok(())
-    };
-    match owned.and_then(|()| text_of(&file)) {
-        Ok(text) => Ok((file, Some(text))),
-        Err(error) if named.is_none() && error.kind() == ErrorKind::NotFound => Ok((file, None)),
-        Err(error) => Err(unreadable(&file, &error)),
-    }
-}
-
-/// Returns path and content of the project's file. A file that the user named as their own is not one.
-fn read_project_file(file: PathBuf, user_file: &Path) -> anyhow::Result<Option<(PathBuf, String)>> {
-    let is_users = std::fs::canonicalize(&file).ok() == std::fs::canonicalize(user_file).ok();
-    if is_users && file.exists() {
-        return Ok(None);
-    }
-    // Opening a pipe would block.
-    let is_regular = file.metadata().map(|metadata| metadata.is_file());
-    let text = match is_regular {
-        Ok(true) if metadata_len(&file) > MAX_PROJECT_BYTES => {
-            let why = "the file of a project must not be larger than 64 KiB; check the file";
-            Err(io::Error::new(ErrorKind::InvalidData, why))
-        }
-        Ok(true) => text_of(&file),
-        Ok(false) => {
-            let why = "not a regular file; remove it, or replace it by a file";
-            Err(io::Error::new(ErrorKind::InvalidInput, why))
-        }
-        Err(error) => Err(error),
-    };
-    match text {
-        Ok(text) => Ok(Some((file, text))),
-        Err(error) => Err(unreadable(&file, &error)),
-    }
-}
-
-fn unreadable(file: &Path, error: &io::Error) -> anyhow::Error {
-    let message = format!("cannot read the configuration {}: {error}", file.display());
-    UsageError(message).into()
-}
-
-/// Maximum size of a project's file in bytes: it is read in every directory, also of projects of others.
-const MAX_PROJECT_BYTES: u64 = 64 << 10;
-
-fn metadata_len(file: &Path) -> u64 {
-    file.metadata().map_or(0, |metadata| metadata.len())
-}
-
-/// Maximum size of a configuration file in bytes. A larger file is a mistake, or an endless device.
-const MAX_FILE_BYTES: u64 = 1 << 20;
-
-/// Reads a configuration file, without a leading byte order mark.
-///
-/// # Errors
-/// The file cannot be read, is not UTF-8, or exceeds 1 MiB.
-pub fn text_of(file: &Path) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    let mut content = std::fs::File::open(file)?.take(MAX_FILE_BYTES + 1);
-    content.read_to_end(&mut bytes)?;
-    let wrong = |why: &str| Err(io::Error::new(ErrorKind::InvalidData, why));
-    if bytes.len() as u64 > MAX_FILE_BYTES {
-        return wrong("the file is larger than 1 MiB; check the path");
-    }
-    match String::from_utf8(bytes) {
-        Ok(mut text) => {
-            if text.starts_with('\u{feff}') {
-                text.remove(0);
-            }
-            Ok(text)
-        }
-        Err(_) => wrong("the file is not UTF-8 text"),
-    }
 }
 
 /// Parses the text of a user's file into a policy; `home` expands paths in rules.

@@ -35,6 +35,10 @@ const INTERRUPTED: u8 = 130;
 
 /// Checks the machine, or the agent that the command line names. Returns the exit code.
 pub async fn doctor(args: DoctorArgs, secrets: &Secrets) -> anyhow::Result<u8> {
+    if args.timeouts.is_given() && args.name.is_none() && args.command.is_empty() {
+        let why = "--timeout needs an agent; name it, or give its command line after --";
+        return Err(UsageError(why.to_owned()).into());
+    }
     let settings = subject::settings(&args)?;
     let own = match configuration_of(&args) {
         Ok(config) => configured(&config, &settings)?.0,

@@ -7,7 +7,7 @@ use super::screen::with_styles;
 use super::styles::Styles;
 use super::{UsageError, print_note};
 use crate::core::secret::Secrets;
-use crate::shell::own_secrets;
+use crate::shell::{open_output, own_secrets};
 use queue::LogQueue;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fs::File;
@@ -109,11 +109,13 @@ impl Drop for Logs {
 fn open(path: &Path) -> anyhow::Result<File> {
     let mut options = File::options();
     options.create(true).append(true);
-    #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path);
+    let file = open_output(&mut options, path);
     file.map_err(|error| {
-        let message = format!("--log-file: cannot open {}: {error}", path.display());
+        let message = format!(
+            "--log-file: cannot open {}: {error}; choose another file",
+            path.display()
+        );
         UsageError(message).into()
     })
 }

@@ -3,7 +3,7 @@
 pub mod args;
 
 use super::args::Cli;
-use super::save::{create_dir, save};
+use super::save::{Readers, create_dir, save};
 use super::screen::{Content, to_stdout};
 use args::ManArgs;
 use clap::{Command, CommandFactory as _};
@@ -22,7 +22,7 @@ pub fn print(args: &ManArgs) -> anyhow::Result<()> {
     for command in with_subcommands(definition()) {
         let path = dir.join(format!("{}.1", name(&command)));
         let page = rendered(&command)?;
-        save(&path, |out| out.write_all(page.as_bytes()))?;
+        save(&path, Readers::Usual, |out| out.write_all(page.as_bytes()))?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ mod script;
 
 use super::{UsageError, print_note};
 use crate::proto::tape::{EventKind, Record, records, text};
-use crate::shell::StdoutWriter;
+use crate::shell::{StdoutWriter, read_input};
 use args::ReplayArgs;
 use inbox::Inbox;
 use message::Language;
@@ -25,7 +25,7 @@ const CLAUDE_VERSION: &str = "2.1.0 (Claude Code)";
 pub fn replay(args: &ReplayArgs) -> anyhow::Result<u8> {
     let shown = args.tape.display();
     let wrong = |why: String| UsageError(format!("cannot replay {shown}: {why}"));
-    let bytes = std::fs::read(&args.tape)
+    let bytes = read_input(&args.tape, u64::MAX)
         .map_err(|error| wrong(format!("{error}; give the path of a tape")))?;
     let tape = text(&bytes);
     let records: Vec<Record<'_>> = records(&tape).collect::<Result<_, _>>().map_err(|fault| {

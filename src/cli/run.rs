@@ -31,6 +31,7 @@ use crate::core::secret::Secrets;
 use crate::core::session::unstarted_summary;
 use crate::shell::Terminal;
 use calls::{PromptTerms, Steps};
+use clap::ValueEnum as _;
 use prompt::Prompt;
 use questions::TerminalQuestions;
 use recorder::RunRecorder;
@@ -44,10 +45,7 @@ use turn_output::TurnOutput;
 use view::View;
 
 pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
-    if args.output == Format::Agui && args.agent.chunk_profile != ChunkProfile::V7 {
-        let why = "-o agui prints no chunks; leave out --chunk-profile";
-        return Err(UsageError(why.to_owned()).into());
-    }
+    check_output(&args)?;
     let limit = RunLimit::begin(args.max_time.0);
     let daemon = DaemonUse::of(args.daemon, &args.agent)?;
     if daemon.is_some() {
@@ -104,6 +102,29 @@ pub async fn run(args: RunArgs, secrets: Secrets) -> anyhow::Result<u8> {
     };
     hub.drive(&mut client, typed, own).await?;
     Ok(client.exit_code())
+}
+
+/// Refuses options that have no effect with the output format.
+pub fn check_output(args: &RunArgs) -> Result<(), UsageError> {
+    let has_chunks = matches!(args.output, Format::Chunks | Format::Sse);
+    if !has_chunks && args.agent.chunk_profile != ChunkProfile::V7 {
+        let format = name_of(args.output);
+        let why = format!(
+            "-o {format} prints no chunks; leave out --chunk-profile, or use -o chunks or -o sse"
+        );
+        return Err(UsageError(why));
+    }
+    if args.raw && args.output != Format::Text {
+        let format = name_of(args.output);
+        let why = format!("-o {format} prints the text as it is; leave out --raw");
+        return Err(UsageError(why));
+    }
+    Ok(())
+}
+
+fn name_of(format: Format) -> String {
+    let value = format.to_possible_value();
+    value.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 /// Reports an error before the turn in the output format that was requested, too. Returns the exit code.

@@ -1,9 +1,20 @@
 //! Files that a command writes because an option names them.
 
 use crate::core::error::{Error, ErrorKind};
+use crate::shell::open_output;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+
+/// Users who can read a new file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Readers {
+    /// Only its owner: it has the messages of a session.
+    Owner,
+    /// Those that the process allows for its files.
+    Usual,
+}
 
 /// Writes a file.
 ///
@@ -11,9 +22,18 @@ use std::path::Path;
 /// `storage`: the file cannot be written.
 pub fn save(
     file: &Path,
+    readers: Readers,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Error> {
-    let written = File::create(file).and_then(|file| {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(false);
+    if readers == Readers::Owner {
+        options.mode(0o600);
+    }
+    let written = open_output(&mut options, file).and_then(|file| {
+        if file.metadata()?.is_file() {
+            file.set_len(0)?;
+        }
         let mut out = BufWriter::new(file);
         write(&mut out)?;
         out.flush()

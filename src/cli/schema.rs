@@ -5,7 +5,7 @@ mod named;
 
 use super::args::SchemaArgs;
 use super::config;
-use super::save::{create_dir, save};
+use super::save::{Readers, create_dir, save};
 use super::screen::{Content, to_stdout};
 use crate::core::client::Command;
 use crate::core::error::ErrorKind as Kind;
@@ -26,7 +26,7 @@ pub fn print(args: &SchemaArgs) -> anyhow::Result<()> {
     for name in FILES {
         let path = dir.join(name);
         let text = render(name).unwrap_or_default();
-        save(&path, |out| out.write_all(text.as_bytes()))?;
+        save(&path, Readers::Usual, |out| out.write_all(text.as_bytes()))?;
     }
     Ok(())
 }

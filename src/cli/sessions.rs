@@ -53,6 +53,7 @@ pub async fn sessions(args: SessionsArgs) -> anyhow::Result<u8> {
         SessionsVerb::Export(args) => {
             let id = find(&state, &args.id, &directory(args.place.cwd.as_deref())?)?;
             let file = shell::read_only(&state, &id)?;
+            args.check()?;
             let profile = args.chunk_profile.into();
             match args.format {
                 ExportFormat::Json => to_stdout(Content::Json, |out| {

@@ -16,17 +16,16 @@ mod updates;
 
 use super::pager::to_pager;
 use super::print_note;
-use super::save::save;
+use super::save::{Readers, save};
 use super::screen::Content;
 use super::screen::to_stdout;
 use super::sessions::{directory, find};
 use super::styles::Styles;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::store::LogFile as _;
-use crate::shell;
+use crate::shell::{self, open_foreign, read_input};
 use anyhow::Context as _;
 use args::TraceArgs;
-use std::fs::File;
 use std::io::{Read as _, Write};
 use std::path::{Path, PathBuf};
 use timeline::Timeline;
@@ -63,7 +62,7 @@ pub fn trace(args: &TraceArgs) -> anyhow::Result<u8> {
         }
         return Ok(0);
     };
-    save(&file, |out| write(None, out))?;
+    save(&file, Readers::Owner, |out| write(None, out))?;
     print_note(&format!("wrote {}", file.display()));
     Ok(0)
 }
@@ -73,7 +72,7 @@ fn load(args: &TraceArgs) -> anyhow::Result<Timeline> {
     let path = Path::new(&args.source);
     let is_file = path.exists();
     let bytes = if is_file {
-        std::fs::read(path).with_context(|| format!("cannot read {}", args.source))?
+        read_input(path, u64::MAX).with_context(|| format!("cannot read {}", args.source))?
     } else {
         session(args)?
     };
@@ -166,7 +165,8 @@ fn is_foreign(file: &Path) -> bool {
         return false;
     }
     let mut head = Vec::new();
-    let read = File::open(file).and_then(|file| file.take(HEAD).read_to_end(&mut head));
+    let opened = open_foreign(file);
+    let read = opened.and_then(|file| file.take(HEAD).read_to_end(&mut head));
     read.is_err() || !String::from_utf8_lossy(&head).contains(page::MARK)
 }
 

@@ -5,13 +5,17 @@
 
 mod process;
 
+use super::regular;
 use crate::core::session_id::fnv1a;
 pub use process::{StartedDaemon, detach};
+use rustix::fs::{Mode, OFlags};
 use rustix::process::geteuid;
 use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::{Path, PathBuf};
 use tokio::net::{UnixListener, UnixStream};
 use tracing::warn;
@@ -59,6 +63,37 @@ impl DaemonPlace {
         self.dir.join("log")
     }
 
+    /// Opens the log for reading. Returns `None` if it does not exist.
+    ///
+    /// # Errors
+    /// It cannot be read, is a link, or belongs to another user.
+    pub fn read_log(&self) -> io::Result<Option<File>> {
+        match regular::open_to_read(&self.log()) {
+            Ok(log) => Ok(Some(log)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Opens the log for appending. A log that is longer than `longest` bytes is kept as an older one.
+    ///
+    /// # Errors
+    /// It cannot be written, is a link, or belongs to another user.
+    pub fn append_log(&self, longest: u64) -> io::Result<File> {
+        let path = self.log();
+        let open = || {
+            let mut options = File::options();
+            options.create(true).append(true).read(true).mode(0o600);
+            regular::open(&mut options, &path)
+        };
+        let log = open()?;
+        if log.metadata()?.len() <= longest {
+            return Ok(log);
+        }
+        fs::rename(&path, path.with_extension("old"))?;
+        open()
+    }
+
     /// Returns the path of the socket.
     #[must_use]
     pub fn socket(&self) -> &Path {
@@ -83,11 +118,16 @@ impl DaemonPlace {
     /// The directory or the socket cannot be created.
     pub fn listen(&self) -> io::Result<Option<DaemonListener>> {
         self.create()?;
-        let lock = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(self.dir.join("lock"))?;
+        let path = self.dir.join("lock");
+        let lock = regular::open(
+            File::options()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .mode(0o600),
+            &path,
+        )
+        .map_err(|error| named(&path, &error))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
@@ -163,13 +203,24 @@ fn check_peer(stream: &UnixStream) -> io::Result<()> {
 /// Creates a directory that only its owner can use, or checks an existing one.
 fn own_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-    let metadata = fs::symlink_metadata(path)?;
-    if !metadata.is_dir() || metadata.uid() != geteuid().as_raw() {
-        let path = path.display();
-        let why = format!("{path} must be a directory of the user who runs acpipe; remove it");
-        return Err(io::Error::new(ErrorKind::PermissionDenied, why));
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(path, flags, Mode::empty()).map(File::from);
+    match opened {
+        Ok(dir) if dir.metadata()?.uid() == geteuid().as_raw() => {
+            dir.set_permissions(Permissions::from_mode(0o700))
+        }
+        _ => {
+            let why = "must be a directory of the user who runs acpipe; remove it";
+            Err(named(
+                path,
+                &io::Error::new(ErrorKind::PermissionDenied, why),
+            ))
+        }
     }
-    fs::set_permissions(path, Permissions::from_mode(0o700))
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! Each is read by its own thread, as fast as the loop accepts its events.
 
 use super::inbox::EventSender;
+use super::regular::open_foreign;
 use crate::core::claude::projects::Listed;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentId, AgentInput, Exit};
@@ -13,7 +14,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use memchr::{memchr, memrchr};
 use serde_json::json;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::path::{Path, PathBuf};
@@ -152,16 +153,8 @@ fn unreadable(path: &Path, error: &io::Error) -> Error {
         .with("os", error.to_string())
 }
 
-/// Opens a regular file; reading from a pipe or terminal might never end.
-fn open(path: &Path) -> io::Result<File> {
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is not a file"));
-    }
-    File::open(path)
-}
-
 fn lines(path: &Path, max_line: usize, to: &mut LineSender) -> io::Result<ControlFlow<()>> {
-    let mut file = open(path)?;
+    let mut file = open_foreign(path)?;
     let mut frames = LineBatches::new(max_line);
     let mut buffer = BytesMut::new();
     let mut piece = vec![0; PIECE];
@@ -248,7 +241,7 @@ impl ListedFile {
 /// Returns the first and the last complete lines of a file without overlap. The last line may still be
 /// incomplete.
 fn ends(path: &Path) -> io::Result<(String, String)> {
-    let mut file = open(path)?;
+    let mut file = open_foreign(path)?;
     let size = file.metadata()?.len();
     let piece = PIECE as u64;
     let mut head = Vec::new();
@@ -271,6 +264,7 @@ fn ends(path: &Path) -> io::Result<(String, String)> {
 mod tests {
     use super::super::inbox;
     use super::*;
+    use std::fs::File;
     use std::time::{Duration, SystemTime};
 
     const ID: AgentId = AgentId(7);

@@ -18,7 +18,7 @@ use super::supervisor::tree;
 pub use ending::{Ended, LaunchedProcess, end_left, kill_marked, launched};
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Read as _, Write as _};
 use std::mem;
@@ -241,10 +241,7 @@ impl OwnRecord {
             dir.join(id).with_extension(NEW),
             dir.join(id).with_extension(RECORD),
         );
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(&new)?;
+        let mut file = regular::create(&new)?;
         let json = serde_json::to_vec(&record).unwrap_or_default();
         let written = file
             .try_lock()

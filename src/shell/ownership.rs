@@ -3,7 +3,10 @@
 //! A file of another user in a place where acpipe looks would let that user choose agents, trust a project or read a
 //! conversation. Files of the user who runs acpipe and of root are used, and under `sudo` those of the user who called
 //! it; all others are refused. Systems without such owners have no check.
+//!
+//! What is read is checked as it is open (`regular.rs`), so that no other user can exchange it after the check.
 
+use std::fmt;
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -11,6 +14,29 @@ use std::path::Path;
 /// Bit of a mode that lets every user write.
 #[cfg(unix)]
 const OTHERS_WRITE: u32 = 0o002;
+
+/// Reason why a file or directory is refused: its owner.
+#[derive(Debug)]
+struct ForeignOwner {
+    owner: u32,
+    user: u32,
+}
+
+impl fmt::Display for ForeignOwner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { owner, user } = self;
+        write!(f, "belongs to user {owner}, but acpipe runs as user {user}")
+    }
+}
+
+impl std::error::Error for ForeignOwner {}
+
+/// Returns `true` if a file or directory was refused because of its owner.
+#[must_use]
+pub fn is_foreign(error: &io::Error) -> bool {
+    let reason = error.get_ref().and_then(|reason| reason.downcast_ref());
+    reason.is_some_and(|ForeignOwner { .. }| true)
+}
 
 /// Creates a directory, with its parents, that only the owner can access, or checks the owner of an existing one.
 ///
@@ -30,12 +56,16 @@ pub fn make_private(dir: &Path) -> io::Result<()> {
 /// # Errors
 /// It belongs to another user, or cannot be examined.
 pub fn check(path: &Path) -> io::Result<()> {
-    let link = fs::symlink_metadata(path)?;
-    check_metadata(&link)?;
-    if link.is_symlink() {
-        check_metadata(&fs::metadata(path)?)?;
-    }
-    Ok(())
+    check_link(path)?;
+    check_metadata(&fs::metadata(path)?)
+}
+
+/// Checks the owner of what has this name; a link is not followed.
+///
+/// # Errors
+/// It belongs to another user, or cannot be examined.
+pub fn check_link(path: &Path) -> io::Result<()> {
+    check_metadata(&fs::symlink_metadata(path)?)
 }
 
 /// Checks the owner of an open file.
@@ -44,6 +74,19 @@ pub fn check(path: &Path) -> io::Result<()> {
 /// It belongs to another user, or cannot be examined.
 pub fn check_file(file: &File) -> io::Result<()> {
     check_metadata(&file.metadata()?)
+}
+
+/// Checks that not every user can write an open file: its content would be that of any user.
+///
+/// # Errors
+/// Every user can write it, or it cannot be examined.
+pub fn check_mode(file: &File) -> io::Result<()> {
+    if !others_write(&file.metadata()?) {
+        return Ok(());
+    }
+    let why =
+        "can be written by every user of this machine; check its content, then run chmod o-w on it";
+    Err(io::Error::new(ErrorKind::PermissionDenied, why))
 }
 
 /// Checks the owners of a state directory and of its entries. A directory that does not exist passes.
@@ -100,7 +143,7 @@ fn check_metadata(metadata: &Metadata) -> io::Result<()> {
     if is_trusted(owner, user, sudo_user()) {
         return Ok(());
     }
-    let why = format!("belongs to user {owner}, but acpipe runs as user {user}");
+    let why = ForeignOwner { owner, user };
     Err(io::Error::new(ErrorKind::PermissionDenied, why))
 }
 

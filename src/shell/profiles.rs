@@ -12,7 +12,7 @@ use crate::core::quirks::Quirks;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use tracing::warn;
@@ -90,12 +90,9 @@ impl AgentProfile {
     fn write_to(&self, dir: &Path, path: &Path) -> io::Result<()> {
         make_private(dir)?;
         let new = path.with_extension(format!("{}.{NEW}", std::process::id()));
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut json = serde_json::to_vec_pretty(self)?;
         json.push(b'\n');
-        let mut file = options.open(&new)?;
+        let mut file = regular::create(&new)?;
         let written = file.write_all(&json).and_then(|()| fs::rename(&new, path));
         if written.is_err() {
             let _ = fs::remove_file(&new);

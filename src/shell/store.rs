@@ -33,7 +33,7 @@ use crate::core::store::{Card, CardQuery, LogFile, Store};
 use crate::shell::{make_private, regular};
 pub use file::ReadOnly;
 use file::{File, LogResources};
-pub use leftovers::{archived, sweep};
+pub use leftovers::{Swept, archived, sweep};
 pub use memory::Memory;
 pub use names::escaped;
 use pool::Pool;
@@ -225,6 +225,16 @@ pub fn read_only(state: &Path, id: &str) -> Result<ReadOnly, Error> {
         }
         let message = format!("cannot read session {id:?} from {}: {e}", log.display());
         Error::new(ErrorKind::Storage, message)
+    })
+}
+
+/// Returns `true` if the log of a session must not be used because of its owner or mode.
+#[must_use]
+pub fn is_refused(state: &Path, id: &str) -> bool {
+    let log = names::log(&state.join(SESSIONS), id);
+    log.is_ok_and(|log| {
+        let opened = regular::open_to_read(&log);
+        opened.is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied)
     })
 }
 

@@ -78,6 +78,7 @@ mod params;
 mod pauses;
 mod per_session;
 mod permission;
+mod pipes;
 mod policy;
 mod pressure;
 mod profiles;

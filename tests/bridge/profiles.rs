@@ -249,15 +249,18 @@ fn discobot_profile_names_tools_live_in_replays_and_in_messages() {
 
 #[test]
 fn run_prints_chunks_of_the_discobot_profile() {
-    let run = |format: &str| {
+    let run = |format: &str, code: i32| {
         let run = Run::new(&["run", "--chunk-profile", "discobot", "-o", format, "go"]);
         let script = run
             .world
             .script(&json!({"session/prompt": [[say("done"), end("end_turn")]]}));
-        run.agent(&[FAKE_AGENT, &script]).go().expect(0).text()
+        run.agent(&[FAKE_AGENT, &script]).go().expect(code).text()
     };
-    assert_eq!(run("text").trim(), "done");
-    let chunks = run("chunks");
+    // These formats have no chunks.
+    for format in ["text", "json", "agui"] {
+        assert_eq!(run(format, 2), "", "{format}");
+    }
+    let chunks = run("chunks", 0);
     assert!(chunks.contains("\"id\":\"text-msg-"), "{chunks}");
     assert_eq!(chunks.matches("text-delta").count(), 1, "{chunks}");
 }

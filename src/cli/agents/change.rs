@@ -3,7 +3,7 @@
 use super::args::{AddArgs, DefaultArgs};
 use super::{AgentWorld, is_builtin};
 use crate::cli::config::edit::Edit;
-use crate::cli::config::{text_of, trust as trusted};
+use crate::cli::config::{UserFile, trust as trusted};
 use crate::cli::screen::Content;
 use crate::cli::screen::to_stdout;
 use crate::cli::{UsageError, print_note};
@@ -46,7 +46,7 @@ pub fn add(world: &AgentWorld, args: &AddArgs) -> anyhow::Result<()> {
     let mut edit = edit(world)?;
     edit.add_agent(&args.name, &keys)?;
     edit.write()?;
-    let file = world.config.user_file.display();
+    let file = user_file(world)?.path.display();
     print_note(&format!(
         "added agent {:?} to {file}; check it with acpipe doctor {}",
         args.name, args.name
@@ -66,7 +66,7 @@ fn variable(pair: &str) -> Result<(String, Value), UsageError> {
 /// Removes an agent.
 pub fn remove(world: &AgentWorld, name: &str) -> anyhow::Result<()> {
     let mut edit = edit(world)?;
-    let file = world.config.user_file.display();
+    let file = user_file(world)?.path.display();
     if !edit.remove_agent(name) {
         let why = match world.config.agent(name) {
             Some(own) => format!("it is defined in {}; edit that file", own.place),
@@ -102,7 +102,7 @@ pub fn default(world: &AgentWorld, args: &DefaultArgs) -> anyhow::Result<()> {
     };
     edit.set_default(name.as_deref());
     edit.write()?;
-    let file = world.config.user_file.display();
+    let file = user_file(world)?.path.display();
     match name {
         Some(name) => print_note(&format!("the default agent is {name:?}, set in {file}")),
         None => print_note(&format!("removed the default agent from {file}")),
@@ -112,7 +112,7 @@ pub fn default(world: &AgentWorld, args: &DefaultArgs) -> anyhow::Result<()> {
 
 /// Trusts the project's file as it is now, or revokes the trust.
 pub fn trust(world: &AgentWorld, revoke: bool) -> anyhow::Result<()> {
-    let Some(file) = &world.config.project_file else {
+    let Some((file, text)) = &world.config.project_file else {
         let message = "no .acpipe.toml in this directory or its parents";
         return Err(UsageError(message.to_owned()).into());
     };
@@ -126,8 +126,7 @@ pub fn trust(world: &AgentWorld, revoke: bool) -> anyhow::Result<()> {
         print_note(&message);
         return Ok(());
     }
-    let text = text_of(file)?;
-    trusted::trust(&world.state, file, &text)?;
+    trusted::trust(&world.state, file, text)?;
     print_note(&format!(
         "{shown} is trusted as it is now: its agents may start programs; a change of the file ends that"
     ));
@@ -135,9 +134,12 @@ pub fn trust(world: &AgentWorld, revoke: bool) -> anyhow::Result<()> {
 }
 
 pub(super) fn edit(world: &AgentWorld) -> anyhow::Result<Edit<'_>> {
-    if world.config.user_file.as_os_str().is_empty() {
+    Ok(Edit::open(user_file(world)?, &is_builtin)?)
+}
+
+pub(super) fn user_file(world: &AgentWorld) -> Result<&UserFile, UsageError> {
+    world.config.user_file.as_ref().ok_or_else(|| {
         let message = "the platform has no configuration directory; name a file with --config FILE";
-        return Err(UsageError(message.to_owned()).into());
-    }
-    Ok(Edit::open(&world.config.user_file, &is_builtin)?)
+        UsageError(message.to_owned())
+    })
 }

@@ -2,7 +2,7 @@
 
 use super::AgentWorld;
 use super::args::ImportArgs;
-use super::change::edit;
+use super::change::{edit, user_file};
 use crate::cli::config::text_of;
 use crate::cli::{UsageError, print_note};
 use crate::core::builtin_agents::registry::{self, ImportedAgent};
@@ -61,7 +61,7 @@ pub fn import(world: &AgentWorld, args: &ImportArgs) -> anyhow::Result<()> {
     if added > 0 {
         edit.write()?;
     }
-    let file = world.config.user_file.display();
+    let file = user_file(world)?.path.display();
     print_note(&format!("added {added} of {} agents to {file}", all.len()));
     Ok(())
 }

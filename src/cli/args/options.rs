@@ -1,12 +1,13 @@
 //! Session options on the command line.
 
 use crate::cli::UsageError;
+use crate::cli::config::text_of;
 use crate::core::output_schema::OutputSchema;
 use crate::proto::json::shallow;
 use crate::proto::wire::SessionOptions;
 use clap::Args;
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Default options of sessions.
 #[derive(Debug, Args)]
@@ -92,7 +93,7 @@ fn read_schema(given: &str) -> anyhow::Result<Value> {
     let text = if is_schema {
         given.to_owned()
     } else {
-        std::fs::read_to_string(given).map_err(|error| {
+        text_of(Path::new(given)).map_err(|error| {
             UsageError(format!(
                 "--output-schema: cannot read {given}: {error}; give a file with a JSON schema, or the schema itself"
             ))

@@ -21,6 +21,11 @@ pub struct TimeoutArgs {
 }
 
 impl TimeoutArgs {
+    /// Returns `true` if an option sets a timeout.
+    pub fn is_given(&self) -> bool {
+        !self.timeouts.is_empty()
+    }
+
     /// Returns the default limits, changed by these options.
     pub fn limits(&self) -> Limits {
         let mut limits = Limits::default();

@@ -18,6 +18,7 @@ use rustyline::{
     KeyCode, KeyEvent, Modifiers, Movement, RepeatCount,
 };
 use std::fs::File;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -65,14 +66,13 @@ impl LineEditor {
             let opened = open_history(&file, &mut editor);
             opened
                 .inspect_err(|error| debug!(%error, "the history of the chat cannot be used"))
-                .ok()?;
-            Some(file)
+                .ok()
         });
         let (orders, ordered) = sync_channel(1);
         let ended = Ended(events);
         std::thread::Builder::new()
             .name("editor".into())
-            .spawn(move || serve(editor, history.as_deref(), &logs, &ordered, &ended))?;
+            .spawn(move || serve(editor, history.as_ref(), &logs, &ordered, &ended))?;
         Ok(Self {
             orders,
             pending: Vec::new(),
@@ -164,14 +164,25 @@ fn editor(shared: &Arc<Shared>) -> rustyline::Result<ChatEditor> {
     Ok(editor)
 }
 
-/// Opens the file of the history, which only the user can read.
-fn open_history(file: &Path, editor: &mut ChatEditor) -> anyhow::Result<()> {
+/// Opens the file of the history, which only the user can read, and loads it.
+fn open_history(file: &Path, editor: &mut ChatEditor) -> anyhow::Result<HistoryFile> {
     if let Some(dir) = file.parent() {
         make_private(dir)?;
     }
     let mut options = File::options();
-    open_state_file(options.append(true).create(true).mode(0o600), file)?;
-    Ok(editor.load_history(file)?)
+    let options = options.read(true).append(true).create(true).mode(0o600);
+    let history = HistoryFile(open_state_file(options, file)?);
+    editor.load_history(&history.path())?;
+    Ok(history)
+}
+
+/// Open file of the history. The editor gets the path of the descriptor, since another user could exchange the file.
+struct HistoryFile(File);
+
+impl HistoryFile {
+    fn path(&self) -> PathBuf {
+        PathBuf::from(format!("/dev/fd/{}", self.0.as_raw_fd()))
+    }
 }
 
 /// Sender of events that reports the end of the thread, also by a panic.
@@ -193,7 +204,7 @@ impl Drop for Ended {
 /// Reads a line for each order, until the handle is dropped.
 fn serve(
     mut editor: ChatEditor,
-    history: Option<&Path>,
+    history: Option<&HistoryFile>,
     logs: &TerminalLogs,
     orders: &Receiver<()>,
     events: &Ended,
@@ -212,13 +223,13 @@ fn serve(
     }
 }
 
-fn remember(editor: &mut ChatEditor, history: Option<&Path>, line: &str) {
+fn remember(editor: &mut ChatEditor, history: Option<&HistoryFile>, line: &str) {
     if line.trim().is_empty() || line.len() > HISTORY_ENTRY {
         return;
     }
     let is_new = editor.add_history_entry(line).unwrap_or_default();
     if let (true, Some(file)) = (is_new, history)
-        && let Err(error) = editor.append_history(file)
+        && let Err(error) = editor.append_history(&file.path())
     {
         debug!(%error, "a line of the chat is not stored in its history");
     }

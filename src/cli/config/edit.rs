@@ -2,17 +2,19 @@
 
 use super::agents::{Context, resolve};
 use super::source::{Origin, Source};
-use super::{text_of, user_policy, write};
+use super::{UserFile, user_policy, write};
 use crate::core::agent_names::check_name;
 use crate::core::error::{Error, ErrorKind, invalid};
 use serde_json::{Map, Value as Json};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value, value};
 
 /// Configuration file that is changed in memory and then written.
 pub struct Edit<'a> {
-    file: &'a Path,
+    file: PathBuf,
+    /// The file behind its links.
+    target: PathBuf,
     document: DocumentMut,
     is_builtin: &'a dyn Fn(&str) -> bool,
 }
@@ -22,10 +24,13 @@ impl<'a> Edit<'a> {
     ///
     /// # Errors
     /// The file cannot be read, or is not a valid configuration.
-    pub fn open(file: &'a Path, is_builtin: &'a dyn Fn(&str) -> bool) -> Result<Self, Error> {
-        let text = match text_of(file) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+    pub fn open(user_file: &UserFile, is_builtin: &'a dyn Fn(&str) -> bool) -> Result<Self, Error> {
+        let file = &*user_file.path;
+        let (target, text) = match user_file.read() {
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                (file.to_owned(), String::new())
+            }
             Err(error) => {
                 let message = format!("cannot read the configuration {}: {error}", file.display());
                 return Err(Error::new(ErrorKind::InvalidParams, message));
@@ -37,7 +42,8 @@ impl<'a> Edit<'a> {
             Error::new(ErrorKind::InvalidParams, message)
         })?;
         Ok(Self {
-            file,
+            file: file.to_owned(),
+            target,
             document,
             is_builtin,
         })
@@ -157,8 +163,8 @@ impl<'a> Edit<'a> {
     /// The changed configuration is not valid, or the file cannot be written.
     pub fn write(self) -> Result<(), Error> {
         let text = self.document.to_string();
-        check(self.file, &text, self.is_builtin)?;
-        write::replace(self.file, &text).map_err(|error| {
+        check(&self.file, &text, self.is_builtin)?;
+        write::replace(&self.target, &text).map_err(|error| {
             let message = format!(
                 "cannot write the configuration {}: {error}",
                 self.file.display()

@@ -1,50 +1,55 @@
 //! Search for the configuration file of a project.
 
-use crate::shell::check_owner;
-use std::fs::Metadata;
-use std::io;
+use crate::shell::{check_link_owner, check_owner, is_foreign, open_configuration};
+use std::fs::{File, Metadata};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// Name of the file.
 pub const NAME: &str = ".acpipe.toml";
 
 /// Result of the search for a project's file.
-#[derive(Debug)]
-pub enum Found {
-    /// The file may be read.
-    File(PathBuf),
-    /// The file is not used because of its owner.
-    Foreign(PathBuf, io::Error),
+#[derive(Debug, Default)]
+pub struct Search {
+    /// Path of the file, and the open file or the reason why it cannot be read.
+    pub found: Option<(PathBuf, io::Result<File>)>,
+    /// Files that have no effect because of their owners.
+    pub foreign: Vec<(PathBuf, io::Error)>,
 }
 
-/// Returns the project's file: in the first directory, from `cwd` upwards, that has the file or `.git`.
+/// Searches for the project's file: in the first directory, from `cwd` upwards, that has the file or `.git`.
 ///
-/// Directories above `home`, of another user or of another file system are not searched: their owners could choose the
-/// agent of each project below them. git has the same rule for repositories.
+/// Directories above `home` or in another file system are not searched. What belongs to another user is passed over:
+/// directories, files and `.git` above or in a directory that all can write. It must neither choose the agent of the
+/// projects below it, nor hide the user's own file.
 #[must_use]
-pub fn find(cwd: &Path, home: Option<&Path>) -> Option<Found> {
+pub fn find(cwd: &Path, home: Option<&Path>) -> Search {
+    let mut search = Search::default();
     let file_system = cwd.metadata().ok().as_ref().and_then(device);
     for dir in cwd.ancestors() {
-        let is_searched = dir == cwd
-            || check_owner(dir).is_ok()
-                && dir.metadata().ok().as_ref().and_then(device) == file_system;
-        if !is_searched {
-            return None;
+        if dir.metadata().ok().as_ref().and_then(device) != file_system {
+            break;
         }
-        let file = dir.join(NAME);
-        if file.symlink_metadata().is_ok() {
-            return Some(match check_owner(&file) {
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                    Found::Foreign(file, error)
+        if dir == cwd || check_owner(dir).is_ok() {
+            let file = dir.join(NAME);
+            match open_configuration(&file) {
+                Err(error) if is_foreign(&error) => search.foreign.push((file, error)),
+                Err(error)
+                    if error.kind() == ErrorKind::NotFound && file.symlink_metadata().is_err() => {}
+                opened => {
+                    search.found = Some((file, opened.map(|followed| followed.file)));
+                    break;
                 }
-                _ => Found::File(file),
-            });
+            }
+            if check_link_owner(&dir.join(".git")).is_ok() {
+                break;
+            }
         }
-        if dir.join(".git").symlink_metadata().is_ok() || Some(dir) == home {
-            return None;
+        if Some(dir) == home {
+            break;
         }
     }
-    None
+    search
 }
 
 /// Returns the number of the file system.
@@ -84,9 +89,11 @@ mod tests {
             ("home", None),
             ("", Some("")),
         ] {
-            let found = find(&root.join(cwd), Some(&home)).map(|found| match found {
-                Found::File(file) => file,
-                Found::Foreign(file, error) => panic!("{file:?}: {error}"),
+            let search = find(&root.join(cwd), Some(&home));
+            assert!(search.foreign.is_empty(), "{cwd}: {search:?}");
+            let found = search.found.map(|(file, opened)| {
+                opened.unwrap();
+                file
             });
             let want = want.map(|dir| root.join(dir).join(NAME));
             assert_eq!(found, want, "{cwd}");
@@ -99,7 +106,20 @@ mod tests {
     fn search_stops_at_another_file_system() {
         let dir = TestDir::new("project-file-system");
         fs::write(dir.path().join(NAME), "").unwrap();
-        assert!(find(Path::new("/proc/self"), None).is_none());
-        assert!(find(dir.path(), None).is_some());
+        assert!(find(Path::new("/proc/self"), None).found.is_none());
+        assert!(find(dir.path(), None).found.is_some());
+    }
+
+    /// The text is that of the checked file, even if the file is exchanged in between.
+    #[test]
+    fn found_file_is_the_one_that_was_checked() {
+        let dir = TestDir::new("project-exchanged");
+        let file = dir.path().join(NAME);
+        fs::write(&file, "own").unwrap();
+        let (path, opened) = find(dir.path(), None).found.unwrap();
+        fs::write(dir.path().join("other"), "other").unwrap();
+        fs::rename(dir.path().join("other"), &path).unwrap();
+        let text = super::super::read::project_text(&path, opened).unwrap();
+        assert_eq!(text, "own");
     }
 }

@@ -440,8 +440,11 @@ fn trust_decides_whether_keys_of_a_project_have_effect() {
     let is_locked = || load(&args).unwrap().agent("p").unwrap().locked.is_some();
     let config = load(&args).unwrap();
     assert_eq!(
-        (&config.user_file, config.project_file.as_ref()),
-        (&user, Some(&file))
+        (config.user_file, config.project_file),
+        (
+            Some(UserFile::named(user.clone())),
+            Some((file.clone(), text.to_owned()))
+        )
     );
     assert_eq!(config.default_agent.unwrap().0, "p");
     assert_eq!(

@@ -1,7 +1,8 @@
 //! Projects' files that the user trusts: the state directory has a copy of each trusted text, and a file is
 //! trusted exactly as long as its text equals the copy.
 
-use super::{MAX_FILE_BYTES, write};
+use super::read::MAX_FILE_BYTES;
+use super::write;
 use crate::shell::{make_private, read_state_file};
 use std::fmt::Write as _;
 use std::fs;
@@ -24,7 +25,7 @@ pub fn trust(state: &Path, file: &Path, text: &str) -> io::Result<()> {
     if let Some(dir) = copy.parent() {
         make_private(dir)?;
     }
-    // A link in its place would be followed.
+    // The mode of a file in its place would be kept.
     untrust(state, file)?;
     write::replace(&copy, text)
 }

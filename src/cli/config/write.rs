@@ -1,21 +1,17 @@
 //! Atomic replacement of small files.
 
-use std::fs::{self, OpenOptions};
+use crate::shell::create_file;
+use std::fs;
 use std::io::{self, ErrorKind, Write as _};
 use std::path::Path;
 
 /// Writes a file by replacing it as a whole, and creates its directory if that is missing. A new file can be
-/// read only by the user; an existing file keeps its mode, and a link its target.
+/// read only by the user; an existing file keeps its mode. A link is replaced, too.
 ///
 /// # Errors
 /// The file cannot be written.
 pub fn replace(file: &Path, text: &str) -> io::Result<()> {
-    let target = match fs::canonicalize(file) {
-        Ok(target) => target,
-        Err(error) if error.kind() == ErrorKind::NotFound => file.to_owned(),
-        Err(error) => return Err(error),
-    };
-    let (Some(dir), Some(name)) = (target.parent(), target.file_name()) else {
+    let (Some(dir), Some(name)) = (file.parent(), file.file_name()) else {
         let why = "the path has no file name; give the path of a file";
         return Err(io::Error::new(ErrorKind::InvalidInput, why));
     };
@@ -24,8 +20,7 @@ pub fn replace(file: &Path, text: &str) -> io::Result<()> {
     temporary.push(name);
     temporary.push(format!(".{}", std::process::id()));
     let temporary = dir.join(temporary);
-    let written =
-        write_new(&temporary, text, &target).and_then(|()| fs::rename(&temporary, &target));
+    let written = write_new(&temporary, text, file).and_then(|()| fs::rename(&temporary, file));
     if written.is_err() {
         // The error of the write is reported, not that of the cleanup.
         let _ = fs::remove_file(&temporary);
@@ -34,19 +29,12 @@ pub fn replace(file: &Path, text: &str) -> io::Result<()> {
 }
 
 fn write_new(file: &Path, text: &str, old: &Path) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    // An acpipe with the same process id may have been killed while it wrote.
-    if let Err(error) = fs::remove_file(file)
-        && error.kind() != ErrorKind::NotFound
-    {
-        return Err(error);
-    }
-    let mut new = options.open(file)?;
+    // An acpipe with the same process id may have been killed while it wrote: its file is replaced.
+    let mut new = create_file(file)?;
     new.write_all(text.as_bytes())?;
-    if let Ok(old) = fs::metadata(old) {
+    if let Ok(old) = fs::symlink_metadata(old)
+        && old.is_file()
+    {
         new.set_permissions(old.permissions())?;
     }
     new.sync_all()

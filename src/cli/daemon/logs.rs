@@ -6,7 +6,6 @@ use crate::cli::screen::to_stdout;
 use crate::cli::{print_note, state_dir};
 use crate::shell::DaemonPlace;
 use anyhow::Context as _;
-use std::fs::File;
 use std::io::Read as _;
 use std::time::Duration;
 
@@ -16,14 +15,11 @@ const FOLLOW_EVERY: Duration = Duration::from_millis(200);
 /// Prints the log. Returns the exit code.
 pub async fn logs(args: &LogsArgs) -> anyhow::Result<u8> {
     let place = DaemonPlace::of(&state_dir(&args.place)?);
-    let path = place.log();
-    let mut file = match File::open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            print_note("the daemon has no log; `acpipe daemon start` starts it");
-            return Ok(0);
-        }
-        Err(error) => return Err(error).context(format!("cannot read {}", path.display())),
+    let opened = place.read_log();
+    let opened = opened.with_context(|| format!("cannot read {}", place.log().display()))?;
+    let Some(mut file) = opened else {
+        print_note("the daemon has no log; `acpipe daemon start` starts it");
+        return Ok(0);
     };
     let mut text = Vec::new();
     file.read_to_end(&mut text)?;

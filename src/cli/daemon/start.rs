@@ -3,9 +3,7 @@
 use crate::core::error::{Error, ErrorKind};
 use crate::shell::{DaemonPlace, StartedDaemon};
 use anyhow::Context as _;
-use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 /// Size of the log in bytes from which a start begins a new one. One earlier log is kept.
@@ -22,7 +20,8 @@ pub fn start(state_dir: &Path, directory: &Path, options: &[String]) -> anyhow::
         let dir = state_dir.display();
         format!("cannot create the directory of the daemon in {dir}; choose another one with --state-dir")
     })?;
-    let mut log = open_log(&place.log())
+    let mut log = place
+        .append_log(LONGEST_LOG)
         .with_context(|| format!("cannot write the log {}", place.log().display()))?;
     let begin = log.seek(SeekFrom::End(0))?;
     let program = std::env::current_exe().context("cannot find the acpipe program file")?;
@@ -47,14 +46,4 @@ pub fn start(state_dir: &Path, directory: &Path, options: &[String]) -> anyhow::
 /// Returns `true` if a daemon accepts connections.
 fn is_running(state_dir: &Path) -> bool {
     std::os::unix::net::UnixStream::connect(DaemonPlace::of(state_dir).socket()).is_ok()
-}
-
-fn open_log(path: &Path) -> std::io::Result<File> {
-    let is_long = |metadata: fs::Metadata| metadata.len() > LONGEST_LOG;
-    if path.metadata().is_ok_and(is_long) {
-        fs::rename(path, path.with_extension("old"))?;
-    }
-    let mut options = File::options();
-    options.create(true).append(true).read(true).mode(0o600);
-    options.open(path)
 }

@@ -5,6 +5,7 @@ use super::configuration::configuration_of;
 use super::program::{describe, is_by_package_runner, program_fact};
 use super::report::{Check, Report, shown};
 use super::subject::{Subject, of_environment};
+use crate::cli::config::Config;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::builtin_agents::{self, BuiltinAgent};
 use crate::core::config::Settings;
@@ -66,8 +67,11 @@ fn state_directory(state: &Path) -> Check {
 fn configuration(args: &DoctorArgs) -> Check {
     const NAME: &str = "configuration";
     match configuration_of(args) {
-        Ok(config) if config.user_file.exists() => {
-            let file = config.user_file.display().to_string();
+        Ok(Config {
+            user_file: Some(file),
+            ..
+        }) if file.path.exists() => {
+            let file = file.path.display().to_string();
             Check::ok(NAME, file.clone()).fact("file", file)
         }
         Ok(_) => Check::ok(NAME, "no file: every tool call is approved"),

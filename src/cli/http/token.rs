@@ -2,10 +2,9 @@
 
 use crate::cli::connections::Access;
 use crate::core::secret::Secrets;
-use crate::shell::make_private;
+use crate::shell::{make_private, open_state_file_to_read};
 use anyhow::{Context as _, bail, ensure};
-use rustix::fs::{Mode, OFlags};
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
@@ -74,23 +73,17 @@ fn load_token(path: &Path) -> anyhow::Result<String> {
 /// Reads a token. `None` if the file does not exist.
 fn read_token(path: &Path) -> anyhow::Result<Option<String>> {
     let shown = path.display();
-    let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = match rustix::fs::open(path, OFlags::RDONLY | flags, Mode::empty()) {
-        Ok(file) => File::from(file),
-        Err(rustix::io::Errno::NOENT) => return Ok(None),
+    let file = match open_state_file_to_read(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => {
             return Err(error).with_context(|| {
                 format!("cannot open the token {shown}; remove it, then a new one is created")
             });
         }
     };
-    let metadata = file.metadata()?;
     ensure!(
-        metadata.is_file() && metadata.uid() == rustix::process::geteuid().as_raw(),
-        "cannot use the token {shown}: it is not a regular file of yours; remove it, then a new one is created"
-    );
-    ensure!(
-        metadata.mode() & OTHERS == 0,
+        file.metadata()?.mode() & OTHERS == 0,
         "cannot use the token {shown}: other users can read it; remove it, then a new one is created"
     );
     let mut text = String::new();

@@ -1,6 +1,7 @@
 //! Arguments of `acpipe sessions`.
 
 use super::age::age;
+use crate::cli::UsageError;
 use crate::cli::args::shared::{ChunkProfile, PlaceArgs};
 use crate::cli::pager::PagerArgs;
 use clap::{Args, Subcommand, ValueEnum};
@@ -95,6 +96,18 @@ pub struct ExportArgs {
     /// Major version of the AI SDK that messages and chunks are for, or discobot for the names of that system
     #[arg(long, value_enum, default_value_t = ChunkProfile::V7, value_name = "PROFILE")]
     pub chunk_profile: ChunkProfile,
+}
+
+impl ExportArgs {
+    /// Refuses an option that has no effect with the others.
+    pub fn check(&self) -> Result<(), UsageError> {
+        let has_profile = self.format == ExportFormat::Json && self.output != Content::Log;
+        if has_profile || self.chunk_profile == ChunkProfile::V7 {
+            return Ok(());
+        }
+        let why = "--chunk-profile is for messages and chunks as JSON; leave it out, or leave out -f and -o log";
+        Err(UsageError(why.to_owned()))
+    }
 }
 
 /// Format of exported messages.

@@ -9,7 +9,7 @@ use crate::cli::screen::{Content, to_stdout};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
 use crate::core::store::Store as _;
-use crate::shell::{Durability, Files, archived, read_only, sweep};
+use crate::shell::{Durability, Files, archived, is_refused, read_only, sweep};
 use jiff::Timestamp;
 use std::path::Path;
 
@@ -82,6 +82,8 @@ impl Gc {
     fn sessions(&mut self, state: &Path, limit: Timestamp) -> Result<(), Error> {
         let old = cards(state)?.into_iter();
         let old = old.filter(|card| is_before(&card.updated_at, limit));
+        // The sweep notes the others.
+        let old = old.filter(|card| !is_refused(state, &card.session_id));
         let mut files = open(state)?;
         for card in old {
             let (id, changed) = (&card.session_id, short(&card.updated_at));
@@ -134,7 +136,13 @@ impl Gc {
 
     fn leftovers(&mut self, state: &Path) -> Result<(), Error> {
         let swept = sweep(state, self.dry).map_err(|e| failed("read", state, &e))?;
-        for file in swept {
+        for (file, why) in swept.refused {
+            print_note(&format!("skipped {}: it {why}", file.display()));
+        }
+        for (file, why) in swept.failed {
+            self.fail(&failed("remove", &file, &why));
+        }
+        for file in swept.removed {
             self.report(&format!("{}, left behind by a crash", name(&file)));
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! File of a tape.
 
+use crate::shell::named_file::open_output;
 use std::fs::{File, Permissions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
@@ -12,11 +13,11 @@ const BEGINNING: &[u8] = b"{\"tape\":";
 /// alone.
 ///
 /// # Errors
-/// The file cannot be created, has other content, or another acpipe records to it.
+/// The file cannot be created, has other content, belongs to another user, or another acpipe records to it.
 pub fn open(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(false);
-    let mut file = options.mode(0o600).open(path)?;
+    let mut file = open_output(options.mode(0o600), path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }

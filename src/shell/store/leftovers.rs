@@ -6,37 +6,63 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Removes cards and indexes without a log, incomplete replacement files and empty logs, and returns their paths; with
-/// `dry`, only returns them.
+/// Result of [`sweep`].
+#[derive(Debug, Default)]
+pub struct Swept {
+    /// Files that were removed, or would be.
+    pub removed: Vec<PathBuf>,
+    /// Logs that are not acpipe's because of their owner or mode, each with the reason.
+    pub refused: Vec<(PathBuf, io::Error)>,
+    /// Files that cannot be read or removed.
+    pub failed: Vec<(PathBuf, io::Error)>,
+}
+
+/// Removes cards and indexes without a log, incomplete replacement files and empty logs; with `dry`, only returns them.
 ///
 /// # Errors
-/// The directory cannot be read, or a file cannot be removed.
-pub fn sweep(state: &Path, dry: bool) -> io::Result<Vec<PathBuf>> {
-    let mut swept = Vec::new();
+/// The directory cannot be read.
+pub fn sweep(state: &Path, dry: bool) -> io::Result<Swept> {
+    let mut swept = Swept::default();
     for path in files(&state.join(SESSIONS))? {
-        let log = match regular::open_to_read(&path.with_extension(names::LOG)) {
+        let log = path.with_extension(names::LOG);
+        let opened = match regular::open_to_read(&log) {
+            Ok(opened) => Some(opened),
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,
             // Not a log, so its files are left alone.
             Err(e) if e.kind() == io::ErrorKind::InvalidInput => continue,
-            log => Some(log?),
+            Err(e) => {
+                let all = match e.kind() {
+                    io::ErrorKind::PermissionDenied => &mut swept.refused,
+                    _ => &mut swept.failed,
+                };
+                // Its card and index come next to it.
+                if all.last().is_none_or(|(last, _)| *last != log) {
+                    all.push((log, e));
+                }
+                continue;
+            }
         };
         // The process that has the session may need these files. The lock also prevents opening the session
         // during the check.
-        if log.as_ref().is_some_and(|log| log.try_lock().is_err()) {
+        if opened.as_ref().is_some_and(|log| log.try_lock().is_err()) {
             continue;
         }
         let left = match path.extension().and_then(|e| e.to_str()) {
-            Some(names::LOG) => log.is_some_and(|log| log.metadata().is_ok_and(|m| m.len() == 0)),
-            Some(names::CARD | names::INDEX) => log.is_none(),
+            Some(names::LOG) => {
+                opened.is_some_and(|log| log.metadata().is_ok_and(|m| m.len() == 0))
+            }
+            Some(names::CARD | names::INDEX) => opened.is_none(),
             Some("card" | "new" | names::NEW_INDEX) => true,
             _ => false,
         };
-        if left {
-            if !dry {
-                fs::remove_file(&path)?;
-            }
-            swept.push(path);
+        if !left {
+            continue;
         }
+        if !dry && let Err(e) = fs::remove_file(&path) {
+            swept.failed.push((path, e));
+            continue;
+        }
+        swept.removed.push(path);
     }
     Ok(swept)
 }

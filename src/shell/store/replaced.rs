@@ -1,5 +1,6 @@
 //! Files that are replaced as a whole.
 
+use crate::shell::regular;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -22,10 +23,6 @@ pub fn inode(_: &fs::Metadata) -> Inode {
 /// another extension.
 pub fn put(path: &Path, extension: &str, bytes: &[u8]) -> io::Result<()> {
     let new = path.with_extension(extension);
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(&new)?.write_all(bytes)?;
+    regular::create(&new)?.write_all(bytes)?;
     fs::rename(new, path)
 }

@@ -33,7 +33,7 @@ fn changes_keep_comments_and_format() {
     let dir = TestDir::new("edit");
     let file = dir.path().join("config.toml");
     fs::write(&file, FILE).unwrap();
-    let mut edit = Edit::open(&file, &is_builtin).unwrap();
+    let mut edit = Edit::open(&UserFile::named(file.clone()), &is_builtin).unwrap();
     let agent = json!({
         "command": "kimi",
         "args": ["acp"],
@@ -61,13 +61,13 @@ rules = [{ effect = \"deny\", kind = \"delete\" }]
 ";
     assert_eq!(fs::read_to_string(&file).unwrap(), want);
 
-    let mut edit = Edit::open(&file, &is_builtin).unwrap();
+    let mut edit = Edit::open(&UserFile::named(file.clone()), &is_builtin).unwrap();
     edit.set_default(Some("b.c"));
     edit.write().unwrap();
     let changed = want.replace("agent = \"a\"", "agent = \"b.c\"");
     assert_eq!(fs::read_to_string(&file).unwrap(), changed);
 
-    let mut edit = Edit::open(&file, &is_builtin).unwrap();
+    let mut edit = Edit::open(&UserFile::named(file.clone()), &is_builtin).unwrap();
     assert!(edit.remove_agent("b.c") && !edit.remove_agent("b.c"));
     assert_eq!(edit.default_agent(), None);
     edit.write().unwrap();
@@ -82,7 +82,7 @@ rules = [{ effect = \"deny\", kind = \"delete\" }]
 fn missing_file_is_created_for_the_user_alone() {
     let dir = TestDir::new("edit-new");
     let file = dir.path().join("a/b/config.toml");
-    let mut edit = Edit::open(&file, &is_builtin).unwrap();
+    let mut edit = Edit::open(&UserFile::named(file.clone()), &is_builtin).unwrap();
     edit.add_agent("x", &keys(json!({ "use": "claude" })))
         .unwrap();
     edit.set_default(Some("x"));
@@ -99,7 +99,7 @@ fn missing_file_is_created_for_the_user_alone() {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
         let link = dir.path().join("link.toml");
         std::os::unix::fs::symlink(&file, &link).unwrap();
-        let mut edit = Edit::open(&link, &is_builtin).unwrap();
+        let mut edit = Edit::open(&UserFile::named(link.clone()), &is_builtin).unwrap();
         edit.set_default(Some("claude"));
         edit.write().unwrap();
         assert_eq!(mode(&file), 0o640);
@@ -125,7 +125,7 @@ fn comments_of_a_file_without_keys_stay_at_its_head() {
     let set = |edit: &mut Edit<'_>| edit.set_default(Some("claude"));
     let changed = |change: &dyn Fn(&mut Edit<'_>), want: &str| {
         fs::write(&file, head).unwrap();
-        let mut edit = Edit::open(&file, &is_builtin).unwrap();
+        let mut edit = Edit::open(&UserFile::named(file.clone()), &is_builtin).unwrap();
         change(&mut edit);
         edit.write().unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), want);
@@ -134,7 +134,7 @@ fn comments_of_a_file_without_keys_stay_at_its_head() {
     changed(&set, &format!("{head}\nagent = \"claude\"\n"));
     // A default that is set later stays below the head, too.
     fs::write(&file, format!("{head}\n{agent}")).unwrap();
-    let mut edit = Edit::open(&file, &is_builtin).unwrap();
+    let mut edit = Edit::open(&UserFile::named(file.clone()), &is_builtin).unwrap();
     set(&mut edit);
     edit.write().unwrap();
     let want = format!("{head}\nagent = \"claude\"\n\n{agent}");
@@ -148,13 +148,13 @@ fn invalid_change_is_refused_and_leaves_the_file() {
     let text = format!("{FILE}[agents.b]\nextends = \"a\"\n");
     fs::write(&file, &text).unwrap();
     let claude = || keys(json!({ "use": "claude" }));
-    let mut edit = Edit::open(&file, &is_builtin).unwrap();
+    let mut edit = Edit::open(&UserFile::named(file.clone()), &is_builtin).unwrap();
     let error = edit.add_agent("a", &claude()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::DuplicateAgent);
     let error = edit.add_agent("default", &claude()).unwrap_err();
     assert!(error.message.contains("reserved"), "{error}");
     let refused = |want: &str, change: &dyn Fn(&mut Edit<'_>)| {
-        let mut edit = Edit::open(&file, &is_builtin).unwrap();
+        let mut edit = Edit::open(&UserFile::named(file.clone()), &is_builtin).unwrap();
         change(&mut edit);
         let error = edit.write().unwrap_err();
         assert!(error.message.contains(want), "{error}");
