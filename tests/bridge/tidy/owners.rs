@@ -95,12 +95,12 @@ impl Type {
 }
 
 /// Returns the types of the production code by room and name.
-fn types(root: &Path) -> BTreeMap<(String, String), Type> {
+fn types(checkout: &Path) -> BTreeMap<(String, String), Type> {
     let mut types: BTreeMap<(String, String), Type> = BTreeMap::new();
     let mut files = Vec::new();
-    sources(&root.join("src"), &mut files);
+    sources(&checkout.join("src"), &mut files);
     for path in files {
-        let file = path.strip_prefix(root).unwrap().to_str().unwrap();
+        let file = path.strip_prefix(checkout).unwrap().to_str().unwrap();
         let room = file.split('/').nth(1).unwrap().trim_end_matches(".rs");
         if !file.contains("/tests") {
             let text = code(&fs::read_to_string(&path).unwrap());
@@ -245,10 +245,10 @@ fn every_state_has_an_owner() {
             }
             Some(_) if found.is_within(LIMIT) => faults.push(format!("{line} needs no ceiling")),
             Some((.., ceiling)) if found != *ceiling => {
-                faults.push(format!("{line} is its new ceiling"))
+                faults.push(format!("{line} is its new ceiling"));
             }
             None if !found.is_within(LIMIT) => {
-                faults.push(format!("{line} is above the limits {LIMIT:?}"))
+                faults.push(format!("{line} is above the limits {LIMIT:?}"));
             }
             _ => {}
         }
