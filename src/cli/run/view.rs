@@ -9,6 +9,7 @@ use super::streams::Streams;
 use super::unstored::StoreFailures;
 use crate::cli::args::shared::Format;
 use crate::cli::progress::ProgressLine;
+use crate::cli::remote_hub::shown_chunk;
 use crate::cli::screen::{Content, push_escaped};
 use crate::cli::styles::{DIM, HEAD, Styles};
 use crate::core::cause::last_lines;
@@ -291,6 +292,13 @@ impl View {
     /// Shows what a chunk means for people.
     fn content(&mut self, chunk: &Chunk<'_>) {
         match chunk {
+            // A chunk of an endpoint with members that acpipe does not know.
+            Chunk::Passed(json) => {
+                if let Some(chunk) = shown_chunk(json.0.get().as_bytes()) {
+                    self.content(&chunk);
+                }
+                return;
+            }
             Chunk::DataPermission { id, data } => {
                 if let Some(note) = self.refused.decided(id, &value(data.0)) {
                     self.note(note);

@@ -2,6 +2,7 @@
 
 use super::server::Endpoint;
 use super::{connected, request};
+use crate::harness::run::Run;
 use crate::harness::server::Server;
 use acpipe::core::fold::Fold;
 use serde_json::{Value, json};
@@ -171,6 +172,21 @@ fn transient_data_reaches_the_client_and_text_and_tools_the_summary() {
         .collect();
     assert_eq!(names, ["look", "d", "look"]);
     assert_eq!(turn.summary["toolResults"][0]["result"], "{\"n\":2}");
+}
+
+/// A reader of the answer sees the text of a chunk that has members which acpipe does not know.
+#[test]
+fn text_with_unknown_members_is_part_of_the_answer() {
+    let chunks = [
+        json!({"type": "text-start", "id": "x"}),
+        json!({"type": "text-delta", "id": "x", "delta": "one ", "trace": 1}),
+        json!({"type": "text-delta", "id": "x", "delta": "two"}),
+        json!({"type": "text-end", "id": "x"}),
+    ];
+    let endpoint = Endpoint::of_streams(&[&events(&chunks)]);
+    let run = Run::new(&["run", "--protocol", "ui-stream", "hi"]);
+    let outcome = run.agent(&[&endpoint.url()]).go().expect(0);
+    assert_eq!(outcome.text(), "one two\n");
 }
 
 #[test]
