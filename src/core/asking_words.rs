@@ -90,6 +90,22 @@ pub fn is_unasked_mode(text: &str) -> bool {
     is_policy || UNASKED.contains(&joined.as_str()) || asks_less(&words) || allows_all(&words)
 }
 
+/// Returns `true` if a switch of this id or name, which is on, makes the agent ask less.
+#[must_use]
+pub fn is_unasked_switch(text: &str) -> bool {
+    let words = words(text, false);
+    // "Auto" alone says nothing here: a switch can be "Auto-compact".
+    UNASKED.contains(&words.concat().as_str()) || negates_asking(&words)
+}
+
+/// Returns `true` if a setting of this id or name is about the agent's questions.
+#[must_use]
+pub fn is_about_asking(text: &str) -> bool {
+    words(text, false)
+        .iter()
+        .any(|word| ASKING.contains(&word.as_str()))
+}
+
 /// Returns `true` if an option with this id or label (`can_quote`) changes the agent's mode, mostly to one in which it
 /// asks less or not at all.
 #[must_use]
@@ -121,14 +137,18 @@ fn has_pair(words: &[String], is: impl Fn([&str; 2]) -> bool) -> bool {
 }
 
 fn asks_less(words: &[String]) -> bool {
-    let is_without = |word: &&String| WITHOUT.contains(&word.as_str());
-    let is_asking = |word: &&String| ASKING.contains(&word.as_str());
-    let near = words
-        .windows(4)
-        .chain(words.windows(words.len().clamp(1, 3)))
-        .any(|near| near.iter().any(|w| is_without(&w)) && near.iter().any(|w| is_asking(&w)));
-    near || words.iter().any(|word| is_unasked(word))
+    negates_asking(words)
+        || words.iter().any(|word| is_unasked(word))
         || has_pair(words, |pair| PAIRS.contains(&pair))
+}
+
+/// Returns `true` for words such as `no more questions` or `sandbox off`.
+fn negates_asking(words: &[String]) -> bool {
+    let is_without = |word: &String| WITHOUT.contains(&word.as_str());
+    let is_asking = |word: &String| ASKING.contains(&word.as_str());
+    words
+        .windows(words.len().clamp(1, 4))
+        .any(|near| near.iter().any(is_without) && near.iter().any(is_asking))
 }
 
 fn allows_all(words: &[String]) -> bool {
@@ -213,6 +233,22 @@ mod tests {
         ] {
             assert!(!is_unasked_mode(name), "{name}");
         }
+    }
+
+    #[test]
+    fn switches_that_end_the_questions_are_known() {
+        for (name, is_unasked) in [
+            ("yolo", true),
+            ("YOLO mode", true),
+            ("auto_approve", true),
+            ("Skip permissions", true),
+            ("Auto-compact", false),
+            ("Ask before edits", false),
+        ] {
+            assert_eq!(is_unasked_switch(name), is_unasked, "{name}");
+        }
+        assert!(is_about_asking("Approval policy"));
+        assert!(!is_about_asking("Thinking"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use view::{
     ListFields, MODELS, MODES, Source, State, offered, options, options_of, set_member, synchronize,
 };
-pub use view::{merge_state, mode, mode_name, model, offers_mode};
+pub use view::{merge_state, mode, mode_name, model, offers_mode, unasked_option};
 
 /// Member of the list of models by which an agent declares that it takes models that it does not list.
 pub const ANY_MODEL: &str = "anyModel";

@@ -180,7 +180,15 @@ impl SessionMachine {
             mode.as_deref(),
             name.as_deref(),
             measured,
-        )?;
+        );
+        // The agent's own settings count if nothing else is known of it.
+        let option = || {
+            let option = setting::unasked_option(&self.state).filter(|_| asking.is_none())?;
+            Some(format!(
+                "the agent has the setting {option:?}, with which agents run tools without asking"
+            ))
+        };
+        let fault = fault.or_else(option)?;
         let failed = failed.map_or_else(String::new, |why| format!("; {why}"));
         Some(format!(
             "{fault}{failed}. The policy restricts and cannot refuse what it is not asked about; {ADVICE}"

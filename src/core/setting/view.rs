@@ -4,6 +4,7 @@
 //! one of them.
 
 use super::choice::{Choice, choices};
+use crate::core::asking_words::{is_about_asking, is_unasked_mode, is_unasked_switch};
 use crate::proto::json::{Members, value};
 use serde_json::{Map, Value, json};
 use tracing::warn;
@@ -74,6 +75,34 @@ pub fn offers_mode(state: &State, id: &str) -> bool {
 pub fn mode_name(state: &State, id: &str) -> Option<String> {
     let mut modes = offered(state, &MODES).into_iter();
     modes.find(|mode| mode.id == id)?.name.map(str::to_owned)
+}
+
+/// Returns the option of a session, other than its mode, that says that the agent does not ask: its name, and its value
+/// if it has several.
+#[must_use]
+pub fn unasked_option(state: &State) -> Option<String> {
+    let options = state.get("configOptions")?.as_array()?.iter();
+    options.filter_map(unasked).next()
+}
+
+fn unasked(option: &Value) -> Option<String> {
+    let texts = || {
+        [&option["name"], &option["id"]]
+            .into_iter()
+            .filter_map(Value::as_str)
+    };
+    let name = texts().next()?;
+    match &option["currentValue"] {
+        Value::Bool(true) => texts().any(is_unasked_switch).then(|| name.to_owned()),
+        Value::String(value) if texts().any(is_about_asking) => {
+            let all = choices(&option["options"], "value");
+            let label = all.iter().find(|choice| choice.id == value)?.name;
+            let mut said = label.into_iter().chain([value.as_str()]);
+            said.any(is_unasked_mode)
+                .then(|| format!("{name} = {value}"))
+        }
+        _ => None,
+    }
 }
 
 /// Returns the current model of a session, by the agent's id.

@@ -198,3 +198,32 @@ fn mode_is_chosen_again_for_a_session_that_is_restored_in_another_mode() {
     t.on(&Answer(json!({})));
     assert_eq!(receipt(&t), (Some("default".to_owned()), None));
 }
+
+#[test]
+fn setting_with_which_an_unknown_agent_does_not_ask_is_a_fault() {
+    let select = |id: &str, name: &str, value: &str| {
+        json!([{"id": id, "name": name, "type": "select", "currentValue": value, "options": [
+            {"value": "yolo", "name": "YOLO"}, {"value": "ask", "name": "Ask"}, {"value": "auto", "name": "Auto"},
+        ]}])
+    };
+    let switch = |name: &str, is_on: bool| json!([{"id": "s", "name": name, "type": "boolean", "currentValue": is_on}]);
+    for (asks, options, is_warned) in [
+        (json!(null), select("approval", "Approval", "yolo"), true),
+        (json!(null), select("approval", "Approval", "ask"), false),
+        (json!(null), select("effort", "Thinking", "auto"), false),
+        (json!(null), switch("YOLO", true), true),
+        (json!(null), switch("YOLO", false), false),
+        (json!(null), switch("Auto-compact", true), false),
+        (
+            json!("always"),
+            select("approval", "Approval", "yolo"),
+            false,
+        ),
+    ] {
+        let mut t = session(&asks, Mode::Deny);
+        t.on(&Answer(
+            json!({ "sessionId": "a1", "configOptions": options }),
+        ));
+        assert_eq!(receipt(&t).1.is_some(), is_warned, "{asks} {options}");
+    }
+}
