@@ -22,6 +22,7 @@ mod one_shot;
 mod panics;
 mod play;
 mod reads;
+mod request_ids;
 mod restart;
 mod set;
 mod slow_disk;
