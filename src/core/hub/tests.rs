@@ -8,6 +8,7 @@ mod call_ids;
 mod changed_calls;
 mod claims;
 mod claude;
+mod claude_rules;
 mod clients;
 mod closing;
 mod crossings;
