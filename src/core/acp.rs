@@ -313,7 +313,7 @@ impl Dialect for Acp {
     }
 
     fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
-        let Some(id) = key.as_json() else { return };
+        let id = key.id();
         let mut asked = self.user_questions.iter();
         if let Some(at) = asked.position(|(asked, _)| *asked == key.id)
             && let (_, asked) = self.user_questions.remove(at)
@@ -341,7 +341,7 @@ impl Dialect for Acp {
     }
 
     fn answer_elicitation(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
-        let Some(id) = key.as_json() else { return };
+        let id = key.id();
         let lines = self.other_lines(out);
         if let Some(own) = &decision.acp {
             forward::write_answer(key, own, lines);
@@ -356,9 +356,7 @@ impl Dialect for Acp {
     }
 
     fn give(&mut self, key: &RequestKey, answer: Result<&HostAnswer, &Error>, out: &mut Outgoing) {
-        if let Some(id) = key.as_json() {
-            hosting::write_answer(self.other_lines(out), id, answer);
-        }
+        hosting::write_answer(self.other_lines(out), key.id(), answer);
     }
 
     fn forward(
@@ -422,7 +420,7 @@ impl Dialect for Acp {
                 let params = params.map(Members::of).unwrap_or_default();
                 let key = params
                     .get("requestId")
-                    .map(|id| RequestKey::json(Child::MAIN, id));
+                    .map(|id| RequestKey::new(Child::MAIN, id));
                 events.extend(key.map(|key| AgentEvent::Withdrawn { key }));
             }
             Ok(Message::Notification { method, params }) if method == "elicitation/complete" => {

@@ -272,14 +272,14 @@ impl Dialect for Claude {
     }
 
     fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
-        if let Some((session, id)) = self.requesting_session(key) {
-            session.answer(id, decision, out.lines(key.child));
+        if let Some(requests) = self.requests_with(key) {
+            requests.answer(key, decision, out.lines(key.child));
         }
     }
 
     fn rewritten(&self, key: &RequestKey, input: &RawValue) -> Option<ToolUpdate<'static>> {
         match self.children.get(&key.child)? {
-            ChildRole::Session(session) => session.rewritten(key.as_text()?, input),
+            ChildRole::Session(session) => session.requests.rewritten(key, input),
             _ => None,
         }
     }
@@ -289,8 +289,8 @@ impl Dialect for Claude {
     }
 
     fn answer_hook(&mut self, call: &RequestKey, effect: Effect, out: &mut Outgoing) {
-        if let Some((session, id)) = self.requesting_session(call) {
-            session.answer_hook(id, effect, out.lines(call.child));
+        if let Some(requests) = self.requests_with(call) {
+            requests.answer_hook(call, effect, out.lines(call.child));
         }
     }
 

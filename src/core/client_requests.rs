@@ -26,6 +26,9 @@ pub const NO_QUESTION_CAPABILITY: &str = "no client answers questions";
 /// Reason of a decision if too many requests are open.
 pub const TOO_MANY_OPEN: &str = "too many questions are open";
 
+/// Reason of a refusal if the agent has given the id of the open request to another one.
+pub const ID_REUSED: &str = "the agent has used the id of the request for another one";
+
 /// Open request to one or more clients; the first valid answer decides.
 #[derive(Debug)]
 pub struct OpenRequest {
@@ -53,6 +56,24 @@ pub struct OpenRequest {
     pub asked: Vec<ClientId>,
     /// Entry for the ledger, without the decision.
     pub entry: Box<LedgerEntry>,
+}
+
+/// Reason why the agent's side ends an open request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestEnd {
+    /// The agent has withdrawn the request.
+    Withdrawn,
+    /// The agent has given the id of the request to another one. A response names only the id, so the approval of the
+    /// one could be taken for that of the other.
+    IdReused,
+}
+
+impl RequestEnd {
+    /// Returns `true` if it ends this request. The response to a request for a file or terminal is no decision.
+    #[must_use]
+    pub fn ends(self, open: &OpenRequest) -> bool {
+        self == Self::Withdrawn || open.ticket.is_none()
+    }
 }
 
 /// Returns `true` if no further request may be sent because of the number or the size of the open ones.

@@ -160,6 +160,20 @@ pub enum AgentEvent<'a> {
     },
 }
 
+impl AgentEvent<'_> {
+    /// Returns the key of the request that the event is.
+    #[must_use]
+    pub fn request_key(&self) -> Option<&RequestKey> {
+        match self {
+            Self::Permission(asked) | Self::ToolHook(asked) => Some(&asked.key),
+            Self::Elicitation(asked) => Some(&asked.key),
+            Self::Wanted(wanted) => Some(&wanted.key),
+            Self::Forward(message) => message.key.as_ref(),
+            _ => None,
+        }
+    }
+}
+
 /// Tool call of a message that cannot be read.
 #[derive(Debug)]
 pub struct LostCall {

@@ -58,6 +58,9 @@ pub enum LostReason {
     NotAMessage,
 }
 
+/// Fault of a line that is JSON, but not a message of the protocol, for a sentence that begins with "the line".
+pub const NOT_A_MESSAGE: &str = "is not a message of the protocol";
+
 /// Line that is given up.
 #[derive(Debug)]
 pub struct LostLine<'a> {
@@ -102,7 +105,7 @@ impl<'a> LostLine<'a> {
             ),
             LostReason::NotUtf8 => "is not UTF-8".to_owned(),
             LostReason::NotJson(error) => format!("is not valid JSON: {error}"),
-            LostReason::NotAMessage => "is not a message of the protocol".to_owned(),
+            LostReason::NotAMessage => NOT_A_MESSAGE.to_owned(),
         }
     }
 
@@ -111,6 +114,28 @@ impl<'a> LostLine<'a> {
     pub fn contains(&self, text: &str) -> bool {
         let mut parts = [self.head, self.tail].into_iter();
         parts.any(|part| memchr::memmem::find(part, text.as_bytes()).is_some())
+    }
+
+    /// Returns the values of this member that are strings, numbers or literals, as JSON, in the parts of the line that
+    /// are kept. In the text of a string, the quotes of the key would be escaped.
+    pub fn values_of<'l>(&'l self, key: &'l str) -> impl Iterator<Item = &'l str> {
+        // A line that is kept as a whole is both parts.
+        let is_whole = std::ptr::eq(self.head, self.tail);
+        let tail = (!is_whole).then_some(self.tail);
+        let parts = std::iter::once(self.head).chain(tail);
+        parts.flat_map(move |part| values_of(part, key))
+    }
+
+    /// Returns `true` if a member of this name has this string as its value.
+    #[must_use]
+    pub fn has_member(&self, key: &str, value: &str) -> bool {
+        let is_value = |found: &str| {
+            let text = found
+                .strip_prefix('"')
+                .and_then(|rest| rest.strip_suffix('"'));
+            text == Some(value)
+        };
+        self.values_of(key).any(is_value)
     }
 
     /// Counts the line.
@@ -131,6 +156,40 @@ impl<'a> LostLine<'a> {
             warn!(bytes, count, "skipped a line of the agent: it {fault}");
         }
     }
+}
+
+/// Returns the scalar values of a member in a text that need not be JSON as a whole.
+pub fn values_of<'t>(text: &'t [u8], key: &str) -> impl Iterator<Item = &'t str> {
+    let key = format!("\"{key}\"");
+    let ends: Vec<usize> = memchr::memmem::find_iter(text, &key)
+        .map(|at| at + key.len())
+        .collect();
+    ends.into_iter().filter_map(move |end| {
+        let value = text[end..].trim_ascii_start().strip_prefix(b":")?;
+        scalar(value.trim_ascii_start())
+    })
+}
+
+/// Returns the string, number or literal with which the text begins.
+fn scalar(text: &[u8]) -> Option<&str> {
+    let len = match text.first()? {
+        b'"' => {
+            let mut escaped = false;
+            let ends = |byte: &u8| {
+                let is_end = *byte == b'"' && !escaped;
+                escaped = *byte == b'\\' && !escaped;
+                is_end
+            };
+            text[1..].iter().position(ends)? + 2
+        }
+        _ => text
+            .iter()
+            .position(|byte| matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace())
+            .unwrap_or(text.len()),
+    };
+    let value = std::str::from_utf8(&text[..len]).ok()?;
+    let parsed: Result<IgnoredAny, _> = serde_json::from_str(value);
+    parsed.ok().map(|_| value)
 }
 
 /// Counts a line that was repaired, and logs the first one, then at every power of two.
@@ -217,4 +276,28 @@ pub fn read_again(line: &[u8], reader: &mut impl LineReader) -> bool {
     };
     reader.lost(&LostLine::of(lost.as_bytes(), reason));
     goes_on
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_a_member_are_found_in_text_that_is_not_json() {
+        for (text, found) in [
+            (r#""id" : "a\"b", x"#, &[r#""a\"b""#][..]),
+            (
+                r#"{"id":7,"b":{"id":null},"c":[{"id":true}]}"#,
+                &["7", "null", "true"],
+            ),
+            (r#""id":"cut"#, &[]),
+            (r#""id":{"id":1.5e3"#, &["1.5e3"]),
+            (r#"{"text":"\"id\": 1"}"#, &[]),
+            (r#""id" 1, "id": x1"#, &[]),
+            (r#""id":"#, &[]),
+        ] {
+            let values: Vec<&str> = values_of(text.as_bytes(), "id").collect();
+            assert_eq!(values, found, "{text}");
+        }
+    }
 }

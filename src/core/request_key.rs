@@ -15,70 +15,35 @@ pub struct RequestKey {
     pub id: RequestId,
 }
 
-/// Id of a request, as the agent sent it.
+/// Id of a request, byte for byte as the agent sent it: `1`, `1.0` and `"1"` are different ids, and a response has to
+/// repeat the id.
 #[derive(Debug, Clone)]
-pub enum RequestId {
-    /// JSON value, byte for byte, as a JSON-RPC response has to repeat it: `1`, `1.0` and `"1"` are different
-    /// ids.
-    Json(Box<RawValue>),
-    /// Text, without quotes and escapes.
-    Text(String),
-}
+pub struct RequestId(Box<RawValue>);
 
 impl RequestKey {
-    /// Creates the key of a request whose id is JSON.
+    /// Creates the key of a request.
     #[must_use]
-    pub fn json(child: Child, id: &RawValue) -> Self {
-        Self {
-            child,
-            id: RequestId::Json(id.to_owned()),
-        }
+    pub fn new(child: Child, id: &RawValue) -> Self {
+        let id = RequestId(id.to_owned());
+        Self { child, id }
     }
 
-    /// Creates the key of a request whose id is text.
+    /// Returns the id.
     #[must_use]
-    pub fn text(child: Child, id: &str) -> Self {
-        Self {
-            child,
-            id: RequestId::Text(id.to_owned()),
-        }
-    }
-
-    /// Returns the id if it is JSON.
-    #[must_use]
-    pub fn as_json(&self) -> Option<&RawValue> {
-        match &self.id {
-            RequestId::Json(id) => Some(id),
-            RequestId::Text(_) => None,
-        }
-    }
-
-    /// Returns the id if it is text.
-    #[must_use]
-    pub fn as_text(&self) -> Option<&str> {
-        match &self.id {
-            RequestId::Json(_) => None,
-            RequestId::Text(id) => Some(id),
-        }
+    pub fn id(&self) -> &RawValue {
+        &self.id.0
     }
 
     /// Returns the size of the id in bytes. The agent chooses the length of its ids.
     #[must_use]
     pub fn size(&self) -> usize {
-        match &self.id {
-            RequestId::Json(id) => id.get().len(),
-            RequestId::Text(id) => id.len(),
-        }
+        self.id().get().len()
     }
 }
 
 impl PartialEq for RequestId {
     fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Json(a), Self::Json(b)) => a.get() == b.get(),
-            (Self::Text(a), Self::Text(b)) => a == b,
-            (Self::Json(_), Self::Text(_)) | (Self::Text(_), Self::Json(_)) => false,
-        }
+        self.0.get() == other.0.get()
     }
 }
 
@@ -88,9 +53,9 @@ impl Eq for RequestId {}
 mod tests {
     use super::*;
 
-    fn json(child: u64, id: &str) -> RequestKey {
+    fn key(child: u64, id: &str) -> RequestKey {
         let id = RawValue::from_string(id.to_owned()).unwrap();
-        RequestKey::json(Child(child), &id)
+        RequestKey::new(Child(child), &id)
     }
 
     #[test]
@@ -98,18 +63,14 @@ mod tests {
         let ids = ["1", "1.0", "\"1\"", "\"\\u0031\"", "null"];
         for (n, a) in ids.iter().enumerate() {
             for (m, b) in ids.iter().enumerate() {
-                assert_eq!(json(0, a) == json(0, b), n == m, "{a} {b}");
+                assert_eq!(key(0, a) == key(0, b), n == m, "{a} {b}");
             }
         }
-        assert_ne!(json(0, "1"), RequestKey::text(Child(0), "1"));
-        assert_ne!(json(0, "\"1\""), RequestKey::text(Child(0), "1"));
     }
 
     #[test]
     fn equal_ids_of_two_processes_are_different_keys() {
-        assert_ne!(json(1, "1"), json(2, "1"));
-        let text = |child| RequestKey::text(Child(child), "r");
-        assert_eq!(text(1), text(1));
-        assert_ne!(text(1), text(2));
+        assert_eq!(key(1, "1"), key(1, "1"));
+        assert_ne!(key(1, "1"), key(2, "1"));
     }
 }

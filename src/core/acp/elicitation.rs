@@ -70,7 +70,7 @@ impl Acp {
         Ok(Elicitation {
             session: text(p.session_id),
             call: request.and_then(super::Pending::call),
-            key: RequestKey::json(Child::MAIN, id),
+            key: RequestKey::new(Child::MAIN, id),
             tool: p.tool_call_id.map(|id| call_id(Some(id))),
             elicitation,
             acp,

@@ -59,7 +59,7 @@ impl Acp {
 
 /// Writes the response of a client to a request of the agent, as the client wrote it.
 pub(super) fn write_answer(key: &RequestKey, answer: &ClientAnswer, lines: &mut Vec<u8>) {
-    let Some(id) = key.as_json() else { return };
+    let id = key.id();
     match answer {
         Ok(result) => rpc::write_result(lines, id, result),
         Err(error) => rpc::write_error(lines, id, error),

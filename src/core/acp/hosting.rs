@@ -71,7 +71,7 @@ pub fn wanted<'a>(
     };
     let named = read.map(|(session, request)| HostRequestReceived {
         session: session.to_string().into(),
-        key: RequestKey::json(Child::MAIN, id),
+        key: RequestKey::new(Child::MAIN, id),
         request,
         method: method.to_owned().into(),
         acp: params,

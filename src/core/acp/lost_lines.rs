@@ -23,14 +23,19 @@ impl Acp {
         line.count(&mut self.faults);
         let sniffed = sniff(line.head, line.tail);
         self.report_lost(line, &sniffed);
-        let member =
-            |key: &str| string_after(line.head, key).or_else(|| string_after(line.tail, key));
-        let update = member("\"sessionUpdate\"");
+        let member = |key: &str| {
+            let mut texts = line.values_of(key).filter_map(|value| {
+                let value: Option<String> = serde_json::from_str(value).ok();
+                value
+            });
+            texts.next()
+        };
+        let update = member("sessionUpdate");
         if let Some("tool_call" | "tool_call_update") = update.as_deref() {
             let begins = update.as_deref() == Some("tool_call");
             events.push(AgentEvent::CallLost(Box::new(LostCall {
-                session: member("\"sessionId\""),
-                updates: member("\"toolCallId\"").filter(|_| !begins),
+                session: member("sessionId"),
+                updates: member("toolCallId").filter(|_| !begins),
                 fault: line.fault(),
             })));
         }
@@ -87,17 +92,6 @@ pub(super) fn is_output(event: &AgentEvent<'_>) -> bool {
     )
 }
 
-/// Returns the first string that is the value of this key, which has its quotes. Within a string they would be escaped.
-fn string_after(text: &[u8], key: &str) -> Option<String> {
-    let at = memchr::memmem::find(text, key.as_bytes())?;
-    let value = text[at + key.len()..]
-        .trim_ascii_start()
-        .strip_prefix(b":")?;
-    let value = value.trim_ascii_start().strip_prefix(b"\"")?;
-    let end = memchr::memchr(b'"', value)?;
-    Some(String::from_utf8_lossy(&value[..end]).into_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,7 +137,7 @@ mod tests {
             prompt(acp, 1, out);
             let id = RawValue::from_string("7".to_owned()).unwrap();
             acp.give(
-                &RequestKey::json(Child::MAIN, &id),
+                &RequestKey::new(Child::MAIN, &id),
                 Ok(&HostAnswer::Done),
                 out,
             );

@@ -144,7 +144,7 @@ pub(super) fn forwarded<'a>(
         .unwrap_or_default();
     AgentEvent::Forward(Box::new(ForwardReceived {
         session: json::text(named.session_id),
-        key: id.map(|id| RequestKey::json(Child::MAIN, id)),
+        key: id.map(|id| RequestKey::new(Child::MAIN, id)),
         method,
         params,
     }))
@@ -174,7 +174,7 @@ fn permission<'a>(id: &'a RawValue, params: Option<&'a RawValue>) -> Option<Perm
         .unwrap_or_default();
     Some(Permission {
         session: json::text(p.session_id)?,
-        key: RequestKey::json(Child::MAIN, id),
+        key: RequestKey::new(Child::MAIN, id),
         tool,
         options: options.into_iter().filter_map(results::option).collect(),
         raw_options,

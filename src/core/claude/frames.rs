@@ -9,7 +9,8 @@ mod user;
 mod whole_blocks;
 
 use crate::core::claude::state::Facts;
-use crate::core::event::{AgentEvent, Original, Update};
+use crate::core::event::{AgentEvent, LostCall, Original, Update};
+use crate::core::line_repair::{NOT_A_MESSAGE, values_of};
 use crate::proto::claude::Frame;
 use crate::proto::json::{Members, text};
 use blocks::MessageSource;
@@ -80,7 +81,7 @@ impl Frames {
             "rate_limit_event" | "tool_progress" | "auth_status" | "prompt_suggestion" => {
                 out.push(Update::TransientUpdate);
             }
-            _ => out.push(Update::Other),
+            _ => out.unread(),
         }
     }
 
@@ -131,6 +132,21 @@ impl<'a> LineSink<'a, '_> {
             update,
             original: original(self.line),
         });
+    }
+}
+
+impl LineSink<'_, '_> {
+    /// Passes a line on that cannot be converted. A tool call in it may have run.
+    fn unread(&mut self) {
+        let mut types = values_of(self.line.as_bytes(), "type");
+        if types.any(|value| value == "\"tool_use\"") {
+            self.events.push(AgentEvent::CallLost(Box::new(LostCall {
+                session: Some(self.session.clone().into_owned()),
+                updates: None,
+                fault: NOT_A_MESSAGE.to_owned(),
+            })));
+        }
+        self.push(Update::Other);
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::{ask_user, tools};
 use crate::core::decision::{Decision, DecisionSource};
-use crate::core::dialect::Child;
 use crate::core::elicitation::ElicitationDetails;
 use crate::core::event::{OptionKind, Permission, PermissionOption, ToolUpdate, call_id};
 use crate::core::request_key::RequestKey;
@@ -54,8 +53,7 @@ const ANSWER: &str = r#"[{"optionId":"answer","name":"Answer","kind":"allow_once
 /// Parses a permission request; `None` if it does not name a tool call.
 pub fn read<'a>(
     session: &str,
-    child: Child,
-    request: &str,
+    key: RequestKey,
     asked: &'a RawValue,
 ) -> Option<(Permission<'a>, PendingPermission)> {
     let q: CanUseTool<'a> = serde_json::from_str(asked.get()).ok()?;
@@ -100,7 +98,7 @@ pub fn read<'a>(
         raw_options: Some(raw_options),
         form,
         other,
-        ..plain(session, child, request, tool)
+        ..plain(session, key, tool)
     };
     Some((permission, asked))
 }
@@ -145,17 +143,12 @@ fn no_locations() -> Cow<'static, RawValue> {
 }
 
 /// Returns a permission request of which only the tool is known.
-pub fn plain<'a>(
-    session: &str,
-    child: Child,
-    request: &str,
-    tool: ToolUpdate<'a>,
-) -> Permission<'a> {
+pub fn plain<'a>(session: &str, key: RequestKey, tool: ToolUpdate<'a>) -> Permission<'a> {
     let raw_options: &'static RawValue = serde_json::from_str(ONCE).unwrap_or(RawValue::NULL);
     Permission {
         acp: None,
         session: Cow::Owned(session.to_owned()),
-        key: RequestKey::text(child, request),
+        key,
         tool,
         options: offered(raw_options),
         raw_options: Some(raw_options),
@@ -250,12 +243,17 @@ fn refusal(about: PermissionTopic, decision: &Decision) -> String {
 mod tests {
     use super::*;
     use crate::core::decision::Feedback;
+    use crate::core::dialect::Child;
     use serde_json::Value;
+
+    fn key() -> RequestKey {
+        RequestKey::new(Child(3), &to_raw(&"r"))
+    }
 
     fn asked(request: &Value) -> (Vec<String>, Value, Value, Value) {
         let raw = to_raw(request);
-        let (permission, asked) = read("s", Child(3), "r", &raw).unwrap();
-        assert_eq!(permission.key, RequestKey::text(Child(3), "r"));
+        let (permission, asked) = read("s", key(), &raw).unwrap();
+        assert_eq!(permission.key, key());
         let answer = |kind| {
             let option = permission.options.iter().find(|option| option.kind == kind);
             option.map_or(Value::Null, |option| {
@@ -308,7 +306,7 @@ mod tests {
         ] {
             let request = json!({"tool_name": name, "tool_use_id": "t", "input": input, "blocked_path": "/w/x"});
             let raw = to_raw(&request);
-            let (permission, _) = read("s", Child(3), "r", &raw).unwrap();
+            let (permission, _) = read("s", key(), &raw).unwrap();
             let told = permission.tool.locations;
             assert_eq!(told.as_deref().map(RawValue::get), places);
         }
@@ -319,7 +317,7 @@ mod tests {
         let request = to_raw(
             &json!({"tool_name": "Bash", "tool_use_id": "t", "input": {"command": "rm -r x"}}),
         );
-        let (permission, asked) = read("s", Child(3), "r", &request).unwrap();
+        let (permission, asked) = read("s", key(), &request).unwrap();
         let input = to_raw(&json!({"command": "ls"}));
         let tool = rewritten(&asked, &input).unwrap();
         assert_eq!((tool.id.as_ref(), tool.title.as_deref()), ("t", Some("ls")));
@@ -356,7 +354,7 @@ mod tests {
         let questions = json!([{"question": "Q?", "options": [{"label": "a"}]}]);
         let request = to_raw(&json!({"tool_name": ask_user::NAME, "tool_use_id": "t",
             "input": {"questions": questions}}));
-        let (permission, asked) = read("s", Child(3), "r", &request).unwrap();
+        let (permission, asked) = read("s", key(), &request).unwrap();
         let decision = Decision {
             content: Some(to_raw(&json!({"question_0": "a"}))),
             ..Decision::of(true, false, &permission.options, DecisionSource::Client)
@@ -371,7 +369,7 @@ mod tests {
     fn feedback_of_the_user_reaches_the_model() {
         let refused = |name: &str, said: Option<&str>, by: DecisionSource| {
             let request = to_raw(&json!({"tool_name": name, "tool_use_id": "t", "input": {}}));
-            let (permission, asked) = read("s", Child(3), "r", &request).unwrap();
+            let (permission, asked) = read("s", key(), &request).unwrap();
             let decision = Decision {
                 feedback: Feedback::of(said.map(str::to_owned), false),
                 ..Decision::of(false, false, &permission.options, by)

@@ -2,9 +2,9 @@
 //! as reading in its directory; if acpipe has rules, the CLI reports each call by a hook.
 
 use super::permission_requests;
-use crate::core::dialect::Child;
 use crate::core::event::{Permission, call_id};
 use crate::core::policy::Effect;
+use crate::core::request_key::RequestKey;
 use crate::proto::json::{raw_object, text, to_raw};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -31,24 +31,19 @@ raw_object! {
 }
 
 /// Parses a hook callback; `None` if it is not for acpipe's hook.
-pub fn read<'a>(
-    session: &str,
-    child: Child,
-    request: &str,
-    told: &'a RawValue,
-) -> Option<Permission<'a>> {
+pub fn read<'a>(session: &str, key: RequestKey, told: &'a RawValue) -> Option<Permission<'a>> {
     let callback: Callback<'a> = serde_json::from_str(told.get()).ok()?;
     text(callback.id).filter(|id| id == CALLBACK)?;
     let told: PreToolUse<'a> = serde_json::from_str(callback.input?.get()).ok()?;
     let tool = permission_requests::tool(text(told.name)?, call_id(told.call), told.input);
-    Some(permission_requests::plain(session, child, request, tool))
+    Some(permission_requests::plain(session, key, tool))
 }
 
 /// Returns the response: deny, ask, or no decision.
 pub fn answer(effect: Effect) -> Box<RawValue> {
     let (decision, reason) = match effect {
         Effect::Allow => return to_raw(&json!({})),
-        Effect::Ask => ("ask", "A rule requires asking the user."),
+        Effect::Ask => ("ask", "The policy requires asking the user."),
         Effect::Deny => ("deny", "The user does not allow this."),
     };
     to_raw(&json!({ "hookSpecificOutput": {
@@ -61,6 +56,11 @@ pub fn answer(effect: Effect) -> Box<RawValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::dialect::Child;
+
+    fn key() -> RequestKey {
+        RequestKey::new(Child(3), &to_raw(&"r"))
+    }
 
     #[test]
     fn hook_callback_names_the_tool() {
@@ -69,7 +69,7 @@ mod tests {
             "input": {"hook_event_name": "PreToolUse", "tool_name": "Read", "tool_use_id": "t",
             "tool_input": {"file_path": "/w/.env"}}}),
         );
-        let watched = read("s", Child(3), "r", &told).unwrap();
+        let watched = read("s", key(), &told).unwrap();
         assert_eq!(
             (watched.tool.id.as_ref(), watched.tool.kind.as_deref()),
             ("t", Some("read"))
@@ -83,10 +83,7 @@ mod tests {
             json!({"callback_id": CALLBACK, "input": {"tool_use_id": "t"}}),
             json!({"callback_id": CALLBACK}),
         ] {
-            assert!(
-                read("s", Child(3), "r", &to_raw(&other)).is_none(),
-                "{other}"
-            );
+            assert!(read("s", key(), &to_raw(&other)).is_none(), "{other}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! Assignment of processes to sessions.
 
-use super::session::Session;
+use super::session::CliRequests;
 use super::{ChildRole, Claude};
 use crate::core::dialect::{Child, Outgoing, TransportOrder};
 use crate::core::error::{Error, ErrorKind};
@@ -49,13 +49,10 @@ impl Claude {
         self.stop(child, out);
     }
 
-    /// Returns the session whose process sent a request, and the CLI's id of the request.
-    pub(super) fn requesting_session<'k>(
-        &mut self,
-        key: &'k RequestKey,
-    ) -> Option<(&mut Session, &'k str)> {
+    /// Returns the open requests of the process that sent a request.
+    pub(super) fn requests_with(&mut self, key: &RequestKey) -> Option<&mut CliRequests> {
         match self.children.get_mut(&key.child)? {
-            ChildRole::Session(session) => Some((session, key.as_text()?)),
+            ChildRole::Session(session) => Some(&mut session.requests),
             _ => None,
         }
     }

@@ -3,27 +3,25 @@
 mod cancel;
 mod opening;
 mod process_end;
+mod requests;
 mod steering;
 #[cfg(test)]
 mod tests;
 mod turn;
 mod turn_start;
 
+pub use self::requests::CliRequests;
 use self::steering::Steering;
 use super::context::Context;
 use super::frames::Frames;
 use super::launch;
 use super::mcp_servers;
-use super::permission_requests::{self, PendingPermission};
 use super::plan::PlanInstruction;
 use super::pre_tool_hook;
-use crate::core::decision::Decision;
 use crate::core::dialect::{Child, Opening, Outgoing, SessionSetup};
 use crate::core::error::{Error, ErrorKind, clip};
-use crate::core::event::{AgentEvent, CallId, ToolUpdate};
+use crate::core::event::{AgentEvent, CallId};
 use crate::core::line_repair::UnusableLine;
-use crate::core::policy::Effect;
-use crate::core::request_key::RequestKey;
 use crate::core::setting::Setting;
 use crate::core::update_run::UpdateRun;
 use crate::proto::claude::{Frame, word};
@@ -31,7 +29,7 @@ use crate::proto::json::{Members, raw_object, text, to_raw};
 use crate::proto::wire::LineFaults;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use tracing::debug;
 
 /// A session and its process.
@@ -64,10 +62,8 @@ pub struct Session {
     background_turn: bool,
     /// `true` if the CLI reports which prompt it starts with; older versions do not.
     reports_prompt_starts: bool,
-    /// Permission requests of the CLI without a response, by its ids.
-    questions: HashMap<String, PendingPermission>,
-    /// Tool calls that the CLI reported and that wait for a decision, by its ids.
-    calls: HashSet<String>,
+    /// Requests of the CLI without a response.
+    pub requests: CliRequests,
     /// Error that the CLI reported before it ends.
     exit_error: Option<Error>,
     /// `true` if opening was refused: the process is of no use.
@@ -162,8 +158,7 @@ impl Session {
             steering: Vec::new(),
             background_turn: false,
             reports_prompt_starts: false,
-            questions: HashMap::new(),
-            calls: HashSet::new(),
+            requests: CliRequests::default(),
             exit_error: None,
             refused: false,
         }
@@ -244,25 +239,6 @@ impl Session {
         self.request(Pending::Set { call, mode }, &request, out);
     }
 
-    /// Responds to a permission request, unless it was withdrawn.
-    pub fn answer(&mut self, id: &str, decision: &Decision, out: &mut Vec<u8>) {
-        if let Some(asked) = self.questions.remove(id) {
-            respond(id, &permission_requests::answer(&asked, decision), out);
-        }
-    }
-
-    /// Describes the call of an open permission request with another input.
-    pub fn rewritten(&self, id: &str, input: &RawValue) -> Option<ToolUpdate<'static>> {
-        permission_requests::rewritten(self.questions.get(id)?, input)
-    }
-
-    /// Responds whether a reported tool call may run.
-    pub fn answer_hook(&mut self, id: &str, effect: Effect, out: &mut Vec<u8>) {
-        if self.calls.remove(id) {
-            respond(id, &pre_tool_hook::answer(effect), out);
-        }
-    }
-
     /// Reads a line of the process.
     pub fn read<'a>(
         &mut self,
@@ -281,16 +257,12 @@ impl Session {
         };
         match frame.kind() {
             "result" => self.handle_result(&frame, line, events),
-            "control_request" => self.asked(child, &frame, events, out.lines(child)),
-            "control_response" => self.handle_response(&frame, events, out.lines(child)),
-            "control_cancel_request" => {
-                let id = text(frame.request_id).unwrap_or_default();
-                self.calls.remove(id.as_ref());
-                if self.questions.remove(id.as_ref()).is_some() {
-                    let key = RequestKey::text(child, &id);
-                    events.push(AgentEvent::Withdrawn { key });
-                }
+            "control_request" => {
+                let lines = out.lines(child);
+                self.requests.read(&self.id, child, &frame, events, lines)?;
             }
+            "control_response" => self.handle_response(&frame, events, out.lines(child)),
+            "control_cancel_request" => self.requests.withdraw(child, &frame, events),
             "command_lifecycle" => self.lifecycle(&frame, events, out.lines(child)),
             "keep_alive" => {}
             kind => {
@@ -336,49 +308,6 @@ impl Session {
             let to = to.to_owned();
             events.push(AgentEvent::SessionRenamed { session, to });
         }
-    }
-
-    /// Handles a request of the CLI.
-    fn asked<'a>(
-        &mut self,
-        child: Child,
-        frame: &Frame<'a>,
-        events: &mut Vec<AgentEvent<'a>>,
-        out: &mut Vec<u8>,
-    ) {
-        let Some(id) = text(frame.request_id) else {
-            return;
-        };
-        let subtype = frame.request.map(|request| {
-            let members = Members::of(request);
-            word(members.get("subtype")).to_owned()
-        });
-        if subtype.as_deref() == Some("can_use_tool")
-            && let Some((question, asked)) = frame
-                .request
-                .and_then(|request| permission_requests::read(&self.id, child, &id, request))
-        {
-            self.questions.insert(id.into_owned(), asked);
-            events.push(AgentEvent::Permission(Box::new(question)));
-            return;
-        }
-        if subtype.as_deref() == Some("hook_callback")
-            && let Some(call) = frame
-                .request
-                .and_then(|request| pre_tool_hook::read(&self.id, child, &id, request))
-        {
-            self.calls.insert(id.into_owned());
-            events.push(AgentEvent::ToolHook(Box::new(call)));
-            return;
-        }
-        let subtype = subtype.unwrap_or_default();
-        debug!(%subtype, "unsupported request of the agent");
-        let error = format!("acpipe does not support {subtype:?} with these fields");
-        let response = json!({ "subtype": "error", "request_id": id, "error": error });
-        write(
-            &json!({ "type": "control_response", "response": response }),
-            out,
-        );
     }
 
     /// Handles a response of the CLI.
@@ -470,16 +399,6 @@ impl<'a> Answer<'a> {
     fn read(raw: &'a RawValue) -> Option<Self> {
         serde_json::from_str(raw.get()).ok()
     }
-}
-
-fn respond(id: &str, answer: &RawValue, out: &mut Vec<u8>) {
-    let response = json!({ "subtype": "success", "request_id": id });
-    let mut response = Members::of(&to_raw(&response)).into_owned();
-    response.set_owned("response", &answer);
-    let mut frame = Members::default();
-    frame.set_owned("type", &"control_response");
-    frame.set_owned("response", &response);
-    write(&frame, out);
 }
 
 /// Writes a line; it must be JSON, because the CLI exits on anything else.

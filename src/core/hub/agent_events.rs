@@ -2,6 +2,7 @@
 
 use super::Hub;
 use crate::core::agent::Call;
+use crate::core::client_requests::RequestEnd;
 use crate::core::client_sink::ClientSinks;
 use crate::core::decision::{Decision, DecisionSource};
 use crate::core::error::{Error, ErrorKind};
@@ -28,6 +29,9 @@ impl Hub {
     ) {
         if !matches!(event, AgentEvent::Update { .. }) {
             self.number_unsent(clients);
+            if let Some(key) = event.request_key() {
+                self.end_request(agent, key, RequestEnd::IdReused, now, clients);
+            }
         }
         match event {
             AgentEvent::Update {
@@ -47,7 +51,9 @@ impl Hub {
             AgentEvent::Forwarded { call, result } => {
                 self.forwarded_answered(agent, call, result, clients);
             }
-            AgentEvent::Withdrawn { key } => self.withdrawn(agent, &key, now, clients),
+            AgentEvent::Withdrawn { key } => {
+                self.end_request(agent, &key, RequestEnd::Withdrawn, now, clients);
+            }
             AgentEvent::TurnEnded { call, end } => {
                 let ending = Ending::Answered(end);
                 if let Some(Call::Prompt { session }) = self.agents.get_mut(agent).take_call(call) {
@@ -364,16 +370,21 @@ impl Hub {
         self.agents.get_mut(agent).refuse_host_request(&key, &error);
     }
 
-    /// Handles a request that the agent has withdrawn.
-    fn withdrawn(
+    /// Ends the open request of the agent with this key.
+    fn end_request(
         &mut self,
         agent: AgentRef,
         key: &RequestKey,
+        how: RequestEnd,
         now: Instant,
         clients: &mut dyn ClientSinks,
     ) {
+        let is_withdrawn = how == RequestEnd::Withdrawn;
+        if !is_withdrawn && self.shared.client_requests.is_empty() {
+            return;
+        }
         if self.with_agent(agent, now, clients, |agent, cx| agent.withdrawn(key, cx))
-            || self.forward_withdrawn(agent, key, clients)
+            || is_withdrawn && self.forward_withdrawn(agent, key, clients)
         {
             return;
         }
@@ -383,9 +394,12 @@ impl Hub {
             let found = sessions.find(|session| has(session))?;
             Some(found.id.clone())
         };
-        if let Some(id) = find(&|session| session.has_question(number, key)) {
-            self.with(&id, now, clients, |session, cx| session.withdrawn(key, cx));
-        } else if let Some(id) = find(&|session| session.has_host_call(number, key)) {
+        if let Some(id) = find(&|session| session.has_question(number, key, how)) {
+            self.with(&id, now, clients, |session, cx| {
+                session.end_request(key, how, cx);
+            });
+        } else if is_withdrawn && let Some(id) = find(&|session| session.has_host_call(number, key))
+        {
             self.with(&id, now, clients, |session, cx| {
                 session.host_call_withdrawn(key, cx);
             });

@@ -8,7 +8,8 @@ use crate::core::answers;
 use crate::core::client::ClientId;
 use crate::core::client_request::{ClientAnswer, ClientRequest, ClientRequestId};
 use crate::core::client_requests::{
-    AnswerEffect, NO_CLIENT, NO_QUESTION_CAPABILITY, OpenRequest, OpenRequestKind,
+    AnswerEffect, ID_REUSED, NO_CLIENT, NO_QUESTION_CAPABILITY, OpenRequest, OpenRequestKind,
+    RequestEnd,
 };
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
@@ -200,11 +201,11 @@ impl SessionMachine {
         self.decide(open, &decision, cx);
     }
 
-    /// Returns `true` if the session has an open request of this agent connection with this key.
+    /// Returns `true` if the session has an open request of this agent connection with this key, which ends so.
     #[must_use]
-    pub fn has_question(&self, agent: u64, key: &RequestKey) -> bool {
+    pub fn has_question(&self, agent: u64, key: &RequestKey, how: RequestEnd) -> bool {
         let mut open_requests = self.open_requests.iter();
-        open_requests.any(|open| open.agent == agent && open.key == *key)
+        open_requests.any(|open| open.agent == agent && open.key == *key && how.ends(open))
     }
 
     fn take_request(&mut self, wanted: impl Fn(&OpenRequest) -> bool) -> Option<OpenRequest> {
@@ -328,12 +329,21 @@ impl SessionMachine {
         }
     }
 
-    /// Handles the agent's withdrawal of a request.
-    pub fn withdrawn(&mut self, key: &RequestKey, cx: &mut Cx<'_>) {
+    /// Ends the open request with this key.
+    pub fn end_request(&mut self, key: &RequestKey, how: RequestEnd, cx: &mut Cx<'_>) {
         let number = cx.agent.number();
-        let meant = |open: &OpenRequest| open.agent == number && open.key == *key;
-        if let Some(open) = self.take_request(meant) {
-            self.cancel_request(open, DecisionSource::Agent, cx);
+        let meant = |open: &OpenRequest| open.agent == number && open.key == *key && how.ends(open);
+        let Some(open) = self.take_request(meant) else {
+            return;
+        };
+        match how {
+            RequestEnd::Withdrawn => self.cancel_request(open, DecisionSource::Agent, cx),
+            RequestEnd::IdReused => {
+                let by = DecisionSource::Policy(ID_REUSED.to_owned());
+                self.withdraw_request(&open, &by, cx.clients);
+                let refused = Decision::of(false, false, open.about.options(), by);
+                self.decide(open, &refused, cx);
+            }
         }
     }
 

@@ -1,10 +1,11 @@
 //! Policy for tools that an agent reports before it runs them without a permission request.
 //!
-//! If the policy has rules, its denials apply to these tools, including a denial by default. A client is asked
-//! about a tool that the agent considers harmless only if a rule demands it.
+//! If the policy has rules, its decisions apply to these tools, including those by default: a tool is denied, or the
+//! agent has to request permission for it. By default, tools that only read need no request.
 
 use super::SessionMachine;
 use super::permissions::entry;
+use super::unapproved_runs::is_against;
 use crate::core::cx::Cx;
 use crate::core::decision::{Decision, DecisionSource};
 use crate::core::event::Permission;
@@ -39,8 +40,8 @@ impl SessionMachine {
         let verdict = self.verdict_without_request(&subject, cx);
         match verdict.effect {
             Effect::Deny => {}
-            // A permission request follows.
-            Effect::Ask if verdict.is_explicit => return Effect::Ask,
+            // A permission request follows. If the agent runs the tool without one, that is reported.
+            Effect::Ask if is_against(&verdict, &subject, false) => return Effect::Ask,
             Effect::Ask | Effect::Allow => {
                 // The tool is judged here, so that it needs no notice for running without a permission request.
                 self.with_turn_of(&turn_id, cx.clients, |turn, _| {

@@ -37,8 +37,9 @@ impl SessionMachine {
     /// the policy forbids nothing.
     pub fn report_unknown_call(&mut self, why: &str, cx: &mut Cx<'_>) -> bool {
         let connection = cx.agent.connection.as_ref();
-        // Such an agent asks about each call in another message.
-        let asks = connection.is_some_and(|connection| connection.dialect.reports_before_run());
+        // The rules are applied to another message about each call.
+        let asks = cx.policy().has_rules()
+            && connection.is_some_and(|connection| connection.dialect.reports_before_run());
         if asks || !cx.policy().may_restrict(&self.options) {
             return false;
         }

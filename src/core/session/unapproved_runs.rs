@@ -195,7 +195,7 @@ impl SessionMachine {
 
 /// Returns `true` if running the tool violated the policy, or may have as far as it can be read. Without an explicit
 /// rule, a tool that only reads does not count against "ask", nor one that only thinks against "deny".
-fn is_against(verdict: &Verdict, subject: &Subject, has_asked_user: bool) -> bool {
+pub(super) fn is_against(verdict: &Verdict, subject: &Subject, has_asked_user: bool) -> bool {
     let has_no_target = subject.command.is_none() && subject.other_kinds.is_empty();
     let is_thought = subject.kind == "think" && has_no_target;
     // This tool itself asks the user. A call with another effect does not count by its name.

@@ -3,7 +3,9 @@
 use super::blocks::{Block, BlockKind, json};
 use super::{Frames, LineSink};
 use crate::core::claude::tools;
-use crate::core::event::{Content, MessagePiece, MessageRole, ToolStatus, ToolUpdate, Update};
+use crate::core::event::{
+    Content, MessagePiece, MessageRole, NO_CALL_ID, ToolStatus, ToolUpdate, Update, call_id,
+};
 use crate::proto::claude::{self, word};
 use crate::proto::json::{JsonStr, Members, non_null, to_raw};
 use serde_json::value::RawValue;
@@ -70,6 +72,17 @@ pub fn kind(block: &claude::Block<'_>) -> BlockKind {
         "tool_use" | "server_tool_use" | "mcp_tool_use" => BlockKind::Tool,
         _ => BlockKind::Other,
     }
+}
+
+/// Returns the id of a message: a number is the text of its digits.
+pub fn message_id(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
+    let id = call_id(raw);
+    (id != NO_CALL_ID).then_some(id)
+}
+
+/// Returns `true` for an object.
+pub fn is_object(raw: &RawValue) -> bool {
+    raw.get().starts_with('{')
 }
 
 /// Returns the text of a block.

@@ -1,7 +1,8 @@
 //! `stream_event` frames: the output of the model in pieces.
 
 use super::block_updates::{
-    beside, empty, kind, object, piece, provider, redacted, role, text_end, tool,
+    beside, empty, is_object, kind, message_id, object, piece, provider, redacted, role, text_end,
+    tool,
 };
 use super::blocks::{Block, BlockKind, Message, TextToShow, json};
 use super::{Frames, LineSink};
@@ -17,7 +18,7 @@ impl Frames {
     /// Handles an event of the model's stream.
     pub(super) fn stream<'a>(&mut self, frame: &Frame<'a>, out: &mut LineSink<'a, '_>) {
         let Some(event) = &frame.event else {
-            return out.push(Update::Other);
+            return out.unread();
         };
         match word(event.kind) {
             "content_block_delta" => self.delta(frame, event, out),
@@ -25,7 +26,7 @@ impl Frames {
             "content_block_stop" => self.block_stop(frame, event, out),
             "message_start" => {
                 let message: claude::Message<'_> = object(event.message).unwrap_or_default();
-                let id = text(frame.api_message_id).or_else(|| text(message.id));
+                let id = text(frame.api_message_id).or_else(|| message_id(message.id));
                 self.begin(&id.unwrap_or_default(), true, out);
                 out.push(Update::TransientUpdate);
             }
@@ -39,7 +40,7 @@ impl Frames {
             }
             "message_stop" => self.message_stop(frame, out),
             "ping" => {}
-            _ => out.push(Update::Other),
+            _ => out.unread(),
         }
     }
 
@@ -105,8 +106,8 @@ impl Frames {
         event: &claude::Event<'a>,
         out: &mut LineSink<'a, '_>,
     ) {
-        let Some(raw) = event.block else {
-            return out.push(Update::Other);
+        let Some(raw) = event.block.filter(|raw| is_object(raw)) else {
+            return out.unread();
         };
         let block: claude::Block<'a> = object(Some(raw)).unwrap_or_default();
         let kind = kind(&block);

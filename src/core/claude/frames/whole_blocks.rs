@@ -1,9 +1,10 @@
 //! `assistant` frames: the output of the model in whole blocks.
 
 use super::block_updates::{
-    beside, empty, kind, object, piece, provider, redacted, role, said, text_end,
+    beside, empty, is_object, kind, message_id, object, piece, provider, redacted, role, said,
+    text_end,
 };
-use super::blocks::{Block, BlockKind, TextToShow, json};
+use super::blocks::{Block, BlockKind, MessageSource, TextToShow, json};
 use super::{Failure, Frames, LineSink};
 use crate::core::event::{Content, Update, call_id};
 use crate::proto::claude::{self, Frame, is_true, word};
@@ -15,26 +16,36 @@ impl Frames {
     /// Handles whole blocks of a message.
     pub(super) fn assistant<'a>(&mut self, frame: &Frame<'a>, out: &mut LineSink<'a, '_>) {
         let message: claude::Message<'a> = object(frame.message).unwrap_or_default();
-        let blocks: Option<Vec<&'a RawValue>> = object(message.content);
-        let (Some(id), Some(blocks)) = (text(message.id), blocks) else {
-            return out.push(Update::Other);
+        let Some(blocks) = blocks_of(&message) else {
+            return out.unread();
         };
+        if !blocks.iter().all(|raw| is_object(raw)) {
+            out.unread();
+        }
+        let blocks = blocks.into_iter().map(|raw| object(Some(raw)));
+        let mut blocks: Vec<claude::Block<'a>> = blocks.map(Option::unwrap_or_default).collect();
         if word(message.model) == "<synthetic>" || is_true(frame.is_api_error) {
             let is_local = frame.rest.get("local_command_source").is_some()
                 || frame.rest.get("local_command_run").is_some();
-            if is_true(frame.is_api_error) || non_null(frame.error).is_some() {
-                if out.parent.is_none() {
-                    return self.failed(frame, &blocks);
+            let is_error = is_true(frame.is_api_error) || non_null(frame.error).is_some();
+            let is_failure = is_error && out.parent.is_none();
+            if is_failure {
+                self.failed(frame, &blocks);
+            }
+            if is_failure || !is_error && !is_local {
+                // The text is not that of a model, but a tool call may run.
+                blocks.retain(|block| kind(block) == BlockKind::Tool);
+                if blocks.is_empty() {
+                    if !is_failure {
+                        out.push(Update::Other);
+                    }
+                    return;
                 }
-            } else if !is_local {
-                return out.push(Update::Other);
             }
         }
+        let speaker = self.speaker(out.parent.as_deref());
+        let id = whole_id(speaker, message.id, frame);
         self.begin(&id, false, out);
-        let blocks: Vec<claude::Block<'a>> = blocks
-            .into_iter()
-            .map(|raw| object(Some(raw)).unwrap_or_default())
-            .collect();
         for block in self.new_blocks(&id, &blocks, out) {
             self.whole(&id, block, frame, out);
         }
@@ -65,11 +76,10 @@ impl Frames {
     }
 
     /// Records an error that the CLI sent instead of an answer; the result of the turn reports it.
-    fn failed(&mut self, frame: &Frame<'_>, blocks: &[&RawValue]) {
-        let texts = blocks.iter().filter_map(|raw| {
-            let block: claude::Block<'_> = object(Some(raw))?;
-            text(block.text).map(Cow::into_owned)
-        });
+    fn failed(&mut self, frame: &Frame<'_>, blocks: &[claude::Block<'_>]) {
+        let texts = blocks
+            .iter()
+            .filter_map(|block| text(block.text).map(Cow::into_owned));
         self.failure = Some(Failure {
             code: text(frame.error).map(Cow::into_owned),
             text: texts.collect::<Vec<_>>().join("\n"),
@@ -186,5 +196,25 @@ impl Frames {
         let mut other = beside(block);
         other.extend(frame.rest.clone());
         self.tool_whole((call, name), input, other, begins, out);
+    }
+}
+
+/// Returns the blocks of a message; `None` if its content cannot be read. A single block may stand for its list.
+fn blocks_of<'a>(message: &claude::Message<'a>) -> Option<Vec<&'a RawValue>> {
+    let single = || Some(vec![message.content.filter(|raw| is_object(raw))?]);
+    object(message.content).or_else(single)
+}
+
+/// Returns the id of a message that is sent whole. Without one, it continues the stream that has none either; otherwise
+/// the id of the frame stands for it.
+fn whole_id<'a>(
+    speaker: &mut MessageSource,
+    id: Option<&'a RawValue>,
+    frame: &Frame<'a>,
+) -> Cow<'a, str> {
+    match message_id(id) {
+        Some(id) => id,
+        None if speaker.message(Some("")).is_some() => Cow::Borrowed(""),
+        None => text(frame.uuid).unwrap_or_default(),
     }
 }

@@ -1,13 +1,15 @@
 //! Failure of waiting calls when a line is too long or the process ends.
 
-use super::{Pending, Session, write};
+use super::requests::refuse;
+use super::{Pending, Session};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, Exit, LostCall};
 use crate::core::line_repair::LostLine;
-use serde_json::json;
+use crate::proto::json::text;
+use serde_json::value::RawValue;
 
 impl Session {
-    /// Handles what is left of a line that is given up: the request in it is answered, and a call or turn whose
+    /// Handles what is left of a line that is given up: the request in it is answered if its id can be read, and a call or turn whose
     /// answer was lost with it must not wait forever.
     pub fn read_lost(
         &mut self,
@@ -17,18 +19,15 @@ impl Session {
     ) {
         let fault = line.fault();
         let speaks = |key: &str| line.contains(key);
-        let head = String::from_utf8_lossy(line.head);
-        let id = head.split("\"request_id\":\"").nth(1);
-        let id = id.and_then(|rest| rest.split('"').next());
-        if speaks("\"type\":\"control_request\"") {
-            let error = format!("the request {fault}");
-            let response = json!({ "subtype": "error", "request_id": id, "error": error });
-            write(
-                &json!({ "type": "control_response", "response": response }),
-                out,
-            );
+        let id = line.values_of("request_id").next();
+        let id = id.and_then(|id| RawValue::from_string(id.to_owned()).ok());
+        if line.has_member("type", "control_request") {
+            if let Some(id) = id {
+                refuse(&id, &format!("the request {fault}"), out);
+            }
         } else if speaks("\"type\":\"control_response\"") {
-            let pending = id.and_then(|id| self.pending.remove(&id.parse().ok()?));
+            let id = id.and_then(|id| text(Some(&id))?.parse().ok());
+            let pending = id.and_then(|id: u64| self.pending.remove(&id));
             let answer = format!("its response {fault}");
             events.extend(pending.and_then(|pending| self.handle_error(&pending, &answer)));
         } else if speaks("\"type\":\"result\"") || speaks("\"duration_api_ms\":") {
@@ -40,7 +39,7 @@ impl Session {
                 let call = prompt.call;
                 events.push(AgentEvent::Failed { call, error });
             }
-        } else if speaks("\"type\":\"tool_use\"") {
+        } else if line.has_member("type", "tool_use") {
             events.push(AgentEvent::CallLost(Box::new(LostCall {
                 session: Some(self.id.clone()),
                 updates: None,

@@ -2,7 +2,9 @@
 
 use super::play::settings;
 use crate::core::client::{Command, Notice, Reply, Token};
+use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
+use crate::core::decision::DecisionSource;
 use crate::core::error::Error;
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 
@@ -10,14 +12,15 @@ use crate::core::policy::{self, Policy, Rule};
 use crate::core::store::MemoryStore;
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::Batch;
+use crate::proto::json::to_raw;
 use crate::proto::wire::Protocol;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::time::Instant;
 
-/// A client that records its chunks.
+/// A client that records its chunks, and the commands about which it is asked.
 #[derive(Default)]
-struct RequestClient(Vec<Value>);
+pub(super) struct RequestClient(Vec<Value>, pub Vec<(ClientRequestId, Option<String>)>);
 
 impl ClientSink for RequestClient {
     fn reply(&mut self, _: Token, _: Result<Reply, Error>) {}
@@ -26,12 +29,20 @@ impl ClientSink for RequestClient {
     }
     fn json_chunk(&mut self, _: ChunkAddress<'_>, _: &[u8]) {}
     fn retract(&mut self, _: &str, _: u64) {}
+    fn ask(&mut self, ask: ClientRequestId, request: &ClientRequest) {
+        if let ClientRequest::Permission(asked) = request {
+            self.1.push((ask, asked.command.clone()));
+        }
+    }
+    fn withdraw(&mut self, ask: ClientRequestId, _: &DecisionSource) {
+        self.1.retain(|(open, _)| *open != ask);
+    }
     fn notify(&mut self, _: &Notice) {}
 }
 
-struct Play {
+pub(super) struct Play {
     hub: Hub,
-    client: RequestClient,
+    pub client: RequestClient,
     now: Instant,
 }
 
@@ -56,22 +67,43 @@ fn rules() -> Policy {
 
 impl Play {
     /// Returns a running turn under this policy, and the first message to the CLI.
-    fn new(policy: Policy) -> (Self, Value) {
+    pub fn new(policy: Policy) -> (Self, Value) {
         Self::with_options(policy, &json!({}))
     }
 
     /// Like [`Self::new`] in a session with these options.
-    fn with_options(policy: Policy, options: &Value) -> (Self, Value) {
+    pub fn with_options(policy: Policy, options: &Value) -> (Self, Value) {
+        Self::with(policy, options, &json!({}))
+    }
+
+    /// Like [`Self::with_options`], with a client that has these capabilities.
+    pub fn with(policy: Policy, options: &Value, can: &Value) -> (Self, Value) {
         let now = Instant::now();
+        Self::of(Self::hub(policy, now), now, options, can)
+    }
+
+    /// Like [`Self::new`] in a daemon.
+    pub fn in_daemon(policy: Policy) -> (Self, Value) {
+        let now = Instant::now();
+        let hub = Self::hub(policy, now).resident();
+        Self::of(hub, now, &json!({}), &json!({}))
+    }
+
+    fn hub(policy: Policy, now: Instant) -> Hub {
         let mut settings = settings(now);
         settings.default_agent.spec.protocol = Protocol::Claude;
         settings.policy = policy;
+        Hub::new(settings, Box::new(MemoryStore))
+    }
+
+    fn of(hub: Hub, now: Instant, options: &Value, can: &Value) -> (Self, Value) {
         let mut play = Self {
-            hub: Hub::new(settings, Box::new(MemoryStore)),
+            hub,
             client: RequestClient::default(),
             now,
         };
-        play.ask(Command::Initialize(params(json!({"protocolVersion": 1}))));
+        let hello = json!({"protocolVersion": 1, "capabilities": can});
+        play.ask(Command::Initialize(params(hello)));
         play.ask(Command::Connect(params(json!({}))));
         play.hear(VERSION, AgentInput::Batch(Batch::Lines("2.1.330\n".into())));
         let exit = Exit {
@@ -109,8 +141,23 @@ impl Play {
         assert!(self.hub.agent(id, input, self.now, client).is_none());
     }
 
-    fn says(&mut self, frame: &Value) -> Vec<Value> {
-        let lines = Batch::Lines(format!("{frame}\n").into());
+    /// Returns the output that answers a request of acpipe to the client.
+    pub fn answers(&mut self, ask: ClientRequestId, option: &str) -> Vec<Value> {
+        let outcome = json!({"outcome": {"outcome": "selected", "optionId": option}});
+        let (client, answer) = (Token::first(1).client, Ok(to_raw(&outcome)));
+        let sink = &mut self.client;
+        self.hub
+            .client_answered(client, ask, &answer, self.now, sink);
+        self.frames()
+    }
+
+    pub fn says(&mut self, frame: &Value) -> Vec<Value> {
+        self.prints(&frame.to_string())
+    }
+
+    /// Sends lines as the CLI; returns the frames that acpipe sends.
+    pub fn prints(&mut self, lines: &str) -> Vec<Value> {
+        let lines = Batch::Lines(format!("{lines}\n").into());
         self.hear(SESSION, AgentInput::Batch(lines));
         self.frames()
     }
@@ -122,21 +169,29 @@ impl Play {
         self.says_block(message, parent, &call);
     }
 
-    fn says_block(&mut self, message: &str, parent: Option<&str>, block: &Value) {
+    pub fn says_block(&mut self, message: &str, parent: Option<&str>, block: &Value) {
         self.says(
             &json!({"type": "assistant", "session_id": "s", "parent_tool_use_id": parent, "message": {
             "id": message, "role": "assistant", "content": [block]}}),
         );
     }
 
+    /// Requests permission for a tool call; returns the frames that acpipe sends at once.
+    pub fn requests(&mut self, id: &str, call: &str, tool: &str, input: &Value) -> Vec<Value> {
+        self.says(
+            &json!({"type": "control_request", "request_id": id, "request": {
+            "subtype": "can_use_tool", "tool_name": tool, "input": input, "tool_use_id": call}}),
+        )
+    }
+
     /// Reports the result of a tool call as the CLI.
-    fn ends(&mut self, call: &str, parent: Option<&str>, output: &str) {
+    pub fn ends(&mut self, call: &str, parent: Option<&str>, output: &str) {
         self.says(&json!({"type": "user", "session_id": "s", "parent_tool_use_id": parent, "message": {
             "role": "user", "content": [{"type": "tool_result", "tool_use_id": call, "content": output}]}}));
     }
 
     /// Ends the turn as the CLI.
-    fn ends_turn(&mut self) {
+    pub fn ends_turn(&mut self) {
         self.says(
             &json!({"type": "result", "subtype": "success", "session_id": "s", "is_error": false,
             "result": "", "num_turns": 1}),
@@ -145,7 +200,7 @@ impl Play {
     }
 
     /// Returns the chunks of a type.
-    fn chunks(&self, kind: &str) -> Vec<&Value> {
+    pub fn chunks(&self, kind: &str) -> Vec<&Value> {
         let chunks = self.client.0.iter();
         chunks.filter(|chunk| chunk["type"] == kind).collect()
     }
@@ -156,6 +211,11 @@ impl Play {
             "id": "m", "role": "assistant", "content": [
                 {"type": "tool_use", "id": "t", "name": tool, "input": input}]}});
         self.says(&call);
+        self.hooks(tool, input)
+    }
+
+    /// Reports a tool call by the hook; returns the response.
+    pub fn hooks(&mut self, tool: &str, input: &Value) -> Value {
         let hook = json!({"hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": input, "tool_use_id": "t"});
         let answers = self.says(&json!({"type": "control_request", "request_id": "r", "request": {
             "subtype": "hook_callback", "callback_id": "acpipe", "input": hook, "tool_use_id": "t"}}));

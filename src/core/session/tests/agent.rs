@@ -3,6 +3,7 @@
 use super::super::SessionMachine;
 use super::fixture::Fixture;
 use crate::core::agent::Call;
+use crate::core::client_requests::RequestEnd;
 use crate::core::dialect::Child;
 use crate::core::error::Error;
 use crate::core::event::{AgentEvent, CallId};
@@ -59,8 +60,8 @@ impl Fixture {
                 self.act(|s, cx| s.host_request(wanted.key, wanted.request, None, cx));
             }
             AgentEvent::Withdrawn { key } => self.act(|s, cx| {
-                if s.has_question(cx.agent.number(), &key) {
-                    s.withdrawn(&key, cx);
+                if s.has_question(cx.agent.number(), &key, RequestEnd::Withdrawn) {
+                    s.end_request(&key, RequestEnd::Withdrawn, cx);
                 } else {
                     s.host_call_withdrawn(&key, cx);
                 }

@@ -127,7 +127,7 @@ fn question(tool: &'static str) -> Permission<'static> {
     Permission {
         acp: None,
         session: "s".into(),
-        key: RequestKey::json(Child::MAIN, raw("1")),
+        key: RequestKey::new(Child::MAIN, raw("1")),
         tool: ToolUpdate {
             id: tool.into(),
             ..ToolUpdate::default()

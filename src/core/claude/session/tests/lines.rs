@@ -1,7 +1,9 @@
 //! Tests of lines that are not served or are not frames.
 
 use super::*;
+use crate::core::decision::{Decision, DecisionSource};
 use crate::core::line_repair::{LostLine, LostReason};
+use crate::core::policy::Effect;
 use crate::proto::json::repair::Faults;
 
 #[test]
@@ -23,6 +25,109 @@ fn unsupported_control_requests_are_refused() {
             "{request}"
         );
     }
+}
+
+/// Returns the text that was written since the last call.
+fn written(t: &mut Test) -> String {
+    let mut text = String::new();
+    for (_, order) in t.out.take() {
+        if let TransportOrder::Lines(lines) = order {
+            text.push_str(std::str::from_utf8(&lines).unwrap());
+        }
+    }
+    text
+}
+
+/// Returns a request with this id, as JSON.
+fn request(id: &str, request: &Value) -> String {
+    format!(r#"{{"type":"control_request","request_id":{id},"request":{request}}}"#)
+}
+
+#[test]
+fn response_repeats_the_id_of_the_request_byte_for_byte() {
+    let input = json!({"command": "ls"});
+    let ask =
+        json!({"subtype": "can_use_tool", "tool_name": "Bash", "tool_use_id": "t", "input": input});
+    let called = json!({"tool_name": "Bash", "tool_use_id": "t", "tool_input": input});
+    let hook = json!({"subtype": "hook_callback", "callback_id": "acpipe", "input": called});
+    let other = json!({"subtype": "novel"});
+    for id in [
+        "\"r\"",
+        "7",
+        "7.0",
+        "null",
+        "true",
+        "{\"a\":1}",
+        r#""\u0071""#,
+        r#""q\ud800""#,
+    ] {
+        let mut t = Test::new();
+        let child = t.open(Opening::New, &none());
+        t.out.take();
+        for request in [&ask, &hook, &other].map(|asked| request(id, asked)) {
+            let mut events = Vec::new();
+            let read = t
+                .claude
+                .read(child, request.as_bytes(), &mut events, &mut t.out);
+            read.unwrap();
+            match events.pop() {
+                Some(AgentEvent::Permission(asked)) => {
+                    let decision = Decision::cancelled(DecisionSource::End);
+                    t.claude.answer(&asked.key, &decision, &mut t.out);
+                }
+                Some(AgentEvent::ToolHook(called)) => {
+                    t.claude.answer_hook(&called.key, Effect::Deny, &mut t.out);
+                }
+                other => assert!(other.is_none(), "{other:?}"),
+            }
+            let answer = written(&mut t);
+            assert_eq!(answer.lines().count(), 1, "{request}");
+            assert!(
+                answer.contains(&format!(r#""request_id":{id},"#)),
+                "{answer}"
+            );
+        }
+        // Of a line that cannot be read.
+        let cut = request(id, &ask).replace("\":", "\" : ");
+        let line = Overlong {
+            len: 1 << 30,
+            head: cut.clone().into(),
+            tail: cut.into(),
+        };
+        let lost = LostLine::overlong(&line);
+        t.claude
+            .read_lost(child, &lost, &mut Vec::new(), &mut t.out);
+        let answer = written(&mut t);
+        let is_scalar = !id.starts_with('{');
+        assert_eq!(
+            answer.contains(&format!(r#""request_id":{id},"#)),
+            is_scalar,
+            "{answer}"
+        );
+    }
+}
+
+#[test]
+fn request_without_an_id_is_a_line_that_cannot_be_read() {
+    let mut t = Test::new();
+    let child = t.open(Opening::New, &none());
+    t.out.take();
+    let request =
+        json!({"type": "control_request", "request": {"subtype": "can_use_tool"}}).to_string();
+    let mut events = Vec::new();
+    let read = t
+        .claude
+        .read(child, request.as_bytes(), &mut events, &mut t.out);
+    assert!(read.is_err() && events.is_empty());
+    let line = Overlong {
+        len: 1 << 30,
+        head: request.clone().into(),
+        tail: request.clone().into(),
+    };
+    let lost = LostLine::overlong(&line);
+    t.claude
+        .read_lost(child, &lost, &mut Vec::new(), &mut t.out);
+    assert_eq!(written(&mut t), "");
 }
 
 #[test]
