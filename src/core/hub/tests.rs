@@ -23,6 +23,7 @@ mod panics;
 mod play;
 mod reads;
 mod restart;
+mod run_reports;
 mod set;
 mod slow_disk;
 mod timers;
