@@ -45,7 +45,8 @@ pub const RUN_NOTICES: [&str; 5] = [
 impl SessionMachine {
     /// Reports the tools that ran and were not approved as they ran.
     pub fn report_unapproved_runs(&mut self, cx: &mut Cx<'_>) {
-        if !cx.policy().may_restrict(&self.options) {
+        let runs_tools = traits(cx.agent.spec.protocol).runs_tools;
+        if !(runs_tools && cx.policy().may_restrict(&self.options)) {
             self.forget_unapproved_runs();
             return;
         }
