@@ -64,6 +64,7 @@ pub const TRAITS: DialectTraits = DialectTraits {
     starts_in_mode: true,
     enforces_tool_lists: true,
     completes_input: true,
+    runs_tools: true,
     takes_system_prompt: true,
     takes_output_schema: true,
     remembers: true,

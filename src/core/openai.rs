@@ -29,6 +29,7 @@ pub const TRAITS: DialectTraits = DialectTraits {
     starts_in_mode: true,
     enforces_tool_lists: false,
     completes_input: true,
+    runs_tools: false,
     takes_system_prompt: true,
     // Requests contain the schema, but not every server obeys it.
     takes_output_schema: false,

@@ -28,7 +28,7 @@ mod wild;
 pub use names::{KINDS, Names, unknown};
 pub use preset::{PRESETS, Preset};
 pub use rule::Rule;
-pub use subject::{Subject, SubjectChange, Tool};
+pub use subject::{Subject, SubjectChange, Tool, runs_script};
 
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::wire::SessionOptions;

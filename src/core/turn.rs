@@ -483,14 +483,6 @@ impl Turn {
         self.context.as_deref().map(value)
     }
 
-    /// Takes out the agent's ids of messages, tool calls and subagents.
-    pub fn take_agent_ids(&mut self) -> AgentIds {
-        let messages = self.messages.take_ids();
-        let infos = self.subagents.take_infos();
-        let names = self.tools.take_agent_ids().with_messages(messages);
-        names.with_subagents(&self.earlier, infos)
-    }
-
     /// Size of the text that is not kept, in bytes.
     #[must_use]
     pub fn omitted_text(&self) -> u64 {

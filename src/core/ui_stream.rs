@@ -27,6 +27,7 @@ pub const TRAITS: DialectTraits = DialectTraits {
     starts_in_mode: true,
     enforces_tool_lists: false,
     completes_input: false,
+    runs_tools: true,
     takes_system_prompt: false,
     takes_output_schema: false,
     remembers: false,

@@ -272,7 +272,7 @@ fn tool_that_runs_outside_the_turn_is_reported_by_a_run() {
 }
 
 #[test]
-fn asked_or_served_tool_is_not_reported_as_unasked() {
+fn asked_tool_is_not_reported_as_unasked_and_a_refused_terminal_covers_no_call() {
     let call = json!({"title": "sh", "kind": "execute", "rawInput": {"command": "ls /"}});
     let created = json!({"ask": {"method": "terminal/create",
         "params": {"sessionId": "{session}", "command": "ls", "args": ["/"]}}});
@@ -283,8 +283,11 @@ fn asked_or_served_tool_is_not_reported_as_unasked() {
     ];
     let run = Run::new(&["run", "--serve", "terminal", "--permissions", "deny"]);
     let outcome = run.script(&turn(&served)).arg("go").go().expect(0);
+    let reported = outcome.stderr.lines();
+    let reported = reported.filter(|line| line.contains("without asking"));
+    let reported: Vec<&str> = reported.collect();
     assert!(
-        !outcome.stderr.contains("without asking"),
+        matches!(reported[..], [line] if line.contains("execute: ls /;")),
         "{}",
         outcome.stderr
     );

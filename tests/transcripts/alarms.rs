@@ -11,6 +11,9 @@ use acpipe::core::policy::{Effect, Mode, Policy};
 use acpipe::proto::wire::SessionOptions;
 use std::fmt::Write as _;
 
+/// Recording whose client let a call run with another input, which the clients here do not.
+const REWRITTEN: &str = "claude-cli-permission-updated-input";
+
 /// A policy that allows everything but a command, so that each call must be read.
 fn no_rm() -> Column {
     let mut policy = Policy::from(Mode::Approve);
@@ -26,7 +29,7 @@ fn no_rm() -> Column {
 
 #[test]
 fn approved_calls_of_real_agents_raise_no_alarm() {
-    let [_, _, changed, refused] = RUN_NOTICES;
+    let [_, _, wrong @ ..] = RUN_NOTICES;
     let mut table = String::from(
         "# Reports of tools that ran without approval\n\n\
          Written by `UPDATE_TRANSCRIPTS=1 cargo test --test transcripts alarms`. A policy that answers otherwise than the\n\
@@ -43,7 +46,7 @@ fn approved_calls_of_real_agents_raise_no_alarm() {
         let answers = recorded(&recording);
         for way in &ways {
             let got = play(name, &recording, way);
-            let is_same = same(&chosen(&got), &answers);
+            let is_same = name != REWRITTEN && same(&chosen(&got), &answers);
             let chunks = got.turns.iter().flat_map(|turn| &turn.chunks);
             let chunks = chunks.chain(&got.outside);
             let notices = chunks.filter(|chunk| chunk["type"] == "data-notice");
@@ -53,7 +56,7 @@ fn approved_calls_of_real_agents_raise_no_alarm() {
                 if !RUN_NOTICES.contains(&title) {
                     continue;
                 }
-                let is_alarm = is_same && (title == changed || title == refused);
+                let is_alarm = is_same && wrong.contains(&title);
                 assert!(!is_alarm, "{name}, {}: {notice}", way.name);
                 let what = notice["data"]["description"].as_str().unwrap_or_default();
                 let title = title.trim_start_matches("The agent ");

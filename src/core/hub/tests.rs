@@ -25,6 +25,7 @@ mod play;
 mod reads;
 mod request_ids;
 mod restart;
+mod run_reports;
 mod set;
 mod slow_disk;
 mod timers;

@@ -57,6 +57,8 @@ pub struct ParsedInput {
     pub unread: bool,
     /// `true` if it has members that only a change of a file has.
     pub edits: bool,
+    /// `true` if it has text that changes a file, if it names one.
+    pub writes: bool,
     /// `true` if it has a program or a script beside its command.
     pub runs: bool,
     /// Arguments beside a command, until the end of the object in which they are.
@@ -120,6 +122,7 @@ impl ParsedInput {
                 found.mark_unread();
             }
         }
+        found.edits |= found.writes && found.has_path;
         // The effect of a command on a path beside it is unknown.
         found.whole &= found.commands.is_empty() || !found.has_path;
         found.keep_unquoted();
@@ -238,6 +241,10 @@ impl ParsedInput {
                 }
             }
             Role::Edited => self.edits = true,
+            Role::Written => {
+                self.writes = true;
+                self.keep_unknown(text);
+            }
             Role::Pattern => {
                 let is_outside = text.starts_with(['/', '~']) || text.split('/').any(|p| p == "..");
                 self.whole &= !is_outside;

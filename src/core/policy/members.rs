@@ -32,6 +32,8 @@ pub enum Role {
     Patch,
     /// Text that only a change of a file has.
     Edited,
+    /// Text that a call changes a file to, if it names one.
+    Written,
     /// Search pattern: a glob or an expression.
     Pattern,
     /// Text that names nothing.
@@ -243,6 +245,8 @@ const EXECUTE: &[(Role, &[&str])] = &[
 
 /// Members of tools that read, search or plan.
 const READ: &[(Role, &[&str])] = &[
+    (Role::Script, &["argv", "bash"]),
+    (Role::Written, &["body", "content", "contents", "data"]),
     (Role::Base, &["dir", "directory", "dirpath"]),
     (Role::Pattern, &["globpattern", "pattern", "patterns"]),
     (
@@ -337,6 +341,7 @@ const EDITED: &[&str] = &[
     "aiproposedcontent",
     "editedcontent",
     "filetext",
+    "inserttext",
     "newcontent",
     "newsource",
     "newstr",
@@ -392,6 +397,7 @@ impl Role {
             Self::Text
             | Self::Tree
             | Self::Edited
+            | Self::Written
             | Self::Pattern
             | Self::Label
             | Self::Parsed

@@ -421,5 +421,16 @@ fn script(words: &[String]) -> Option<&str> {
     (is_own && given && flags.iter().all(is_usual)).then_some(script)
 }
 
+/// Returns `true` if a line is the call of a shell that runs exactly this script.
+#[must_use]
+pub fn runs_script(line: &str, text: &str) -> bool {
+    let shell = line.strip_suffix(&join([text]));
+    let shell = shell.and_then(|shell| shell.strip_suffix(' '));
+    shell.is_some_and(|shell| {
+        let words = shell.split(' ').chain([text]).map(str::to_owned);
+        script(&words.collect::<Vec<_>>()) == Some(text)
+    })
+}
+
 #[cfg(test)]
 mod tests;

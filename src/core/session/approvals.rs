@@ -1,91 +1,140 @@
-//! Approvals of tool calls in a turn. An approval also covers the file or terminal request by which the call
-//! is carried out, so that no client is asked twice.
+//! Approvals of tool calls. An approval also covers the file or terminal request by which the call is carried out, so
+//! that no client is asked twice, and such a request covers the call.
 
-use crate::core::policy::Subject;
+use crate::core::decision::{Decision, DecisionSource};
+use crate::core::event::OptionKind;
+use crate::core::policy::{Effect, Subject, Verdict, runs_script};
+use crate::core::turn::UnapprovedRun;
+use crate::proto::wire::LedgerEntry;
 use std::collections::VecDeque;
 
 /// Maximum number of remembered tool calls; older ones need a new approval.
 const MAX_APPROVALS: usize = 64;
 
-/// Approvals of a turn: tool calls that a client approved and whose requests are still expected, file and terminal
-/// requests that were judged, and tool calls that were refused.
+/// Approvals of a session: tool calls that a client approved and whose requests are still expected, file and terminal
+/// requests that were carried out, both of a turn, and tool calls that a client approved for always.
 #[derive(Debug, Default)]
 pub struct Approvals {
     allowed: VecDeque<Approval>,
     served: VecDeque<Approval>,
-    refused: VecDeque<Approval>,
+    /// Ids of the terminals that were created.
+    terminals: VecDeque<String>,
+    always: VecDeque<Approval>,
 }
 
 #[derive(Debug)]
 struct Approval {
+    /// Name of the tool.
+    tool: String,
     kind: String,
     paths: Vec<String>,
     command: Option<String>,
 }
 
 impl Approvals {
-    /// Adds an approved tool call.
-    pub fn add(&mut self, kind: Option<&str>, paths: &[String], command: Option<&str>) {
-        let grant = Approval {
-            kind: kind.unwrap_or_default().to_owned(),
-            paths: paths.to_vec(),
-            command: command.map(str::to_owned),
+    /// Forgets what holds for one turn.
+    pub fn begin_turn(&mut self) {
+        let always = std::mem::take(&mut self.always);
+        *self = Self {
+            always,
+            ..Self::default()
         };
-        push(&mut self.allowed, grant);
     }
 
-    /// Adds a refused tool call.
-    pub fn note_refused(&mut self, kind: Option<&str>, paths: &[String], command: Option<&str>) {
-        let refusal = Approval {
-            kind: kind.unwrap_or_default().to_owned(),
-            paths: paths.to_vec(),
-            command: command.map(str::to_owned),
-        };
-        push(&mut self.refused, refusal);
-    }
-
-    /// Returns `true` if the same tool call was refused under another id. Each refusal stands for one call.
-    pub fn take_refusal(&mut self, call: &Subject) -> bool {
-        let is_known = !call.paths.is_empty() || call.command.is_some();
-        let is_same = |refusal: &Approval| {
-            refusal.kind == call.kind
-                && refusal.paths == call.paths
-                && refusal.command == call.command
-        };
-        let found = self.refused.iter().position(is_same);
-        let found = found.filter(|_| is_known);
-        found.is_some_and(|at| self.refused.remove(at).is_some())
-    }
-
-    /// Adds a file or terminal request that was judged.
-    pub fn note_served(&mut self, wanted: &Subject) {
-        let grant = Approval {
-            kind: wanted.kind.clone(),
-            paths: wanted.paths.clone(),
-            command: wanted.command.clone(),
-        };
-        push(&mut self.served, grant);
-    }
-
-    /// Returns `true` if a file or terminal request was judged.
-    #[must_use]
-    pub fn has_served(&self) -> bool {
-        !self.served.is_empty()
-    }
-
-    /// Returns `true` if a tool call was carried out by requests that were judged themselves.
-    #[must_use]
-    pub fn was_served(&self, call: &Subject) -> bool {
-        if let Some(command) = &call.command {
-            let commands = || {
-                self.served
-                    .iter()
-                    .filter_map(|grant| grant.command.as_ref())
-            };
-            return commands().any(|served| served.contains(command.as_str()));
+    /// Records a decision of the ledger that takes effect.
+    pub fn note_decision(&mut self, entry: &LedgerEntry, decision: &Decision) {
+        if !decision.approved() {
+            return;
         }
-        let is_served = |path| self.served.iter().any(|grant| grant.paths.contains(path));
-        !call.paths.is_empty() && call.paths.iter().all(is_served)
+        let approval = || Approval {
+            tool: entry.tool_name.clone().unwrap_or_default(),
+            kind: entry.kind.clone().unwrap_or_default(),
+            paths: entry.paths.clone(),
+            command: entry.command.clone(),
+        };
+        match entry.what.as_str() {
+            "permission" if decision.by == DecisionSource::Client => {
+                push(&mut self.allowed, approval());
+                let choice = decision.choice.as_ref().map(|option| option.kind);
+                if choice == Some(OptionKind::AllowAlways) {
+                    push(&mut self.always, approval());
+                }
+            }
+            "readFile" | "writeFile" | "terminal" => push(&mut self.served, approval()),
+            _ => {}
+        }
+    }
+
+    /// Records the id of a terminal that was created.
+    pub fn note_terminal(&mut self, id: &str) {
+        push(&mut self.terminals, id.to_owned());
+    }
+
+    /// Returns `true` if another decision covers a run that the policy is against: on the requests by which it was
+    /// carried out, or on the same call for always.
+    pub fn cover_run(&mut self, run: &UnapprovedRun, subject: &Subject, verdict: &Verdict) -> bool {
+        // The command of a served terminal cannot be read in the call.
+        let is_hosted = !verdict.is_certain && self.take_terminals(&run.terminals);
+        let is_asked = verdict.effect == Effect::Ask && !verdict.is_explicit;
+        is_hosted
+            || self.take_served(subject)
+            || is_asked && self.allow_always(&run.tool.tool_name, subject)
+    }
+
+    /// Returns `true` if the terminals that a call shows were created by requests that were judged themselves. Each
+    /// terminal stands for one call.
+    fn take_terminals(&mut self, shown: &[String]) -> bool {
+        let are_known = shown.iter().all(|id| self.terminals.contains(id));
+        if are_known {
+            self.terminals.retain(|id| !shown.contains(id));
+        }
+        are_known && !shown.is_empty()
+    }
+
+    /// Returns `true` if a tool call was carried out by file or terminal requests, which were judged themselves. Each
+    /// request stands for one call of its kind.
+    fn take_served(&mut self, call: &Subject) -> bool {
+        let carries_out = |request: &Approval, target: &str| {
+            if call.kind != "execute" {
+                return request.paths.iter().any(|path| path == target);
+            }
+            let mut places = call.paths.iter();
+            let command = request.command.as_deref();
+            command.is_some_and(|line| line == target || runs_script(line, target))
+                && places.all(|path| *path == call.cwd || request.paths.contains(path))
+        };
+        let targets = match call.kind.as_str() {
+            "execute" => &call.lines,
+            _ => &call.paths,
+        };
+        let mut used = Vec::new();
+        for target in targets {
+            let mut served = self.served.iter().enumerate();
+            let found = served.find(|(at, request)| {
+                !used.contains(at) && request.kind == call.kind && carries_out(request, target)
+            });
+            let Some((at, _)) = found else { return false };
+            used.push(at);
+        }
+        if used.is_empty() || !call.other_kinds.is_empty() {
+            return false;
+        }
+        let mut at = 0..;
+        self.served
+            .retain(|_| at.next().is_none_or(|at| !used.contains(&at)));
+        true
+    }
+
+    /// Returns `true` if a client approved the same call of a tool for always. Agents do not ask about it again.
+    fn allow_always(&self, tool: &str, call: &Subject) -> bool {
+        let is_known = call.command.is_some() || !call.paths.is_empty() || call.name.is_some();
+        let is_same = |approval: &Approval| {
+            approval.tool == tool
+                && approval.kind == call.kind
+                && approval.paths == call.paths
+                && approval.command == call.command
+        };
+        is_known && call.other_kinds.is_empty() && self.always.iter().any(is_same)
     }
 
     /// Returns `true` if an approval covers a file or terminal request. Each approval covers one change or
@@ -110,11 +159,11 @@ impl Approvals {
     }
 }
 
-fn push(grants: &mut VecDeque<Approval>, grant: Approval) {
-    if grants.len() == MAX_APPROVALS {
-        grants.pop_front();
+fn push<T>(all: &mut VecDeque<T>, one: T) {
+    if all.len() == MAX_APPROVALS {
+        all.pop_front();
     }
-    grants.push_back(grant);
+    all.push_back(one);
 }
 
 impl Approval {
@@ -130,24 +179,56 @@ fn is_change(kind: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::event::PermissionOption;
 
     fn wanted(kind: &str, path: &str, command: Option<&str>) -> Subject {
+        let paths = [path].into_iter().filter(|path| !path.is_empty());
         Subject {
             kind: kind.to_owned(),
-            paths: [path]
-                .iter()
-                .filter(|p| !p.is_empty())
-                .map(|p| (*p).to_owned())
-                .collect(),
+            paths: paths.map(str::to_owned).collect(),
             command: command.map(str::to_owned),
+            lines: command.map(str::to_owned).into_iter().collect(),
+            cwd: "/w".to_owned(),
             ..Subject::default()
         }
     }
 
+    fn note(approvals: &mut Approvals, what: &str, of: &Subject, option: OptionKind) {
+        let options = [PermissionOption {
+            id: "o".to_owned(),
+            name: "O".to_owned(),
+            kind: option,
+        }];
+        let allow = !option.refuses();
+        let decision = Decision::of(allow, true, &options, DecisionSource::Client);
+        let entry = LedgerEntry {
+            what: what.to_owned(),
+            tool_name: Some("Tool".to_owned()),
+            kind: Some(of.kind.clone()),
+            paths: of.paths.clone(),
+            command: of.command.clone(),
+            ..LedgerEntry::default()
+        };
+        approvals.note_decision(&entry, &decision);
+    }
+
+    fn approved(subjects: &[Subject]) -> Approvals {
+        let mut approvals = Approvals::default();
+        for subject in subjects {
+            note(&mut approvals, "permission", subject, OptionKind::AllowOnce);
+        }
+        approvals
+    }
+
+    fn served(what: &str, subject: &Subject) -> Approvals {
+        let mut approvals = Approvals::default();
+        note(&mut approvals, what, subject, OptionKind::AllowOnce);
+        approvals
+    }
+
     #[test]
     fn approved_edit_covers_one_write_and_its_read() {
-        let mut approvals = Approvals::default();
-        approvals.add(Some("edit"), &["/w/a".to_owned()], None);
+        let mut approvals = approved(&[wanted("edit", "/w/a", None)]);
         assert!(!approvals.cover(&wanted("edit", "/w/b", None)));
         assert!(!approvals.cover(&wanted("edit", "", None)));
         assert!(approvals.cover(&wanted("read", "/w/a", None)));
@@ -158,9 +239,10 @@ mod tests {
 
     #[test]
     fn approved_read_covers_no_edit_or_command() {
-        let mut approvals = Approvals::default();
-        approvals.add(Some("read"), &["/w/a".to_owned()], Some("ls"));
-        approvals.add(None, &["/w/a".to_owned()], Some("ls"));
+        let mut approvals = approved(&[
+            wanted("read", "/w/a", Some("ls")),
+            wanted("", "/w/a", Some("ls")),
+        ]);
         for subject in [
             wanted("edit", "/w/a", None),
             wanted("execute", "", Some("ls")),
@@ -172,8 +254,7 @@ mod tests {
 
     #[test]
     fn approved_command_covers_one_exact_run() {
-        let mut approvals = Approvals::default();
-        approvals.add(Some("execute"), &[], Some("npm test"));
+        let mut approvals = approved(&[wanted("execute", "", Some("npm test"))]);
         assert!(!approvals.cover(&wanted("execute", "", Some("npm test; rm x"))));
         assert!(!approvals.cover(&wanted("execute", "", None)));
         assert!(approvals.cover(&wanted("execute", "", Some("npm test"))));
@@ -182,33 +263,68 @@ mod tests {
 
     #[test]
     fn missing_command_is_not_covered() {
-        let mut approvals = Approvals::default();
-        approvals.add(Some("execute"), &[], None);
+        let mut approvals = approved(&[wanted("execute", "", None)]);
         assert!(!approvals.cover(&wanted("execute", "", None)));
     }
 
     #[test]
-    fn served_request_counts_as_judged() {
-        let mut approvals = Approvals::default();
-        approvals.note_served(&wanted("execute", "", Some("sh -c 'npm test'")));
-        approvals.note_served(&wanted("edit", "/w/a", None));
-        assert!(approvals.was_served(&wanted("execute", "", Some("npm test"))));
-        assert!(!approvals.was_served(&wanted("execute", "", Some("rm x"))));
-        assert!(approvals.was_served(&wanted("edit", "/w/a", None)));
-        assert!(!approvals.was_served(&wanted("edit", "/w/b", None)));
-        assert!(!approvals.was_served(&wanted("other", "", None)));
+    fn request_that_was_carried_out_covers_one_call_of_its_kind_with_its_target() {
+        let npm = wanted("execute", "", Some("npm test"));
+        for line in ["npm test", "sh -c 'npm test'", "/bin/bash -lc 'npm test'"] {
+            let mut approvals = served("terminal", &wanted("execute", "", Some(line)));
+            assert!(!approvals.take_served(&wanted("execute", "", Some("npm"))));
+            assert!(!approvals.take_served(&wanted("execute", "/etc/x", Some("npm test"))));
+            assert!(!approvals.take_served(&wanted("other", "", None)));
+            assert!(approvals.take_served(&npm), "{line}");
+            assert!(!approvals.take_served(&npm), "{line}");
+        }
+        for line in ["echo 'npm test'", "npm test; rm x", "sh -c 'npm test' x"] {
+            let mut approvals = served("terminal", &wanted("execute", "", Some(line)));
+            assert!(!approvals.take_served(&npm), "{line}");
+        }
+        let edit = wanted("edit", "/w/a", None);
+        let mut approvals = served("readFile", &wanted("read", "/w/a", None));
+        assert!(!approvals.take_served(&edit));
+        assert!(!approvals.take_served(&wanted("delete", "/w/a", None)));
+        assert!(approvals.take_served(&wanted("read", "/w/a", None)));
+        let mut approvals = served("writeFile", &edit);
+        assert!(!approvals.take_served(&wanted("edit", "/w/b", None)));
+        assert!(approvals.take_served(&edit));
+        assert!(!approvals.take_served(&edit));
     }
 
     #[test]
-    fn refusal_stands_for_one_call_with_the_same_kind_and_target() {
+    fn refused_request_covers_no_call() {
+        let edit = wanted("edit", "/w/a", None);
         let mut approvals = Approvals::default();
-        approvals.note_refused(Some("edit"), &["/w/a".to_owned()], None);
-        approvals.note_refused(Some("other"), &[], None);
-        assert!(!approvals.take_refusal(&wanted("edit", "/w/b", None)));
-        assert!(!approvals.take_refusal(&wanted("delete", "/w/a", None)));
-        assert!(!approvals.take_refusal(&wanted("edit", "/w/a", Some("rm"))));
-        assert!(!approvals.take_refusal(&wanted("other", "", None)));
-        assert!(approvals.take_refusal(&wanted("edit", "/w/a", None)));
-        assert!(!approvals.take_refusal(&wanted("edit", "/w/a", None)));
+        note(&mut approvals, "writeFile", &edit, OptionKind::RejectOnce);
+        assert!(!approvals.take_served(&edit));
+    }
+
+    #[test]
+    fn terminal_covers_one_call_that_shows_it() {
+        let mut approvals = Approvals::default();
+        approvals.note_terminal("term-1");
+        let [own, other] = ["term-1", "x"].map(|id| vec![id.to_owned()]);
+        assert!(!approvals.take_terminals(&other));
+        assert!(!approvals.take_terminals(&[]));
+        assert!(approvals.take_terminals(&own));
+        assert!(!approvals.take_terminals(&own));
+    }
+
+    #[test]
+    fn approval_for_always_covers_the_same_calls_in_later_turns() {
+        let make = wanted("execute", "", Some("make"));
+        for (option, want) in [
+            (OptionKind::AllowAlways, true),
+            (OptionKind::AllowOnce, false),
+        ] {
+            let mut approvals = Approvals::default();
+            note(&mut approvals, "permission", &make, option);
+            approvals.begin_turn();
+            assert_eq!(approvals.allow_always("Tool", &make), want);
+            assert!(!approvals.allow_always("Other", &make));
+            assert!(!approvals.allow_always("Tool", &wanted("execute", "", Some("rm"))));
+        }
     }
 }

@@ -273,14 +273,6 @@ impl SessionMachine {
     ) -> Option<Decision> {
         let at = cx.time();
         entry.approved = decision.approved();
-        if entry.approved && entry.what == "permission" && decision.by == DecisionSource::Client {
-            let (kind, command) = (entry.kind.as_deref(), entry.command.as_deref());
-            self.approvals.add(kind, &entry.paths, command);
-        }
-        if !entry.approved && entry.what == "permission" {
-            let (kind, command) = (entry.kind.as_deref(), entry.command.as_deref());
-            self.approvals.note_refused(kind, &entry.paths, command);
-        }
         entry.option_id = decision.choice.as_ref().map(|option| option.id.clone());
         decision.by.word().clone_into(&mut entry.by);
         entry.rule = decision.by.rule().map(str::to_owned).or(entry.rule);
@@ -292,6 +284,9 @@ impl SessionMachine {
         });
         let written = self.write(cx);
         let lost = written.is_err() && decision.approved();
+        if !lost {
+            self.approvals.note_decision(&entry, decision);
+        }
         lost.then(|| Decision::cancelled(DecisionSource::End))
     }
 

@@ -93,7 +93,6 @@ impl SessionMachine {
         };
         let subject = Subject::of_tool(&facts, &self.cwd);
         let verdict = self.verdict(&subject, cx);
-        self.approvals.note_served(&subject);
         let by = match verdict.effect {
             policy::Effect::Allow => Some(verdict.by),
             policy::Effect::Ask if self.approvals.cover(&subject) => {
@@ -309,6 +308,9 @@ impl SessionMachine {
         cx: &mut Cx<'_>,
     ) {
         cx.hosting.close(ticket);
+        if let Ok(HostAnswer::Created(terminal)) = answer {
+            self.approvals.note_terminal(terminal);
+        }
         let Some(call) = self.host_calls.end(ticket) else {
             return;
         };

@@ -30,13 +30,23 @@ pub const CHANGED: &str = "The agent changed a tool call after it was approved";
 /// Title of the notice about a call that succeeded although it was refused.
 pub const RAN_REFUSED: &str = "The agent reports that a tool ran although it was refused";
 
+/// Title of the notice about a call that was started after it was refused.
+pub const MAY_HAVE_RUN_REFUSED: &str = "The agent may have run a tool although it was refused";
+
 /// Titles of all notices about such tools.
-pub const RUN_NOTICES: [&str; 4] = [RAN_UNAPPROVED, MAY_HAVE_RUN, CHANGED, RAN_REFUSED];
+pub const RUN_NOTICES: [&str; 5] = [
+    RAN_UNAPPROVED,
+    MAY_HAVE_RUN,
+    CHANGED,
+    RAN_REFUSED,
+    MAY_HAVE_RUN_REFUSED,
+];
 
 impl SessionMachine {
     /// Reports the tools that ran and were not approved as they ran.
     pub fn report_unapproved_runs(&mut self, cx: &mut Cx<'_>) {
-        if !cx.policy().may_restrict(&self.options) {
+        let runs_tools = traits(cx.agent.spec.protocol).runs_tools;
+        if !(runs_tools && cx.policy().may_restrict(&self.options)) {
             self.forget_unapproved_runs();
             return;
         }
@@ -63,27 +73,33 @@ impl SessionMachine {
 
     fn report_unapproved_run(&mut self, turn_id: &str, ran: UnapprovedRun, cx: &mut Cx<'_>) {
         // Nothing is approved here, so a kind derived from the title is trusted.
-        let subject = Subject {
+        let mut subject = Subject {
             derived: false,
-            ..ran.subject
+            ..ran.subject.clone()
         };
         let verdict = self.verdict_without_request(&subject, cx);
-        let Some(fault) = self.fault_of(&ran.kind, &verdict, &subject, ran.is_certain, cx) else {
+        let Some(fault) = self.fault_of(&ran, &verdict, &subject, cx) else {
             return;
         };
-        // A terminal that acpipe serves was judged itself; here its command cannot be read.
-        let is_hosted = !verdict.is_certain && ran.shows_terminal && self.approvals.has_served();
-        if fault.is_of_policy && (is_hosted || self.approvals.was_served(&subject)) {
+        if fault.is_of_policy && self.approvals.cover_run(&ran, &subject, &verdict) {
             return;
         }
-        // Some agents announce a call under one id and ask about it under another.
-        if !ran.is_certain && self.approvals.take_refusal(&subject) {
-            return;
+        if let RunKind::Refused {
+            refused: Some(refused),
+        } = ran.kind
+            && target(&subject).is_none()
+        {
+            subject = *refused;
         }
-        let Fault { title, reason, .. } = fault;
+        let Fault {
+            title,
+            reason,
+            what,
+            ..
+        } = fault;
+        let what = about(&ran.tool.tool_name, what.or_else(|| target(&subject)));
         let id = &self.id;
         info!(session = id, tool = %ran.tool.tool_name, %reason, "a tool ran without approval");
-        let what = about(&ran.tool.tool_name, &subject);
         let description = match reason.split_once(": ") {
             Some((_, why)) => format!("{what}; {why}"),
             None => what,
@@ -115,16 +131,22 @@ impl SessionMachine {
     /// Returns what is to be reported of a run; `None` if nothing is wrong with it.
     fn fault_of(
         &self,
-        kind: &RunKind,
+        ran: &UnapprovedRun,
         verdict: &Verdict,
         subject: &Subject,
-        is_certain: bool,
         cx: &Cx<'_>,
     ) -> Option<Fault> {
-        if *kind == RunKind::Refused {
+        let (kind, is_certain) = (&ran.kind, ran.is_certain);
+        if matches!(kind, RunKind::Refused { .. }) {
+            let (title, reason) = if is_certain {
+                (RAN_REFUSED, "ran although it was refused")
+            } else {
+                (MAY_HAVE_RUN_REFUSED, "may have run although it was refused")
+            };
             return Some(Fault {
-                title: RAN_REFUSED,
-                reason: "ran although it was refused".to_owned(),
+                title,
+                reason: reason.to_owned(),
+                what: None,
                 is_of_policy: false,
             });
         }
@@ -134,7 +156,27 @@ impl SessionMachine {
                 has_asked_user: true
             }
         );
-        if !is_against(verdict, subject, has_asked_user) || self.may_be_listed(subject, cx) {
+        let is_against = |verdict: &Verdict, subject: &Subject| {
+            is_against(verdict, subject, has_asked_user) && !self.may_be_listed(subject, cx)
+        };
+        if !is_against(verdict, subject) {
+            return None;
+        }
+        // To more that is known of a call, only rules that deny object, and only once.
+        let is_described = matches!(
+            kind,
+            RunKind::Changed {
+                change: SubjectChange::Described,
+                ..
+            }
+        );
+        let is_denied = verdict.effect == Effect::Deny && verdict.is_explicit && verdict.is_certain;
+        if (is_described || ran.before.is_some()) && !is_denied {
+            return None;
+        }
+        if let Some(before) = &ran.before
+            && is_against(&self.verdict_without_request(before, cx), before)
+        {
             return None;
         }
         let would = match verdict.effect {
@@ -142,6 +184,7 @@ impl SessionMachine {
             Effect::Ask | Effect::Allow => "ask about",
         };
         let by = &verdict.by;
+        let mut what = None;
         let (title, reason) = match kind {
             // The user was asked, though not with all that is known now.
             RunKind::Changed { change, .. }
@@ -150,6 +193,7 @@ impl SessionMachine {
                 return None;
             }
             RunKind::Changed { approved, .. } => {
+                what = new_target(approved, subject);
                 let approved = match target(approved) {
                     Some(what) => format!("`{what}`"),
                     None => "another call".to_owned(),
@@ -169,6 +213,7 @@ impl SessionMachine {
         Some(Fault {
             title,
             reason,
+            what,
             is_of_policy: true,
         })
     }
@@ -179,6 +224,8 @@ struct Fault {
     title: &'static str,
     /// Reason in the ledger: what happened, and after a colon which rule is against it.
     reason: String,
+    /// Target of the run, if it is not that of the subject.
+    what: Option<String>,
     /// `true` if the policy forbids the run, `false` if a decision did.
     is_of_policy: bool,
 }
@@ -198,11 +245,15 @@ impl SessionMachine {
 pub(super) fn is_against(verdict: &Verdict, subject: &Subject, has_asked_user: bool) -> bool {
     let has_no_target = subject.command.is_none() && subject.other_kinds.is_empty();
     let is_thought = subject.kind == "think" && has_no_target;
-    // This tool itself asks the user. A call with another effect does not count by its name.
-    let is_question = (has_asked_user || subject.name.as_deref() == Some("AskUserQuestion"))
+    // This tool itself asks the user. A call with another effect, or whose input says more than a question, does not
+    // count by its name.
+    let name = subject.name.as_deref();
+    let is_of_server = name.is_some_and(|name| name.starts_with("mcp__"));
+    let is_question = (name == Some("AskUserQuestion") || has_asked_user && !is_of_server)
         && has_no_target
         && subject.paths.is_empty()
-        && subject.kind != "execute";
+        && subject.possible_paths.is_empty()
+        && subject.effects().next().is_none();
     match verdict.effect {
         Effect::Allow => false,
         _ if verdict.is_explicit => true,
@@ -212,11 +263,24 @@ pub(super) fn is_against(verdict: &Verdict, subject: &Subject, has_asked_user: b
 }
 
 /// Describes a tool call for the user.
-fn about(name: &str, subject: &Subject) -> String {
-    match target(subject) {
+fn about(name: &str, target: Option<String>) -> String {
+    match target {
         Some(what) => format!("{name}: {what}"),
         None => name.to_owned(),
     }
+}
+
+/// Returns the paths of a changed call that are new, if its command is the one that was approved.
+fn new_target(approved: &Subject, subject: &Subject) -> Option<String> {
+    if subject.command != approved.command {
+        return None;
+    }
+    let new = subject.paths.iter();
+    let new: Vec<&str> = new
+        .filter(|path| !approved.paths.contains(path))
+        .map(String::as_str)
+        .collect();
+    (!new.is_empty()).then(|| crate::core::error::clip(&new.join(", ")))
 }
 
 /// Returns the command of a call, otherwise its paths, otherwise its title.

@@ -6,6 +6,7 @@ use crate::core::event::{ToolUpdate, Update};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// The agent's ids of a turn's messages, tool calls and subagents.
 #[derive(Debug, Default)]
@@ -14,12 +15,21 @@ pub struct AgentIds {
     /// Tool call ids, with the index in `tools`.
     calls: HashMap<Box<str>, usize>,
     tools: Vec<EndedCall>,
+    /// Calls whose end was not reported although there was a decision on them: of this turn, of its subagents, and of
+    /// earlier turns.
+    decided: Arc<DecidedCalls>,
     /// Reported information on subagents, from this turn and earlier ones.
     subagents: BTreeMap<String, Map<String, Value>>,
 }
 
+/// Decided calls without an end, oldest first.
+type DecidedCalls = Vec<(Box<str>, EndedCall)>;
+
+/// Maximum number of decided calls without an end that are kept. Older ones count as not asked about.
+const MAX_DECIDED: usize = 256;
+
 /// Record of a call of an ended turn.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct EndedCall {
     /// Name of the tool.
     pub name: String,
@@ -31,6 +41,17 @@ pub struct EndedCall {
     pub facts: CallFacts,
     /// Judgement of a call for which there was a request.
     pub judgement: Option<Box<Judgement>>,
+    /// `true` if the agent reported its end.
+    pub has_ended: bool,
+}
+
+impl EndedCall {
+    /// Returns `true` if a run of the call needs no judgement as long as nothing of it changes.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        let judgement = self.judgement.as_deref();
+        self.noted || judgement.is_some_and(Judgement::is_approved)
+    }
 }
 
 /// Hashes of what a call is judged by: name, title, kind and input, as far as they are known.
@@ -107,11 +128,48 @@ impl AgentIds {
         self
     }
 
-    /// Copies the subagents only. A prompt's turn may reuse the tool call ids of the previous turn.
+    /// Adds the decided calls without an end: those of earlier turns and of the subagents, and its own.
     #[must_use]
-    pub fn of_subagents(&self) -> Self {
+    pub fn with_decided(mut self, earlier: &Self, subagents: impl Iterator<Item = Self>) -> Self {
+        let is_decided = |call: &EndedCall| call.asked && !call.has_ended;
+        let of = |ids: &Self| {
+            if !ids.tools.iter().any(is_decided) {
+                return DecidedCalls::new();
+            }
+            let calls = ids.calls.iter().map(|(id, at)| (id, &ids.tools[*at]));
+            let calls = calls.filter(|(_, call)| is_decided(call));
+            let calls = calls.map(|(id, call)| (id.clone(), call.clone()));
+            calls.collect::<DecidedCalls>()
+        };
+        let subagents: Vec<Self> = subagents.collect();
+        let is_later = |id: &str| {
+            std::iter::once(&self)
+                .chain(&subagents)
+                .any(|ids| ids.calls.contains_key(id))
+        };
+        let earlier = earlier.decided.iter().filter(|(id, _)| !is_later(id));
+        let mut decided: DecidedCalls = earlier.cloned().collect();
+        decided.extend(subagents.iter().flat_map(of));
+        decided.extend(of(&self));
+        decided.drain(..decided.len().saturating_sub(MAX_DECIDED));
+        self.decided = Arc::new(decided);
+        self
+    }
+
+    /// Returns the ids for the turn of a prompt: the agent may use those of its last turn again.
+    #[must_use]
+    pub fn for_prompt(&self) -> Self {
         Self {
             subagents: self.subagents.clone(),
+            ..self.for_subagent()
+        }
+    }
+
+    /// Returns the ids for the turn of a subagent.
+    #[must_use]
+    pub fn for_subagent(&self) -> Self {
+        Self {
+            decided: Arc::clone(&self.decided),
             ..Self::default()
         }
     }
@@ -141,12 +199,18 @@ impl AgentIds {
     /// Returns the call with this id.
     #[must_use]
     pub fn call(&self, id: &str) -> Option<&EndedCall> {
-        self.tools.get(*self.calls.get(id)?)
+        let decided = || {
+            let mut decided = self.decided.iter();
+            decided.find_map(|(known, call)| (**known == *id).then_some(call))
+        };
+        let own = self.calls.get(id).and_then(|at| self.tools.get(*at));
+        own.or_else(decided)
     }
 
     /// Returns the name of the tool that was called with this id.
     #[must_use]
     pub fn tool(&self, id: &str) -> Option<&str> {
-        self.call(id).map(|call| call.name.as_str())
+        let call = self.tools.get(*self.calls.get(id)?);
+        call.map(|call| call.name.as_str())
     }
 }

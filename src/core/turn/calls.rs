@@ -1,7 +1,7 @@
 //! Calls of a turn by their ids, for the decision to which call an update belongs.
 
 use super::call_ids::CallState;
-use super::{Subagent, Turn};
+use super::{AgentIds, Subagent, Turn};
 use crate::core::event::ToolUpdate;
 
 impl Turn {
@@ -44,6 +44,19 @@ impl Turn {
             None => Some(self),
         };
         turn.is_some_and(|turn| turn.tools.repeats(id, update))
+    }
+
+    /// Takes out the agent's ids of messages, tool calls and subagents.
+    pub fn take_agent_ids(&mut self) -> AgentIds {
+        let messages = self.messages.take_ids();
+        let infos = self.subagents.take_infos();
+        let names = self.tools.take_agent_ids().with_messages(messages);
+        let names = names.with_subagents(&self.earlier, infos);
+        let subagents = self.subagents.turns_mut();
+        names.with_decided(
+            &self.earlier,
+            subagents.map(|turn| turn.tools.take_agent_ids()),
+        )
     }
 
     /// Iterates over the agent's ids of the subagents.

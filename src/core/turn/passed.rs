@@ -312,8 +312,9 @@ fn run(id: String, name: String, is_certain: bool, subject: Subject) -> Unapprov
         kind: RunKind::Unapproved {
             has_asked_user: false,
         },
+        before: None,
         is_certain,
-        shows_terminal: false,
+        terminals: Vec::new(),
         subject,
     }
 }

@@ -118,7 +118,7 @@ impl Turn {
         automatic: bool,
         view: &mut impl TurnView,
     ) -> Question {
-        let question = if let Some(id) = self.asking(subagent, &permission.tool.id) {
+        let mut question = if let Some(id) = self.asking(subagent, &permission.tool.id) {
             self.begun = true;
             self.attempt.shown = true;
             self.in_step = true;
@@ -130,6 +130,18 @@ impl Turn {
         };
         for (call, part) in subject.calls.iter().zip(&subject.parts) {
             self.note_judgement(call, Judgement::asking(&question.id, part));
+        }
+        // Some agents ask under another id than that of the call. The agent itself asks if the request has its form;
+        // acpipe asks about files and terminals.
+        let id = &permission.tool.id;
+        let is_unknown = !self.tools.announced(id)
+            && self.subagents.turns().all(|turn| !turn.tools.announced(id));
+        if permission.acp.is_some() && question.calls.is_empty() && is_unknown {
+            let open = self.open_without_request(&subject.cwd).into_iter();
+            for (call, part) in open.filter(|(_, call)| call.acts_like(subject)).take(1) {
+                self.note_judgement(&call, Judgement::asking(&question.id, &part));
+                question.calls.push(call);
+            }
         }
         question
     }

@@ -57,7 +57,8 @@ impl Subagents {
         let message = format!("{message_id}.sub{}", at + 1);
         let about = json!({ "sessionId": id });
         let view = &mut ViewOfSubagent { at, view };
-        let mut turn = Turn::start(message, &about, &Arc::default(), view);
+        let names = Arc::new(self.earlier.for_subagent());
+        let mut turn = Turn::start(message, &about, &names, view);
         turn.is_subagent = true;
         self.all.push(Subagent {
             id: id.to_owned(),

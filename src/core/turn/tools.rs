@@ -14,7 +14,7 @@ use crate::proto::json::JsonStr;
 use crate::proto::wire::{ToolCall, ToolResult};
 pub use call::{Call, CallChange};
 use call::{Noted, ReportProgress};
-pub use judgement::{Judgement, RunKind};
+pub use judgement::{Judgement, RunEvidence, RunKind};
 use question::UrlElicitation;
 pub use question::{Question, written};
 use std::collections::HashMap;
@@ -110,7 +110,7 @@ impl Tools {
             if earlier.noted {
                 state.noted = Noted::Earlier;
             }
-            state.is_settled = earlier.asked || earlier.noted;
+            state.is_settled = earlier.is_settled();
             call.judgement.clone_from(&earlier.judgement);
         }
         self.calls.push(call);

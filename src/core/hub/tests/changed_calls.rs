@@ -7,12 +7,12 @@ use crate::testing::SettingsBuilder;
 use serde_json::{Value, json};
 use std::time::Instant;
 
-const CHANGED: &str = "The agent changed a tool call after it was approved";
-const RAN: &str = "The agent ran a tool without asking";
-const MAY: &str = "The agent may have run a tool without asking";
-const REFUSED: &str = "The agent reports that a tool ran although it was refused";
+pub(super) const CHANGED: &str = "The agent changed a tool call after it was approved";
+pub(super) const RAN: &str = "The agent ran a tool without asking";
+pub(super) const MAY: &str = "The agent may have run a tool without asking";
+pub(super) const REFUSED: &str = "The agent reports that a tool ran although it was refused";
 
-fn turn(policy: impl Into<Policy>) -> (Fixture, String) {
+pub(super) fn turn(policy: impl Into<Policy>) -> (Fixture, String) {
     let settings = SettingsBuilder::new(Instant::now());
     let mut t = Fixture::under(policy, Box::new(MemoryStore), settings, &[A]);
     t.prompt(A, "s");
@@ -21,7 +21,7 @@ fn turn(policy: impl Into<Policy>) -> (Fixture, String) {
 }
 
 /// A policy that allows these tools and denies the rest.
-fn only(listed: &str) -> Policy {
+pub(super) fn only(listed: &str) -> Policy {
     let mut policy = Policy::from(Mode::Deny);
     policy
         .add_listed(listed, "allowed_tools", policy::Effect::Allow)
@@ -30,7 +30,7 @@ fn only(listed: &str) -> Policy {
 }
 
 /// A policy that denies these tools and allows the rest.
-fn not(listed: &str) -> Policy {
+pub(super) fn not(listed: &str) -> Policy {
     let mut policy = Policy::from(Mode::Approve);
     policy
         .add_listed(listed, "disallowed_tools", policy::Effect::Deny)
@@ -38,7 +38,7 @@ fn not(listed: &str) -> Policy {
     policy
 }
 
-fn update(fields: Value) -> Value {
+pub(super) fn update(fields: Value) -> Value {
     let mut update = json!({"sessionUpdate": "tool_call_update", "toolCallId": "a"});
     let Value::Object(fields) = fields else {
         panic!("{fields}");
@@ -47,17 +47,17 @@ fn update(fields: Value) -> Value {
     update
 }
 
-fn begins(kind: &str, input: &Value) -> Value {
+pub(super) fn begins(kind: &str, input: &Value) -> Value {
     json!({"sessionUpdate": "tool_call", "toolCallId": "a", "title": "Tool", "kind": kind,
         "status": "pending", "rawInput": input})
 }
 
-fn runs(command: &str) -> Value {
+pub(super) fn runs(command: &str) -> Value {
     begins("execute", &json!({"command": command}))
 }
 
 /// Requests permission for the call, which the client allows if it is asked.
-fn ask(t: &mut Fixture, id: &str, session: &str, tool: &Value) {
+pub(super) fn ask(t: &mut Fixture, id: &str, session: &str, tool: &Value) {
     let before = t.asked(A).len();
     t.request_permission(id, session, tool);
     if let Some(&ask) = t.asked(A).get(before) {
@@ -66,7 +66,7 @@ fn ask(t: &mut Fixture, id: &str, session: &str, tool: &Value) {
     }
 }
 
-fn titles(t: &Fixture) -> Vec<Value> {
+pub(super) fn titles(t: &Fixture) -> Vec<Value> {
     let notices = t.chunks(A, &["data-notice"]);
     let titles = notices.iter().map(|notice| notice["data"]["title"].clone());
     titles.collect()
@@ -345,5 +345,152 @@ fn question_of_a_call_is_no_approval_of_its_command() {
         t.say(&[json!({"id": "e", "method": "elicitation/create", "params": params})]);
         t.update(&session, &[update(json!({"status": "completed"}))]);
         assert_eq!(titles(&t), want);
+    }
+}
+
+/// A policy that denies these rules' calls and allows the rest.
+fn denying(rule: impl FnOnce(&mut policy::Rule)) -> Policy {
+    let mut policy = Policy::from(Mode::Approve);
+    let mut denies = policy::Rule::new("r".to_owned(), policy::Effect::Deny);
+    rule(&mut denies);
+    policy.add(denies);
+    policy
+}
+
+fn diff(path: &str) -> Value {
+    json!([{"type": "diff", "path": path, "oldText": "a", "newText": "b"}])
+}
+
+#[test]
+fn rule_that_denies_objects_to_what_is_reported_after_the_approval() {
+    let done = || update(json!({"status": "completed"}));
+    let denied = || {
+        denying(|rule| {
+            rule.path("/w/secrets/**", None).unwrap();
+        })
+    };
+    for change in [
+        json!({"content": diff("/w/secrets/key")}),
+        json!({"locations": [{"path": "/w/secrets/key"}]}),
+        json!({"rawInput": {"command": "ls", "file_path": "/w/secrets/key", "content": "x"}}),
+        json!({"content": diff("/w/secrets/key"), "status": "completed"}),
+    ] {
+        let reported = after_approval(denied(), &[update(change.clone()), done(), done()]);
+        assert_eq!(reported, [CHANGED], "{change}");
+    }
+    let script = update(json!({"rawInput": {"command": "ls", "script": "rm x"}}));
+    let back = update(json!({"rawInput": {"command": "ls"}}));
+    for updates in [
+        &[script.clone(), done()][..],
+        &[script, back.clone(), done()],
+    ] {
+        assert_eq!(after_approval(not("Bash(rm:*)"), updates), [CHANGED]);
+    }
+    // A path that no rule denies is no change.
+    let elsewhere = update(json!({"locations": [{"path": "/w/src/a"}]}));
+    for policy in [denied(), not("Bash(rm:*)"), Mode::Ask.into()] {
+        let reported = after_approval(policy, &[elsewhere.clone(), back.clone(), done()]);
+        assert_eq!(reported, Vec::<Value>::new());
+    }
+}
+
+#[test]
+fn report_of_a_denied_path_names_the_path() {
+    let (mut t, session) = turn(denying(|rule| {
+        rule.path("/w/secrets/**", None).unwrap();
+    }));
+    t.update(&session, &[runs("ls")]);
+    ask(&mut t, "r", &session, &json!({"toolCallId": "a"}));
+    let end = update(json!({"content": diff("/w/secrets/key"), "status": "completed"}));
+    t.update(&session, &[end]);
+    let notice = &t.chunks(A, &["data-notice"])[0];
+    assert_eq!(
+        notice["data"]["description"],
+        "execute: /w/secrets/key; `ls` was approved; r would refuse the change"
+    );
+}
+
+#[test]
+fn change_of_a_file_in_the_result_of_a_call_counts() {
+    let read = begins("read", &json!({"file_path": "/w/a"}));
+    let edit = begins("edit", &json!({"file_path": "/w/a"}));
+    let think = begins("think", &json!({}));
+    let mut single = read.clone();
+    single["status"] = json!("completed");
+    single["content"] = diff("/etc/hosts");
+    let end = || update(json!({"status": "completed", "content": diff("/etc/hosts")}));
+    let first = update(json!({"status": "in_progress", "rawOutput": "x"}));
+    for (policy, updates, want) in [
+        (
+            Policy::from(Mode::Reads),
+            vec![read.clone(), end()],
+            &[RAN][..],
+        ),
+        (Mode::Reads.into(), vec![single], &[RAN]),
+        (Mode::Deny.into(), vec![think, end()], &[RAN]),
+        (not("Edit(//etc/**)"), vec![edit.clone(), end()], &[RAN]),
+        // The call ran, as far as it was reported, before it ended.
+        (
+            not("Edit(//etc/**)"),
+            vec![edit.clone(), first, end()],
+            &[RAN],
+        ),
+        (not("Edit(//etc/**)"), vec![edit.clone()], &[]),
+        (
+            Mode::Reads.into(),
+            vec![
+                read,
+                update(json!({"status": "completed",
+                "content": [{"type": "content", "content": {"type": "text", "text": "a diff of x"}}]})),
+            ],
+            &[],
+        ),
+    ] {
+        let (mut t, session) = turn(policy);
+        t.update(&session, &updates);
+        assert_eq!(titles(&t), want, "{updates:?}");
+    }
+    let (mut t, session) = turn(not("Edit(//etc/**)"));
+    t.update(&session, &[edit]);
+    ask(&mut t, "r", &session, &json!({"toolCallId": "a"}));
+    t.update(&session, &[end()]);
+    assert_eq!(titles(&t), [CHANGED]);
+}
+
+#[test]
+fn kind_or_name_that_follows_is_judged() {
+    let done = || update(json!({"status": "completed"}));
+    let name = |name: &str| json!({"claudeCode": {"toolName": name}});
+    let reads = || {
+        let mut policy = Policy::from(Mode::Deny);
+        let mut rule = policy::Rule::new("r".to_owned(), policy::Effect::Allow);
+        rule.kind("read").unwrap();
+        policy.add(rule);
+        policy
+    };
+    let fetches = || {
+        denying(|rule| {
+            rule.kind("fetch").unwrap();
+        })
+    };
+    let read = begins("read", &json!({"file_path": "/w/a"}));
+    let other = begins("other", &json!({"q": 1}));
+    let mail = update(json!({"_meta": name("mcp__mail__send")}));
+    let fetch = update(json!({"kind": "fetch", "rawInput": {"url": "https://x"}}));
+    for (policy, call, change) in [
+        (reads(), &read, &fetch),
+        (fetches(), &other, &update(json!({"kind": "fetch"}))),
+        (not("mcp__mail__*"), &other, &mail),
+    ] {
+        let (mut t, session) = turn(policy.clone());
+        t.update(&session, std::slice::from_ref(call));
+        ask(&mut t, "r", &session, &json!({"toolCallId": "a"}));
+        assert_eq!(t.chosen("r"), "y");
+        t.update(&session, &[change.clone(), done()]);
+        assert_eq!(titles(&t), [CHANGED], "{change}");
+        // After the end of a call for which there was no request.
+        let (mut t, session) = turn(policy);
+        t.update(&session, &[call.clone(), done(), change.clone(), done()]);
+        assert_eq!(titles(&t), [RAN], "{change}");
     }
 }

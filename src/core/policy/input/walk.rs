@@ -95,6 +95,7 @@ impl Walk<'_> {
                 let is_top = matches!(around, Role::Wrapper | Role::Arguments | Role::Command);
                 let role = role(is_top);
                 self.note_key(key, around, role);
+                self.found.edits |= role == Role::Items && is_top;
                 match (around, role) {
                     _ if self.is_below_unknown => {
                         self.found.edits |= role == Role::Edited;
@@ -103,13 +104,15 @@ impl Walk<'_> {
                     (Role::Tree | Role::Parsed, Role::Path | Role::Base | Role::Label) => {
                         Position::ShownPath
                     }
-                    (Role::Tree, Role::Unknown | Role::Text | Role::Pattern | Role::Items) => {
-                        Member(Role::Tree)
-                    }
+                    (
+                        Role::Tree,
+                        Role::Unknown | Role::Text | Role::Written | Role::Pattern | Role::Items,
+                    ) => Member(Role::Tree),
                     (
                         Role::Parsed,
                         Role::Unknown
                         | Role::Text
+                        | Role::Written
                         | Role::Script
                         | Role::Pattern
                         | Role::Tree

@@ -9,11 +9,13 @@ pub enum SubjectChange {
     Completed,
     /// The call does something else than before.
     Replaced,
+    /// The call does what it did before, and more is known of it, or less. Only a rule that denies can object.
+    Described,
 }
 
 impl Subject {
-    /// Compares a later report of the call with this one, by which it was judged. `None` if it adds nothing that a
-    /// rule, or a user who was asked, could have objected to: a command counts without the places where it runs.
+    /// Compares a later report of the call with this one, by which it was judged. `None` if the two are equal. For a
+    /// user who was asked, a command counts without the places where it runs.
     #[must_use]
     pub fn changed_by(&self, later: &Self) -> Option<SubjectChange> {
         let is_blank = self.lines.is_empty() && self.paths.is_empty();
@@ -28,7 +30,7 @@ impl Subject {
             .any(|kind| !self.effects().any(|own| own == kind));
         let has_other_name = self.name.is_some() && later.name.is_some() && self.name != later.name;
         if !(has_new_target || has_new_kind || has_other_name) {
-            return None;
+            return (self != later).then_some(SubjectChange::Described);
         }
         let is_kind_unknown = self.kind == "other" || self.derived;
         let is_completed =
@@ -44,18 +46,37 @@ impl Subject {
     /// input while the model writes it.
     #[must_use]
     pub fn completes(&self, earlier: &Self) -> bool {
-        let begins = |part: &String, whole: &[String]| whole.iter().any(|w| w.starts_with(&**part));
-        let has_targets = if earlier.lines.is_empty() {
-            earlier.paths.iter().all(|path| begins(path, &self.paths))
-        } else {
-            earlier.lines.iter().all(|line| begins(line, &self.lines))
-        };
-        let has_name = earlier.name.is_none() || earlier.name == self.name;
-        has_targets
+        self.says_all_of(earlier, |part, whole| whole.starts_with(part))
+    }
+
+    /// Returns `true` if another report of the call says nothing that this one does not say exactly so.
+    #[must_use]
+    pub fn includes(&self, other: &Self) -> bool {
+        self.says_all_of(other, |part, whole| part.trim() == whole.trim())
+    }
+
+    fn says_all_of(&self, other: &Self, is_in: fn(&str, &str) -> bool) -> bool {
+        let has = |part: &str, whole: &[String]| whole.iter().any(|whole| is_in(part, whole));
+        let has_path = |path: &String| has(path, &self.paths);
+        let may_have_path = |path: &String| has_path(path) || has(path, &self.possible_paths);
+        let has_name = other.name.is_none() || other.name == self.name;
+        other.lines.iter().all(|line| has(line, &self.lines))
+            && other.paths.iter().all(has_path)
+            && other.possible_paths.iter().all(may_have_path)
             && has_name
-            && earlier
+            && other
                 .effects()
                 .all(|kind| self.effects().any(|own| own == kind))
+    }
+
+    /// Returns `true` if another call has the same kind and the same command and paths, of which it has any.
+    #[must_use]
+    pub fn acts_like(&self, other: &Self) -> bool {
+        let has_target = !self.paths.is_empty() || self.command.is_some();
+        has_target
+            && self.kind == other.kind
+            && self.paths == other.paths
+            && self.command == other.command
     }
 
     /// Adds earlier reports of the call: all of them must be allowed.
@@ -79,11 +100,11 @@ impl Subject {
         self
     }
 
-    /// Iterates over the kinds of the subject that change or run something.
-    fn effects(&self) -> impl Iterator<Item = &str> {
+    /// Iterates over the kinds of the subject that do more than read.
+    pub fn effects(&self) -> impl Iterator<Item = &str> {
         let kinds = std::iter::once(&self.kind).chain(&self.other_kinds);
         let kinds = kinds.map(String::as_str);
-        kinds.filter(|kind| matches!(Group::of(kind), Group::Edit | Group::Execute))
+        kinds.filter(|kind| *kind != "other" && Group::of(kind) != Group::Read)
     }
 }
 
@@ -110,7 +131,7 @@ mod tests {
 
     #[test]
     fn only_another_command_path_kind_or_name_changes_a_subject() {
-        use SubjectChange::{Completed, Replaced};
+        use SubjectChange::{Completed, Described, Replaced};
         let ls = json!({"kind": "execute", "input": {"command": "ls"}});
         let edit = json!({"kind": "edit", "input": {"filepath": "/w/a", "diff": "x"}});
         let unknown = json!({"title": "Running a tool"});
@@ -119,14 +140,34 @@ mod tests {
                 &ls,
                 json!({"kind": "execute", "input": {"command": "ls", "cwd": "/w"}, "title": "List",
                 "locations": [{"path": "/w"}]}),
-                None,
+                Some(Described),
             ),
             (
                 &ls,
                 json!({"kind": "execute", "input": {"command": ["/bin/bash", "-lc", "ls"]}}),
                 None,
             ),
-            (&ls, json!({"kind": "think", "input": {}}), None),
+            (&ls, json!({"kind": "think", "input": {}}), Some(Described)),
+            (
+                &ls,
+                json!({"kind": "execute", "input": {"command": "ls", "file_path": "/w/a"}}),
+                Some(Described),
+            ),
+            (
+                &ls,
+                json!({"kind": "execute", "input": {"command": "ls", "script": "rm x"}}),
+                Some(Described),
+            ),
+            (
+                &json!({"kind": "read", "input": {"path": "/w/a"}}),
+                json!({"kind": "fetch", "input": {"url": "https://x"}}),
+                Some(Replaced),
+            ),
+            (
+                &json!({"kind": "other", "input": {"q": 1}}),
+                json!({"kind": "other", "input": {"q": 1}, "name": "mcp__mail__send"}),
+                Some(Described),
+            ),
             (
                 &ls,
                 json!({"kind": "execute", "input": {"command": "rm x"}}),
@@ -149,8 +190,13 @@ mod tests {
             ),
             (
                 &edit,
-                json!({"kind": "edit", "input": {"filePath": "/w/a", "oldString": "x"}}),
+                json!({"kind": "edit", "input": {"filepath": "/w/a", "diff": "x"}}),
                 None,
+            ),
+            (
+                &edit,
+                json!({"kind": "edit", "input": {"filePath": "/w/a", "oldString": "x"}}),
+                Some(Described),
             ),
             (
                 &edit,

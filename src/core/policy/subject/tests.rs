@@ -98,6 +98,37 @@ fn contradictory_call_counts_as_every_claimed_kind() {
             false,
         ),
         (None, "search", r#"{"changes":{"a":{}}}"#, &["edit"], false),
+        (
+            None,
+            "read",
+            r#"{"file_path":"a","content":"x"}"#,
+            &["edit"],
+            false,
+        ),
+        (
+            None,
+            "think",
+            r#"{"path":"a","edits":[{"old":"a","new":"b"}]}"#,
+            &["edit"],
+            false,
+        ),
+        (
+            None,
+            "search",
+            r#"{"path":"a","insert_line":1,"insert_text":"x"}"#,
+            &["edit"],
+            false,
+        ),
+        (None, "read", r#"{"argv":["rm","x"]}"#, &["execute"], false),
+        // Text without a file, and the text of a plan, change no file.
+        (None, "think", r#"{"content":"x"}"#, &[], false),
+        (
+            None,
+            "think",
+            r#"{"todos":[{"content":"x","path":"a"}]}"#,
+            &[],
+            true,
+        ),
     ] {
         let tool = Tool {
             name,

@@ -207,6 +207,13 @@ fn contradictory_call_is_not_allowed_by_its_claimed_kind() {
         ),
         (None, "read", &diff),
         (None, "think", &json!({"changes": {"a": {}}})),
+        (None, "read", &json!({"file_path": "a", "content": "x"})),
+        (
+            None,
+            "search",
+            &json!({"path": "a", "edits": [{"old": "a"}]}),
+        ),
+        (None, "think", &json!({"path": "a", "insert_text": "x"})),
     ] {
         let subject = subject_of(name, kind, input);
         for policy in [

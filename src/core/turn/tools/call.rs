@@ -11,6 +11,7 @@ use crate::core::report::ToolOutcome;
 use crate::proto::json::{Surrogates, merge, prefix, shortened_raw, value};
 use crate::proto::wire::{AskedTool, ToolCall, ToolResult};
 use facts::EarlierFacts;
+pub use facts::terminals;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -193,6 +194,7 @@ impl Call {
         let ends = matches!(status, Some(ToolStatus::Completed | ToolStatus::Failed));
         let known = self.content.as_deref().map(RawValue::get);
         if ends
+            && self.before_end.is_none()
             && u.content
                 .as_deref()
                 .is_some_and(|content| known != Some(content.get()))
@@ -238,9 +240,10 @@ impl Call {
             beside,
             input: input.is_some(),
             facts: kind.or(input).or(name).or(locations).is_some()
-                || !ends
-                    && (title.is_some() && !self.has_input()
-                        || content.is_some() && self.shows_diff()),
+                || !ends && title.is_some() && !self.has_input()
+                || content.is_some()
+                    && (!ends || self.permission_state.is_settled)
+                    && self.shows_diff(),
         }
     }
 

@@ -31,12 +31,21 @@ pub struct Judgement {
 }
 
 /// Last decision on a call that did not approve it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 enum Refusal {
-    /// A client or the policy refused the call, or the agent did by its own rules.
-    Refused,
-    /// The agent withdrew its request.
+    /// A client or the policy refused the call, or the agent did by its own rules. The subject is what was refused.
+    Refused(Option<Box<Subject>>),
+    /// The agent withdrew its request, or its turn ended without an answer.
     Withdrawn,
+}
+
+/// Report of a run by the agent.
+#[derive(Debug, Clone, Copy)]
+pub struct RunEvidence {
+    /// The call succeeded.
+    pub is_complete: bool,
+    /// The call runs, or ran until it failed, according to an update that followed the last permission request.
+    pub has_started: bool,
 }
 
 /// Relation of a run to what was approved.
@@ -55,7 +64,18 @@ pub enum RunKind {
         change: SubjectChange,
     },
     /// The call was refused.
-    Refused,
+    Refused {
+        /// Subject that was refused, if it is known.
+        refused: Option<Box<Subject>>,
+    },
+}
+
+/// Run that was not approved as it ran.
+#[derive(Debug)]
+pub struct JudgedRun {
+    pub kind: RunKind,
+    /// Subject by which the run was judged before, if it only says more now, or less.
+    pub before: Option<Box<Subject>>,
 }
 
 impl Basis {
@@ -114,11 +134,21 @@ impl Judgement {
         }
     }
 
+    /// Returns `true` if a permission request is open.
+    pub fn is_asking(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// Returns `true` if the last decision approved the call.
+    pub fn is_approved(&self) -> bool {
+        self.approved.is_some() && self.refusal.is_none()
+    }
+
     /// Adds what another judgement of the call says.
     pub fn add(&mut self, other: Self) {
         self.open.extend(other.open);
         self.has_asked_user |= other.has_asked_user;
-        self.refusal = other.refusal.or(self.refusal);
+        self.refusal = other.refusal.or(self.refusal.take());
         if other.approved.is_some() {
             self.approved = other.approved;
             self.refusal = None;
@@ -143,63 +173,69 @@ impl Judgement {
             return;
         };
         let (_, basis) = self.open.swap_remove(at);
+        if !decision.approved() {
+            // An approval of something else stays.
+            let is_same = |approved: &mut Basis| approved.changed_by(&basis).is_none();
+            self.approved.take_if(is_same);
+        }
         if decision.approved() {
             self.approved = Some(basis);
             self.refusal = None;
         } else {
             self.refusal = Some(match decision.by {
-                DecisionSource::Agent => Refusal::Withdrawn,
-                _ => Refusal::Refused,
+                DecisionSource::Agent | DecisionSource::End => Refusal::Withdrawn,
+                _ => Refusal::Refused(Some(Box::new(basis.subject))),
             });
         }
     }
 
     /// Records that the agent refused the call by its own rules.
     pub fn refuse(&mut self) {
-        self.refusal = Some(Refusal::Refused);
+        self.refusal = Some(Refusal::Refused(None));
     }
 
-    /// Returns `true` if a subject was approved, or found to have run.
+    /// Returns `true` if all that a subject says was approved, or found to have run.
     pub fn covers(&self, subject: &Subject) -> bool {
         let mut known = self.approved.iter().chain(&self.ran);
-        known.any(|known| known.subject.changed_by(subject).is_none())
+        known.any(|known| known.subject.includes(subject))
     }
 
     /// Records that the call ran, or may have run, with these facts. Returns how that relates to what was approved;
-    /// `None` if it was approved or is already known. `is_complete` is `true` if the agent reports that the
-    /// call succeeded.
+    /// `None` if it was approved, could not run, or is already known.
     pub fn note_run(
         &mut self,
         subject: &Subject,
         input: Option<&RawValue>,
-        is_complete: bool,
-    ) -> Option<RunKind> {
+        evidence: RunEvidence,
+    ) -> Option<JudgedRun> {
         let basis = Basis::new(subject, input);
-        let is_known = |known: &Basis| known.changed_by(&basis).is_none();
-        if self.ran.as_ref().is_some_and(is_known) {
-            return None;
-        }
-        let change = match &self.approved {
-            Some(approved) => match approved.changed_by(&basis) {
-                None => return None,
-                Some(change) => Some((approved.subject.clone(), change)),
-            },
-            None => None,
+        let before = match self.ran.as_ref().map(|ran| (ran, ran.changed_by(&basis))) {
+            Some((_, None)) => return None,
+            Some((ran, Some(SubjectChange::Described))) => Some(Box::new(ran.subject.clone())),
+            Some((_, Some(_))) | None => None,
         };
-        let kind = match (self.refusal, change) {
-            (Some(Refusal::Refused), _) if is_complete => RunKind::Refused,
-            // The agent ended a call that it was not allowed to run.
-            (Some(_), _) if !is_complete => return None,
-            (None, None) if !self.open.is_empty() && !is_complete => return None,
-            (None, Some((approved, change))) => RunKind::Changed {
-                approved: Box::new(approved),
-                change,
+        let change = self.approved.as_ref();
+        let change = change.map(|approved| approved.changed_by(&basis));
+        let kind = match (&self.refusal, &self.approved) {
+            _ if change == Some(None) => return None,
+            // The agent ended a call that it was not allowed to run, or waits for the answer.
+            (Some(_), _) if !(evidence.is_complete || evidence.has_started) => return None,
+            (None, None) if self.is_asking() && !(evidence.is_complete || evidence.has_started) => {
+                return None;
+            }
+            (Some(Refusal::Refused(_)), _) if before.is_some() => return None,
+            (Some(Refusal::Refused(refused)), _) => RunKind::Refused {
+                refused: refused.clone(),
             },
-            _ => RunKind::Unapproved {
+            (None, Some(approved)) => RunKind::Changed {
+                approved: Box::new(approved.subject.clone()),
+                change: change.flatten()?,
+            },
+            (Some(Refusal::Withdrawn) | None, _) => RunKind::Unapproved {
                 has_asked_user: self.has_asked_user,
             },
         };
         self.ran = Some(basis);
-        Some(kind)
+        Some(JudgedRun { kind, before })
     }
 }

@@ -1,9 +1,10 @@
 //! Calls without an approval: open calls that a question can stand for, and calls that ran.
 
-use super::call::{Call, Noted, ReportProgress};
-use super::{Judgement, RunKind, Tools};
+use super::call::{Call, Noted, ReportProgress, terminals};
+use super::{Judgement, RunEvidence, RunKind, Tools};
 use crate::core::decision::Decision;
 use crate::core::policy::Subject;
+use crate::core::turn::call_ids::CallState;
 use crate::proto::wire::AskedTool;
 
 /// Maximum number of calls that may be judged before they are reported.
@@ -16,10 +17,12 @@ pub struct UnapprovedRun {
     pub tool: AskedTool,
     /// Relation of the run to what was approved.
     pub kind: RunKind,
+    /// Subject by which the run was judged before, if it only says more now, or less.
+    pub before: Option<Box<Subject>>,
     /// `true` if the agent reported that the call ran; `false` if it failed, or its end was never reported.
     pub is_certain: bool,
-    /// `true` if the call shows a terminal.
-    pub shows_terminal: bool,
+    /// Ids of the terminals that the call shows.
+    pub terminals: Vec<String>,
     /// Subject of the call, as reported before its end.
     pub subject: Subject,
 }
@@ -54,6 +57,9 @@ impl Tools {
     pub fn note_judgement(&mut self, id: &str, judgement: &Judgement) -> bool {
         let call = self.known(id);
         call.is_some_and(|call| {
+            if judgement.is_asking() {
+                call.await_start();
+            }
             call.judge(|known| known.add(judgement.clone()));
             true
         })
@@ -96,13 +102,17 @@ impl Tools {
             .or_else(early)
     }
 
-    /// Notes the open calls that are not approved as they are, since no end of them will be reported: they may have
-    /// run. `completes_input` is `true` if the agent reports the complete input of a call before it runs.
+    /// Notes the calls without an end that are not approved as they are: no end of them will be reported, and they
+    /// may have run. A refused call may if the agent started it afterwards. `completes_input` is `true` if the agent
+    /// reports the complete input of a call before it runs.
     pub fn note_open_calls(&mut self, completes_input: bool) {
-        for &at in &self.open {
-            let call = &mut self.calls[at];
-            let is_suspect = is_announced(call) && call.may_run(completes_input);
-            if is_suspect && !call.permission_state.is_settled {
+        for (at, call) in self.calls.iter_mut().enumerate() {
+            let may_run = match call.state() {
+                CallState::Open => is_announced(call) && call.may_run(completes_input),
+                CallState::Denied => call.has_started(),
+                CallState::Ended => false,
+            };
+            if may_run && !call.permission_state.is_settled {
                 call.note_run();
                 self.unapproved_runs.push(at);
             }
@@ -146,6 +156,12 @@ impl Call {
         state.is_settled = false;
     }
 
+    /// Records that a permission request was received: a report that the call runs counts from now on.
+    pub(super) fn await_start(&mut self) {
+        let state = &mut self.permission_state;
+        state.progress = state.progress.min(ReportProgress::Announced);
+    }
+
     /// Records that the call is passed on to be judged.
     pub(super) fn note_run(&mut self) {
         self.permission_state.noted = Noted::Now;
@@ -155,10 +171,13 @@ impl Call {
     fn unapproved_run(&mut self, cwd: &str) -> Option<UnapprovedRun> {
         let subject = self.subject_before_end(cwd);
         self.forget_replaced_facts();
-        let has_succeeded = self.has_succeeded();
+        let evidence = RunEvidence {
+            is_complete: self.has_succeeded(),
+            has_started: self.has_started(),
+        };
         let input = self.input.as_deref();
         let judgement = self.judgement.get_or_insert_default();
-        let kind = judgement.note_run(&subject, input, has_succeeded)?;
+        let run = judgement.note_run(&subject, input, evidence)?;
         Some(UnapprovedRun {
             // The output can be huge and is not needed here.
             tool: AskedTool {
@@ -166,9 +185,10 @@ impl Call {
                 tool_name: self.name().to_owned(),
                 ..AskedTool::default()
             },
-            kind,
+            kind: run.kind,
+            before: run.before,
             is_certain: self.has_run(),
-            shows_terminal: self.shows_terminal(),
+            terminals: terminals(self.content.as_deref()),
             subject,
         })
     }

@@ -5,6 +5,7 @@ use super::{Call, Noted, ReportProgress};
 use crate::core::event::{ToolStatus, ToolUpdate};
 use crate::core::policy::{Subject, Tool};
 use crate::core::turn::agent_ids::{CallFacts, EndedCall};
+use crate::proto::json::{raw_object, text, to_raw};
 use serde_json::value::RawValue;
 
 /// Maximum number of earlier reports that are kept of a call.
@@ -43,6 +44,41 @@ fn replaces(known: Option<&str>, reported: Option<&str>) -> bool {
         return false;
     };
     known != reported && !reported.starts_with(beginning(known))
+}
+
+raw_object! {
+    /// Displayed item.
+    struct Item { kind = "type", terminal = "terminalId" }
+}
+
+/// Returns the displayed items; none if the content is no list of objects.
+fn items(content: &RawValue) -> Vec<Item<'_>> {
+    let items: Vec<&RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
+    let items = items.into_iter().map(RawValue::get);
+    items
+        .filter_map(|item| serde_json::from_str(item).ok())
+        .collect()
+}
+
+/// Returns the ids of the terminals that content shows.
+pub fn terminals(content: Option<&RawValue>) -> Vec<String> {
+    let items = content.map(items).unwrap_or_default();
+    let ids = items.into_iter().filter_map(|item| item.terminal);
+    // An id that cannot be read is not that of a known terminal.
+    ids.map(|id| text(Some(id)).unwrap_or_default().into_owned())
+        .collect()
+}
+
+/// Returns the displayed changes of files.
+fn diffs(content: &RawValue) -> Box<RawValue> {
+    let items: Vec<&RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
+    let is_diff = |item: &&RawValue| {
+        let item: Option<Item<'_>> = serde_json::from_str(item.get()).ok();
+        item.and_then(|item| text(item.kind))
+            .is_some_and(|kind| kind == "diff")
+    };
+    let diffs: Vec<&RawValue> = items.into_iter().filter(is_diff).collect();
+    to_raw(&diffs)
 }
 
 impl Call {
@@ -138,7 +174,14 @@ impl Call {
             content: content.filter(is_fact),
             ..self.facts()
         };
-        self.subject(&[&facts], cwd)
+        // The result of a call is no fact, but a change of a file in it is.
+        let result = self.before_end.as_ref().and(self.content.as_deref());
+        let changes = result.filter(|_| self.shows_diff()).map(diffs);
+        let result = Tool {
+            content: changes.as_deref(),
+            ..Tool::default()
+        };
+        self.subject(&[&facts, &result], cwd)
     }
 
     /// Returns `true` if the call ran, as far as the agent reports. A failed call may not have started.
@@ -146,8 +189,7 @@ impl Call {
         match self.status {
             Some(ToolStatus::Completed) => true,
             Some(ToolStatus::Failed) => {
-                self.permission_state.progress == ReportProgress::Started
-                    && (self.output.is_some() || self.shows_terminal())
+                self.has_started() && (self.output.is_some() || self.shows_terminal())
             }
             Some(ToolStatus::Pending | ToolStatus::InProgress) | None => self.output.is_some(),
         }
@@ -163,8 +205,13 @@ impl Call {
         self.status != Some(ToolStatus::Failed) && self.has_run()
     }
 
+    /// Returns `true` if the agent reported, after the last permission request, that the call runs.
+    pub(in crate::core::turn::tools) fn has_started(&self) -> bool {
+        self.permission_state.progress == ReportProgress::Started
+    }
+
     /// Returns `true` if the content shows a terminal.
-    pub(in crate::core::turn::tools) fn shows_terminal(&self) -> bool {
+    fn shows_terminal(&self) -> bool {
         let content = self.content.as_deref().map_or("", RawValue::get);
         content.contains(r#""terminalId""#)
     }
@@ -184,6 +231,10 @@ impl Call {
             asked: state.asked,
             noted: state.noted != Noted::No,
             judgement: self.judgement.take().filter(|_| state.asked),
+            has_ended: matches!(
+                self.status,
+                Some(ToolStatus::Completed | ToolStatus::Failed)
+            ),
         }
     }
 }

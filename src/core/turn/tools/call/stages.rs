@@ -125,6 +125,7 @@ impl Call {
     pub(in crate::core::turn) fn ask(&mut self, question: &str, subject: &Subject) {
         self.begin_question(question);
         self.forget_replaced_facts();
+        self.await_start();
         let input = self.input.take();
         self.judge(|judgement| judgement.ask(question, subject, input.as_deref()));
         self.input = input;
