@@ -78,7 +78,7 @@ pub use process_settings::Supervision;
 pub use profiles::{AgentProfile, read_all as read_profiles};
 pub use recorder::{Recorder, RecorderThread, RedactLine, open_tape};
 pub use regular::{
-    create as create_file, open as open_state_file, open_configuration, open_foreign,
+    create as create_file, open as open_state_file, open_foreign, open_own,
     open_to_read as open_state_file_to_read, read as read_state_file,
 };
 pub use remote::{RemoteHub, drive_remote};

@@ -4,7 +4,8 @@
 //! Each is read by its own thread, as fast as the loop accepts its events.
 
 use super::inbox::EventSender;
-use super::regular::open_foreign;
+use super::ownership;
+use super::regular::open_own;
 use crate::core::claude::projects::Listed;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::{AgentId, AgentInput, Exit};
@@ -14,7 +15,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use memchr::{memchr, memrchr};
 use serde_json::json;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::path::{Path, PathBuf};
@@ -153,8 +154,15 @@ fn unreadable(path: &Path, error: &io::Error) -> Error {
         .with("os", error.to_string())
 }
 
+/// Opens the file of a session. What another user wrote there would become messages of the session.
+fn open(path: &Path) -> io::Result<File> {
+    let file = open_own(path)?.file;
+    ownership::check_file(&file)?;
+    Ok(file)
+}
+
 fn lines(path: &Path, max_line: usize, to: &mut LineSender) -> io::Result<ControlFlow<()>> {
-    let mut file = open_foreign(path)?;
+    let mut file = open(path)?;
     let mut frames = LineBatches::new(max_line);
     let mut buffer = BytesMut::new();
     let mut piece = vec![0; PIECE];
@@ -241,7 +249,7 @@ impl ListedFile {
 /// Returns the first and the last complete lines of a file without overlap. The last line may still be
 /// incomplete.
 fn ends(path: &Path) -> io::Result<(String, String)> {
-    let mut file = open_foreign(path)?;
+    let mut file = open(path)?;
     let size = file.metadata()?.len();
     let piece = PIECE as u64;
     let mut head = Vec::new();
@@ -264,7 +272,6 @@ fn ends(path: &Path) -> io::Result<(String, String)> {
 mod tests {
     use super::super::inbox;
     use super::*;
-    use std::fs::File;
     use std::time::{Duration, SystemTime};
 
     const ID: AgentId = AgentId(7);
@@ -319,6 +326,23 @@ mod tests {
             });
         }
         said
+    }
+
+    /// What it says would become messages of the user's session.
+    #[test]
+    #[cfg(unix)]
+    fn file_of_another_user_is_not_read() {
+        let place = QueueSlot::new("foreign");
+        let file = place.file("a.jsonl", b"{}\n", 0);
+        let Ok(()) = std::os::unix::fs::chown(&file, Some(65534), None) else {
+            eprintln!("SKIPPED: only root can give a file to another user");
+            return;
+        };
+        let said = events_as_text(|events| read(ID, file, 1000, events));
+        let [failed] = &said[..] else {
+            panic!("{said:?}");
+        };
+        assert!(failed.contains("belongs to user 65534"), "{failed}");
     }
 
     #[test]

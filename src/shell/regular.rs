@@ -75,11 +75,11 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens a configuration file in its usual place for reading.
+/// Opens a file of the user in its usual place for reading: a configuration, or the session file of an agent.
 ///
 /// # Errors
 /// The file cannot be opened or is not regular, or a file or link on the way belongs to another user.
-pub fn open_configuration(path: &Path) -> io::Result<Followed> {
+pub fn open_own(path: &Path) -> io::Result<Followed> {
     let followed = follow(OpenOptions::new().read(true), path)?;
     check_regular(&followed.file)?;
     Ok(followed)

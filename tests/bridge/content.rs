@@ -207,7 +207,7 @@ fn lines_of_similar_shape_are_decoded_independently() {
         plain("\"bad \u{1} control\""),
         plain("8"),
         plain("\"8\""),
-        json!({"line": r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"{session}","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"not me"}}},"id":"a request"}"#}),
+        json!({"line": r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"{session}","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"r"}}},"id":"a request"}"#}),
         plain("\"9\""),
         with_id("a", "\"a\""),
         with_id("b", "\"b\""),
@@ -223,7 +223,7 @@ fn lines_of_similar_shape_are_decoded_independently() {
     ]);
     assert_eq!(
         turn.summary["text"],
-        "1234567\n\"}}}}bad \u{1} control89abcde"
+        "1234567\n\"}}}}bad \u{1} control8r9abcde"
     );
     assert_eq!(turn.one("reasoning-delta")["delta"], "not me");
     // Only the number in place of a text is carried unchanged.

@@ -1,6 +1,6 @@
 //! Search for the configuration file of a project.
 
-use crate::shell::{check_link_owner, check_owner, is_foreign, open_configuration};
+use crate::shell::{check_link_owner, check_owner, is_foreign, open_own};
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub fn find(cwd: &Path, home: Option<&Path>) -> Search {
         }
         if dir == cwd || check_owner(dir).is_ok() {
             let file = dir.join(NAME);
-            match open_configuration(&file) {
+            match open_own(&file) {
                 Err(error) if is_foreign(&error) => search.foreign.push((file, error)),
                 Err(error)
                     if error.kind() == ErrorKind::NotFound && file.symlink_metadata().is_err() => {}

@@ -1,7 +1,7 @@
 //! Reading of configuration files. A file in its usual place is used only if another user could not write it.
 
 use super::UsageError;
-use crate::shell::{check_mode, check_owner, open_configuration, open_input};
+use crate::shell::{check_mode, check_owner, open_input, open_own};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
@@ -80,7 +80,7 @@ impl UserFile {
         if let Some(dir) = self.path.parent() {
             check_owner(dir)?;
         }
-        let followed = open_configuration(&self.path)?;
+        let followed = open_own(&self.path)?;
         check_mode(&followed.file)?;
         Ok((followed.path, text_in(followed.file)?))
     }

@@ -155,7 +155,8 @@ impl AgentMachine {
         self.decide(&open, &decision, cx);
     }
 
-    /// Handles an elicitation that the agent has withdrawn, or whose id it uses for another request; returns `false` if this machine does not have it.
+    /// Handles an elicitation that the agent has withdrawn, or whose id it uses for another request; returns `false` if
+    /// this machine does not have it.
     pub fn withdrawn(&mut self, key: &RequestKey, cx: &mut AgentCx<'_>) -> bool {
         let number = self.number();
         let meant = |open: &OpenRequest| open.agent == number && open.key == *key;

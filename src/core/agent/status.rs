@@ -19,6 +19,21 @@ pub(super) struct StatusRequest {
     missing: Vec<AgentId>,
 }
 
+impl State {
+    /// Returns the state as clients know it.
+    fn listed(&self) -> AgentState {
+        match self {
+            Self::Connected(connection) => match &connection.phase {
+                Phase::Starting { .. } => AgentState::Starting,
+                Phase::Ready(_) => AgentState::Ready,
+                Phase::Stopping { .. } => AgentState::Stopping,
+            },
+            Self::Absent { .. } => AgentState::Disconnected,
+            Self::Backoff { .. } => AgentState::Starting,
+        }
+    }
+}
+
 impl AgentMachine {
     /// Measures the agent's processes, then answers with its status.
     pub fn request_status(&mut self, token: Token, cx: &mut AgentCx<'_>) {
@@ -74,7 +89,7 @@ impl AgentMachine {
         let info = connection.ready();
         wire::AgentStatus {
             agent: self.definition.name.clone(),
-            state: self.listed_state(),
+            state: self.state.listed(),
             reason: None,
             protocol: Some(connection.dialect.name().to_owned()),
             command: Some(self.spec.command.clone()),
@@ -93,18 +108,6 @@ impl AgentMachine {
         }
     }
 
-    fn listed_state(&self) -> AgentState {
-        match &self.state {
-            State::Connected(connection) => match &connection.phase {
-                Phase::Starting { .. } => AgentState::Starting,
-                Phase::Ready(_) => AgentState::Ready,
-                Phase::Stopping { .. } => AgentState::Stopping,
-            },
-            State::Absent { .. } => AgentState::Disconnected,
-            State::Backoff { .. } => AgentState::Starting,
-        }
-    }
-
     /// Records what the agent reports when it is ready.
     pub(super) fn note_seen(&mut self, info: &AgentInfo) {
         self.last_seen = Some((peer_info(info), info.capabilities));
@@ -119,7 +122,7 @@ impl AgentMachine {
             is_default: false,
             description: self.definition.description.clone(),
             tags: self.definition.tags.clone(),
-            state: self.listed_state(),
+            state: self.state.listed(),
             protocol: self.spec.protocol,
             command: self.spec.command.clone(),
             args: self.spec.args.clone(),
