@@ -328,7 +328,7 @@ mod tests {
         said
     }
 
-    /// What it says would become messages of the user's session.
+    /// Its text would become messages of the user's session.
     #[test]
     #[cfg(unix)]
     fn file_of_another_user_is_not_read() {

@@ -7,7 +7,7 @@ use crate::core::dialect::{
     TransportOrder,
 };
 use crate::core::error::{Error, ErrorKind};
-use crate::core::event::{AgentEvent, CallId, Exit, Original, StopReason, TurnEnd};
+use crate::core::event::{AgentEvent, CallId, Exit, LostCall, Original, StopReason, TurnEnd};
 use crate::core::line_repair::{LostLine, LostReason, UnusableLine, count_repaired};
 use crate::core::request_key::RequestKey;
 use crate::core::setting::{ANY_MODEL, Setting};
@@ -42,6 +42,13 @@ struct Session {
     opened_by: CallId,
     transcript: Transcript,
 }
+
+/// Chunks of AI SDK endpoints that say that a tool runs or ran.
+const TOOL_CHUNKS: [&str; 3] = [
+    "tool-input-available",
+    "tool-output-available",
+    "tool-output-error",
+];
 
 /// Exchange in progress.
 struct Running {
@@ -326,6 +333,14 @@ impl<B: Backend> Dialect for Exchanges<B> {
         out: &mut Outgoing,
     ) {
         line.report(&mut self.faults);
+        if TOOL_CHUNKS.iter().any(|kind| line.has_member("type", kind)) {
+            let running = self.running.get(&child);
+            events.push(AgentEvent::CallLost(Box::new(LostCall {
+                session: running.map(|running| running.session.clone()),
+                updates: None,
+                fault: line.fault(),
+            })));
+        }
         if line.reason != LostReason::TooLong {
             return;
         }

@@ -190,6 +190,34 @@ fn text_with_unknown_members_is_part_of_the_answer() {
 }
 
 #[test]
+fn tool_chunk_that_cannot_be_read_is_reported() {
+    let text = [
+        json!({"type": "text-start", "id": "x"}),
+        json!({"type": "text-delta", "id": "x", "delta": "one"}),
+        json!({"type": "text-end", "id": "x"}),
+    ];
+    let cut = "data: {\"type\":\"tool-output-available\",\"toolCallId\":\"a\",\"output\":1\n\n";
+    let endpoint = Endpoint::of_streams(&[&format!("{cut}{}", events(&text))]);
+    let args = [
+        "run",
+        "-q",
+        "--permissions",
+        "deny",
+        "--protocol",
+        "ui-stream",
+        "hi",
+    ];
+    let outcome = Run::new(&args).agent(&[&endpoint.url()]).go();
+    assert!(
+        outcome
+            .stderr
+            .contains("may have run a tool without asking"),
+        "{}",
+        outcome.show()
+    );
+}
+
+#[test]
 fn request_is_that_of_the_sdk_and_carries_the_history() {
     let endpoint = Endpoint::of_streams(&[&events(&major_7()), &events(&major_6())]);
     let mut s = connected(&endpoint, "ui-stream", &[], &[]);
