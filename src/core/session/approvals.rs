@@ -19,6 +19,8 @@ pub struct Approvals {
     served: VecDeque<Approval>,
     /// Ids of the terminals that were created.
     terminals: VecDeque<String>,
+    /// Tool calls that were refused in the turn, with their ids.
+    refused: VecDeque<(String, Approval)>,
     always: VecDeque<Approval>,
 }
 
@@ -43,9 +45,6 @@ impl Approvals {
 
     /// Records a decision of the ledger that takes effect.
     pub fn note_decision(&mut self, entry: &LedgerEntry, decision: &Decision) {
-        if !decision.approved() {
-            return;
-        }
         let approval = || Approval {
             tool: entry.tool_name.clone().unwrap_or_default(),
             kind: entry.kind.clone().unwrap_or_default(),
@@ -53,6 +52,11 @@ impl Approvals {
             command: entry.command.clone(),
         };
         match entry.what.as_str() {
+            "permission" if !decision.approved() => {
+                let id = entry.tool_call_id.clone();
+                push(&mut self.refused, (id.unwrap_or_default(), approval()));
+            }
+            _ if !decision.approved() => {}
             "permission" if decision.by == DecisionSource::Client => {
                 push(&mut self.allowed, approval());
                 let choice = decision.choice.as_ref().map(|option| option.kind);
@@ -71,13 +75,14 @@ impl Approvals {
     }
 
     /// Returns `true` if another decision covers a run that the policy is against: on the requests by which it was
-    /// carried out, or on the same call for always.
+    /// carried out, on the same call for always, or on the call that the agent repeats.
     pub fn cover_run(&mut self, run: &UnapprovedRun, subject: &Subject, verdict: &Verdict) -> bool {
         // The command of a served terminal cannot be read in the call.
         let is_hosted = !verdict.is_certain && self.take_terminals(&run.terminals);
         let is_asked = verdict.effect == Effect::Ask && !verdict.is_explicit;
         is_hosted
             || self.take_served(subject)
+            || !run.is_certain && !run.has_started && self.take_repeated(run, subject)
             || is_asked && self.allow_always(&run.tool.tool_name, subject)
     }
 
@@ -125,16 +130,27 @@ impl Approvals {
         true
     }
 
+    /// Returns `true` if a call that never started only repeats a refused one under the agent's same id. Some agents report
+    /// the refusal in this way.
+    fn take_repeated(&mut self, run: &UnapprovedRun, call: &Subject) -> bool {
+        let is_repeated = |(id, refused): &(String, Approval)| {
+            let rest = run.tool.tool_call_id.strip_prefix(id.as_str());
+            rest.is_some_and(|rest| rest.starts_with('#'))
+                && refused.is_of(&run.tool.tool_name, call)
+        };
+        let found = self.refused.iter().position(is_repeated);
+        found.and_then(|at| self.refused.remove(at)).is_some()
+    }
+
     /// Returns `true` if a client approved the same call of a tool for always. Agents do not ask about it again.
     fn allow_always(&self, tool: &str, call: &Subject) -> bool {
         let is_known = call.command.is_some() || !call.paths.is_empty() || call.name.is_some();
-        let is_same = |approval: &Approval| {
-            approval.tool == tool
-                && approval.kind == call.kind
-                && approval.paths == call.paths
-                && approval.command == call.command
-        };
-        is_known && call.other_kinds.is_empty() && self.always.iter().any(is_same)
+        is_known
+            && call.other_kinds.is_empty()
+            && self
+                .always
+                .iter()
+                .any(|approval| approval.is_of(tool, call))
     }
 
     /// Returns `true` if an approval covers a file or terminal request. Each approval covers one change or
@@ -167,6 +183,14 @@ fn push<T>(all: &mut VecDeque<T>, one: T) {
 }
 
 impl Approval {
+    /// Returns `true` if the decision was about a call of this tool with the same target.
+    fn is_of(&self, tool: &str, call: &Subject) -> bool {
+        self.tool == tool
+            && self.kind == call.kind
+            && self.paths == call.paths
+            && self.command == call.command
+    }
+
     fn has(&self, paths: &[String]) -> bool {
         !paths.is_empty() && paths.iter().all(|path| self.paths.contains(path))
     }

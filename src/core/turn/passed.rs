@@ -314,6 +314,7 @@ fn run(id: String, name: String, is_certain: bool, subject: Subject) -> Unapprov
         },
         before: None,
         is_certain,
+        has_started: is_certain,
         terminals: Vec::new(),
         subject,
     }

@@ -189,6 +189,28 @@ fn refusal_does_not_stand_for_a_later_call() {
     assert_eq!(titles(&t), [MAY]);
 }
 
+/// Some agents report a refusal by the same call once more, which fails.
+#[test]
+fn refused_call_that_is_repeated_under_its_id_and_fails_is_not_reported() {
+    let failed = || update(json!({"status": "failed"}));
+    let started = || update(json!({"status": "in_progress"}));
+    for (again, want) in [
+        (vec![runs("rm x"), failed()], &[][..]),
+        (vec![runs("rm y"), failed()], &[MAY]),
+        (vec![runs("rm x"), started(), failed()], &[MAY]),
+        (vec![runs("rm x"), failed(), runs("rm x"), failed()], &[MAY]),
+    ] {
+        let (mut t, session) = turn(Mode::Deny);
+        let mut asked = runs("rm x");
+        asked.as_object_mut().unwrap().remove("sessionUpdate");
+        t.request_permission("r", &session, &asked);
+        t.update(&session, &[failed()]);
+        t.update(&session, &again);
+        t.end_turn();
+        assert_eq!(titles(&t), want, "{again:?}");
+    }
+}
+
 #[test]
 fn decision_under_another_id_holds_for_the_call() {
     let asked = json!({"toolCallId": "b", "kind": "execute", "rawInput": {"command": "rm x"}});

@@ -21,6 +21,8 @@ pub struct UnapprovedRun {
     pub before: Option<Box<Subject>>,
     /// `true` if the agent reported that the call ran; `false` if it failed, or its end was never reported.
     pub is_certain: bool,
+    /// `true` if the agent reported that the call began to run.
+    pub has_started: bool,
     /// Ids of the terminals that the call shows.
     pub terminals: Vec<String>,
     /// Subject of the call, as reported before its end.
@@ -188,6 +190,7 @@ impl Call {
             kind: run.kind,
             before: run.before,
             is_certain: self.has_run(),
+            has_started: self.has_started(),
             terminals: terminals(self.content.as_deref()),
             subject,
         })
