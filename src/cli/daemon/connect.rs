@@ -2,6 +2,7 @@
 
 use super::hello::{DaemonInfo, Hello, Purpose, SOCKET_VERSION, SessionOrigin, Welcome};
 use super::start::start;
+use super::start_options::StartVariables;
 use crate::cli::print_note;
 use crate::core::error::{Error, ErrorKind};
 use crate::shell::DaemonPlace;
@@ -48,7 +49,8 @@ pub async fn connect_client(
         return greet(stream, &hello).await;
     }
     let home = dirs::home_dir().unwrap_or_else(|| PathBuf::from("/"));
-    start(state_dir, &home, &[])?;
+    // The variables of the shell that happens to start the daemon must not hold for its later clients.
+    start(state_dir, &home, &[], &StartVariables::default())?;
     let stream = connect_stream(&place).await?;
     let stream = stream.with_context(|| {
         let log = place.log().display().to_string();
