@@ -19,6 +19,7 @@ mod status;
 
 use super::args::DaemonArgs;
 use super::args::daemon::{DaemonVerb, ResidentArgs, StartArgs};
+use super::args::shared::PlaceArgs;
 use super::args::{AgentArgs, AttachArgs, LimitArgs, RunArgs};
 use super::config::Config;
 use super::{UsageError, check_single_agent, print_note, state_dir};
@@ -26,7 +27,7 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::secret::Secrets;
 use anyhow::Context as _;
 pub use connect::{DaemonConnection, Refused, connect_control};
-use connect::connect_client;
+use connect::{connect_client, connect_running};
 use control::Control;
 pub use hello::SessionOrigin;
 pub use live_sessions::live_sessions;
@@ -164,6 +165,18 @@ pub async fn serve_by_daemon(
     let words = command_line::own_words(agent, &daemon.config)?;
     let state = state_dir(&agent.store.place)?;
     relay::relay(&state, words).await.map(Some)
+}
+
+/// Connects `acpipe attach` with the settings of a directory. Returns `None` if no daemon runs.
+///
+/// # Errors
+/// The configuration is not valid, or the daemon refuses the client.
+pub async fn connect_follower(
+    place: &PlaceArgs,
+    cwd: &str,
+) -> anyhow::Result<Option<DaemonConnection>> {
+    let words = command_line::words_without_options(place, cwd)?;
+    connect_running(&state_dir(place)?, (cwd, words)).await
 }
 
 /// Decision that a command uses the daemon.

@@ -48,7 +48,7 @@ pub struct SessionOrigin {
 pub enum Purpose {
     /// A client with the settings of its command line.
     Client,
-    /// The commands `acpipe daemon` and `acpipe attach`: the neutral protocol with the settings of the daemon.
+    /// The commands that manage the daemon: the neutral protocol with the settings of the daemon.
     Control,
 }
 
