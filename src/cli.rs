@@ -89,11 +89,17 @@ pub fn main() -> ExitCode {
         Ok(false) => {}
         Err(error) => return report(Err(error)),
     }
-    let words: Vec<OsString> = std::env::args_os().collect();
-    let cli = match parse(&words) {
+    let words = match daemon::with_options_of_stdin(std::env::args_os().collect()) {
+        Ok(words) => words,
+        Err(error) => return report(Err(error)),
+    };
+    let mut cli = match parse(&words) {
         Ok(cli) => cli,
         Err(shown) => return report(shown),
     };
+    if let Verb::Daemon(args) = &mut cli.verb {
+        daemon::keep_options(args, &words);
+    }
     let quiet = matches!(&cli.verb, Verb::Run(run) if run.quiet);
     report(Logs::begin(&cli.logs, quiet).and_then(|logs| dispatch(cli, &logs)))
 }
@@ -308,6 +314,7 @@ fn load_config(
     let state = state_dir(&agent.store.place).ok();
     config::load(&LoadArgs {
         config: agent.permissions.config.as_deref(),
+        ignores_variable: agent.is_of_client,
         mode: agent.permissions.permissions.map(Into::into),
 
         default_mode,

@@ -67,7 +67,8 @@ pub fn choose(
     {
         return Ok(of_stored(stored, args, config, settings)?.into());
     }
-    if let Ok(line) = std::env::var("ACPIPE_AGENT")
+    if !args.is_of_client
+        && let Ok(line) = std::env::var("ACPIPE_AGENT")
         && !line.trim().is_empty()
         && stored.is_none()
     {

@@ -67,6 +67,7 @@ impl AgentWorld {
         let state = super::state_dir(place)?;
         let config = config::load(&LoadArgs {
             config: file,
+            ignores_variable: false,
             mode: None,
             default_mode: None,
             cwd: Some(&cwd),

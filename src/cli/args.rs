@@ -230,6 +230,9 @@ pub struct AgentArgs {
     /// Only `acpipe acp` accepts several agents (repeatable); the client chooses one for each session.
     #[arg(long, value_name = "NAME")]
     pub agent: Vec<String>,
+    /// `true` in the daemon for a client: the variables of this process are not those of the client
+    #[arg(skip)]
+    pub is_of_client: bool,
     /// Protocol of the command after -- [default: chosen by the command's name]
     #[arg(long, value_enum, value_name = "PROTOCOL")]
     pub protocol: Option<Kind>,

@@ -7,14 +7,14 @@ mod participants;
 mod target;
 pub mod turn_step;
 
-use super::daemon::connect_control;
+use super::daemon::connect_follower;
 use super::remote_hub::DaemonHub;
 use super::run::questions::TerminalQuestions;
 use super::run::view::View;
 use super::sessions::{directory, find};
 use super::{UsageError, state_dir};
 use crate::core::error::{Error, ErrorKind};
-use crate::shell::{Terminal, drive_remote};
+use crate::shell::{Terminal, drive_remote, stored};
 use args::{FollowArgs, FollowFormat};
 use attach_client::AttachClient;
 use std::io::IsTerminal as _;
@@ -25,14 +25,20 @@ pub async fn attach(args: FollowArgs) -> anyhow::Result<u8> {
     check_output(&args)?;
     let state = state_dir(&args.place)?;
     let cwd = directory(args.cwd.as_deref())?;
-    let Some(connection) = connect_control(&state).await? else {
+    let target = match &args.session {
+        Some(name) => Target::Session(find(&state, name, &cwd)?),
+        None => Target::NewestIn(cwd.clone()),
+    };
+    // As in `acpipe run`, a session has the project's file of its own directory.
+    let stored = match &target {
+        Target::Session(id) => stored(&state, id)?,
+        Target::NewestIn(_) => None,
+    };
+    let cwd = stored.map_or(cwd, |card| card.cwd);
+    let Some(connection) = connect_follower(&args.place, &cwd).await? else {
         let message = "no daemon is running; start it with `acpipe daemon start`, or start a session in it with `acpipe run \
                        --daemon`";
         return Err(Error::new(ErrorKind::SessionNotFound, message).into());
-    };
-    let target = match &args.session {
-        Some(name) => Target::Session(find(&state, name, &cwd)?),
-        None => Target::NewestIn(cwd),
     };
     let is_interactive = std::io::stdin().is_terminal();
     let (terminal, typed) = is_interactive

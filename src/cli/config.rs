@@ -69,6 +69,8 @@ impl Config {
 pub struct LoadArgs<'a> {
     /// File of `--config`.
     pub config: Option<&'a Path>,
+    /// `true` if `ACPIPE_CONFIG` does not count.
+    pub ignores_variable: bool,
     /// Mode of `--permissions`, which overrides all modes and presets of the files.
     pub mode: Option<Mode>,
     /// Mode if neither `--permissions` nor a file sets one. Default: that of a new policy.
@@ -86,7 +88,7 @@ pub struct LoadArgs<'a> {
 /// # Errors
 /// A file cannot be read or is not valid.
 pub fn load(args: &LoadArgs<'_>) -> anyhow::Result<Config> {
-    let user_file = UserFile::of(args.config);
+    let user_file = UserFile::of(args.config, args.ignores_variable);
     let user_text = match &user_file {
         Some(file) => file.text()?,
         None => None,

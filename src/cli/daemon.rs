@@ -14,23 +14,28 @@ mod remote_settings;
 mod serve;
 mod socket_clients;
 mod start;
+mod start_options;
 mod status;
 
 use super::args::DaemonArgs;
 use super::args::daemon::{DaemonVerb, ResidentArgs, StartArgs};
+use super::args::shared::PlaceArgs;
 use super::args::{AgentArgs, AttachArgs, LimitArgs, RunArgs};
 use super::config::Config;
 use super::{UsageError, check_single_agent, print_note, state_dir};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::secret::Secrets;
 use anyhow::Context as _;
-use connect::connect_client;
 pub use connect::{DaemonConnection, Refused, connect_control};
+use connect::{connect_client, connect_running};
 use control::Control;
 pub use hello::SessionOrigin;
 pub use live_sessions::live_sessions;
 #[cfg(feature = "listen")]
 pub use serve::serve_http;
+use start_options::StartVariables;
+pub use start_options::with_options_of_stdin;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Runs the subcommand and returns the exit code.
@@ -49,6 +54,17 @@ pub async fn daemon(args: DaemonArgs, secrets: Secrets) -> anyhow::Result<u8> {
         DaemonVerb::Logs(args) => return logs::logs(&args).await,
     }
     Ok(0)
+}
+
+/// Keeps the options of `acpipe daemon run`, which a restart gives to the next daemon.
+pub fn keep_options(args: &mut DaemonArgs, words: &[OsString]) {
+    if let DaemonVerb::Run(run) = &mut args.verb {
+        let words = words.iter().skip(1);
+        let words: Vec<String> = words
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
+        run.options = command_line::options_after("run", &words);
+    }
 }
 
 /// Checks that a process with many clients has no option that only a single one can use.
@@ -70,7 +86,9 @@ async fn start_daemon(args: &StartArgs) -> anyhow::Result<()> {
         );
         return Err(Error::new(ErrorKind::Busy, message).into());
     }
-    start::start(&state, &current_directory()?, &given_options("start"))?;
+    let options = given_options("start");
+    let variables = StartVariables::own();
+    start::start(&state, &current_directory()?, &options, &variables)?;
     note_start(&state).await
 }
 
@@ -79,14 +97,16 @@ async fn restart(args: &StartArgs) -> anyhow::Result<()> {
     let state = state_of(&args.resident)?;
     let mut options = given_options("restart");
     let mut directory = current_directory()?;
+    let mut variables = StartVariables::own();
     if let Some(connection) = connect_control(&state).await? {
         let earlier = connection.info.clone();
         Control::begin(connection).await?.stop().await?;
         if options.is_empty() {
             (options, directory) = (earlier.args, PathBuf::from(earlier.cwd));
+            variables = variables.or(earlier.variables);
         }
     }
-    start::start(&state, &directory, &options)?;
+    start::start(&state, &directory, &options, &variables)?;
     note_start(&state).await
 }
 
@@ -145,6 +165,18 @@ pub async fn serve_by_daemon(
     let words = command_line::own_words(agent, &daemon.config)?;
     let state = state_dir(&agent.store.place)?;
     relay::relay(&state, words).await.map(Some)
+}
+
+/// Connects `acpipe attach` with the settings of a directory. Returns `None` if no daemon runs.
+///
+/// # Errors
+/// The configuration is not valid, or the daemon refuses the client.
+pub async fn connect_follower(
+    place: &PlaceArgs,
+    cwd: &str,
+) -> anyhow::Result<Option<DaemonConnection>> {
+    let words = command_line::words_without_options(place, cwd)?;
+    connect_running(&state_dir(place)?, (cwd, words)).await
 }
 
 /// Decision that a command uses the daemon.

@@ -7,7 +7,7 @@ mod notices;
 pub mod outcome;
 pub mod prompt;
 pub mod questions;
-mod receipt_notes;
+pub mod receipt_notes;
 pub mod recorder;
 mod refusals;
 mod run_client;

@@ -59,9 +59,12 @@ pub struct ResidentArgs {
 
 #[derive(Debug, Args)]
 pub struct RunDaemonArgs {
-    /// Detach from the terminal, and report the start on stdout
+    /// Read options from stdin as a JSON array, detach from the terminal, and report the start on stdout
     #[arg(long, hide = true)]
     pub detached: bool,
+    /// Options of this command line, for a restart
+    #[arg(skip)]
+    pub options: Vec<String>,
     #[command(flatten)]
     pub resident: ResidentArgs,
 }

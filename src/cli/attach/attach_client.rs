@@ -7,6 +7,7 @@ use super::target::{Target, running_or_newest};
 use super::turn_step::TurnStep;
 use crate::cli::remote_hub::shown_chunk;
 use crate::cli::run::questions::TerminalQuestions;
+use crate::cli::run::receipt_notes::show_receipt_notes;
 use crate::cli::run::view::View;
 use crate::cli::sessions::{message_text, read, show_last};
 use crate::core::client::{ClientId, Command, History, Notice, Reply, Token};
@@ -321,8 +322,9 @@ impl ClientSink for AttachClient {
             return;
         }
         match (self.step, answer) {
-            (Step::Follow, Ok(Reply::Session(_))) => {
+            (Step::Follow, Ok(Reply::Session(receipt))) => {
                 self.is_ensured = true;
+                show_receipt_notes(&self.session, &receipt.recovery, &mut self.view);
                 self.send_prompts();
             }
             (Step::Follow, Err(error)) => {

@@ -24,11 +24,12 @@ pub struct UserFile {
 }
 
 impl UserFile {
-    /// Returns the named file, or else that of `ACPIPE_CONFIG`, or else the usual one; `None` if the platform has no
-    /// configuration directory.
-    pub fn of(named: Option<&Path>) -> Option<Self> {
+    /// Returns the named file, or else that of `ACPIPE_CONFIG` unless it is ignored, or else the usual one; `None` if the
+    /// platform has no configuration directory.
+    pub fn of(named: Option<&Path>, ignores_variable: bool) -> Option<Self> {
         // An empty variable counts as unset.
-        let variable = std::env::var_os("ACPIPE_CONFIG").filter(|file| !file.is_empty());
+        let variable =
+            std::env::var_os("ACPIPE_CONFIG").filter(|file| !file.is_empty() && !ignores_variable);
         let named = named.map(Path::to_owned).or(variable.map(PathBuf::from));
         if let Some(path) = named {
             return Some(Self::named(path));

@@ -431,6 +431,7 @@ fn trust_decides_whether_keys_of_a_project_have_effect() {
     std::fs::write(&file, text).unwrap();
     let args = LoadArgs {
         config: Some(&user),
+        ignores_variable: false,
         mode: None,
         default_mode: None,
         cwd: Some(&below),

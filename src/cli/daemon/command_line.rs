@@ -1,8 +1,10 @@
 //! The command line of a client, as the daemon reads it.
 
-use crate::cli::UsageError;
+use super::start_options::StartVariables;
+use crate::cli::args::shared::PlaceArgs;
 use crate::cli::args::{AgentArgs, Cli, LimitArgs, Persist, ServeArgs, Verb};
 use crate::cli::config::Config;
+use crate::cli::{UsageError, load_config};
 use crate::core::builtin_agents;
 use clap::Parser as _;
 
@@ -98,10 +100,35 @@ pub fn options_after(verb: &str, words: &[String]) -> Vec<String> {
 /// `ACPIPE_AGENT` cannot be read.
 pub fn own_words(agent: &AgentArgs, config: &Config) -> Result<Vec<String>, UsageError> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let variable = |name| std::env::var(name).unwrap_or_default();
-    let variables = (variable("ACPIPE_AGENT"), variable("ACPIPE_CONFIG"));
+    with_own_variables(&words, agent, config)
+}
+
+/// Returns the words of a client without options, with the settings of a directory: `acpipe attach`.
+///
+/// # Errors
+/// The configuration is not valid, or `ACPIPE_AGENT` cannot be read.
+pub fn words_without_options(place: &PlaceArgs, cwd: &str) -> anyhow::Result<Vec<String>> {
+    let words = vec!["serve".to_owned()];
+    let Some(ServeArgs { mut agent, .. }) = usual() else {
+        return Ok(words);
+    };
+    agent.store.place.state_dir.clone_from(&place.state_dir);
+    let config = load_config(&agent, cwd, None)?;
+    Ok(with_own_variables(&words, &agent, &config)?)
+}
+
+fn with_own_variables(
+    words: &[String],
+    agent: &AgentArgs,
+    config: &Config,
+) -> Result<Vec<String>, UsageError> {
+    let own = StartVariables::own();
+    let (line, file) = (
+        own.agent.as_deref().unwrap_or_default(),
+        own.config.as_deref().unwrap_or_default(),
+    );
     let is_name = |word: &str| config.agent(word).is_some() || builtin_agents::find(word).is_some();
-    with_variables(&words, agent, (variables.0.trim(), &variables.1), &is_name)
+    with_variables(words, agent, (line.trim(), file), &is_name)
 }
 
 fn with_variables(

@@ -2,6 +2,7 @@
 
 use super::hello::{DaemonInfo, Hello, Purpose, SOCKET_VERSION, SessionOrigin, Welcome};
 use super::start::start;
+use super::start_options::StartVariables;
 use crate::cli::print_note;
 use crate::core::error::{Error, ErrorKind};
 use crate::shell::DaemonPlace;
@@ -36,25 +37,45 @@ pub async fn connect_client(
 ) -> anyhow::Result<DaemonConnection> {
     let place = DaemonPlace::of(state_dir);
     let cwd = std::env::current_dir().context("cannot read the working directory")?;
-    let hello = Hello {
-        socket_version: SOCKET_VERSION,
-        acpipe: env!("CARGO_PKG_VERSION").to_owned(),
-        purpose: Purpose::Client,
-        cwd: cwd.to_string_lossy().into_owned(),
-        args,
-        session,
-    };
+    let hello = client_hello(cwd.to_string_lossy().into_owned(), args, session);
     if let Some(stream) = connect_stream(&place).await? {
         return greet(stream, &hello).await;
     }
     let home = dirs::home_dir().unwrap_or_else(|| PathBuf::from("/"));
-    start(state_dir, &home, &[])?;
+    // The variables of the shell that happens to start the daemon must not hold for its later clients.
+    start(state_dir, &home, &[], &StartVariables::default())?;
     let stream = connect_stream(&place).await?;
     let stream = stream.with_context(|| {
         let log = place.log().display().to_string();
         format!("the daemon exited after its start; its log is {log}")
     })?;
     greet(stream, &hello).await
+}
+
+/// Connects a client with the settings of a directory. Returns `None` if no daemon runs.
+///
+/// # Errors
+/// The daemon cannot be reached, or refuses the client.
+pub async fn connect_running(
+    state_dir: &Path,
+    (cwd, args): (&str, Vec<String>),
+) -> anyhow::Result<Option<DaemonConnection>> {
+    let hello = client_hello(cwd.to_owned(), args, SessionOrigin::default());
+    match connect_stream(&DaemonPlace::of(state_dir)).await? {
+        Some(stream) => greet(stream, &hello).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+fn client_hello(cwd: String, args: Vec<String>, session: SessionOrigin) -> Hello {
+    Hello {
+        socket_version: SOCKET_VERSION,
+        acpipe: env!("CARGO_PKG_VERSION").to_owned(),
+        purpose: Purpose::Client,
+        cwd,
+        args,
+        session,
+    }
 }
 
 /// Connects a command that manages the daemon. Returns `None` if no daemon runs.

@@ -1,6 +1,7 @@
 //! The first line in each direction on the daemon's socket. After them, the connection carries the client's own
 //! protocol.
 
+use super::start_options::StartVariables;
 use crate::cli::agent_choice::StoredAgent;
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +48,7 @@ pub struct SessionOrigin {
 pub enum Purpose {
     /// A client with the settings of its command line.
     Client,
-    /// The commands `acpipe daemon` and `acpipe attach`: the neutral protocol with the settings of the daemon.
+    /// The commands that manage the daemon: the neutral protocol with the settings of the daemon.
     Control,
 }
 
@@ -82,6 +83,9 @@ pub struct DaemonInfo {
     pub cwd: String,
     /// Options with which the daemon was started.
     pub args: Vec<String>,
+    /// Variables with which it was started.
+    #[serde(default)]
+    pub variables: StartVariables,
     /// Addresses of its HTTP server. Empty without one.
     #[serde(default)]
     pub listening: Vec<String>,

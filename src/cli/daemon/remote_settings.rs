@@ -81,6 +81,7 @@ fn settings_in(
     secrets: &Secrets,
     origin: &Origin,
 ) -> anyhow::Result<Settings> {
+    args.is_of_client = true;
     let absolute = |path: &mut Option<PathBuf>| {
         if let Some(path) = path {
             *path = base.join(&path);

@@ -1,9 +1,9 @@
 //! The daemon: one loop with the clients of the socket and of the HTTP server.
 
 use super::check_resident;
-use super::command_line::options_after;
 use super::hello::DaemonInfo;
 use super::socket_clients::{SocketClients, accept_clients};
+use super::start_options::StartVariables;
 use crate::cli::args::daemon::{ResidentArgs, RunDaemonArgs};
 use crate::cli::connections::{ConnectionSetup, Connections};
 #[cfg(feature = "listen")]
@@ -46,19 +46,21 @@ pub async fn serve_daemon(args: RunDaemonArgs, secrets: Secrets) -> anyhow::Resu
         return Err(Error::new(ErrorKind::Busy, message).into());
     };
     info!(socket = %place.socket().display(), "the daemon accepts clients");
-    serve_clients(resident, secrets, Some((listener, args.detached))).await
+    let socket = Some((listener, args.detached));
+    serve_clients(resident, args.options, secrets, socket).await
 }
 
 /// Serves the clients of an HTTP server only, until a signal ends it. Returns the exit code.
 #[cfg(feature = "listen")]
 pub async fn serve_http(resident: ResidentArgs, secrets: Secrets) -> anyhow::Result<u8> {
-    serve_clients(resident, secrets, None).await
+    serve_clients(resident, Vec::new(), secrets, None).await
 }
 
-/// Runs a loop with the clients of the HTTP server, and those of the socket if there is one. The flag says whether the
-/// start is reported on stdout.
+/// Runs a loop with the clients of the HTTP server, and those of the socket if there is one. `options` are those of a
+/// restart, and the flag says whether the start is reported on stdout.
 async fn serve_clients(
     resident: ResidentArgs,
+    options: Vec<String>,
     secrets: Secrets,
     socket: Option<(DaemonListener, bool)>,
 ) -> anyhow::Result<u8> {
@@ -76,7 +78,7 @@ async fn serve_clients(
         .reporting(telemetry.is_on())
         .resident();
     let (connector, events, news) = connections::<ConnectionSetup>();
-    let mut info = own_info()?;
+    let mut info = own_info(options)?;
     let http = listen_http(&resident, &secrets, &connector, &mut info).await?;
     let tasks = TaskTracker::new();
     let mut accepting = None;
@@ -169,14 +171,15 @@ fn listen_http(
     ready(Ok(ready(())))
 }
 
-fn own_info() -> anyhow::Result<DaemonInfo> {
+fn own_info(options: Vec<String>) -> anyhow::Result<DaemonInfo> {
     let cwd = std::env::current_dir().context("cannot read the working directory")?;
     Ok(DaemonInfo {
         acpipe: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
         started_at: now(),
         cwd: cwd.to_string_lossy().into_owned(),
-        args: own_options(),
+        args: options,
+        variables: StartVariables::own(),
         listening: Vec::new(),
         page: None,
     })
@@ -192,12 +195,6 @@ pub fn note_page(info: &DaemonInfo) {
 /// Reports to the process that started this one that clients can connect.
 fn report_start() -> anyhow::Result<()> {
     Ok(StdoutWriter.write_all(b"ready\n")?)
-}
-
-/// Returns the options of this process after `daemon run`.
-fn own_options() -> Vec<String> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    options_after("run", &words)
 }
 
 fn now() -> String {

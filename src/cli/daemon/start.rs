@@ -1,5 +1,6 @@
 //! Starts the daemon in the background.
 
+use super::start_options::{DETACHED, StartVariables};
 use crate::core::error::{Error, ErrorKind};
 use crate::shell::{DaemonPlace, StartedDaemon};
 use anyhow::Context as _;
@@ -9,12 +10,17 @@ use std::path::Path;
 /// Size of the log in bytes from which a start begins a new one. One earlier log is kept.
 const LONGEST_LOG: u64 = 16 << 20;
 
-/// Starts the daemon of a state directory in a directory, with options of `acpipe daemon run`, and waits until it accepts
-/// clients. If another process starts one at the same time, that one is used.
+/// Starts the daemon of a state directory in a directory, with options of `acpipe daemon run` and variables, and waits until
+/// it accepts clients. If another process starts one at the same time, that one is used.
 ///
 /// # Errors
 /// The daemon cannot be started; the error has the last lines of its log.
-pub fn start(state_dir: &Path, directory: &Path, options: &[String]) -> anyhow::Result<()> {
+pub fn start(
+    state_dir: &Path,
+    directory: &Path,
+    options: &[String],
+    variables: &StartVariables,
+) -> anyhow::Result<()> {
     let place = DaemonPlace::of(state_dir);
     place.create().with_context(|| {
         let dir = state_dir.display();
@@ -25,9 +31,10 @@ pub fn start(state_dir: &Path, directory: &Path, options: &[String]) -> anyhow::
         .with_context(|| format!("cannot write the log {}", place.log().display()))?;
     let begin = log.seek(SeekFrom::End(0))?;
     let program = std::env::current_exe().context("cannot find the acpipe program file")?;
-    let words = ["daemon", "run", "--detached"].map(str::to_owned);
-    let args: Vec<String> = words.into_iter().chain(options.iter().cloned()).collect();
-    let started = StartedDaemon::start(&program, &args, (directory, state_dir), &log);
+    let mut set = variables.all();
+    set.push(("ACPIPE_STATE_DIR", Some(state_dir.as_os_str())));
+    let input = serde_json::to_vec(options)?;
+    let started = StartedDaemon::start(&program, (&DETACHED, &input), directory, &set, &log);
     let started = started.context("cannot start the daemon")?;
     let report = started
         .report()

@@ -12,6 +12,7 @@ pub fn configuration_of(args: &DoctorArgs) -> anyhow::Result<Config> {
     let state = state_dir(&args.place)?;
     config::load(&LoadArgs {
         config: args.config.as_deref(),
+        ignores_variable: false,
         mode: None,
         default_mode: None,
         cwd: Some(args.cwd.as_deref().map_or(&*cwd, |dir| dir)),

@@ -3,7 +3,7 @@
 use super::run_session::{self, RunSession};
 use super::view::View;
 use crate::cli::args::{AgentArgs, RunArgs};
-use crate::cli::daemon::{DaemonConnection, DaemonUse, live_sessions};
+use crate::cli::daemon::{DaemonUse, live_sessions};
 use crate::cli::remote_hub::DaemonHub;
 use crate::cli::telemetry::Telemetry;
 use crate::cli::{launch, state_dir};
@@ -15,14 +15,15 @@ use crate::core::store::Store;
 use crate::shell::{
     ClientConnection, Events, InProcessAgents, LoopOwner, LoopSetup, Recorder, drive, drive_remote,
 };
+use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 
 /// Hub of a run or a chat.
 pub enum RunHub {
     /// A hub in this process, with its store.
     Own(Box<dyn Store>, Events),
-    /// The hub of the daemon.
-    Daemon(DaemonConnection),
+    /// The hub of the daemon, behind its socket.
+    Daemon(UnixStream),
 }
 
 /// Setup of a hub in this process, besides its store.
@@ -48,7 +49,10 @@ impl RunHub {
                 let (store, stored) = run_session::store(args, view)?;
                 Self::Own(store, stored)
             }
-            Some(daemon) => Self::Daemon(daemon.connect(&args.agent, found.origin.clone()).await?),
+            Some(daemon) => {
+                let connection = daemon.connect(&args.agent, found.origin.clone()).await?;
+                Self::Daemon(connection.stream)
+            }
         };
         Ok((found, hub))
     }
@@ -61,9 +65,9 @@ impl RunHub {
         own: OwnHubSetup<'_>,
     ) -> std::io::Result<()> {
         let (store, stored) = match self {
-            Self::Daemon(connection) => {
+            Self::Daemon(stream) => {
                 let mut hub = DaemonHub::new("acpipe run");
-                return drive_remote(connection.stream, &mut hub, client, input).await;
+                return drive_remote(stream, &mut hub, client, input).await;
             }
             Self::Own(store, stored) => (store, stored),
         };

@@ -1,8 +1,9 @@
 //! The process of a daemon: started apart from the terminal and the process that started it.
 
 use rustix::process::setsid;
+use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader, ErrorKind, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -11,15 +12,16 @@ use std::process::{Child, Command, Stdio};
 pub struct StartedDaemon(Child);
 
 impl StartedDaemon {
-    /// Starts `program` with these arguments in a directory, with a state directory. Its stderr is appended to the
-    /// file `log`.
+    /// Starts `program` with these arguments in a directory, with these environment variables set or removed. It reads
+    /// `input` from its stdin, and its stderr is appended to the file `log`.
     ///
     /// # Errors
     /// The program cannot be started.
     pub fn start(
         program: &Path,
-        args: &[String],
-        (directory, state_dir): (&Path, &Path),
+        (args, input): (&[&str], &[u8]),
+        directory: &Path,
+        variables: &[(&str, Option<&OsStr>)],
         log: &File,
     ) -> io::Result<Self> {
         #[expect(clippy::disallowed_methods, reason = "the daemon is acpipe itself")]
@@ -27,14 +29,22 @@ impl StartedDaemon {
         command
             .args(args)
             .current_dir(directory)
-            // Those of the shell that happens to start the daemon must not hold for its later clients.
-            .env_remove("ACPIPE_AGENT")
-            .env_remove("ACPIPE_CONFIG")
-            .env("ACPIPE_STATE_DIR", state_dir)
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log.try_clone()?);
-        command.spawn().map(Self)
+        for (name, value) in variables {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        let mut child = command.spawn()?;
+        let written = child.stdin.take().map(|mut stdin| stdin.write_all(input));
+        match written {
+            // It has ended, and its log says why.
+            Some(Err(error)) if error.kind() != ErrorKind::BrokenPipe => Err(error),
+            _ => Ok(Self(child)),
+        }
     }
 
     /// Waits until the daemon reports with a line on its stdout, and returns the line. `None` if it exits before

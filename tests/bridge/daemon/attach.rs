@@ -40,7 +40,17 @@ fn approval() -> Value {
 
 /// Starts attach at a terminal, as a process of the daemon's test.
 fn at_terminal(daemon: &Daemon, args: &[&str]) -> Screen {
+    at_terminal_with(daemon, args, Vec::new())
+}
+
+/// Like `at_terminal`, with variables in its environment.
+pub fn at_terminal_with(
+    daemon: &Daemon,
+    args: &[&str],
+    variables: Vec<(&'static str, String)>,
+) -> Screen {
     let mut screen = Screen::new(World::new());
+    screen.env = variables;
     let state = daemon.world.dir.join("state");
     let cwd = daemon.world.dir.to_str().unwrap();
     let state = state.to_str().unwrap();

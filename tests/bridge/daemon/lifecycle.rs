@@ -2,8 +2,8 @@
 
 use super::Daemon;
 use super::client::Client;
-use crate::harness::steps::{end, say};
-use crate::harness::{FAKE_AGENT, World, signal};
+use crate::harness::steps::{ask, end, say};
+use crate::harness::{FAKE_AGENT, World, chosen_options, signal};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::Write as _;
@@ -55,6 +55,80 @@ fn restart_keeps_sessions_and_options() {
     client.ensure("kept");
     let list = client.call("message/list", &json!({"sessionId": "kept"}));
     assert_eq!(list["messages"].as_array().unwrap().len(), 2, "{list}");
+    daemon.stop();
+}
+
+/// The variables of the caller count for the daemon itself as for `daemon run`, and not for clients without them. A restart
+/// without variables keeps those of the start.
+#[test]
+fn daemon_has_the_variables_of_its_start_or_restart() {
+    let world = World::new();
+    let tool = json!({"toolCallId": "edit", "title": "Edit", "kind": "edit"});
+    let question = ask(&tool, &[("yes", "allow_once"), ("no", "reject_once")]);
+    let script =
+        world.script(&json!({"session/prompt": [[question, say("done"), end("end_turn")]]}));
+    for mode in ["deny", "approve"] {
+        let rules = format!("[permissions]\ndefault = {mode:?}\n");
+        world.file(&format!("{mode}.toml"), &rules);
+    }
+    let agent = format!("{FAKE_AGENT:?} {script:?}");
+    let daemon = Daemon { world };
+    let command = |args: &[&str], variables: &[(&str, &str)]| {
+        let mut command = daemon.command(args);
+        command.envs(variables.iter().copied()).stdin(Stdio::null());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    };
+    let mut chosen = Vec::new();
+    let mut go = |mut client: Client| {
+        let id = format!("s{}", chosen.len());
+        client.ensure(&id);
+        let prompt = json!({"sessionId": id, "message": "go"});
+        client.call("session/prompt", &prompt);
+        chosen = chosen_options(&daemon.world.log())
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
+        chosen.last().unwrap().clone()
+    };
+    let own = || {
+        let hello = json!({"socketVersion": 1, "acpipe": "test", "purpose": "control", "cwd": "/"});
+        let mut client = Client::greet(&daemon.socket(), &hello).unwrap();
+        client.initialize();
+        assert_eq!(
+            client.welcome["accepted"]["args"],
+            json!(["--max-sessions", "7"])
+        );
+        client
+    };
+    let start = ["daemon", "start", "--max-sessions", "7"];
+    let variables = [("ACPIPE_CONFIG", "deny.toml"), ("ACPIPE_AGENT", &agent)];
+    command(&start, &variables);
+    assert_eq!(go(own()), "no");
+    assert_eq!(go(daemon.client(&["--", FAKE_AGENT, &script])), "yes");
+    command(&["daemon", "restart"], &[]);
+    assert_eq!(go(own()), "no");
+    command(&["daemon", "restart"], &[("ACPIPE_CONFIG", "approve.toml")]);
+    assert_eq!(go(own()), "yes");
+    daemon.stop();
+}
+
+/// All users of the machine can read a command line.
+#[test]
+fn command_line_of_the_daemon_has_no_values_of_variables() {
+    let daemon = Daemon::start(&["-e", "TOKEN=value-of-the-start"]);
+    for command in ["status", "restart", "status"] {
+        daemon.run(&["daemon", command], 0);
+        let alive = daemon.world.alive();
+        assert!(!alive.is_empty());
+        let shown = alive.iter().find(|(_, line)| line.contains("value-of"));
+        assert_eq!(shown, None);
+        let client = daemon.client(&[]);
+        assert_eq!(
+            client.welcome["accepted"]["args"],
+            json!(["-e", "TOKEN=value-of-the-start"])
+        );
+    }
     daemon.stop();
 }
 

@@ -1,8 +1,8 @@
 //! A client of the daemon in a session that another client opened: the stricter permissions of both decide about its
 //! prompts.
 
-use super::Daemon;
 use super::client::Client;
+use super::{Daemon, attach};
 use crate::harness::claude::answers;
 use crate::harness::steps::{ask, end, say};
 use crate::harness::{FAKE_AGENT, FAKE_CLAUDE, World, chosen_options};
@@ -38,6 +38,8 @@ enum Face {
     Ensured,
     /// `acpipe run`.
     Run,
+    /// A line at the terminal of `acpipe attach`, whose configuration is that of `ACPIPE_CONFIG`.
+    Attach,
 }
 
 /// A daemon with a configuration file for each setting, and two agents with one script.
@@ -122,6 +124,16 @@ impl House {
                 let output = self.daemon.command(&args).output().unwrap();
                 assert!(output.status.success() || setting != APPROVE, "{output:?}");
             }
+            Face::Attach => {
+                let variables = [("ACPIPE_CONFIG", self.config(setting))];
+                let mut screen = attach::at_terminal_with(&self.daemon, &[id], variables.into());
+                screen.await_text("Ctrl-D leaves the session");
+                screen.keys("go\n");
+                screen.await_text("done");
+                screen.keys("/detach\n");
+                let (code, text, _) = screen.end();
+                assert_eq!(code, 0, "{text}");
+            }
         }
     }
 }
@@ -134,7 +146,7 @@ fn prompt_in_a_session_of_others_runs_under_the_stricter_permissions() {
     for stage in [Stage::Live, Stage::Resting, Stage::HandedOver] {
         for (opener, opener_allows) in SETTINGS {
             for (caller, caller_allows) in SETTINGS {
-                for face in [Face::Prompt, Face::Ensured, Face::Run] {
+                for face in [Face::Prompt, Face::Ensured, Face::Run, Face::Attach] {
                     let id = format!("{stage:?}-{opener}-{caller}-{face:?}");
                     let mut first = house.client(opener);
                     first.ensure(&id);
@@ -149,7 +161,8 @@ fn prompt_in_a_session_of_others_runs_under_the_stricter_permissions() {
                         Stage::Live => {}
                     }
                     house.prompt(face, &id, caller);
-                    // The run names its agent, which moves the session back.
+                    // The run names its agent, which moves the session back. `attach` names none, and keeps that of the
+                    // session with its settings.
                     let reopened = matches!(
                         (stage, face),
                         (Stage::Resting, Face::Ensured | Face::Run)
