@@ -81,8 +81,8 @@ pub fn mode_name(state: &State, id: &str) -> Option<String> {
 /// if it has several.
 #[must_use]
 pub fn unasked_option(state: &State) -> Option<String> {
-    let options = state.get("configOptions")?.as_array()?.iter();
-    options.filter_map(unasked).next()
+    let mut options = state.get("configOptions")?.as_array()?.iter();
+    options.find_map(unasked)
 }
 
 fn unasked(option: &Value) -> Option<String> {
