@@ -2,6 +2,7 @@
 
 use super::error::{Error, ErrorKind, clip};
 use super::similar::nearest;
+use crate::proto::fault::fault;
 use crate::proto::fields::{Fields, Unknown};
 use crate::proto::wire::UnknownFields;
 use schemars::JsonSchema;
@@ -28,15 +29,20 @@ pub fn check(fields: &Fields, json: &str) -> Result<(), Error> {
 /// Parses the result in a client's response to a request.
 ///
 /// # Errors
-/// Reason as text for people: an unknown field, or a result of another type.
+/// Reason as text for people: an unknown field, or a result of another type. It quotes nothing of the result, which
+/// may be a password.
 pub fn read<T: DeserializeOwned + JsonSchema>(
     result: &RawValue,
     unknown_fields: UnknownFields,
 ) -> Result<T, String> {
     if unknown_fields == UnknownFields::Refuse {
-        check(&Fields::of::<T>(), result.get()).map_err(|error| error.message)?;
+        let unknown = Fields::of::<T>().unknown_in(result.get());
+        if !unknown.is_empty() {
+            let all = unknown.iter().map(describe_unnamed);
+            return Err(clip(&all.collect::<Vec<_>>().join("; ")));
+        }
     }
-    serde_json::from_str(result.get()).map_err(|error| clip(&error.to_string()))
+    serde_json::from_str(result.get()).map_err(|error| clip(&fault(result.get(), &error)))
 }
 
 fn path(unknown: &Unknown) -> String {
@@ -47,16 +53,25 @@ fn path(unknown: &Unknown) -> String {
 }
 
 fn describe(unknown: &Unknown) -> String {
-    let path = path(unknown);
+    format!("{}: {}", path(unknown), remedy(unknown))
+}
+
+/// Describes an unknown field without its name.
+fn describe_unnamed(unknown: &Unknown) -> String {
+    let colon = if unknown.object.is_empty() { "" } else { ": " };
+    format!("{}{colon}{}", unknown.object, remedy(unknown))
+}
+
+fn remedy(unknown: &Unknown) -> String {
     let known = unknown.known.iter().map(String::as_str);
     if let Some(near) = nearest(&unknown.name, known) {
-        return format!("{path}: unknown field; did you mean {near:?}?");
+        return format!("unknown field; did you mean {near:?}?");
     }
     if unknown.known.is_empty() {
-        return format!("{path}: unknown field; this object has no fields");
+        return "unknown field; this object has no fields".to_owned();
     }
     format!(
-        "{path}: unknown field; the known fields are {}",
+        "unknown field; the known fields are {}",
         unknown.known.join(", ")
     )
 }
@@ -125,13 +140,12 @@ mod tests {
 
     #[test]
     fn unknown_fields_of_answers_are_refused_unless_ignored() {
-        let answer = json!({"action": "decline", "feedback": "no"}).to_string();
+        let answer = json!({"action": "decline", "typed": "no"}).to_string();
         let answer = RawValue::from_string(answer).unwrap();
         let read = |mode| read::<wire::QuestionAnswer>(&answer, mode);
-        assert!(
-            read(UnknownFields::Refuse)
-                .unwrap_err()
-                .contains("feedback: unknown field")
+        assert_eq!(
+            read(UnknownFields::Refuse).unwrap_err(),
+            "unknown field; the known fields are action, content"
         );
         assert!(read(UnknownFields::Ignore).is_ok());
     }

@@ -1,6 +1,7 @@
 //! Validation of a form's answer against its schema: a flat object of strings, numbers, booleans and choices,
 //! as in ACP and MCP. The agent checks everything else in a schema (`pattern`, `format`).
 
+use crate::core::error::clip;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
@@ -14,13 +15,22 @@ pub(super) fn check(schema: &Value, content: &Map<String, Value>) -> Result<(), 
     }
     for (name, value) in content {
         let Some(property) = schema["properties"].get(name) else {
-            return Err(format!("the form has no field {name:?}"));
+            // Not the name: a user may have typed a secret where the client expected a name.
+            return Err(no_field(schema));
         };
         if let Some(want) = fault(property, value) {
             return Err(format!("{name:?} must be {want}"));
         }
     }
     Ok(())
+}
+
+fn no_field(schema: &Value) -> String {
+    let names = schema["properties"].as_object();
+    let names: Vec<_> = names.into_iter().flat_map(Map::keys).collect();
+    clip(&format!(
+        "the form has no field of that name; its fields are {names:?}"
+    ))
 }
 
 /// Returns `true` if the value of this field is a secret.
@@ -155,7 +165,7 @@ mod tests {
             (json!({}), r#""name" is missing"#),
             (
                 json!({"name": "x", "Name": "y"}),
-                r#"the form has no field "Name""#,
+                r#"the form has no field of that name; its fields are ["age", "colour", "name", "novel", "size", "sure", "tags", "weight"]"#,
             ),
             (json!({"name": 1}), r#""name" must be a string"#),
             (
