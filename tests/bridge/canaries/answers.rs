@@ -1,4 +1,5 @@
-//! Answers to questions: nothing that a user typed stands in the error about an answer that is not valid.
+//! Answers to questions: nothing that a user typed stands in the error about an answer that is not valid, and nothing
+//! that a form marks as secret stands in what clients and sessions keep.
 
 use super::{assert_records_silent, assert_silent, canary, records};
 use crate::harness::server::{Framing, Server};
@@ -113,4 +114,34 @@ fn answer_of_another_form_is_not_quoted() {
     assert!(log.contains("the form has no field of that name"), "{log}");
     assert_silent("questions", &shown, &secrets);
     assert_silent("log", &log, &secrets);
+}
+
+#[test]
+fn value_that_a_form_marks_below_its_fields_is_not_shown() {
+    let secret = canary("marked");
+    let password = json!({"type": "string", "format": "password"});
+    let schema = json!({"type": "object", "$defs": {"p": password}, "properties": {
+        "list": {"type": "array", "items": password},
+        "either": {"anyOf": [password, {"type": "null"}]},
+        "reference": {"$ref": "#/$defs/p"},
+        "object": {"type": "object", "properties": {"p": {"type": "string", "writeOnly": true}}},
+        "shown": {"type": "string"},
+    }});
+    let content = json!({"list": [secret], "either": secret, "reference": secret, "object": {"p": secret},
+        "shown": "the-answer"});
+    let write_only =
+        json!({"type": "object", "writeOnly": true, "properties": {"pin": {"type": "string"}}});
+    let (_records, paths, args) = records();
+    for (schema, content) in [(schema, content), (write_only, json!({"pin": secret}))] {
+        let mut s = asking(&args, &schema, 1);
+        let mut shown = answer(&mut s, &json!({"action": "accept", "content": content}));
+        assert_eq!(
+            shown.contains("the-answer"),
+            content["shown"] == "the-answer",
+            "{shown}"
+        );
+        shown += &s.finish().stderr;
+        assert_silent("question", &shown, &[secret.clone()]);
+        assert_records_silent(&paths, &[secret.clone()], "the-marker");
+    }
 }
