@@ -19,7 +19,8 @@ pub fn check(fields: &Fields, json: &str) -> Result<(), Error> {
     let Some(first) = unknown.first() else {
         return Ok(());
     };
-    let message = unknown.iter().map(describe).collect::<Vec<_>>().join("; ");
+    let all = unknown.iter().map(|one| describe(&path(one), one));
+    let message = all.collect::<Vec<_>>().join("; ");
     let error = Error::new(ErrorKind::InvalidParams, clip(&message));
     Err(error
         .with("field", path(first))
@@ -38,7 +39,7 @@ pub fn read<T: DeserializeOwned + JsonSchema>(
     if unknown_fields == UnknownFields::Refuse {
         let unknown = Fields::of::<T>().unknown_in(result.get());
         if !unknown.is_empty() {
-            let all = unknown.iter().map(describe_unnamed);
+            let all = unknown.iter().map(|one| describe(object(one), one));
             return Err(clip(&all.collect::<Vec<_>>().join("; ")));
         }
     }
@@ -52,26 +53,24 @@ fn path(unknown: &Unknown) -> String {
     clip(&format!("{}{dot}{name}", unknown.object))
 }
 
-fn describe(unknown: &Unknown) -> String {
-    format!("{}: {}", path(unknown), remedy(unknown))
+/// Returns the path of the object that has an unknown field.
+fn object(unknown: &Unknown) -> &str {
+    match unknown.object.as_str() {
+        "" => "result",
+        object => object,
+    }
 }
 
-/// Describes an unknown field without its name.
-fn describe_unnamed(unknown: &Unknown) -> String {
-    let colon = if unknown.object.is_empty() { "" } else { ": " };
-    format!("{}{colon}{}", unknown.object, remedy(unknown))
-}
-
-fn remedy(unknown: &Unknown) -> String {
+fn describe(path: &str, unknown: &Unknown) -> String {
     let known = unknown.known.iter().map(String::as_str);
     if let Some(near) = nearest(&unknown.name, known) {
-        return format!("unknown field; did you mean {near:?}?");
+        return format!("{path}: unknown field; did you mean {near:?}?");
     }
     if unknown.known.is_empty() {
-        return "unknown field; this object has no fields".to_owned();
+        return format!("{path}: unknown field; this object has no fields");
     }
     format!(
-        "unknown field; the known fields are {}",
+        "{path}: unknown field; the known fields are {}",
         unknown.known.join(", ")
     )
 }
@@ -145,7 +144,7 @@ mod tests {
         let read = |mode| read::<wire::QuestionAnswer>(&answer, mode);
         assert_eq!(
             read(UnknownFields::Refuse).unwrap_err(),
-            "unknown field; the known fields are action, content"
+            "result: unknown field; the known fields are action, content"
         );
         assert!(read(UnknownFields::Ignore).is_ok());
     }

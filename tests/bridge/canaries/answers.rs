@@ -79,11 +79,11 @@ fn answer_that_does_not_fit_stands_nowhere() {
     for given in &answers {
         shown += &answer(&mut s, given);
     }
-    let wanted = "content must be an object, not a string";
-    assert!(shown.contains(wanted), "{shown}");
     shown += &s.finish().stderr;
     assert_silent("questions", &shown, &secrets);
     assert_records_silent(&paths, &secrets, "the-marker");
+    let wanted = "content must be an object, not a string";
+    assert!(shown.contains(wanted), "{shown}");
 }
 
 #[test]
@@ -105,15 +105,16 @@ fn answer_of_another_form_is_not_quoted() {
     for given in &answers {
         shown += &answer(&mut s, given);
     }
-    assert!(
-        shown.contains("the form has no field of that name"),
-        "{shown}"
-    );
     shown += &s.finish().stderr;
     let log = fs::read_to_string(log).unwrap();
-    assert!(log.contains("the form has no field of that name"), "{log}");
     assert_silent("questions", &shown, &secrets);
     assert_silent("log", &log, &secrets);
+    for text in [shown, log] {
+        assert!(
+            text.contains("the form has no field of that name"),
+            "{text}"
+        );
+    }
 }
 
 #[test]
@@ -141,7 +142,7 @@ fn value_that_a_form_marks_below_its_fields_is_not_shown() {
             "{shown}"
         );
         shown += &s.finish().stderr;
-        assert_silent("question", &shown, &[secret.clone()]);
-        assert_records_silent(&paths, &[secret.clone()], "the-marker");
+        assert_silent("question", &shown, std::slice::from_ref(&secret));
+        assert_records_silent(&paths, std::slice::from_ref(&secret), "the-marker");
     }
 }
