@@ -19,8 +19,11 @@ pub fn check(fields: &Fields, json: &str) -> Result<(), Error> {
     let Some(first) = unknown.first() else {
         return Ok(());
     };
-    let all = unknown.iter().map(|one| describe(&path(one), one));
-    let message = all.collect::<Vec<_>>().join("; ");
+    let message = unknown
+        .iter()
+        .map(|one| describe(&path(one), one))
+        .collect::<Vec<_>>()
+        .join("; ");
     let error = Error::new(ErrorKind::InvalidParams, clip(&message));
     Err(error
         .with("field", path(first))
