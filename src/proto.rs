@@ -5,6 +5,7 @@ pub mod acp;
 pub mod agui;
 pub mod chunk;
 pub mod claude;
+pub mod fault;
 pub mod fields;
 pub mod frame;
 pub mod json;

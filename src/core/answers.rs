@@ -76,7 +76,7 @@ pub fn permission(
                     }),
                     None => Err(Box::new(Decision {
                         feedback,
-                        ..refused(&format!("option {option_id:?} was not offered"))
+                        ..refused("optionId is not an option that was offered")
                     })),
                 }
             }
@@ -139,15 +139,13 @@ pub fn question(
             ..Decision::of(false, false, options, DecisionSource::Client)
         }),
         QuestionAction::Accept if is_plan => {
-            let named = content.get("optionId");
             let option = match text("optionId") {
                 Some(id) => options.iter().find(|option| option.id == id),
-                None if named.is_some() => None,
+                None if content.contains_key("optionId") => None,
                 None => choose(true, false, options),
             };
             let Some(option) = option else {
-                let named = named.map(ToString::to_string).unwrap_or_default();
-                return Err(declined(&format!("option {named} was not offered")));
+                return Err(declined("optionId is not an option that was offered"));
             };
             Ok(Decision::chosen(option.clone(), feedback))
         }

@@ -4,6 +4,8 @@
 pub mod choices;
 mod form;
 
+pub use form::is_secret;
+
 use crate::proto::wire::{AskedTool, QuestionKind};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -98,12 +100,12 @@ impl ElicitationDetails {
     }
 
     /// Returns the fields of an answer that may be shown and stored: all but those that the schema marks as
-    /// secret.
+    /// secret, as a whole or in part.
     #[must_use]
     pub fn shown(&self, content: &Map<String, Value>) -> Map<String, Value> {
         let secret = |name: &str| {
             let schema = self.schema.as_ref();
-            schema.is_some_and(|schema| form::is_secret(schema, name))
+            schema.is_some_and(|schema| is_secret(schema, name))
         };
         let shown = content.iter().filter(|(name, _)| !secret(name));
         shown.map(|(name, v)| (name.clone(), v.clone())).collect()
@@ -143,10 +145,10 @@ mod tests {
             "own": {"type": "string"},
         }});
         let form = ElicitationDetails::form("?".into(), schema);
-        let answer = json!({"one": "red", "some": ["small", "huge"], "own": "mine", "unknown": "x", "n": 7, "f": 7.5, "b": true});
+        let answer = json!({"one": "red", "some": ["small", "huge"], "own": "mine", "unknown": "x", "n": 7, "f": 7.5, "b": true, "o": {"p": [["inner"]]}});
         let mut typed: Vec<_> = form.typed(answer.as_object().unwrap()).collect();
         typed.sort_unstable();
-        assert_eq!(typed, ["7", "7.5", "huge", "mine", "x"]);
+        assert_eq!(typed, ["7", "7.5", "huge", "inner", "mine", "x"]);
     }
 
     #[test]
@@ -160,5 +162,57 @@ mod tests {
         let form = ElicitationDetails::form("Sign in".into(), schema);
         let shown = form.shown(answer.as_object().unwrap());
         assert_eq!(Value::Object(shown), json!({"user": "u"}));
+    }
+
+    #[test]
+    fn marks_of_secrets_apply_at_any_depth() {
+        let password = json!({"type": "string", "format": "password"});
+        let write_only = json!({"type": "string", "writeOnly": true});
+        let plain = json!({"type": "string"});
+        let form = |field: &Value| json!({"type": "object", "properties": {"f": field}});
+        for (schema, is_secret) in [
+            (form(&json!({"type": "array", "items": password})), true),
+            (form(&json!({"prefixItems": [plain, write_only]})), true),
+            (
+                form(&json!({"anyOf": [plain, {"oneOf": [password]}]})),
+                true,
+            ),
+            (
+                form(&json!({"type": "object", "properties": {"p": password}})),
+                true,
+            ),
+            (form(&json!({"additionalProperties": write_only})), true),
+            (
+                json!({"properties": {"f": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"$ref": "#/$defs/b"}, "b": password}}),
+                true,
+            ),
+            (
+                json!({"properties": {"f": {"$ref": "#/$defs/a~1b"}}, "$defs": {"a/b": password}}),
+                true,
+            ),
+            (json!({"writeOnly": true, "properties": {"f": plain}}), true),
+            (
+                json!({"properties": {"f": plain}, "allOf": [{"properties": {"f": password}}]}),
+                true,
+            ),
+            (json!({"properties": {"f": plain, "g": password}}), false),
+            (
+                json!({"properties": {"f": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"items": {"$ref": "#/$defs/a"}}, "b": password}}),
+                false,
+            ),
+            (json!({"properties": {"f": {"$ref": "https://h/s"}}}), false),
+            (
+                json!({"properties": {"f": {"$ref": "#/$defs/none"}}}),
+                false,
+            ),
+            (
+                form(
+                    &json!({"default": {"format": "password"}, "properties": {"format": plain, "writeOnly": plain}}),
+                ),
+                false,
+            ),
+        ] {
+            assert_eq!(super::is_secret(&schema, "f"), is_secret, "{schema}");
+        }
     }
 }

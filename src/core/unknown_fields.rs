@@ -2,6 +2,7 @@
 
 use super::error::{Error, ErrorKind, clip};
 use super::similar::nearest;
+use crate::proto::fault::fault;
 use crate::proto::fields::{Fields, Unknown};
 use crate::proto::wire::UnknownFields;
 use schemars::JsonSchema;
@@ -18,7 +19,11 @@ pub fn check(fields: &Fields, json: &str) -> Result<(), Error> {
     let Some(first) = unknown.first() else {
         return Ok(());
     };
-    let message = unknown.iter().map(describe).collect::<Vec<_>>().join("; ");
+    let message = unknown
+        .iter()
+        .map(|one| describe(&path(one), one))
+        .collect::<Vec<_>>()
+        .join("; ");
     let error = Error::new(ErrorKind::InvalidParams, clip(&message));
     Err(error
         .with("field", path(first))
@@ -28,15 +33,20 @@ pub fn check(fields: &Fields, json: &str) -> Result<(), Error> {
 /// Parses the result in a client's response to a request.
 ///
 /// # Errors
-/// Reason as text for people: an unknown field, or a result of another type.
+/// Reason as text for people: an unknown field, or a result of another type. It quotes nothing of the result, which
+/// may be a password.
 pub fn read<T: DeserializeOwned + JsonSchema>(
     result: &RawValue,
     unknown_fields: UnknownFields,
 ) -> Result<T, String> {
     if unknown_fields == UnknownFields::Refuse {
-        check(&Fields::of::<T>(), result.get()).map_err(|error| error.message)?;
+        let unknown = Fields::of::<T>().unknown_in(result.get());
+        if !unknown.is_empty() {
+            let all = unknown.iter().map(|one| describe(object(one), one));
+            return Err(clip(&all.collect::<Vec<_>>().join("; ")));
+        }
     }
-    serde_json::from_str(result.get()).map_err(|error| clip(&error.to_string()))
+    serde_json::from_str(result.get()).map_err(|error| clip(&fault(result.get(), &error)))
 }
 
 fn path(unknown: &Unknown) -> String {
@@ -46,8 +56,15 @@ fn path(unknown: &Unknown) -> String {
     clip(&format!("{}{dot}{name}", unknown.object))
 }
 
-fn describe(unknown: &Unknown) -> String {
-    let path = path(unknown);
+/// Returns the path of the object that has an unknown field.
+fn object(unknown: &Unknown) -> &str {
+    match unknown.object.as_str() {
+        "" => "result",
+        object => object,
+    }
+}
+
+fn describe(path: &str, unknown: &Unknown) -> String {
     let known = unknown.known.iter().map(String::as_str);
     if let Some(near) = nearest(&unknown.name, known) {
         return format!("{path}: unknown field; did you mean {near:?}?");
@@ -125,13 +142,12 @@ mod tests {
 
     #[test]
     fn unknown_fields_of_answers_are_refused_unless_ignored() {
-        let answer = json!({"action": "decline", "feedback": "no"}).to_string();
+        let answer = json!({"action": "decline", "typed": "no"}).to_string();
         let answer = RawValue::from_string(answer).unwrap();
         let read = |mode| read::<wire::QuestionAnswer>(&answer, mode);
-        assert!(
-            read(UnknownFields::Refuse)
-                .unwrap_err()
-                .contains("feedback: unknown field")
+        assert_eq!(
+            read(UnknownFields::Refuse).unwrap_err(),
+            "result: unknown field; the known fields are action, content"
         );
         assert!(read(UnknownFields::Ignore).is_ok());
     }

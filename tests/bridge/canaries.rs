@@ -2,6 +2,7 @@
 //! may stand in anything that acpipe writes for people to read or pass on. The agent's answers are not among that: a
 //! client gets and a session stores what the agent says.
 
+mod answers;
 mod clients;
 mod replay;
 mod sign_in;

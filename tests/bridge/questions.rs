@@ -115,9 +115,18 @@ fn invalid_form_answer_declines() {
         (
             json!({"action": "accept", "content": {"name": "x", "more": 1}}),
             "decline",
-            "no field \"more\"",
+            "the form has no field of that name",
         ),
-        (json!({"action": "Accept"}), "decline", "unknown variant"),
+        (
+            json!({"action": "accept", "content": "typed"}),
+            "decline",
+            "content must be an object, not a string",
+        ),
+        (
+            json!({"action": "Accept"}),
+            "decline",
+            "action must be one of `accept`, `decline`, `cancel`",
+        ),
         (
             json!("accept"),
             "decline",

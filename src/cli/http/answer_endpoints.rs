@@ -8,6 +8,7 @@ use super::messages::json_response;
 use super::request::{json_body, too_many};
 use super::state::ServerState;
 use crate::cli::connections::Access;
+use crate::proto::fault::fault;
 use crate::proto::json::check_input;
 use axum::Extension;
 use axum::body::Body;
@@ -94,8 +95,9 @@ async fn read<T: DeserializeOwned>(request: Request<Body>) -> Result<T, Failure>
     let text = std::str::from_utf8(&body)
         .map_err(|_| Failure::bad_request("the body is not valid: it is not UTF-8"))?;
     check_input(text).map_err(too_many)?;
-    serde_json::from_str(text)
-        .map_err(|error| Failure::bad_request(format!("the body is not valid: {error}")))
+    serde_json::from_str(text).map_err(|error| {
+        Failure::bad_request(format!("the body is not valid: {}", fault(text, &error)))
+    })
 }
 
 async fn open_question(

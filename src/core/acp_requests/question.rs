@@ -189,9 +189,9 @@ fn choice_answer(params: &QuestionParams, result: &RawValue) -> Result<Box<RawVa
     let number = option.parse::<usize>().ok();
     let choice = form.and_then(|(name, values)| Some((name, values.into_iter().nth(number?)?)));
     let Some((name, choice)) = choice else {
-        return Err(format!(
-            "option {option:?} of session/request_permission was not offered"
-        ));
+        return Err(
+            "optionId of session/request_permission is not an option that was offered".to_owned(),
+        );
     };
     let answer = json!({ "action": "accept", "content": { name: choice.value } });
     Ok(to_raw(&answer))

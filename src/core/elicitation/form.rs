@@ -1,8 +1,10 @@
 //! Validation of a form's answer against its schema: a flat object of strings, numbers, booleans and choices,
 //! as in ACP and MCP. The agent checks everything else in a schema (`pattern`, `format`).
 
+use crate::core::error::clip;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 /// Checks the answer to a form; returns the first fault.
 pub(super) fn check(schema: &Value, content: &Map<String, Value>) -> Result<(), String> {
@@ -14,7 +16,8 @@ pub(super) fn check(schema: &Value, content: &Map<String, Value>) -> Result<(), 
     }
     for (name, value) in content {
         let Some(property) = schema["properties"].get(name) else {
-            return Err(format!("the form has no field {name:?}"));
+            // Not the name: a user may have typed a secret where the client expected a name.
+            return Err(no_field(schema));
         };
         if let Some(want) = fault(property, value) {
             return Err(format!("{name:?} must be {want}"));
@@ -23,10 +26,74 @@ pub(super) fn check(schema: &Value, content: &Map<String, Value>) -> Result<(), 
     Ok(())
 }
 
-/// Returns `true` if the value of this field is a secret.
-pub(super) fn is_secret(schema: &Value, name: &str) -> bool {
-    let property = &schema["properties"][name];
-    property["format"] == "password" || property["writeOnly"] == true
+fn no_field(schema: &Value) -> String {
+    let names = schema["properties"].as_object();
+    let names: Vec<_> = names.into_iter().flat_map(Map::keys).collect();
+    clip(&format!(
+        "the form has no field of that name; its fields are {names:?}"
+    ))
+}
+
+/// Keywords with schemas for the same value.
+const SAME: [&str; 6] = ["allOf", "anyOf", "oneOf", "if", "then", "else"];
+
+/// Keywords with schemas for values inside the value.
+const INNER: [&str; 7] = [
+    "additionalProperties",
+    "contains",
+    "items",
+    "patternProperties",
+    "prefixItems",
+    "properties",
+    "unevaluatedProperties",
+];
+
+/// Returns `true` if a schema marks the value of this field of a form as secret: one that applies to the form, to the
+/// field, or to a value inside the field.
+#[must_use]
+pub fn is_secret(form: &Value, name: &str) -> bool {
+    let whole = all_schemas(form, vec![form], &SAME);
+    if whole.iter().any(|schema| is_marked(schema)) {
+        return true;
+    }
+    let of_field = whole.iter().flat_map(|schema| {
+        let patterns = schema["patternProperties"].as_object();
+        let named = schema["properties"].get(name);
+        let others = schema.get("additionalProperties");
+        let patterns = patterns.into_iter().flat_map(Map::values);
+        patterns.chain(named.or(others))
+    });
+    let keywords = [&SAME[..], &INNER].concat();
+    let all = all_schemas(form, of_field.collect(), &keywords);
+    all.iter().any(|schema| is_marked(schema))
+}
+
+fn is_marked(schema: &Value) -> bool {
+    schema["format"] == "password" || schema["writeOnly"] == true
+}
+
+/// Returns the schemas, those that they refer to inside the form, and those under their keywords, each once.
+fn all_schemas<'a>(form: &'a Value, from: Vec<&'a Value>, keywords: &[&str]) -> Vec<&'a Value> {
+    let (mut open, mut all, mut seen) = (from, Vec::new(), HashSet::new());
+    while let Some(schema) = open.pop() {
+        if !seen.insert(std::ptr::from_ref(schema)) {
+            continue;
+        }
+        all.push(schema);
+        let reference = schema["$ref"].as_str();
+        let pointer = reference.and_then(|reference| reference.strip_prefix('#'));
+        open.extend(pointer.and_then(|pointer| form.pointer(pointer)));
+        for keyword in keywords {
+            match (schema.get(keyword), *keyword) {
+                (Some(Value::Array(schemas)), _) => open.extend(schemas),
+                (Some(Value::Object(schemas)), "properties" | "patternProperties") => {
+                    open.extend(schemas.values());
+                }
+                (inner, _) => open.extend(inner),
+            }
+        }
+    }
+    all
 }
 
 /// Returns the texts and numbers of an answer that are none of the form's choices.
@@ -38,19 +105,25 @@ pub(super) fn typed<'a>(
         let property = schema.map(|schema| &schema["properties"][name]);
         let offered =
             property.and_then(|property| choices(property).or(choices(&property["items"])));
-        let single = std::slice::from_ref(value);
-        let values = value.as_array().map_or(single, Vec::as_slice).iter();
-        let texts = values.filter_map(|value| match value {
-            Value::String(text) => Some(Cow::Borrowed(text.as_str())),
-            Value::Number(number) => Some(Cow::Owned(number.to_string())),
-            _ => None,
-        });
-        texts.filter(move |text| {
+        let mut texts = Vec::new();
+        add_texts(value, &mut texts);
+        texts.into_iter().filter(move |text| {
             !offered
                 .as_ref()
                 .is_some_and(|offered| offered.contains(&text.as_ref()))
         })
     })
+}
+
+/// Adds the texts and numbers in a value.
+fn add_texts<'a>(value: &'a Value, texts: &mut Vec<Cow<'a, str>>) {
+    match value {
+        Value::String(text) => texts.push(Cow::Borrowed(text.as_str())),
+        Value::Number(number) => texts.push(Cow::Owned(number.to_string())),
+        Value::Array(values) => values.iter().for_each(|value| add_texts(value, texts)),
+        Value::Object(members) => members.values().for_each(|value| add_texts(value, texts)),
+        Value::Null | Value::Bool(_) => {}
+    }
 }
 
 /// Returns what the value must be, if it is not valid.
@@ -155,7 +228,7 @@ mod tests {
             (json!({}), r#""name" is missing"#),
             (
                 json!({"name": "x", "Name": "y"}),
-                r#"the form has no field "Name""#,
+                r#"the form has no field of that name; its fields are ["name", "colour", "size", "age", "weight", "sure", "tags", "novel"]"#,
             ),
             (json!({"name": 1}), r#""name" must be a string"#),
             (

@@ -6,9 +6,13 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// Member with the filled-in form of an accepted question, beside [`ACTION`].
+/// Member with the filled-in form of a question, beside [`ACTION`].
 const CONTENT: &str = "content";
 const ACTION: &str = "action";
+const ACTIONS: [&str; 3] = ["accept", "decline", "cancel"];
+
+/// Member of a response. If it has an [`ACTION`], it answers a question.
+const RESULT: &str = "result";
 
 /// Members with an object of answers, or of notes on them, by question.
 const ANSWERS: [&str; 2] = ["answers", "annotations"];
@@ -30,7 +34,7 @@ pub fn without_members(line: &str) -> Cow<'_, str> {
     let at = line.find(['{', '[']).unwrap_or(line.len());
     match serde_json::from_str(&line[at..]) {
         Ok(mut value) => {
-            if hide_members(&mut value) {
+            if hide_all_members(&mut value) {
                 format!("{}{value}", &line[..at]).into()
             } else {
                 Cow::Borrowed(line)
@@ -49,7 +53,7 @@ pub fn hide_in_frame<'a>(secrets: &Secrets, line: &'a str) -> Cow<'a, str> {
     let is_parsed = is_json && (line.contains('\\') || may_hold_members);
     let parsed: Option<Value> = is_parsed.then(|| serde_json::from_str(line).ok()).flatten();
     if let Some(mut value) = parsed {
-        let has_members = hide_members(&mut value);
+        let has_members = hide_all_members(&mut value);
         return if hide_in_value(secrets, &mut value) || has_members {
             Cow::Owned(value.to_string())
         } else {
@@ -71,7 +75,7 @@ pub fn hide_in_frame<'a>(secrets: &Secrets, line: &'a str) -> Cow<'a, str> {
     // A secret that is a number, for example.
     match serde_json::from_str(line) {
         Ok(mut value) => {
-            hide_members(&mut value);
+            hide_all_members(&mut value);
             hide_in_value(secrets, &mut value);
             Cow::Owned(value.to_string())
         }
@@ -85,7 +89,7 @@ fn may_hold_members(line: &str) -> bool {
 
 fn may_hold_answer(line: &[u8]) -> bool {
     let has = |name: &str| memmem::find(line, name.as_bytes()).is_some();
-    (has(ACTION) && has(CONTENT)) || has(ANSWERS[0]) || has("\\u00")
+    (has(ACTION) && (has(CONTENT) || has(RESULT))) || has(ANSWERS[0]) || has("\\u00")
 }
 
 /// Cuts a text that is not JSON where a member with values begins that are always hidden: nothing says where they end.
@@ -118,6 +122,38 @@ fn beginning_of_values(text: &str, at: usize, name: &str) -> Option<usize> {
         .then(|| text.len() - values.len())
 }
 
+/// Replaces the values of members that are secret by their names, and the response to a question. Returns `true` if
+/// there is any.
+fn hide_all_members(message: &mut Value) -> bool {
+    let hide = |message: &mut Value| message.get_mut(RESULT).is_some_and(hide_answer);
+    let is_answer = match message {
+        Value::Array(batch) => batch
+            .iter_mut()
+            .fold(false, |found, message| hide(message) | found),
+        _ => hide(message),
+    };
+    hide_members(message) | is_answer
+}
+
+/// Replaces all values in the response to a question except a valid action. Returns `true` if it is one.
+fn hide_answer(result: &mut Value) -> bool {
+    let Some(members) = result.as_object_mut() else {
+        return false;
+    };
+    let Some(action) = members.get(ACTION) else {
+        return false;
+    };
+    let is_valid = is_action(action);
+    let values = members.iter_mut();
+    let values = values.filter(|(name, _)| !is_valid || *name != ACTION);
+    values.for_each(|(_, value)| hide_all(value));
+    true
+}
+
+fn is_action(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| ACTIONS.contains(&text))
+}
+
 /// Replaces the values of members that are secret by their names. Returns `true` if there is any.
 fn hide_members(value: &mut Value) -> bool {
     match value {
@@ -125,10 +161,10 @@ fn hide_members(value: &mut Value) -> bool {
             .iter_mut()
             .fold(false, |found, value| hide_members(value) | found),
         Value::Object(members) => {
-            let is_accepted = members.get(ACTION).is_some_and(|action| action == "accept");
+            let has_action = members.get(ACTION).is_some_and(is_action);
             let has_answers = members.get(ANSWERS[0]).is_some_and(Value::is_object);
             members.iter_mut().fold(false, |found, (name, value)| {
-                let is_answer = (is_accepted && name == CONTENT)
+                let is_answer = (has_action && name == CONTENT)
                     || (has_answers && ANSWERS.contains(&name.as_str()));
                 let is_value = is_text(value) || value.is_number();
                 if is_answer {
@@ -271,7 +307,19 @@ mod tests {
             ),
             (
                 r#"{"id":1,"result":{"action":"decline","content":{"pin":"1234"}}}"#,
-                r#"{"id":1,"result":{"action":"decline","content":{"pin":"1234"}}}"#,
+                r#"{"id":1,"result":{"action":"decline","content":{"pin":"[hidden]"}}}"#,
+            ),
+            (
+                r#"{"id":1,"result":{"action":"typed","content":"1234","note":["n"]}}"#,
+                r#"{"id":1,"result":{"action":"[hidden]","content":"[hidden]","note":["[hidden]"]}}"#,
+            ),
+            (
+                r#"[{"id":1,"result":{"action":{"action":"accept"},"values":{"pin":1234}}}]"#,
+                r#"[{"id":1,"result":{"action":{"action":"[hidden]"},"values":{"pin":"[hidden]"}}}]"#,
+            ),
+            (
+                r#"{"params":{"action":"click","content":"shown"}}"#,
+                r#"{"params":{"action":"click","content":"shown"}}"#,
             ),
             (
                 r#"{"env":{"A":"1"},"mcp":{"headers":[{"name":"N","value":"2"}]},"set":1}"#,

@@ -98,7 +98,13 @@ fn tokens_and_what_an_agent_repeats_stand_in_no_log_or_error() {
     }
     answers += &server.send("GET", "/metrics", &Value::Null).text();
     answers += &server.send("GET", "/", &Value::Null).text();
-    let all = [&canaries[..], &[wrong]].concat();
+    let typed = canary("typed");
+    let body = json!({"questionId": "q", "action": "accept", "content": typed});
+    let refused = server.send("POST", "/api/chat/c/answer", &body).text();
+    let wanted = "the body is not valid: content must be an object, not a string";
+    assert!(refused.contains(wanted), "{refused}");
+    answers += &refused;
+    let all = [&canaries[..], &[wrong, typed]].concat();
     assert_silent("answers", &answers, &all);
     let (mut socket, _) = Socket::connect(&server, &server.token);
     socket.call("initialize", &json!({"protocolVersion": 1}));

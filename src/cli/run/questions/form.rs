@@ -2,6 +2,7 @@
 
 use super::prompt_view::{PromptView, short};
 use super::{NextStep, until};
+use crate::core::elicitation;
 use crate::proto::wire::QuestionParams;
 use serde_json::{Map, Value, json};
 
@@ -28,6 +29,8 @@ struct Field {
     required: bool,
     default: Option<Value>,
     kind: Kind,
+    /// `true` if the value must not be shown while it is typed.
+    is_secret: bool,
     /// Minimum and maximum of a number, of a text's length, or of how many choices are selected.
     bounds: (Option<f64>, Option<f64>),
 }
@@ -62,8 +65,13 @@ impl Form {
             .filter_map(Value::as_str)
             .collect();
         let properties = schema.and_then(|s| s["properties"].as_object());
-        let field = |(name, schema): (&String, &Value)| {
-            Field::new(name, schema, required.contains(&name.as_str()))
+        let field = |(name, property): (&String, &Value)| {
+            let is_secret = schema.is_some_and(|schema| elicitation::is_secret(schema, name));
+            let required = required.contains(&name.as_str());
+            Field {
+                is_secret,
+                ..Field::new(name, property, required)
+            }
         };
         Self {
             message: params.message.clone(),
@@ -118,7 +126,7 @@ impl Form {
 
     pub fn is_secret(&self) -> bool {
         let field = self.fields.get(self.at);
-        field.is_some_and(|field| matches!(&field.kind, Kind::Text(format) if format == "password"))
+        field.is_some_and(|field| field.is_secret)
     }
 
     pub fn read(&mut self, line: Option<&str>) -> NextStep {
@@ -174,6 +182,7 @@ impl Field {
             required,
             default: schema.get("default").filter(|v| !v.is_null()).cloned(),
             kind,
+            is_secret: false,
             bounds: (schema[least].as_f64(), schema[most].as_f64()),
         }
     }
