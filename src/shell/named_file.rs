@@ -17,7 +17,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// Interval at which a pipe without a reader is tried again.
 const RETRY: Duration = Duration::from_millis(10);
 
-/// Opens a file for reading. A named pipe is waited for, as long as [`LONGEST_WAIT`]; then its writer has any time.
+/// Opens a file for reading. A named pipe is waited for, as long as `LONGEST_WAIT`; then its writer has any time.
 ///
 /// # Errors
 /// The file cannot be opened, or is a pipe that no program writes.
@@ -52,7 +52,7 @@ pub fn read_input(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Opens a file for writing; the options must not truncate it. The reader of a pipe is waited for, as long as
-/// [`LONGEST_WAIT`].
+/// `LONGEST_WAIT`.
 ///
 /// # Errors
 /// The file cannot be opened, is a pipe without a reader, or belongs to another user, as a link on the way may do.
