@@ -15,13 +15,20 @@ const MAX_APPROVALS: usize = 64;
 /// requests that were carried out, both of a turn, and tool calls that a client approved for always.
 #[derive(Debug, Default)]
 pub struct Approvals {
+    /// What holds for one turn; `None` before its first decision.
+    turn: Option<Box<TurnDecisions>>,
+    always: VecDeque<Approval>,
+}
+
+/// Decisions of a turn.
+#[derive(Debug, Default)]
+struct TurnDecisions {
     allowed: VecDeque<Approval>,
     served: VecDeque<Approval>,
     /// Ids of the terminals that were created.
     terminals: VecDeque<String>,
-    /// Tool calls that were refused in the turn, with their ids.
+    /// Tool calls that were refused, with their ids.
     refused: VecDeque<(String, Approval)>,
-    always: VecDeque<Approval>,
 }
 
 #[derive(Debug)]
@@ -36,11 +43,11 @@ struct Approval {
 impl Approvals {
     /// Forgets what holds for one turn.
     pub fn begin_turn(&mut self) {
-        let always = std::mem::take(&mut self.always);
-        *self = Self {
-            always,
-            ..Self::default()
-        };
+        self.turn = None;
+    }
+
+    fn turn(&mut self) -> &mut TurnDecisions {
+        self.turn.get_or_insert_default()
     }
 
     /// Records a decision of the ledger that takes effect.
@@ -54,24 +61,27 @@ impl Approvals {
         match entry.what.as_str() {
             "permission" if !decision.approved() => {
                 let id = entry.tool_call_id.clone();
-                push(&mut self.refused, (id.unwrap_or_default(), approval()));
+                push(
+                    &mut self.turn().refused,
+                    (id.unwrap_or_default(), approval()),
+                );
             }
             _ if !decision.approved() => {}
             "permission" if decision.by == DecisionSource::Client => {
-                push(&mut self.allowed, approval());
+                push(&mut self.turn().allowed, approval());
                 let choice = decision.choice.as_ref().map(|option| option.kind);
                 if choice == Some(OptionKind::AllowAlways) {
                     push(&mut self.always, approval());
                 }
             }
-            "readFile" | "writeFile" | "terminal" => push(&mut self.served, approval()),
+            "readFile" | "writeFile" | "terminal" => push(&mut self.turn().served, approval()),
             _ => {}
         }
     }
 
     /// Records the id of a terminal that was created.
     pub fn note_terminal(&mut self, id: &str) {
-        push(&mut self.terminals, id.to_owned());
+        push(&mut self.turn().terminals, id.to_owned());
     }
 
     /// Returns `true` if another decision covers a run that the policy is against: on the requests by which it was
@@ -89,9 +99,9 @@ impl Approvals {
     /// Returns `true` if the terminals that a call shows were created by requests that were judged themselves. Each
     /// terminal stands for one call.
     fn take_terminals(&mut self, shown: &[String]) -> bool {
-        let are_known = shown.iter().all(|id| self.terminals.contains(id));
+        let are_known = shown.iter().all(|id| self.turn().terminals.contains(id));
         if are_known {
-            self.terminals.retain(|id| !shown.contains(id));
+            self.turn().terminals.retain(|id| !shown.contains(id));
         }
         are_known && !shown.is_empty()
     }
@@ -114,7 +124,7 @@ impl Approvals {
         };
         let mut used = Vec::new();
         for target in targets {
-            let mut served = self.served.iter().enumerate();
+            let mut served = self.turn().served.iter().enumerate();
             let found = served.find(|(at, request)| {
                 !used.contains(at) && request.kind == call.kind && carries_out(request, target)
             });
@@ -125,7 +135,8 @@ impl Approvals {
             return false;
         }
         let mut at = 0..;
-        self.served
+        self.turn()
+            .served
             .retain(|_| at.next().is_none_or(|at| !used.contains(&at)));
         true
     }
@@ -138,8 +149,10 @@ impl Approvals {
             rest.is_some_and(|rest| rest.starts_with('#'))
                 && refused.is_of(&run.tool.tool_name, call)
         };
-        let found = self.refused.iter().position(is_repeated);
-        found.and_then(|at| self.refused.remove(at)).is_some()
+        let found = self.turn().refused.iter().position(is_repeated);
+        found
+            .and_then(|at| self.turn().refused.remove(at))
+            .is_some()
     }
 
     /// Returns `true` if a client approved the same call of a tool for always. Agents do not ask about it again.
@@ -165,11 +178,11 @@ impl Approvals {
             "read" | "edit" => is_change(&grant.kind) && grant.has(&wanted.paths),
             _ => false,
         };
-        let Some(at) = self.allowed.iter().position(same) else {
+        let Some(at) = self.turn().allowed.iter().position(same) else {
             return false;
         };
         if wanted.kind != "read" {
-            self.allowed.remove(at);
+            self.turn().allowed.remove(at);
         }
         true
     }

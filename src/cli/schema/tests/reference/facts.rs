@@ -330,7 +330,12 @@ const SIZES: &[(&str, &str, &str, &str)] = &[
         "core/running_clock.rs",
         "Duration::from_millis(100)",
     ),
-    ("configuration", "at most 1 MiB", "cli/config.rs", "1 << 20"),
+    (
+        "configuration",
+        "at most 1 MiB",
+        "cli/config/read.rs",
+        "1 << 20",
+    ),
     (
         "sessions",
         "at most 200 characters",
