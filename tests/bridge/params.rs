@@ -206,7 +206,7 @@ fn an_answer_with_an_unknown_field_is_a_refusal() {
         assert_eq!(decided["data"]["approved"], approved, "{decided}");
         let reason = decided["data"]["reason"].as_str().unwrap();
         assert_eq!(
-            reason.contains("outcome.mesage: unknown field"),
+            reason.contains("outcome: unknown field"),
             !approved,
             "{reason}"
         );
