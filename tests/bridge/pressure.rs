@@ -246,8 +246,9 @@ fn assert_ratio(client: &Client, idle: u64, what: &str) {
         mib(MESSAGE_SIZE),
         mib(took),
     ));
-    // In addition to the message there are a few buffers, and the part of the text that a summary holds.
-    assert!(took <= 3 * MESSAGE_SIZE + MIB, "{percent} %");
+    // In addition to the message there are a few buffers, whose number depends on the order in which threads run, and the
+    // part of the text that a summary holds. A copy more would take eight times this room.
+    assert!(took <= 3 * MESSAGE_SIZE + 4 * MIB, "{percent} %");
 }
 
 /// Step that writes an update in one line, with `HUGE` replaced by `bytes` characters.
