@@ -15,7 +15,7 @@ const MAX_APPROVALS: usize = 64;
 /// requests that were carried out, both of a turn, and tool calls that a client approved for always.
 #[derive(Debug, Default)]
 pub struct Approvals {
-    /// What holds for one turn; `None` before its first decision.
+    /// Decisions of one turn; `None` before the first.
     turn: Option<Box<TurnDecisions>>,
     always: VecDeque<Approval>,
 }
