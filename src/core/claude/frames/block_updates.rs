@@ -7,9 +7,15 @@ use crate::core::event::{
     Content, MessagePiece, MessageRole, NO_CALL_ID, ToolStatus, ToolUpdate, Update, call_id,
 };
 use crate::proto::claude::{self, word};
-use crate::proto::json::{JsonStr, Members, non_null, to_raw};
+use crate::proto::json::{JsonStr, Members, non_null, text, to_raw};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+
+/// Returns the name of a tool. Readers of chunks refuse a call without a name.
+pub(super) fn tool_name(raw: Option<&RawValue>) -> Cow<'_, str> {
+    let name = text(raw).filter(|name| !name.is_empty());
+    name.unwrap_or(Cow::Borrowed("tool"))
+}
 
 impl Frames {
     /// Reports the complete input of a tool call. `begins` is `true` if no other block of the message has

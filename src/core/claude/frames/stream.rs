@@ -2,7 +2,7 @@
 
 use super::block_updates::{
     beside, empty, is_object, kind, message_id, object, piece, provider, redacted, role, text_end,
-    tool,
+    tool, tool_name,
 };
 use super::blocks::{Block, BlockKind, Message, TextToShow, json};
 use super::{Frames, LineSink};
@@ -147,7 +147,7 @@ impl Frames {
         block: &claude::Block<'a>,
         out: &mut LineSink<'a, '_>,
     ) {
-        let (id, name) = (call_id(block.id), text(block.name).unwrap_or_default());
+        let (id, name) = (call_id(block.id), tool_name(block.name));
         if let Some((message, _)) = self.message(frame, out) {
             message.block(index, BlockKind::Tool).tool = Some((id.to_string(), name.to_string()));
         }

@@ -2,7 +2,7 @@
 
 use super::block_updates::{
     beside, empty, is_object, kind, message_id, object, piece, provider, redacted, role, said,
-    text_end,
+    text_end, tool_name,
 };
 use super::blocks::{Block, BlockKind, MessageSource, TextToShow, json};
 use super::{Failure, Frames, LineSink};
@@ -180,7 +180,7 @@ impl Frames {
         frame: &Frame<'a>,
         out: &mut LineSink<'a, '_>,
     ) {
-        let (call, name) = (call_id(block.id), text(block.name).unwrap_or_default());
+        let (call, name) = (call_id(block.id), tool_name(block.name));
         let mut begins = !self.tools.contains_key(call.as_ref());
         let speaker = self.speaker(out.parent.as_deref());
         if let Some((message, _)) = speaker.message(Some(id)) {
