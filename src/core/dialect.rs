@@ -321,7 +321,7 @@ pub struct DialectTraits {
     pub enforces_tool_lists: bool,
     /// Whether the agent reports the complete input of a tool call before it runs the tool.
     pub completes_input: bool,
-    /// Whether the agent runs tools itself. Otherwise its calls are for the client to run, which acpipe does not.
+    /// `true` if the agent runs its tool calls. `false` if it leaves them to its client; acpipe runs none.
     pub runs_tools: bool,
     /// Whether sessions can be given instructions by the option `appendSystemPrompt`.
     pub takes_system_prompt: bool,

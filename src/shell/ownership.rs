@@ -4,7 +4,7 @@
 //! conversation. Files of the user who runs acpipe and of root are used, and under `sudo` those of the user who called
 //! it; all others are refused. Systems without such owners have no check.
 //!
-//! What is read is checked as it is open (`regular.rs`), so that no other user can exchange it after the check.
+//! A file is opened first and checked afterwards (`regular.rs`), so that no other user can exchange it in between.
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File, Metadata};
