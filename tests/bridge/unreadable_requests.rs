@@ -255,12 +255,17 @@ fn unasked_tool_is_reported_if_the_policy_forbids_it() {
 #[test]
 fn tool_that_runs_outside_the_turn_is_reported_by_a_run() {
     let call = json!({"title": "rm x", "kind": "execute", "rawInput": {"command": "rm x"}});
-    let opened = [vec![json!({"default": true})], unrequested_tool("b", &call)].concat();
-    let script =
-        json!({"session/new": [opened], "session/prompt": [[say("done"), end("end_turn")]]});
+    let modes = json!({"currentModeId": "code", "availableModes": [
+        {"id": "code", "name": "Code"}, {"id": "plan", "name": "Plan"}]});
+    let opened = [json!({"reply": {"sessionId": "s1", "modes": modes}})];
+    // The prompt waits for the answer to the mode, so the tool surely runs before the turn.
+    let set = [unrequested_tool("b", &call), vec![json!({"reply": {}})]].concat();
+    let script = json!({"session/new": [opened], "session/set_mode": [set],
+        "session/prompt": [[say("done"), end("end_turn")]]});
     for format in ["text", "json"] {
         let args = ["run", "--quiet", "-o", format, "--permissions", "deny"];
-        let outcome = Run::new(&args).script(&script).arg("go").go().expect(0);
+        let run = Run::new(&[&args[..], &["--mode", "plan"]].concat()).script(&script);
+        let outcome = run.arg("go").go().expect(0);
         let lines = outcome.stderr.lines();
         let lines: Vec<&str> = lines
             .filter(|line| line.contains("ran a tool without asking"))
