@@ -224,7 +224,7 @@ impl Hub {
             .iter()
             .any(super::agent::AgentMachine::is_connected);
         let is_written = |session: &SessionMachine| {
-            let log = &session.log;
+            let log = &session.output.log();
             !log.is_waiting() || log.is_append_abandoned()
         };
         if is_connected

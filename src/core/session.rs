@@ -17,10 +17,8 @@ mod claims;
 mod client_requests;
 mod clients;
 mod closing;
-mod coalesce;
 mod counts;
 mod dead_session;
-mod disk_wait;
 mod doubts;
 mod failures;
 mod handover;
@@ -31,10 +29,10 @@ mod hosting;
 mod late_feedback;
 mod lifecycle;
 mod lost_calls;
-mod merged;
 mod one_shot;
 mod open_turn;
 mod options;
+mod output;
 mod panic_repair;
 mod pending;
 mod permissions;
@@ -51,7 +49,6 @@ mod restore_settings;
 mod running;
 mod session_agents;
 mod setting_calls;
-mod sink;
 mod state;
 mod steering;
 mod storage;
@@ -71,7 +68,6 @@ mod updated_input;
 mod updates;
 mod wait_notices;
 
-use super::acp_updates::AcpUpdates;
 use super::client::Token;
 use super::client_requests::OpenRequest;
 use super::client_sink::ClientSinks;
@@ -86,24 +82,22 @@ use super::replay::Replay;
 use super::restore_plan::RestorePlan;
 use super::setting::ChosenSettings;
 use super::shared_value::SharedValue;
-use super::subscribers::Subscribers;
 use super::turn::{CallIds, Turn};
 use super::view::chunks::ChunkView;
 use crate::proto::wire::{McpServer, Recovery, Rung, SessionOptions, Strategy};
 use abandoned::AbandonedPrompt;
-pub use acp_clients::UpdateOrigin;
 pub use approvals::Approvals;
 use asking::AskingWatch;
 pub use asking::MAY_NOT_ASK;
 pub use background_turn::BackgroundTurn;
 pub use background_updates::BACKGROUND_QUIET_LIMIT;
 use claims::ClaimCheck;
-use coalesce::CoalescedChunks;
-use disk_wait::DiskWait;
 use handover::Handover;
 use host_calls::HostCalls;
 pub use lifecycle::stored_info;
 pub use one_shot::OneShot;
+use output::SessionOutput;
+pub use output::{SessionSink, UpdateOrigin};
 pub use pending::{PendingSettings, RequiredSettings, SettingsRestore};
 pub use preamble::Preamble;
 pub use prompt_terms::PromptTerms;
@@ -111,7 +105,6 @@ pub use queue::{MAX_PROMPTS, Queue, Queued};
 pub use running::{EndedMessage, Running};
 use serde_json::{Map, Value};
 pub use session_agents::{Given, SessionAgents};
-pub use sink::SessionSink;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 pub use summary::unstarted_summary;
@@ -135,22 +128,10 @@ pub struct SessionMachine {
     pub options: SharedValue<SessionOptions>,
     /// State of the session at its agent: resting, opening or live.
     pub stage: Stage,
-    /// Log of the session: its chunks, messages and decisions.
-    pub log: Log,
-    /// Chunks without a number yet, held for coalescing while the clients lag behind.
-    coalesced: CoalescedChunks,
-    /// Clients that are subscribed to the session.
-    pub subscribers: Subscribers,
-    /// State of the ACP updates for subscribed clients that speak ACP; `None` without such a client.
-    acp_updates: Option<Box<AcpUpdates>>,
-    /// Number of the last chunk when the last update was sent to clients that speak ACP.
-    acp_seq: u64,
+    /// The log, and the clients that follow the session.
+    pub output: SessionOutput,
     /// Members that a client which speaks ACP adds to the calls that open the session.
     pub acp_setup: Map<String, Value>,
-    /// Number of the last chunk that is part of the counters.
-    counted_seq: u64,
-    /// Set while the disk does not answer.
-    disk_wait: Option<DiskWait>,
     /// Agents that have had the session, with their agent session ids.
     pub known: SessionAgents,
     /// `true` if the next opening forks the agent's session instead of continuing it.
@@ -203,8 +184,6 @@ pub struct SessionMachine {
     pub idle_timer: Option<IdleTimer>,
     /// Set if the session serves one `execute` call and is removed after it.
     pub one_shot: Option<OneShot>,
-    /// `true` after a panic interrupted writing chunks of the session.
-    pub broken: bool,
     /// `true` after a panic interrupted the handling of an event of the session.
     pub was_handling: bool,
 }
@@ -280,7 +259,7 @@ impl SessionMachine {
     #[must_use]
     pub fn new(id: String, agent: AgentRef, cwd: String, log: Log) -> Self {
         Self {
-            counted_seq: log.seq(),
+            output: SessionOutput::new(&id, log),
             id,
             agent,
             handover: None,
@@ -288,13 +267,7 @@ impl SessionMachine {
             mcp_servers: Vec::new(),
             options: SharedValue::no_options(),
             stage: Stage::Resting,
-            log,
-            coalesced: CoalescedChunks::default(),
-            subscribers: Subscribers::default(),
-            acp_updates: None,
-            acp_seq: 0,
             acp_setup: Map::new(),
-            disk_wait: None,
             known: SessionAgents::default(),
             forks: false,
             receipt: None,
@@ -321,7 +294,6 @@ impl SessionMachine {
             abandoned: None,
             idle_timer: None,
             one_shot: None,
-            broken: false,
             was_handling: false,
         }
     }
@@ -404,23 +376,6 @@ impl SessionMachine {
         }
     }
 
-    /// Returns the sink for the chunks of turn `turn_id`, for use before the turn is running.
-    pub fn sink<'a>(
-        &'a mut self,
-        turn_id: Option<&'a str>,
-        clients: &'a mut dyn ClientSinks,
-    ) -> SessionSink<'a> {
-        SessionSink {
-            session: &self.id,
-            turn: turn_id,
-            log: &mut self.log,
-            coalesced: &mut self.coalesced,
-            broken: &mut self.broken,
-            subscribers: &mut self.subscribers,
-            clients,
-        }
-    }
-
     /// Calls `act` on the running turn, prompted or background. Notifies the clients if a different tool runs
     /// afterwards.
     pub fn with_turn(
@@ -433,15 +388,7 @@ impl SessionMachine {
             (None, Some(u)) => (&mut u.turn, &mut u.chunks, &u.turn_id),
             (None, None) => return,
         };
-        let mut sink = SessionSink {
-            session: &self.id,
-            turn: Some(turn_id),
-            log: &mut self.log,
-            coalesced: &mut self.coalesced,
-            broken: &mut self.broken,
-            subscribers: &mut self.subscribers,
-            clients,
-        };
+        let mut sink = self.output.sink(Some(turn_id), clients);
         act(turn, &mut chunks.view(&mut sink));
         drop(sink);
         let now = turn.activity();
@@ -451,7 +398,7 @@ impl SessionMachine {
         {
             self.activity =
                 now.map(|a| Box::new((a.tool_name.to_owned(), a.description.to_owned())));
-            self.number_unsent(clients);
+            self.output.number_unsent(clients);
             self.notify_activity(None, clients);
         }
     }

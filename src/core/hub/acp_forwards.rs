@@ -169,7 +169,7 @@ impl Hub {
         });
         let of_session = own.as_ref().and_then(|id| {
             let session = self.sessions.get(id)?;
-            session.subscribers.clients_of_acp().next()
+            session.output.subscribers().clients_of_acp().next()
         });
         let any = || self.shared.clients.acp().map(|(client, _)| client);
         let client = of_session.or_else(any);

@@ -93,7 +93,10 @@ impl Hub {
 
     /// Returns the clients of a session that is open or unloaded.
     fn subscribers(&self, id: &str) -> Option<&Subscribers> {
-        let session = self.sessions.get(id).map(|session| &session.subscribers);
+        let session = self
+            .sessions
+            .get(id)
+            .map(|session| session.output.subscribers());
         session.or_else(|| self.idle.subscribers(id))
     }
 

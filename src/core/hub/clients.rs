@@ -29,7 +29,7 @@ impl Hub {
             let id = self.session_id(client, Some(id))?;
             return self.with_session(&id, now, clients, |session, cx| {
                 session.join(client, cx);
-                session.set_chunks(client, p.chunks, cx.clients);
+                session.output.set_chunks(client, p.chunks, cx.clients);
                 Ok(())
             });
         }
@@ -37,7 +37,7 @@ impl Hub {
             declaration.subscription.chunks = p.chunks;
         }
         for session in self.sessions.values_mut() {
-            session.set_chunks(client, p.chunks, clients);
+            session.output.set_chunks(client, p.chunks, clients);
         }
         self.idle.set_chunks(client, p.chunks);
         Ok(())
@@ -104,7 +104,7 @@ impl Hub {
 
     /// Sends lagging clients the chunks that they have not received, as far as they have room.
     pub fn catch_up(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
-        let is_lagging = |session: &SessionMachine| session.subscribers.are_lagging();
+        let is_lagging = |session: &SessionMachine| session.output.subscribers().are_lagging();
         if !self.sessions.awake().any(is_lagging) {
             return;
         }
@@ -131,7 +131,7 @@ impl Hub {
     #[cold]
     fn waits_for_all(&mut self, agent: AgentRef, clients: &mut dyn ClientSinks) -> bool {
         let own = || self.sessions.of(agent);
-        let leader = |session: &SessionMachine| session.subscribers.awaited_leader();
+        let leader = |session: &SessionMachine| session.output.subscribers().awaited_leader();
         let is_awaited =
             |session: &&SessionMachine| session.running.is_some() || session.is_opening();
         let awaited: Vec<Option<ClientId>> = own().filter(is_awaited).map(leader).collect();
@@ -156,7 +156,7 @@ impl Hub {
         if !full.is_empty() {
             for id in self.sessions_of(agent) {
                 if let Some(session) = self.sessions.get_mut(&id) {
-                    session.lag_leader(&full);
+                    session.output.lag_leader(&full);
                 }
             }
         }

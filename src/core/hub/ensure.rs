@@ -249,7 +249,7 @@ fn ensured_already(
                 memory: lost.map_or(Memory::Kept, |receipt| receipt.memory),
                 failed: lost.map_or_else(Vec::new, |receipt| receipt.failed.clone()),
                 replayed: None,
-                messages: session.log.count(),
+                messages: session.output.log().count(),
                 adopted: 0,
                 reinjected: 0,
                 missed: 0,

@@ -93,7 +93,7 @@ impl Hub {
         }
         let spent = self.sessions.awake().filter(|session| session.is_spent());
         let spent = spent.map(|session| {
-            let own = session.subscribers.leader();
+            let own = session.output.subscribers().leader();
             (session.id.clone(), own.unwrap_or_default())
         });
         for (id, own) in spent.collect::<Vec<_>>() {

@@ -49,7 +49,9 @@ impl Hub {
                 let session = self.readable(&id)?;
                 let page = session.replay(p.after_seq, limit, profile)?;
                 // The reply must follow the chunks that the client has not received yet.
-                session.reply(token, Ok(Reply::Replay(page)), clients);
+                session
+                    .output
+                    .reply(token, Ok(Reply::Replay(page)), clients);
                 return Ok(());
             }
             History::AddMessage(p) => {
@@ -82,7 +84,7 @@ impl Hub {
     /// Returns a session whose log can be read: waits for a pending write to the disk.
     pub(super) fn readable(&mut self, id: &str) -> Result<&mut SessionMachine, Error> {
         let session = self.session(id)?;
-        session.log.wait_for_append()?;
+        session.output.wait_for_append()?;
         Ok(session)
     }
 

@@ -109,7 +109,7 @@ impl UnloadedSession {
 
     /// Takes the state out of a session; `None` if the session has only what is in its log.
     fn of(session: &mut SessionMachine) -> Option<Self> {
-        let subscribers = std::mem::take(&mut session.subscribers).shrunk();
+        let subscribers = session.output.take_subscribers();
         let mcp_servers = std::mem::take(&mut session.mcp_servers);
         let preamble = std::mem::take(&mut session.preamble);
         let has_rest = !mcp_servers.is_empty() || !preamble.is_empty();
@@ -124,7 +124,7 @@ impl UnloadedSession {
 
     /// Puts the state back into the session.
     pub(super) fn restore(self, session: &mut SessionMachine) {
-        session.subscribers = self.subscribers;
+        session.output.put_subscribers(self.subscribers);
         session.put_terms(self.terms);
         if let Some(rest) = self.rest {
             (session.mcp_servers, session.preamble) = *rest;
@@ -258,7 +258,7 @@ impl Hub {
         let info = connection.and_then(|connection| connection.ready());
         let comes_back = info.is_some_and(|i| i.capabilities.resume || i.capabilities.load);
         // A session that is not stored is kept: with a full disk, or if it was never live.
-        let stored = session.log.identity().is_some();
+        let stored = session.output.log().identity().is_some();
         if (live && !comes_back) || !stored {
             return false;
         }
@@ -289,7 +289,9 @@ impl Hub {
         let is_read = self.reads.is_replayed(id);
         let is_kept = is_read || !self.store.has(id).unwrap_or(false);
         let released = self.with(id, now, clients, |session, cx| {
-            let unloads = !is_kept && session.is_written() && !session.subscribers.are_lagging();
+            let unloads = !is_kept
+                && session.output.is_written()
+                && !session.output.subscribers().are_lagging();
             unloads.then(|| {
                 session.release_roots(cx);
                 UnloadedSession::of(session)

@@ -124,7 +124,10 @@ impl Hub {
             (info.session_id.clone().unwrap_or_default(), info)
         });
         let mut own: BTreeMap<String, SessionInfo> = known.collect();
-        let open = self.sessions.values().filter(|s| !s.log.is_empty());
+        let open = self
+            .sessions
+            .values()
+            .filter(|s| !s.output.log().is_empty());
         own.extend(open.map(|session| (session.id.clone(), session.info())));
         let is_asked = |agent: &AgentRef| params.agent && self.can_list(*agent);
         let listing = Listing {

@@ -28,7 +28,7 @@ fn add_session(metrics: &mut HubMetrics, session: &SessionMachine) {
     metrics.running_turns += u64::from(session.running.is_some());
     metrics.queued_prompts += count(session.queue.tokens());
     metrics.open_requests += count(session.open_requests.iter());
-    let subscribers = session.subscribers.iter();
+    let subscribers = session.output.subscribers().iter();
     metrics.lagging_clients += count(subscribers.filter(|subscriber| subscriber.lag().is_some()));
 }
 

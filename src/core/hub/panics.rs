@@ -57,7 +57,7 @@ impl Hub {
         done.map_err(|payload| {
             let message = "acpipe failed internally (a panic, see its log); other sessions continue; please report it";
             let error = Error::new(ErrorKind::Internal, message);
-            let broken = self.sessions_with(|session| session.broken);
+            let broken = self.sessions_with(|session| session.output.is_broken());
             let handling = self.sessions_with(|s| s.was_handling && s.running.is_some());
             for session in self.sessions.values_mut() {
                 session.was_handling = false;
@@ -191,8 +191,8 @@ impl Hub {
     fn count_unsent(&self, clients: &mut dyn ClientSinks) {
         for client in self.shared.clients.ids() {
             let own = self.sessions.values();
-            let own = own.filter(|session| session.subscribers.leader() == Some(client));
-            let coalesced = own.map(SessionMachine::unsent_bytes).sum();
+            let own = own.filter(|session| session.output.subscribers().leader() == Some(client));
+            let coalesced = own.map(|s| s.output.unsent_bytes()).sum();
             if let Some(sink) = clients.sink(client) {
                 sink.set_unsent(coalesced);
             }

@@ -105,11 +105,12 @@ impl MessageRead {
             } else {
                 self.places.start
             };
-            let id = session.log.message_id(next).unwrap_or_default();
+            let id = session.output.log().message_id(next).unwrap_or_default();
             let begun = self.begun.take().filter(|(begun, _)| begun == id);
             let mut reader = begun.map_or_else(Reader::default, |(_, reader)| reader);
             match session
-                .log
+                .output
+                .log()
                 .read_message(next, profile, &mut reader, budget)?
             {
                 MessagePart::More => {
@@ -233,7 +234,7 @@ impl Hub {
     fn read_piece(&mut self, mut read: MessageRead, budget: &mut u64) -> Result<ReadStep, Error> {
         let profile = self.shared.profile(read.token.client);
         let session = self.readable(&read.session)?;
-        let total = session.log.count();
+        let total = session.output.log().count();
         // Messages may have been cleared meanwhile.
         let end = usize::try_from(total).unwrap_or(usize::MAX);
         read.places.end = read.places.end.min(end);

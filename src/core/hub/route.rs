@@ -100,7 +100,7 @@ impl Hub {
             SessionRequest::RestartAgent => self.agents.get_mut(agent).renew_now(),
             SessionRequest::SettleHost => self.settle_host(now, clients),
             SessionRequest::Remove => {
-                let unused = |s: &SessionMachine| s.log.is_empty() && !s.is_opening();
+                let unused = |s: &SessionMachine| s.output.log().is_empty() && !s.is_opening();
                 if self.sessions.get(id).is_some_and(unused) {
                     self.remove_session(id, clients);
                 }

@@ -121,7 +121,7 @@ impl Hub {
             super::super::session::SessionMachine::close,
         )?;
         if let Some(session) = self.sessions.get_mut(id) {
-            session.notify_closed(by, clients);
+            session.output.notify_closed(by, clients);
         }
         self.remove_session(id, clients);
         Ok(())
@@ -131,7 +131,7 @@ impl Hub {
     pub(super) fn remove_session(&mut self, id: &str, clients: &mut dyn ClientSinks) {
         if let Some(session) = self.sessions.get_mut(id) {
             session.catch_up_at_end(clients);
-            session.count_chunks(&mut self.shared.counters);
+            session.output.count_chunks(&mut self.shared.counters);
             self.sessions.remove(id);
         }
     }
@@ -156,7 +156,7 @@ impl Hub {
             session.end_background(cx);
             session.write(cx)?;
             session.catch_up_at_end(cx.clients);
-            session.log.remove(p.archive)
+            session.output.remove(p.archive)
         })?;
         self.close_session(id, token.client, now, clients)?;
         match file {

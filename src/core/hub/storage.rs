@@ -18,14 +18,14 @@ impl Hub {
         if self.has_unsent(clients) {
             self.catch_and_repair(now, clients, |hub, clients| {
                 hub.sessions
-                    .for_each_awake(|session| session.number_unsent_if_read(clients));
+                    .for_each_awake(|session| session.output.number_unsent_if_read(clients));
             });
         }
         let mut failed = Vec::new();
         let (limits, counters) = (&self.shared.settings.limits, &mut self.shared.counters);
         self.sessions.for_each_awake(|session| {
             session.count_output(now, counters);
-            if session.log.is_dirty()
+            if session.output.log().is_dirty()
                 && let Err(error) = session.commit((now, limits), clients)
             {
                 failed.push((session.id.clone(), error));
@@ -49,7 +49,7 @@ impl Hub {
     pub(super) fn number_unsent(&mut self, clients: &mut dyn ClientSinks) {
         if self.has_unsent(clients) {
             self.sessions
-                .for_each_awake(|session| session.number_unsent(clients));
+                .for_each_awake(|session| session.output.number_unsent(clients));
         }
     }
 
@@ -104,7 +104,7 @@ impl Hub {
                     Err(error) => Err(error.with("summary", value(&to_raw(&summary)))),
                 };
                 match self.sessions.get_mut(&id) {
-                    Some(session) => session.reply(token, answer, clients),
+                    Some(session) => session.output.reply(token, answer, clients),
                     None => clients.reply(token, answer),
                 }
             }
@@ -121,7 +121,7 @@ impl Hub {
     /// Returns `true` if a turn of the session fails whose sync has failed.
     fn needs_sync(&self, id: &str, error: &Error) -> bool {
         let session = self.sessions.get(id);
-        session.is_none_or(|session| session.log.needs_sync(error))
+        session.is_none_or(|session| session.output.log().needs_sync(error))
     }
 
     /// Returns the deadlines of the calls that wait for the store.

@@ -44,9 +44,9 @@ impl Hub {
         if session.turn_id() == Some(turn_id) {
             return Ok(false);
         }
-        let state = session.log.turn(turn_id)?;
+        let state = session.output.log().turn(turn_id)?;
         if !matches!(state, TurnState::Unknown)
-            && let Some(prompted) = session.log.prompt_parts(turn_id)?
+            && let Some(prompted) = session.output.log().prompt_parts(turn_id)?
             // Late feedback of the user may precede the message.
             && !prompted.ends_with(parts)
         {
@@ -109,7 +109,7 @@ impl Hub {
         };
         let client = replay.token.client;
         let session = self.sessions.get(&replay.session);
-        let lags = session.is_some_and(|session| session.subscribers.is_lagging(client));
+        let lags = session.is_some_and(|session| session.output.subscribers().is_lagging(client));
         !lags && !clients.is_client_full(client)
     }
 
@@ -123,7 +123,8 @@ impl Hub {
         let client = replay.token.client;
         let profile = self.shared.profile(client);
         session
-            .log
+            .output
+            .log()
             .turn_chunks(&replay.turn, replay.next, |stored| {
                 let address = ChunkAddress {
                     session: &replay.session,

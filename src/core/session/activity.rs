@@ -35,6 +35,6 @@ impl SessionMachine {
                 }),
             waiting_for,
         });
-        self.subscribers.notify(self.log.seq(), &notice, clients);
+        self.output.notify(&notice, clients);
     }
 }

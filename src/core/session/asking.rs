@@ -209,12 +209,14 @@ impl SessionMachine {
             "title": MAY_NOT_ASK,
             "description": warning,
         }));
-        self.sink(Some(turn_id), clients).chunk(&Chunk::DataNotice {
-            data: Raw(&notice),
-            transient: true,
-        });
+        self.output
+            .sink(Some(turn_id), clients)
+            .chunk(&Chunk::DataNotice {
+                data: Raw(&notice),
+                transient: true,
+            });
         let text = format!("{MAY_NOT_ASK}: {warning}");
         let notice = Notice::PolicyWarning(self.id.clone(), text);
-        self.notify_acp_clients(&notice, clients);
+        self.output.notify_acp_clients(&notice, clients);
     }
 }

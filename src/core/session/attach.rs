@@ -6,11 +6,10 @@ use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::decision::DecisionSource;
 use crate::core::error::{Error, invalid, out_of_order};
-use crate::core::presence::{notify_presence, session_clients};
+use crate::core::presence::session_clients;
 use crate::core::subscribers::Participation;
 use crate::proto::wire::{
-    AttachParams, AttachResult, OnDisconnect, PresenceParams, Role, RunningTurn, SessionActivity,
-    UserMessageParams,
+    AttachParams, AttachResult, Role, RunningTurn, SessionActivity, UserMessageParams,
 };
 use serde_json::Value;
 use std::sync::Arc;
@@ -26,9 +25,7 @@ impl SessionMachine {
         p: &AttachParams,
         cx: &mut Cx<'_>,
     ) -> Result<AttachResult, Error> {
-        // The client receives only whole chunks created after this.
-        self.number_unsent(cx.clients);
-        let last_seq = self.log.seq();
+        let last_seq = self.output.log().seq();
         if p.after_seq.is_some_and(|after| after > last_seq) {
             let why = format!(
                 "is beyond the last chunk of session {:?}, which is {last_seq}",
@@ -39,20 +36,15 @@ impl SessionMachine {
         let Some(declaration) = cx.shared.clients.get(client) else {
             return Err(out_of_order("not initialized; call initialize first"));
         };
-        let before = self.subscribers.participation(client);
+        let before = self.output.subscribers().participation(client);
         let usual = before.unwrap_or(declaration.participation());
         let participation = Participation {
             role: p.role.unwrap_or(usual.role),
             on_disconnect: p.on_disconnect.unwrap_or(usual.on_disconnect),
         };
-        self.subscribers
-            .add(client, declaration.subscription, participation);
-        if let Some(subscriber) = self.subscribers.get_mut(client) {
-            subscriber.participation = participation;
-            if let Some(after) = p.after_seq.filter(|_| subscriber.subscription.chunks) {
-                subscriber.resume_after(after, last_seq);
-            }
-        }
+        let subscription = declaration.subscription;
+        self.output
+            .subscribe(client, subscription, participation, p.after_seq, cx.clients);
         self.follow_acp_clients(cx.agent.protocol_name());
         match participation.role {
             Role::Controller => self.send_open_requests(client, cx),
@@ -68,28 +60,25 @@ impl SessionMachine {
             role: participation.role,
             last_seq,
             running: self.running_turn(),
-            clients: session_clients(&self.subscribers, &cx.shared.clients, client),
+            clients: session_clients(self.output.subscribers(), &cx.shared.clients, client),
         })
     }
 
     /// Ends the subscription of a client. Its turns run on, since the client is still connected and gets their
     /// results.
     pub fn detach(&mut self, client: ClientId, cx: &mut Cx<'_>) {
-        if !self.subscribers.has(client) {
+        if !self.output.subscribers().has(client) {
             return;
         }
-        self.number_unsent(cx.clients);
+        self.output.number_unsent(cx.clients);
         self.withdraw_requests_to(client, cx.clients);
-        if let Some(subscriber) = self.subscribers.get_mut(client) {
-            subscriber.send_deferred(cx.clients);
-        }
+        self.output.send_deferred(client, cx.clients);
         self.remove_subscriber(client, cx);
     }
 
     /// Removes a client that has left or detached.
     pub(super) fn remove_subscriber(&mut self, client: ClientId, cx: &mut Cx<'_>) {
-        let was_there = self.subscribers.has(client);
-        self.subscribers.remove(client);
+        let was_there = self.output.unsubscribe(client);
         self.follow_acp_clients(cx.agent.protocol_name());
         self.drop_requests_to(client, cx);
         self.end_host_calls_to(client, cx);
@@ -110,42 +99,15 @@ impl SessionMachine {
             .iter()
             .filter(|open| open.asked.contains(&client));
         for open in asked {
-            self.subscribers
+            self.output
                 .withdraw(client, open.id, &DecisionSource::End, clients);
         }
     }
 
     /// Notifies the clients but `except` who is there.
     pub(super) fn notify_presence(&mut self, except: Option<ClientId>, cx: &mut Cx<'_>) {
-        let seq = self.log.seq();
-        for subscriber in self.subscribers.iter_mut() {
-            // Of the notifications that follow, only the last one waits for a client that lags.
-            let may_lag = subscriber.participation.on_disconnect == OnDisconnect::Continue
-                && !subscriber.subscription.updates;
-            if may_lag && subscriber.is_live() && cx.clients.is_client_full(subscriber.client) {
-                subscriber.begin_lag(seq);
-            }
-        }
-        notify_presence(
-            (&self.id, seq),
-            &mut self.subscribers,
-            &cx.shared.clients,
-            except,
-            cx.clients,
-        );
-    }
-
-    /// Notifies the clients but `except` that the session is closed, which detaches them.
-    pub fn notify_closed(&mut self, except: ClientId, clients: &mut dyn ClientSinks) {
-        let closed = |_| {
-            Notice::Presence(PresenceParams {
-                session_id: self.id.clone(),
-                clients: Vec::new(),
-            })
-        };
-        let seq = self.log.seq();
-        self.subscribers
-            .notify_each(seq, Some(except), closed, clients);
+        self.output
+            .notify_presence(except, &cx.shared.clients, cx.clients);
     }
 
     /// Sends the message of a client's prompt to the other clients.
@@ -156,7 +118,12 @@ impl SessionMachine {
         message: &Value,
         clients: &mut dyn ClientSinks,
     ) {
-        if self.subscribers.clients().all(|other| other == client) {
+        if self
+            .output
+            .subscribers()
+            .clients()
+            .all(|other| other == client)
+        {
             return;
         }
         let params = Arc::new(UserMessageParams {
@@ -166,9 +133,7 @@ impl SessionMachine {
             message: message.clone(),
         });
         let notice = |_| Notice::UserMessage(Arc::clone(&params));
-        let seq = self.log.seq();
-        self.subscribers
-            .notify_each(seq, Some(client), notice, clients);
+        self.output.notify_each(Some(client), notice, clients);
     }
 
     /// Returns the running turn in the form that clients receive.

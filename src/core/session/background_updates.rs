@@ -33,7 +33,7 @@ impl SessionMachine {
         original: Original<'_>,
         cx: &mut Cx<'_>,
     ) {
-        if self.log.is_append_abandoned() {
+        if self.output.log().is_append_abandoned() {
             debug!(session = self.id, "cannot store an update outside of turns");
             return;
         }
@@ -41,7 +41,7 @@ impl SessionMachine {
         if self.background_turn.is_none() {
             match update {
                 Update::Context { .. } if subagent.is_some() => {
-                    other(protocol, original, &mut self.sink(None, cx.clients));
+                    other(protocol, original, &mut self.output.sink(None, cx.clients));
                     return;
                 }
                 Update::Context { cost, figures } => {
@@ -50,22 +50,22 @@ impl SessionMachine {
                     return;
                 }
                 Update::Notice => {
-                    notice(original, &mut self.sink(None, cx.clients));
+                    notice(original, &mut self.output.sink(None, cx.clients));
                     return;
                 }
                 Update::TransientUpdate => {
-                    transient_update(protocol, original, &mut self.sink(None, cx.clients));
+                    transient_update(protocol, original, &mut self.output.sink(None, cx.clients));
                     return;
                 }
                 Update::Other => {
-                    other(protocol, original, &mut self.sink(None, cx.clients));
+                    other(protocol, original, &mut self.output.sink(None, cx.clients));
                     return;
                 }
                 Update::Message(MessagePiece {
                     role: MessageRole::User,
                     ..
                 }) => {
-                    user_message(original, &mut self.sink(None, cx.clients));
+                    user_message(original, &mut self.output.sink(None, cx.clients));
                     return;
                 }
                 // An empty text starts no message.
@@ -117,8 +117,8 @@ impl SessionMachine {
         }
         let names = last.map(|last| Arc::clone(&last.names)).unwrap_or_default();
         let protocol = cx.agent.protocol_name();
-        let after_seq = self.log.seq();
-        let mut sink = self.sink(Some(&turn_id), cx.clients);
+        let after_seq = self.output.log().seq();
+        let mut sink = self.output.sink(Some(&turn_id), cx.clients);
         let mut chunks = ChunkState::new(protocol);
         let view = &mut chunks.view(&mut sink);
         let turn = Turn::start(message_id, &about, &names, view);
@@ -176,15 +176,7 @@ impl SessionMachine {
         if self.running.is_none() {
             self.with_turn(clients, act);
         } else if let Some(u) = &mut self.background_turn {
-            let mut sink = SessionSink {
-                session: &self.id,
-                turn: Some(&u.turn_id),
-                log: &mut self.log,
-                coalesced: &mut self.coalesced,
-                broken: &mut self.broken,
-                subscribers: &mut self.subscribers,
-                clients,
-            };
+            let mut sink = self.output.sink(Some(&u.turn_id), clients);
             act(&mut u.turn, &mut u.chunks.view(&mut sink));
         }
     }

@@ -53,7 +53,7 @@ impl SessionMachine {
         &mut self,
         act: impl FnOnce(&mut CallIds, OpenTurns<'_>, Option<&EndedMessage>) -> T,
     ) -> T {
-        let log = &self.log;
+        let log = &self.output.log();
         let ids = self.call_ids.get_or_insert_with(|| {
             let mut ids = CallIds::default();
             log.each_call_id(|id| ids.note_stored(id));

@@ -50,14 +50,13 @@ impl SessionMachine {
         let request = Arc::new(request);
         let asked = self.clients_with(|can| request.is_answered_with(can), cx);
         // Clients need the chunks that show the question before the request.
-        self.number_unsent(cx.clients);
-        let seq = self.log.seq();
+        self.output.number_unsent(cx.clients);
         for client in &asked {
             let to_send = (id, &request);
-            self.subscribers.request(*client, seq, to_send, cx.clients);
+            self.output.request(*client, to_send, cx.clients);
         }
         let is_unattended = asked.is_empty();
-        let is_unanswerable = is_unattended && !self.subscribers.are_awaited();
+        let is_unanswerable = is_unattended && !self.output.subscribers().are_awaited();
         let until = if is_unattended {
             cx.limits().unattended_answer(cx.now)
         } else {
@@ -88,7 +87,7 @@ impl SessionMachine {
         has: impl Fn(&ClientCapabilities) -> bool,
         cx: &Cx<'_>,
     ) -> Vec<ClientId> {
-        let controllers = self.subscribers.controllers();
+        let controllers = self.output.subscribers().controllers();
         let clients_with = controllers.filter(|client| cx.shared.clients.can(*client, &has));
         clients_with.collect()
     }
@@ -99,7 +98,6 @@ impl SessionMachine {
             return;
         };
         let can = declaration.capabilities;
-        let seq = self.log.seq();
         let is_unlimited = cx.limits().of(Timeout::Answer).is_none();
         for open in &mut self.open_requests {
             if open.request.is_answered_with(&can) && !open.asked.contains(&client) {
@@ -109,7 +107,7 @@ impl SessionMachine {
                 }
                 open.asked.push(client);
                 let to_send = (open.id, &open.request);
-                self.subscribers.request(client, seq, to_send, cx.clients);
+                self.output.request(client, to_send, cx.clients);
             }
         }
     }
@@ -121,7 +119,7 @@ impl SessionMachine {
         let unanswerable =
             open_requests.filter_map(|open| open.remove_client(client).then_some(open.id));
         let unanswerable: Vec<_> = unanswerable.collect();
-        if self.subscribers.are_awaited() || self.subscribers.any_continues() {
+        if self.output.subscribers().are_awaited() || self.output.subscribers().any_continues() {
             let until = cx.limits().unattended_answer(cx.now);
             let left = self.open_requests.iter_mut();
             for open in left.filter(|open| unanswerable.contains(&open.id)) {
@@ -277,7 +275,7 @@ impl SessionMachine {
         decision.by.word().clone_into(&mut entry.by);
         entry.rule = decision.by.rule().map(str::to_owned).or(entry.rule);
         entry.reason.clone_from(&decision.reason);
-        self.log.append(&Record::Decision {
+        self.output.record(&Record::Decision {
             at: &at,
             turn_id,
             decision: &entry,
@@ -389,7 +387,7 @@ impl SessionMachine {
         clients: &mut dyn ClientSinks,
     ) {
         for client in &open.asked {
-            self.subscribers.withdraw(*client, open.id, by, clients);
+            self.output.withdraw(*client, open.id, by, clients);
         }
     }
 }

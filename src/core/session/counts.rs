@@ -5,16 +5,9 @@ use crate::core::metrics::Counters;
 use std::time::Instant;
 
 impl SessionMachine {
-    /// Counts the chunks since the last call.
-    pub fn count_chunks(&mut self, counters: &mut Counters) {
-        let seq = self.log.seq();
-        counters.chunks += seq.saturating_sub(self.counted_seq);
-        self.counted_seq = seq;
-    }
-
     /// Counts the chunks since the last call, and the time to the first output of the running turn.
     pub fn count_output(&mut self, now: Instant, counters: &mut Counters) {
-        self.count_chunks(counters);
+        self.output.count_chunks(counters);
         if let Some(running) = &mut self.running
             && running.first_output.is_none()
             && let Some((_, ago)) = self.idle_timer.and_then(|timer| timer.last_activity(now))

@@ -86,7 +86,7 @@ impl SessionMachine {
         mut error: Error,
         cx: &mut Cx<'_>,
     ) -> Result<(), Error> {
-        let identity = self.log.identity().map(SessionAgents::of);
+        let identity = self.output.log().identity().map(SessionAgents::of);
         let Stage::Opening { restore, call, .. } = &mut self.stage else {
             return Err(error);
         };

@@ -22,7 +22,7 @@ impl SessionMachine {
         limit: usize,
         profile: Profile,
     ) -> Result<wire::ReplayResult, Error> {
-        let page = self.log.page(after, limit)?;
+        let page = self.output.log().page(after, limit)?;
         let next = page
             .chunks
             .last()
@@ -49,14 +49,14 @@ impl SessionMachine {
     pub fn places(&self, after: Option<&str>, before: Option<&str>) -> Result<Range<usize>, Error> {
         let place = |id: Option<&str>| id.map(|id| self.place(id)).transpose();
         let (after, before) = (place(after)?, place(before)?);
-        let total = usize::try_from(self.log.count()).unwrap_or(usize::MAX);
+        let total = usize::try_from(self.output.log().count()).unwrap_or(usize::MAX);
         let begin = after.map_or(0, |at| at + 1);
         Ok(begin..before.unwrap_or(total))
     }
 
     /// Returns the position of a message in the history.
     fn place(&self, id: &str) -> Result<usize, Error> {
-        self.log.position(id).ok_or_else(|| {
+        self.output.log().position(id).ok_or_else(|| {
             let text = format!("message {id:?} not found; list the messages with message/list");
             Error::new(ErrorKind::MessageNotFound, text)
         })
@@ -73,7 +73,7 @@ impl SessionMachine {
     ) -> Result<wire::MessageResult, Error> {
         let message = checked(message)?;
         let id = message["id"].as_str().unwrap_or_default();
-        if self.log.position(id).is_some() {
+        if self.output.log().position(id).is_some() {
             let text = format!("message {id:?} already exists; change it with message/update");
             return Err(Error::new(ErrorKind::MessageExists, text));
         }
@@ -100,7 +100,7 @@ impl SessionMachine {
             let text = "the message is not complete; update it after its turn";
             return Err(Error::new(ErrorKind::Busy, text));
         }
-        let known = self.log.message(place, profile)?;
+        let known = self.output.log().message(place, profile)?;
         let mut message = match known {
             Some(Value::Object(message)) => message,
             _ => Map::new(),
@@ -115,10 +115,9 @@ impl SessionMachine {
     }
 
     fn log_message(&mut self, message: &Value, at: &str) -> Result<(), Error> {
-        self.log.append(&Record::Message { at, message });
-        self.log.write()?;
-        self.log.describe();
-        self.log.sync(0);
+        self.output.record(&Record::Message { at, message });
+        self.output.write()?;
+        self.output.save(0);
         Ok(())
     }
 
@@ -132,9 +131,7 @@ impl SessionMachine {
         self.end_background(cx);
         self.write(cx)?;
         self.catch_up_at_end(cx.clients);
-        self.log.clear(&at, archive)?;
-        self.log.describe();
-        Ok(())
+        self.output.clear(&at, archive)
     }
 
     /// Returns the last `limit` characters of the text in these messages; `None` if there is no text.
@@ -150,7 +147,7 @@ impl SessionMachine {
                 break;
             }
             let place = usize::try_from(at).unwrap_or(usize::MAX);
-            let Some(message) = self.log.message(place, Profile::V7)? else {
+            let Some(message) = self.output.log().message(place, Profile::V7)? else {
                 continue;
             };
             let parts = message["parts"].as_array().into_iter().flatten();

@@ -142,7 +142,7 @@ impl SessionMachine {
         };
         let client = self
             .host_calls
-            .serving_client(request, &self.subscribers, covers);
+            .serving_client(request, &self.output.subscribers(), covers);
         let is_served = cx.shared.served.covers(request);
         let own = || is_served.then_some(HostServer::Acpipe);
         client.map(HostServer::Client).or_else(own)
@@ -242,11 +242,9 @@ impl SessionMachine {
             return;
         };
         // The client needs the earlier chunks before the request.
-        self.number_unsent(cx.clients);
+        self.output.number_unsent(cx.clients);
         let request = Arc::new(request);
-        let seq = self.log.seq();
-        self.subscribers
-            .request(client, seq, (id, &request), cx.clients);
+        self.output.request(client, (id, &request), cx.clients);
     }
 
     fn serve(&mut self, ticket: Ticket, request: HostRequest, cx: &mut Cx<'_>) {
@@ -382,7 +380,7 @@ impl SessionMachine {
             );
             warn!(method, "{message}");
             let by = &DecisionSource::Timeout(None);
-            self.subscribers
+            self.output
                 .withdraw(overdue.client, overdue.id, by, cx.clients);
             let error = Error::new(ErrorKind::Resource, message);
             // The agent was waiting for the client, so the idle timer restarts.
@@ -402,7 +400,7 @@ impl SessionMachine {
     fn stop_host_call(&mut self, ticket: Ticket, by: &DecisionSource, cx: &mut Cx<'_>) {
         match self.host_calls.work(ticket) {
             Some(HostWork::Client(client, ask)) => {
-                self.subscribers.withdraw(client, ask, by, cx.clients);
+                self.output.withdraw(client, ask, by, cx.clients);
             }
             Some(HostWork::File) => {
                 cx.hosting.host.stop_file(ticket);

@@ -95,7 +95,7 @@ impl SessionMachine {
         self.end_background(cx);
         // The log may lack changes outside of turns, such as the title, and records from before the session
         // was open. A full disk does not prevent the close.
-        let _ = match self.log.identity() {
+        let _ = match self.output.log().identity() {
             Some(_) => self.identify(cx),
             None => Ok(()),
         };
@@ -151,9 +151,9 @@ impl SessionMachine {
     #[must_use]
     pub fn has_more_to_do(&self) -> bool {
         self.deadline().is_some()
-            || self.log.is_dirty()
-            || self.has_unsent()
-            || self.subscribers.are_lagging()
+            || self.output.log().is_dirty()
+            || self.output.has_unsent()
+            || self.output.subscribers().are_lagging()
     }
 
     /// Returns `true` if nothing is in progress, queued or awaited in the session.
@@ -200,7 +200,7 @@ impl SessionMachine {
     /// Returns the session's entry in lists.
     #[must_use]
     pub fn info(&self) -> SessionInfo {
-        let card = self.log.card();
+        let card = self.output.log().card();
         SessionInfo {
             state: match self.stage {
                 Stage::Live { .. } => SessionStage::Live,
@@ -209,8 +209,8 @@ impl SessionMachine {
             },
             turn_id: self.turn_id().map(str::to_owned),
             activity: Some(self.work()),
-            clients: Some(self.subscribers.count()),
-            corrupt_lines: Some(self.log.corrupt()),
+            clients: Some(self.output.subscribers().count()),
+            corrupt_lines: Some(self.output.log().corrupt()),
             waiting_for: None,
             mode: setting::mode(&self.state).or(card.mode.clone()),
             model: setting::model(&self.state).or(card.model.clone()),

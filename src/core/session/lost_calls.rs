@@ -64,7 +64,7 @@ impl SessionMachine {
         });
         let text = format!("{MAY_HAVE_RUN}: {description}");
         let warning = Notice::PolicyWarning(self.id.clone(), text);
-        self.notify_acp_clients(&warning, cx.clients);
+        self.output.notify_acp_clients(&warning, cx.clients);
         true
     }
 }

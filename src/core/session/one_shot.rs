@@ -69,7 +69,9 @@ impl SessionMachine {
     /// Returns `true` if the call of the session is answered, so that the session can be removed.
     #[must_use]
     pub fn is_spent(&self) -> bool {
-        self.is_one_shot() && self.must_be_idle().is_ok() && !self.subscribers.are_lagging()
+        self.is_one_shot()
+            && self.must_be_idle().is_ok()
+            && !self.output.subscribers().are_lagging()
     }
 
     /// When the session is opened for the next attempt; `None` if its call is answered meanwhile.

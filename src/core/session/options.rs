@@ -53,7 +53,7 @@ impl SessionMachine {
         if strict == Some(false) {
             return RequiredSettings::default();
         }
-        let fresh = self.log.identity().is_none();
+        let fresh = self.output.log().identity().is_none();
         RequiredSettings {
             mode: fresh || wish.mode.is_some(),
             model: fresh || wish.model.is_some(),

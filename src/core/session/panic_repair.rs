@@ -20,14 +20,14 @@ impl SessionMachine {
         let running = self.running.as_ref();
         let (token, call) = running.map(|r| (r.token, r.call)).unzip();
         let agent_session = self.agent_session().map(str::to_owned);
-        self.cut_log(cx.clients);
+        self.output.mend(cx.clients);
         // Ends the turn like any failed turn. If that panics again, only the error chunk is written.
         let _ = catch_unwind(AssertUnwindSafe(|| self.fail_turns(error, cx.clients)));
-        self.cut_log(cx.clients);
+        self.output.mend(cx.clients);
         self.background_turn = None;
-        for turn in self.log.open_turns() {
+        for turn in self.output.log().open_turns() {
             let error_text = &error.message;
-            let mut sink = self.sink(Some(&turn), cx.clients);
+            let mut sink = self.output.sink(Some(&turn), cx.clients);
             sink.chunk(&Chunk::Error { error_text });
         }
         let (token, call) = token.zip(call)?;
@@ -37,24 +37,16 @@ impl SessionMachine {
             self.close_turn(&ending, cx);
         }));
         if closed.is_err() {
-            self.cut_log(cx.clients);
+            self.output.mend(cx.clients);
             self.running = None;
-            self.reply(token, Err(error.clone()), cx.clients);
+            self.output.reply(token, Err(error.clone()), cx.clients);
             cx.requests.push(SessionRequest::Free);
         }
         Some(token)
     }
 
-    /// Removes incomplete records from the log, and retracts their chunks from the clients.
-    fn cut_log(&mut self, clients: &mut dyn ClientSinks) {
-        self.broken = false;
-        self.log.mend();
-        let seq = self.log.seq();
-        self.subscribers.retract(&self.id, seq, clients);
-    }
-
     fn fail_turns(&mut self, error: &Error, clients: &mut dyn ClientSinks) {
-        self.number_unsent(clients);
+        self.output.number_unsent(clients);
         self.close_unprompted(Some(error), clients);
         self.with_turn(clients, |turn, sink| turn.fail(error, sink));
     }

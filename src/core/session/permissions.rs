@@ -194,11 +194,11 @@ impl SessionMachine {
         let policy = cx.policy();
         let verdict = self.verdict(subject, cx);
         // A client that speaks ACP gets the agent's own request, and shows it as its user expects.
-        let is_original = permission.acp.is_some() && self.has_acp_client();
+        let is_original = permission.acp.is_some() && self.output.has_acp_client();
         let is_gate = is_gate(subject, permission);
         let is_form = permission.form.is_some() && !is_original;
         // A client that comes back can answer, too.
-        let are_awaited = self.subscribers.are_awaited();
+        let are_awaited = self.output.subscribers().are_awaited();
         let asks_users = are_awaited || !self.clients_with(|can| can.questions, cx).is_empty();
         let asks_clients = are_awaited || !self.clients_with(|can| can.permissions, cx).is_empty();
         let full = are_full(&self.open_requests);

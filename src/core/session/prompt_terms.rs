@@ -53,7 +53,7 @@ impl SessionMachine {
             return;
         }
         let listing = &mut self.prompt_terms.get_or_insert_default().listing;
-        listing.retain(|other| self.subscribers.has(*other) && *other != client);
+        listing.retain(|other| self.output.subscribers().has(*other) && *other != client);
         listing.push(client);
     }
 
@@ -142,12 +142,14 @@ impl SessionMachine {
             "title": PERMISSIONS_CHANGED,
             "description": change,
         }));
-        self.sink(Some(turn_id), clients).chunk(&Chunk::DataNotice {
-            data: Raw(&notice),
-            transient: true,
-        });
+        self.output
+            .sink(Some(turn_id), clients)
+            .chunk(&Chunk::DataNotice {
+                data: Raw(&notice),
+                transient: true,
+            });
         let text = format!("{PERMISSIONS_CHANGED}: {change}");
         let warning = Notice::PolicyWarning(self.id.clone(), text);
-        self.notify_acp_clients(&warning, clients);
+        self.output.notify_acp_clients(&warning, clients);
     }
 }

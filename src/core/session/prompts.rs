@@ -98,7 +98,7 @@ impl SessionMachine {
             state: Value::Object(self.state.clone()),
             queue: self.queue.waiting_prompts(),
         });
-        self.subscribers.notify(self.log.seq(), &notice, clients);
+        self.output.notify(&notice, clients);
     }
 
     /// Queues a prompt. With `restores` it also starts the restore of the session.

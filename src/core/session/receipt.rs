@@ -43,7 +43,7 @@ impl SessionMachine {
         // The running turn is not history.
         let before = match &self.running {
             Some(running) => running.messages_before,
-            None => self.log.count(),
+            None => self.output.log().count(),
         };
         let memory = match rung {
             Rung::Live | Rung::Resume => Memory::Kept,
@@ -71,7 +71,7 @@ impl SessionMachine {
         );
         let repeated = replayed.as_ref().map(|messages| messages.len() as u64);
         // Cleared messages must not come back.
-        let cleared = self.log.count() == 0 && self.log.seq() > 0;
+        let cleared = self.output.log().count() == 0 && self.output.log().seq() > 0;
         let mut warning = None;
         let adopted = match replayed {
             Some(replayed) if !cleared => {
@@ -91,7 +91,7 @@ impl SessionMachine {
         if memory == Memory::Lost {
             // A running turn must not lose its first part.
             if on_lost.clear && self.running.is_none() {
-                self.log.clear(at, true)?;
+                self.output.clear(at, true)?;
             }
         }
         let reinjected = self
@@ -105,7 +105,7 @@ impl SessionMachine {
             failed,
             // An agent replays nothing on resume: this history was read separately.
             replayed: repeated.filter(|_| rung == Rung::Load),
-            messages: self.log.count(),
+            messages: self.output.log().count(),
             adopted,
             reinjected,
             missed,
@@ -120,8 +120,11 @@ impl SessionMachine {
     }
 
     fn stored(&self) -> impl Iterator<Item = Result<Value, Error>> {
-        (0..self.log.count()).filter_map(|place| {
-            let message = self.log.message(usize::try_from(place).ok()?, Profile::V7);
+        (0..self.output.log().count()).filter_map(|place| {
+            let message = self
+                .output
+                .log()
+                .message(usize::try_from(place).ok()?, Profile::V7);
             message.transpose()
         })
     }
@@ -142,15 +145,15 @@ impl SessionMachine {
     fn store_replayed(&mut self, replayed: ReplayedMessages, at: &str) -> Result<u64, Error> {
         let first = first_unstored(self.stored(), &replayed)?;
         let adopted = replayed.len().saturating_sub(first);
-        let (is_large, is_new) = (replayed.size() > LARGE, self.log.is_empty());
+        let (is_large, is_new) = (replayed.size() > LARGE, self.output.log().is_empty());
         if is_large {
             // The messages are written in pieces. After a crash, the next load of the session adds the rest.
             self.log_identity(at);
         }
-        replayed.consume(first, |message| self.log.append_message(at, message));
-        if is_large && let Err(error) = self.log.commit() {
+        replayed.consume(first, |message| self.output.record_message(at, message));
+        if is_large && let Err(error) = self.output.begin_write() {
             if is_new {
-                let _ = self.log.remove(false);
+                let _ = self.output.remove(false);
             }
             return Err(error);
         }

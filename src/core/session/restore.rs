@@ -67,7 +67,7 @@ impl SessionMachine {
         let given_to = known.as_ref().and_then(|id| self.id_given_to(id, cx));
         let known = known.filter(|_| given_to.is_none());
         let other = self.known.other_than(&key).filter(|_| known.is_none());
-        let stored = self.log.count();
+        let stored = self.output.log().count();
         let Stage::Opening { restore, .. } = &mut self.stage else {
             return;
         };
@@ -275,7 +275,7 @@ impl SessionMachine {
         let repeats_nothing =
             rung == Rung::Load && restore.replay.as_ref().is_none_or(Replay::is_empty);
         // The session was created to adopt one of the agent's sessions.
-        let doubtful = self.log.is_empty() && has_same_id && repeats_nothing;
+        let doubtful = self.output.log().is_empty() && has_same_id && repeats_nothing;
         if doubtful && adoption == Adoption::Unknown && self.doubt_adopted(&agent_session, cx) {
             return;
         }
@@ -284,7 +284,7 @@ impl SessionMachine {
         };
         let may_be_new = restore.strategy.allows(Rung::New);
         let mut replayed = restore.replay.take().map(Replay::finish);
-        let history = self.log.count() > 0;
+        let history = self.output.log().count() > 0;
         let restore_plan = restore.restore_plan.get_or_insert_default();
         let forked = std::mem::take(&mut self.forks);
         if rung != Rung::New && !forked && !has_same_id {
@@ -387,7 +387,7 @@ impl SessionMachine {
         // A turn that is running began before the restore.
         let tells = recovery.memory != Memory::None || self.running.is_some();
         if tells {
-            self.log.append(&Record::Recovery {
+            self.output.record(&Record::Recovery {
                 at: &at,
                 recovery: &recovery,
             });
@@ -395,7 +395,8 @@ impl SessionMachine {
         if let Err(error) = self.identify(cx) {
             // Otherwise the next attempt would mistake the agent's new session for the old one.
             self.known = self
-                .log
+                .output
+                .log()
                 .identity()
                 .map(SessionAgents::of)
                 .unwrap_or_default();
@@ -405,7 +406,7 @@ impl SessionMachine {
         }
         self.report_opening(Ok(&recovery), cx);
         self.used = Some(cx.now);
-        self.begin_acp_updates(cx.agent.protocol_name());
+        self.output.begin_acp_updates(cx.agent.protocol_name());
         self.handover = None;
         let live = Stage::Live { agent_session };
         self.idle_timer = None;
@@ -417,7 +418,7 @@ impl SessionMachine {
             self.receipt = Some(Box::new(recovery.clone()));
         }
         if tells && waiters.is_empty() {
-            self.notify_restored(&recovery, cx.clients);
+            self.output.notify_restored(&recovery, cx.clients);
         }
         if reported && waiters.is_empty() {
             // A prompt restored the session, so no response carries the state.
@@ -483,9 +484,9 @@ impl SessionMachine {
         if !is_retried {
             self.cannot_open(error, cx);
         }
-        if self.log.is_empty() && !is_retried {
+        if self.output.log().is_empty() && !is_retried {
             // The log was created for this restore and is empty.
-            let _ = self.log.remove(false);
+            let _ = self.output.remove(false);
             self.release_roots(cx);
             cx.requests.push(SessionRequest::Remove);
         }

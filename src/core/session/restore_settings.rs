@@ -37,7 +37,8 @@ impl SessionMachine {
     pub fn give_up_restoring(&mut self) {
         if self.restoring().is_some() {
             self.known = self
-                .log
+                .output
+                .log()
                 .identity()
                 .map(SessionAgents::of)
                 .unwrap_or_default();
@@ -146,7 +147,7 @@ impl SessionMachine {
     /// Resets options and settings to the stored ones after a failed opening; empty for a session that was
     /// never open.
     pub fn reset_options(&mut self) {
-        let stored = self.log.identity().cloned().unwrap_or_default();
+        let stored = self.output.log().identity().cloned().unwrap_or_default();
         (self.options, self.wanted) = (
             stored.options.unwrap_or_else(SharedValue::no_options),
             stored.wanted,

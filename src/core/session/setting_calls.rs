@@ -165,9 +165,9 @@ impl SessionMachine {
         self.reset_options();
         // A background turn that began meanwhile ends, and is kept.
         self.end_unprompted(Some(error), cx);
-        if self.log.identity().is_none() && self.log.seq() == 0 {
+        if self.output.log().identity().is_none() && self.output.log().seq() == 0 {
             // The log was created for this restore, and the agent's replay belongs to no session now.
-            let _ = self.log.remove(false);
+            let _ = self.output.remove(false);
         }
         if let Some(agent_session) = agent_session {
             cx.close_at_agent(&agent_session);

@@ -59,12 +59,12 @@ impl SessionMachine {
                 });
             });
         }
-        self.number_unsent(clients);
+        self.output.number_unsent(clients);
         let notice = Notice::SessionState(wire::StateParams {
             session_id: self.id.clone(),
             state,
             queue: self.queue.waiting_prompts(),
         });
-        self.subscribers.notify(self.log.seq(), &notice, clients);
+        self.output.notify(&notice, clients);
     }
 }

@@ -5,7 +5,6 @@ use super::abandoned::AbandonedPrompt;
 use super::{SessionMachine, SessionRequest};
 use crate::core::agent::connection::Call;
 use crate::core::client::{Reply, Token};
-use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::CallId;
@@ -32,8 +31,7 @@ impl SessionMachine {
             self.not_stored(error.clone(), cx);
             return Err(error);
         }
-        self.log.describe();
-        self.log.sync(0);
+        self.output.save(0);
         Ok(())
     }
 
@@ -47,19 +45,19 @@ impl SessionMachine {
 
     /// Records the session's identity if it changed.
     pub(super) fn log_identity(&mut self, at: &str) {
-        let last = self.log.identity();
+        let last = self.output.log().identity();
         let created_at = last.map_or_else(|| at.to_owned(), |last| last.created_at.clone());
         let identity = Identity {
             seq: last.map_or(0, |last| last.seq),
             created_at,
             ..self.identity(last)
         };
-        if last != Some(&identity) || self.log.needs_identity_record() {
+        if last != Some(&identity) || self.output.log().needs_identity_record() {
             let identity = Identity {
-                seq: self.log.seq(),
+                seq: self.output.log().seq(),
                 ..identity
             };
-            self.log.append(&Record::Session {
+            self.output.record(&Record::Session {
                 at,
                 identity: &identity,
             });
@@ -72,7 +70,7 @@ impl SessionMachine {
     /// # Errors
     /// `storage`.
     pub fn write(&mut self, cx: &mut Cx<'_>) -> Result<(), Error> {
-        let written = self.log.write();
+        let written = self.output.write();
         if let Err(error) = &written {
             self.not_stored(error.clone(), cx);
         }
@@ -83,28 +81,28 @@ impl SessionMachine {
     /// ends.
     pub fn not_stored(&mut self, error: Error, cx: &mut Cx<'_>) {
         warn!(session = self.id, %error, "cannot store a session");
-        self.log.take_drop_error();
-        if self.log.is_waiting() {
-            self.give_up_disk(cx);
+        self.output.take_drop_error();
+        if self.output.log().is_waiting() {
+            let at = (cx.now, &cx.shared.settings.limits);
+            self.output.give_up_disk(at, cx.clients);
         } else {
-            let seq = self.log.seq();
-            self.subscribers.retract(&self.id, seq, cx.clients);
+            self.output.retract(cx.clients);
         }
-        self.forget_unsent(cx.clients);
+        self.output.forget_unsent(cx.clients);
         self.background_turn = None;
         let agent_session = self.agent_session().map(str::to_owned);
         let call = self.running.as_ref().map(|running| running.call);
         // In the order in which the next acpipe ends them. A background turn also ends, if clients have seen its beginning.
-        for turn in self.log.open_turns() {
+        for turn in self.output.log().open_turns() {
             if self.turn_id() == Some(&turn) {
                 self.with_turn(cx.clients, |turn, sink| turn.cut_off(&error, sink));
                 continue;
             }
             let error_text = &error.message;
-            let mut sink = self.sink(Some(&turn), cx.clients);
+            let mut sink = self.output.sink(Some(&turn), cx.clients);
             sink.chunk(&Chunk::Error { error_text });
         }
-        self.log.release_pending();
+        self.output.release_pending();
         if let Some(call) = call {
             self.cancel_lost_prompt(call, agent_session, cx);
             self.close_turn(&Ending::Failed(error), cx);
@@ -137,7 +135,7 @@ impl SessionMachine {
         let at = cx.time();
         let ticket = cx.shared.ids.ticket();
         self.log_identity(&at);
-        self.log.append(&Record::End {
+        self.output.record(&Record::End {
             at: &at,
             turn_id: &summary.turn_id,
             summary: &summary,
@@ -145,50 +143,36 @@ impl SessionMachine {
         let kind = ErrorKind::Storage.name();
         let is_reported = summary.errors.iter().any(|e| e.kind == kind);
         if is_reported {
-            self.log.release_pending();
+            self.output.release_pending();
         }
         let limits = &cx.shared.settings.limits;
         if let Err(error) = self.commit((cx.now, limits), cx.clients)
             && !is_reported
         {
-            if self.log.take_drop_error().is_some() {
+            if self.output.take_drop_error().is_some() {
                 // The turn is answered here.
                 self.running = None;
                 self.not_stored(error.clone(), cx);
             }
             let error = error.with("summary", value(&to_raw(&summary)));
-            self.reply(token, Err(error), cx.clients);
+            self.output.reply(token, Err(error), cx.clients);
             return;
         }
-        if self.log.is_append_abandoned() {
-            self.reply(token, Ok(Reply::Turn(summary)), cx.clients);
+        if self.output.log().is_append_abandoned() {
+            self.output
+                .reply(token, Ok(Reply::Turn(summary)), cx.clients);
             return;
         }
-        self.log.describe();
-        if self.log.sync(ticket) {
+        if self.output.save(ticket) {
             let wait = PendingStoreReply {
                 until: cx.shared.settings.limits.until(Timeout::Store, cx.now),
                 call: StoreCall::Turn(self.id.clone(), token, summary),
             };
             cx.shared.pending_store_replies.insert(ticket, wait);
         } else {
-            self.reply(token, Ok(Reply::Turn(summary)), cx.clients);
+            self.output
+                .reply(token, Ok(Reply::Turn(summary)), cx.clients);
         }
-    }
-
-    /// Answers a call, after the chunks that its client has not received yet.
-    pub fn reply(
-        &mut self,
-        token: Token,
-        answer: Result<Reply, Error>,
-        clients: &mut dyn ClientSinks,
-    ) {
-        if self.log.is_append_abandoned() {
-            clients.reply(token, answer);
-            return;
-        }
-        self.subscribers
-            .reply(self.log.seq(), token, answer, clients);
     }
 
     /// Returns the current identity of the session. Anything the agent does not report is taken from `last`.
@@ -221,16 +205,10 @@ impl SessionMachine {
     /// Returns `true` if mode or model differ from the stored ones.
     fn has_changed_settings(&self) -> bool {
         let other = |now: Option<String>, stored: &Option<String>| now.is_some() && now != *stored;
-        self.log.identity().is_some_and(|stored| {
+        self.output.log().identity().is_some_and(|stored| {
             other(setting::mode(&self.state), &stored.mode)
                 || other(setting::model(&self.state), &stored.model)
         })
-    }
-
-    /// Returns `true` if everything in the session is written to its file.
-    #[must_use]
-    pub fn is_written(&self) -> bool {
-        self.log.is_written() && !self.has_unsent()
     }
 
     /// Ends the wait for late output.

@@ -149,7 +149,7 @@ impl SessionMachine {
                 self.idle_timer.filter(|_| waits_for_agent)?.until()
             }
             SessionTimer::LateOutput => self.running.as_ref()?.late_output_until,
-            SessionTimer::DiskAnswer => self.disk_wait?.until,
+            SessionTimer::DiskAnswer => self.output.disk_timeout(),
             SessionTimer::WaitNotice => self.idle_timer?.notice_at(self.first_notice()?),
         }
     }

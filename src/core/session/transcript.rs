@@ -50,18 +50,19 @@ impl SessionMachine {
         message: &Value,
         limit: HistoryLimit,
     ) -> Result<Transcript, Error> {
-        self.log.wait_for_append()?;
+        self.output.wait_for_append()?;
         let mut budget = READ_BYTES;
         let mut bytes = limit.tokens.saturating_mul(TOKEN_BYTES);
         let mut earlier = Vec::new();
-        let mut omitted = self.log.count();
+        let mut omitted = self.output.log().count();
         for place in (0..usize::try_from(omitted).unwrap_or(usize::MAX)).rev() {
             if earlier.len() == limit.messages || budget == 0 {
                 break;
             }
             let mut reader = Reader::default();
             let MessagePart::Whole(read) =
-                self.log
+                self.output
+                    .log()
                     .read_message(place, Profile::V7, &mut reader, &mut budget)?
             else {
                 break;

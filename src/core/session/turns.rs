@@ -41,7 +41,7 @@ impl SessionMachine {
             terms,
             prompt: mut p,
         } = queued;
-        if self.log.is_waiting() {
+        if self.output.log().is_waiting() {
             // A prompt that cannot be written leaves no record.
             self.write(cx)?;
         }
@@ -80,9 +80,9 @@ impl SessionMachine {
         if !waits_for_background && self.open_requests.is_empty() {
             self.end_unprompted(None, cx);
         }
-        let messages_before = self.log.count();
+        let messages_before = self.output.log().count();
         // The prompt must be known after a crash, so it is written before it is sent.
-        self.log.append(&Record::Prompt {
+        self.output.record(&Record::Prompt {
             at: &at,
             turn_id: &turn_id,
             message: &message,
@@ -93,7 +93,7 @@ impl SessionMachine {
             }
             return Err(error);
         }
-        self.log.sync(0);
+        self.output.sync(0);
         self.begin_terms(terms.as_deref(), cx);
         self.preamble = Preamble::default();
         self.late_feedback.clear();
@@ -103,15 +103,15 @@ impl SessionMachine {
         let earlier = earlier.map(|last| Arc::new(last.names.for_prompt()));
         let protocol = cx.agent.protocol_name();
         let mut chunks = ChunkState::new(protocol);
-        self.number_unsent(cx.clients);
-        self.subscribers.set_leader(token.client);
+        self.output.number_unsent(cx.clients);
+        self.output.set_leader(token.client);
         self.show_user_message(token.client, &turn_id, &message, cx.clients);
-        let after_seq = self.log.seq();
+        let after_seq = self.output.log().seq();
         let turn = Turn::start(
             message_id,
             &about,
             &earlier.unwrap_or_default(),
-            &mut chunks.view(&mut self.sink(Some(&turn_id), cx.clients)),
+            &mut chunks.view(&mut self.output.sink(Some(&turn_id), cx.clients)),
         );
         let consent = RetryConsent {
             transient: p.retry,
@@ -151,7 +151,7 @@ impl SessionMachine {
         client: &mut dyn ClientSinks,
     ) {
         let receipt = self.receipt.take();
-        let mut sink = self.sink(Some(turn_id), client);
+        let mut sink = self.output.sink(Some(turn_id), client);
         if !skipped.is_empty() {
             let notice = to_raw(&json!({
                 "severity": "warning",

@@ -118,7 +118,7 @@ impl SessionMachine {
             });
         });
         let warning = Notice::PolicyWarning(self.id.clone(), format!("{title}: {description}"));
-        self.notify_acp_clients(&warning, cx.clients);
+        self.output.notify_acp_clients(&warning, cx.clients);
         let entry = LedgerEntry {
             rule: Some(verdict.by),
             ..entry("tool", &ran.tool.tool_call_id, &ran.tool, subject)

@@ -48,7 +48,7 @@ impl SessionMachine {
         if !matches!(self.stage, Stage::Live { .. }) {
             return false;
         }
-        if self.has_acp_client() {
+        if self.output.has_acp_client() {
             return self.take_acp_run(run, now, clients);
         }
         let applied = self.turn_update(&run.update_of_texts(), run.original, now, clients);

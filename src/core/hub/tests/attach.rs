@@ -309,7 +309,8 @@ fn others_learn_by_whom_a_request_was_answered() {
     let mut names = Vec::new();
     let session = t.hub.sessions.get("s").unwrap();
     session
-        .log
+        .output
+        .log()
         .decisions(|stored| names.push(stored.decision.client))
         .unwrap();
     assert_eq!(names, [Some("phone".to_owned())]);

@@ -97,16 +97,18 @@ impl Fixture {
         let answer = SharedCell::clone(&disk);
         let log = Log::open(Box::new(Disk { file, answer })).expect("an empty log");
         let mut session = SessionMachine::new("s".into(), AgentRef(0), "/w".into(), log);
+        let mut client = RecordingClient::default();
+        let part = Participation::default();
         session
-            .subscribers
-            .add(ClientId::FIRST, subscription, Participation::default());
+            .output
+            .subscribe(ClientId::FIRST, subscription, part, None, &mut client);
         let mut fixture = Self {
             session,
             shared,
             connection: None,
             renewal: None,
             hosting: Hosting::default(),
-            client: RecordingClient::default(),
+            client,
             now,
             others_run: false,
             definition,

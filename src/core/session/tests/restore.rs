@@ -357,7 +357,7 @@ fn adopted_session_stores_the_replayed_messages() {
             ],
         ),
     ]);
-    assert_eq!(t.session.log.count(), 1);
+    assert_eq!(t.session.output.log().count(), 1);
 }
 
 #[test]
@@ -373,7 +373,7 @@ fn history_that_cannot_be_stored_leaves_no_session() {
             let has = output.iter().any(|line| line == expected);
             assert!(has, "{} bytes: {output:?}", text.len());
         }
-        assert!(t.session.log.is_empty(), "{} bytes", text.len());
+        assert!(t.session.output.log().is_empty(), "{} bytes", text.len());
     }
 }
 

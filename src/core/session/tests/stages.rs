@@ -297,7 +297,7 @@ fn end(mut t: Fixture, how: &dyn std::fmt::Debug) {
         t.client.open_requests
     );
     assert!(t.shared.client_requests.is_empty(), "{how:?}");
-    assert!(!t.session.broken, "{how:?}");
+    assert!(!t.session.output.is_broken(), "{how:?}");
 }
 
 #[test]

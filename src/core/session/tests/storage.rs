@@ -180,12 +180,12 @@ fn panic_marks_the_session_and_the_repair_ends_its_turn() {
         t.act(|s, cx| s.with_turn(cx.clients, |_, _| panic!("on purpose")));
     }));
     assert!(panicked.is_err());
-    assert!(t.session.broken);
+    assert!(t.session.output.is_broken());
     t.on(&Panic);
-    assert!(!t.session.broken);
+    assert!(!t.session.output.is_broken());
     assert!(t.session.running.is_none());
-    assert!(t.session.log.open_turns().is_empty());
-    assert_eq!(t.session.log.corrupt(), 0);
+    assert!(t.session.output.log().open_turns().is_empty());
+    assert_eq!(t.session.output.log().corrupt(), 0);
 }
 
 #[test]

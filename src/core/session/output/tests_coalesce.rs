@@ -1,12 +1,11 @@
 //! Tests of coalescing: merged chunks build the same message as the original ones.
 
-use super::super::SessionMachine;
+use super::super::SessionOutput;
 use crate::core::client::{ClientId, Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::clients::ClientDeclaration;
 use crate::core::error::Error;
 use crate::core::fold::Fold;
-use crate::core::ids::AgentRef;
 use crate::core::log::Log;
 use crate::core::profile::Profile;
 use crate::core::store::{MemoryStore, Store as _};
@@ -61,13 +60,18 @@ impl Reader {
     }
 }
 
-fn session(profile: Profile) -> SessionMachine {
+fn session(profile: Profile) -> SessionOutput {
     let log = Log::open(MemoryStore.open("s").unwrap()).unwrap();
-    let mut session = SessionMachine::new("s".into(), AgentRef(0), "/".into(), log);
+    let mut session = SessionOutput::new("s", log);
     let subscription = ClientDeclaration::new(profile).subscription;
-    session
-        .subscribers
-        .add(ClientId::FIRST, subscription, Participation::default());
+    let part = Participation::default();
+    session.subscribe(
+        ClientId::FIRST,
+        subscription,
+        part,
+        None,
+        &mut Reader::default(),
+    );
     session
 }
 

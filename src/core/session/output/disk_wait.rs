@@ -1,9 +1,9 @@
 //! Waiting for a disk that does not answer: clients receive nothing that is not in the log, and the session
 //! continues until the wait times out.
 
-use super::SessionMachine;
+use super::SessionOutput;
+use crate::core::client_requests::OpenRequest;
 use crate::core::client_sink::ClientSinks;
-use crate::core::cx::Cx;
 use crate::core::error::Error;
 use crate::core::limits::{Limits, Timeout};
 use crate::core::store::AppendProgress;
@@ -11,15 +11,15 @@ use std::time::Instant;
 
 /// A session's wait for the disk.
 #[derive(Debug, Clone, Copy)]
-pub struct DiskWait {
+pub(super) struct DiskWait {
     /// When the wait times out; `None` after the timeout, or without a limit.
-    pub until: Option<Instant>,
+    until: Option<Instant>,
     /// Number of the last chunk on disk when the wait began. If this number grows, the disk is slow but
     /// answers.
     released: u64,
 }
 
-impl SessionMachine {
+impl SessionOutput {
     /// Writes the pending log records. If the disk does not answer in time, the clients receive them later.
     ///
     /// # Errors
@@ -27,6 +27,7 @@ impl SessionMachine {
     pub fn commit(
         &mut self,
         (now, limits): (Instant, &Limits),
+        open: &[OpenRequest],
         clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
         if let Some(error) = self.log.take_drop_error() {
@@ -36,7 +37,7 @@ impl SessionMachine {
         if self.log.is_waiting() {
             progress = self.log.poll()?;
             // Before the next lines are written, while the log can be read.
-            self.catch_up(clients);
+            self.catch_up(open, clients);
         }
         if progress == AppendProgress::Written {
             progress = self.log.commit()?;
@@ -52,11 +53,7 @@ impl SessionMachine {
     }
 
     /// Withholds further chunks from the clients until the disk has answered.
-    pub(super) fn hold_back(
-        &mut self,
-        (now, limits): (Instant, &Limits),
-        clients: &mut dyn ClientSinks,
-    ) {
+    fn hold_back(&mut self, (now, limits): (Instant, &Limits), clients: &mut dyn ClientSinks) {
         let may_hold = !self.log.is_append_abandoned();
         let released = self.log.released();
         let waits_for_same = |wait: DiskWait| wait.released == released;
@@ -67,7 +64,7 @@ impl SessionMachine {
             });
         }
         self.subscribers
-            .hold_back(&self.id, released, may_hold, clients);
+            .hold_back(&self.session, released, may_hold, clients);
     }
 
     /// Ends the wait for the disk. Lagging clients receive the missed chunks when they catch up.
@@ -79,14 +76,24 @@ impl SessionMachine {
 
     /// Gives up the wait for the disk: calls are answered although their clients have not received all
     /// chunks.
-    pub(super) fn give_up_disk(&mut self, cx: &mut Cx<'_>) {
-        self.hold_back((cx.now, &cx.shared.settings.limits), cx.clients);
+    pub fn give_up_disk(
+        &mut self,
+        (now, limits): (Instant, &Limits),
+        clients: &mut dyn ClientSinks,
+    ) {
+        self.hold_back((now, limits), clients);
         self.log.give_up();
         let released = self.log.released();
         self.disk_wait = Some(DiskWait {
             until: None,
             released,
         });
-        self.subscribers.give_up(&self.id, released, cx.clients);
+        self.subscribers.give_up(&self.session, released, clients);
+    }
+
+    /// Returns when the wait for the disk times out.
+    #[must_use]
+    pub fn disk_timeout(&self) -> Option<Instant> {
+        self.disk_wait?.until
     }
 }

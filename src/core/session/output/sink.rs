@@ -1,12 +1,11 @@
 //! Sink for the chunks of a session: its log first, then the subscribed clients.
 
-use super::SessionMachine;
-use super::coalesce::CoalescedChunks;
+use super::SessionOutput;
 use crate::core::client_sink::{ChunkAddress, ClientSink, ClientSinks};
 use crate::core::deltas::Deltas;
-use crate::core::log::{LARGE, Log};
+use crate::core::log::LARGE;
 use crate::core::profile::Profile;
-use crate::core::subscribers::{Subscriber, Subscribers};
+use crate::core::subscribers::Subscriber;
 use crate::core::view::chunks::ChunkSink;
 use crate::proto::chunk::Chunk;
 
@@ -16,27 +15,23 @@ use crate::proto::chunk::Chunk;
 /// All profiles share the numbers. Every chunk that a profile makes of a numbered one has that number; a
 /// profile that omits a chunk skips its number.
 pub struct SessionSink<'a> {
-    pub(super) session: &'a str,
-    pub(super) turn: Option<&'a str>,
-    pub(super) log: &'a mut Log,
-    pub(super) coalesced: &'a mut CoalescedChunks,
-    pub(super) broken: &'a mut bool,
-    pub(super) subscribers: &'a mut Subscribers,
-    pub(super) clients: &'a mut dyn ClientSinks,
+    turn: Option<&'a str>,
+    output: &'a mut SessionOutput,
+    clients: &'a mut dyn ClientSinks,
 }
 
 /// Marks the session as broken if a panic occurs while it is written to, like a poisoned mutex.
 impl Drop for SessionSink<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            *self.broken = true;
+            self.output.broken = true;
         }
     }
 }
 
 impl ChunkSink for SessionSink<'_> {
     fn chunk(&mut self, chunk: &Chunk<'_>) {
-        if self.coalesced.bytes() > 0 || self.subscribers.are_behind(self.clients) {
+        if self.output.coalesced.bytes() > 0 || self.output.subscribers.are_behind(self.clients) {
             self.merge_or_number(chunk);
         } else {
             self.number(chunk);
@@ -44,10 +39,11 @@ impl ChunkSink for SessionSink<'_> {
     }
 
     fn deltas(&mut self, deltas: Deltas<'_>) {
-        let waits = self.coalesced.bytes() > 0 || self.subscribers.are_behind(self.clients);
+        let waits =
+            self.output.coalesced.bytes() > 0 || self.output.subscribers.are_behind(self.clients);
         // All profiles but those of JSON have the same deltas.
         let is_of_json = |s: &Subscriber| s.subscription.profile.is_of_json();
-        if waits || self.subscribers.iter().any(is_of_json) {
+        if waits || self.output.subscribers.iter().any(is_of_json) {
             for delta in deltas.iter() {
                 delta.with_chunk(|chunk| self.chunk(chunk));
             }
@@ -56,13 +52,13 @@ impl ChunkSink for SessionSink<'_> {
         let begin = deltas.begin();
         for delta in deltas.iter() {
             let parts = [&begin, delta.text, Deltas::END];
-            let (seq, json) = self.log.delta(self.turn, parts);
+            let (seq, json) = self.output.log.delta(self.turn, parts);
             let address = ChunkAddress {
-                session: self.session,
+                session: &self.output.session,
                 turn: self.turn,
                 seq,
             };
-            for subscriber in self.subscribers.iter_mut() {
+            for subscriber in self.output.subscribers.iter_mut() {
                 if let Some(sink) = subscriber.sink(seq, self.clients) {
                     sink.delta(address, delta, json);
                 }
@@ -74,7 +70,7 @@ impl ChunkSink for SessionSink<'_> {
 impl SessionSink<'_> {
     #[cold]
     fn merge_or_number(&mut self, chunk: &Chunk<'_>) {
-        let behind = self.subscribers.are_behind(self.clients);
+        let behind = self.output.subscribers.are_behind(self.clients);
         if behind && self.wait(chunk) {
             return;
         }
@@ -88,14 +84,14 @@ impl SessionSink<'_> {
         if chunk.weight() > LARGE {
             return self.number_large(chunk);
         }
-        let (seq, json) = self.log.chunk(self.turn, chunk);
+        let (seq, json) = self.output.log.chunk(self.turn, chunk);
         let address = ChunkAddress {
-            session: self.session,
+            session: &self.output.session,
             turn: self.turn,
             seq,
         };
         // `hand_on` is not used here, because its closure costs instructions for every chunk.
-        for subscriber in self.subscribers.iter_mut() {
+        for subscriber in self.output.subscribers.iter_mut() {
             if let Some(sink) = subscriber.sink(seq, self.clients) {
                 match subscriber.subscription.profile {
                     Profile::V7 => sink.chunk(address, chunk, json),
@@ -108,7 +104,7 @@ impl SessionSink<'_> {
     /// Like `number`, but without copies between the agent's line, the file and the clients' output.
     #[cold]
     fn number_large(&mut self, chunk: &Chunk<'_>) {
-        let seq = self.log.large_chunk(self.turn, chunk);
+        let seq = self.output.log.large_chunk(self.turn, chunk);
         self.hand_on(seq, |subscriber, address, sink| {
             let profile = subscriber.subscription.profile;
             if profile.is_of_json() {
@@ -120,7 +116,7 @@ impl SessionSink<'_> {
     }
 
     fn number_json(&mut self, json: &[u8]) {
-        let seq = self.log.json_chunk(self.turn, json);
+        let seq = self.output.log.json_chunk(self.turn, json);
         self.hand_on(seq, |subscriber, address, sink| {
             let profile = subscriber.subscription.profile;
             profile.adapt_json(json, |json| sink.json_chunk(address, json));
@@ -133,11 +129,11 @@ impl SessionSink<'_> {
         mut hand: impl FnMut(&Subscriber, ChunkAddress<'_>, &mut dyn ClientSink),
     ) {
         let address = ChunkAddress {
-            session: self.session,
+            session: &self.output.session,
             turn: self.turn,
             seq,
         };
-        for subscriber in self.subscribers.iter_mut() {
+        for subscriber in self.output.subscribers.iter_mut() {
             if let Some(sink) = subscriber.sink(seq, self.clients) {
                 hand(subscriber, address, sink);
             }
@@ -146,8 +142,8 @@ impl SessionSink<'_> {
 
     /// Holds a chunk back for coalescing. Returns `false` if it cannot be held.
     fn wait(&mut self, chunk: &Chunk<'_>) -> bool {
-        let before = self.coalesced.bytes();
-        let waits = self.coalesced.take(self.turn, chunk);
+        let before = self.output.coalesced.bytes();
+        let waits = self.output.coalesced.take(self.turn, chunk);
         self.note_unsent(before);
         waits
     }
@@ -155,16 +151,12 @@ impl SessionSink<'_> {
     /// Numbers all chunks that are held back.
     #[cold]
     fn number_unsent(&mut self) {
-        let before = self.coalesced.bytes();
-        let (turn, waiting) = self.coalesced.take_all();
+        let before = self.output.coalesced.bytes();
+        let (turn, waiting) = self.output.coalesced.take_all();
         self.note_unsent(before);
         let mut sink = SessionSink {
-            session: self.session,
             turn: turn.as_deref(),
-            log: &mut *self.log,
-            coalesced: &mut *self.coalesced,
-            broken: &mut *self.broken,
-            subscribers: &mut *self.subscribers,
+            output: &mut *self.output,
             clients: &mut *self.clients,
         };
         for waiting in waiting {
@@ -175,9 +167,9 @@ impl SessionSink<'_> {
     /// Updates the number of held-back bytes that the leader's sink accounts for; `before` is the session's
     /// previous share.
     fn note_unsent(&mut self, before: usize) {
-        let leader = self.subscribers.leader();
+        let leader = self.output.subscribers.leader();
         if let Some(sink) = leader.and_then(|leader| self.clients.sink(leader)) {
-            sink.set_unsent(sink.unsent() + self.coalesced.bytes() - before);
+            sink.set_unsent(sink.unsent() + self.output.coalesced.bytes() - before);
         }
     }
 }
@@ -205,7 +197,20 @@ fn send_adapted(
     });
 }
 
-impl SessionMachine {
+impl SessionOutput {
+    /// Returns the sink for the chunks of a turn, or of no turn.
+    pub fn sink<'a>(
+        &'a mut self,
+        turn: Option<&'a str>,
+        clients: &'a mut dyn ClientSinks,
+    ) -> SessionSink<'a> {
+        SessionSink {
+            turn,
+            output: self,
+            clients,
+        }
+    }
+
     /// Returns `true` if chunks are held back for clients that are behind.
     #[must_use]
     pub fn has_unsent(&self) -> bool {
@@ -238,8 +243,8 @@ impl SessionMachine {
     pub fn forget_unsent(&mut self, clients: &mut dyn ClientSinks) {
         if self.has_unsent() {
             let mut sink = self.sink(None, clients);
-            let before = sink.coalesced.bytes();
-            sink.coalesced.take_all();
+            let before = sink.output.coalesced.bytes();
+            sink.output.coalesced.take_all();
             sink.note_unsent(before);
         }
     }
