@@ -31,7 +31,7 @@ mod lifecycle;
 mod lost_calls;
 mod one_shot;
 mod open_turn;
-mod options;
+mod opening;
 mod output;
 mod panic_repair;
 mod pending;
@@ -45,10 +45,10 @@ mod queue;
 mod receipt;
 mod reports;
 mod restore;
-mod restore_settings;
 mod running;
 mod session_agents;
 mod setting_calls;
+mod settings;
 mod state;
 mod steering;
 mod storage;
@@ -72,39 +72,34 @@ use super::client::Token;
 use super::client_requests::OpenRequest;
 use super::client_sink::ClientSinks;
 use super::cx::SessionRequest;
-use super::error::Error;
 use super::event::CallId;
 use super::idle_timer::IdleTimer;
 use super::ids::AgentRef;
 use super::log::Log;
-use super::output_budget::OutputBudget;
-use super::replay::Replay;
-use super::restore_plan::RestorePlan;
-use super::setting::ChosenSettings;
-use super::shared_value::SharedValue;
 use super::turn::{CallIds, Turn};
 use super::view::chunks::ChunkView;
-use crate::proto::wire::{McpServer, Recovery, Rung, SessionOptions, Strategy};
+use crate::proto::wire::{McpServer, Protocol, Recovery, Rung, SessionOptions, Strategy};
 use abandoned::AbandonedPrompt;
 pub use approvals::Approvals;
 use asking::AskingWatch;
 pub use asking::MAY_NOT_ASK;
 pub use background_turn::BackgroundTurn;
 pub use background_updates::BACKGROUND_QUIET_LIMIT;
-use claims::ClaimCheck;
 use handover::Handover;
 use host_calls::HostCalls;
 pub use lifecycle::stored_info;
 pub use one_shot::OneShot;
 use output::SessionOutput;
 pub use output::{SessionSink, UpdateOrigin};
-pub use pending::{PendingSettings, RequiredSettings, SettingsRestore};
+pub use pending::{RequiredSettings, SettingsRestore};
 pub use preamble::Preamble;
 pub use prompt_terms::PromptTerms;
 pub use queue::{MAX_PROMPTS, Queue, Queued};
+use restore::Restore;
 pub use running::{EndedMessage, Running};
 use serde_json::{Map, Value};
 pub use session_agents::{Given, SessionAgents};
+use settings::SessionSettings;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 pub use summary::unstarted_summary;
@@ -124,8 +119,6 @@ pub struct SessionMachine {
     pub cwd: String,
     /// MCP servers that the session gets, as the client declared them.
     pub mcp_servers: Vec<McpServer>,
-    /// Options that the session is opened with.
-    pub options: SharedValue<SessionOptions>,
     /// State of the session at its agent: resting, opening or live.
     pub stage: Stage,
     /// The log, and the clients that follow the session.
@@ -144,14 +137,8 @@ pub struct SessionMachine {
     pub restored_by: Option<Rung>,
     /// Queued prompts.
     pub queue: Queue,
-    /// Modes, models, options, commands and title, under the agent's own names.
-    pub state: Map<String, Value>,
-    /// Bytes of state received and shown, which limits how often the log repeats the state.
-    state_shown: OutputBudget,
-    /// Settings that the client has set.
-    pub wanted: ChosenSettings,
-    /// Settings that the client has requested and that are not answered yet.
-    pub settings: PendingSettings,
+    /// Modes, models and options.
+    pub settings: SessionSettings,
     /// Terms of the last prompt; `None` unless its client may have settings of its own.
     prompt_terms: Option<Box<PromptTerms>>,
     /// Whether the agent asks before it runs tools, as far as the policy needs it.
@@ -194,64 +181,12 @@ pub enum Stage {
     /// No agent process has the session.
     Resting,
     /// The session waits for its agent to start, or for the agent's response.
-    Opening {
-        /// The call to the agent that is in flight, if any.
-        call: Option<CallId>,
-        /// Client calls that are answered when the session is live.
-        waiters: Vec<Token>,
-        /// When the current step of the opening times out.
-        deadline: Option<Instant>,
-        /// Progress of the restore.
-        restore: Box<Restore>,
-    },
+    Opening(Box<Restore>),
     /// The agent has the session.
     Live {
         /// The agent session id.
         agent_session: String,
     },
-}
-
-/// Progress of a restore.
-#[derive(Debug, Default)]
-pub struct Restore {
-    /// Strategy that the client chose.
-    pub strategy: Strategy,
-    /// Settings without which the session must not be opened.
-    pub required: RequiredSettings,
-    /// Whether the agent's id of the session still means this session.
-    pub claim: ClaimCheck,
-    /// Plan of the strategies to try; `None` until the agent has declared its capabilities.
-    pub restore_plan: Option<RestorePlan>,
-    /// When the wait for the agent or its work on the session began.
-    pub began: Option<Instant>,
-    /// The last call to the agent for the session.
-    pub asked: Option<CallId>,
-    /// The strategy being tried.
-    pub rung: Option<Rung>,
-    /// History that the agent replays meanwhile; it is never shown as new updates.
-    pub replay: Option<Replay>,
-    /// Size of the replayed lines, in bytes.
-    pub repeated: usize,
-    /// When the restore times out, regardless of what the agent sends.
-    pub until: Option<Instant>,
-    /// State that the agent has reported since the last call.
-    pub reported: Map<String, Value>,
-    /// The agent session id from the response to a load, while more of the replay may still arrive.
-    pub opened: Option<String>,
-    /// Error of the last strategy, while the agent's session list is searched for the session.
-    pub error_before_lookup: Option<Error>,
-    /// Number of pages of the agent's session list that were searched.
-    pub pages: u32,
-    /// Cost of the session, if the agent has reported it since the last call.
-    pub cost: Option<f64>,
-    /// The agent session id whose `session/close` must be answered before the restore continues.
-    pub awaited_close: Option<String>,
-    /// The agent session id to adopt, while the agent's session list is searched for it.
-    pub adopting: Option<String>,
-    /// Set from the agent's success until the client's settings are set again.
-    pub restoring: Option<SettingsRestore>,
-    /// Mode that acpipe chose for the session, since the policy needs an agent that asks.
-    pub chosen_mode: Option<String>,
 }
 
 impl SessionMachine {
@@ -265,7 +200,6 @@ impl SessionMachine {
             handover: None,
             cwd,
             mcp_servers: Vec::new(),
-            options: SharedValue::no_options(),
             stage: Stage::Resting,
             acp_setup: Map::new(),
             known: SessionAgents::default(),
@@ -274,10 +208,7 @@ impl SessionMachine {
             preamble: Preamble::default(),
             restored_by: None,
             queue: Queue::default(),
-            state: Map::new(),
-            state_shown: OutputBudget::default(),
-            wanted: ChosenSettings::default(),
-            settings: PendingSettings::default(),
+            settings: SessionSettings::default(),
             prompt_terms: None,
             asking: None,
             cost: Some(0.0),
@@ -300,21 +231,13 @@ impl SessionMachine {
 
     /// Starts the opening of the session; `waiters` are the client calls to answer when it is live.
     pub fn begin_opening(&mut self, strategy: Strategy, waiters: Vec<Token>) {
-        self.stage = Stage::Opening {
-            call: None,
-            waiters,
-            deadline: None,
-            restore: Box::new(Restore {
-                strategy,
-                ..Restore::default()
-            }),
-        };
+        self.stage = Stage::Opening(Box::new(Restore::new(strategy, waiters)));
     }
 
     /// Sets the settings without which the session, which is being opened, must not go live.
     pub fn require(&mut self, settings: RequiredSettings) {
-        if let Stage::Opening { restore, .. } = &mut self.stage {
-            restore.required = settings;
+        if let Stage::Opening(restore) = &mut self.stage {
+            restore.require(settings);
         }
     }
 
@@ -329,34 +252,55 @@ impl SessionMachine {
     pub fn reopen(&mut self) {
         self.abandoned = None;
         self.give_up_restoring();
-        let (strategy, required, waiting) = match &mut self.stage {
-            Stage::Opening {
-                restore, waiters, ..
-            } => {
-                let waiters = std::mem::take(waiters);
-                (restore.strategy.clone(), restore.required, waiters)
-            }
-            Stage::Live { .. } | Stage::Resting => {
-                (Strategy::Auto, RequiredSettings::default(), Vec::new())
-            }
+        let restore = match &mut self.stage {
+            Stage::Opening(restore) => restore.anew(),
+            Stage::Live { .. } | Stage::Resting => Restore::default(),
         };
-        self.begin_opening(strategy, waiting);
-        self.require(required);
+        self.stage = Stage::Opening(Box::new(restore));
     }
 
     /// Records a call to the agent for the session and starts its timeout.
     pub fn opening(&mut self, asked: CallId, now: Instant, limit: Option<Duration>) {
-        if let Stage::Opening {
-            restore,
-            call,
-            deadline,
-            ..
-        } = &mut self.stage
-        {
-            restore.asked = Some(asked);
-            *call = Some(asked);
-            *deadline = limit.and_then(|limit| now.checked_add(limit));
+        if let Stage::Opening(restore) = &mut self.stage {
+            restore.called(asked, limit.and_then(|limit| now.checked_add(limit)));
             self.idle_timer = Some(IdleTimer::begin(now, None));
+        }
+    }
+
+    /// Returns the last call to the agent for the session, while the session is being opened.
+    #[must_use]
+    pub fn asked(&self) -> Option<CallId> {
+        match &self.stage {
+            Stage::Opening(restore) => restore.last_call(),
+            Stage::Live { .. } | Stage::Resting => None,
+        }
+    }
+
+    /// Returns `true` if the opening of the session waits for this call.
+    #[must_use]
+    pub fn is_asked(&self, asked: CallId) -> bool {
+        matches!(&self.stage, Stage::Opening(restore) if restore.call() == Some(asked))
+    }
+
+    /// Drops a session whose settings were being restored. It was not live and is not stored, so the next
+    /// attempt is for the stored one.
+    pub fn give_up_restoring(&mut self) {
+        if matches!(&self.stage, Stage::Opening(restore) if restore.is_setting()) {
+            let stored = self.output.log().identity();
+            self.known = stored.map(SessionAgents::of).unwrap_or_default();
+        }
+    }
+
+    /// Sets the options for the opening. A requested mode or model takes precedence over one that was set
+    /// before.
+    pub fn set_options(
+        &mut self,
+        options: SessionOptions,
+        wish: &SessionOptions,
+        protocol: Protocol,
+    ) {
+        if self.settings.set_options(options, wish, protocol) {
+            self.forget_lists();
         }
     }
 
@@ -372,7 +316,7 @@ impl SessionMachine {
     pub fn agent_session(&self) -> Option<&str> {
         match &self.stage {
             Stage::Live { agent_session } => Some(agent_session),
-            Stage::Opening { .. } | Stage::Resting => None,
+            Stage::Opening(_) | Stage::Resting => None,
         }
     }
 
@@ -408,7 +352,7 @@ impl SessionMachine {
     pub fn remember(&mut self, over: &mut Turn, cancelled: bool) {
         self.cost = over.cost().or(self.cost);
         if let Some(context) = over.context_figures() {
-            self.state.insert("context".to_owned(), context);
+            self.settings.set_context(context);
         }
         self.last = Some(EndedMessage {
             message_id: over.message_id().to_owned(),

@@ -157,7 +157,7 @@ impl Hub {
         match session.stage {
             Stage::Resting => return,
             Stage::Live { .. } => self.agents.get_mut(agent).note_renewed_session(id),
-            Stage::Opening { .. } => {}
+            Stage::Opening(_) => {}
         }
         session.reopen();
     }

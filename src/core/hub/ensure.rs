@@ -11,7 +11,7 @@ use crate::core::ids::AgentRef;
 use crate::core::mcp;
 use crate::core::options;
 use crate::core::output_schema;
-use crate::core::session::{Given, SessionAgents, SessionMachine, Stage};
+use crate::core::session::{Given, RequiredSettings, SessionAgents, SessionMachine, Stage};
 use crate::proto::wire::{
     EnsureParams, McpServer, Memory, Protocol, Recovery, Rung, SessionOptions, Strategy,
 };
@@ -150,7 +150,8 @@ impl Hub {
             if !p.acp.is_empty() {
                 session.acp_setup = p.acp;
             }
-            let required = session.required(&p.options, p.strict);
+            let is_new = session.output.log().identity().is_none();
+            let required = RequiredSettings::of(&p.options, p.strict, is_new);
             session.set_options(options, &p.options, protocol);
             session.claim_lists(token.client, &p.options);
             session.begin_opening(strategy, vec![token]);
@@ -188,7 +189,7 @@ impl Hub {
         let machine = self.agents.get(agent);
         let spec = machine.spec();
         let session = self.sessions.get(id);
-        let known = session.map_or(&spec.options, |session| &session.options);
+        let known = session.map_or(&spec.options, |session| session.settings.options());
         let options = wished.or(known);
         let servers = match session {
             Some(session) if servers.is_empty() => &session.mcp_servers,
@@ -229,16 +230,14 @@ fn ensured_already(
     clients: &mut dyn ClientSinks,
 ) -> Result<bool, Error> {
     match &mut session.stage {
-        Stage::Opening { .. } => {
-            session.must_have(&p.options)?;
+        Stage::Opening(restore) => {
+            session.settings.must_have(&session.id, &p.options)?;
+            restore.add_waiter(token);
             session.claim_lists(token.client, &p.options);
-            if let Stage::Opening { waiters, .. } = &mut session.stage {
-                waiters.push(token);
-            }
             Ok(true)
         }
         Stage::Live { .. } if p.strategy == Strategy::Auto && !stopping => {
-            session.must_have(&p.options)?;
+            session.settings.must_have(&session.id, &p.options)?;
             session.claim_lists(token.client, &p.options);
             session.used = Some(now);
             // Until a turn has reported it, the loss of the memory is news to every client.
@@ -253,7 +252,7 @@ fn ensured_already(
                 adopted: 0,
                 reinjected: 0,
                 missed: 0,
-                not_restored: session.changed_since(&p.options),
+                not_restored: session.settings.changed_since(&p.options),
                 differing_settings,
                 warning: None,
                 chosen_mode: None,

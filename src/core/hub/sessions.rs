@@ -11,7 +11,6 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::ids::AgentRef;
 use crate::core::log::{Identity, Log};
 use crate::core::session::{SessionAgents, SessionMachine};
-use crate::core::shared_value::SharedValue;
 use crate::proto::wire::{ClearSessionParams, Done, SessionInfo, SessionParams};
 use std::time::Instant;
 use tracing::warn;
@@ -27,8 +26,9 @@ impl Hub {
         let cwd = identity.cwd.clone();
         let mut session = SessionMachine::new(id.to_owned(), agent, cwd, log);
         session.known = SessionAgents::of(&identity);
-        session.options = identity.options.unwrap_or_else(SharedValue::no_options);
-        session.wanted = identity.wanted;
+        session
+            .settings
+            .put_stored(identity.options, identity.wanted);
         session.cost = identity.cost;
         if let Some(released) = self.idle.take(id) {
             released.restore(&mut session);

@@ -10,14 +10,13 @@ use crate::core::cx::Cx;
 use crate::core::decision::Decision;
 use crate::core::event::{Original, Update};
 use crate::core::update_run::UpdateRun;
-use crate::proto::wire::Rung;
 use serde_json::value::RawValue;
 use std::time::Instant;
 
 impl SessionMachine {
     /// Begins or ends to pass on ACP updates, after clients have come or gone.
     pub(super) fn follow_acp_clients(&mut self, dialect: &str) {
-        let turn = update_turn(&self.running, &self.background_turn);
+        let turn = update_turn(self.running.as_deref(), self.background_turn.as_deref());
         self.output.follow_acp_clients(dialect, turn);
     }
 
@@ -51,14 +50,12 @@ impl SessionMachine {
             }
             Stage::Live { .. } => true,
             // A client that loads a session which acpipe does not know gets the agent's replay.
-            Stage::Opening { restore, .. }
-                if self.output.log().is_empty() && restore.rung == Some(Rung::Load) =>
-            {
+            Stage::Opening(restore) if self.output.log().is_empty() && restore.is_loading() => {
                 false
             }
-            Stage::Opening { .. } | Stage::Resting => return,
+            Stage::Opening(_) | Stage::Resting => return,
         };
-        let turn = update_turn(&self.running, &self.background_turn);
+        let turn = update_turn(self.running.as_deref(), self.background_turn.as_deref());
         self.output
             .acp_update((origin, turn), is_stored, (update, original), clients);
     }
@@ -85,7 +82,7 @@ impl SessionMachine {
 
     /// Ends the updates of a turn. The tool calls that a failed turn has left open have failed.
     pub(super) fn end_acp_updates(&mut self, has_failed: bool, clients: &mut dyn ClientSinks) {
-        let turn = update_turn(&self.running, &self.background_turn);
+        let turn = update_turn(self.running.as_deref(), self.background_turn.as_deref());
         self.output.end_acp_updates(turn, has_failed, clients);
     }
 
@@ -112,12 +109,12 @@ impl SessionMachine {
 }
 
 fn update_turn<'a>(
-    running: &'a Option<Box<Running>>,
-    background: &'a Option<Box<BackgroundTurn>>,
+    running: Option<&'a Running>,
+    background: Option<&'a BackgroundTurn>,
 ) -> UpdateTurn<'a> {
     UpdateTurn {
-        prompted: running.as_ref().map(|running| &*running.turn_id),
-        background: background.as_ref().map(|turn| &*turn.turn_id),
+        prompted: running.map(|running| &*running.turn_id),
+        background: background.map(|turn| &*turn.turn_id),
     }
 }
 

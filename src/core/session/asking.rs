@@ -39,7 +39,7 @@ impl SessionMachine {
     /// Returns the mode to choose for the session: the first one that its state offers. Before the agent has reported
     /// any state, the first one.
     fn mode_to_choose(&self, cx: &Cx<'_>) -> Option<String> {
-        if !self.needs_asking(cx) || self.options.mode.is_some() {
+        if !self.needs_asking(cx) || self.settings.options().mode.is_some() {
             return None;
         }
         let asking = cx.agent.definition.asking(cx.agent.spec)?;
@@ -47,14 +47,14 @@ impl SessionMachine {
         let mode = if traits(cx.agent.spec.protocol).starts_in_mode {
             modes.first().filter(|_| !cx.agent.spec.names_mode())
         } else {
-            let now = setting::mode(&self.state);
+            let now = self.settings.mode();
             let is_now = |mode: &String| now.as_ref() == Some(mode);
             let mut offered = modes.iter();
-            let offered = offered.find(|mode| setting::offers_mode(&self.state, mode));
+            let offered = offered.find(|mode| setting::offers_mode(self.settings.state(), mode));
             offered.filter(|_| !modes.iter().any(is_now))
         };
         let mode = mode?.clone();
-        let is_wanted = self.wanted.has(&Setting::Mode(mode.clone()), &self.state);
+        let is_wanted = self.settings.is_wanted(&Setting::Mode(mode.clone()));
         (!is_wanted).then_some(mode)
     }
 
@@ -63,7 +63,7 @@ impl SessionMachine {
         if traits(cx.agent.spec.protocol).enforces_tool_lists {
             return cx.policy().may_restrict(&SessionOptions::default());
         }
-        cx.policy().may_restrict(&self.options)
+        cx.policy().may_restrict(self.settings.options())
     }
 
     /// Returns the options with which the agent opens the session: those of the session, with the mode that acpipe
@@ -71,15 +71,15 @@ impl SessionMachine {
     pub(super) fn opening_options(&mut self, cx: &Cx<'_>) -> SharedValue<SessionOptions> {
         let starts_in_mode = traits(cx.agent.spec.protocol).starts_in_mode;
         let mode = self.mode_to_choose(cx).filter(|_| starts_in_mode);
-        if let Stage::Opening { restore, .. } = &mut self.stage {
-            restore.chosen_mode.clone_from(&mode);
+        if let Stage::Opening(restore) = &mut self.stage {
+            restore.start_in(mode.clone());
         }
         match mode {
             Some(mode) => SharedValue::from(SessionOptions {
                 mode: Some(mode),
-                ..(*self.options).clone()
+                ..(**self.settings.options()).clone()
             }),
-            None => self.options.clone(),
+            None => self.settings.options().clone(),
         }
     }
 
@@ -91,13 +91,8 @@ impl SessionMachine {
         let Some(mode) = self.mode_to_choose(cx) else {
             return;
         };
-        if let Stage::Opening { restore, .. } = &mut self.stage
-            && let Some(restoring) = &mut restore.restoring
-        {
-            restoring.left.push_front(Setting::Mode(mode.clone()));
-            restore.chosen_mode = Some(mode);
-            // No client requested it: the session opens without it, and its clients are warned.
-            restore.required.mode = false;
+        if let Stage::Opening(restore) = &mut self.stage {
+            restore.choose_mode(mode);
         }
     }
 
@@ -105,7 +100,7 @@ impl SessionMachine {
     /// session is live already.
     pub(super) fn note_asking(&mut self, recovery: &mut Recovery, cx: &mut Cx<'_>) {
         let chosen = match &mut self.stage {
-            Stage::Opening { restore, .. } => restore.chosen_mode.take(),
+            Stage::Opening(restore) => restore.take_chosen_mode(),
             Stage::Live { .. } | Stage::Resting => None,
         };
         let is_chosen = |lost: &mut NotRestored| {
@@ -170,10 +165,10 @@ impl SessionMachine {
             return None;
         }
         let asking = cx.agent.definition.asking(cx.agent.spec);
-        let mode = setting::mode(&self.state);
+        let mode = self.settings.mode();
         let name = mode
             .as_deref()
-            .and_then(|mode| setting::mode_name(&self.state, mode));
+            .and_then(|mode| setting::mode_name(self.settings.state(), mode));
         let measured = cx.agent.definition.quirks.runs_unasked_in.as_deref();
         let fault = asking_fault(
             asking.as_deref(),
@@ -183,7 +178,8 @@ impl SessionMachine {
         );
         // The agent's own settings count if nothing else is known of it.
         let option = || {
-            let option = setting::unasked_option(&self.state).filter(|_| asking.is_none())?;
+            let option =
+                setting::unasked_option(self.settings.state()).filter(|_| asking.is_none())?;
             Some(format!(
                 "the agent has the setting {option:?}, with which agents run tools without asking"
             ))

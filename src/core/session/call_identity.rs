@@ -8,13 +8,10 @@ use crate::core::turn::{CallIds, OpenTurns, Renamed, Turn};
 impl SessionMachine {
     /// Replaces the agent's ids of tool calls in an update by the ids of the calls.
     pub fn identify_calls(&mut self, subagent: Option<&str>, update: &mut Update<'_>) -> Renamed {
-        if let Stage::Opening { restore, .. } = &mut self.stage
-            && restore.restoring.is_none()
+        if let Stage::Opening(restore) = &mut self.stage
+            && let Some(renamed) = restore.identify_calls(subagent, update)
         {
-            let replay = restore.replay.as_mut();
-            return replay.map_or_else(Renamed::new, |replay| {
-                replay.identify_calls(subagent, update)
-            });
+            return renamed;
         }
         self.with_call_ids(|ids, turns, _| ids.rename(turns, subagent, update))
     }

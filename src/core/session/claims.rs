@@ -42,23 +42,21 @@ impl SessionMachine {
     pub(super) fn awaits_claim(&mut self, cx: &mut Cx<'_>) -> bool {
         let known = self.known.find(&cx.agent.identity());
         let has_id = known.is_some_and(|known| known.ended_by.is_none());
-        let Stage::Opening { restore, .. } = &mut self.stage else {
+        let Stage::Opening(restore) = &mut self.stage else {
             return false;
         };
-        let uses_id = has_id && restore.strategy != Strategy::Only(Rung::New);
-        if uses_id && restore.claim == ClaimCheck::Unchecked {
-            restore.claim = ClaimCheck::Requested;
+        let uses_id = has_id && *restore.strategy() != Strategy::Only(Rung::New);
+        if uses_id && restore.request_claim_check() {
             cx.requests.push(SessionRequest::CheckClaim);
         }
-        restore.claim == ClaimCheck::Requested
+        *restore.claim() == ClaimCheck::Requested
     }
 
     /// Handles the result of the check: the session with a later claim, if there is one.
     pub fn claim_checked(&mut self, later: Option<String>, cx: &mut Cx<'_>) {
-        if let Stage::Opening { restore, .. } = &mut self.stage
-            && restore.claim == ClaimCheck::Requested
+        if let Stage::Opening(restore) = &mut self.stage
+            && restore.claim_checked(later)
         {
-            restore.claim = later.map_or(ClaimCheck::Valid, ClaimCheck::Ended);
             self.continue_restore(cx);
         }
     }
@@ -81,7 +79,7 @@ impl SessionMachine {
             }
         }
         match &self.stage {
-            Stage::Opening { restore, .. } => match &restore.claim {
+            Stage::Opening(restore) => match restore.claim() {
                 ClaimCheck::Ended(session) => Some(session.clone()),
                 ClaimCheck::Unchecked | ClaimCheck::Requested | ClaimCheck::Valid => None,
             },

@@ -5,7 +5,6 @@ use super::doubts::Adoption;
 use super::{SessionMachine, Stage};
 use crate::core::cx::Cx;
 use crate::core::idle_timer::IdleTimer;
-use crate::core::restore_plan::RestorePlan;
 use crate::proto::wire::Rung;
 
 impl SessionMachine {
@@ -18,7 +17,7 @@ impl SessionMachine {
         self.end_host_calls(cx);
         let closes = cx.agent.ready().is_none_or(|info| info.capabilities.close);
         if let (false, Some(connection)) = (closes, &mut cx.agent.connection) {
-            let state = self.state.clone();
+            let state = self.settings.state().clone();
             connection
                 .directory
                 .leave_open(agent_session.clone(), state);
@@ -37,14 +36,14 @@ impl SessionMachine {
         let Some(left) = connection.directory.take_left_open(known) else {
             return false;
         };
-        let Stage::Opening { restore, .. } = &mut self.stage else {
+        let Stage::Opening(restore) = &mut self.stage else {
             return false;
         };
-        restore.rung = Some(Rung::Live);
+        restore.take_over();
         let early = connection.directory.take_early(&left.agent_session);
-        for reported in [&mut self.state, &mut restore.reported] {
-            reported.extend(left.state.clone());
-            reported.extend(early.state.clone());
+        for state in [&left.state, &early.state] {
+            self.settings.extend_state(state);
+            restore.report_earlier(state, None);
         }
         let agent_session = left.agent_session;
         connection
@@ -63,18 +62,13 @@ impl SessionMachine {
         let Some(until) = directory.closing_until(known, cx.now) else {
             return false;
         };
-        let Stage::Opening {
-            restore, deadline, ..
-        } = &mut self.stage
-        else {
+        let Stage::Opening(restore) = &mut self.stage else {
             return false;
         };
-        let next = restore.restore_plan.as_ref().and_then(RestorePlan::peek);
-        if !matches!(next, Some(Rung::Resume | Rung::Load)) {
+        if !matches!(restore.next(), Some(Rung::Resume | Rung::Load)) {
             return false;
         }
-        restore.awaited_close = Some(known.to_owned());
-        *deadline = Some(until);
+        restore.wait_for_close(known, until);
         self.idle_timer = Some(IdleTimer::begin(cx.now, None));
         true
     }
@@ -88,12 +82,8 @@ impl SessionMachine {
         if let Some(connection) = &mut cx.agent.connection {
             connection.directory.give_up_closing(&agent_session);
         }
-        if let Stage::Opening {
-            restore, deadline, ..
-        } = &mut self.stage
-        {
-            // If the agent is not ready now, it opens the session once it is.
-            (restore.awaited_close, *deadline) = (None, None);
+        if let Stage::Opening(restore) = &mut self.stage {
+            restore.give_up_close();
         }
         self.continue_restore(cx);
         true
@@ -103,7 +93,7 @@ impl SessionMachine {
     #[must_use]
     pub fn awaited_close(&self) -> Option<&str> {
         match &self.stage {
-            Stage::Opening { restore, .. } => restore.awaited_close.as_deref(),
+            Stage::Opening(restore) => restore.awaited_close(),
             Stage::Live { .. } | Stage::Resting => None,
         }
     }

@@ -43,8 +43,8 @@ impl SessionMachine {
         }
         self.known.forget(&cx.agent.identity());
         self.begin_opening(new, Vec::new());
-        if let Stage::Opening { restore, .. } = &mut self.stage {
-            restore.restore_plan = Some(restore_plan);
+        if let Stage::Opening(restore) = &mut self.stage {
+            restore.put_plan(restore_plan);
         }
         self.continue_restore(cx);
     }
@@ -71,7 +71,7 @@ impl SessionMachine {
                 DeadSetting::SentAgain
             }
             // Another call has shown it before.
-            Stage::Opening { .. } => DeadSetting::SentAgain,
+            Stage::Opening(_) => DeadSetting::SentAgain,
             Stage::Live { .. } | Stage::Resting => DeadSetting::Failed,
         }
     }
@@ -87,19 +87,18 @@ impl SessionMachine {
         cx: &mut Cx<'_>,
     ) -> Result<(), Error> {
         let identity = self.output.log().identity().map(SessionAgents::of);
-        let Stage::Opening { restore, call, .. } = &mut self.stage else {
+        let Stage::Opening(restore) = &mut self.stage else {
             return Err(error);
         };
-        let rung = restore.rung.unwrap_or(Rung::New);
+        let rung = restore.rung().unwrap_or(Rung::New);
         if error.kind != ErrorKind::SessionNotFound || rung == Rung::New {
             return Err(error);
         }
-        let restore_plan = restore.restore_plan.get_or_insert_default();
-        let is_last = restore_plan.peek().is_none();
-        restore_plan.note(rung, &error);
-        *call = None;
-        if let Some(restoring) = restore.restoring.take() {
-            end_process(&restoring.agent_session, cx);
+        let is_last = restore.next().is_none();
+        restore.note_failed(rung, &error);
+        restore.answered();
+        if let Some((agent_session, _)) = restore.take_settings() {
+            end_process(&agent_session, cx);
         }
         // The id of an adopted session is not stored yet.
         self.known = identity.unwrap_or_else(|| self.known.clone());

@@ -47,7 +47,10 @@ impl SessionMachine {
         let silent = end.stop_reason == StopReason::EndTurn
             && end.structured_output.is_none()
             && !running.turn.has_output();
-        if !silent || end.of_command || is_command(&running.attempts.prompt.message, &self.state) {
+        if !silent
+            || end.of_command
+            || is_command(&running.attempts.prompt.message, self.settings.state())
+        {
             return None;
         }
         let error = Error::new(

@@ -142,7 +142,7 @@ impl SessionMachine {
         };
         let client = self
             .host_calls
-            .serving_client(request, &self.output.subscribers(), covers);
+            .serving_client(request, self.output.subscribers(), covers);
         let is_served = cx.shared.served.covers(request);
         let own = || is_served.then_some(HostServer::Acpipe);
         client.map(HostServer::Client).or_else(own)
@@ -429,7 +429,12 @@ impl SessionMachine {
 
     /// Returns the directories that are served to the session.
     fn roots(&self) -> Vec<String> {
-        let more = self.options.additional_directories.iter().cloned();
+        let more = self
+            .settings
+            .options()
+            .additional_directories
+            .iter()
+            .cloned();
         std::iter::once(self.cwd.clone()).chain(more).collect()
     }
 }

@@ -6,7 +6,6 @@ use crate::core::client::Token;
 use crate::core::cx::Cx;
 use crate::core::decision::DecisionSource;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::setting;
 use crate::core::store::Card;
 use crate::core::turn_ending::Ending;
 use crate::proto::wire::{Protocol, Recovery, SessionInfo, SessionResult, SessionStage, Strategy};
@@ -20,7 +19,7 @@ impl SessionMachine {
             self.end_turn(Ending::Failed(error.clone()), cx);
         }
         self.end_unprompted(Some(error), cx);
-        for token in self.settings.take_waiting() {
+        for token in self.settings.pending_mut().take_waiting() {
             cx.clients.reply(token, Err(error.clone()));
         }
         self.opening_failed(error, cx);
@@ -53,7 +52,7 @@ impl SessionMachine {
             self.end_turn(Ending::Failed(error.clone()), cx);
         }
         self.end_unprompted(Some(error).filter(|_| broke_off), cx);
-        for token in self.settings.take_waiting() {
+        for token in self.settings.pending_mut().take_waiting() {
             cx.clients.reply(token, Err(error.clone()));
         }
         if !renews {
@@ -102,7 +101,7 @@ impl SessionMachine {
         let _ = self.write(cx);
         let message = "the session was closed before it was open";
         self.opening_failed(&Error::new(ErrorKind::Cancelled, message), cx);
-        for token in self.settings.take_waiting() {
+        for token in self.settings.pending_mut().take_waiting() {
             let message = "the session was closed before the agent answered";
             let error = Error::new(ErrorKind::Cancelled, message);
             cx.clients.reply(token, Err(error));
@@ -144,7 +143,7 @@ impl SessionMachine {
     /// Returns `true` while the session is being opened.
     #[must_use]
     pub fn is_opening(&self) -> bool {
-        matches!(self.stage, Stage::Opening { .. })
+        matches!(self.stage, Stage::Opening(_))
     }
 
     /// Returns `true` if the session has work to do without another event.
@@ -164,7 +163,7 @@ impl SessionMachine {
             && self.late_feedback.is_empty()
             && self.background_turn.is_none()
             && self.abandoned.is_none()
-            && self.settings.is_empty()
+            && self.settings.pending().is_empty()
             && !self.is_opening()
     }
 
@@ -193,7 +192,7 @@ impl SessionMachine {
             agent_name: self.known.agent_name().to_owned(),
             cwd: self.cwd.clone(),
             recovery,
-            state: Value::Object(self.state.clone()),
+            state: Value::Object(self.settings.state().clone()),
         }
     }
 
@@ -204,7 +203,7 @@ impl SessionMachine {
         SessionInfo {
             state: match self.stage {
                 Stage::Live { .. } => SessionStage::Live,
-                Stage::Opening { .. } => SessionStage::Opening,
+                Stage::Opening(_) => SessionStage::Opening,
                 Stage::Resting => SessionStage::Resting,
             },
             turn_id: self.turn_id().map(str::to_owned),
@@ -212,8 +211,8 @@ impl SessionMachine {
             clients: Some(self.output.subscribers().count()),
             corrupt_lines: Some(self.output.log().corrupt()),
             waiting_for: None,
-            mode: setting::mode(&self.state).or(card.mode.clone()),
-            model: setting::model(&self.state).or(card.model.clone()),
+            mode: self.settings.mode().or(card.mode.clone()),
+            model: self.settings.model().or(card.model.clone()),
             ..stored_info(card)
         }
     }

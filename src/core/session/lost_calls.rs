@@ -40,7 +40,7 @@ impl SessionMachine {
         // The rules are applied to another message about each call.
         let asks = cx.policy().has_rules()
             && connection.is_some_and(|connection| connection.dialect.reports_before_run());
-        if asks || !cx.policy().may_restrict(&self.options) {
+        if asks || !cx.policy().may_restrict(self.settings.options()) {
             return false;
         }
         let Some(turn_id) = self.turn_id().map(str::to_owned) else {

@@ -4,7 +4,7 @@ use crate::core::client::Token;
 use crate::core::error::Error;
 use crate::core::event::CallId;
 use crate::core::setting::Setting;
-use crate::proto::wire::{NotRestored, Recovery};
+use crate::proto::wire::{NotRestored, Recovery, SessionOptions};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -96,6 +96,17 @@ pub struct RequiredSettings {
 }
 
 impl RequiredSettings {
+    /// Returns the settings that a session must have to be opened as requested; `is_new` is `true` for one that was
+    /// never open.
+    #[must_use]
+    pub fn of(wish: &SessionOptions, strict: Option<bool>, is_new: bool) -> Self {
+        let is_strict = strict != Some(false);
+        Self {
+            mode: is_strict && (is_new || wish.mode.is_some()),
+            model: is_strict && (is_new || wish.model.is_some()),
+        }
+    }
+
     /// Both are required.
     pub const ALL: Self = Self {
         mode: true,

@@ -174,14 +174,14 @@ impl SessionMachine {
         if traits(cx.agent.spec.protocol).enforces_tool_lists {
             policy.judge(subject)
         } else {
-            policy.judge_in(subject, &self.options)
+            policy.judge_in(subject, self.settings.options())
         }
     }
 
     /// Returns the policy's verdict on a call for which the agent requests no permission: the tool lists of the
     /// session count, also where the agent enforces them.
     pub(super) fn verdict_without_request(&self, subject: &Subject, cx: &Cx<'_>) -> Verdict {
-        cx.policy().judge_in(subject, &self.options)
+        cx.policy().judge_in(subject, self.settings.options())
     }
 
     /// Derives the handling of a permission request from the policy's verdict.

@@ -111,7 +111,7 @@ impl SessionMachine {
     fn set_terms(&mut self, held: &Terms, caller: &CallerTerms, cx: &mut Cx<'_>) {
         let mut kept = self.prompt_terms.take().unwrap_or_default();
         let claims = kept.listing.contains(&caller.client);
-        let lists = caller.lists(&self.options, claims);
+        let lists = caller.lists(self.settings.options(), claims);
         let terms = held.with_caller(&caller.terms, lists.as_ref());
         let own = Terms::of(cx.agent.definition, &cx.shared.settings);
         let last = kept.policy.as_ref().unwrap_or(&own.policy);

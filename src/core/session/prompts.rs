@@ -95,7 +95,7 @@ impl SessionMachine {
     pub fn notify_queue(&mut self, clients: &mut dyn ClientSinks) {
         let notice = Notice::SessionState(wire::StateParams {
             session_id: self.id.clone(),
-            state: Value::Object(self.state.clone()),
+            state: Value::Object(self.settings.state().clone()),
             queue: self.queue.waiting_prompts(),
         });
         self.output.notify(&notice, clients);

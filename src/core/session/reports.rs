@@ -6,7 +6,6 @@ use crate::core::cx::Cx;
 use crate::core::effect::Effect;
 use crate::core::error::Error;
 use crate::core::report::{Opened, OpeningReport, Period, Report, Subject, ToolReport, TurnReport};
-use crate::core::setting;
 use crate::core::shared::Shared;
 use crate::core::turn_trace::TurnTrace;
 use crate::proto::wire::{Recovery, TurnSummary};
@@ -22,8 +21,8 @@ pub(super) fn note_begin(running: &mut Running, shared: &mut Shared) {
 impl SessionMachine {
     /// Notes that the opening of the session has begun, unless it has.
     pub(super) fn note_opening(&mut self, now: Instant) {
-        if let Stage::Opening { restore, .. } = &mut self.stage {
-            restore.began.get_or_insert(now);
+        if let Stage::Opening(restore) = &mut self.stage {
+            restore.begin(now);
         }
     }
 
@@ -76,7 +75,7 @@ impl SessionMachine {
 
     /// Reports the opening of the session, which ends now, if openings are reported.
     pub(super) fn report_opening(&self, result: Result<&Recovery, &Error>, cx: &mut Cx<'_>) {
-        let Stage::Opening { restore, .. } = &self.stage else {
+        let Stage::Opening(restore) = &self.stage else {
             return;
         };
         if !cx.shared.reports {
@@ -85,7 +84,7 @@ impl SessionMachine {
         let report = OpeningReport {
             subject: self.subject_of_report(cx),
             period: Period {
-                began: cx.shared.unix_nanos(restore.began.unwrap_or(cx.now)),
+                began: cx.shared.unix_nanos(restore.began().unwrap_or(cx.now)),
                 ended: cx.shared.unix_nanos(cx.now),
             },
             outcome: match result {
@@ -112,7 +111,10 @@ impl SessionMachine {
             },
             agent_version: cx.agent.ready().and_then(|info| info.version.clone()),
             protocol: cx.agent.protocol_name(),
-            model: setting::model(&self.state).or_else(|| self.options.model.clone()),
+            model: self
+                .settings
+                .model()
+                .or_else(|| self.settings.options().model.clone()),
         }
     }
 }

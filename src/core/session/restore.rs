@@ -1,498 +1,529 @@
-//! Restore of a session at its agent: one call after the other, in the order of the strategies allowed.
+//! Restore: the progress of a session that is being opened at its agent.
+//!
+//! Owns what the opening waits for, the strategies tried so far, the history that the agent replays, and the calls of
+//! clients that are answered when the session is live. Sends nothing and reads no log: the machine makes each call
+//! (see `opening.rs`), reports the response here, and asks what comes next.
 
-use super::doubts::{Adoption, nothing_left};
-use super::receipt::TakenSession;
-use super::{
-    RequiredSettings, SessionAgents, SessionMachine, SessionRequest, SettingsRestore, Stage,
-};
-use crate::core::agent::connection::Call;
-use crate::core::agent::directory::{Holder, state_news};
-use crate::core::agent_spec::DEFAULT_AGENT;
-use crate::core::client::{Reply, Token};
-use crate::core::cx::Cx;
-use crate::core::dialect::{Opening, SessionSetup};
-use crate::core::dialects::traits;
-use crate::core::error::{Error, ErrorKind};
+mod settings;
+
+use super::claims::ClaimCheck;
+use super::doubts::{Adoption, ListPage, PAGES};
+use super::{RequiredSettings, SettingsRestore};
+use crate::core::client::Token;
+use crate::core::error::Error;
 use crate::core::event::{CallId, Original, Update};
-use crate::core::limits::Timeout;
-use crate::core::log::Record;
-use crate::core::replay::Replay;
+use crate::core::replay::{Replay, ReplayedMessages};
 use crate::core::restore_plan::{RestoreFacts, RestorePlan};
 use crate::core::setting::merge_state;
+use crate::core::turn::Renamed;
 use crate::proto::json::Members;
-use crate::proto::wire::{Memory, Rung, Strategy};
-use std::time::Duration;
-
-/// Time an agent must be quiet after a load. Some agents replay the history after their response.
-pub const LOAD_QUIET: Duration = Duration::from_millis(250);
-
-/// Returns the time an agent must be quiet after it answered a load.
-fn load_quiet(cx: &Cx<'_>) -> Duration {
-    LOAD_QUIET.max(cx.agent.definition.quirks.late_replay())
-}
+use crate::proto::wire::{AgentCapabilities, Attempt, Rung, Strategy};
+use serde_json::{Map, Value};
+use std::time::Instant;
 
 /// Maximum size of a replayed history, in bytes of the agent's lines. The replay is held in memory.
-pub(super) const REPEATED_LIMIT: usize = 512 << 20;
+pub(super) const REPLAY_LIMIT: usize = 512 << 20;
 
-impl SessionMachine {
-    /// Starts the restore of the session with a strategy.
-    pub fn open(&mut self, strategy: Strategy, cx: &mut Cx<'_>) {
-        self.begin_opening(strategy, Vec::new());
-        if self.is_one_shot() {
-            // No client sees the receipt before the prompt is sent.
-            self.require(RequiredSettings::ALL);
-        }
-        self.continue_restore(cx);
-    }
+/// Step of a restore: what the session waits for.
+#[derive(Debug, Default)]
+enum Phase {
+    /// The agent starts, or the next strategy is chosen.
+    #[default]
+    Waiting,
+    /// The agent answers `session/close` of its session with this id.
+    Closing(String),
+    /// The agent answers the call of a strategy.
+    Calling,
+    /// The agent answered a load with this session id, and may replay more of the history.
+    Replaying(String),
+    /// The agent's session list is searched for the session, which the agent refused with this error.
+    LookingUp { error: Error, pages: u32 },
+    /// The agent's session list is searched for a session that is to be adopted.
+    Adopting { agent_session: String, pages: u32 },
+    /// The client's settings are set again.
+    Settings(SettingsRestore),
+}
 
-    /// Calls the agent with the next remaining strategy. Does nothing until the agent is ready.
-    pub fn continue_restore(&mut self, cx: &mut Cx<'_>) {
-        self.note_opening(cx.now);
-        if self.awaits_claim(cx) {
-            return;
-        }
-        let Some(info) = cx.agent.ready().filter(|_| self.is_opening()) else {
-            return;
-        };
-        let can = info.capabilities;
-        let key = cx.agent.identity();
-        let servers = match cx.servers(&self.mcp_servers) {
-            Ok(servers) => servers,
-            Err(error) => {
-                self.opening_failed(&error, cx);
-                return;
-            }
-        };
-        let known = self.known.id_of(&key).map(str::to_owned);
-        let given_to = known.as_ref().and_then(|id| self.id_given_to(id, cx));
-        let known = known.filter(|_| given_to.is_none());
-        let other = self.known.other_than(&key).filter(|_| known.is_none());
-        let stored = self.output.log().count();
-        let Stage::Opening { restore, .. } = &mut self.stage else {
-            return;
-        };
-        let knowledge = RestoreFacts {
-            id: known.is_some(),
-            history: stored > 0,
-            other,
-            given_to: given_to.as_deref(),
-        };
-        restore.until = restore.until.or_else(|| cx.until(Timeout::Restore));
-        let plan = || RestorePlan::plan(&restore.strategy, can, knowledge);
-        restore.restore_plan.get_or_insert_with(plan);
-        restore.awaited_close = None;
-        if self.wait_for_close(known.as_deref(), cx) {
-            return;
-        }
-        let Stage::Opening { restore, .. } = &mut self.stage else {
-            return;
-        };
-        let restore_plan = restore.restore_plan.get_or_insert_default();
-        let Some(rung) = restore_plan.next_strategy() else {
-            let error = nothing_left(&self.id, restore_plan);
-            return self.opening_failed(&error, cx);
-        };
-        let way = match (rung, &known) {
-            (Rung::Resume, Some(known)) => Opening::Resume(known),
-            (Rung::Load, Some(known)) => Opening::Load(known),
-            _ => Opening::New,
-        };
-        let routed = |known: &String| cx.agent.connection.as_ref()?.directory.session(known);
-        if way != Opening::New
-            && let Some(other) = known.as_ref().and_then(routed)
-            && *other != self.id
-        {
-            let message = format!(
-                "the agent's session is already open as session {other:?}; use that one, or call session/close for it \
-                     first"
-            );
-            let error = Error::new(ErrorKind::SessionExists, message);
-            self.opening_failed(&error, cx);
-            return;
-        }
-        (restore.rung, restore.opened, restore.replay) = (Some(rung), None, None);
-        let before = restore.asked.take();
-        restore.reported.clear();
-        let call = cx.next_call();
-        self.hold_roots(cx);
-        let options = self.opening_options(cx);
-        let Some(connection) = &mut cx.agent.connection else {
-            return;
-        };
-        connection.directory.remove(&self.id);
-        if let (Some(known), true, Stage::Opening { restore, .. }) =
-            (&known, way != Opening::New, &mut self.stage)
-        {
-            // The prefix contains the number of stored messages. Adopting messages increases it, so their ids
-            // are not reused.
-            let prefix = format!("{}-replayed-{stored}", self.id);
-            let dialect = &connection.dialect;
-            let repeats = rung == Rung::Load
-                || dialect.repeats_on_resume()
-                || cx.agent.definition.quirks.replays_on_resume;
-            restore.replay = repeats.then(|| Replay::new(dialect.name(), prefix));
-            connection.directory.add(known.clone(), self.id.clone());
-        }
-        let session = self.id.clone();
-        connection.calls.insert(call, Call::Open { session });
-        let out = &mut connection.out;
-        if let Some(before) = before {
-            connection.dialect.forget(before, out);
-        }
-        let place = SessionSetup {
-            cwd: &self.cwd,
-            mcp_servers: &servers,
-            options: &options,
-            acp: &self.acp_setup,
-            fork: self.forks,
-        };
-        connection.dialect.open(call, way, &place, out);
-        let limit = cx.limits().of(Timeout::Open);
-        self.opening(call, cx.now, limit);
-    }
+/// Result of a page of the agent's session list.
+#[derive(Debug)]
+pub(super) enum Listed {
+    /// The next page is needed.
+    More,
+    /// The agent still has the session that it refused with this error.
+    StillThere(Error),
+    /// The agent does not have the session that it refused.
+    Gone,
+    /// The session may be adopted.
+    Adopted(String, Adoption),
+    /// The agent does not have the session that was to be adopted.
+    NotThere(String),
+}
 
-    /// Drops a call for the session, whose result is not needed.
-    fn forget_call(call: Option<CallId>, cx: &mut Cx<'_>) {
-        if let (Some(connection), Some(call)) = (&mut cx.agent.connection, call) {
-            connection.dialect.forget(call, &mut connection.out);
+/// Progress of a restore.
+#[derive(Debug, Default)]
+pub struct Restore {
+    /// Strategy that the client chose.
+    strategy: Strategy,
+    /// Settings without which the session must not be opened.
+    required: RequiredSettings,
+    /// Client calls that are answered when the session is live.
+    waiters: Vec<Token>,
+    /// Whether the agent's id of the session still means this session.
+    claim: ClaimCheck,
+    /// Strategies to try; `None` until the agent has declared its capabilities.
+    plan: Option<RestorePlan>,
+    /// The strategy being tried.
+    rung: Option<Rung>,
+    phase: Phase,
+    /// The call to the agent that is in flight.
+    call: Option<CallId>,
+    /// The last call to the agent for the session.
+    last_call: Option<CallId>,
+    /// When the phase times out.
+    deadline: Option<Instant>,
+    /// When the restore times out, regardless of what the agent sends.
+    limit: Option<Instant>,
+    /// When the wait for the agent or its work on the session began.
+    began: Option<Instant>,
+    /// History that the agent replays meanwhile; it is never shown as new updates.
+    replay: Option<Replay>,
+    /// Size of the replayed lines, in bytes.
+    replayed_bytes: usize,
+    /// State that the agent has reported since the last call of a strategy.
+    reported: Map<String, Value>,
+    /// Cost of the session, if the agent has reported it.
+    cost: Option<f64>,
+    /// Mode that acpipe chose for the session, since the policy needs an agent that asks.
+    chosen_mode: Option<String>,
+}
+
+impl Restore {
+    /// Creates the restore by a strategy.
+    #[must_use]
+    pub fn new(strategy: Strategy, waiters: Vec<Token>) -> Self {
+        Self {
+            strategy,
+            waiters,
+            ..Self::default()
         }
     }
 
-    /// Handles an update while the session is being opened. Returns `true` if it was consumed.
-    pub(super) fn repeated(
+    /// Returns a restore that begins again, for a restarted agent. Strategy, required settings and calls are kept.
+    #[must_use]
+    pub fn anew(&mut self) -> Self {
+        Self {
+            required: self.required,
+            ..Self::new(self.strategy.clone(), std::mem::take(&mut self.waiters))
+        }
+    }
+
+    /// Sets the settings without which the session must not be opened.
+    pub fn require(&mut self, settings: RequiredSettings) {
+        self.required = settings;
+    }
+
+    /// Returns the strategy that the client chose.
+    #[must_use]
+    pub fn strategy(&self) -> &Strategy {
+        &self.strategy
+    }
+
+    /// Returns the client calls that are answered when the session is live.
+    #[must_use]
+    pub fn waiters(&self) -> &[Token] {
+        &self.waiters
+    }
+
+    /// Adds a client call that is answered when the session is live.
+    pub fn add_waiter(&mut self, token: Token) {
+        self.waiters.push(token);
+    }
+
+    /// Removes a client call that is answered in another way.
+    pub fn remove_waiter(&mut self, token: Token) {
+        self.waiters.retain(|waiter| *waiter != token);
+    }
+
+    /// Ends the restore; returns the client calls to answer.
+    #[must_use]
+    pub fn into_waiters(self) -> Vec<Token> {
+        self.waiters
+    }
+
+    /// Notes that the opening has begun, unless it has.
+    pub fn begin(&mut self, now: Instant) {
+        self.began.get_or_insert(now);
+    }
+
+    /// Returns when the opening began.
+    #[must_use]
+    pub fn began(&self) -> Option<Instant> {
+        self.began
+    }
+
+    /// Returns the call to the agent that is in flight.
+    #[must_use]
+    pub fn call(&self) -> Option<CallId> {
+        self.call
+    }
+
+    /// Returns the last call to the agent for the session.
+    #[must_use]
+    pub fn last_call(&self) -> Option<CallId> {
+        self.last_call
+    }
+
+    /// Forgets the last call, which has no result to wait for; returns it.
+    pub fn take_last_call(&mut self) -> Option<CallId> {
+        self.last_call.take()
+    }
+
+    /// Records a call to the agent, which times out at `deadline`.
+    pub fn called(&mut self, call: CallId, deadline: Option<Instant>) {
+        self.last_call = Some(call);
+        self.call = Some(call);
+        self.deadline = deadline;
+    }
+
+    /// Records that the agent has answered the call.
+    pub fn answered(&mut self) {
+        self.call = None;
+    }
+
+    /// Returns when the phase times out.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// Returns when the phase times out, for changes.
+    pub fn deadline_mut(&mut self) -> Option<&mut Instant> {
+        self.deadline.as_mut()
+    }
+
+    /// Restarts the timeout of a call that opens the session.
+    pub fn restart_deadline(&mut self, deadline: Option<Instant>) {
+        if self.call.is_some() && !self.is_setting() {
+            self.deadline = deadline;
+        }
+    }
+
+    /// Returns when the restore times out, regardless of what the agent sends. The client's settings have limits of
+    /// their own.
+    #[must_use]
+    pub fn limit(&self) -> Option<Instant> {
+        self.limit.filter(|_| !self.is_setting())
+    }
+
+    /// Returns when the restore times out, for changes.
+    pub fn limit_mut(&mut self) -> Option<&mut Instant> {
+        self.limit.as_mut()
+    }
+
+    /// Requests the check of the claim on the agent's id, unless that is done. Returns `true` if the caller has to
+    /// begin it.
+    pub fn request_claim_check(&mut self) -> bool {
+        let is_new = self.claim == ClaimCheck::Unchecked;
+        if is_new {
+            self.claim = ClaimCheck::Requested;
+        }
+        is_new
+    }
+
+    /// Returns the claim on the agent's id of the session.
+    #[must_use]
+    pub fn claim(&self) -> &ClaimCheck {
+        &self.claim
+    }
+
+    /// Records the result of the check. Returns `false` if none was requested.
+    pub fn claim_checked(&mut self, later: Option<String>) -> bool {
+        let was_requested = self.claim == ClaimCheck::Requested;
+        if was_requested {
+            self.claim = later.map_or(ClaimCheck::Valid, ClaimCheck::Ended);
+        }
+        was_requested
+    }
+
+    /// Plans the strategies, once the agent has declared its capabilities.
+    pub fn plan(
+        &mut self,
+        can: AgentCapabilities,
+        facts: RestoreFacts<'_>,
+        limit: Option<Instant>,
+    ) {
+        self.limit = self.limit.or(limit);
+        let plan = || RestorePlan::plan(&self.strategy, can, facts);
+        self.plan.get_or_insert_with(plan);
+        if matches!(self.phase, Phase::Closing(_)) {
+            self.phase = Phase::Waiting;
+        }
+    }
+
+    /// Sets the strategies of a session that replaces another one.
+    pub fn put_plan(&mut self, plan: RestorePlan) {
+        self.plan = Some(plan);
+    }
+
+    fn plan_mut(&mut self) -> &mut RestorePlan {
+        self.plan.get_or_insert_default()
+    }
+
+    /// Returns the strategy that comes after the current one.
+    #[must_use]
+    pub fn next(&self) -> Option<Rung> {
+        self.plan.as_ref().and_then(RestorePlan::peek)
+    }
+
+    /// Takes the next strategy.
+    pub fn take_next(&mut self) -> Option<Rung> {
+        self.plan_mut().next_strategy()
+    }
+
+    /// Returns the strategies that failed.
+    #[must_use]
+    pub fn failed(&self) -> &[Attempt] {
+        self.plan.as_ref().map_or(&[], RestorePlan::failed)
+    }
+
+    /// Records that a strategy failed.
+    pub fn note_failed(&mut self, rung: Rung, error: &Error) {
+        self.plan_mut().note(rung, error);
+    }
+
+    /// Returns `true` if a new session may take the place of the one that the agent knew.
+    #[must_use]
+    pub fn may_be_new(&self) -> bool {
+        self.strategy.allows(Rung::New)
+    }
+
+    /// Begins to try a strategy. Returns the call of the one before.
+    pub fn try_strategy(&mut self, rung: Rung) -> Option<CallId> {
+        self.rung = Some(rung);
+        self.phase = Phase::Calling;
+        self.replay = None;
+        self.reported.clear();
+        self.last_call.take()
+    }
+
+    /// Returns the strategy being tried.
+    #[must_use]
+    pub fn rung(&self) -> Option<Rung> {
+        self.rung
+    }
+
+    /// Begins to take over a session that is still open in the agent's process.
+    pub fn take_over(&mut self) {
+        self.rung = Some(Rung::Live);
+    }
+
+    /// Waits for the agent's answer to `session/close` of its session with this id.
+    pub fn wait_for_close(&mut self, agent_session: &str, until: Instant) {
+        self.phase = Phase::Closing(agent_session.to_owned());
+        self.deadline = Some(until);
+    }
+
+    /// Stops to wait for a close. If the agent is not ready now, it opens the session once it is.
+    pub fn give_up_close(&mut self) {
+        self.phase = Phase::Waiting;
+        self.deadline = None;
+    }
+
+    /// The agent session id whose close the session waits for.
+    #[must_use]
+    pub fn awaited_close(&self) -> Option<&str> {
+        match &self.phase {
+            Phase::Closing(agent_session) => Some(agent_session),
+            _ => None,
+        }
+    }
+
+    /// Expects a replay of the history.
+    pub fn expect_replay(&mut self, replay: Option<Replay>) {
+        self.replay = replay;
+    }
+
+    /// Merges state and cost that the agent reports.
+    pub fn report(&mut self, news: &Members<'_>, cost: Option<f64>) {
+        merge_state(&mut self.reported, news);
+        self.cost = cost.or(self.cost);
+    }
+
+    /// Adds state that the agent reported before its session was known.
+    pub fn report_earlier(&mut self, state: &Map<String, Value>, cost: Option<f64>) {
+        self.reported.extend(state.clone());
+        self.cost = cost.or(self.cost);
+    }
+
+    /// Returns `true` if the agent has reported state since the last call of a strategy.
+    #[must_use]
+    pub fn has_reported(&self) -> bool {
+        !self.reported.is_empty()
+    }
+
+    /// Returns the cost that the agent has reported.
+    #[must_use]
+    pub fn cost(&self) -> Option<f64> {
+        self.cost
+    }
+
+    /// Returns `true` if a load is tried.
+    #[must_use]
+    pub fn is_loading(&self) -> bool {
+        self.rung == Some(Rung::Load)
+    }
+
+    /// Replaces the agent's ids of tool calls in a replayed update. `None` if the update is not part of a replay.
+    pub fn identify_calls(
+        &mut self,
+        subagent: Option<&str>,
+        update: &mut Update<'_>,
+    ) -> Option<Renamed> {
+        if self.is_setting() {
+            return None;
+        }
+        let replay = self.replay.as_mut();
+        Some(replay.map_or_else(Renamed::new, |replay| {
+            replay.identify_calls(subagent, update)
+        }))
+    }
+
+    /// Adds an update to the replayed history. The agent is working, so its timeout restarts: it is `open` while the
+    /// agent answers a call, and `quiet` after that.
+    pub fn replay(
         &mut self,
         update: &Update<'_>,
         original: Original<'_>,
-        cx: &Cx<'_>,
-    ) -> bool {
-        let Stage::Opening {
-            restore, deadline, ..
-        } = &mut self.stage
-        else {
-            return false;
+        now: Instant,
+        (open, quiet): (Option<Instant>, Instant),
+    ) {
+        self.replayed_bytes = self.replayed_bytes.saturating_add(original.line.len());
+        if self.is_replay_too_large() {
+            self.replay = None;
+            self.limit = Some(now);
+            return;
+        }
+        self.deadline = match self.phase {
+            Phase::Replaying(_) => Some(quiet),
+            _ => open,
         };
-        let news = state_news(update, original);
-        if let Some((news, cost)) = &news {
-            merge_state(&mut self.state, news);
-            merge_state(&mut restore.reported, news);
-            restore.cost = cost.or(restore.cost);
-        }
-        // Updates received while settings are set again are not history.
-        if restore.restoring.is_some() {
-            return news.is_some();
-        }
-        restore.repeated = restore.repeated.saturating_add(original.line.len());
-        if restore.repeated > REPEATED_LIMIT {
-            restore.replay = None;
-            restore.until = Some(cx.now);
-            return true;
-        }
-        // The agent is working, so its timeout restarts.
-        *deadline = match restore.opened {
-            Some(_) => Some(cx.now + load_quiet(cx)),
-            None => cx.until(Timeout::Open),
-        };
-        if let Some(replay) = &mut restore.replay
+        if let Some(replay) = &mut self.replay
             && !matches!(update, Update::Session(_))
         {
             replay.update(update, original);
         }
-        true
     }
 
-    /// Handles the agent's response to a call for the session.
-    pub fn opened(&mut self, agent_session: String, state: &Members<'_>, cx: &mut Cx<'_>) {
-        let Some(connection) = &mut cx.agent.connection else {
-            return;
-        };
-        let routed = connection.directory.session(&agent_session);
-        if let Some(other) = routed.filter(|other| **other != self.id) {
-            let id = &self.id;
-            let message = format!(
-                "the agent gave session {id:?} the id of session {other:?} ({agent_session:?}); their updates cannot \
-                     be distinguished"
-            );
-            self.opening_failed(&Error::new(ErrorKind::Malformed, message), cx);
-            return;
-        }
-        let early = connection.directory.take_early(&agent_session);
-        let Stage::Opening {
-            restore,
-            deadline,
-            call,
-            ..
-        } = &mut self.stage
-        else {
-            return;
-        };
-        *call = None;
-        if restore.rung == Some(Rung::New) {
-            self.state.clear();
-        }
-        for reported in [&mut self.state, &mut restore.reported] {
-            reported.extend(early.state.clone());
-            merge_state(reported, state);
-        }
-        restore.cost = early.cost.or(restore.cost);
-        let replays_late =
-            restore.rung == Some(Rung::Resume) && cx.agent.definition.quirks.replays_on_resume;
-        if restore.rung == Some(Rung::Load) || replays_late {
-            restore.opened = Some(agent_session);
-            *deadline = Some(cx.now + load_quiet(cx));
-            return;
-        }
-        self.agent_has_session(agent_session, Adoption::Unknown, cx);
+    /// Returns `true` if the replayed history exceeds its limit.
+    #[must_use]
+    pub fn is_replay_too_large(&self) -> bool {
+        self.replayed_bytes > REPLAY_LIMIT
     }
 
-    /// Completes a load after the quiet time: everything replayed so far is the history.
-    pub(super) fn loaded(&mut self, cx: &mut Cx<'_>) {
-        if let Stage::Opening {
-            restore, deadline, ..
-        } = &mut self.stage
-        {
-            *deadline = None;
-            if let Some(agent_session) = restore.opened.take() {
-                self.agent_has_session(agent_session, Adoption::Unknown, cx);
+    /// Waits until the agent is quiet after it answered a load with this session id.
+    pub fn wait_for_quiet(&mut self, agent_session: String, until: Instant) {
+        self.phase = Phase::Replaying(agent_session);
+        self.deadline = Some(until);
+    }
+
+    /// Ends the wait for the quiet time; returns the agent session id.
+    pub fn take_loaded(&mut self) -> Option<String> {
+        self.deadline = None;
+        match std::mem::take(&mut self.phase) {
+            Phase::Replaying(agent_session) => Some(agent_session),
+            other => {
+                self.phase = other;
+                None
             }
         }
     }
 
-    /// Handles a session that the agent has or claims to have, which the receipt describes.
-    pub(super) fn agent_has_session(
-        &mut self,
-        agent_session: String,
-        adoption: Adoption,
-        cx: &mut Cx<'_>,
-    ) {
-        let (key, at) = (cx.agent.identity(), cx.time());
-        let configured = cx.shared.settings.on_lost_of(cx.agent.definition);
-        let on_lost = self.on_lost(configured);
-        let Stage::Opening { restore, .. } = &self.stage else {
-            return;
-        };
-        let mut rung = restore.rung.unwrap_or(Rung::New);
-        let has_same_id = self.known.id_of(&key) == Some(agent_session.as_str());
-        let repeats_nothing =
-            rung == Rung::Load && restore.replay.as_ref().is_none_or(Replay::is_empty);
-        // The session was created to adopt one of the agent's sessions.
-        let doubtful = self.output.log().is_empty() && has_same_id && repeats_nothing;
-        if doubtful && adoption == Adoption::Unknown && self.doubt_adopted(&agent_session, cx) {
-            return;
-        }
-        let Stage::Opening { restore, .. } = &mut self.stage else {
-            return;
-        };
-        let may_be_new = restore.strategy.allows(Rung::New);
-        let mut replayed = restore.replay.take().map(Replay::finish);
-        let history = self.output.log().count() > 0;
-        let restore_plan = restore.restore_plan.get_or_insert_default();
-        let forked = std::mem::take(&mut self.forks);
-        if rung != Rung::New && !forked && !has_same_id {
-            let message = "the agent created a new session instead";
-            restore_plan.note(rung, &Error::new(ErrorKind::SessionNotFound, message));
-            if !may_be_new {
-                self.continue_restore(cx);
-                return;
-            }
-            (rung, replayed) = (Rung::New, None);
-        }
-        if rung == Rung::Load && history && repeats_nothing {
-            let message = "the agent loaded the session but replayed no history";
-            restore_plan.note(rung, &Error::new(ErrorKind::SessionNotFound, message));
-            self.continue_restore(cx);
-            return;
-        }
-        let failed = restore_plan.failed().to_vec();
-        let cost = restore.cost;
-        self.restored_by = Some(rung).filter(|rung| *rung != Rung::New && may_be_new);
-        self.cost = match rung {
-            Rung::New => Some(0.0),
-            // Only acpipe knows the earlier cost of the session.
-            _ if history => self.cost,
-            _ => None,
-        };
-        self.cost = cost.or(self.cost);
-        if rung == Rung::New {
-            // The background turn belongs to the session that this one replaces.
-            self.end_unprompted(None, cx);
-            if on_lost.clear {
-                self.catch_up_at_end(cx.clients);
-            }
-        }
-        let before = self.known.clone();
-        let taken = TakenSession {
-            agent: &key,
-            id: &agent_session,
-            is_fork: forked,
-            program: &cx.agent.spec.key(),
-            receives_history: cx.agent.takes_transcript(),
-            remembers: traits(cx.agent.spec.protocol).remembers,
-        };
-        match self.receipt_of(rung, taken, failed, replayed, on_lost, &at) {
-            Ok(mut recovery) => {
-                recovery.handed_over_from = self.handover.as_ref().map(|h| h.name.clone());
-                recovery.instructions_in_prompt =
-                    self.preamble.needs_instructions && cx.agent.definition.instructions.is_some();
-                if doubtful && adoption != Adoption::Listed {
-                    recovery.warning = Some(format!(
-                        "the agent reported session {agent_session:?} as loaded but replayed no messages; it may not \
-                             have the session"
-                    ));
-                }
-                self.begin_restoring(agent_session.clone(), recovery);
-            }
-            Err(error) => {
-                self.known = before;
-                cx.close_at_agent(&agent_session);
-                self.opening_failed(&error, cx);
-                return;
-            }
-        }
-        let command = cx.shared.share_command(cx.agent.spec.stored());
-        self.known.started_by(Some(command));
-        let name = cx.agent.name();
-        self.known.name = (name != DEFAULT_AGENT).then(|| name.to_owned());
-        if let Some(connection) = &mut cx.agent.connection {
-            let directory = &mut connection.directory;
-            directory.remove(&self.id);
-            if let Some(record) = self.known.find(&key).cloned() {
-                let session = self.id.clone();
-                directory.note_holder(Holder { session, record });
-            }
-            directory.add(agent_session, self.id.clone());
-        }
-        if rung == Rung::New || forked {
-            Self::end_other_claims(cx);
-        }
-        self.begin_to_restore_settings(cx);
+    /// Returns `true` if the agent has replayed no message.
+    #[must_use]
+    pub fn replays_nothing(&self) -> bool {
+        self.replay.as_ref().is_none_or(Replay::is_empty)
     }
 
-    /// Makes the session live once its settings are restored as far as possible, and answers all waiting
-    /// calls.
-    pub(super) fn live(&mut self, cx: &mut Cx<'_>) {
-        let at = cx.time();
-        let Stage::Opening { restore, .. } = &mut self.stage else {
-            return;
-        };
-        let Some(SettingsRestore {
+    /// Takes the replayed history.
+    pub fn take_replayed(&mut self) -> Option<ReplayedMessages> {
+        self.replay.take().map(Replay::finish)
+    }
+
+    /// Describes the restore that did not end.
+    #[must_use]
+    pub fn overdue_text(&self) -> &'static str {
+        match (&self.phase, &self.replay) {
+            (Phase::Replaying(_), _) => {
+                "cannot open the session: the agent loaded it but did not stop replaying its history"
+            }
+            (_, Some(_)) if self.replayed_bytes > 0 => {
+                "cannot open the session: the agent replayed its history but did not finish loading it"
+            }
+            _ => "cannot open the session: the agent did not finish",
+        }
+    }
+
+    /// Begins to search the agent's session list for the session, which the agent refused with this error.
+    pub fn look_up(&mut self, error: Error) {
+        self.phase = Phase::LookingUp { error, pages: 0 };
+    }
+
+    /// Begins to search the agent's session list for a session that is to be adopted.
+    pub fn look_up_adopted(&mut self, agent_session: String) {
+        self.phase = Phase::Adopting {
             agent_session,
-            mut recovery,
-            ..
-        }) = restore.restoring.take()
-        else {
-            return;
+            pages: 0,
         };
-        let reported = !restore.reported.is_empty();
-        self.note_asking(&mut recovery, cx);
-        // A turn that is running began before the restore.
-        let tells = recovery.memory != Memory::None || self.running.is_some();
-        if tells {
-            self.output.record(&Record::Recovery {
-                at: &at,
-                recovery: &recovery,
-            });
-        }
-        if let Err(error) = self.identify(cx) {
-            // Otherwise the next attempt would mistake the agent's new session for the old one.
-            self.known = self
-                .output
-                .log()
-                .identity()
-                .map(SessionAgents::of)
-                .unwrap_or_default();
-            cx.close_at_agent(&agent_session);
-            self.opening_failed(&error, cx);
-            return;
-        }
-        self.report_opening(Ok(&recovery), cx);
-        self.used = Some(cx.now);
-        self.output.begin_acp_updates(cx.agent.protocol_name());
-        self.handover = None;
-        let live = Stage::Live { agent_session };
-        self.idle_timer = None;
-        let waiters = match std::mem::replace(&mut self.stage, live) {
-            Stage::Opening { waiters, .. } => waiters,
-            Stage::Live { .. } | Stage::Resting => Vec::new(),
-        };
-        if tells {
-            self.receipt = Some(Box::new(recovery.clone()));
-        }
-        if tells && waiters.is_empty() {
-            self.output.notify_restored(&recovery, cx.clients);
-        }
-        if reported && waiters.is_empty() {
-            // A prompt restored the session, so no response carries the state.
-            self.notify_state(cx.clients);
-        }
-        for token in waiters {
-            let result = self.result(recovery.clone(), cx.agent.spec.protocol);
-            cx.clients
-                .reply(token, Ok(Reply::Session(Box::new(result))));
-        }
-        let restored = SessionRequest::Restored(Ok(Box::new(recovery)));
-        cx.requests.push(restored);
-        self.set_queued(cx);
-        if !self.resume_stale_turn(cx) {
-            cx.requests.push(SessionRequest::NextPrompt);
-        }
     }
 
-    /// Gives up an opening that a new session must replace, such as a load that never ends. Returns its directory.
-    pub fn replace_opening(&mut self, strategy: &Strategy, cx: &mut Cx<'_>) -> Option<String> {
-        let Stage::Opening { restore, .. } = &self.stage else {
-            return None;
-        };
-        let is_new = |strategy: &Strategy| *strategy == Strategy::Only(Rung::New);
-        if !is_new(strategy) || is_new(&restore.strategy) || self.running.is_some() {
-            return None;
-        }
-        let cwd = self.cwd.clone();
-        let message = "cancelled: session/ensure with strategy \"new\" replaced the session while it was being opened";
-        self.opening_failed(&Error::new(ErrorKind::Cancelled, message), cx);
-        Some(cwd)
+    /// Returns `true` while the agent's session list is searched.
+    #[must_use]
+    pub fn is_looking_up(&self) -> bool {
+        matches!(self.phase, Phase::LookingUp { .. } | Phase::Adopting { .. })
     }
 
-    /// Fails the opening of the session, with all calls that wait for it.
-    pub fn opening_failed(&mut self, error: &Error, cx: &mut Cx<'_>) {
-        self.give_up_restoring();
-        self.report_opening(Err(error), cx);
-        let Stage::Opening {
-            restore,
-            waiters,
-            call,
-            ..
-        } = &mut self.stage
-        else {
-            return;
+    /// Handles a page of the agent's session list; `known` is the agent's id of the session. `None` if the restore did
+    /// not ask for it.
+    pub(super) fn listed(&mut self, page: ListPage<'_>, known: Option<&str>) -> Option<Listed> {
+        let has = |id: Option<&str>| {
+            let ids = page.map_or(&[][..], |(ids, _)| ids);
+            id.is_some_and(|id| ids.iter().any(|listed| listed == id))
         };
-        let asked = restore.asked.take();
-        let waiters = std::mem::take(waiters);
-        // A late response must not be mistaken for that of a later attempt.
-        if let (Some(call), Some(connection)) = (call, &mut cx.agent.connection) {
-            connection.calls.remove(call);
-        }
-        self.stage = Stage::Resting;
-        self.idle_timer = None;
-        self.return_to_previous_agent();
-        let settings = self.settings.take_queued().into_iter();
-        let settings: Vec<Token> = settings.map(|(token, _)| token).collect();
-        for token in waiters.into_iter().chain(settings) {
-            cx.clients.reply(token, Err(error.clone()));
-        }
-        let is_retried = self.retries_opening(error, cx.now);
-        Self::forget_call(asked, cx);
-        if !is_retried {
-            self.cannot_open(error, cx);
-        }
-        if self.output.log().is_empty() && !is_retried {
-            // The log was created for this restore and is empty.
-            let _ = self.output.remove(false);
-            self.release_roots(cx);
-            cx.requests.push(SessionRequest::Remove);
-        }
-        let failed = SessionRequest::Restored(Err(error.clone()));
-        cx.requests.push(failed);
-        self.leave_directory(cx);
-        self.end_host_calls(cx);
+        let has_more = matches!(page, Some((_, Some(_))));
+        let is_whole = matches!(page, Some((_, None)));
+        let phase = std::mem::take(&mut self.phase);
+        let listed = match phase {
+            Phase::LookingUp { error, .. } if has(known) => Listed::StillThere(error),
+            Phase::LookingUp { error, pages } if has_more && pages + 1 < PAGES => {
+                let pages = pages + 1;
+                self.phase = Phase::LookingUp { error, pages };
+                Listed::More
+            }
+            Phase::LookingUp { .. } => Listed::Gone,
+            Phase::Adopting { agent_session, .. } if has(Some(&agent_session)) => {
+                Listed::Adopted(agent_session, Adoption::Listed)
+            }
+            Phase::Adopting {
+                agent_session,
+                pages,
+            } if has_more && pages + 1 < PAGES => {
+                let pages = pages + 1;
+                self.phase = Phase::Adopting {
+                    agent_session,
+                    pages,
+                };
+                Listed::More
+            }
+            Phase::Adopting { agent_session, .. } if is_whole => Listed::NotThere(agent_session),
+            Phase::Adopting { agent_session, .. } => {
+                Listed::Adopted(agent_session, Adoption::NotListed)
+            }
+            other => {
+                self.phase = other;
+                return None;
+            }
+        };
+        self.call = None;
+        Some(listed)
     }
 }

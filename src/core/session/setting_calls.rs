@@ -22,13 +22,15 @@ impl SessionMachine {
     pub fn set(&mut self, token: Token, setting: Setting, cx: &mut Cx<'_>) -> Result<(), Error> {
         self.used = Some(cx.now);
         if let Some(agent_session) = self.agent_session().map(str::to_owned) {
-            let setting = setting.resolve(&self.state)?;
+            let setting = setting.resolve(self.settings.state())?;
             let call = self.call_set(&agent_session, &setting, cx);
-            self.settings.wait(call, token, cx.until(Timeout::Set));
+            self.settings
+                .pending_mut()
+                .wait(call, token, cx.until(Timeout::Set));
             return Ok(());
         }
         let is_resting = matches!(self.stage, Stage::Resting);
-        self.settings.queue(token, setting);
+        self.settings.pending_mut().queue(token, setting);
         if is_resting {
             self.open(Strategy::Auto, cx);
         }
@@ -52,7 +54,7 @@ impl SessionMachine {
 
     /// Sends the settings that were queued until the session was live.
     pub(super) fn set_queued(&mut self, cx: &mut Cx<'_>) {
-        for (token, setting) in self.settings.take_queued() {
+        for (token, setting) in self.settings.pending_mut().take_queued() {
             if let Err(error) = self.set(token, setting, cx) {
                 cx.clients.reply(token, Err(error));
             }
@@ -70,7 +72,10 @@ impl SessionMachine {
         if self.is_asked(call) {
             match answer {
                 Ok(news) => {
-                    self.was_restored(&set.setting, news);
+                    self.settings.was_restored(&set.setting, news);
+                    if let Stage::Opening(restore) = &mut self.stage {
+                        restore.was_set(&set.setting, news);
+                    }
                     self.restore_next_setting(cx);
                 }
                 Err(error) => {
@@ -84,8 +89,8 @@ impl SessionMachine {
         if let Err(error) = &answer
             && self.dead_at_setting(&set, error, cx) == DeadSetting::SentAgain
         {
-            if let Some(token) = self.settings.answered(call) {
-                self.settings.queue(token, set.setting);
+            if let Some(token) = self.settings.pending_mut().answered(call) {
+                self.settings.pending_mut().queue(token, set.setting);
             }
             return;
         }
@@ -97,10 +102,12 @@ impl SessionMachine {
                 Err(Error::new(ErrorKind::Cancelled, message))
             }
             Ok(news) => {
-                self.apply_accepted(set.setting, news, cx.clients);
+                if self.settings.was_set(set.setting, news) {
+                    self.notify_state(cx.clients);
+                }
                 self.recheck_asking(cx);
                 let result = SettingResult {
-                    state: Value::Object(self.state.clone()),
+                    state: Value::Object(self.settings.state().clone()),
                     policy_warning: self.policy_warning().map(str::to_owned),
                 };
                 let stored = self.identify(cx);
@@ -108,7 +115,7 @@ impl SessionMachine {
             }
             Err(error) => Err(error),
         };
-        if let Some(token) = self.settings.answered(call) {
+        if let Some(token) = self.settings.pending_mut().answered(call) {
             cx.clients.reply(token, answer);
         }
     }
@@ -116,10 +123,9 @@ impl SessionMachine {
     /// Checks the mode that the agent was started in, then restores the settings.
     pub(super) fn begin_to_restore_settings(&mut self, cx: &mut Cx<'_>) {
         let starts_in_mode = traits(cx.agent.spec.protocol).starts_in_mode;
-        let checked = if starts_in_mode {
-            self.check_mode()
-        } else {
-            Ok(())
+        let checked = match &mut self.stage {
+            Stage::Opening(restore) if starts_in_mode => restore.check_mode(&self.settings),
+            Stage::Opening(_) | Stage::Live { .. } | Stage::Resting => Ok(()),
         };
         match checked {
             Ok(()) => {
@@ -133,7 +139,10 @@ impl SessionMachine {
     /// Sets the next of the client's settings that the session does not show. The session goes live after the
     /// last one.
     fn restore_next_setting(&mut self, cx: &mut Cx<'_>) {
-        let (agent_session, setting) = match self.next_to_restore() {
+        let Stage::Opening(restore) = &mut self.stage else {
+            return;
+        };
+        let (agent_session, setting) = match restore.next_setting(&self.settings) {
             Ok(Some(next)) => next,
             Ok(None) => {
                 self.live(cx);
@@ -152,7 +161,10 @@ impl SessionMachine {
     /// Handles a setting that could not be restored: the receipt reports it, or if it is required the opening
     /// fails.
     fn setting_not_restored(&mut self, error: Error, cx: &mut Cx<'_>) {
-        match self.not_restored(error) {
+        let Stage::Opening(restore) = &mut self.stage else {
+            return;
+        };
+        match restore.not_set(error, &self.settings) {
             Ok(()) => self.restore_next_setting(cx),
             Err(error) => self.opening_refused(&error, cx),
         }
@@ -161,7 +173,10 @@ impl SessionMachine {
     /// Fails the opening because a required setting could not be set. The session is closed at the agent and
     /// gets no prompt.
     fn opening_refused(&mut self, error: &Error, cx: &mut Cx<'_>) {
-        let agent_session = self.restoring().map(|r| r.agent_session.clone());
+        let agent_session = match &self.stage {
+            Stage::Opening(restore) => restore.set_session().map(str::to_owned),
+            Stage::Live { .. } | Stage::Resting => None,
+        };
         self.reset_options();
         // A background turn that began meanwhile ends, and is kept.
         self.end_unprompted(Some(error), cx);
@@ -184,9 +199,16 @@ impl SessionMachine {
 
     /// Fails the setting calls that the agent has not answered in time.
     pub(super) fn time_out_settings(&mut self, cx: &mut Cx<'_>) {
-        for token in self.settings.take_overdue(cx.now) {
+        for token in self.settings.pending_mut().take_overdue(cx.now) {
             let error = self.set_timeout(cx);
             cx.clients.reply(token, Err(error));
         }
+    }
+
+    /// Resets options and settings to the stored ones after a failed opening; empty for a session that was
+    /// never open.
+    pub(super) fn reset_options(&mut self) {
+        let stored = self.output.log().identity().cloned().unwrap_or_default();
+        self.settings.put_stored(stored.options, stored.wanted);
     }
 }

@@ -3,15 +3,11 @@
 use super::SessionMachine;
 use crate::core::client::Notice;
 use crate::core::client_sink::ClientSinks;
-use crate::core::difference::added_value;
-use crate::core::output_budget::{FRAME, SMALL, size};
-use crate::core::setting::merge_state;
 use crate::core::view::chunks::ChunkSink as _;
 use crate::proto::chunk::Chunk;
-use crate::proto::json::{Members, Raw, to_raw, value};
+use crate::proto::json::{Members, Raw, to_raw};
 use crate::proto::wire;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 impl SessionMachine {
     /// Records context usage that was reported outside of any turn.
@@ -29,28 +25,18 @@ impl SessionMachine {
 
     /// Merges changed modes, options, commands or title, and notifies the clients.
     pub fn set_state(&mut self, news: &Members<'_>, clients: &mut dyn ClientSinks) {
-        // Of a large member, such as a list of commands, only the part counts that the member before did not have.
-        let added = |(name, said): (&str, &RawValue)| match said.get().len() {
-            size if size <= SMALL => size,
-            _ => added_value(self.state.get(name).unwrap_or(&Value::Null), &value(said)),
-        };
-        let added = news.iter().map(added).sum::<usize>() + FRAME;
-        self.state_shown.grow(size(news) + FRAME, added);
-        merge_state(&mut self.state, news);
-        if self.agent_session().is_some() {
-            self.wanted.adopt_changes(&self.state);
-        }
+        let is_live = self.agent_session().is_some();
+        self.settings.report(news, is_live);
         self.notify_state(clients);
     }
 
     /// Notifies the clients of the whole state.
     pub fn notify_state(&mut self, clients: &mut dyn ClientSinks) {
-        let state = Value::Object(self.state.clone());
+        let state = Value::Object(self.settings.state().clone());
         let data = to_raw(&state);
         // The chunk is not part of the message. If it would fill the log, `session/state` alone reports the
         // state.
-        if self.turn_id().is_some() && self.state_shown.allows(data.get().len()) {
-            self.state_shown.show(data.get().len());
+        if self.turn_id().is_some() && self.settings.may_log(data.get().len()) {
             self.with_turn(clients, |_, sink| {
                 sink.chunk(&Chunk::DataSession {
                     id: "session",

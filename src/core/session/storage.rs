@@ -10,14 +10,12 @@ use crate::core::error::{Error, ErrorKind};
 use crate::core::event::CallId;
 use crate::core::limits::Timeout;
 use crate::core::log::{FORMAT, Identity, Record};
-use crate::core::setting;
 use crate::core::shared::{PendingStoreReply, StoreCall};
 use crate::core::turn_ending::Ending;
 use crate::core::view::chunks::ChunkSink as _;
 use crate::proto::chunk::Chunk;
 use crate::proto::json::{to_raw, value};
 use crate::proto::wire::TurnSummary;
-use serde_json::Value;
 use tracing::warn;
 
 impl SessionMachine {
@@ -37,7 +35,9 @@ impl SessionMachine {
 
     /// Stores mode and model of a live session if the agent changed them.
     pub(super) fn store_settings(&mut self, cx: &mut Cx<'_>) {
-        if self.agent_session().is_some() && self.has_changed_settings() {
+        let stored = self.output.log().identity();
+        let differ = stored.is_some_and(|stored| self.settings.differ_from(stored));
+        if differ && self.agent_session().is_some() {
             // A storage error is reported by the turn that hits it.
             let _ = self.identify(cx);
         }
@@ -177,9 +177,7 @@ impl SessionMachine {
 
     /// Returns the current identity of the session. Anything the agent does not report is taken from `last`.
     fn identity(&self, last: Option<&Identity>) -> Identity {
-        let last = last.cloned().unwrap_or_default();
-        let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
-        Identity {
+        let mut identity = Identity {
             format: FORMAT,
             session_id: self.id.clone(),
             created_at: String::new(),
@@ -189,26 +187,12 @@ impl SessionMachine {
             agent_name: self.known.name.clone(),
             agent_command: self.known.command.clone(),
             agents: self.known.given().to_vec(),
-            title: match self.state.get("title") {
-                None => last.title,
-                title => text(title),
-            },
-            mode: setting::mode(&self.state).or(last.mode),
-            model: setting::model(&self.state).or(last.model),
-            options: (!self.options.is_empty()).then(|| self.options.clone()),
-            wanted: self.wanted.clone(),
             cost: self.cost,
             seq: 0,
-        }
-    }
-
-    /// Returns `true` if mode or model differ from the stored ones.
-    fn has_changed_settings(&self) -> bool {
-        let other = |now: Option<String>, stored: &Option<String>| now.is_some() && now != *stored;
-        self.output.log().identity().is_some_and(|stored| {
-            other(setting::mode(&self.state), &stored.mode)
-                || other(setting::model(&self.state), &stored.model)
-        })
+            ..last.cloned().unwrap_or_default()
+        };
+        self.settings.describe(&mut identity);
+        identity
     }
 
     /// Ends the wait for late output.

@@ -22,8 +22,9 @@ impl SessionMachine {
     /// Returns the request for an answer that matches the output schema, as the last part of a prompt. `None`
     /// without a schema, for a command of the agent, and for an agent that was given the schema.
     pub(super) fn schema_request(&self, protocol: Protocol, message: &Value) -> Option<String> {
-        let schema = self.options.output_schema.as_ref()?;
-        let is_needed = !traits(protocol).takes_output_schema && !is_command(message, &self.state);
+        let schema = self.settings.options().output_schema.as_ref()?;
+        let is_needed =
+            !traits(protocol).takes_output_schema && !is_command(message, self.settings.state());
         is_needed.then(|| first_request(schema))
     }
 
@@ -76,7 +77,7 @@ impl SessionMachine {
     /// Returns what an agent without memory needs to correct its answer; `None` for any other agent.
     fn forgotten(&self, protocol: Protocol) -> Option<Forgotten> {
         let running = self.running.as_ref()?;
-        let schema = self.options.output_schema.as_ref()?;
+        let schema = self.settings.options().output_schema.as_ref()?;
         (!traits(protocol).remembers).then(|| Forgotten {
             schema: first_request(schema),
             answer: running.attempts.said(&running.turn).to_owned(),
@@ -92,8 +93,13 @@ impl SessionMachine {
             && end.error.is_none()
             && !end.of_command
             && !running.is_cancelled()
-            && !is_command(&running.attempts.prompt.message, &self.state);
-        let schema = self.options.output_schema.as_ref().filter(|_| answers);
+            && !is_command(&running.attempts.prompt.message, self.settings.state());
+        let schema = self
+            .settings
+            .options()
+            .output_schema
+            .as_ref()
+            .filter(|_| answers);
         // The schema was valid when the session was opened.
         let Some(Ok(schema)) = schema.map(OutputSchema::compile) else {
             return Vec::new();

@@ -1,7 +1,7 @@
 //! Handlers of a session's timeouts.
 
 use super::doubts::RECOVERY_ADVICE;
-use super::restore::REPEATED_LIMIT;
+use super::restore::REPLAY_LIMIT;
 use super::{Running, SessionMachine, Stage};
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
@@ -34,15 +34,8 @@ impl SessionMachine {
 
     /// Restarts the timeout of the agent's opening of the session after output of its process.
     fn restart_opening_step(&mut self, last_activity: Instant, limit: Option<Duration>) {
-        if let Stage::Opening {
-            call: Some(_),
-            deadline,
-            restore,
-            ..
-        } = &mut self.stage
-            && restore.restoring.is_none()
-        {
-            *deadline = limit.and_then(|limit| last_activity.checked_add(limit));
+        if let Stage::Opening(restore) = &mut self.stage {
+            restore.restart_deadline(limit.and_then(|limit| last_activity.checked_add(limit)));
         }
     }
 
@@ -58,13 +51,12 @@ impl SessionMachine {
         if self.close_overdue(cx) {
             return;
         }
-        let restores = self.restoring().is_some();
-        let Stage::Opening { call, .. } = self.stage else {
+        let Stage::Opening(restore) = &self.stage else {
             return;
         };
-        if call.is_none() {
+        if restore.call().is_none() {
             self.loaded(cx);
-        } else if restores {
+        } else if restore.is_setting() {
             self.restore_setting_overdue(cx);
         } else {
             let what = "cannot open the session: no output from the agent";
@@ -76,28 +68,20 @@ impl SessionMachine {
 
     /// Creates the error of a restore that did not end, regardless of the agent's output.
     fn restore_timeout(&self, cx: &Cx<'_>) -> Error {
-        let Stage::Opening { restore, .. } = &self.stage else {
+        let Stage::Opening(restore) = &self.stage else {
             return Error::new(
                 ErrorKind::Timeout,
                 "cannot open the session: it was not opened in time",
             );
         };
-        if restore.repeated > REPEATED_LIMIT {
+        if restore.is_replay_too_large() {
             let message = format!(
                 "cannot open the session: the agent replayed more than {} MiB of history; {RECOVERY_ADVICE}",
-                REPEATED_LIMIT >> 20
+                REPLAY_LIMIT >> 20
             );
             return Error::new(ErrorKind::Overloaded, message);
         }
-        let what = match (&restore.opened, &restore.replay) {
-            (Some(_), _) => {
-                "cannot open the session: the agent loaded it but did not stop replaying its history"
-            }
-            (None, Some(_)) if restore.repeated > 0 => {
-                "cannot open the session: the agent replayed its history but did not finish loading it"
-            }
-            _ => "cannot open the session: the agent did not finish",
-        };
+        let what = restore.overdue_text();
         let advice = format!("{RECOVERY_ADVICE}, or allow more time with --timeout restore=…");
         self.timeout(Timeout::Restore, what, &advice, cx)
     }

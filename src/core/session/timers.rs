@@ -127,15 +127,14 @@ impl SessionMachine {
             SessionTimer::Quiet => self.background_turn.as_ref()?.quiet_at,
             SessionTimer::RetryPause => self.running.as_ref()?.attempts.paused_until(),
             SessionTimer::NextAttempt => self.reopen_at(),
-            SessionTimer::Setting => self.settings.deadline(),
+            SessionTimer::Setting => self.settings.pending().deadline(),
             SessionTimer::AbandonedTurn => self.abandoned.as_ref()?.until,
             SessionTimer::RestoreLimit => match &self.stage {
-                // Restoring the client's settings has limits of its own.
-                Stage::Opening { restore, .. } if restore.restoring.is_none() => restore.until,
-                Stage::Opening { .. } | Stage::Live { .. } | Stage::Resting => None,
+                Stage::Opening(restore) => restore.limit(),
+                Stage::Live { .. } | Stage::Resting => None,
             },
-            SessionTimer::OpeningStep => match self.stage {
-                Stage::Opening { deadline, .. } => deadline,
+            SessionTimer::OpeningStep => match &self.stage {
+                Stage::Opening(restore) => restore.deadline(),
                 Stage::Live { .. } | Stage::Resting => None,
             },
             SessionTimer::CancelLimit => turn?.cancel_deadline,
@@ -181,19 +180,19 @@ impl SessionMachine {
                     let one_shot = self.one_shot.as_mut();
                     extend(one_shot.and_then(|o| o.reopen_at.as_mut()), by);
                 }
-                SessionTimer::Setting => self.settings.postpone(by),
+                SessionTimer::Setting => self.settings.pending_mut().postpone(by),
                 SessionTimer::AbandonedTurn => {
                     let abandoned = self.abandoned.as_mut();
                     extend(abandoned.and_then(|turn| turn.until.as_mut()), by);
                 }
                 SessionTimer::RestoreLimit => {
-                    if let Stage::Opening { restore, .. } = &mut self.stage {
-                        extend(restore.until.as_mut(), by);
+                    if let Stage::Opening(restore) = &mut self.stage {
+                        extend(restore.limit_mut(), by);
                     }
                 }
                 SessionTimer::OpeningStep => {
-                    if let Stage::Opening { deadline, .. } = &mut self.stage {
-                        extend(deadline.as_mut(), by);
+                    if let Stage::Opening(restore) = &mut self.stage {
+                        extend(restore.deadline_mut(), by);
                     }
                 }
                 SessionTimer::CancelLimit => {

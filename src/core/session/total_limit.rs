@@ -14,7 +14,7 @@ impl SessionMachine {
     #[must_use]
     pub fn awaits(&self, token: Token) -> bool {
         let opens = match &self.stage {
-            Stage::Opening { waiters, .. } => waiters.contains(&token),
+            Stage::Opening(restore) => restore.waiters().contains(&token),
             Stage::Live { .. } | Stage::Resting => false,
         };
         let runs = self.running.as_ref().is_some_and(|r| r.token == token);
@@ -37,16 +37,16 @@ impl SessionMachine {
         let error = start.unwrap_or_else(|| self.total_timeout(limit, cx));
         if self.queue.take_call(token).is_some() {
             self.notify_queue(cx.clients);
-        } else if let Stage::Opening { waiters, .. } = &mut self.stage {
-            waiters.retain(|waiter| *waiter != token);
+        } else if let Stage::Opening(restore) = &mut self.stage {
+            restore.remove_waiter(token);
         }
         cx.clients.reply(token, Err(error.clone()));
         let is_needed = match &self.stage {
-            Stage::Opening { waiters, .. } => {
-                !waiters.is_empty()
+            Stage::Opening(restore) => {
+                !restore.waiters().is_empty()
                     || self.running.is_some()
                     || !self.queue.is_empty()
-                    || !self.settings.is_empty()
+                    || !self.settings.pending().is_empty()
             }
             Stage::Live { .. } | Stage::Resting => true,
         };
@@ -57,12 +57,12 @@ impl SessionMachine {
 
     /// Creates the error of a call that waited until its limit for a session whose agent runs.
     fn total_timeout(&self, limit: Duration, cx: &Cx<'_>) -> Error {
-        let Stage::Opening { restore, .. } = &self.stage else {
+        let Stage::Opening(restore) = &self.stage else {
             let what = "the call used up its time in the queue: its turn did not begin";
             let error = self.timeout_after(Timeout::Turn, limit, what, MORE_TIME, cx);
             return error.with("stage", "queue");
         };
-        if restore.restoring.is_some() {
+        if restore.is_setting() {
             let what = "the call used up its time: the agent did not answer the settings request";
             return self.timeout_after(Timeout::Set, limit, what, MORE_TIME, cx);
         }

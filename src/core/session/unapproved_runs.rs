@@ -46,7 +46,7 @@ impl SessionMachine {
     /// Reports the tools that ran and were not approved as they ran.
     pub fn report_unapproved_runs(&mut self, cx: &mut Cx<'_>) {
         let runs_tools = traits(cx.agent.spec.protocol).runs_tools;
-        if !(runs_tools && cx.policy().may_restrict(&self.options)) {
+        if !(runs_tools && cx.policy().may_restrict(self.settings.options())) {
             self.forget_unapproved_runs();
             return;
         }
@@ -236,7 +236,7 @@ impl SessionMachine {
     fn may_be_listed(&self, subject: &Subject, cx: &Cx<'_>) -> bool {
         let name = subject.name.as_deref();
         traits(cx.agent.spec.protocol).enforces_tool_lists
-            && name.is_some_and(|name| cx.policy().has_unread_entry(name, &self.options))
+            && name.is_some_and(|name| cx.policy().has_unread_entry(name, self.settings.options()))
     }
 }
 

@@ -34,8 +34,9 @@ impl SessionMachine {
     /// Idle time before the first notice; `None` if the session waits for nothing that is reported.
     pub(super) fn first_notice(&self) -> Option<Duration> {
         match (&self.stage, &self.running) {
-            (Stage::Opening { call: Some(_), .. }, _) => Some(SLOW_OPENING),
-            (Stage::Opening { restore, .. }, _) if restore.awaited_close.is_some() => {
+            (Stage::Opening(restore), _)
+                if restore.call().is_some() || restore.awaited_close().is_some() =>
+            {
                 Some(SLOW_OPENING)
             }
             (Stage::Live { .. }, Some(running)) if running.ended.is_none() => Some(SILENT_TURN),
@@ -83,23 +84,19 @@ impl SessionMachine {
         let running = self.running.as_ref().filter(|r| r.ended.is_none());
         let agent = |wait: Timeout, what: &str| (Party::Agent, wait.name(), what.to_owned());
         let (party, stage, what) = match (&self.stage, running) {
-            (Stage::Opening { restore, .. }, _) if restore.awaited_close.is_some() => {
+            (Stage::Opening(restore), _) if restore.awaited_close().is_some() => {
                 agent(Timeout::CloseSession, "the agent to answer session/close")
             }
-            (Stage::Opening { call: None, .. } | Stage::Resting, _)
-            | (Stage::Live { .. }, None) => {
-                return None;
-            }
-            (Stage::Opening { restore, .. }, _) if restore.restoring.is_some() => agent(
+            (Stage::Opening(restore), _) if restore.call().is_none() => return None,
+            (Stage::Resting, _) | (Stage::Live { .. }, None) => return None,
+            (Stage::Opening(restore), _) if restore.is_setting() => agent(
                 Timeout::Set,
                 "the agent to restore the settings of the session",
             ),
-            (Stage::Opening { restore, .. }, _)
-                if restore.error_before_lookup.is_some() || restore.adopting.is_some() =>
-            {
+            (Stage::Opening(restore), _) if restore.is_looking_up() => {
                 agent(Timeout::List, "the agent's list of sessions")
             }
-            (Stage::Opening { .. }, _) => agent(Timeout::Open, "the agent to open the session"),
+            (Stage::Opening(_), _) => agent(Timeout::Open, "the agent to open the session"),
             (_, Some(running)) => match &running.attempts.pause {
                 Some(Pause::Transient { .. }) => {
                     let what = "the next attempt at the prompt".to_owned();

@@ -4,7 +4,7 @@ use super::event::On;
 use super::fixture::{Fixture, all};
 use crate::core::policy::{Mode, Policy};
 use crate::core::session::MAY_NOT_ASK;
-use crate::core::setting::Setting;
+use crate::core::setting::{ChosenSettings, Setting};
 use crate::proto::wire::{Recovery, SessionOptions, Strategy};
 use On::{Answer, Ensure, Prompt, Refuse, Set, Update};
 use serde_json::{Value, json};
@@ -153,11 +153,13 @@ fn requested_mode_is_kept_with_a_warning() {
     let mut t = Fixture::new(all());
     *t.asks() = serde_json::from_value(json!(["default"])).unwrap();
     t.shared.settings.policy = Policy::from(Mode::Deny);
-    t.session.options = SessionOptions {
+    let options = SessionOptions {
         mode: Some("auto".to_owned()),
         ..SessionOptions::default()
-    }
-    .into();
+    };
+    t.session
+        .settings
+        .put_stored(Some(options.into()), ChosenSettings::default());
     t.on(&Ensure(Strategy::Auto));
     t.on(&opened("auto"));
     let (chosen, warning) = receipt(&t);

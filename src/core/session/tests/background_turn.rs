@@ -143,7 +143,7 @@ fn usage_outside_of_turns_begins_no_turn() {
     let usage = json!({ "sessionUpdate": "usage_update", "used": 5, "size": 10 });
     t.play(&[(Update(usage), &[])]);
     assert!(t.session.background_turn.is_none());
-    assert_eq!(t.session.state["context"]["used"], 5);
+    assert_eq!(t.session.settings.state()["context"]["used"], 5);
 }
 
 #[test]

@@ -248,8 +248,8 @@ impl Fixture {
         let token = self.token();
         let opened = self.act(|s, cx| {
             s.replace_opening(strategy, cx);
-            if let Stage::Opening { waiters, .. } = &mut s.stage {
-                waiters.push(token);
+            if let Stage::Opening(restore) = &mut s.stage {
+                restore.add_waiter(token);
                 return Ok(());
             }
             s.may_be_opened_anew(strategy)?;

@@ -4,7 +4,7 @@ use super::event::On;
 use super::fixture::{Fixture, all};
 use crate::core::client::Token;
 use crate::core::session::RequiredSettings;
-use crate::core::setting::Setting;
+use crate::core::setting::{ChosenSettings, Setting};
 use crate::proto::wire::{SessionOptions, Strategy};
 use On::{Answer, Ensure, Refuse, Set, Update, Wait};
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ fn stored() -> Fixture {
 }
 
 fn state_mode(t: &Fixture) -> Option<String> {
-    crate::core::setting::mode(&t.session.state)
+    t.session.settings.mode()
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn session_is_not_opened_without_a_required_mode() {
     };
     t.act(|s, cx| s.set_options(wish.clone(), &wish, cx.agent.spec.protocol));
     t.act(|s, cx| {
-        let required = s.required(&wish, None);
+        let required = RequiredSettings::of(&wish, None, true);
         s.begin_opening(Strategy::Auto, vec![Token::first(77)]);
         s.require(required);
         s.continue_restore(cx);
@@ -200,15 +200,15 @@ fn session_is_not_opened_without_a_required_mode() {
             ],
         ),
     ]);
-    assert!(t.session.options.mode.is_none());
+    assert!(t.session.settings.options().mode.is_none());
 }
 
 #[test]
 fn required_mode_that_is_not_offered_fails_the_opening() {
     let mut t = stored();
-    t.session
-        .wanted
-        .set(Setting::Mode("fly".into()), &serde_json::Map::new());
+    let mut wanted = ChosenSettings::default();
+    wanted.set(Setting::Mode("fly".into()), &serde_json::Map::new());
+    t.session.settings.put_stored(None, wanted);
     t.on(&Ensure(Strategy::Auto));
     t.session.require(RequiredSettings {
         mode: true,

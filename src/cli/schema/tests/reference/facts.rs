@@ -297,7 +297,7 @@ const SIZES: &[(&str, &str, &str, &str)] = &[
     (
         "limits",
         "250 ms of silence |",
-        "core/session/restore.rs",
+        "core/session/opening.rs",
         "Duration::from_millis(250)",
     ),
     (

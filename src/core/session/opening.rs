@@ -1,0 +1,447 @@
+//! Restore of a session at its agent: one call after the other, in the order of the strategies allowed.
+
+use super::doubts::{Adoption, nothing_left};
+use super::receipt::TakenSession;
+use super::{RequiredSettings, SessionAgents, SessionMachine, SessionRequest, Stage};
+use crate::core::agent::connection::Call;
+use crate::core::agent::directory::{Holder, state_news};
+use crate::core::agent_spec::DEFAULT_AGENT;
+use crate::core::client::{Reply, Token};
+use crate::core::cx::Cx;
+use crate::core::dialect::{Opening, SessionSetup};
+use crate::core::dialects::traits;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::event::{CallId, Original, Update};
+use crate::core::limits::Timeout;
+use crate::core::log::Record;
+use crate::core::replay::Replay;
+use crate::core::restore_plan::RestoreFacts;
+use crate::proto::json::Members;
+use crate::proto::wire::{Memory, Rung, Strategy};
+use std::time::Duration;
+
+/// Time an agent must be quiet after a load. Some agents replay the history after their response.
+pub const LOAD_QUIET: Duration = Duration::from_millis(250);
+
+/// Returns the time an agent must be quiet after it answered a load.
+fn load_quiet(cx: &Cx<'_>) -> Duration {
+    LOAD_QUIET.max(cx.agent.definition.quirks.late_replay())
+}
+
+impl SessionMachine {
+    /// Starts the restore of the session with a strategy.
+    pub fn open(&mut self, strategy: Strategy, cx: &mut Cx<'_>) {
+        self.begin_opening(strategy, Vec::new());
+        if self.is_one_shot() {
+            // No client sees the receipt before the prompt is sent.
+            self.require(RequiredSettings::ALL);
+        }
+        self.continue_restore(cx);
+    }
+
+    /// Calls the agent with the next remaining strategy. Does nothing until the agent is ready.
+    pub fn continue_restore(&mut self, cx: &mut Cx<'_>) {
+        self.note_opening(cx.now);
+        if self.awaits_claim(cx) {
+            return;
+        }
+        let Some(info) = cx.agent.ready().filter(|_| self.is_opening()) else {
+            return;
+        };
+        let can = info.capabilities;
+        let key = cx.agent.identity();
+        let servers = match cx.servers(&self.mcp_servers) {
+            Ok(servers) => servers,
+            Err(error) => {
+                self.opening_failed(&error, cx);
+                return;
+            }
+        };
+        let known = self.known.id_of(&key).map(str::to_owned);
+        let given_to = known.as_ref().and_then(|id| self.id_given_to(id, cx));
+        let known = known.filter(|_| given_to.is_none());
+        let other = self.known.other_than(&key).filter(|_| known.is_none());
+        let stored = self.output.log().count();
+        let Stage::Opening(restore) = &mut self.stage else {
+            return;
+        };
+        let knowledge = RestoreFacts {
+            id: known.is_some(),
+            history: stored > 0,
+            other,
+            given_to: given_to.as_deref(),
+        };
+        restore.plan(can, knowledge, cx.until(Timeout::Restore));
+        if self.wait_for_close(known.as_deref(), cx) {
+            return;
+        }
+        let Stage::Opening(restore) = &mut self.stage else {
+            return;
+        };
+        let Some(rung) = restore.take_next() else {
+            let error = nothing_left(&self.id, restore.failed());
+            return self.opening_failed(&error, cx);
+        };
+        let way = match (rung, &known) {
+            (Rung::Resume, Some(known)) => Opening::Resume(known),
+            (Rung::Load, Some(known)) => Opening::Load(known),
+            _ => Opening::New,
+        };
+        let routed = |known: &String| cx.agent.connection.as_ref()?.directory.session(known);
+        if way != Opening::New
+            && let Some(other) = known.as_ref().and_then(routed)
+            && *other != self.id
+        {
+            let message = format!(
+                "the agent's session is already open as session {other:?}; use that one, or call session/close for it \
+                     first"
+            );
+            let error = Error::new(ErrorKind::SessionExists, message);
+            self.opening_failed(&error, cx);
+            return;
+        }
+        let before = restore.try_strategy(rung);
+        let call = cx.next_call();
+        self.hold_roots(cx);
+        let options = self.opening_options(cx);
+        let Some(connection) = &mut cx.agent.connection else {
+            return;
+        };
+        connection.directory.remove(&self.id);
+        if let (Some(known), true, Stage::Opening(restore)) =
+            (&known, way != Opening::New, &mut self.stage)
+        {
+            // The prefix contains the number of stored messages. Adopting messages increases it, so their ids
+            // are not reused.
+            let prefix = format!("{}-replayed-{stored}", self.id);
+            let dialect = &connection.dialect;
+            let repeats = rung == Rung::Load
+                || dialect.repeats_on_resume()
+                || cx.agent.definition.quirks.replays_on_resume;
+            restore.expect_replay(repeats.then(|| Replay::new(dialect.name(), prefix)));
+            connection.directory.add(known.clone(), self.id.clone());
+        }
+        let session = self.id.clone();
+        connection.calls.insert(call, Call::Open { session });
+        let out = &mut connection.out;
+        if let Some(before) = before {
+            connection.dialect.forget(before, out);
+        }
+        let place = SessionSetup {
+            cwd: &self.cwd,
+            mcp_servers: &servers,
+            options: &options,
+            acp: &self.acp_setup,
+            fork: self.forks,
+        };
+        connection.dialect.open(call, way, &place, out);
+        let limit = cx.limits().of(Timeout::Open);
+        self.opening(call, cx.now, limit);
+    }
+
+    /// Drops a call for the session, whose result is not needed.
+    fn forget_call(call: Option<CallId>, cx: &mut Cx<'_>) {
+        if let (Some(connection), Some(call)) = (&mut cx.agent.connection, call) {
+            connection.dialect.forget(call, &mut connection.out);
+        }
+    }
+
+    /// Handles an update while the session is being opened. Returns `true` if it was consumed.
+    pub(super) fn repeated(
+        &mut self,
+        update: &Update<'_>,
+        original: Original<'_>,
+        cx: &Cx<'_>,
+    ) -> bool {
+        let Stage::Opening(restore) = &mut self.stage else {
+            return false;
+        };
+        let news = state_news(update, original);
+        if let Some((news, cost)) = &news {
+            self.settings.merge(news);
+            restore.report(news, *cost);
+        }
+        // Updates received while settings are set again are not history.
+        if restore.is_setting() {
+            return news.is_some();
+        }
+        let deadlines = (cx.until(Timeout::Open), cx.now + load_quiet(cx));
+        restore.replay(update, original, cx.now, deadlines);
+        true
+    }
+
+    /// Handles the agent's response to a call for the session.
+    pub fn opened(&mut self, agent_session: String, state: &Members<'_>, cx: &mut Cx<'_>) {
+        let Some(connection) = &mut cx.agent.connection else {
+            return;
+        };
+        let routed = connection.directory.session(&agent_session);
+        if let Some(other) = routed.filter(|other| **other != self.id) {
+            let id = &self.id;
+            let message = format!(
+                "the agent gave session {id:?} the id of session {other:?} ({agent_session:?}); their updates cannot \
+                     be distinguished"
+            );
+            self.opening_failed(&Error::new(ErrorKind::Malformed, message), cx);
+            return;
+        }
+        let early = connection.directory.take_early(&agent_session);
+        let Stage::Opening(restore) = &mut self.stage else {
+            return;
+        };
+        restore.answered();
+        if restore.rung() == Some(Rung::New) {
+            self.settings.clear_state();
+        }
+        self.settings.extend_state(&early.state);
+        self.settings.merge(state);
+        restore.report_earlier(&early.state, early.cost);
+        restore.report(state, None);
+        let replays_late =
+            restore.rung() == Some(Rung::Resume) && cx.agent.definition.quirks.replays_on_resume;
+        if restore.is_loading() || replays_late {
+            restore.wait_for_quiet(agent_session, cx.now + load_quiet(cx));
+            return;
+        }
+        self.agent_has_session(agent_session, Adoption::Unknown, cx);
+    }
+
+    /// Completes a load after the quiet time: everything replayed so far is the history.
+    pub(super) fn loaded(&mut self, cx: &mut Cx<'_>) {
+        if let Stage::Opening(restore) = &mut self.stage
+            && let Some(agent_session) = restore.take_loaded()
+        {
+            self.agent_has_session(agent_session, Adoption::Unknown, cx);
+        }
+    }
+
+    /// Handles a session that the agent has or claims to have, which the receipt describes.
+    pub(super) fn agent_has_session(
+        &mut self,
+        agent_session: String,
+        adoption: Adoption,
+        cx: &mut Cx<'_>,
+    ) {
+        let (key, at) = (cx.agent.identity(), cx.time());
+        let configured = cx.shared.settings.on_lost_of(cx.agent.definition);
+        let on_lost = self.on_lost(configured);
+        let Stage::Opening(restore) = &self.stage else {
+            return;
+        };
+        let mut rung = restore.rung().unwrap_or(Rung::New);
+        let has_same_id = self.known.id_of(&key) == Some(agent_session.as_str());
+        let repeats_nothing = rung == Rung::Load && restore.replays_nothing();
+        // The session was created to adopt one of the agent's sessions.
+        let doubtful = self.output.log().is_empty() && has_same_id && repeats_nothing;
+        if doubtful && adoption == Adoption::Unknown && self.doubt_adopted(&agent_session, cx) {
+            return;
+        }
+        let Stage::Opening(restore) = &mut self.stage else {
+            return;
+        };
+        let may_be_new = restore.may_be_new();
+        let mut replayed = restore.take_replayed();
+        let history = self.output.log().count() > 0;
+        let forked = std::mem::take(&mut self.forks);
+        if rung != Rung::New && !forked && !has_same_id {
+            let message = "the agent created a new session instead";
+            restore.note_failed(rung, &Error::new(ErrorKind::SessionNotFound, message));
+            if !may_be_new {
+                self.continue_restore(cx);
+                return;
+            }
+            (rung, replayed) = (Rung::New, None);
+        }
+        if rung == Rung::Load && history && repeats_nothing {
+            let message = "the agent loaded the session but replayed no history";
+            restore.note_failed(rung, &Error::new(ErrorKind::SessionNotFound, message));
+            self.continue_restore(cx);
+            return;
+        }
+        let failed = restore.failed().to_vec();
+        let cost = restore.cost();
+        self.restored_by = Some(rung).filter(|rung| *rung != Rung::New && may_be_new);
+        self.cost = match rung {
+            Rung::New => Some(0.0),
+            // Only acpipe knows the earlier cost of the session.
+            _ if history => self.cost,
+            _ => None,
+        };
+        self.cost = cost.or(self.cost);
+        if rung == Rung::New {
+            // The background turn belongs to the session that this one replaces.
+            self.end_unprompted(None, cx);
+            if on_lost.clear {
+                self.catch_up_at_end(cx.clients);
+            }
+        }
+        let before = self.known.clone();
+        let taken = TakenSession {
+            agent: &key,
+            id: &agent_session,
+            is_fork: forked,
+            program: &cx.agent.spec.key(),
+            receives_history: cx.agent.takes_transcript(),
+            remembers: traits(cx.agent.spec.protocol).remembers,
+        };
+        match self.receipt_of(rung, taken, failed, replayed, on_lost, &at) {
+            Ok(mut recovery) => {
+                recovery.handed_over_from = self.handover.as_ref().map(|h| h.name.clone());
+                recovery.instructions_in_prompt =
+                    self.preamble.needs_instructions && cx.agent.definition.instructions.is_some();
+                if doubtful && adoption != Adoption::Listed {
+                    recovery.warning = Some(format!(
+                        "the agent reported session {agent_session:?} as loaded but replayed no messages; it may not \
+                             have the session"
+                    ));
+                }
+                if let Stage::Opening(restore) = &mut self.stage {
+                    restore.begin_settings(agent_session.clone(), recovery, &self.settings);
+                }
+            }
+            Err(error) => {
+                self.known = before;
+                cx.close_at_agent(&agent_session);
+                self.opening_failed(&error, cx);
+                return;
+            }
+        }
+        let command = cx.shared.share_command(cx.agent.spec.stored());
+        self.known.started_by(Some(command));
+        let name = cx.agent.name();
+        self.known.name = (name != DEFAULT_AGENT).then(|| name.to_owned());
+        if let Some(connection) = &mut cx.agent.connection {
+            let directory = &mut connection.directory;
+            directory.remove(&self.id);
+            if let Some(record) = self.known.find(&key).cloned() {
+                let session = self.id.clone();
+                directory.note_holder(Holder { session, record });
+            }
+            directory.add(agent_session, self.id.clone());
+        }
+        if rung == Rung::New || forked {
+            Self::end_other_claims(cx);
+        }
+        self.begin_to_restore_settings(cx);
+    }
+
+    /// Makes the session live once its settings are restored as far as possible, and answers all waiting
+    /// calls.
+    pub(super) fn live(&mut self, cx: &mut Cx<'_>) {
+        let at = cx.time();
+        let Stage::Opening(restore) = &mut self.stage else {
+            return;
+        };
+        let Some((agent_session, mut recovery)) = restore.take_settings() else {
+            return;
+        };
+        let reported = restore.has_reported();
+        self.note_asking(&mut recovery, cx);
+        // A turn that is running began before the restore.
+        let tells = recovery.memory != Memory::None || self.running.is_some();
+        if tells {
+            self.output.record(&Record::Recovery {
+                at: &at,
+                recovery: &recovery,
+            });
+        }
+        if let Err(error) = self.identify(cx) {
+            // Otherwise the next attempt would mistake the agent's new session for the old one.
+            self.known = self
+                .output
+                .log()
+                .identity()
+                .map(SessionAgents::of)
+                .unwrap_or_default();
+            cx.close_at_agent(&agent_session);
+            self.opening_failed(&error, cx);
+            return;
+        }
+        self.report_opening(Ok(&recovery), cx);
+        self.used = Some(cx.now);
+        self.output.begin_acp_updates(cx.agent.protocol_name());
+        self.handover = None;
+        let live = Stage::Live { agent_session };
+        self.idle_timer = None;
+        let waiters = match std::mem::replace(&mut self.stage, live) {
+            Stage::Opening(restore) => restore.into_waiters(),
+            Stage::Live { .. } | Stage::Resting => Vec::new(),
+        };
+        if tells {
+            self.receipt = Some(Box::new(recovery.clone()));
+        }
+        if tells && waiters.is_empty() {
+            self.output.notify_restored(&recovery, cx.clients);
+        }
+        if reported && waiters.is_empty() {
+            // A prompt restored the session, so no response carries the state.
+            self.notify_state(cx.clients);
+        }
+        for token in waiters {
+            let result = self.result(recovery.clone(), cx.agent.spec.protocol);
+            cx.clients
+                .reply(token, Ok(Reply::Session(Box::new(result))));
+        }
+        let restored = SessionRequest::Restored(Ok(Box::new(recovery)));
+        cx.requests.push(restored);
+        self.set_queued(cx);
+        if !self.resume_stale_turn(cx) {
+            cx.requests.push(SessionRequest::NextPrompt);
+        }
+    }
+
+    /// Gives up an opening that a new session must replace, such as a load that never ends. Returns its directory.
+    pub fn replace_opening(&mut self, strategy: &Strategy, cx: &mut Cx<'_>) -> Option<String> {
+        let Stage::Opening(restore) = &self.stage else {
+            return None;
+        };
+        let is_new = |strategy: &Strategy| *strategy == Strategy::Only(Rung::New);
+        if !is_new(strategy) || is_new(restore.strategy()) || self.running.is_some() {
+            return None;
+        }
+        let cwd = self.cwd.clone();
+        let message = "cancelled: session/ensure with strategy \"new\" replaced the session while it was being opened";
+        self.opening_failed(&Error::new(ErrorKind::Cancelled, message), cx);
+        Some(cwd)
+    }
+
+    /// Fails the opening of the session, with all calls that wait for it.
+    pub fn opening_failed(&mut self, error: &Error, cx: &mut Cx<'_>) {
+        self.give_up_restoring();
+        self.report_opening(Err(error), cx);
+        if !self.is_opening() {
+            return;
+        }
+        let Stage::Opening(restore) = std::mem::replace(&mut self.stage, Stage::Resting) else {
+            return;
+        };
+        let (call, last_call) = (restore.call(), restore.last_call());
+        let waiters = restore.into_waiters();
+        // A late response must not be mistaken for that of a later attempt.
+        if let (Some(call), Some(connection)) = (call, &mut cx.agent.connection) {
+            connection.calls.remove(&call);
+        }
+        self.idle_timer = None;
+        self.return_to_previous_agent();
+        let settings = self.settings.pending_mut().take_queued().into_iter();
+        let settings: Vec<Token> = settings.map(|(token, _)| token).collect();
+        for token in waiters.into_iter().chain(settings) {
+            cx.clients.reply(token, Err(error.clone()));
+        }
+        let is_retried = self.retries_opening(error, cx.now);
+        Self::forget_call(last_call, cx);
+        if !is_retried {
+            self.cannot_open(error, cx);
+        }
+        if self.output.log().is_empty() && !is_retried {
+            // The log was created for this restore and is empty.
+            let _ = self.output.remove(false);
+            self.release_roots(cx);
+            cx.requests.push(SessionRequest::Remove);
+        }
+        let failed = SessionRequest::Restored(Err(error.clone()));
+        cx.requests.push(failed);
+        self.leave_directory(cx);
+        self.end_host_calls(cx);
+    }
+}

@@ -1,0 +1,249 @@
+//! Settings of a session: its modes, models and options.
+//!
+//! Owns the options that the session is opened with, the state that the agent reports, the settings that a client has
+//! made, and the setting calls that are not answered yet. Everything but the calls uses the agent's own names. Sends
+//! nothing: the machine makes the calls and notifies the clients.
+
+use super::pending::PendingSettings;
+use crate::core::dialects::traits;
+use crate::core::difference::added_value;
+use crate::core::error::{Error, ErrorKind};
+use crate::core::log::Identity;
+use crate::core::output_budget::{FRAME, OutputBudget, SMALL, size};
+use crate::core::setting::{self, ChosenSettings, Setting, merge_state};
+use crate::core::shared_value::SharedValue;
+use crate::proto::json::{Members, value};
+use crate::proto::wire::{NotRestored, Protocol, SessionOptions, SettingValue};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use std::collections::VecDeque;
+
+/// Settings of a session.
+#[derive(Debug)]
+pub struct SessionSettings {
+    /// Options that the session is opened with.
+    options: SharedValue<SessionOptions>,
+    /// Modes, models, options, commands, title and context, under the agent's own names.
+    state: Map<String, Value>,
+    /// Bytes of state received and shown, which limits how often the log repeats the state.
+    shown: OutputBudget,
+    /// Settings that the client has set.
+    wanted: ChosenSettings,
+    /// Setting calls that are not answered yet.
+    pending: PendingSettings,
+}
+
+impl Default for SessionSettings {
+    fn default() -> Self {
+        Self {
+            options: SharedValue::no_options(),
+            state: Map::new(),
+            shown: OutputBudget::default(),
+            wanted: ChosenSettings::default(),
+            pending: PendingSettings::default(),
+        }
+    }
+}
+
+impl SessionSettings {
+    /// Returns the options that the session is opened with.
+    #[must_use]
+    pub fn options(&self) -> &SharedValue<SessionOptions> {
+        &self.options
+    }
+
+    /// Returns the state that the agent reports.
+    #[must_use]
+    pub fn state(&self) -> &Map<String, Value> {
+        &self.state
+    }
+
+    /// Returns the setting calls that are not answered yet.
+    #[must_use]
+    pub fn pending(&self) -> &PendingSettings {
+        &self.pending
+    }
+
+    /// Returns the setting calls that are not answered yet, for changes.
+    pub fn pending_mut(&mut self) -> &mut PendingSettings {
+        &mut self.pending
+    }
+
+    /// Returns the current mode, by the agent's id.
+    #[must_use]
+    pub fn mode(&self) -> Option<String> {
+        setting::mode(&self.state)
+    }
+
+    /// Returns the current model, by the agent's id.
+    #[must_use]
+    pub fn model(&self) -> Option<String> {
+        setting::model(&self.state)
+    }
+
+    /// Returns the client's settings that have to be set again, in the order in which the agent gets them.
+    #[must_use]
+    pub fn to_restore(&self) -> VecDeque<Setting> {
+        self.wanted.in_order(&self.state)
+    }
+
+    /// Returns `true` if the client has made this setting.
+    #[must_use]
+    pub fn is_wanted(&self, setting: &Setting) -> bool {
+        self.wanted.has(setting, &self.state)
+    }
+
+    /// Replaces options and settings by stored ones.
+    pub fn put_stored(
+        &mut self,
+        options: Option<SharedValue<SessionOptions>>,
+        wanted: ChosenSettings,
+    ) {
+        self.options = options.unwrap_or_else(SharedValue::no_options);
+        self.wanted = wanted;
+    }
+
+    /// Writes the settings into the identity of the session; anything the agent does not report stays.
+    pub fn describe(&self, identity: &mut Identity) {
+        if let Some(title) = self.state.get("title") {
+            identity.title = title.as_str().map(str::to_owned);
+        }
+        identity.mode = self.mode().or(identity.mode.take());
+        identity.model = self.model().or(identity.model.take());
+        identity.options = (!self.options.is_empty()).then(|| self.options.clone());
+        identity.wanted = self.wanted.clone();
+    }
+
+    /// Returns `true` if mode or model differ from those in the identity.
+    #[must_use]
+    pub fn differ_from(&self, stored: &Identity) -> bool {
+        let differs =
+            |now: Option<String>, stored: &Option<String>| now.is_some() && now != *stored;
+        differs(self.mode(), &stored.mode) || differs(self.model(), &stored.model)
+    }
+
+    /// Removes the state, because a new session of the agent begins.
+    pub fn clear_state(&mut self) {
+        self.state.clear();
+    }
+
+    /// Adds members to the state.
+    pub fn extend_state(&mut self, state: &Map<String, Value>) {
+        self.state.extend(state.clone());
+    }
+
+    /// Merges changed members of the state.
+    pub fn merge(&mut self, news: &Members<'_>) {
+        merge_state(&mut self.state, news);
+    }
+
+    /// Records the context figures of a turn.
+    pub fn set_context(&mut self, figures: Value) {
+        self.state.insert("context".to_owned(), figures);
+    }
+
+    /// Merges what the agent reports. If the session is live, a setting that the agent changed replaces the client's.
+    pub fn report(&mut self, news: &Members<'_>, is_live: bool) {
+        // Of a large member, such as a list of commands, only the part counts that the member before did not have.
+        let added = |(name, said): (&str, &RawValue)| match said.get().len() {
+            size if size <= SMALL => size,
+            _ => added_value(self.state.get(name).unwrap_or(&Value::Null), &value(said)),
+        };
+        let added = news.iter().map(added).sum::<usize>() + FRAME;
+        self.shown.grow(size(news) + FRAME, added);
+        self.merge(news);
+        if is_live {
+            self.wanted.adopt_changes(&self.state);
+        }
+    }
+
+    /// Returns `true` if the log has room for a state of this size, in bytes, and counts it.
+    pub fn may_log(&mut self, bytes: usize) -> bool {
+        let allowed = self.shown.allows(bytes);
+        if allowed {
+            self.shown.show(bytes);
+        }
+        allowed
+    }
+
+    /// Records that the agent has set a setting again.
+    pub fn was_restored(&mut self, setting: &Setting, news: &Members<'_>) {
+        setting.apply_accepted(news, &mut self.state);
+    }
+
+    /// Records that the agent has set what a client requested. Returns `true` if the state changed.
+    pub fn was_set(&mut self, setting: Setting, news: &Members<'_>) -> bool {
+        let before = self.state.clone();
+        setting.apply_accepted(news, &mut self.state);
+        self.wanted.set(setting, &self.state);
+        self.wanted.adopt_changes(&self.state);
+        self.state != before
+    }
+
+    /// Checks that the options of an open session, or one that is being opened, agree with the requested
+    /// ones.
+    ///
+    /// # Errors
+    /// `invalidParams` if they differ.
+    pub fn must_have(&self, session: &str, wish: &SessionOptions) -> Result<(), Error> {
+        if wish.clone().or(&self.options) == *self.options {
+            return Ok(());
+        }
+        let message =
+            format!("session {session:?} is open with other options; call session/close first");
+        Err(Error::new(ErrorKind::InvalidParams, message).with("field", "options"))
+    }
+
+    /// Returns the requested mode and model that differ from the live session because they were changed after
+    /// it was opened. The session keeps its current settings.
+    pub fn changed_since(&self, wish: &SessionOptions) -> Vec<NotRestored> {
+        let mode = wish.mode.clone().map(Setting::Mode);
+        let model = wish.model.clone().map(Setting::Model);
+        let changed = |setting: Setting| {
+            let now = match &setting {
+                Setting::Mode(_) => self.mode().map(SettingValue::Id),
+                _ => None,
+            };
+            let now = now.or_else(|| self.wanted.value_of(&setting, &self.state))?;
+            let resolved = setting.resolve_restored(&self.state);
+            let same = resolved.is_ok_and(|resolved| resolved.value() == now);
+            (!same && setting.value() != now).then(|| NotRestored {
+                setting: setting.name().to_owned(),
+                value: setting.value(),
+                message: format!(
+                    "the session is live and was changed to {} after it was opened; use session/set{} to set it again",
+                    json!(now),
+                    if matches!(setting, Setting::Mode(_)) { "Mode" } else { "Model" },
+                ),
+            })
+        };
+        mode.into_iter().chain(model).filter_map(changed).collect()
+    }
+
+    /// Sets the options for the opening. A requested mode or model takes precedence over one that was set
+    /// before. Returns `true` if the options changed.
+    pub fn set_options(
+        &mut self,
+        options: SessionOptions,
+        wish: &SessionOptions,
+        protocol: Protocol,
+    ) -> bool {
+        let changed = |now: &Option<String>, before: &Option<String>, wished: &Option<String>| {
+            now.clone().filter(|_| now != before || wished.is_some())
+        };
+        let mode = changed(&options.mode, &self.options.mode, &wish.mode).map(Setting::Mode);
+        let model = changed(&options.model, &self.options.model, &wish.model).map(Setting::Model);
+        for setting in mode.into_iter().chain(model) {
+            if traits(protocol).starts_in_mode {
+                self.wanted.forget(&setting, &self.state);
+            } else {
+                self.wanted.set(setting, &self.state);
+            }
+        }
+        let differ = options != *self.options;
+        if differ {
+            self.options = options.into();
+        }
+        differ
+    }
+}
