@@ -23,21 +23,19 @@ mod stray_lines;
 pub(super) mod updates;
 mod user_question;
 
-use super::client_answer::ClientAnswer;
 use super::decision::Decision;
 use super::dialect::{
-    AgentServices, Child, Dialect, DialectTraits, Opening, Outgoing, ProcessSpec, PromptPart,
-    SessionSetup, Transport,
+    AgentAnswer, AgentCall, AgentLine, AgentRequest, AgentServices, AgentText, Child, Dialect,
+    DialectFacts, DialectTraits, Noted, Opening, Outgoing, ProcessSpec, TextMeaning, Transport,
+    no_steering,
 };
 use super::error::Error;
 use super::event::{AgentEvent, AgentInfo, CallId, Exit};
-use super::host::HostAnswer;
-use super::line_repair::{self, LostLine, UnusableLine};
+use super::line_repair::{self, UnusableLine};
 use super::request_key::{RequestId, RequestKey};
 use super::request_numbers::RequestNumbers;
 use super::setting::Setting;
 use super::update_run::UpdateRun;
-use crate::proto::json::repair::Faults;
 use crate::proto::json::{self, Members};
 use crate::proto::rpc::{self, Message, RpcError};
 use crate::proto::wire::{LineFaults, SettingValue};
@@ -121,7 +119,7 @@ impl Acp {
         Self { last_id, ..self }
     }
 
-    fn call(&mut self, pending: Pending, params: &impl serde::Serialize, out: &mut Outgoing) {
+    fn ask(&mut self, pending: Pending, params: &impl serde::Serialize, out: &mut Outgoing) {
         // Small positive integers are the only form of id that every agent echoes.
         self.last_id += 1;
         let lines = out.lines(Child::MAIN);
@@ -203,96 +201,28 @@ impl Acp {
     }
 }
 
-impl Dialect for Acp {
-    fn name(&self) -> &'static str {
-        "acp"
-    }
+/// Properties of the dialect.
+const FACTS: DialectFacts = DialectFacts {
+    name: "acp",
+    repeats_on_resume: false,
+    reports_before_run: false,
+    takes_transcript: false,
+    delivers_feedback: false,
+};
 
-    fn start(&mut self, out: &mut Outgoing) {
-        out.open(Child::MAIN, Transport::Process(self.launch.clone()));
-        let params = handshake::initialize(&self.offer);
-        self.call(Pending::Initialize, &params, out);
-    }
-
-    fn open(
-        &mut self,
-        call: CallId,
-        way: Opening<'_>,
-        place: &SessionSetup<'_>,
-        out: &mut Outgoing,
-    ) {
-        let (pending, session_id) = match way {
-            Opening::New => (Pending::New(call), None),
-            Opening::Resume(id) => (Pending::Resume(call, id.to_owned()), Some(id)),
-            Opening::Load(id) => (Pending::Load(call, id.to_owned()), Some(id)),
-        };
-        let params = OpenSession {
-            session_id,
-            cwd: place.cwd,
-            mcp_servers: place.mcp_servers,
-            more: place.acp,
-        };
-        self.call(pending, &params, out);
-    }
-
-    fn list(&mut self, call: CallId, cwd: Option<&str>, cursor: Option<&str>, out: &mut Outgoing) {
-        let params = schema::ListSessionsRequest::new()
-            .cwd(cwd.map(std::path::PathBuf::from))
-            .cursor(cursor.map(str::to_owned));
-        self.call(Pending::List(call), &params, out);
-    }
-
-    fn close(&mut self, call: CallId, session: &str, out: &mut Outgoing) -> bool {
-        let params = schema::CloseSessionRequest::new(session.to_owned());
-        self.call(Pending::Close(call), &params, out);
-        true
-    }
-
-    fn authenticate(&mut self, call: CallId, method: &str, out: &mut Outgoing) -> bool {
-        let params = schema::AuthenticateRequest::new(method.to_owned());
-        self.call(Pending::Authenticate(call), &params, out);
-        true
-    }
-
-    fn logout(&mut self, call: CallId, out: &mut Outgoing) {
-        self.call(Pending::Logout(call), &schema::LogoutRequest::new(), out);
-    }
-
-    fn prompt(
-        &mut self,
-        call: CallId,
-        session: &str,
-        parts: &[PromptPart<'_>],
-        degrade: bool,
-        out: &mut Outgoing,
-    ) -> Result<(), Error> {
-        let blocks = prompt::blocks(parts, self.info.capabilities, degrade)?;
-        let params = PromptRequest {
-            session_id: session,
-            prompt: blocks,
-            more: prompt::params(parts),
-        };
-        self.call(Pending::Prompt(call), &params, out);
-        Ok(())
-    }
-
-    fn withdraw_prompt(&mut self, call: CallId, _: &str) {
-        let sent = |pending: &Pending| !matches!(pending, Pending::Prompt(of) if *of == call);
-        self.pending.retain(|_, pending| sent(pending));
-    }
-
+impl Acp {
     fn set(&mut self, call: CallId, session: &str, setting: &Setting, out: &mut Outgoing) {
         match setting {
             Setting::Mode(id) => {
                 let params = schema::SetSessionModeRequest::new(session.to_owned(), id.clone());
-                self.call(Pending::SetMode(call), &params, out);
+                self.ask(Pending::SetMode(call), &params, out);
             }
             Setting::Model(model_id) => {
                 let params = SetModel {
                     session_id: session,
                     model_id,
                 };
-                self.call(Pending::SetModel(call), &params, out);
+                self.ask(Pending::SetModel(call), &params, out);
             }
             Setting::Option { id, value } => {
                 let value: schema::SessionConfigOptionValue = match value {
@@ -301,19 +231,12 @@ impl Dialect for Acp {
                 };
                 let session = session.to_owned();
                 let params = schema::SetSessionConfigOptionRequest::new(session, id.clone(), value);
-                self.call(Pending::SetOption(call), &params, out);
+                self.ask(Pending::SetOption(call), &params, out);
             }
         }
     }
 
-    fn cancel(&mut self, session: &str, out: &mut Outgoing) {
-        let params = schema::CancelNotification::new(session.to_owned());
-        let lines = self.other_lines(out);
-        rpc::write_notification(lines, "session/cancel", &params);
-        lines.push(b'\n');
-    }
-
-    fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
+    fn decide(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
         let id = key.id();
         let mut asked = self.user_questions.iter();
         if let Some(at) = asked.position(|(asked, _)| *asked == key.id)
@@ -340,54 +263,138 @@ impl Dialect for Acp {
         rpc::write_result(lines, id, &answer);
         lines.push(b'\n');
     }
+}
 
-    fn answer_elicitation(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
-        let id = key.id();
-        let lines = self.other_lines(out);
-        if let Some(own) = &decision.acp {
-            forward::write_answer(key, own, lines);
-            return;
+impl Dialect for Acp {
+    fn facts(&self) -> DialectFacts {
+        FACTS
+    }
+
+    fn call(&mut self, call: AgentCall<'_>, out: &mut Outgoing) -> Result<bool, Error> {
+        match call {
+            AgentCall::Start => {
+                out.open(Child::MAIN, Transport::Process(self.launch.clone()));
+                let params = handshake::initialize(&self.offer);
+                self.ask(Pending::Initialize, &params, out);
+            }
+            AgentCall::Open { call, way, place } => {
+                let (pending, session_id) = match way {
+                    Opening::New => (Pending::New(call), None),
+                    Opening::Resume(id) => (Pending::Resume(call, id.to_owned()), Some(id)),
+                    Opening::Load(id) => (Pending::Load(call, id.to_owned()), Some(id)),
+                };
+                let params = OpenSession {
+                    session_id,
+                    cwd: place.cwd,
+                    mcp_servers: place.mcp_servers,
+                    more: place.acp,
+                };
+                self.ask(pending, &params, out);
+            }
+            AgentCall::List { call, cwd, cursor } => {
+                let params = schema::ListSessionsRequest::new()
+                    .cwd(cwd.map(std::path::PathBuf::from))
+                    .cursor(cursor.map(str::to_owned));
+                self.ask(Pending::List(call), &params, out);
+            }
+            AgentCall::Close { call, session } => {
+                let params = schema::CloseSessionRequest::new(session.to_owned());
+                self.ask(Pending::Close(call), &params, out);
+            }
+            AgentCall::Authenticate { call, method } => {
+                let params = schema::AuthenticateRequest::new(method.to_owned());
+                self.ask(Pending::Authenticate(call), &params, out);
+            }
+            AgentCall::Logout(call) => {
+                self.ask(Pending::Logout(call), &schema::LogoutRequest::new(), out);
+            }
+            AgentCall::Prompt {
+                call,
+                session,
+                parts,
+                degrade,
+            } => {
+                let params = PromptRequest {
+                    session_id: session,
+                    prompt: prompt::blocks(parts, self.info.capabilities, degrade)?,
+                    more: prompt::params(parts),
+                };
+                self.ask(Pending::Prompt(call), &params, out);
+            }
+            AgentCall::WithdrawPrompt { call, .. } => {
+                let sent =
+                    |pending: &Pending| !matches!(pending, Pending::Prompt(of) if *of == call);
+                self.pending.retain(|_, pending| sent(pending));
+            }
+            AgentCall::Set {
+                call,
+                session,
+                setting,
+            } => self.set(call, session, setting, out),
+            AgentCall::Cancel(session) => {
+                let params = schema::CancelNotification::new(session.to_owned());
+                let lines = self.other_lines(out);
+                rpc::write_notification(lines, "session/cancel", &params);
+                lines.push(b'\n');
+            }
+            AgentCall::Forward {
+                call,
+                method,
+                params,
+                ..
+            } => self.pass_on(call, method, params, out.lines(Child::MAIN)),
+            AgentCall::WithdrawForwarded(call) => {
+                self.may_mean_other = true;
+                self.withdraw(call, out.lines(Child::MAIN));
+            }
+            AgentCall::Steer { session, .. } => return Err(no_steering(session)),
+            AgentCall::Forget(_) | AgentCall::Abandon(_) | AgentCall::Transcript { .. } => {
+                return Ok(false);
+            }
         }
-        rpc::write_result(lines, id, &elicitation::answer(decision));
-        lines.push(b'\n');
+        Ok(true)
     }
 
-    fn failure(&self, said: &str) -> Error {
-        self.error_from_text(said)
+    fn answer(&mut self, key: &RequestKey, answer: AgentAnswer<'_>, out: &mut Outgoing) {
+        match answer {
+            AgentAnswer::Permission(decision) => self.decide(key, decision, out),
+            AgentAnswer::Elicitation(decision) => {
+                let lines = self.other_lines(out);
+                if let Some(own) = &decision.acp {
+                    forward::write_answer(key, own, lines);
+                    return;
+                }
+                rpc::write_result(lines, key.id(), &elicitation::answer(decision));
+                lines.push(b'\n');
+            }
+            AgentAnswer::Host(answer) => {
+                hosting::write_answer(self.other_lines(out), key.id(), answer);
+            }
+            AgentAnswer::Forwarded(answer) => {
+                forward::write_answer(key, answer, self.other_lines(out));
+            }
+            AgentAnswer::Hook(_) => {}
+        }
     }
 
-    fn give(&mut self, key: &RequestKey, answer: Result<&HostAnswer, &Error>, out: &mut Outgoing) {
-        hosting::write_answer(self.other_lines(out), key.id(), answer);
-    }
-
-    fn forward(
-        &mut self,
-        call: Option<CallId>,
-        _: Option<&str>,
-        method: &str,
-        params: Option<&RawValue>,
-        out: &mut Outgoing,
-    ) -> bool {
-        self.pass_on(call, method, params, out.lines(Child::MAIN));
-        true
-    }
-
-    fn answer_forwarded(&mut self, key: &RequestKey, answer: &ClientAnswer, out: &mut Outgoing) {
-        forward::write_answer(key, answer, self.other_lines(out));
-    }
-
-    fn withdraw_forwarded(&mut self, call: CallId, out: &mut Outgoing) {
-        self.may_mean_other = true;
-        self.withdraw(call, out.lines(Child::MAIN));
+    fn request(&self, _: &RequestKey) -> Option<AgentRequest<'_>> {
+        Some(AgentRequest { rewrite: None })
     }
 
     fn read<'a>(
         &mut self,
         _: Child,
-        line: &'a [u8],
+        line: AgentLine<'a>,
         events: &mut Vec<AgentEvent<'a>>,
         out: &mut Outgoing,
     ) -> Result<(), UnusableLine> {
+        let line = match line {
+            AgentLine::Whole(line) => line,
+            AgentLine::Lost(line) => {
+                self.lose(line, events, out);
+                return Ok(());
+            }
+        };
         let text = std::str::from_utf8(line).map_err(|_| UnusableLine)?;
         let known = self.fast_path.read(text);
         if let Some(event) = known.or_else(|| plain_line::read(text)) {
@@ -446,36 +453,17 @@ impl Dialect for Acp {
         Ok(())
     }
 
-    fn is_own_message(&self, message: &str) -> bool {
-        requests::is_own_message(message)
-    }
-
-    fn is_response(&self, message: &str) -> bool {
-        requests::is_response(message)
-    }
-
-    fn count_repaired(&mut self, _: Child, faults: Faults) {
-        line_repair::count_repaired(faults, &mut self.faults);
-    }
-
-    fn note_run(&mut self, _: Child, _: &UpdateRun<'_>) {
-        self.may_mean_other = true;
-    }
-
     fn read_run<'a>(&self, _: Child, lines: &'a [u8]) -> Option<UpdateRun<'a>> {
         // Each text must be searched for signs of a failure.
         let has_no_signs = self.failure_signs.is_empty();
         has_no_signs.then(|| self.fast_path.run(lines))?
     }
 
-    fn read_lost(
-        &mut self,
-        _: Child,
-        line: &LostLine<'_>,
-        events: &mut Vec<AgentEvent<'static>>,
-        out: &mut Outgoing,
-    ) {
-        self.lose(line, events, out);
+    fn note(&mut self, _: Child, noted: Noted<'_>) {
+        match noted {
+            Noted::Run(_) => self.may_mean_other = true,
+            Noted::Repaired(faults) => line_repair::count_repaired(faults, &mut self.faults),
+        }
     }
 
     fn ended(
@@ -486,6 +474,13 @@ impl Dialect for Acp {
         _: &mut Outgoing,
     ) -> bool {
         false
+    }
+
+    fn meaning(&self, text: AgentText<'_>) -> TextMeaning {
+        match text {
+            AgentText::Quoted(message) => requests::meaning(message),
+            AgentText::Error(said) => TextMeaning::Error(self.error_from_text(said)),
+        }
     }
 
     fn faults(&self) -> LineFaults {

@@ -25,20 +25,17 @@ mod state;
 pub mod tools;
 mod uuids;
 
-use super::decision::Decision;
 use super::dialect::{
-    Child, Dialect, DialectTraits, Opening, Outgoing, ProcessSpec, PromptPart, SessionSetup,
-    Transport,
+    AgentAnswer, AgentCall, AgentLine, AgentRequest, AgentText, Child, Dialect, DialectFacts,
+    DialectTraits, Noted, Opening, Outgoing, ProcessSpec, SessionSetup, TextMeaning, Transport,
+    error_of_text,
 };
 use super::error::{Error, ErrorKind};
 use super::event::{AgentEvent, CallId, Exit, ToolUpdate};
 use super::line_repair::{self, LostLine, UnusableLine};
-use super::policy::Effect;
 use super::request_key::RequestKey;
 use super::request_numbers::RequestNumbers;
-use super::setting::Setting;
 use super::update_run::UpdateRun;
-use crate::proto::json::repair::Faults;
 use crate::proto::wire::{LineFaults, Variables};
 use about::about;
 pub use about::check;
@@ -123,6 +120,10 @@ impl Claude {
         child
     }
 
+    fn known(&mut self, id: &str) -> Result<(Child, &mut Session), Error> {
+        self.session(id).ok_or_else(|| Self::no_session(id))
+    }
+
     fn session(&mut self, id: &str) -> Option<(Child, &mut Session)> {
         let child = *self.sessions.get(id)?;
         match self.children.get_mut(&child)? {
@@ -132,20 +133,7 @@ impl Claude {
     }
 }
 
-impl Dialect for Claude {
-    fn name(&self) -> &'static str {
-        "claude"
-    }
-
-    fn start(&mut self, out: &mut Outgoing) {
-        let child = self.add(ChildRole::Version { reported: false });
-        let launch = ProcessSpec {
-            args: launch::version_args(&self.launch.args),
-            ..self.launch.clone()
-        };
-        out.open(child, Transport::Process(launch));
-    }
-
+impl Claude {
     fn open(
         &mut self,
         call: CallId,
@@ -180,28 +168,124 @@ impl Dialect for Claude {
         }
     }
 
-    fn repeats_on_resume(&self) -> bool {
-        true
+    fn lose(
+        &mut self,
+        child: Child,
+        line: &LostLine<'_>,
+        events: &mut Vec<AgentEvent<'_>>,
+        out: &mut Outgoing,
+    ) {
+        match self.children.get_mut(&child) {
+            Some(ChildRole::Chain { chain, .. }) => return chain.count_lost(line),
+            // The first pass has counted it.
+            Some(ChildRole::History { .. }) => return,
+            _ => {}
+        }
+        line.report(&mut self.faults);
+        if let Some(ChildRole::Session(session)) = self.children.get_mut(&child) {
+            session.read_lost(line, events, out.lines(child));
+            if session.refused {
+                self.stop(child, out);
+            }
+        }
     }
+}
 
-    fn reports_before_run(&self) -> bool {
-        self.watch
-    }
-
-    fn list(&mut self, call: CallId, cwd: Option<&str>, _: Option<&str>, out: &mut Outgoing) {
-        let cwd = cwd.unwrap_or(&self.launch.cwd).to_owned();
-        self.find(&cwd, ReadTarget::List(call), out);
-    }
-
-    fn forget(&mut self, call: CallId, out: &mut Outgoing) {
-        if let Some(id) = self.opened_by(call).map(|(id, _)| id.clone()) {
-            self.end(&id, out);
+impl Dialect for Claude {
+    fn facts(&self) -> DialectFacts {
+        DialectFacts {
+            name: "claude",
+            repeats_on_resume: true,
+            reports_before_run: self.watch,
+            takes_transcript: false,
+            delivers_feedback: true,
         }
     }
 
-    fn close(&mut self, _: CallId, session: &str, out: &mut Outgoing) -> bool {
-        self.end(session, out);
-        false
+    fn call(&mut self, call: AgentCall<'_>, out: &mut Outgoing) -> Result<bool, Error> {
+        match call {
+            AgentCall::Start => {
+                let child = self.add(ChildRole::Version { reported: false });
+                let launch = ProcessSpec {
+                    args: launch::version_args(&self.launch.args),
+                    ..self.launch.clone()
+                };
+                out.open(child, Transport::Process(launch));
+            }
+            AgentCall::Open { call, way, place } => self.open(call, way, place, out),
+            AgentCall::Forget(call) => {
+                if let Some(id) = self.opened_by(call).map(|(id, _)| id.clone()) {
+                    self.end(&id, out);
+                }
+            }
+            AgentCall::List { call, cwd, .. } => {
+                let cwd = cwd.unwrap_or(&self.launch.cwd).to_owned();
+                self.find(&cwd, ReadTarget::List(call), out);
+            }
+            AgentCall::Close { session, .. } => {
+                self.end(session, out);
+                return Ok(false);
+            }
+            AgentCall::Abandon(session) => self.end(session, out),
+            AgentCall::Prompt {
+                call,
+                session,
+                parts,
+                degrade,
+            } => {
+                let content = prompt::blocks(parts, degrade)?;
+                let uuid = self.uuids.next();
+                let (child, session) = self.known(session)?;
+                session.prompt(call, uuid, content, out.lines(child));
+            }
+            AgentCall::Steer {
+                session,
+                parts,
+                degrade,
+            } => {
+                let content = prompt::blocks(parts, degrade)?;
+                let uuid = self.uuids.next();
+                let (child, session) = self.known(session)?;
+                session.steer(uuid, content, out.lines(child));
+            }
+            AgentCall::WithdrawPrompt { call, session } => {
+                if let Some((_, session)) = self.session(session) {
+                    session.withdraw_prompt(call);
+                }
+            }
+            AgentCall::Set {
+                call,
+                session,
+                setting,
+            } => {
+                if let Some((child, session)) = self.session(session) {
+                    session.set(call, setting, out.lines(child));
+                }
+            }
+            AgentCall::Cancel(session) => {
+                if let Some((child, session)) = self.session(session) {
+                    session.cancel(out.lines(child));
+                }
+            }
+            AgentCall::Authenticate { .. }
+            | AgentCall::Logout(_)
+            | AgentCall::Transcript { .. }
+            | AgentCall::Forward { .. }
+            | AgentCall::WithdrawForwarded(_) => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn answer(&mut self, key: &RequestKey, answer: AgentAnswer<'_>, out: &mut Outgoing) {
+        let Some(requests) = self.requests_with(key) else {
+            return;
+        };
+        let lines = out.lines(key.child);
+        match answer {
+            AgentAnswer::Permission(decision) => requests.answer(key, decision, lines),
+            AgentAnswer::Hook(effect) => requests.answer_hook(key, effect, lines),
+            AgentAnswer::Elicitation(_) | AgentAnswer::Host(_) | AgentAnswer::Forwarded(_) => {}
+        }
     }
 
     fn child_of(&self, session: Option<&str>, call: Option<CallId>) -> Option<Child> {
@@ -216,92 +300,33 @@ impl Dialect for Claude {
         matches!(role, Some(ChildRole::Session(session)) if session.is_busy())
     }
 
-    fn prompt(
-        &mut self,
-        call: CallId,
-        session: &str,
-        parts: &[PromptPart<'_>],
-        degrade: bool,
-        out: &mut Outgoing,
-    ) -> Result<(), Error> {
-        let content = prompt::blocks(parts, degrade)?;
-        let uuid = self.uuids.next();
-        let (child, session) = self
-            .session(session)
-            .ok_or_else(|| Self::no_session(session))?;
-        session.prompt(call, uuid, content, out.lines(child));
-        Ok(())
-    }
-
-    fn steer(
-        &mut self,
-        session: &str,
-        parts: &[PromptPart<'_>],
-        degrade: bool,
-        out: &mut Outgoing,
-    ) -> Result<(), Error> {
-        let content = prompt::blocks(parts, degrade)?;
-        let uuid = self.uuids.next();
-        let (child, session) = self
-            .session(session)
-            .ok_or_else(|| Self::no_session(session))?;
-        session.steer(uuid, content, out.lines(child));
-        Ok(())
-    }
-
-    fn withdraw_prompt(&mut self, call: CallId, session: &str) {
-        if let Some((_, session)) = self.session(session) {
-            session.withdraw_prompt(call);
-        }
-    }
-
-    fn set(&mut self, call: CallId, session: &str, setting: &Setting, out: &mut Outgoing) {
-        if let Some((child, session)) = self.session(session) {
-            session.set(call, setting, out.lines(child));
-        }
-    }
-
-    fn cancel(&mut self, session: &str, out: &mut Outgoing) {
-        if let Some((child, session)) = self.session(session) {
-            session.cancel(out.lines(child));
-        }
-    }
-
-    fn abandon(&mut self, session: &str, out: &mut Outgoing) -> bool {
-        self.end(session, out);
-        true
-    }
-
-    fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
-        if let Some(requests) = self.requests_with(key) {
-            requests.answer(key, decision, out.lines(key.child));
-        }
-    }
-
-    fn rewritten(&self, key: &RequestKey, input: &RawValue) -> Option<ToolUpdate<'static>> {
-        match self.children.get(&key.child)? {
-            ChildRole::Session(session) => session.requests.rewritten(key, input),
+    fn request(&self, key: &RequestKey) -> Option<AgentRequest<'_>> {
+        let session = match self.children.get(&key.child) {
+            Some(ChildRole::Session(session)) => Some(session),
             _ => None,
-        }
-    }
-
-    fn delivers_feedback(&self, refuses: bool) -> bool {
-        refuses
-    }
-
-    fn answer_hook(&mut self, call: &RequestKey, effect: Effect, out: &mut Outgoing) {
-        if let Some(requests) = self.requests_with(call) {
-            requests.answer_hook(call, effect, out.lines(call.child));
-        }
+        };
+        let rewrite = session.map(|session| {
+            let key = key.clone();
+            let rewrite = move |input: &RawValue| session.requests.rewritten(&key, input);
+            Box::new(rewrite) as Box<dyn Fn(&RawValue) -> Option<ToolUpdate<'static>> + '_>
+        });
+        Some(AgentRequest { rewrite })
     }
 
     fn read<'a>(
         &mut self,
         child: Child,
-        line: &'a [u8],
+        line: AgentLine<'a>,
         events: &mut Vec<AgentEvent<'a>>,
         out: &mut Outgoing,
     ) -> Result<(), UnusableLine> {
+        let line = match line {
+            AgentLine::Whole(line) => line,
+            AgentLine::Lost(line) => {
+                self.lose(child, line, events, out);
+                return Ok(());
+            }
+        };
         let text = std::str::from_utf8(line).map_err(|_| UnusableLine)?;
         match self.children.get_mut(&child) {
             Some(ChildRole::Session(session)) => {
@@ -373,19 +398,6 @@ impl Dialect for Claude {
         Ok(())
     }
 
-    fn is_response(&self, message: &str) -> bool {
-        result::is_response(message)
-    }
-
-    fn count_repaired(&mut self, child: Child, faults: Faults) {
-        match self.children.get_mut(&child) {
-            Some(ChildRole::Chain { chain, .. }) => chain.count_repaired(faults),
-            // The first pass has counted it.
-            Some(ChildRole::History { .. }) => {}
-            _ => line_repair::count_repaired(faults, &mut self.faults),
-        }
-    }
-
     fn read_run<'a>(&self, child: Child, lines: &'a [u8]) -> Option<UpdateRun<'a>> {
         match self.children.get(&child)? {
             ChildRole::Session(session) => session.read_run(lines),
@@ -393,31 +405,15 @@ impl Dialect for Claude {
         }
     }
 
-    fn note_run(&mut self, child: Child, run: &UpdateRun<'_>) {
-        if let Some(ChildRole::Session(session)) = self.children.get_mut(&child) {
-            session.note_run(run);
-        }
-    }
-
-    fn read_lost(
-        &mut self,
-        child: Child,
-        line: &LostLine<'_>,
-        events: &mut Vec<AgentEvent<'static>>,
-        out: &mut Outgoing,
-    ) {
-        match self.children.get_mut(&child) {
-            Some(ChildRole::Chain { chain, .. }) => return chain.count_lost(line),
-            // The first pass has counted it.
-            Some(ChildRole::History { .. }) => return,
-            _ => {}
-        }
-        line.report(&mut self.faults);
-        if let Some(ChildRole::Session(session)) = self.children.get_mut(&child) {
-            session.read_lost(line, events, out.lines(child));
-            if session.refused {
-                self.stop(child, out);
+    fn note(&mut self, child: Child, noted: Noted<'_>) {
+        match (noted, self.children.get_mut(&child)) {
+            (Noted::Run(run), Some(ChildRole::Session(session))) => session.note_run(run),
+            (Noted::Repaired(faults), Some(ChildRole::Chain { chain, .. })) => {
+                chain.count_repaired(faults);
             }
+            // The first pass has counted the line.
+            (Noted::Run(_), _) | (Noted::Repaired(_), Some(ChildRole::History { .. })) => {}
+            (Noted::Repaired(faults), _) => line_repair::count_repaired(faults, &mut self.faults),
         }
     }
 
@@ -481,6 +477,14 @@ impl Dialect for Claude {
                 true
             }
             None => true,
+        }
+    }
+
+    fn meaning(&self, text: AgentText<'_>) -> TextMeaning {
+        match text {
+            AgentText::Quoted(message) if result::is_response(message) => TextMeaning::Response,
+            AgentText::Quoted(_) => TextMeaning::Unknown,
+            AgentText::Error(said) => TextMeaning::Error(error_of_text(said)),
         }
     }
 

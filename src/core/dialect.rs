@@ -30,53 +30,17 @@ use std::sync::Arc;
 /// transport is and what it must deliver. Process ids, process health and the steps of a stop belong to the
 /// agent machine and the shell.
 pub trait Dialect: Send {
-    /// Returns the name of the protocol. Fields that only this dialect adds to chunks stand under this key.
-    fn name(&self) -> &'static str;
+    /// Returns the properties of the dialect.
+    fn facts(&self) -> DialectFacts;
 
-    /// Starts the agent and its handshake.
-    fn start(&mut self, out: &mut Outgoing);
-
-    /// Sends the call that opens a session: as a new one, by resume or by load.
-    fn open(
-        &mut self,
-        call: CallId,
-        way: Opening<'_>,
-        place: &SessionSetup<'_>,
-        out: &mut Outgoing,
-    );
-
-    /// Returns `true` if a resumed session is replayed too, before its call is answered.
-    fn repeats_on_resume(&self) -> bool {
-        false
-    }
-
-    /// Returns `true` if the agent reports every tool call before it runs the tool, and obeys the answer, whatever its
-    /// mode is.
-    fn reports_before_run(&self) -> bool {
-        false
-    }
-
-    /// Discards the session that this call opens or has opened: it is no longer needed.
-    fn forget(&mut self, _call: CallId, _out: &mut Outgoing) {}
-
-    /// Requests the next page of the agent's session list, restricted to the sessions in `cwd` if it is
-    /// given.
-    fn list(&mut self, call: CallId, cwd: Option<&str>, cursor: Option<&str>, out: &mut Outgoing);
-
-    /// Closes a session that is no longer needed.
+    /// Sends a call. Returns `true` if the agent has it, and what [`AgentCall`] says for its kind.
     ///
-    /// Returns `true` if the agent answers with `Done` or `Failed`: the session must not be opened again
-    /// before that.
-    fn close(&mut self, call: CallId, session: &str, out: &mut Outgoing) -> bool;
+    /// # Errors
+    /// The agent cannot take the call. Nothing was sent.
+    fn call(&mut self, call: AgentCall<'_>, out: &mut Outgoing) -> Result<bool, Error>;
 
-    /// Signs the user in by one of the agent's sign-in methods. Returns `false` if there is no call to send,
-    /// since the agent reads keys from its environment or files itself.
-    fn authenticate(&mut self, _call: CallId, _method: &str, _out: &mut Outgoing) -> bool {
-        false
-    }
-
-    /// Signs the user out. Called only if the agent supports it.
-    fn logout(&mut self, _call: CallId, _out: &mut Outgoing) {}
+    /// Answers a request of the agent.
+    fn answer(&mut self, key: &RequestKey, answer: AgentAnswer<'_>, out: &mut Outgoing);
 
     /// Returns the process that serves a session, given by the agent session id or by the call that opens it.
     fn child_of(&self, _session: Option<&str>, _call: Option<CallId>) -> Option<Child> {
@@ -89,141 +53,22 @@ pub trait Dialect: Send {
         false
     }
 
-    /// Sends a prompt.
-    ///
-    /// If the agent cannot take one of the parts, nothing is sent, unless `degrade` allows to send a link in
-    /// its place.
-    fn prompt(
-        &mut self,
-        call: CallId,
-        session: &str,
-        parts: &[PromptPart<'_>],
-        degrade: bool,
-        out: &mut Outgoing,
-    ) -> Result<(), Error>;
+    /// Returns a request of the agent; `None` if the process that sent it no longer accepts an answer.
+    fn request(&self, key: &RequestKey) -> Option<AgentRequest<'_>>;
 
-    /// Returns `true` if the agent does not remember earlier messages and receives the stored ones with each
-    /// prompt ([`Dialect::set_transcript`]).
-    fn takes_transcript(&self) -> bool {
-        false
-    }
-
-    /// Receives the message of the next prompt of a session and the messages before it. Called before
-    /// [`Dialect::prompt`] if [`Dialect::takes_transcript`] returns `true`, once for all attempts at a prompt.
-    fn set_transcript(&mut self, _session: &str, _transcript: Transcript) {}
-
-    /// Sends a message into the running turn of a session. Called only if the agent has the capability.
-    ///
-    /// If the agent cannot take one of the parts, nothing is sent, as for a prompt.
-    fn steer(
-        &mut self,
-        session: &str,
-        _parts: &[PromptPart<'_>],
-        _degrade: bool,
-        _out: &mut Outgoing,
-    ) -> Result<(), Error> {
-        let message = format!("the agent of session {session:?} takes no messages during a turn");
-        Err(Error::new(ErrorKind::OutOfOrder, message))
-    }
-
-    /// Withdraws the prompt of this call, which was not sent after all.
-    fn withdraw_prompt(&mut self, call: CallId, session: &str);
-
-    /// Sets a mode, model or option of a session; `setting` uses the agent's ids.
-    fn set(&mut self, call: CallId, session: &str, setting: &Setting, out: &mut Outgoing);
-
-    /// Cancels the session's turn.
-    fn cancel(&mut self, session: &str, out: &mut Outgoing);
-
-    /// Gives up a turn whose cancel was not answered.
-    ///
-    /// Returns `true` if the session has its own process, which is ended: the session has to be opened again.
-    /// Otherwise does nothing and returns `false`.
-    fn abandon(&mut self, _session: &str, _out: &mut Outgoing) -> bool {
-        false
-    }
-
-    /// Answers a permission request.
-    fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing);
-
-    /// Returns `true` if the user's text reaches the agent with an answer: with a refusal if `refuses`,
-    /// otherwise with an approval.
-    fn delivers_feedback(&self, _refuses: bool) -> bool {
-        false
-    }
-
-    /// Describes the tool call of a permission request with another input, with which a client lets it run.
-    /// `None` if the agent runs calls only with their own input, or does not wait for an answer.
-    fn rewritten(&self, _key: &RequestKey, _input: &RawValue) -> Option<ToolUpdate<'static>> {
-        None
-    }
-
-    /// Receives the policy's decision on a tool call that the agent reported before it runs.
-    fn answer_hook(&mut self, _call: &RequestKey, _effect: Effect, _out: &mut Outgoing) {}
-
-    /// Answers an elicitation. The first option of [`elicitation_options`](super::decision::elicitation_options) means that the
-    /// user answered, the second that they declined, no option that they cancelled.
-    fn answer_elicitation(&mut self, _key: &RequestKey, _decision: &Decision, _out: &mut Outgoing) {
-    }
-
-    /// Answers a file or terminal request of the agent.
-    fn give(
-        &mut self,
-        _key: &RequestKey,
-        _answer: Result<&HostAnswer, &Error>,
-        _out: &mut Outgoing,
-    ) {
-    }
-
-    /// Passes a request or notification of a client on, of a method that acpipe does not interpret. `call` is the
-    /// call that is answered with the result; `None` for a notification. `session` is the agent's id of the session
-    /// that the message names. Returns `false` if the protocol has no such
-    /// messages.
-    fn forward(
-        &mut self,
-        _call: Option<CallId>,
-        _session: Option<&str>,
-        _method: &str,
-        _params: Option<&RawValue>,
-        _out: &mut Outgoing,
-    ) -> bool {
-        false
-    }
-
-    /// Answers a request of the agent with the response of a client, as the client wrote it.
-    fn answer_forwarded(&mut self, _key: &RequestKey, _answer: &ClientAnswer, _out: &mut Outgoing) {
-    }
-
-    /// Withdraws a request of a client that was passed on.
-    fn withdraw_forwarded(&mut self, _call: CallId, _out: &mut Outgoing) {}
-
-    /// Reads one line of a transport: appends its events to `events`, and responses that must be sent at once
+    /// Reads a line of a transport: appends its events to `events`, and responses that must be sent at once
     /// to `out`.
     ///
     /// # Errors
     /// The line is not a message, and nothing was done. It is [repaired](super::line_repair) and read again, or given
-    /// up with [`Dialect::read_lost`].
+    /// up as [`AgentLine::Lost`].
     fn read<'a>(
         &mut self,
         child: Child,
-        line: &'a [u8],
+        line: AgentLine<'a>,
         events: &mut Vec<AgentEvent<'a>>,
         out: &mut Outgoing,
     ) -> Result<(), UnusableLine>;
-
-    /// Returns `true` for a message that only acpipe sends to agents. An agent's log may quote it.
-    fn is_own_message(&self, _message: &str) -> bool {
-        false
-    }
-
-    /// Returns `true` for a response to a request of acpipe, or for the end of a turn. It is not read from a line that
-    /// quotes it, such as a log line with the text of the model.
-    fn is_response(&self, _message: &str) -> bool {
-        false
-    }
-
-    /// Counts a line that was read after a repair.
-    fn count_repaired(&mut self, child: Child, faults: Faults);
 
     /// Reads the run of updates with which the lines of a transport begin, without a change: the lines can still be
     /// read one by one.
@@ -231,23 +76,8 @@ pub trait Dialect: Send {
         None
     }
 
-    /// Records that the lines of a run were handled and are not read one by one.
-    fn note_run(&mut self, _child: Child, _run: &UpdateRun<'_>) {}
-
-    /// Reads what is left of a line that is given up, because it is too long or cannot be parsed: the call that it
-    /// answered fails, and the request that it sent is answered with an error.
-    fn read_lost(
-        &mut self,
-        child: Child,
-        line: &LostLine<'_>,
-        events: &mut Vec<AgentEvent<'static>>,
-        out: &mut Outgoing,
-    );
-
-    /// Returns `true` if the process that sent this request still accepts an answer.
-    fn takes_answer(&self, _key: &RequestKey) -> bool {
-        true
-    }
+    /// Records what was read of a transport in another way than line by line.
+    fn note(&mut self, child: Child, noted: Noted<'_>);
 
     /// Handles the end of a transport; with an error, the transport could not be opened or cannot be used any
     /// more.
@@ -261,13 +91,215 @@ pub trait Dialect: Send {
         out: &mut Outgoing,
     ) -> bool;
 
-    /// Converts a text that the agent sent in place of an error to an error.
-    fn failure(&self, said: &str) -> Error {
-        Error::new(ErrorKind::Session, clip(said)).with("raw", said)
-    }
+    /// Returns what a text of the agent means.
+    fn meaning(&self, text: AgentText<'_>) -> TextMeaning;
 
     /// Returns the counts of lines that could not be used so far.
     fn faults(&self) -> LineFaults;
+}
+
+/// Properties of a dialect.
+#[derive(Debug, Clone, Copy)]
+pub struct DialectFacts {
+    /// Name of the protocol. Fields that only this dialect adds to chunks stand under this key.
+    pub name: &'static str,
+    /// Whether a resumed session is replayed too, before its call is answered.
+    pub repeats_on_resume: bool,
+    /// Whether the agent reports every tool call before it runs the tool, and obeys the answer, whatever its mode is.
+    pub reports_before_run: bool,
+    /// Whether the agent does not remember earlier messages and receives the stored ones with each prompt
+    /// ([`AgentCall::Transcript`]).
+    pub takes_transcript: bool,
+    /// Whether the user's text reaches the agent with a refusal. With an approval it never does.
+    pub delivers_feedback: bool,
+}
+
+/// Call to an agent. A `session` is an agent session id.
+#[derive(Debug)]
+pub enum AgentCall<'a> {
+    /// Starts the agent and its handshake.
+    Start,
+    /// Opens a session.
+    Open {
+        /// Id of the call.
+        call: CallId,
+        /// As a new session, by resume or by load.
+        way: Opening<'a>,
+        /// Parameters of the session.
+        place: &'a SessionSetup<'a>,
+    },
+    /// Discards the session that this call opens or has opened: it is no longer needed.
+    Forget(CallId),
+    /// Requests the next page of the agent's session list.
+    List {
+        /// Id of the call.
+        call: CallId,
+        /// Directory of the sessions; `None` for all.
+        cwd: Option<&'a str>,
+        /// Where the page begins; `None` for the first one.
+        cursor: Option<&'a str>,
+    },
+    /// Closes a session that is no longer needed. The result is `true` if the agent answers with `Done` or `Failed`: the
+    /// session must not be opened again before that.
+    Close {
+        /// Id of the call.
+        call: CallId,
+        /// The session.
+        session: &'a str,
+    },
+    /// Signs the user in. The result is `false` if there is no call to send, since the agent reads keys from its
+    /// environment or files itself.
+    Authenticate {
+        /// Id of the call.
+        call: CallId,
+        /// One of the agent's sign-in methods.
+        method: &'a str,
+    },
+    /// Signs the user out. Made only if the agent supports it.
+    Logout(CallId),
+    /// Passes on the message of the next prompt and the messages before it, once for all attempts at a prompt. Made only
+    /// for a dialect that takes transcripts.
+    Transcript {
+        /// The session.
+        session: &'a str,
+        /// The messages.
+        transcript: Transcript,
+    },
+    /// Sends a prompt. It is an error if the agent cannot take one of the parts, unless a link may be sent in its place.
+    Prompt {
+        /// Id of the call.
+        call: CallId,
+        /// The session.
+        session: &'a str,
+        /// Parts of the prompt.
+        parts: &'a [PromptPart<'a>],
+        /// Whether a link may be sent in place of a part.
+        degrade: bool,
+    },
+    /// Withdraws the prompt of this call, which was not sent after all.
+    WithdrawPrompt {
+        /// Call of the prompt.
+        call: CallId,
+        /// The session.
+        session: &'a str,
+    },
+    /// Sends a message into the running turn of a session; parts as for a prompt. Made only if the agent has the
+    /// capability.
+    Steer {
+        /// The session.
+        session: &'a str,
+        /// Parts of the message.
+        parts: &'a [PromptPart<'a>],
+        /// Whether a link may be sent in place of a part.
+        degrade: bool,
+    },
+    /// Sets a mode, model or option of a session.
+    Set {
+        /// Id of the call.
+        call: CallId,
+        /// The session.
+        session: &'a str,
+        /// The setting, with the agent's ids.
+        setting: &'a Setting,
+    },
+    /// Cancels the turn of a session.
+    Cancel(&'a str),
+    /// Gives up a turn of a session whose cancel was not answered. The result is `true` if the session has its own
+    /// process, which is ended: the session has to be opened again. Otherwise nothing is done.
+    Abandon(&'a str),
+    /// Passes on a message of a client, of a method that acpipe does not interpret. The result is `false` if the protocol
+    /// has no such messages.
+    Forward {
+        /// Call that is answered with the result; `None` for a notification.
+        call: Option<CallId>,
+        /// Session that the message names.
+        session: Option<&'a str>,
+        /// Method of the message.
+        method: &'a str,
+        /// Parameters of the message.
+        params: Option<&'a RawValue>,
+    },
+    /// Withdraws a message of a client that was passed on.
+    WithdrawForwarded(CallId),
+}
+
+/// Answer to a request of an agent.
+#[derive(Debug, Clone, Copy)]
+pub enum AgentAnswer<'a> {
+    /// Decision on a permission request.
+    Permission(&'a Decision),
+    /// Decision of the policy on a tool call that the agent reported before it runs.
+    Hook(Effect),
+    /// Answer to an elicitation. The first option of
+    /// [`elicitation_options`](super::decision::elicitation_options) means that the user answered, the second that they
+    /// declined, no option that they cancelled.
+    Elicitation(&'a Decision),
+    /// Result of a file or terminal request.
+    Host(Result<&'a HostAnswer, &'a Error>),
+    /// Response of a client, as the client wrote it.
+    Forwarded(&'a ClientAnswer),
+}
+
+/// Request of an agent that is not answered yet.
+pub struct AgentRequest<'a> {
+    /// Describes the tool call of a permission request with another input, with which a client lets it run. `None` if
+    /// the agent runs calls only with their own input, or does not wait for an answer.
+    pub rewrite: Option<Box<dyn Fn(&RawValue) -> Option<ToolUpdate<'static>> + 'a>>,
+}
+
+/// Line of a transport.
+#[derive(Debug, Clone, Copy)]
+pub enum AgentLine<'a> {
+    /// A line as it was sent, or repaired.
+    Whole(&'a [u8]),
+    /// What is left of a line that is given up, because it is too long or cannot be parsed: the call that it answered
+    /// fails, and the request that it sent is answered with an error.
+    Lost(&'a LostLine<'a>),
+}
+
+/// Input that was not read line by line.
+#[derive(Debug, Clone, Copy)]
+pub enum Noted<'a> {
+    /// The lines of a run were handled and are not read one by one.
+    Run(&'a UpdateRun<'a>),
+    /// A line with these faults was read after a repair.
+    Repaired(Faults),
+}
+
+/// Text of an agent whose meaning depends on the protocol.
+#[derive(Debug, Clone, Copy)]
+pub enum AgentText<'a> {
+    /// A message that stands in a line with other text.
+    Quoted(&'a str),
+    /// A text that the agent sent in place of an error.
+    Error(&'a str),
+}
+
+/// Meaning of a text of an agent.
+#[derive(Debug)]
+pub enum TextMeaning {
+    /// A message of the agent, or no message at all.
+    Unknown,
+    /// A message that only acpipe sends to agents. An agent's log may quote it.
+    OwnMessage,
+    /// A response to a request of acpipe, or the end of a turn. It is not read from a line that quotes it, such as a log
+    /// line with the text of the model.
+    Response,
+    /// An error.
+    Error(Error),
+}
+
+/// Creates the error of a message into a turn for an agent that takes none.
+#[must_use]
+pub fn no_steering(session: &str) -> Error {
+    let message = format!("the agent of session {session:?} takes no messages during a turn");
+    Error::new(ErrorKind::OutOfOrder, message)
+}
+
+/// Converts a text that an agent sent in place of an error to an error.
+#[must_use]
+pub fn error_of_text(said: &str) -> Error {
+    Error::new(ErrorKind::Session, clip(said)).with("raw", said)
 }
 
 /// Order of a dialect to a transport.

@@ -132,7 +132,7 @@ impl Shape {
 #[cfg(test)]
 mod tests {
     use crate::core::acp::Acp;
-    use crate::core::dialect::{Child, Dialect, Outgoing};
+    use crate::core::dialect::{AgentLine, Child, Dialect, Outgoing};
 
     fn line(session: &str, text: &str, tail: &str) -> String {
         format!(
@@ -151,7 +151,7 @@ mod tests {
             .0
             .read(
                 Child::MAIN,
-                known.as_bytes(),
+                AgentLine::Whole(known.as_bytes()),
                 &mut events,
                 &mut Outgoing::default(),
             )
@@ -159,7 +159,7 @@ mod tests {
         let [fresh, knowing] = &mut seen;
         for (acp, events, out) in [fresh, knowing] {
             // A line that is not JSON has no events.
-            let _ = acp.read(Child::MAIN, line.as_bytes(), events, out);
+            let _ = acp.read(Child::MAIN, AgentLine::Whole(line.as_bytes()), events, out);
         }
         let [fresh, knowing] = seen.each_ref().map(|(_, events, _)| format!("{events:?}"));
         (fresh, knowing)
@@ -192,7 +192,7 @@ mod tests {
         let first = line("s", "\"a\"", "");
         acp.read(
             Child::MAIN,
-            first.as_bytes(),
+            AgentLine::Whole(first.as_bytes()),
             &mut Vec::new(),
             &mut Outgoing::default(),
         )
@@ -211,8 +211,13 @@ mod tests {
         let mut acp = Acp::default();
         let out = &mut Outgoing::default();
         let first = line("s", "\"a\"", "");
-        acp.read(Child::MAIN, first.as_bytes(), &mut Vec::new(), out)
-            .unwrap();
+        acp.read(
+            Child::MAIN,
+            AgentLine::Whole(first.as_bytes()),
+            &mut Vec::new(),
+            out,
+        )
+        .unwrap();
         let all = line("s", "\"b\"", "") + "\n" + &line("s", r#""\n""#, "") + "\n";
         let whole = all.clone() + &line("t", "\"c\"", "") + "\n";
         let run = acp.fast_path.run(whole.as_bytes()).unwrap();

@@ -17,7 +17,7 @@ impl Acp {
     pub(super) fn lose(
         &mut self,
         line: &LostLine<'_>,
-        events: &mut Vec<AgentEvent<'static>>,
+        events: &mut Vec<AgentEvent<'_>>,
         out: &mut Outgoing,
     ) {
         line.count(&mut self.faults);
@@ -95,7 +95,7 @@ pub(super) fn is_output(event: &AgentEvent<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::dialect::{Child, Dialect as _};
+    use crate::core::dialect::{AgentAnswer, AgentCall, AgentLine, Child, Dialect as _};
     use crate::core::event::CallId;
     use crate::core::host::HostAnswer;
     use crate::core::request_key::RequestKey;
@@ -106,8 +106,13 @@ mod tests {
     fn failed(act: impl FnOnce(&mut Acp, &mut Outgoing)) -> Vec<u64> {
         let (mut acp, mut out, mut events) = (Acp::default(), Outgoing::default(), Vec::new());
         act(&mut acp, &mut out);
-        acp.read(Child::MAIN, ERROR.as_bytes(), &mut events, &mut out)
-            .unwrap();
+        acp.read(
+            Child::MAIN,
+            AgentLine::Whole(ERROR.as_bytes()),
+            &mut events,
+            &mut out,
+        )
+        .unwrap();
         let failed = events.into_iter().map(|event| match event {
             AgentEvent::Failed { call, .. } => call.0,
             other => panic!("{other:?}"),
@@ -116,7 +121,13 @@ mod tests {
     }
 
     fn prompt(acp: &mut Acp, call: u64, out: &mut Outgoing) {
-        acp.prompt(CallId(call), "s", &[], false, out).unwrap();
+        let prompt = AgentCall::Prompt {
+            call: CallId(call),
+            session: "s",
+            parts: &[],
+            degrade: false,
+        };
+        acp.call(prompt, out).unwrap();
     }
 
     #[test]
@@ -130,15 +141,15 @@ mod tests {
         assert!(failed(two).is_empty());
         let cancelled = |acp: &mut Acp, out: &mut Outgoing| {
             prompt(acp, 1, out);
-            acp.cancel("s", out);
+            acp.call(AgentCall::Cancel("s"), out).unwrap();
         };
         assert!(failed(cancelled).is_empty());
         let answered = |acp: &mut Acp, out: &mut Outgoing| {
             prompt(acp, 1, out);
             let id = RawValue::from_string("7".to_owned()).unwrap();
-            acp.give(
+            acp.answer(
                 &RequestKey::new(Child::MAIN, &id),
-                Ok(&HostAnswer::Done),
+                AgentAnswer::Host(Ok(&HostAnswer::Done)),
                 out,
             );
         };
@@ -170,8 +181,13 @@ mod tests {
         ] {
             let heard = |acp: &mut Acp, out: &mut Outgoing| {
                 prompt(acp, 1, out);
-                acp.read(Child::MAIN, sent.as_bytes(), &mut Vec::new(), out)
-                    .unwrap();
+                acp.read(
+                    Child::MAIN,
+                    AgentLine::Whole(sent.as_bytes()),
+                    &mut Vec::new(),
+                    out,
+                )
+                .unwrap();
             };
             assert_eq!(!failed(heard).is_empty(), fails, "{sent}");
         }

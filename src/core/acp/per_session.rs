@@ -7,25 +7,19 @@
 mod process_events;
 mod queued_call;
 
-use super::{Acp, requests};
-use crate::core::client_answer::ClientAnswer;
-use crate::core::decision::Decision;
+use super::Acp;
 use crate::core::dialect::{
-    AgentServices, Child, Dialect, Opening, Outgoing, ProcessSpec, PromptPart, SessionSetup,
-    TransportOrder,
+    AgentAnswer, AgentCall, AgentLine, AgentRequest, AgentServices, AgentText, Child, Dialect,
+    DialectFacts, Noted, Outgoing, ProcessSpec, TextMeaning, TransportOrder,
 };
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, CallId, Exit};
-use crate::core::host::HostAnswer;
-use crate::core::line_repair::{LostLine, UnusableLine};
+use crate::core::line_repair::UnusableLine;
 use crate::core::request_key::RequestKey;
 use crate::core::request_numbers::RequestNumbers;
-use crate::core::setting::Setting;
 use crate::core::update_run::UpdateRun;
-use crate::proto::json::repair::Faults;
 use crate::proto::wire::LineFaults;
-use queued_call::{OpenAs, QueuedCall};
-use serde_json::value::RawValue;
+use queued_call::QueuedCall;
 use std::collections::{BTreeMap, HashMap};
 
 /// An ACP agent with one process per session.
@@ -82,7 +76,8 @@ impl PerSession {
         let child = Child(self.last_child);
         let acp = Acp::new(self.launch.clone(), self.offer.clone());
         let mut acp = acp.of_child(self.numbers, child);
-        with_child(child, out, |out| acp.start(out));
+        // The start of a process cannot fail.
+        let _ = with_child(child, out, |out| acp.call(AgentCall::Start, out));
         let process = Process {
             acp,
             ready: false,
@@ -115,34 +110,16 @@ impl PerSession {
         opened.map(|(child, _)| *child)
     }
 
-    /// Process of a session, by the agent's session id.
-    fn of(&mut self, session: &str) -> Option<(Child, &mut Acp)> {
-        let child = *self.sessions.get(session)?;
-        Some((child, &mut self.children.get_mut(&child)?.acp))
-    }
-
-    /// Applies `act` to the process of a session, if it has one.
-    fn act(
+    /// Passes a call on to a process; `None` if it does not run.
+    fn pass(
         &mut self,
-        session: &str,
+        child: Option<Child>,
+        call: AgentCall<'_>,
         out: &mut Outgoing,
-        act: impl FnOnce(&mut Acp, &mut Outgoing),
-    ) {
-        if let Some((child, acp)) = self.of(session) {
-            with_child(child, out, |out| act(acp, out));
-        }
-    }
-
-    /// Applies `act` to the process that sent a request, if it still runs.
-    fn for_request(
-        &mut self,
-        key: &RequestKey,
-        out: &mut Outgoing,
-        act: impl FnOnce(&mut Acp, &mut Outgoing),
-    ) {
-        if let Some(process) = self.children.get_mut(&key.child) {
-            with_child(key.child, out, |out| act(&mut process.acp, out));
-        }
+    ) -> Option<Result<bool, Error>> {
+        let child = child?;
+        let process = self.children.get_mut(&child)?;
+        Some(with_child(child, out, |out| process.acp.call(call, out)))
     }
 
     /// Stops a process that is no longer needed.
@@ -167,42 +144,88 @@ impl PerSession {
 }
 
 impl Dialect for PerSession {
-    fn name(&self) -> &'static str {
-        "acp"
+    fn facts(&self) -> DialectFacts {
+        super::FACTS
     }
 
-    fn start(&mut self, out: &mut Outgoing) {
-        self.add(out);
-    }
-
-    fn open(
-        &mut self,
-        call: CallId,
-        way: Opening<'_>,
-        place: &SessionSetup<'_>,
-        out: &mut Outgoing,
-    ) {
-        let child = self.idle_process(out);
-        let queued = QueuedCall::Open {
-            call,
-            way: match way {
-                Opening::New => OpenAs::New,
-                Opening::Resume(id) => OpenAs::Resume(id.to_owned()),
-                Opening::Load(id) => OpenAs::Load(id.to_owned()),
-            },
-            cwd: place.cwd.to_owned(),
-            mcp_servers: place.mcp_servers.to_vec(),
-            acp: place.acp.clone(),
-        };
-        if let Some(process) = self.children.get_mut(&child) {
-            process.opened_by = Some(call);
-            process.wish(child, queued, out);
+    fn call(&mut self, call: AgentCall<'_>, out: &mut Outgoing) -> Result<bool, Error> {
+        match call {
+            AgentCall::Start => {
+                self.add(out);
+            }
+            AgentCall::Open { call, way, place } => {
+                let child = self.idle_process(out);
+                if let Some(process) = self.children.get_mut(&child) {
+                    process.opened_by = Some(call);
+                    process.wish(child, QueuedCall::open(call, way, place), out);
+                }
+            }
+            AgentCall::Forget(call) => {
+                if let Some(child) = self.opened_by(call) {
+                    self.stop(child, out);
+                }
+            }
+            AgentCall::List { call, cwd, cursor } => {
+                let ready = self.children.iter().find(|(_, process)| process.ready);
+                let child = ready.map(|(child, _)| *child);
+                let child = child.unwrap_or_else(|| self.idle_process(out));
+                let queued = QueuedCall::List {
+                    call,
+                    cwd: cwd.map(str::to_owned),
+                    cursor: cursor.map(str::to_owned),
+                };
+                if let Some(process) = self.children.get_mut(&child) {
+                    process.wish(child, queued, out);
+                }
+            }
+            AgentCall::Close { session, .. } => {
+                self.end(session, out);
+                return Ok(false);
+            }
+            AgentCall::Abandon(session) => self.end(session, out),
+            AgentCall::Authenticate { call, method } => {
+                let method = Some(method.to_owned());
+                self.queue_sign_in(QueuedCall::Sign { call, method }, out);
+            }
+            AgentCall::Logout(call) => {
+                self.queue_sign_in(QueuedCall::Sign { call, method: None }, out);
+            }
+            AgentCall::Forward { session: None, .. } => {
+                let child = self.children.keys().next().copied();
+                return self.pass(child, call, out).unwrap_or(Ok(false));
+            }
+            AgentCall::WithdrawForwarded(call) => {
+                for (child, process) in &mut self.children {
+                    let withdraw = AgentCall::WithdrawForwarded(call);
+                    with_child(*child, out, |out| process.acp.call(withdraw, out))?;
+                }
+            }
+            AgentCall::Prompt { session, .. } => {
+                let child = self.sessions.get(session).copied();
+                return self.pass(child, call, out).unwrap_or_else(|| {
+                    let message = format!("session {session:?} has no agent process");
+                    Err(Error::new(ErrorKind::Session, message))
+                });
+            }
+            AgentCall::Transcript { session, .. }
+            | AgentCall::WithdrawPrompt { session, .. }
+            | AgentCall::Steer { session, .. }
+            | AgentCall::Set { session, .. }
+            | AgentCall::Cancel(session)
+            | AgentCall::Forward {
+                session: Some(session),
+                ..
+            } => {
+                let child = self.sessions.get(session).copied();
+                return self.pass(child, call, out).unwrap_or(Ok(false));
+            }
         }
+        Ok(true)
     }
 
-    fn forget(&mut self, call: CallId, out: &mut Outgoing) {
-        if let Some(child) = self.opened_by(call) {
-            self.stop(child, out);
+    fn answer(&mut self, key: &RequestKey, answer: AgentAnswer<'_>, out: &mut Outgoing) {
+        if let Some(process) = self.children.get_mut(&key.child) {
+            with_child(key.child, out, |out| process.acp.answer(key, answer, out));
         }
     }
 
@@ -211,126 +234,14 @@ impl Dialect for PerSession {
         named.or_else(|| self.opened_by(call?))
     }
 
-    fn list(&mut self, call: CallId, cwd: Option<&str>, cursor: Option<&str>, out: &mut Outgoing) {
-        let ready = self.children.iter().find(|(_, process)| process.ready);
-        let child = ready.map(|(child, _)| *child);
-        let child = child.unwrap_or_else(|| self.idle_process(out));
-        let queued = QueuedCall::List {
-            call,
-            cwd: cwd.map(str::to_owned),
-            cursor: cursor.map(str::to_owned),
-        };
-        if let Some(process) = self.children.get_mut(&child) {
-            process.wish(child, queued, out);
-        }
-    }
-
-    fn close(&mut self, _: CallId, session: &str, out: &mut Outgoing) -> bool {
-        self.end(session, out);
-        false
-    }
-
-    fn authenticate(&mut self, call: CallId, method: &str, out: &mut Outgoing) -> bool {
-        let method = Some(method.to_owned());
-        self.queue_sign_in(QueuedCall::Sign { call, method }, out);
-        true
-    }
-
-    fn logout(&mut self, call: CallId, out: &mut Outgoing) {
-        self.queue_sign_in(QueuedCall::Sign { call, method: None }, out);
-    }
-
-    fn prompt(
-        &mut self,
-        call: CallId,
-        session: &str,
-        parts: &[PromptPart],
-        degrade: bool,
-        out: &mut Outgoing,
-    ) -> Result<(), Error> {
-        let Some((child, acp)) = self.of(session) else {
-            let message = format!("session {session:?} has no agent process");
-            return Err(Error::new(ErrorKind::Session, message));
-        };
-        with_child(child, out, |out| {
-            acp.prompt(call, session, parts, degrade, out)
-        })
-    }
-
-    fn withdraw_prompt(&mut self, call: CallId, session: &str) {
-        if let Some((_, acp)) = self.of(session) {
-            acp.withdraw_prompt(call, session);
-        }
-    }
-
-    fn set(&mut self, call: CallId, session: &str, setting: &Setting, out: &mut Outgoing) {
-        self.act(session, out, |acp, out| {
-            acp.set(call, session, setting, out);
-        });
-    }
-
-    fn cancel(&mut self, session: &str, out: &mut Outgoing) {
-        self.act(session, out, |acp, out| acp.cancel(session, out));
-    }
-
-    fn abandon(&mut self, session: &str, out: &mut Outgoing) -> bool {
-        self.end(session, out);
-        true
-    }
-
-    fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
-        self.for_request(key, out, |acp, out| acp.answer(key, decision, out));
-    }
-
-    fn takes_answer(&self, key: &RequestKey) -> bool {
-        self.children.contains_key(&key.child)
-    }
-
-    fn answer_elicitation(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
-        self.for_request(key, out, |acp, out| {
-            acp.answer_elicitation(key, decision, out);
-        });
-    }
-
-    fn give(&mut self, key: &RequestKey, answer: Result<&HostAnswer, &Error>, out: &mut Outgoing) {
-        self.for_request(key, out, |acp, out| acp.give(key, answer, out));
-    }
-
-    fn forward(
-        &mut self,
-        call: Option<CallId>,
-        session: Option<&str>,
-        method: &str,
-        params: Option<&RawValue>,
-        out: &mut Outgoing,
-    ) -> bool {
-        let child = match session {
-            Some(session) => self.sessions.get(session).copied(),
-            None => self.children.keys().next().copied(),
-        };
-        let process = child.and_then(|child| Some((child, self.children.get_mut(&child)?)));
-        let Some((child, process)) = process else {
-            return false;
-        };
-        with_child(child, out, |out| {
-            process.acp.forward(call, session, method, params, out)
-        })
-    }
-
-    fn answer_forwarded(&mut self, key: &RequestKey, answer: &ClientAnswer, out: &mut Outgoing) {
-        self.for_request(key, out, |acp, out| acp.answer_forwarded(key, answer, out));
-    }
-
-    fn withdraw_forwarded(&mut self, call: CallId, out: &mut Outgoing) {
-        for (child, process) in &mut self.children {
-            with_child(*child, out, |out| process.acp.withdraw_forwarded(call, out));
-        }
+    fn request(&self, key: &RequestKey) -> Option<AgentRequest<'_>> {
+        self.children.get(&key.child)?.acp.request(key)
     }
 
     fn read<'a>(
         &mut self,
         child: Child,
-        line: &'a [u8],
+        line: AgentLine<'a>,
         events: &mut Vec<AgentEvent<'a>>,
         out: &mut Outgoing,
     ) -> Result<(), UnusableLine> {
@@ -343,43 +254,13 @@ impl Dialect for PerSession {
         Ok(())
     }
 
-    fn is_own_message(&self, message: &str) -> bool {
-        requests::is_own_message(message)
-    }
-
-    fn is_response(&self, message: &str) -> bool {
-        requests::is_response(message)
-    }
-
-    fn count_repaired(&mut self, child: Child, faults: Faults) {
-        if let Some(process) = self.children.get_mut(&child) {
-            process.acp.count_repaired(child, faults);
-        }
-    }
-
-    fn note_run(&mut self, child: Child, run: &UpdateRun<'_>) {
-        if let Some(process) = self.children.get_mut(&child) {
-            process.acp.note_run(child, run);
-        }
-    }
-
     fn read_run<'a>(&self, child: Child, lines: &'a [u8]) -> Option<UpdateRun<'a>> {
         self.children.get(&child)?.acp.read_run(child, lines)
     }
 
-    fn read_lost(
-        &mut self,
-        child: Child,
-        line: &LostLine<'_>,
-        events: &mut Vec<AgentEvent<'static>>,
-        out: &mut Outgoing,
-    ) {
-        let before = events.len();
+    fn note(&mut self, child: Child, noted: Noted<'_>) {
         if let Some(process) = self.children.get_mut(&child) {
-            with_child(child, out, |out| {
-                process.acp.read_lost(child, line, events, out);
-            });
-            self.process_events(child, before, events, out);
+            process.acp.note(child, noted);
         }
     }
 
@@ -398,11 +279,11 @@ impl Dialect for PerSession {
         self.is_established
     }
 
-    fn failure(&self, said: &str) -> Error {
+    fn meaning(&self, text: AgentText<'_>) -> TextMeaning {
         // All processes belong to the same agent, so any of them will do.
         match self.children.values().next() {
-            Some(process) => process.acp.failure(said),
-            None => Acp::default().failure(said),
+            Some(process) => process.acp.meaning(text),
+            None => Acp::default().meaning(text),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::pending::Pending;
 use super::user_question::UserQuestion;
 use super::{Acp, hosting, results, updates};
-use crate::core::dialect::{Child, Outgoing};
+use crate::core::dialect::{Child, Outgoing, TextMeaning};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, ForwardReceived, NO_CALL_ID, Permission};
 use crate::core::request_key::RequestKey;
@@ -107,21 +107,21 @@ impl Acp {
     }
 }
 
-/// Returns `true` for a message with a method that only clients call.
-pub(super) fn is_own_message(message: &str) -> bool {
-    let Ok(Message::Request { method, .. } | Message::Notification { method, .. }) =
-        rpc::parse(message)
-    else {
-        return false;
-    };
-    let of_agent = ["session/update", "session/request_permission"];
-    let is_session = method.starts_with("session/") && !of_agent.contains(&&*method);
-    is_session || matches!(&*method, "initialize" | "authenticate" | "logout")
-}
-
-/// Returns `true` for a response.
-pub(super) fn is_response(message: &str) -> bool {
-    matches!(rpc::parse(message), Ok(Message::Response { .. }))
+/// Returns the meaning of a message that stands beside other text.
+pub(super) fn meaning(message: &str) -> TextMeaning {
+    match rpc::parse(message) {
+        Ok(Message::Response { .. }) => TextMeaning::Response,
+        Ok(Message::Request { method, .. } | Message::Notification { method, .. }) => {
+            let of_agent = ["session/update", "session/request_permission"];
+            let is_session = method.starts_with("session/") && !of_agent.contains(&&*method);
+            if is_session || matches!(&*method, "initialize" | "authenticate" | "logout") {
+                TextMeaning::OwnMessage
+            } else {
+                TextMeaning::Unknown
+            }
+        }
+        Err(_) => TextMeaning::Unknown,
+    }
 }
 
 /// Returns `true` for methods that clients offer by a capability, which was not offered to the agent.
@@ -188,7 +188,7 @@ fn permission<'a>(id: &'a RawValue, params: Option<&'a RawValue>) -> Option<Perm
 mod tests {
     use super::*;
     use crate::core::decision::{Decision, DecisionSource};
-    use crate::core::dialect::{Dialect, TransportOrder};
+    use crate::core::dialect::{AgentAnswer, AgentLine, Dialect, TransportOrder};
 
     /// Response to a permission request with this id.
     fn answer(id: &str) -> String {
@@ -196,14 +196,19 @@ mod tests {
         let line = format!(
             r#"{{"jsonrpc":"2.0","id":{id},"method":"session/request_permission","params":{{"sessionId":"s","toolCall":{{"toolCallId":"t"}},"options":[]}}}}"#
         );
-        acp.read(Child::MAIN, line.as_bytes(), &mut events, &mut out)
-            .unwrap();
+        acp.read(
+            Child::MAIN,
+            AgentLine::Whole(line.as_bytes()),
+            &mut events,
+            &mut out,
+        )
+        .unwrap();
         let Some(AgentEvent::Permission(permission)) = events.pop() else {
             panic!("not a permission request: {line}");
         };
         acp.answer(
             &permission.key,
-            &Decision::cancelled(DecisionSource::Cancel),
+            AgentAnswer::Permission(&Decision::cancelled(DecisionSource::Cancel)),
             &mut out,
         );
         match out.take().pop() {

@@ -74,7 +74,7 @@ fn names_session(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::core::acp::Acp;
-    use crate::core::dialect::{Child, Dialect as _, Outgoing, PromptPart};
+    use crate::core::dialect::{AgentCall, AgentLine, Child, Dialect as _, Outgoing, PromptPart};
     use crate::core::error::ErrorKind;
     use crate::core::event::{AgentEvent, CallId};
     use crate::core::setting::Setting;
@@ -87,7 +87,13 @@ mod tests {
     const CALLS: [Send; 4] = [
         |acp, out| {
             let parts = [PromptPart::Text("x".into())];
-            acp.prompt(CallId(1), "s", &parts, false, out).unwrap();
+            let prompt = AgentCall::Prompt {
+                call: CallId(1),
+                session: "s",
+                parts: &parts,
+                degrade: false,
+            };
+            acp.call(prompt, out).unwrap();
         },
         |acp, out| acp.set(CallId(1), "s", &Setting::Mode("m".into()), out),
         |acp, out| acp.set(CallId(1), "s", &Setting::Model("m".into()), out),
@@ -102,8 +108,13 @@ mod tests {
         let (mut acp, mut out, mut events) = (Acp::default(), Outgoing::default(), Vec::new());
         send(&mut acp, &mut out);
         let line = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#);
-        acp.read(Child::MAIN, line.as_bytes(), &mut events, &mut out)
-            .unwrap();
+        acp.read(
+            Child::MAIN,
+            AgentLine::Whole(line.as_bytes()),
+            &mut events,
+            &mut out,
+        )
+        .unwrap();
         match events.pop() {
             Some(AgentEvent::Failed { error, .. }) => error.kind,
             other => panic!("{other:?}"),

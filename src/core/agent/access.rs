@@ -57,7 +57,7 @@ impl AgentAccess<'_> {
     pub fn takes_transcript(&self) -> bool {
         self.connection
             .as_ref()
-            .is_some_and(|c| c.dialect.takes_transcript())
+            .is_some_and(|c| c.facts().takes_transcript)
     }
 
     /// Number of the connection; 0 without a connection.
@@ -75,6 +75,6 @@ impl AgentAccess<'_> {
     /// Name of the agent's protocol; empty without a connection.
     #[must_use]
     pub fn protocol_name(&self) -> &'static str {
-        self.connection.as_ref().map_or("", |c| c.dialect.name())
+        self.connection.as_ref().map_or("", |c| c.facts().name)
     }
 }

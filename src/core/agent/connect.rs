@@ -2,13 +2,12 @@
 
 use super::connection::{Connection, Phase};
 use super::cx::AgentCx;
-use super::directory::Directory;
 use super::{AgentMachine, State};
 use crate::core::agent_spec::AgentSpec;
 use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::backend_options::BackendOptions;
 use crate::core::client::{Reply, Token};
-use crate::core::dialect::{AgentServices, Dialect, Outgoing, ProcessSpec};
+use crate::core::dialect::{AgentServices, Dialect, ProcessSpec};
 use crate::core::dialects::{self, DialectSetup};
 use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
 use crate::core::event::AgentInfo;
@@ -20,7 +19,6 @@ use crate::core::options;
 use crate::core::request_numbers::RequestNumbers;
 use crate::core::shared::Shared;
 use crate::proto::wire::{AgentSource, AgentState, ConnectParams, Done, Protocol};
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -143,25 +141,16 @@ impl AgentMachine {
         let has_rules = cx.shared.settings.policy_of(&self.definition).has_rules();
         let may_have_rules = has_rules || cx.shared.is_resident;
         let limits = *self.limits(&cx.shared.settings);
-        let mut dialect = dialect(&spec, may_have_rules, &limits, cx.shared);
-        let mut out = Outgoing::default();
-        dialect.start(&mut out);
+        let dialect = dialect(&spec, may_have_rules, &limits, cx.shared);
         self.spec = spec;
         let limit = limits.of(Timeout::Initialize);
-        self.state = State::Connected(Box::new(Connection {
-            number: cx.shared.ids.connection(),
-            dialect,
-            out,
-            phase: Phase::Starting {
-                waiters,
-                idle: IdleTimer::begin(cx.now, limit),
-            },
-            processes: Vec::new(),
-            calls: HashMap::new(),
-            directory: Directory::default(),
-            program: None,
-            used: cx.now,
-        }));
+        let phase = Phase::Starting {
+            waiters,
+            idle: IdleTimer::begin(cx.now, limit),
+        };
+        let number = cx.shared.ids.connection();
+        let connection = Connection::start(number, dialect, phase, cx.now);
+        self.state = State::Connected(Box::new(connection));
         if !was_announced {
             cx.notify_state(&self.definition.name, AgentState::Starting, None);
         }

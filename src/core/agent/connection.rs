@@ -6,15 +6,22 @@ use super::process::Process;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::AgentSpec;
 use crate::core::client::Token;
-use crate::core::dialect::{Child, Dialect, Outgoing, TransportOrder};
+use crate::core::dialect::{
+    AgentAnswer, AgentCall, AgentLine, AgentRequest, AgentText, Child, Dialect, DialectFacts,
+    Noted, Outgoing, TextMeaning, TransportOrder,
+};
 use crate::core::effect::{AgentId, Effect};
-use crate::core::event::{AgentInfo, CallId};
+use crate::core::error::Error;
+use crate::core::event::{AgentEvent, AgentInfo, CallId, Exit};
 use crate::core::idle_timer::IdleTimer;
 use crate::core::ids::Ids;
+use crate::core::line_repair::UnusableLine;
+use crate::core::request_key::RequestKey;
 use crate::core::setting::SetCall;
 use crate::core::shared::Shared;
 use crate::core::transport::Transport;
-use crate::proto::wire::{ProcessStatus, Program};
+use crate::core::update_run::UpdateRun;
+use crate::proto::wire::{LineFaults, ProcessStatus, Program};
 use std::collections::HashMap;
 use std::time::Instant;
 
@@ -24,9 +31,9 @@ pub struct Connection {
     /// earlier connection must not be sent to this one.
     pub number: u64,
     /// Translator of the agent's protocol.
-    pub dialect: Box<dyn Dialect>,
+    dialect: Box<dyn Dialect>,
     /// Orders to the processes that are not delivered yet.
-    pub out: Outgoing,
+    out: Outgoing,
     /// Phase of the connection.
     pub phase: Phase,
     /// Processes and other transports that have not ended.
@@ -105,6 +112,142 @@ pub enum Call {
 }
 
 impl Connection {
+    /// Begins to start an agent.
+    #[must_use]
+    pub fn start(number: u64, dialect: Box<dyn Dialect>, phase: Phase, now: Instant) -> Self {
+        let mut connection = Self {
+            number,
+            dialect,
+            out: Outgoing::default(),
+            phase,
+            processes: Vec::new(),
+            calls: HashMap::new(),
+            directory: Directory::default(),
+            program: None,
+            used: now,
+        };
+        connection.tell(AgentCall::Start);
+        connection
+    }
+
+    /// Returns the properties of the agent's protocol.
+    #[must_use]
+    pub fn facts(&self) -> DialectFacts {
+        self.dialect.facts()
+    }
+
+    /// Sends a call to the agent.
+    ///
+    /// # Errors
+    /// The agent cannot take the call. Nothing was sent.
+    pub fn call(&mut self, call: AgentCall<'_>) -> Result<bool, Error> {
+        self.dialect.call(call, &mut self.out)
+    }
+
+    /// Sends a call that every agent can take. Returns what [`AgentCall`] says for its kind.
+    pub fn tell(&mut self, call: AgentCall<'_>) -> bool {
+        self.call(call).unwrap_or(false)
+    }
+
+    /// Makes the orders of a call without sending them.
+    ///
+    /// # Errors
+    /// The agent cannot take the call.
+    pub fn prepare(&mut self, call: AgentCall<'_>, orders: &mut Outgoing) -> Result<bool, Error> {
+        self.dialect.call(call, orders)
+    }
+
+    /// Sends prepared orders.
+    pub fn send(&mut self, mut orders: Outgoing) {
+        self.out.append(&mut orders);
+    }
+
+    /// Answers a request of the agent.
+    pub fn answer(&mut self, key: &RequestKey, answer: AgentAnswer<'_>) {
+        self.dialect.answer(key, answer, &mut self.out);
+    }
+
+    /// Returns `true` if the agent works in a session without a prompt.
+    #[must_use]
+    pub fn is_busy(&self, agent_session: &str) -> bool {
+        self.dialect.is_busy(agent_session)
+    }
+
+    /// Returns a request of the agent; `None` if the process that sent it no longer accepts an answer.
+    #[must_use]
+    pub fn request(&self, key: &RequestKey) -> Option<AgentRequest<'_>> {
+        self.dialect.request(key)
+    }
+
+    /// Reads a line of a process, and appends its events to `events`.
+    ///
+    /// # Errors
+    /// The line is not a message.
+    pub fn read<'a>(
+        &mut self,
+        child: Child,
+        line: AgentLine<'a>,
+        events: &mut Vec<AgentEvent<'a>>,
+    ) -> Result<(), UnusableLine> {
+        self.dialect.read(child, line, events, &mut self.out)
+    }
+
+    /// Reads the run of updates with which the lines of a process begin.
+    #[must_use]
+    pub fn read_run<'a>(&self, child: Child, lines: &'a [u8]) -> Option<UpdateRun<'a>> {
+        self.dialect.read_run(child, lines)
+    }
+
+    /// Records what was read of a process in another way than line by line.
+    pub fn note(&mut self, child: Child, noted: Noted<'_>) {
+        self.dialect.note(child, noted);
+    }
+
+    /// Handles the end of a process. Returns the events, and `true` if the agent continues without it.
+    pub fn ended(
+        &mut self,
+        child: Child,
+        how: Result<&Exit, &Error>,
+    ) -> (Vec<AgentEvent<'static>>, bool) {
+        let mut events = Vec::new();
+        let goes_on = self.dialect.ended(child, how, &mut events, &mut self.out);
+        (events, goes_on)
+    }
+
+    /// Returns what a text of the agent means.
+    #[must_use]
+    pub fn meaning(&self, text: AgentText<'_>) -> TextMeaning {
+        self.dialect.meaning(text)
+    }
+
+    /// Returns the counts of lines that could not be used so far.
+    #[must_use]
+    pub fn faults(&self) -> LineFaults {
+        self.dialect.faults()
+    }
+
+    /// Takes the orders to processes.
+    pub fn take_orders(&mut self) -> Vec<(Child, TransportOrder)> {
+        self.out.take()
+    }
+
+    /// Replaces the dialect by what `wrap` makes of it.
+    #[cfg(test)]
+    pub fn wrap(&mut self, wrap: impl FnOnce(Box<dyn Dialect>) -> Box<dyn Dialect>) {
+        let none = Box::new(crate::core::acp::Acp::default());
+        self.dialect = wrap(std::mem::replace(&mut self.dialect, none));
+    }
+
+    /// Adds an order to a process.
+    pub fn order(&mut self, child: Child, order: TransportOrder) {
+        self.out.order(child, order);
+    }
+
+    /// Cuts off an incomplete last line to the agent, which a panic may have left.
+    pub fn mend(&mut self) {
+        self.out.mend();
+    }
+
     /// Properties that the agent reported in the handshake; `None` unless it is ready.
     #[must_use]
     pub fn ready(&self) -> Option<&AgentInfo> {
@@ -151,7 +294,8 @@ impl Connection {
         }
         let child = self.own_process(agent_session);
         let call = ids.call();
-        if self.dialect.close(call, agent_session, &mut self.out) {
+        let session = agent_session;
+        if self.tell(AgentCall::Close { call, session }) {
             let agent_session = agent_session.to_owned();
             self.directory
                 .note_closing(&agent_session, None, now, until);
@@ -170,7 +314,7 @@ impl Connection {
         until: Option<Instant>,
     ) -> bool {
         let child = self.own_process(agent_session);
-        if !self.dialect.abandon(agent_session, &mut self.out) {
+        if !self.tell(AgentCall::Abandon(agent_session)) {
             return false;
         }
         if child.is_some() {
@@ -257,7 +401,7 @@ impl Connection {
     ) {
         let limits = shared.settings.limits_of(definition);
         let stopping = self.is_stopping();
-        for (child, order) in self.out.take() {
+        for (child, order) in self.take_orders() {
             let process = self.processes.iter_mut().find(|p| p.child == child);
             match (order, process) {
                 (TransportOrder::Lines(lines), Some(process))

@@ -48,7 +48,7 @@ impl AgentMachine {
     /// Orders the stop of a process.
     pub fn stop_process(&mut self, child: Child) {
         if let Some(connection) = self.connection_mut() {
-            connection.out.order(child, TransportOrder::Stop);
+            connection.order(child, TransportOrder::Stop);
         }
     }
 
@@ -67,7 +67,7 @@ impl AgentMachine {
     /// Cuts off an incomplete line for the agent, which a panic may have left.
     pub fn mend(&mut self) {
         if let Some(connection) = self.connection_mut() {
-            connection.out.mend();
+            connection.mend();
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::core::client_requests::{
     AnswerEffect, NO_QUESTION_CAPABILITY, OpenRequest, OpenRequestKind, TOO_MANY_OPEN, are_full,
 };
 use crate::core::decision::{Decision, DecisionSource, elicitation_options};
+use crate::core::dialect::AgentAnswer;
 use crate::core::error::Error;
 use crate::core::event::Elicitation;
 use crate::core::limits::Timeout;
@@ -170,8 +171,7 @@ impl AgentMachine {
     /// Cancels the elicitations of processes that have ended.
     pub(super) fn end_questions_of_ended(&mut self, cx: &mut AgentCx<'_>) {
         let connection = self.connection();
-        let takes =
-            |open: &OpenRequest| connection.is_some_and(|c| c.dialect.takes_answer(&open.key));
+        let takes = |open: &OpenRequest| connection.is_some_and(|c| c.request(&open.key).is_some());
         let ended = self.questions.iter().filter(|open| !takes(open));
         for id in ended.map(|open| open.id).collect::<Vec<_>>() {
             if let Some(open) = self.take_question(|open| open.id == id) {
@@ -221,32 +221,28 @@ impl AgentMachine {
     /// Answers an elicitation.
     pub fn answer_elicitation(&mut self, key: &RequestKey, decision: &Decision) {
         if let Some(connection) = self.connection_mut() {
-            let out = &mut connection.out;
-            connection.dialect.answer_elicitation(key, decision, out);
+            connection.answer(key, AgentAnswer::Elicitation(decision));
         }
     }
 
     /// Refuses a permission request of a session that is not open.
     pub fn refuse(&mut self, key: &RequestKey, decision: &Decision) {
         if let Some(connection) = self.connection_mut() {
-            let out = &mut connection.out;
-            connection.dialect.answer(key, decision, out);
+            connection.answer(key, AgentAnswer::Permission(decision));
         }
     }
 
     /// Refuses a tool call that the agent reports before it runs, in a session that is not open.
     pub fn refuse_call(&mut self, key: &RequestKey) {
         if let Some(connection) = self.connection_mut() {
-            let out = &mut connection.out;
-            connection.dialect.answer_hook(key, Effect::Deny, out);
+            connection.answer(key, AgentAnswer::Hook(Effect::Deny));
         }
     }
 
     /// Refuses a file or terminal request of a session that is not open.
     pub fn refuse_host_request(&mut self, key: &RequestKey, error: &Error) {
         if let Some(connection) = self.connection_mut() {
-            let out = &mut connection.out;
-            connection.dialect.give(key, Err(error), out);
+            connection.answer(key, AgentAnswer::Host(Err(error)));
         }
     }
 }

@@ -7,6 +7,7 @@ use super::connection::Call;
 use super::cx::AgentCx;
 use super::environment::secrets;
 use crate::core::client::{Reply, Token};
+use crate::core::dialect::AgentCall;
 use crate::core::dialects;
 use crate::core::error::{Error, invalid, out_of_order};
 use crate::core::event::{AgentInfo, CallId};
@@ -181,11 +182,9 @@ impl AgentMachine {
             return;
         };
         let is_asked = if let Some(method) = &method {
-            let out = &mut connection.out;
-            connection.dialect.authenticate(call, method, out)
+            connection.tell(AgentCall::Authenticate { call, method })
         } else {
-            connection.dialect.logout(call, &mut connection.out);
-            true
+            connection.tell(AgentCall::Logout(call))
         };
         if is_asked {
             connection.calls.insert(call, Call::Sign);

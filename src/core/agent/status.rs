@@ -91,7 +91,7 @@ impl AgentMachine {
             agent: self.definition.name.clone(),
             state: self.state.listed(),
             reason: None,
-            protocol: Some(connection.dialect.name().to_owned()),
+            protocol: Some(connection.facts().name.to_owned()),
             command: Some(self.spec.command.clone()),
             program: connection.program.clone(),
             args: self.spec.args.clone(),
@@ -102,7 +102,7 @@ impl AgentMachine {
             agent_info: info.and_then(peer_info),
             capabilities: info.map(|i| i.capabilities),
             auth_methods: info.map(|i| i.auth_methods.clone()).unwrap_or_default(),
-            faults: connection.dialect.faults(),
+            faults: connection.faults(),
             waiting_for: self.start_wait(secrets, now),
             acp: info.map(|info| self.acp_handshake(info)),
         }

@@ -121,9 +121,7 @@ impl AgentMachine {
         let Some(connection) = self.connection_mut() else {
             return ProcessEnd::Nothing;
         };
-        let mut events = Vec::new();
-        let out = &mut connection.out;
-        let goes_on = connection.dialect.ended(child, how, &mut events, out);
+        let (events, goes_on) = connection.ended(child, how);
         ProcessEnd::Events(events, goes_on)
     }
 

@@ -76,7 +76,7 @@ impl AgentMachine {
             what: &format!("{} did not answer initialize", self.spec.command),
             advice: &format!(
                 "check that the command starts an agent that speaks {}{}",
-                connection.dialect.name(),
+                connection.facts().name,
                 self.acp_hint()
             ),
             last_activity: process.and_then(|p| p.last_output(cx.now)),

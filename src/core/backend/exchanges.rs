@@ -1,10 +1,10 @@
 //! Dialect of all backends: sessions, and one exchange for each prompt.
 
 use super::{Answer, Backend, BackendPrompt, BackendSession};
-use crate::core::decision::Decision;
 use crate::core::dialect::{
-    Child, Dialect, Opening, Outgoing, PromptPart, SessionSetup, Transcript, Transport,
-    TransportOrder,
+    AgentAnswer, AgentCall, AgentLine, AgentRequest, AgentText, Child, Dialect, DialectFacts,
+    Noted, Opening, Outgoing, PromptPart, SessionSetup, TextMeaning, Transcript, Transport,
+    TransportOrder, error_of_text, no_steering,
 };
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, CallId, Exit, LostCall, Original, StopReason, TurnEnd};
@@ -12,7 +12,6 @@ use crate::core::line_repair::{LostLine, LostReason, UnusableLine, count_repaire
 use crate::core::request_key::RequestKey;
 use crate::core::setting::{ANY_MODEL, Setting};
 use crate::proto::json::Members;
-use crate::proto::json::repair::Faults;
 use crate::proto::wire::LineFaults;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -119,17 +118,7 @@ impl<B: Backend> Exchanges<B> {
     }
 }
 
-impl<B: Backend> Dialect for Exchanges<B> {
-    fn name(&self) -> &'static str {
-        self.backend.name()
-    }
-
-    fn start(&mut self, out: &mut Outgoing) {
-        out.open(Child::MAIN, Transport::Loopback);
-        let about = Box::new(self.backend.about());
-        self.later(AgentEvent::Ready(about), out);
-    }
-
+impl<B: Backend> Exchanges<B> {
     fn open(
         &mut self,
         call: CallId,
@@ -166,50 +155,6 @@ impl<B: Backend> Dialect for Exchanges<B> {
         self.later(opened, out);
     }
 
-    fn forget(&mut self, call: CallId, out: &mut Outgoing) {
-        let mut sessions = self.sessions.iter();
-        let opened = sessions.find(|(_, session)| session.opened_by == call);
-        if let Some(id) = opened.map(|(id, _)| id.clone()) {
-            self.stop(&id, out);
-            self.sessions.remove(&id);
-        }
-    }
-
-    fn list(&mut self, call: CallId, _: Option<&str>, _: Option<&str>, out: &mut Outgoing) {
-        let sessions = Vec::new();
-        let next = None;
-        self.later(
-            AgentEvent::Listed {
-                call,
-                sessions,
-                next,
-            },
-            out,
-        );
-    }
-
-    fn close(&mut self, _: CallId, session: &str, out: &mut Outgoing) -> bool {
-        self.stop(session, out);
-        self.sessions.remove(session);
-        false
-    }
-
-    fn child_of(&self, session: Option<&str>, _: Option<CallId>) -> Option<Child> {
-        let mut exchanges = self.running.iter();
-        let running = exchanges.find(|(_, running)| Some(running.session.as_str()) == session);
-        running.map(|(child, _)| *child)
-    }
-
-    fn takes_transcript(&self) -> bool {
-        self.backend.takes_transcript()
-    }
-
-    fn set_transcript(&mut self, session: &str, transcript: Transcript) {
-        if let Some(session) = self.sessions.get_mut(session) {
-            session.transcript = transcript;
-        }
-    }
-
     fn prompt(
         &mut self,
         call: CallId,
@@ -242,10 +187,6 @@ impl<B: Backend> Dialect for Exchanges<B> {
         Ok(())
     }
 
-    fn withdraw_prompt(&mut self, call: CallId, _: &str) {
-        self.running.retain(|_, running| running.call != call);
-    }
-
     fn set(&mut self, call: CallId, session: &str, setting: &Setting, out: &mut Outgoing) {
         let known = self.sessions.get_mut(session);
         let event = match (setting, known) {
@@ -263,26 +204,144 @@ impl<B: Backend> Dialect for Exchanges<B> {
         self.later(event, out);
     }
 
-    fn cancel(&mut self, session: &str, out: &mut Outgoing) {
-        if let Some(call) = self.stop(session, out) {
-            let end = TurnEnd {
-                stop_reason: StopReason::Cancelled,
-                reported: "cancelled".to_owned(),
-                ..TurnEnd::default()
-            };
-            self.later(AgentEvent::TurnEnded { call, end }, out);
+    fn lose(
+        &mut self,
+        child: Child,
+        line: &LostLine<'_>,
+        events: &mut Vec<AgentEvent<'_>>,
+        out: &mut Outgoing,
+    ) {
+        line.report(&mut self.faults);
+        if TOOL_CHUNKS.iter().any(|kind| line.has_member("type", kind)) {
+            let running = self.running.get(&child);
+            events.push(AgentEvent::CallLost(Box::new(LostCall {
+                session: running.map(|running| running.session.clone()),
+                updates: None,
+                fault: line.fault(),
+            })));
+        }
+        if line.reason != LostReason::TooLong {
+            return;
+        }
+        let Some(running) = self.running.remove(&child) else {
+            return;
+        };
+        out.order(child, TransportOrder::Stop);
+        let message = format!("a line of the answer {}", line.fault());
+        let error = Error::new(ErrorKind::Malformed, message);
+        let call = running.call;
+        events.push(AgentEvent::Failed { call, error });
+    }
+}
+
+impl<B: Backend> Dialect for Exchanges<B> {
+    fn facts(&self) -> DialectFacts {
+        DialectFacts {
+            name: self.backend.name(),
+            repeats_on_resume: false,
+            reports_before_run: false,
+            takes_transcript: self.backend.takes_transcript(),
+            delivers_feedback: false,
         }
     }
 
-    fn answer(&mut self, _: &RequestKey, _: &Decision, _: &mut Outgoing) {}
+    fn call(&mut self, call: AgentCall<'_>, out: &mut Outgoing) -> Result<bool, Error> {
+        match call {
+            AgentCall::Start => {
+                out.open(Child::MAIN, Transport::Loopback);
+                let about = Box::new(self.backend.about());
+                self.later(AgentEvent::Ready(about), out);
+            }
+            AgentCall::Open { call, way, place } => self.open(call, way, place, out),
+            AgentCall::Forget(call) => {
+                let mut sessions = self.sessions.iter();
+                let opened = sessions.find(|(_, session)| session.opened_by == call);
+                if let Some(id) = opened.map(|(id, _)| id.clone()) {
+                    self.stop(&id, out);
+                    self.sessions.remove(&id);
+                }
+            }
+            AgentCall::List { call, .. } => {
+                let listed = AgentEvent::Listed {
+                    call,
+                    sessions: Vec::new(),
+                    next: None,
+                };
+                self.later(listed, out);
+            }
+            AgentCall::Close { session, .. } => {
+                self.stop(session, out);
+                self.sessions.remove(session);
+                return Ok(false);
+            }
+            AgentCall::Transcript {
+                session,
+                transcript,
+            } => {
+                if let Some(session) = self.sessions.get_mut(session) {
+                    session.transcript = transcript;
+                }
+            }
+            AgentCall::Prompt {
+                call,
+                session,
+                parts,
+                degrade,
+            } => self.prompt(call, session, parts, degrade, out)?,
+            AgentCall::WithdrawPrompt { call, .. } => {
+                self.running.retain(|_, running| running.call != call);
+            }
+            AgentCall::Set {
+                call,
+                session,
+                setting,
+            } => self.set(call, session, setting, out),
+            AgentCall::Cancel(session) => {
+                if let Some(call) = self.stop(session, out) {
+                    let end = TurnEnd {
+                        stop_reason: StopReason::Cancelled,
+                        reported: "cancelled".to_owned(),
+                        ..TurnEnd::default()
+                    };
+                    self.later(AgentEvent::TurnEnded { call, end }, out);
+                }
+            }
+            AgentCall::Steer { session, .. } => return Err(no_steering(session)),
+            AgentCall::Authenticate { .. }
+            | AgentCall::Logout(_)
+            | AgentCall::Abandon(_)
+            | AgentCall::Forward { .. }
+            | AgentCall::WithdrawForwarded(_) => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn answer(&mut self, _: &RequestKey, _: AgentAnswer<'_>, _: &mut Outgoing) {}
+
+    fn child_of(&self, session: Option<&str>, _: Option<CallId>) -> Option<Child> {
+        let mut exchanges = self.running.iter();
+        let running = exchanges.find(|(_, running)| Some(running.session.as_str()) == session);
+        running.map(|(child, _)| *child)
+    }
+
+    fn request(&self, _: &RequestKey) -> Option<AgentRequest<'_>> {
+        Some(AgentRequest { rewrite: None })
+    }
 
     fn read<'a>(
         &mut self,
         child: Child,
-        line: &'a [u8],
+        line: AgentLine<'a>,
         events: &mut Vec<AgentEvent<'a>>,
         out: &mut Outgoing,
     ) -> Result<(), UnusableLine> {
+        let line = match line {
+            AgentLine::Whole(line) => line,
+            AgentLine::Lost(line) => {
+                self.lose(child, line, events, out);
+                return Ok(());
+            }
+        };
         if child == Child::MAIN {
             events.extend(self.due.pop_front());
             return Ok(());
@@ -321,37 +380,11 @@ impl<B: Backend> Dialect for Exchanges<B> {
         Ok(())
     }
 
-    fn count_repaired(&mut self, _: Child, faults: Faults) {
-        count_repaired(faults, &mut self.faults);
-    }
-
-    fn read_lost(
-        &mut self,
-        child: Child,
-        line: &LostLine<'_>,
-        events: &mut Vec<AgentEvent<'static>>,
-        out: &mut Outgoing,
-    ) {
-        line.report(&mut self.faults);
-        if TOOL_CHUNKS.iter().any(|kind| line.has_member("type", kind)) {
-            let running = self.running.get(&child);
-            events.push(AgentEvent::CallLost(Box::new(LostCall {
-                session: running.map(|running| running.session.clone()),
-                updates: None,
-                fault: line.fault(),
-            })));
+    fn note(&mut self, _: Child, noted: Noted<'_>) {
+        match noted {
+            Noted::Run(_) => {}
+            Noted::Repaired(faults) => count_repaired(faults, &mut self.faults),
         }
-        if line.reason != LostReason::TooLong {
-            return;
-        }
-        let Some(running) = self.running.remove(&child) else {
-            return;
-        };
-        out.order(child, TransportOrder::Stop);
-        let message = format!("a line of the answer {}", line.fault());
-        let error = Error::new(ErrorKind::Malformed, message);
-        let call = running.call;
-        events.push(AgentEvent::Failed { call, error });
     }
 
     fn ended(
@@ -366,6 +399,13 @@ impl<B: Backend> Dialect for Exchanges<B> {
         }
         self.finish(child, how, events);
         true
+    }
+
+    fn meaning(&self, text: AgentText<'_>) -> TextMeaning {
+        match text {
+            AgentText::Quoted(_) => TextMeaning::Unknown,
+            AgentText::Error(said) => TextMeaning::Error(error_of_text(said)),
+        }
     }
 
     fn faults(&self) -> LineFaults {

@@ -134,7 +134,7 @@ pub fn may_bypass(options: &SessionOptions) -> bool {
 mod tests {
     use super::*;
     use crate::core::claude::Claude;
-    use crate::core::dialect::{Dialect as _, Outgoing, ProcessSpec, Transport, TransportOrder};
+    use crate::core::dialect::{Outgoing, ProcessSpec, Transport, TransportOrder};
     use crate::core::event::CallId;
     use crate::core::nested;
     use crate::proto::wire::{Protocol, Variables};

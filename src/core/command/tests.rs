@@ -4,8 +4,8 @@ use super::CommandAgent;
 use crate::core::backend::Exchanges;
 use crate::core::backend_options::{BackendOptions, CommandInput, CommandOutput};
 use crate::core::dialect::{
-    Child, Dialect, Opening, Outgoing, ProcessSpec, PromptPart, SessionSetup, Transcript,
-    Transport, TransportOrder,
+    AgentCall, AgentLine, Child, Dialect, Opening, Outgoing, ProcessSpec, PromptPart, SessionSetup,
+    Transcript, Transport, TransportOrder,
 };
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, CallId, Exit, StopReason, Update};
@@ -32,7 +32,10 @@ impl Player {
             dialect: Exchanges::new(CommandAgent::new(launch, options), "seed"),
             out: Outgoing::default(),
         };
-        player.dialect.start(&mut player.out);
+        player
+            .dialect
+            .call(AgentCall::Start, &mut player.out)
+            .unwrap();
         assert!(matches!(player.answers()[..], [AgentEvent::Ready(_)]));
         player
     }
@@ -45,7 +48,12 @@ impl Player {
                 for line in lines.split_inclusive(|byte| *byte == b'\n') {
                     let line: &'static [u8] = line.to_vec().leak();
                     self.dialect
-                        .read(Child::MAIN, line, &mut events, &mut self.out)
+                        .read(
+                            Child::MAIN,
+                            AgentLine::Whole(line),
+                            &mut events,
+                            &mut self.out,
+                        )
                         .unwrap();
                 }
             }
@@ -61,7 +69,12 @@ impl Player {
             options,
             fork: false,
         };
-        self.dialect.open(CallId(1), way, &place, &mut self.out);
+        let call = AgentCall::Open {
+            call: CallId(1),
+            way,
+            place: &place,
+        };
+        self.dialect.call(call, &mut self.out).unwrap();
         match self.answers().pop() {
             Some(AgentEvent::SessionOpened { agent_session, .. }) => agent_session,
             other => panic!("not opened: {other:?}"),
@@ -70,7 +83,13 @@ impl Player {
 
     fn prompt(&mut self, session: &str, parts: &[PromptPart<'_>]) -> Result<Started, Error> {
         let (dialect, out) = (&mut self.dialect, &mut self.out);
-        dialect.prompt(CallId(2), session, parts, false, out)?;
+        let prompt = AgentCall::Prompt {
+            call: CallId(2),
+            session,
+            parts,
+            degrade: false,
+        };
+        dialect.call(prompt, out)?;
         let mut started = Started::default();
         for (child, order) in self.out.take() {
             started.child = Some(child);
@@ -90,9 +109,12 @@ impl Player {
         for line in output.split_inclusive('\n') {
             let line = line.strip_suffix('\n').unwrap_or(line);
             // A line that is not JSON has no events.
-            let _ = self
-                .dialect
-                .read(child, line.as_bytes(), &mut events, &mut self.out);
+            let _ = self.dialect.read(
+                child,
+                AgentLine::Whole(line.as_bytes()),
+                &mut events,
+                &mut self.out,
+            );
         }
         let mut ends = Vec::new();
         assert!(
@@ -191,7 +213,11 @@ fn json_input_has_message_history_and_session() {
         message: json!({"id": "2", "role": "user", "parts": [{"type": "text", "text": "hi"}]}),
         omitted: 3,
     };
-    player.dialect.set_transcript(&session, transcript.clone());
+    let passed = AgentCall::Transcript {
+        session: &session,
+        transcript: transcript.clone(),
+    };
+    player.dialect.call(passed, &mut player.out).unwrap();
     let started = player.prompt(&session, &text("hi")).unwrap();
     let input: Value = serde_json::from_str(&started.input).unwrap();
     assert_eq!(
@@ -312,7 +338,8 @@ fn cancel_stops_the_process_and_ends_the_turn() {
     let mut player = Player::new(&[], BackendOptions::default());
     let session = player.open(Opening::New, &SessionOptions::default());
     let child = player.prompt(&session, &text("hi")).unwrap().child.unwrap();
-    player.dialect.cancel(&session, &mut player.out);
+    let cancel = AgentCall::Cancel(&session);
+    player.dialect.call(cancel, &mut player.out).unwrap();
     let orders = player.out.take();
     let [
         (stopped, TransportOrder::Stop),
@@ -327,7 +354,7 @@ fn cancel_stops_the_process_and_ends_the_turn() {
         .dialect
         .read(
             Child::MAIN,
-            line.trim_ascii_end(),
+            AgentLine::Whole(line.trim_ascii_end()),
             &mut events,
             &mut player.out,
         )
@@ -346,9 +373,10 @@ fn cancel_stops_the_process_and_ends_the_turn() {
     let mut late = Vec::new();
     player
         .dialect
-        .read(child, b"late", &mut late, &mut player.out)
+        .read(child, AgentLine::Whole(b"late"), &mut late, &mut player.out)
         .unwrap();
-    player.dialect.cancel(&session, &mut player.out);
+    let cancel = AgentCall::Cancel(&session);
+    player.dialect.call(cancel, &mut player.out).unwrap();
     assert!(late.is_empty() && player.out.is_empty());
 }
 
@@ -379,7 +407,11 @@ fn resumed_session_keeps_its_id_and_another_call_gets_a_new_one() {
     assert_eq!(player.open(Opening::Resume("old"), &none), "old");
     let first = player.open(Opening::New, &none);
     assert_ne!(first, player.open(Opening::New, &none));
-    player.dialect.close(CallId(3), "old", &mut player.out);
+    let close = AgentCall::Close {
+        call: CallId(3),
+        session: "old",
+    };
+    player.dialect.call(close, &mut player.out).unwrap();
     let error = player.prompt("old", &text("hi")).unwrap_err();
     assert_eq!(error.kind, ErrorKind::SessionNotFound);
 }

@@ -8,6 +8,7 @@ use crate::core::client_answer::{ClientAnswer, ErrorResponse};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::ClientSinks;
 use crate::core::decision::DecisionSource;
+use crate::core::dialect::{AgentAnswer, AgentCall};
 use crate::core::error::{Error, ErrorKind, out_of_order};
 use crate::core::event::{CallId, ForwardReceived};
 use crate::core::ids::AgentRef;
@@ -101,13 +102,12 @@ impl Hub {
         let connection = connection.ok_or_else(|| out_of_order("the agent is not running"))?;
         let params = named.or(params);
         let params = params.map(|params| with_session(&params, agent_session.as_deref()));
-        let is_sent = connection.dialect.forward(
-            is_request.then_some(call),
-            agent_session.as_deref(),
-            &method,
-            params.as_deref(),
-            &mut connection.out,
-        );
+        let is_sent = connection.tell(AgentCall::Forward {
+            call: is_request.then_some(call),
+            session: agent_session.as_deref(),
+            method: &method,
+            params: params.as_deref(),
+        });
         if !is_sent {
             return Err(not_found());
         }
@@ -148,9 +148,7 @@ impl Hub {
                 calls.find(|(_, call)| matches!(call, Call::Forward { token } if *token == of));
             if let Some((call, _)) = sent {
                 let call = *call;
-                connection
-                    .dialect
-                    .withdraw_forwarded(call, &mut connection.out);
+                connection.tell(AgentCall::WithdrawForwarded(call));
                 return;
             }
         }
@@ -276,15 +274,13 @@ impl Hub {
         if machine.number() == open.connection
             && let Some(connection) = machine.connection_mut()
         {
-            let out = &mut connection.out;
-            connection.dialect.answer_forwarded(&open.key, answer, out);
+            connection.answer(&open.key, AgentAnswer::Forwarded(answer));
         }
     }
 
     fn refuse_forward(&mut self, agent: AgentRef, key: &RequestKey, why: &str) {
         if let Some(connection) = self.agents.get_mut(agent).connection_mut() {
-            let out = &mut connection.out;
-            connection.dialect.answer_forwarded(key, &refusal(why), out);
+            connection.answer(key, AgentAnswer::Forwarded(&refusal(why)));
         }
     }
 }

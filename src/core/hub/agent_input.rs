@@ -3,7 +3,7 @@
 use super::Hub;
 use super::update_runs::RunOutcome;
 use crate::core::client_sink::ClientSinks;
-use crate::core::dialect::Child;
+use crate::core::dialect::{AgentLine, Child};
 use crate::core::effect::{AgentId, AgentInput};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::AgentEvent;
@@ -128,11 +128,11 @@ impl Hub {
             Batch::Lines(batch) => self.lines(agent, child, &batch, now, clients),
             Batch::TooLong(line) => {
                 self.catch_in_output(agent, child, now, clients, |hub, clients| {
+                    let lost = LostLine::overlong(&line);
                     let mut events = Vec::new();
                     if let Some(connection) = hub.agents.get_mut(agent).connection_mut() {
-                        let out = &mut connection.out;
-                        let dialect = &mut connection.dialect;
-                        dialect.read_lost(child, &LostLine::overlong(&line), &mut events, out);
+                        // A line that is given up is not given up again.
+                        let _ = connection.read(child, AgentLine::Lost(&lost), &mut events);
                     }
                     for event in events {
                         hub.event(agent, event, now, clients);
@@ -211,8 +211,8 @@ impl Hub {
             let Some(connection) = hub.agents.get_mut(agent).connection_mut() else {
                 return;
             };
-            let out = &mut connection.out;
-            if connection.dialect.read(child, text, events, out).is_err() {
+            let line = AgentLine::Whole(text);
+            if connection.read(child, line, events).is_err() {
                 outcome = LineOutcome::Unusable;
                 return;
             }

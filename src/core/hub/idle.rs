@@ -242,7 +242,7 @@ impl Hub {
         };
         let busy = |agent_session| {
             let connection = self.agents.get(session.agent).connection();
-            connection.is_some_and(|connection| connection.dialect.is_busy(agent_session))
+            connection.is_some_and(|connection| connection.is_busy(agent_session))
         };
         session.is_idle() && !session.agent_session().is_some_and(busy)
     }

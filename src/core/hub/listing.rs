@@ -7,6 +7,7 @@ use crate::core::agent::{Call, DEFAULT_AGENT};
 use crate::core::agent_command::key_of_line;
 use crate::core::client::{Reply, Token};
 use crate::core::client_sink::ClientSinks;
+use crate::core::dialect::AgentCall;
 use crate::core::error::{Error, invalid};
 use crate::core::event::{CallId, ListedSession};
 use crate::core::ids::AgentRef;
@@ -180,8 +181,8 @@ impl Hub {
         let machine = self.agents.get_mut(listing.agent);
         if let Some(connection) = machine.connection_mut() {
             connection.calls.insert(listing.call, Call::ListAll);
-            let (cwd, out) = (listing.params.cwd.as_deref(), &mut connection.out);
-            connection.dialect.list(listing.call, cwd, cursor, out);
+            let (call, cwd) = (listing.call, listing.params.cwd.as_deref());
+            connection.tell(AgentCall::List { call, cwd, cursor });
         }
         self.listings.push(listing);
     }

@@ -3,7 +3,7 @@
 use super::Hub;
 use super::agent_input::readable;
 use crate::core::client_sink::ClientSinks;
-use crate::core::dialect::Child;
+use crate::core::dialect::{AgentLine, AgentText, Child, Noted, TextMeaning};
 use crate::core::ids::AgentRef;
 use crate::core::line_repair::{self, LineOutcome, LineReader, LostLine};
 use crate::core::sanitize::sanitize;
@@ -79,7 +79,8 @@ impl LineReader for UnusableLine<'_> {
 
     fn takes_beside_text(&mut self, object: &str) -> bool {
         let connection = self.hub.agents.get_mut(self.agent).connection_mut();
-        if connection.is_some_and(|connection| connection.dialect.is_own_message(object)) {
+        let text = AgentText::Quoted(object);
+        if connection.is_some_and(|c| matches!(c.meaning(text), TextMeaning::OwnMessage)) {
             return false;
         }
         if object.len() <= MOST_COMPARED {
@@ -94,12 +95,13 @@ impl LineReader for UnusableLine<'_> {
 
     fn is_response(&mut self, object: &str) -> bool {
         let connection = self.hub.agents.get(self.agent).connection();
-        connection.is_some_and(|connection| connection.dialect.is_response(object))
+        let text = AgentText::Quoted(object);
+        connection.is_some_and(|c| matches!(c.meaning(text), TextMeaning::Response))
     }
 
     fn repaired(&mut self, faults: Faults) {
         if let Some(connection) = self.hub.agents.get_mut(self.agent).connection_mut() {
-            connection.dialect.count_repaired(self.child, faults);
+            connection.note(self.child, Noted::Repaired(faults));
         }
     }
 
@@ -109,8 +111,8 @@ impl LineReader for UnusableLine<'_> {
             .catch_in_output(agent, child, now, self.clients, |hub, clients| {
                 let mut events = Vec::new();
                 if let Some(connection) = hub.agents.get_mut(agent).connection_mut() {
-                    let out = &mut connection.out;
-                    connection.dialect.read_lost(child, line, &mut events, out);
+                    // A line that is given up is not given up again.
+                    let _ = connection.read(child, AgentLine::Lost(line), &mut events);
                 }
                 for event in events {
                     hub.event(agent, event, now, clients);

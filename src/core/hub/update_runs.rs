@@ -2,7 +2,7 @@
 
 use super::Hub;
 use crate::core::client_sink::ClientSinks;
-use crate::core::dialect::Child;
+use crate::core::dialect::{Child, Noted};
 use crate::core::ids::AgentRef;
 use std::time::Instant;
 
@@ -32,7 +32,7 @@ impl Hub {
         let mut outcome = RunOutcome::NoRun;
         let goes_on = self.catch_in_output(agent, child, now, clients, |hub, clients| {
             let connection = hub.agents.get(agent).connection();
-            let Some(run) = connection.and_then(|c| c.dialect.read_run(child, lines)) else {
+            let Some(run) = connection.and_then(|c| c.read_run(child, lines)) else {
                 return;
             };
             let bytes = run.lines.len();
@@ -44,7 +44,7 @@ impl Hub {
                 return;
             }
             if let Some(connection) = hub.agents.get_mut(agent).connection_mut() {
-                connection.dialect.note_run(child, &run);
+                connection.note(child, Noted::Run(&run));
             }
             hub.shared.counters.updates += run.texts.len() as u64;
         });

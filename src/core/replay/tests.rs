@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::core::acp::Acp;
-use crate::core::dialect::{Child, Dialect as _, Outgoing};
+use crate::core::dialect::{AgentLine, Child, Dialect as _, Outgoing};
 use crate::core::event::{AgentEvent, Content};
 use crate::proto::json::{JsonStr, Members};
 use serde_json::Value;
@@ -18,7 +18,7 @@ fn replayed(updates: &[&str]) -> Vec<Value> {
         let mut events = Vec::new();
         acp.read(
             Child::MAIN,
-            line.as_bytes(),
+            AgentLine::Whole(line.as_bytes()),
             &mut events,
             &mut Outgoing::default(),
         )

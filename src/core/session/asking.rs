@@ -160,7 +160,7 @@ impl SessionMachine {
         // The agent reports every call before it runs, whatever its mode is, and the rules are applied to it.
         let connection = cx.agent.connection.as_ref();
         if cx.policy().has_rules()
-            && connection.is_some_and(|connection| connection.dialect.reports_before_run())
+            && connection.is_some_and(|connection| connection.facts().reports_before_run)
         {
             return None;
         }

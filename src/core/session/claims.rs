@@ -1,25 +1,12 @@
 //! Claims of sessions on agent session ids: before a restore uses the id under which the agent knew the session,
 //! acpipe checks that the agent has not given the id to another session since.
 
+use super::restore::ClaimCheck;
 use super::{SessionMachine, SessionRequest, Stage};
 use crate::core::agent_session_record::AgentSessionRecord;
 use crate::core::cx::Cx;
 use crate::core::dialects::traits;
 use crate::proto::wire::{Rung, Strategy};
-
-/// Progress of the check of a session's claim.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub enum ClaimCheck {
-    /// The claim is not checked yet.
-    #[default]
-    Unchecked,
-    /// The stored sessions are searched for a later claim.
-    Requested,
-    /// No stored or open session has a later claim.
-    Valid,
-    /// This session has a later claim.
-    Ended(String),
-}
 
 impl SessionMachine {
     /// Ends the claim of the session on an id under which the agent created a session for another one.

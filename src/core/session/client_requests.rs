@@ -14,6 +14,7 @@ use crate::core::client_requests::{
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::decision::{Decision, DecisionSource};
+use crate::core::dialect::AgentAnswer;
 use crate::core::host::Ticket;
 use crate::core::limits::Timeout;
 use crate::core::log::Record;
@@ -253,10 +254,7 @@ impl SessionMachine {
         if open.about.question().is_permission() {
             self.answer_agent(&open.key, open.ticket, decision, cx);
         } else if let Some(connection) = &mut cx.agent.connection {
-            let out = &mut connection.out;
-            connection
-                .dialect
-                .answer_elicitation(&open.key, decision, out);
+            connection.answer(&open.key, AgentAnswer::Elicitation(decision));
         }
     }
 
@@ -299,8 +297,7 @@ impl SessionMachine {
         if let Some(ticket) = ticket {
             self.host_decided(ticket, decision, cx);
         } else if let Some(connection) = &mut cx.agent.connection {
-            let out = &mut connection.out;
-            connection.dialect.answer(key, decision, out);
+            connection.answer(key, AgentAnswer::Permission(decision));
         }
     }
 
@@ -401,6 +398,6 @@ fn note_delivery(open: &OpenRequest, decision: &mut Decision, cx: &Cx<'_>) {
     {
         let is_asker = connection.number == open.agent;
         feedback.delivered =
-            is_for_agent && is_asker && connection.dialect.delivers_feedback(refuses);
+            is_for_agent && is_asker && refuses && connection.facts().delivers_feedback;
     }
 }

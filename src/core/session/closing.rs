@@ -1,7 +1,7 @@
 //! Closing of sessions at the agent, and sessions that the agent cannot close.
 //! [`directory`](crate::core::agent::directory) explains why a session waits for its own close.
 
-use super::doubts::Adoption;
+use super::restore::Adoption;
 use super::{SessionMachine, Stage};
 use crate::core::cx::Cx;
 use crate::core::idle_timer::IdleTimer;

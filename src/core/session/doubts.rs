@@ -1,18 +1,15 @@
 //! Verification of an agent's claims about a session against its session list: a refusal of a session that it
 //! still lists, and a load of a session that it does not have.
 
-use super::restore::Listed;
+use super::restore::{ListPage, Listed};
 use super::{SessionMachine, Stage};
 use crate::core::agent::connection::Call;
 use crate::core::cx::Cx;
+use crate::core::dialect::AgentCall;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::limits::Timeout;
 use crate::core::restore_plan::{allows_next_strategy, describe_attempts};
 use crate::proto::wire::{Attempt, Rung};
-
-/// Page of an agent's sessions: their ids, and the cursor of the next page. `None` if the agent has no
-/// session list.
-pub type ListPage<'a> = Option<(&'a [String], Option<&'a str>)>;
 
 /// Advice that helps whatever the failure of a session is.
 pub(super) const RECOVERY_ADVICE: &str =
@@ -26,20 +23,6 @@ pub(super) fn nothing_left(id: &str, failed: &[Attempt]) -> Error {
     };
     let message = format!("cannot restore session {id:?}: {tried}; {RECOVERY_ADVICE}");
     Error::new(ErrorKind::SessionNotFound, message)
-}
-
-/// Maximum number of pages of an agent's session list that are searched.
-pub(super) const PAGES: u32 = 50;
-
-/// Result of looking up a loaded session in the agent's list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Adoption {
-    /// The id was not looked up.
-    Unknown,
-    /// The agent's list contains the id.
-    Listed,
-    /// The agent has no list, or did not return all of it.
-    NotListed,
 }
 
 impl SessionMachine {
@@ -81,8 +64,8 @@ impl SessionMachine {
         if let Some(connection) = &mut cx.agent.connection {
             let session = self.id.clone();
             connection.calls.insert(call, Call::List { session });
-            let (cwd, out) = (Some(self.cwd.as_str()), &mut connection.out);
-            connection.dialect.list(call, cwd, cursor, out);
+            let cwd = Some(self.cwd.as_str());
+            connection.tell(AgentCall::List { call, cwd, cursor });
             self.opening(call, cx.now, limit);
         }
     }

@@ -3,6 +3,7 @@
 use super::{Running, SessionMachine};
 use crate::core::cause::cause;
 use crate::core::cx::Cx;
+use crate::core::dialect::{AgentText, TextMeaning};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{StopReason, TurnEnd};
 use crate::core::retry::printed_failure;
@@ -40,7 +41,11 @@ impl SessionMachine {
             let error = Error::new(ErrorKind::Session, message);
             return Some(self.with_stderr(error, running, cx));
         }
-        Some(cx.agent.connection.as_ref()?.dialect.failure(said))
+        let connection = cx.agent.connection.as_ref()?;
+        match connection.meaning(AgentText::Error(said)) {
+            TextMeaning::Error(error) => Some(error),
+            _ => None,
+        }
     }
 
     fn empty_turn(&self, running: &Running, end: &TurnEnd, cx: &Cx<'_>) -> Option<Error> {

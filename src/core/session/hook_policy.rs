@@ -8,6 +8,7 @@ use super::permissions::entry;
 use super::unapproved_runs::is_against;
 use crate::core::cx::Cx;
 use crate::core::decision::{Decision, DecisionSource};
+use crate::core::dialect::AgentAnswer;
 use crate::core::event::Permission;
 use crate::core::policy::Effect;
 use crate::core::turn::written;
@@ -19,8 +20,7 @@ impl SessionMachine {
     pub fn judge_call(&mut self, subagent: Option<&str>, call: &Permission<'_>, cx: &mut Cx<'_>) {
         let effect = self.effect_of(subagent, call, cx);
         if let Some(connection) = &mut cx.agent.connection {
-            let out = &mut connection.out;
-            connection.dialect.answer_hook(&call.key, effect, out);
+            connection.answer(&call.key, AgentAnswer::Hook(effect));
         }
     }
 

@@ -9,6 +9,7 @@ use crate::core::client_request::{ClientAnswer, ClientRequestId};
 use crate::core::cx::Cx;
 use crate::core::cx::SessionRequest;
 use crate::core::decision::{Decision, DecisionSource};
+use crate::core::dialect::AgentAnswer;
 use crate::core::effect::Effect;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{Permission, ToolUpdate};
@@ -325,8 +326,7 @@ impl SessionMachine {
         }
         match (&call.answer, &mut cx.agent.connection) {
             (Some(answer), Some(connection)) => {
-                let out = &mut connection.out;
-                connection.dialect.answer_forwarded(&call.key, answer, out);
+                connection.answer(&call.key, AgentAnswer::Forwarded(answer));
             }
             _ => send_answer(&call.key, answer.as_ref(), cx),
         }
@@ -446,7 +446,6 @@ fn take_host_effects(cx: &mut Cx<'_>) {
 
 fn send_answer(key: &RequestKey, answer: Result<&HostAnswer, &Error>, cx: &mut Cx<'_>) {
     if let Some(connection) = &mut cx.agent.connection {
-        let out = &mut connection.out;
-        connection.dialect.give(key, answer, out);
+        connection.answer(key, AgentAnswer::Host(answer));
     }
 }

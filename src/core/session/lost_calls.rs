@@ -39,7 +39,7 @@ impl SessionMachine {
         let connection = cx.agent.connection.as_ref();
         // The rules are applied to another message about each call.
         let asks = cx.policy().has_rules()
-            && connection.is_some_and(|connection| connection.dialect.reports_before_run());
+            && connection.is_some_and(|connection| connection.facts().reports_before_run);
         if asks || !cx.policy().may_restrict(self.settings.options()) {
             return false;
         }

@@ -1,14 +1,15 @@
 //! Restore of a session at its agent: one call after the other, in the order of the strategies allowed.
 
-use super::doubts::{Adoption, nothing_left};
+use super::doubts::nothing_left;
 use super::receipt::TakenSession;
+use super::restore::Adoption;
 use super::{RequiredSettings, SessionAgents, SessionMachine, SessionRequest, Stage};
 use crate::core::agent::connection::Call;
 use crate::core::agent::directory::{Holder, state_news};
 use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::client::{Reply, Token};
 use crate::core::cx::Cx;
-use crate::core::dialect::{Opening, SessionSetup};
+use crate::core::dialect::{AgentCall, Opening, SessionSetup};
 use crate::core::dialects::traits;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{CallId, Original, Update};
@@ -114,18 +115,17 @@ impl SessionMachine {
             // The prefix contains the number of stored messages. Adopting messages increases it, so their ids
             // are not reused.
             let prefix = format!("{}-replayed-{stored}", self.id);
-            let dialect = &connection.dialect;
+            let facts = connection.facts();
             let repeats = rung == Rung::Load
-                || dialect.repeats_on_resume()
+                || facts.repeats_on_resume
                 || cx.agent.definition.quirks.replays_on_resume;
-            restore.expect_replay(repeats.then(|| Replay::new(dialect.name(), prefix)));
+            restore.expect_replay(repeats.then(|| Replay::new(facts.name, prefix)));
             connection.directory.add(known.clone(), self.id.clone());
         }
         let session = self.id.clone();
         connection.calls.insert(call, Call::Open { session });
-        let out = &mut connection.out;
         if let Some(before) = before {
-            connection.dialect.forget(before, out);
+            connection.tell(AgentCall::Forget(before));
         }
         let place = SessionSetup {
             cwd: &self.cwd,
@@ -134,7 +134,8 @@ impl SessionMachine {
             acp: &self.acp_setup,
             fork: self.forks,
         };
-        connection.dialect.open(call, way, &place, out);
+        let place = &place;
+        connection.tell(AgentCall::Open { call, way, place });
         let limit = cx.limits().of(Timeout::Open);
         self.opening(call, cx.now, limit);
     }
@@ -142,7 +143,7 @@ impl SessionMachine {
     /// Drops a call for the session, whose result is not needed.
     fn forget_call(call: Option<CallId>, cx: &mut Cx<'_>) {
         if let (Some(connection), Some(call)) = (&mut cx.agent.connection, call) {
-            connection.dialect.forget(call, &mut connection.out);
+            connection.tell(AgentCall::Forget(call));
         }
     }
 

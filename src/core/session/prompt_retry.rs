@@ -2,12 +2,13 @@
 //! the agent turns out not to have.
 
 use super::SessionMachine;
-use super::doubts::{ListPage, PAGES};
 use super::one_shot::attempt_notice;
+use super::restore::{ListPage, PAGES};
 use super::structured_answer::with_request;
 use crate::core::agent::STOPPING;
 use crate::core::agent::connection::Call;
 use crate::core::cx::Cx;
+use crate::core::dialect::AgentCall;
 use crate::core::error::{Error, ErrorKind, out_of_order};
 use crate::core::event::{StopReason, TurnEnd};
 use crate::core::idle_timer::IdleTimer;
@@ -136,10 +137,14 @@ impl SessionMachine {
         let instructions = cx.agent.definition.instructions.as_deref();
         let preamble = std::mem::take(&mut self.preamble);
         let parts = with_request(preamble.before(instructions, &parts), request);
-        let dialect = &mut connection.dialect;
-        running.waits_for_background = dialect.is_busy(&agent_session);
-        let out = &mut connection.out;
-        if let Err(error) = dialect.prompt(call, &agent_session, &parts, degrade, out) {
+        running.waits_for_background = connection.is_busy(&agent_session);
+        let prompt = AgentCall::Prompt {
+            call,
+            session: &agent_session,
+            parts: &parts,
+            degrade,
+        };
+        if let Err(error) = connection.call(prompt) {
             self.end_turn(Ending::Failed(error), cx);
             return;
         }
@@ -190,8 +195,8 @@ impl SessionMachine {
         };
         let session = self.id.clone();
         connection.calls.insert(call, Call::LookUp { session });
-        let (cwd, out) = (Some(self.cwd.as_str()), &mut connection.out);
-        connection.dialect.list(call, cwd, cursor, out);
+        let cwd = Some(self.cwd.as_str());
+        connection.tell(AgentCall::List { call, cwd, cursor });
         if let Some(running) = &mut self.running {
             running.call = call;
             running.attempts.pause = Some(Pause::Lookup {

@@ -7,6 +7,7 @@ use crate::core::client_requests::{OpenRequestKind, TOO_MANY_OPEN, are_full};
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::decision::{Decision, DecisionSource, elicitation_options};
+use crate::core::dialect::AgentAnswer;
 use crate::core::event::Elicitation;
 use crate::core::limits::Timeout;
 use crate::core::request_key::RequestKey;
@@ -115,7 +116,6 @@ impl SessionMachine {
 /// Answers an elicitation of the agent.
 fn answer(key: &RequestKey, decision: &Decision, cx: &mut Cx<'_>) {
     if let Some(connection) = &mut cx.agent.connection {
-        let out = &mut connection.out;
-        connection.dialect.answer_elicitation(key, decision, out);
+        connection.answer(key, AgentAnswer::Elicitation(decision));
     }
 }

@@ -6,8 +6,6 @@
 
 mod settings;
 
-use super::claims::ClaimCheck;
-use super::doubts::{Adoption, ListPage, PAGES};
 use super::{RequiredSettings, SettingsRestore};
 use crate::core::client::Token;
 use crate::core::error::Error;
@@ -23,6 +21,38 @@ use std::time::Instant;
 
 /// Maximum size of a replayed history, in bytes of the agent's lines. The replay is held in memory.
 pub(super) const REPLAY_LIMIT: usize = 512 << 20;
+
+/// Page of an agent's sessions: their ids, and the cursor of the next page. `None` if the agent has no
+/// session list.
+pub type ListPage<'a> = Option<(&'a [String], Option<&'a str>)>;
+
+/// Maximum number of pages of an agent's session list that are searched.
+pub(super) const PAGES: u32 = 50;
+
+/// Progress of the check of a session's claim.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub enum ClaimCheck {
+    /// The claim is not checked yet.
+    #[default]
+    Unchecked,
+    /// The stored sessions are searched for a later claim.
+    Requested,
+    /// No stored or open session has a later claim.
+    Valid,
+    /// This session has a later claim.
+    Ended(String),
+}
+
+/// Result of looking up a loaded session in the agent's list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Adoption {
+    /// The id was not looked up.
+    Unknown,
+    /// The agent's list contains the id.
+    Listed,
+    /// The agent has no list, or did not return all of it.
+    NotListed,
+}
 
 /// Step of a restore: what the session waits for.
 #[derive(Debug, Default)]

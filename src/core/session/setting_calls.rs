@@ -5,6 +5,7 @@ use super::{SessionMachine, Stage};
 use crate::core::agent::connection::Call;
 use crate::core::client::{Reply, Token};
 use crate::core::cx::Cx;
+use crate::core::dialect::AgentCall;
 use crate::core::dialects::traits;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::CallId;
@@ -46,8 +47,11 @@ impl SessionMachine {
                 setting: setting.clone(),
             };
             connection.calls.insert(call, Call::Set(set));
-            let out = &mut connection.out;
-            connection.dialect.set(call, agent_session, setting, out);
+            connection.tell(AgentCall::Set {
+                call,
+                session: agent_session,
+                setting,
+            });
         }
         call
     }

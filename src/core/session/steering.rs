@@ -2,6 +2,7 @@
 
 use super::{Running, SessionMachine};
 use crate::core::cx::Cx;
+use crate::core::dialect::AgentCall;
 use crate::core::error::{Error, out_of_order};
 use crate::core::prompt_parts::{parts_for, prompt_parts};
 use crate::core::terms::CallerTerms;
@@ -36,10 +37,11 @@ impl SessionMachine {
                  session/cancel first",
             ));
         };
-        let out = &mut connection.out;
-        connection
-            .dialect
-            .steer(agent_session, &parts, p.degrade, out)?;
+        connection.call(AgentCall::Steer {
+            session: agent_session,
+            parts: &parts,
+            degrade: p.degrade,
+        })?;
         self.add_terms(caller, cx);
         let message_id = message["id"].as_str().unwrap_or_default().to_owned();
         let data = to_raw(&json!({

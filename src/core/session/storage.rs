@@ -6,6 +6,7 @@ use super::{SessionMachine, SessionRequest};
 use crate::core::agent::connection::Call;
 use crate::core::client::{Reply, Token};
 use crate::core::cx::Cx;
+use crate::core::dialect::AgentCall;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::CallId;
 use crate::core::limits::Timeout;
@@ -124,8 +125,7 @@ impl SessionMachine {
             let until = Some(cx.now + 2 * cancel.unwrap_or_default());
             self.abandoned = Some(AbandonedPrompt { call, until });
             if let Some(agent_session) = agent_session {
-                let out = &mut connection.out;
-                connection.dialect.cancel(&agent_session, out);
+                connection.tell(AgentCall::Cancel(&agent_session));
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::SessionMachine;
 use crate::core::backend_options::HistoryLimit;
 use crate::core::cx::Cx;
-use crate::core::dialect::Transcript;
+use crate::core::dialect::{AgentCall, Transcript};
 use crate::core::error::Error;
 use crate::core::log::{MessagePart, Reader};
 use crate::core::profile::Profile;
@@ -32,11 +32,12 @@ impl SessionMachine {
         else {
             return Ok(());
         };
-        if connection.dialect.takes_transcript() {
+        if connection.facts().takes_transcript {
             let transcript = self.transcript_before(message, limit)?;
-            connection
-                .dialect
-                .set_transcript(&agent_session, transcript);
+            connection.tell(AgentCall::Transcript {
+                session: &agent_session,
+                transcript,
+            });
         }
         Ok(())
     }

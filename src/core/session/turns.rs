@@ -9,7 +9,7 @@ use crate::core::agent::connection::Call;
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::decision::DecisionSource;
-use crate::core::dialect::Outgoing;
+use crate::core::dialect::{AgentCall, Outgoing};
 use crate::core::error::{Error, ErrorKind, out_of_order};
 use crate::core::event::{CallId, StopReason, TurnEnd};
 use crate::core::idle_timer::IdleTimer;
@@ -69,13 +69,18 @@ impl SessionMachine {
         };
         let process = connection.process_of(Some(&agent_session), asked);
         let stderr_at = process.map_or(0, |process| process.health.stderr.end());
-        let dialect = &mut connection.dialect;
         let mut lines = Outgoing::default();
-        let waits_for_background = dialect.is_busy(&agent_session);
+        let waits_for_background = connection.is_busy(&agent_session);
         let instructions = cx.agent.definition.instructions.as_deref();
         let sent = self.preamble.before(instructions, &parts);
         let sent = with_request(sent, request);
-        dialect.prompt(call, &agent_session, &sent, p.degrade, &mut lines)?;
+        let prompt = AgentCall::Prompt {
+            call,
+            session: &agent_session,
+            parts: &sent,
+            degrade: p.degrade,
+        };
+        connection.prepare(prompt, &mut lines)?;
         // Open client requests of a background turn keep it open beside the prompt's turn.
         if !waits_for_background && self.open_requests.is_empty() {
             self.end_unprompted(None, cx);
@@ -89,7 +94,8 @@ impl SessionMachine {
         });
         if let Err(error) = self.write(cx) {
             if let Some(connection) = &mut cx.agent.connection {
-                connection.dialect.withdraw_prompt(call, &agent_session);
+                let session = &*agent_session;
+                connection.tell(AgentCall::WithdrawPrompt { call, session });
             }
             return Err(error);
         }
@@ -135,7 +141,7 @@ impl SessionMachine {
         if let Some(connection) = &mut cx.agent.connection {
             let session = self.id.clone();
             connection.calls.insert(call, Call::Prompt { session });
-            connection.out.append(&mut lines);
+            connection.send(lines);
         }
         self.send_first_notices(&turn_id, &skipped, &late, cx.clients);
         Ok(())
@@ -209,8 +215,7 @@ impl SessionMachine {
             let meant = turn_id.is_none_or(|t| t == background_turn.turn_id);
             if meant && !background_turn.cancelled {
                 background_turn.cancelled = true;
-                let out = &mut connection.out;
-                connection.dialect.cancel(&agent_session, out);
+                connection.tell(AgentCall::Cancel(&agent_session));
                 self.cancel_requests(&DecisionSource::Cancel, cx);
             }
             return meant;
@@ -224,8 +229,7 @@ impl SessionMachine {
         }
         if running.cancel_deadline.is_none() {
             running.cancel_deadline = Some(cx.now + limit.unwrap_or_default());
-            let out = &mut connection.out;
-            connection.dialect.cancel(&agent_session, out);
+            connection.tell(AgentCall::Cancel(&agent_session));
             self.cancel_requests(&DecisionSource::Cancel, cx);
         }
         true

@@ -69,7 +69,8 @@ pub(super) fn updated_call(
     if open.ticket.is_some() {
         return None;
     }
-    let mut call = connection.dialect.rewritten(&open.key, input)?;
+    let rewrite = connection.request(&open.key)?.rewrite?;
+    let mut call = rewrite(input)?;
     if let Some(id) = &open.about.question().tool {
         call.id = id.clone().into();
     }

@@ -1,7 +1,7 @@
 //! Requests that are queued until a process is ready.
 
 use crate::core::acp::Acp;
-use crate::core::dialect::{Dialect as _, Opening, Outgoing, SessionSetup};
+use crate::core::dialect::{AgentCall, Dialect as _, Opening, Outgoing, SessionSetup};
 use crate::core::event::CallId;
 use crate::proto::wire::{McpServer, SessionOptions};
 use serde_json::{Map, Value};
@@ -37,6 +37,20 @@ pub(super) enum OpenAs {
 }
 
 impl QueuedCall {
+    pub fn open(call: CallId, way: Opening<'_>, place: &SessionSetup<'_>) -> Self {
+        Self::Open {
+            call,
+            way: match way {
+                Opening::New => OpenAs::New,
+                Opening::Resume(id) => OpenAs::Resume(id.to_owned()),
+                Opening::Load(id) => OpenAs::Load(id.to_owned()),
+            },
+            cwd: place.cwd.to_owned(),
+            mcp_servers: place.mcp_servers.to_vec(),
+            acp: place.acp.clone(),
+        }
+    }
+
     pub fn call(&self) -> CallId {
         match self {
             Self::Open { call, .. } | Self::Sign { call, .. } | Self::List { call, .. } => *call,
@@ -44,7 +58,8 @@ impl QueuedCall {
     }
 
     pub fn ask(self, acp: &mut Acp, out: &mut Outgoing) {
-        match self {
+        // None of these calls can fail.
+        let _ = match &self {
             Self::Open {
                 call,
                 way,
@@ -53,30 +68,37 @@ impl QueuedCall {
                 acp: more,
             } => {
                 let place = SessionSetup {
-                    cwd: &cwd,
-                    mcp_servers: &mcp_servers,
+                    cwd,
+                    mcp_servers,
                     // ACP opens sessions without options and does not fork them.
                     options: &SessionOptions::default(),
-                    acp: &more,
+                    acp: more,
                     fork: false,
                 };
-                let way = match &way {
+                let way = match way {
                     OpenAs::New => Opening::New,
                     OpenAs::Resume(id) => Opening::Resume(id),
                     OpenAs::Load(id) => Opening::Load(id),
                 };
-                acp.open(call, way, &place, out);
+                let (call, place) = (*call, &place);
+                acp.call(AgentCall::Open { call, way, place }, out)
             }
             Self::Sign {
                 call,
                 method: Some(method),
             } => {
-                acp.authenticate(call, &method, out);
+                let call = *call;
+                acp.call(AgentCall::Authenticate { call, method }, out)
             }
-            Self::Sign { call, method: None } => acp.logout(call, out),
+            Self::Sign { call, method: None } => acp.call(AgentCall::Logout(*call), out),
             Self::List { call, cwd, cursor } => {
-                acp.list(call, cwd.as_deref(), cursor.as_deref(), out);
+                let list = AgentCall::List {
+                    call: *call,
+                    cwd: cwd.as_deref(),
+                    cursor: cursor.as_deref(),
+                };
+                acp.call(list, out)
             }
-        }
+        };
     }
 }

@@ -6,7 +6,7 @@ use super::output;
 use crate::core::client::{ClientId, Reply, Token};
 use crate::core::client_request::ClientRequestId;
 use crate::core::clients::ClientDeclaration;
-use crate::core::dialect::Child;
+use crate::core::dialect::{AgentLine, Child};
 use crate::core::effect::{AgentId, Effect, Measure};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::{AgentEvent, Exit};
@@ -429,10 +429,8 @@ impl Fixture {
             return;
         };
         let child = connection.child(self.process).unwrap_or(Child::MAIN);
-        let out = &mut connection.out;
         connection
-            .dialect
-            .read(child, line.as_bytes(), &mut events, out)
+            .read(child, AgentLine::Whole(line.as_bytes()), &mut events)
             .unwrap();
         for event in events {
             self.event(event);

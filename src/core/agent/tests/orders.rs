@@ -70,7 +70,7 @@ impl Started {
         self.act(|machine, _| {
             let connection = machine.connection_mut().unwrap();
             for order in orders {
-                connection.out.order(Child::MAIN, order);
+                connection.order(Child::MAIN, order);
             }
         })
     }
@@ -118,7 +118,7 @@ fn read_only_transport_has_no_input_and_agent_ends_without_it() {
     let mut started = Started::new();
     let (id, file) = (started.id, Child(7));
     let effects = started.act(|machine, _| {
-        let out = &mut machine.connection_mut().unwrap().out;
+        let out = machine.connection_mut().unwrap();
         out.order(file, TransportOrder::Open(Transport::File("/f".to_owned())));
         out.order(file, TransportOrder::FinishInput);
     });

@@ -1,7 +1,7 @@
 //! Tests of agents with a process for each session: the end of one process does not affect the others.
 
 use super::fixture::{Fixture, On};
-use crate::core::dialect::{Opening, SessionSetup};
+use crate::core::dialect::{AgentCall, Opening, SessionSetup};
 use crate::core::effect::AgentId;
 use crate::core::event::CallId;
 use crate::core::secret::Secrets;
@@ -28,8 +28,11 @@ fn with_two_sessions() -> Fixture {
     };
     let connection = t.agent.connection_mut().expect("a connection");
     for call in [CallId(1), CallId(2)] {
-        let out = &mut connection.out;
-        connection.dialect.open(call, Opening::New, &place, out);
+        connection.tell(AgentCall::Open {
+            call,
+            way: Opening::New,
+            place: &place,
+        });
     }
     t
 }

@@ -14,7 +14,7 @@ impl Session {
     pub fn read_lost(
         &mut self,
         line: &LostLine<'_>,
-        events: &mut Vec<AgentEvent<'static>>,
+        events: &mut Vec<AgentEvent<'_>>,
         out: &mut Vec<u8>,
     ) {
         let fault = line.fault();

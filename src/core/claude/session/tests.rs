@@ -7,8 +7,8 @@ mod results;
 
 use crate::core::claude::Claude;
 use crate::core::dialect::{
-    Child, Dialect, Opening, Outgoing, ProcessSpec, PromptPart, SessionSetup, Transport,
-    TransportOrder,
+    AgentCall, AgentLine, Child, Dialect, Opening, Outgoing, ProcessSpec, PromptPart, SessionSetup,
+    Transport, TransportOrder,
 };
 use crate::core::event::{AgentEvent, CallId, Exit};
 use crate::proto::frame::Overlong;
@@ -31,7 +31,7 @@ impl Test {
     fn new() -> Self {
         let mut claude = Claude::new(ProcessSpec::default(), Variables::default(), "seed", false);
         let mut out = Outgoing::default();
-        claude.start(&mut out);
+        claude.call(AgentCall::Start, &mut out).unwrap();
         out.take();
         Self {
             claude,
@@ -78,9 +78,13 @@ impl Test {
     fn prompts(&mut self, session: &str) -> String {
         self.calls += 1;
         let parts = [PromptPart::Text("go".into())];
-        let sent = self
-            .claude
-            .prompt(CallId(self.calls), session, &parts, false, &mut self.out);
+        let prompt = AgentCall::Prompt {
+            call: CallId(self.calls),
+            session,
+            parts: &parts,
+            degrade: false,
+        };
+        let sent = self.claude.call(prompt, &mut self.out);
         sent.unwrap();
         self.sent()[0]["uuid"].as_str().unwrap().to_owned()
     }
@@ -115,9 +119,12 @@ impl Test {
     fn reads(&mut self, child: Child, line: &str) -> Vec<String> {
         let mut events = Vec::new();
         // A line that is not a frame has no events.
-        let _ = self
-            .claude
-            .read(child, line.as_bytes(), &mut events, &mut self.out);
+        let _ = self.claude.read(
+            child,
+            AgentLine::Whole(line.as_bytes()),
+            &mut events,
+            &mut self.out,
+        );
         events.iter().map(word).collect()
     }
 

@@ -15,7 +15,7 @@ fn closed_streams_of_a_one_shot_process_are_accepted() {
             play.ask(Command::Connect(params(json!({}))));
             play.ready();
             if one_shot {
-                let out = &mut play.hub.connection().out;
+                let out = play.hub.connection();
                 out.order(Child::MAIN, TransportOrder::FinishInput);
             }
             play.sent();

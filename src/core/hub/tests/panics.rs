@@ -5,24 +5,21 @@ mod steps;
 mod traps;
 
 use super::play::settings;
-use crate::core::acp::Acp;
 use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
-use crate::core::decision::Decision;
-use crate::core::dialect::SessionSetup as Where;
 use crate::core::dialect::{
-    AgentServices, Child, Dialect, Opening, Outgoing, ProcessSpec, PromptPart,
+    AgentAnswer, AgentCall, AgentLine, AgentRequest, AgentText, Child, Dialect, DialectFacts,
+    Noted, Outgoing, PromptPart, TextMeaning,
 };
 use crate::core::error::Error;
-use crate::core::event::{AgentEvent, CallId, Exit, Original, Update};
+use crate::core::event::{AgentEvent, Exit, Original, Update};
 use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
-use crate::core::line_repair::{LostLine, UnusableLine};
+use crate::core::line_repair::UnusableLine;
 use crate::core::request_key::RequestKey;
 use crate::core::setting::Setting;
 use crate::core::store::MemoryStore;
 use crate::proto::chunk::Chunk;
 use crate::proto::frame::Batch;
-use crate::proto::json::repair::Faults;
 use crate::proto::wire::{AgentState, LineFaults};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -39,61 +36,44 @@ struct Traps {
 }
 
 impl Dialect for Trapped {
-    fn name(&self) -> &'static str {
-        self.0.name()
+    fn facts(&self) -> DialectFacts {
+        self.0.facts()
     }
-    fn start(&mut self, out: &mut Outgoing) {
-        self.0.start(out);
-    }
-    fn open(&mut self, call: CallId, way: Opening<'_>, place: &Where<'_>, out: &mut Outgoing) {
-        self.0.open(call, way, place, out);
-    }
-    fn list(&mut self, call: CallId, cwd: Option<&str>, from: Option<&str>, out: &mut Outgoing) {
-        self.0.list(call, cwd, from, out);
-    }
-    fn close(&mut self, call: CallId, session: &str, out: &mut Outgoing) -> bool {
-        self.0.close(call, session, out)
-    }
-    fn prompt(
-        &mut self,
-        call: CallId,
-        session: &str,
-        parts: &[PromptPart],
-        degrade: bool,
-        out: &mut Outgoing,
-    ) -> Result<(), Error> {
-        assert!(parts != [PromptPart::Text("trap".into())], "in a prompt");
-        self.0.prompt(call, session, parts, degrade, out)
-    }
-    fn withdraw_prompt(&mut self, call: CallId, session: &str) {
-        self.0.withdraw_prompt(call, session);
-    }
-    fn set(&mut self, call: CallId, session: &str, setting: &Setting, out: &mut Outgoing) {
-        if *setting == Setting::Mode("trap".into()) {
-            out.lines(Child::MAIN).extend_from_slice(b"half a li");
-            panic!("in a setting");
+    fn call(&mut self, call: AgentCall<'_>, out: &mut Outgoing) -> Result<bool, Error> {
+        match &call {
+            AgentCall::Prompt { parts, .. } => {
+                assert!(*parts != [PromptPart::Text("trap".into())], "in a prompt");
+            }
+            AgentCall::Set { setting, .. } if **setting == Setting::Mode("trap".into()) => {
+                out.lines(Child::MAIN).extend_from_slice(b"half a li");
+                panic!("in a setting");
+            }
+            _ => {}
         }
-        self.0.set(call, session, setting, out);
+        self.0.call(call, out)
     }
-    fn cancel(&mut self, session: &str, out: &mut Outgoing) {
-        self.0.cancel(session, out);
+    fn answer(&mut self, key: &RequestKey, answer: AgentAnswer<'_>, out: &mut Outgoing) {
+        self.0.answer(key, answer, out);
     }
-    fn answer(&mut self, ask: &RequestKey, decision: &Decision, out: &mut Outgoing) {
-        self.0.answer(ask, decision, out);
+    fn request(&self, key: &RequestKey) -> Option<AgentRequest<'_>> {
+        self.0.request(key)
     }
     fn read<'a>(
         &mut self,
         child: Child,
-        line: &'a [u8],
+        line: AgentLine<'a>,
         events: &mut Vec<AgentEvent<'a>>,
         out: &mut Outgoing,
     ) -> Result<(), UnusableLine> {
-        let line = std::str::from_utf8(line).unwrap();
-        self.1.ended |= line == "trap in the reader and at its end";
-        assert!(!line.starts_with("trap in the reader"), "in the reader");
-        if let Some(session) = line.strip_prefix("trap in ") {
+        let AgentLine::Whole(text) = line else {
+            return self.0.read(child, line, events, out);
+        };
+        let text = std::str::from_utf8(text).unwrap();
+        self.1.ended |= text == "trap in the reader and at its end";
+        assert!(!text.starts_with("trap in the reader"), "in the reader");
+        if let Some(session) = text.strip_prefix("trap in ") {
             let original = Original {
-                line,
+                line: text,
                 cut: |_| panic!("in the turn"),
                 fields: |_| panic!("in the turn"),
             };
@@ -106,19 +86,10 @@ impl Dialect for Trapped {
             });
             return Ok(());
         }
-        self.0.read(child, line.as_bytes(), events, out)
+        self.0.read(child, line, events, out)
     }
-    fn count_repaired(&mut self, child: Child, faults: Faults) {
-        self.0.count_repaired(child, faults);
-    }
-    fn read_lost(
-        &mut self,
-        child: Child,
-        line: &LostLine<'_>,
-        events: &mut Vec<AgentEvent<'static>>,
-        out: &mut Outgoing,
-    ) {
-        self.0.read_lost(child, line, events, out);
+    fn note(&mut self, child: Child, noted: Noted<'_>) {
+        self.0.note(child, noted);
     }
     fn ended(
         &mut self,
@@ -129,6 +100,9 @@ impl Dialect for Trapped {
     ) -> bool {
         assert!(!self.1.ended, "at the end of the process");
         self.0.ended(child, how, events, out)
+    }
+    fn meaning(&self, text: AgentText<'_>) -> TextMeaning {
+        self.0.meaning(text)
     }
     fn faults(&self) -> LineFaults {
         self.0.faults()
@@ -217,9 +191,7 @@ impl Play {
     fn connect(&mut self) {
         self.ask(Command::Connect(params(json!({}))));
         let agent = self.hub.connection();
-        let none = Box::new(Acp::new(ProcessSpec::default(), AgentServices::default()));
-        let acp = std::mem::replace(&mut agent.dialect, none);
-        agent.dialect = Box::new(Trapped(acp, Traps::default()));
+        agent.wrap(|acp| Box::new(Trapped(acp, Traps::default())));
         let hello = self.sent().pop().unwrap();
         self.answer(&hello, &json!({"protocolVersion": 1}));
     }

@@ -4,7 +4,7 @@ use super::super::SessionMachine;
 use super::fixture::Fixture;
 use crate::core::agent::Call;
 use crate::core::client_requests::RequestEnd;
-use crate::core::dialect::Child;
+use crate::core::dialect::{AgentLine, Child};
 use crate::core::error::Error;
 use crate::core::event::{AgentEvent, CallId};
 use crate::core::turn_ending::Ending;
@@ -22,11 +22,8 @@ impl Fixture {
         if let Some(key) = message["id"].as_str() {
             *self.open_keys.entry(key.to_owned()).or_default() += 1;
         }
-        let out = &mut connection.out;
-        let dialect = &mut connection.dialect;
-        dialect
-            .read(Child::MAIN, line.as_bytes(), &mut events, out)
-            .unwrap();
+        let line = AgentLine::Whole(line.as_bytes());
+        connection.read(Child::MAIN, line, &mut events).unwrap();
         for event in events {
             self.event(event);
         }

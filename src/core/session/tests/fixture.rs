@@ -4,7 +4,6 @@ use super::super::SessionMachine;
 use super::disk::{self, Disk};
 use super::event::On;
 use super::output;
-use crate::core::agent::directory::Directory;
 use crate::core::agent::{AgentAccess, Connection, Phase, Renewal};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::AgentSpec;
@@ -14,7 +13,7 @@ use crate::core::client::{ClientId, Token};
 use crate::core::client_request::ClientRequestId;
 use crate::core::clients::ClientDeclaration;
 use crate::core::cx::{Cx, SessionRequest};
-use crate::core::dialect::{AgentServices, Child, Outgoing, ProcessSpec, TransportOrder};
+use crate::core::dialect::{AgentServices, Child, ProcessSpec, TransportOrder};
 use crate::core::dialects::{DialectSetup, dialect};
 use crate::core::effect::Effect;
 use crate::core::error::{Error, ErrorKind};
@@ -35,7 +34,7 @@ use crate::proto::wire::{AgentCapabilities, ClientCapabilities, Protocol, Strate
 use crate::testing::SharedCell;
 use crate::testing::{RecordingClient, SettingsBuilder};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// A session machine and its surroundings.
@@ -179,17 +178,12 @@ impl Fixture {
             capabilities,
             ..AgentInfo::default()
         };
-        self.connection = Some(Connection {
-            number: self.shared.ids.connection(),
-            dialect: dialect(Protocol::Acp, setup),
-            out: Outgoing::default(),
-            phase: Phase::Ready(Box::new(info)),
-            processes: Vec::new(),
-            calls: HashMap::new(),
-            directory: Directory::default(),
-            program: None,
-            used: self.now,
-        });
+        let number = self.shared.ids.connection();
+        let dialect = dialect(Protocol::Acp, setup);
+        let phase = Phase::Ready(Box::new(info));
+        let mut connection = Connection::start(number, dialect, phase, self.now);
+        connection.take_orders();
+        self.connection = Some(connection);
         self.last_call = 0;
         self.open_keys.clear();
     }
@@ -259,7 +253,7 @@ impl Fixture {
     /// Takes all output since the last call.
     pub fn output(&mut self) -> Vec<String> {
         let mut all = Vec::new();
-        let orders = self.connection.as_mut().map(|c| c.out.take());
+        let orders = self.connection.as_mut().map(Connection::take_orders);
         for order in orders.unwrap_or_default() {
             self.last_call = last_call(&order).unwrap_or(self.last_call);
             let lines = output::order(&order);

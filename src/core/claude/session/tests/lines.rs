@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::core::decision::{Decision, DecisionSource};
+use crate::core::dialect::{AgentAnswer, AgentLine, Dialect, Noted};
 use crate::core::line_repair::{LostLine, LostReason};
 use crate::core::policy::Effect;
 use crate::proto::json::repair::Faults;
@@ -66,17 +67,22 @@ fn response_repeats_the_id_of_the_request_byte_for_byte() {
         t.out.take();
         for request in [&ask, &hook, &other].map(|asked| request(id, asked)) {
             let mut events = Vec::new();
-            let read = t
-                .claude
-                .read(child, request.as_bytes(), &mut events, &mut t.out);
+            let read = t.claude.read(
+                child,
+                AgentLine::Whole(request.as_bytes()),
+                &mut events,
+                &mut t.out,
+            );
             read.unwrap();
             match events.pop() {
                 Some(AgentEvent::Permission(asked)) => {
                     let decision = Decision::cancelled(DecisionSource::End);
-                    t.claude.answer(&asked.key, &decision, &mut t.out);
+                    t.claude
+                        .answer(&asked.key, AgentAnswer::Permission(&decision), &mut t.out);
                 }
                 Some(AgentEvent::ToolHook(called)) => {
-                    t.claude.answer_hook(&called.key, Effect::Deny, &mut t.out);
+                    t.claude
+                        .answer(&called.key, AgentAnswer::Hook(Effect::Deny), &mut t.out);
                 }
                 other => assert!(other.is_none(), "{other:?}"),
             }
@@ -95,8 +101,10 @@ fn response_repeats_the_id_of_the_request_byte_for_byte() {
             tail: cut.into(),
         };
         let lost = LostLine::overlong(&line);
+        let line = AgentLine::Lost(&lost);
         t.claude
-            .read_lost(child, &lost, &mut Vec::new(), &mut t.out);
+            .read(child, line, &mut Vec::new(), &mut t.out)
+            .unwrap();
         let answer = written(&mut t);
         let is_scalar = !id.starts_with('{');
         assert_eq!(
@@ -115,9 +123,12 @@ fn request_without_an_id_is_a_line_that_cannot_be_read() {
     let request =
         json!({"type": "control_request", "request": {"subtype": "can_use_tool"}}).to_string();
     let mut events = Vec::new();
-    let read = t
-        .claude
-        .read(child, request.as_bytes(), &mut events, &mut t.out);
+    let read = t.claude.read(
+        child,
+        AgentLine::Whole(request.as_bytes()),
+        &mut events,
+        &mut t.out,
+    );
     assert!(read.is_err() && events.is_empty());
     let line = Overlong {
         len: 1 << 30,
@@ -125,8 +136,10 @@ fn request_without_an_id_is_a_line_that_cannot_be_read() {
         tail: request.clone().into(),
     };
     let lost = LostLine::overlong(&line);
+    let line = AgentLine::Lost(&lost);
     t.claude
-        .read_lost(child, &lost, &mut Vec::new(), &mut t.out);
+        .read(child, line, &mut Vec::new(), &mut t.out)
+        .unwrap();
     assert_eq!(written(&mut t), "");
 }
 
@@ -138,9 +151,12 @@ fn lines_that_are_not_frames_have_no_effect() {
     assert_eq!(t.claude.faults().blank, 1);
     for line in ["no JSON", "[]", "{\"half\":", "\u{fffd}"] {
         let mut events = Vec::new();
-        let read = t
-            .claude
-            .read(child, line.as_bytes(), &mut events, &mut t.out);
+        let read = t.claude.read(
+            child,
+            AgentLine::Whole(line.as_bytes()),
+            &mut events,
+            &mut t.out,
+        );
         assert!(read.is_err() && events.is_empty(), "{line}");
     }
 }
@@ -160,7 +176,6 @@ fn faults_of_a_file_that_is_read_twice_are_counted_once() {
     // The transport for the path, the first pass, the second pass.
     for reader in 1..=3 {
         let reader = Child(child.0 + reader);
-        let mut events = Vec::new();
         if reader.0 > child.0 + 1 {
             let too_long = LostLine::overlong(&line);
             let not_utf8 = LostLine {
@@ -168,13 +183,16 @@ fn faults_of_a_file_that_is_read_twice_are_counted_once() {
                 ..LostLine::overlong(&line)
             };
             for lost in [too_long, not_utf8] {
-                t.claude.read_lost(reader, &lost, &mut events, &mut t.out);
+                let line = AgentLine::Lost(&lost);
+                t.claude
+                    .read(reader, line, &mut Vec::new(), &mut t.out)
+                    .unwrap();
             }
             let repaired = Faults {
                 not_a_number: true,
                 ..Faults::default()
             };
-            t.claude.count_repaired(reader, repaired);
+            t.claude.note(reader, Noted::Repaired(repaired));
         }
         t.ends(reader, 0);
     }

@@ -1,6 +1,7 @@
 //! Tests of handshakes, options, and the session that a process opens.
 
 use super::*;
+use crate::core::dialect::{AgentCall, AgentLine};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::line_repair::LostLine;
 use crate::core::restore_plan::allows_next_strategy;
@@ -22,14 +23,20 @@ fn only_a_version_makes_it_ready() {
 fn abandoned_opening_stops_its_process() {
     let mut t = Test::new();
     let child = t.opens(Opening::New, &none());
-    t.claude.forget(CallId(7), &mut t.out);
+    t.claude
+        .call(AgentCall::Forget(CallId(7)), &mut t.out)
+        .unwrap();
     assert_eq!(t.stopped(), []);
-    t.claude.forget(CallId(1), &mut t.out);
+    t.claude
+        .call(AgentCall::Forget(CallId(1)), &mut t.out)
+        .unwrap();
     assert_eq!(t.stopped(), [child]);
     assert_eq!(t.says(child, &success("1")), Vec::<String>::new());
     // A session may be open and still not be the one that was required.
     let child = t.open(Opening::New, &none());
-    t.claude.forget(CallId(2), &mut t.out);
+    t.claude
+        .call(AgentCall::Forget(CallId(2)), &mut t.out)
+        .unwrap();
     assert_eq!(t.stopped(), [child]);
 }
 
@@ -56,8 +63,9 @@ fn a_process_that_refuses_the_handshake_is_ended() {
         tail: b"}".as_slice().into(),
     };
     let mut events = Vec::new();
-    t.claude
-        .read_lost(child, &LostLine::overlong(&line), &mut events, &mut t.out);
+    let lost = LostLine::overlong(&line);
+    let line = AgentLine::Lost(&lost);
+    t.claude.read(child, line, &mut events, &mut t.out).unwrap();
     assert!(word(&events[0]).contains("longer than the limit (99 bytes)"));
     assert_eq!(t.stopped(), [child]);
 }

@@ -1,6 +1,7 @@
 //! Tests of prompts that are queued, are cancelled, or meet a background turn or the end of the process.
 
 use super::*;
+use crate::core::dialect::AgentCall;
 
 #[test]
 fn process_exit_fails_pending_calls() {
@@ -19,7 +20,7 @@ fn queued_prompt_is_withdrawn_once() {
     let mut t = Test::new();
     let child = t.open(Opening::Resume("a"), &none());
     let uuid = t.prompts("a");
-    t.claude.cancel("a", &mut t.out);
+    t.claude.call(AgentCall::Cancel("a"), &mut t.out).unwrap();
     assert_eq!(t.sent()[0]["request"]["subtype"], "interrupt");
     let mut queued = success("2");
     queued["response"]["response"] = json!({"still_queued": [uuid]});
@@ -86,7 +87,11 @@ fn unsent_prompt_has_no_result() {
     let child = test.open(Opening::New, &SessionOptions::default());
     let session = test.claude.sessions.keys().next().unwrap().clone();
     test.prompts(&session);
-    test.claude.withdraw_prompt(CallId(test.calls), &session);
+    let withdraw = AgentCall::WithdrawPrompt {
+        call: CallId(test.calls),
+        session: &session,
+    };
+    test.claude.call(withdraw, &mut test.out).unwrap();
     let (goes_on, said) = test.ends(child, 1);
     assert_eq!((goes_on, said), (true, vec![format!("{session} lost")]));
 }

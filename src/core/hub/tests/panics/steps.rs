@@ -2,9 +2,7 @@
 //! client or the log.
 
 use super::traps::{Trap, TrappedClient, TrappedDialect, TrappedStore};
-use crate::core::acp::Acp;
 use crate::core::client::{ClientId, Command, Reply, Token};
-use crate::core::dialect::{AgentServices, ProcessSpec};
 use crate::core::error::ErrorKind;
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use crate::core::policy::Mode;
@@ -77,9 +75,7 @@ impl Conversation {
         let connect = Command::Connect(params(json!({})));
         t.start(connect);
         let connection = t.hub.connection();
-        let none = Box::new(Acp::new(ProcessSpec::default(), AgentServices::default()));
-        let acp = std::mem::replace(&mut connection.dialect, none);
-        connection.dialect = Box::new(TrappedDialect(acp, t.trap.clone()));
+        connection.wrap(|acp| Box::new(TrappedDialect(acp, t.trap.clone())));
         t.settle();
         t.first = t.running[0];
         t.call(Command::Connect(params(

@@ -3,16 +3,17 @@
 use crate::core::client::{Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
-use crate::core::decision::{Decision, DecisionSource};
-use crate::core::dialect::{Child, Dialect, Opening, Outgoing, PromptPart, SessionSetup};
+use crate::core::decision::DecisionSource;
+use crate::core::dialect::{
+    AgentAnswer, AgentCall, AgentLine, AgentRequest, AgentText, Child, Dialect, DialectFacts,
+    Noted, Outgoing, TextMeaning,
+};
 use crate::core::error::Error;
-use crate::core::event::{AgentEvent, CallId, Exit};
-use crate::core::line_repair::{LostLine, UnusableLine};
+use crate::core::event::{AgentEvent, Exit};
+use crate::core::line_repair::UnusableLine;
 use crate::core::request_key::RequestKey;
-use crate::core::setting::Setting;
 use crate::core::store::{Card, CardQuery, LogFile, MemoryStore, Store, Write};
 use crate::proto::chunk::Chunk;
-use crate::proto::json::repair::Faults;
 use crate::proto::wire::LineFaults;
 use crate::testing::SharedCell;
 use std::collections::HashMap;
@@ -85,81 +86,41 @@ impl TrappedDialect {
 }
 
 impl Dialect for TrappedDialect {
-    fn name(&self) -> &'static str {
-        self.0.name()
+    fn facts(&self) -> DialectFacts {
+        self.0.facts()
     }
-    fn start(&mut self, out: &mut Outgoing) {
-        self.0.start(out);
+    fn call(&mut self, call: AgentCall<'_>, out: &mut Outgoing) -> Result<bool, Error> {
+        let trap = match &call {
+            AgentCall::Prompt { .. } => ["before prompt", "after prompt"],
+            AgentCall::Set { .. } => ["before set", "after set"],
+            AgentCall::Cancel(_) => ["before cancel", "after cancel"],
+            _ => return self.0.call(call, out),
+        };
+        self.around(trap, |dialect| dialect.call(call, out))
     }
-    fn open(
-        &mut self,
-        call: CallId,
-        way: Opening<'_>,
-        place: &SessionSetup<'_>,
-        out: &mut Outgoing,
-    ) {
-        self.0.open(call, way, place, out);
-    }
-    fn list(&mut self, call: CallId, cwd: Option<&str>, from: Option<&str>, out: &mut Outgoing) {
-        self.0.list(call, cwd, from, out);
-    }
-    fn close(&mut self, call: CallId, session: &str, out: &mut Outgoing) -> bool {
-        self.0.close(call, session, out)
-    }
-    fn prompt(
-        &mut self,
-        call: CallId,
-        session: &str,
-        parts: &[PromptPart<'_>],
-        degrade: bool,
-        out: &mut Outgoing,
-    ) -> Result<(), Error> {
-        self.around(["before prompt", "after prompt"], |dialect| {
-            dialect.prompt(call, session, parts, degrade, out)
-        })
-    }
-    fn withdraw_prompt(&mut self, call: CallId, session: &str) {
-        self.0.withdraw_prompt(call, session);
-    }
-    fn set(&mut self, call: CallId, session: &str, setting: &Setting, out: &mut Outgoing) {
-        self.around(["before set", "after set"], |dialect| {
-            dialect.set(call, session, setting, out);
-        });
-    }
-    fn cancel(&mut self, session: &str, out: &mut Outgoing) {
-        self.around(["before cancel", "after cancel"], |dialect| {
-            dialect.cancel(session, out);
-        });
-    }
-    fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outgoing) {
+    fn answer(&mut self, key: &RequestKey, answer: AgentAnswer<'_>, out: &mut Outgoing) {
         self.around(["before answer", "after answer"], |dialect| {
-            dialect.answer(key, decision, out);
+            dialect.answer(key, answer, out);
         });
+    }
+    fn request(&self, key: &RequestKey) -> Option<AgentRequest<'_>> {
+        self.0.request(key)
     }
     fn read<'a>(
         &mut self,
         child: Child,
-        line: &'a [u8],
+        line: AgentLine<'a>,
         events: &mut Vec<AgentEvent<'a>>,
         out: &mut Outgoing,
     ) -> Result<(), UnusableLine> {
-        self.around(["before read", "after read"], |dialect| {
-            dialect.read(child, line, events, out)
-        })
+        let trap = match line {
+            AgentLine::Whole(_) => ["before read", "after read"],
+            AgentLine::Lost(_) => ["before read_lost", "after read_lost"],
+        };
+        self.around(trap, |dialect| dialect.read(child, line, events, out))
     }
-    fn count_repaired(&mut self, child: Child, faults: Faults) {
-        self.0.count_repaired(child, faults);
-    }
-    fn read_lost(
-        &mut self,
-        child: Child,
-        line: &LostLine<'_>,
-        events: &mut Vec<AgentEvent<'static>>,
-        out: &mut Outgoing,
-    ) {
-        self.around(["before read_lost", "after read_lost"], |dialect| {
-            dialect.read_lost(child, line, events, out);
-        });
+    fn note(&mut self, child: Child, noted: Noted<'_>) {
+        self.0.note(child, noted);
     }
     fn ended(
         &mut self,
@@ -171,6 +132,9 @@ impl Dialect for TrappedDialect {
         self.around(["before ended", "after ended"], |dialect| {
             dialect.ended(child, how, events, out)
         })
+    }
+    fn meaning(&self, text: AgentText<'_>) -> TextMeaning {
+        self.0.meaning(text)
     }
     fn faults(&self) -> LineFaults {
         self.0.faults()
