@@ -81,8 +81,8 @@ pub struct AgentMachine {
     owner: Option<ClientId>,
     /// Whether the agent can no longer be named, because its owner has left.
     is_retired: bool,
-    /// `true` if only clients with settings of their own can name the agent.
-    is_scoped: bool,
+    /// Definition by which clients with settings of their own name the agent; `None` if it is not theirs alone.
+    scope: Option<Box<AgentDefinition>>,
 }
 
 /// State of the connection.
@@ -120,7 +120,7 @@ impl AgentMachine {
             last_seen: None,
             owner: None,
             is_retired: false,
-            is_scoped: false,
+            scope: None,
         }
     }
 
@@ -136,15 +136,16 @@ impl AgentMachine {
         &self.definition
     }
 
-    /// Restricts the agent to clients with settings of their own.
-    pub fn set_scoped(&mut self) {
-        self.is_scoped = true;
+    /// Restricts the agent to clients whose settings give it this definition. It stays the same agent for them if its
+    /// environment or command is changed later.
+    pub fn set_scope(&mut self, definition: AgentDefinition) {
+        self.scope = Some(Box::new(definition));
     }
 
-    /// Returns `true` if only clients with settings of their own can name the agent.
+    /// Definition by which clients with settings of their own name the agent; `None` if it is not theirs alone.
     #[must_use]
-    pub fn is_scoped(&self) -> bool {
-        self.is_scoped
+    pub fn scope(&self) -> Option<&AgentDefinition> {
+        self.scope.as_deref()
     }
 
     /// Sets the client with which the agent is retired.
@@ -193,6 +194,12 @@ impl AgentMachine {
     #[must_use]
     pub fn configured(&self) -> &AgentSpec {
         &self.definition.spec
+    }
+
+    /// Sets the specification that is used when the client connects the agent without a command.
+    pub fn set_configured(&mut self, spec: AgentSpec) {
+        self.definition.spec = spec;
+        self.reset_spec();
     }
 
     /// Specification of the connected agent, or of the one to be restarted; otherwise the configured one.

@@ -4,6 +4,7 @@ use crate::core::agent::{AgentMachine, DEFAULT_AGENT};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::effect::AgentId;
 use crate::core::ids::AgentRef;
+use crate::proto::wire::AgentSource;
 
 /// All agents. The first is the default agent. Agents are never removed.
 #[derive(Default)]
@@ -21,16 +22,15 @@ impl Agents {
 
     /// Adds an agent that only clients with settings of their own can name.
     pub(super) fn add_scoped(&mut self, definition: AgentDefinition) -> AgentRef {
-        let agent = self.add(definition);
-        self.get_mut(agent).set_scoped();
+        let agent = self.add(definition.clone());
+        self.get_mut(agent).set_scope(definition);
         agent
     }
 
     /// Finds the agent with this definition that only clients with settings of their own can name.
     pub(super) fn find_scoped(&self, definition: &AgentDefinition) -> Option<AgentRef> {
-        let mut agents = self.0.iter();
-        let at = agents.position(|agent| agent.is_scoped() && agent.definition() == definition);
-        at.map(AgentRef)
+        let mut agents = self.present();
+        agents.find(|agent| self.get(*agent).scope() == Some(definition))
     }
 
     /// Finds an agent by its name. `default` is always the default agent, whatever its name.
@@ -38,8 +38,23 @@ impl Agents {
         if name == DEFAULT_AGENT {
             return Some(Self::DEFAULT);
         }
-        let mut shared = self.present().filter(|agent| !self.get(*agent).is_scoped());
+        let mut shared = self
+            .present()
+            .filter(|agent| self.get(*agent).scope().is_none());
         shared.find(|agent| self.get(*agent).name() == name)
+    }
+
+    /// Returns an agent that a client defined, and its variants by the settings of other clients.
+    pub(super) fn with_variants(&self, agent: AgentRef) -> Vec<AgentRef> {
+        let name = self.get(agent).name();
+        let is_variant = |machine: &AgentMachine| {
+            let scope = machine.scope();
+            let is_of_client = |own: &AgentDefinition| own.spec.source == AgentSource::Client;
+            machine.name() == name && scope.is_some_and(is_of_client)
+        };
+        let all = self.present();
+        all.filter(|other| *other == agent || is_variant(self.get(*other)))
+            .collect()
     }
 
     /// Returns the agent to which this process belongs.

@@ -2,6 +2,7 @@
 
 use super::Hub;
 use super::agents::Agents;
+use super::scopes::share_command;
 use super::total_limits::{self, CallPlace, GivenLimit};
 use crate::core::agent::{AgentMachine, DEFAULT_AGENT};
 use crate::core::agent_definition::AgentDefinition;
@@ -73,7 +74,7 @@ impl Hub {
     fn add_agent(&mut self, definition: AgentDefinition) -> Result<AgentRef, Error> {
         let of_clients = self.agents.iter().filter(|agent| {
             let source = agent.definition().spec.source;
-            source == wire::AgentSource::Client && !agent.is_retired()
+            source == wire::AgentSource::Client && !agent.is_retired() && agent.scope().is_none()
         });
         if of_clients.count() >= MOST_AGENTS {
             let message =
@@ -130,7 +131,8 @@ impl Hub {
                 check_name(name).map_err(|why| invalid("agent", why))?;
                 let default = self.agents.get(self.default_agent());
                 let spec = default.spec_of(p.clone(), &self.shared)?;
-                self.add_agent(AgentDefinition::new(name, spec))?
+                self.add_agent(AgentDefinition::new(name, spec))?;
+                self.agent_named(Some(name))?
             }
             name => self.agent_named(name)?,
         };
@@ -139,7 +141,11 @@ impl Hub {
             elapsed_ms: p.elapsed_ms,
         };
         self.limit_call(token, limit, CallPlace::Agent(agent), now);
-        self.with_agent(agent, now, clients, |agent, cx| agent.connect(token, p, cx))
+        self.with_agent(agent, now, clients, |agent, cx| agent.connect(token, p, cx))?;
+        if has_command {
+            share_command(self, agent);
+        }
+        Ok(())
     }
 
     /// Adds the agent that a client defines.
@@ -169,11 +175,12 @@ impl Hub {
         let default = self.agents.get(self.default_agent());
         let mut spec = default.spec_of(connect, &self.shared)?;
         spec.source = wire::AgentSource::Client;
-        let mut definition = AgentDefinition::new(name, spec).with_instructions(p.instructions);
+        let mut definition = AgentDefinition::new(&name, spec).with_instructions(p.instructions);
         (definition.description, definition.tags) = (p.description, p.tags);
         let agent = self.add_agent(definition)?;
         let owner = (!p.persist).then_some(token.client);
         self.agents.get_mut(agent).set_owner(owner);
+        let agent = self.agent_named(Some(&name))?;
         self.search(
             token,
             vec![ListedAgent::Machine(agent)],
@@ -345,12 +352,16 @@ impl Hub {
             .filter(|agent| self.agents.get(*agent).owner() == Some(client))
             .collect();
         for agent in own {
-            if on_disconnect == wire::OnDisconnect::Continue && self.is_busy(agent) {
+            let variants = self.agents.with_variants(agent);
+            let is_busy = variants.iter().any(|agent| self.is_busy(*agent));
+            if on_disconnect == wire::OnDisconnect::Continue && is_busy {
                 self.agents.get_mut(agent).set_owner(None);
                 continue;
             }
-            self.agents.get_mut(agent).retire();
-            self.stop_agent(agent, now, clients);
+            for agent in variants {
+                self.agents.get_mut(agent).retire();
+                self.stop_agent(agent, now, clients);
+            }
         }
     }
 }
