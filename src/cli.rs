@@ -252,7 +252,9 @@ fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Re
         None => directory(agent)?,
     };
     let state = state_dir(&agent.store.place).ok();
-    let config = load_config(agent, &cwd, origin.default_mode)?;
+    let options = agent.options.to_wire()?;
+    let mut config = load_config(agent, &cwd, origin.default_mode)?;
+    config.policy.set_lists(&options);
     // A client of the daemon has settings, too, which must not displace those of acpipe.
     let secrets = secrets.of_client();
     secrets.add_variables(&agent.variables());
@@ -295,7 +297,7 @@ fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Re
     let spec = &mut default.spec;
     spec.env.0.extend(agent.variables().0);
     spec.child_per_session |= agent.child_per_session;
-    spec.options = agent.options.to_wire()?.or(&spec.options);
+    spec.options = options.or(&spec.options);
     if agent.cwd.is_some() {
         spec.cwd.clone_from(&settings.cwd);
     }

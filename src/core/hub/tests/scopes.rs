@@ -5,6 +5,7 @@ use crate::core::client::{ClientId, Command};
 use crate::core::error::ErrorKind;
 use crate::core::limits::Timeout;
 use crate::core::policy::{Mode, Policy};
+use crate::proto::wire::SessionOptions;
 use crate::testing::{SettingsBuilder, params};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -150,6 +151,37 @@ fn time_limits_of_opener_and_caller_hold_at_an_agent_that_a_client_defined() {
         t.settle();
         let is_cancel = |message: &Value| message["method"] == "session/cancel";
         assert!(t.received.iter().any(is_cancel), "{:?}", t.received);
+    }
+}
+
+#[test]
+fn tool_lists_of_opener_and_caller_hold_at_an_agent_that_a_client_defined() {
+    let mut refusing = Policy::from(Mode::Approve);
+    refusing.set_lists(&SessionOptions {
+        disallowed_tools: vec!["Edit".to_owned()],
+        ..SessionOptions::default()
+    });
+    let mut allowing = Policy::from(Mode::Deny);
+    allowing.set_lists(&SessionOptions {
+        allowed_tools: vec!["Edit".to_owned()],
+        ..SessionOptions::default()
+    });
+    let approving = Policy::from(Mode::Approve);
+    for (opener, caller, edit, execute) in [
+        (&refusing, &approving, "n", "y"),
+        (&approving, &refusing, "n", "y"),
+        (&approving, &allowing, "y", "n"),
+        (&allowing, &approving, "y", "n"),
+        (&allowing, &Policy::from(Mode::Deny), "n", "n"),
+        (&allowing, &refusing, "n", "n"),
+    ] {
+        let mut t = daemon();
+        t.join(A, opener.clone(), &[]);
+        t.join(B, caller.clone(), &[]);
+        t.define(A, Way::Register);
+        t.ensure_own(A, "s");
+        let chosen = ["edit", "execute"].map(|kind| t.chosen_for(B, "s", kind));
+        assert_eq!(chosen, [edit, execute], "{opener:?} {caller:?}");
     }
 }
 
