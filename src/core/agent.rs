@@ -81,8 +81,6 @@ pub struct AgentMachine {
     owner: Option<ClientId>,
     /// Whether the agent can no longer be named, because its owner has left.
     is_retired: bool,
-    /// Definition by which clients with settings of their own name the agent; `None` if it is not theirs alone.
-    scope: Option<Box<AgentDefinition>>,
 }
 
 /// State of the connection.
@@ -120,7 +118,6 @@ impl AgentMachine {
             last_seen: None,
             owner: None,
             is_retired: false,
-            scope: None,
         }
     }
 
@@ -134,18 +131,6 @@ impl AgentMachine {
     #[must_use]
     pub fn definition(&self) -> &AgentDefinition {
         &self.definition
-    }
-
-    /// Restricts the agent to clients whose settings give it this definition. It stays the same agent for them if its
-    /// environment or command is changed later.
-    pub fn set_scope(&mut self, definition: AgentDefinition) {
-        self.scope = Some(Box::new(definition));
-    }
-
-    /// Definition by which clients with settings of their own name the agent; `None` if it is not theirs alone.
-    #[must_use]
-    pub fn scope(&self) -> Option<&AgentDefinition> {
-        self.scope.as_deref()
     }
 
     /// Sets the client with which the agent is retired.

@@ -72,9 +72,9 @@ impl Hub {
 
     /// Adds an agent of a client. The name must not be in use.
     fn add_agent(&mut self, definition: AgentDefinition) -> Result<AgentRef, Error> {
-        let of_clients = self.agents.iter().filter(|agent| {
-            let source = agent.definition().spec.source;
-            source == wire::AgentSource::Client && !agent.is_retired() && agent.scope().is_none()
+        let of_clients = self.agents.present().filter(|agent| {
+            let source = self.agents.get(*agent).definition().spec.source;
+            source == wire::AgentSource::Client && !self.agents.is_scoped(*agent)
         });
         if of_clients.count() >= MOST_AGENTS {
             let message =

@@ -130,7 +130,7 @@ impl Hub {
 
     /// Returns the agents that the client whose call is being handled can name, the default one first.
     pub(super) fn listed_agents(&self) -> Vec<AgentRef> {
-        let shared = |agent: &AgentRef| self.agents.get(*agent).scope().is_none();
+        let shared = |agent: &AgentRef| !self.agents.is_scoped(*agent);
         let Some(scope) = self.scopes.of_caller() else {
             return self.agents.present().filter(shared).collect();
         };
@@ -292,7 +292,7 @@ impl Hub {
             return Ok(agent);
         }
         let all = self.agents.present();
-        let all = all.filter(|agent| self.agents.get(*agent).scope().is_some());
+        let all = all.filter(|agent| self.agents.is_scoped(*agent));
         if all.count() >= MOST_DEFINITIONS {
             let message = format!(
                 "the daemon has {MOST_DEFINITIONS} different agent definitions; restart it with `acpipe daemon restart`"
@@ -307,13 +307,13 @@ impl Hub {
 pub(super) fn share_command(hub: &mut Hub, agent: AgentRef) {
     let machine = hub.agents.get(agent);
     let (name, spec) = (machine.name(), machine.configured().clone());
-    if machine.scope().is_none() || name == DEFAULT_AGENT {
+    if !hub.agents.is_scoped(agent) || name == DEFAULT_AGENT {
         return;
     }
     if let Some(shared) = hub.agents.find(name) {
         hub.agents.get_mut(shared).set_configured(spec);
         let own = restricted(hub.agents.get(shared).definition(), hub.caller_settings());
-        hub.agents.get_mut(agent).set_scope(own);
+        hub.agents.set_scope(agent, own);
     }
 }
 
