@@ -15,13 +15,16 @@ pub(super) struct ToolLists(SessionOptions);
 
 impl Policy {
     /// Sets the tool lists that count in every session, in addition to those of the session.
-    pub fn set_lists(&mut self, given: &SessionOptions) {
+    pub fn set_lists(&mut self, allowed: &[String], disallowed: &[String]) {
         let lists = SessionOptions {
-            allowed_tools: given.allowed_tools.clone(),
-            disallowed_tools: given.disallowed_tools.clone(),
+            allowed_tools: allowed.to_vec(),
+            disallowed_tools: disallowed.to_vec(),
             ..SessionOptions::default()
         };
         self.lists = (!lists.is_empty()).then(|| Box::new(ToolLists(lists)));
+        for restriction in &mut self.restrictions {
+            restriction.set_lists(allowed, disallowed);
+        }
     }
 
     /// Returns the tools that are denied in every session.

@@ -12,6 +12,8 @@ impl Policy {
         if self.is_overridden {
             other.override_mode(Mode::Approve);
         }
+        // Like those of a session, they count for both.
+        other.lists.clone_from(&self.lists);
         let nested = std::mem::take(&mut other.restrictions);
         self.restrictions.push(other);
         self.restrictions.extend(nested);

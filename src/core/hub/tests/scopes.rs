@@ -5,7 +5,6 @@ use crate::core::client::{ClientId, Command};
 use crate::core::error::ErrorKind;
 use crate::core::limits::Timeout;
 use crate::core::policy::{Mode, Policy};
-use crate::proto::wire::SessionOptions;
 use crate::testing::{SettingsBuilder, params};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -157,15 +156,9 @@ fn time_limits_of_opener_and_caller_hold_at_an_agent_that_a_client_defined() {
 #[test]
 fn tool_lists_of_opener_and_caller_hold_at_an_agent_that_a_client_defined() {
     let mut refusing = Policy::from(Mode::Approve);
-    refusing.set_lists(&SessionOptions {
-        disallowed_tools: vec!["Edit".to_owned()],
-        ..SessionOptions::default()
-    });
+    refusing.set_lists(&[], &["Edit".to_owned()]);
     let mut allowing = Policy::from(Mode::Deny);
-    allowing.set_lists(&SessionOptions {
-        allowed_tools: vec!["Edit".to_owned()],
-        ..SessionOptions::default()
-    });
+    allowing.set_lists(&["Edit".to_owned()], &[]);
     let approving = Policy::from(Mode::Approve);
     for (opener, caller, edit, execute) in [
         (&refusing, &approving, "n", "y"),

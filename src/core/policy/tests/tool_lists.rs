@@ -193,13 +193,10 @@ fn a_session_adds_its_own_lists() {
 
 /// A policy with tool lists that count in every session.
 fn with_lists(mode: Mode, allowed: &[&str], disallowed: &[&str]) -> Policy {
-    let texts = |list: &[&str]| list.iter().map(|entry| (*entry).to_owned()).collect();
+    let texts =
+        |list: &[&str]| -> Vec<String> { list.iter().map(|entry| (*entry).to_owned()).collect() };
     let mut policy = Policy::from(mode);
-    policy.set_lists(&SessionOptions {
-        allowed_tools: texts(allowed),
-        disallowed_tools: texts(disallowed),
-        ..SessionOptions::default()
-    });
+    policy.set_lists(&texts(allowed), &texts(disallowed));
     policy
 }
 
@@ -240,6 +237,13 @@ fn lists_that_count_in_every_session_are_added_to_those_of_the_session() {
         let verdict = agent.judge_in(&call(name, kind), &none);
         assert_eq!(verdict.effect, Effect::Deny, "{name}");
     }
+    // They count for restrictions, too, whatever is set first.
+    let before = policy.clone().restricted_by(Policy::from(Mode::Deny));
+    let mut after = Policy::from(Mode::Ask).restricted_by(Policy::from(Mode::Deny));
+    after.set_lists(&["Read".to_owned()], &["Bash".to_owned()]);
+    assert_eq!(before, after);
+    let verdict = after.judge_in(&call("Read", "read"), &none);
+    assert_eq!(verdict.effect, Effect::Allow);
     assert!(with_lists(Mode::Approve, &[], &["Bash"]).may_restrict(&none));
     assert!(!with_lists(Mode::Approve, &["Bash"], &[]).may_restrict(&none));
 }
