@@ -126,8 +126,10 @@ impl Hub {
     ) -> Result<(), Error> {
         total_limits::check(p.timeout_ms)?;
         let has_command = p.command.is_some() || p.protocol.is_some();
+        let own = p.agent.as_deref().map(|name| self.scoped_agent(name));
+        let own = own.transpose()?.flatten();
         let agent = match p.agent.as_deref() {
-            Some(name) if self.agents.find(name).is_none() && has_command => {
+            Some(name) if has_command && own.is_none() && self.agents.find(name).is_none() => {
                 check_name(name).map_err(|why| invalid("agent", why))?;
                 let default = self.agents.get(self.default_agent());
                 let spec = default.spec_of(p.clone(), &self.shared)?;
@@ -152,7 +154,10 @@ impl Hub {
     pub(super) fn register(&mut self, token: Token, p: wire::RegisterParams) -> Result<(), Error> {
         let name = p.agent;
         check_name(&name).map_err(|why| invalid("agent", why))?;
-        if self.agents.find(&name).is_some() || builtin_agents::find(&name).is_some() {
+        let own = self.scoped_agent(&name)?;
+        if own.or_else(|| self.agents.find(&name)).is_some()
+            || builtin_agents::find(&name).is_some()
+        {
             let message = format!("agent {name:?} already exists; use another name");
             let error = Error::new(ErrorKind::DuplicateAgent, message);
             return Err(error.with("field", "agent"));

@@ -1,10 +1,12 @@
 //! Tests of clients with settings of their own, and of agents that such a client defines.
 
 use super::fixture::{A, B, C, Fixture};
+use crate::core::agent_definition::AgentDefinition;
 use crate::core::client::{ClientId, Command};
 use crate::core::error::ErrorKind;
 use crate::core::limits::Timeout;
 use crate::core::policy::{Mode, Policy};
+use crate::proto::wire::AgentSource;
 use crate::testing::{SettingsBuilder, params};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -229,4 +231,29 @@ fn changed_environment_leaves_a_client_its_agent() {
     let agent = t.hub.sessions.get("a").unwrap().agent;
     let env = &t.hub.agents.get(agent).spec().env.0;
     assert_eq!(env.get("X"), Some(&Some("1".to_owned())));
+}
+
+/// The client would not get what it defined, since its own agent has the name.
+#[test]
+fn client_cannot_define_an_agent_of_its_configuration() {
+    for way in WAYS {
+        let mut t = daemon();
+        let mut settings = Box::new(SettingsBuilder::new(t.now).build());
+        let spec = settings.default_agent.spec.clone();
+        let mut own = AgentDefinition::new("own", spec);
+        own.spec.source = AgentSource::Configuration;
+        settings.agents.push(own);
+        t.hub.client_joined(A, settings).unwrap();
+        t.connect_with(A, &json!({}));
+        t.join(B, Mode::Approve, &[]);
+        let own = json!({"agent": "own", "command": "other"});
+        let call = match way {
+            Way::Register => t.call(A, Command::Register(params(own))),
+            Way::Connect => t.call(A, Command::Connect(params(own))),
+        };
+        assert_eq!(t.reply(A, call), Some(Err(ErrorKind::DuplicateAgent)));
+        let wish = json!({"sessionId": "s", "agent": "own"});
+        let call = t.call(B, Command::Ensure(params(wish)));
+        assert_eq!(t.reply(B, call), Some(Err(ErrorKind::AgentNotFound)));
+    }
 }
