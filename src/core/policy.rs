@@ -408,10 +408,12 @@ impl Policy {
         }
     }
 
-    /// Returns `true` if the policy has rules in addition to its default.
+    /// Returns `true` if the policy has rules in addition to its default and to lists that an agent can enforce itself.
     #[must_use]
     pub fn has_rules(&self) -> bool {
-        !self.rules.is_empty() || self.restrictions.iter().any(Self::has_rules)
+        !self.rules.is_empty()
+            || self.denies_others()
+            || self.restrictions.iter().any(Self::has_rules)
     }
 
     /// Returns `true` if "always" has precedence over "once" among the options that an agent offers.

@@ -3,6 +3,7 @@
 use super::listed;
 use super::names::Names;
 use super::{Effect, Policy, Rule};
+use crate::core::claude::tools::check_rules;
 use crate::core::error::{Error, ErrorKind};
 use crate::proto::wire::SessionOptions;
 
@@ -32,6 +33,13 @@ impl Policy {
     pub fn disallowed(&self) -> &[String] {
         let lists = self.lists.as_ref();
         lists.map_or(&[], |lists| &lists.0.disallowed_tools)
+    }
+
+    /// Returns `true` if Claude Code, which enforces tool lists itself, does not know one of these tools: their names are
+    /// those of other agents.
+    pub(super) fn denies_others(&self) -> bool {
+        let is_other = |entry: &String| check_rules([entry.as_str()], &[], true).is_err();
+        self.disallowed().iter().any(is_other)
     }
 
     /// Checks the tool lists of a session; `servers` are its MCP servers, or `None` if they are not all

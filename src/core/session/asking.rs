@@ -75,9 +75,10 @@ impl SessionMachine {
             restore.chosen_mode.clone_from(&mode);
         }
         let is_missing = |tool: &&String| !self.options.disallowed_tools.contains(tool);
-        let denied: &[String] = match traits(cx.agent.spec.protocol).enforces_tool_lists {
-            true => cx.policy().disallowed(),
-            false => &[],
+        let denied = if traits(cx.agent.spec.protocol).enforces_tool_lists {
+            cx.policy().disallowed()
+        } else {
+            &[]
         };
         let mut denied = denied.iter().filter(is_missing).cloned().peekable();
         if mode.is_none() && denied.peek().is_none() {

@@ -255,6 +255,9 @@ fn entry_that_only_claude_code_understands_is_left_to_an_agent_that_enforces_lis
     let none = SessionOptions::default();
     assert_eq!(policy.judge_in(&fetch, &none).effect, Effect::Deny);
     assert_eq!(policy.judge(&fetch).effect, Effect::Allow);
+    // It enforces what it knows; for the others, it has to report its calls.
+    assert!(!with_lists(Mode::Approve, &["shell"], &["Bash", "mcp__a__b"]).has_rules());
+    assert!(with_lists(Mode::Approve, &[], &["Bash", "shell"]).has_rules());
     // The agent does not know the list of a client that did not open the session.
     let caller = Policy::from(Mode::Approve).with_caller(&policy, None);
     assert_eq!(caller.judge(&fetch).effect, Effect::Deny);
