@@ -305,14 +305,14 @@ fn settings(agent: &AgentArgs, origin: &Origin, secrets: &Secrets) -> anyhow::Re
     Ok(settings)
 }
 
-/// Reads the configuration for a directory.
+/// Reads the configuration for a directory. The policies of all agents are made from it.
 fn load_config(
     agent: &AgentArgs,
     cwd: &str,
     default_mode: Option<Mode>,
 ) -> anyhow::Result<config::Config> {
     let state = state_dir(&agent.store.place).ok();
-    config::load(&LoadArgs {
+    let mut config = config::load(&LoadArgs {
         config: agent.permissions.config.as_deref(),
         ignores_variable: agent.is_of_client,
         mode: agent.permissions.permissions.map(Into::into),
@@ -321,7 +321,12 @@ fn load_config(
         cwd: Some(Path::new(cwd)),
         state_dir: state.as_deref(),
         is_builtin: &|name| builtin_agents::find(name).is_some(),
-    })
+    })?;
+    let options = &agent.options;
+    config
+        .policy
+        .set_lists(&options.allowed_tools, &options.disallowed_tools);
+    Ok(config)
 }
 
 /// Builds settings with default values for everything but the policy, and the demo agent.

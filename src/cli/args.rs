@@ -236,13 +236,16 @@ pub struct AgentArgs {
     /// Protocol of the command after -- [default: chosen by the command's name]
     #[arg(long, value_enum, value_name = "PROTOCOL")]
     pub protocol: Option<Kind>,
-    /// Start one agent process per session, for agents that can run only one session
+    /// Start one process of the default agent per session, for agents that can run only one session
     #[arg(long)]
     pub child_per_session: bool,
     /// Working directory of the agent and its sessions
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
     /// Set an environment variable of the agent, or unset it if =VALUE is missing (repeatable)
+    ///
+    /// The agent is the default agent. Agents that a client defines get the variable, too; those of the configuration and
+    /// the built-in ones do not, if a client names them.
     #[arg(short, long, value_name = "NAME[=VALUE]", value_parser = variable)]
     pub env: Vec<(String, Option<String>)>,
     /// Add the MCP servers of this file, in the format of .mcp.json, to every session

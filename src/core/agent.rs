@@ -81,8 +81,6 @@ pub struct AgentMachine {
     owner: Option<ClientId>,
     /// Whether the agent can no longer be named, because its owner has left.
     is_retired: bool,
-    /// `true` if only clients with settings of their own can name the agent.
-    is_scoped: bool,
 }
 
 /// State of the connection.
@@ -120,7 +118,6 @@ impl AgentMachine {
             last_seen: None,
             owner: None,
             is_retired: false,
-            is_scoped: false,
         }
     }
 
@@ -134,17 +131,6 @@ impl AgentMachine {
     #[must_use]
     pub fn definition(&self) -> &AgentDefinition {
         &self.definition
-    }
-
-    /// Restricts the agent to clients with settings of their own.
-    pub fn set_scoped(&mut self) {
-        self.is_scoped = true;
-    }
-
-    /// Returns `true` if only clients with settings of their own can name the agent.
-    #[must_use]
-    pub fn is_scoped(&self) -> bool {
-        self.is_scoped
     }
 
     /// Sets the client with which the agent is retired.
@@ -193,6 +179,12 @@ impl AgentMachine {
     #[must_use]
     pub fn configured(&self) -> &AgentSpec {
         &self.definition.spec
+    }
+
+    /// Sets the specification that is used when the client connects the agent without a command.
+    pub fn set_configured(&mut self, spec: AgentSpec) {
+        self.definition.spec = spec;
+        self.reset_spec();
     }
 
     /// Specification of the connected agent, or of the one to be restarted; otherwise the configured one.

@@ -11,6 +11,7 @@ mod input;
 mod invisible;
 mod line;
 mod listed;
+mod lists;
 mod members;
 mod names;
 mod options;
@@ -30,9 +31,9 @@ pub use preset::{PRESETS, Preset};
 pub use rule::Rule;
 pub use subject::{Subject, SubjectChange, Tool, runs_script};
 
-use crate::core::error::{Error, ErrorKind};
 use crate::proto::wire::SessionOptions;
 use line::ShellLines;
+use lists::ToolLists;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -145,6 +146,8 @@ pub struct Policy {
     restrictions: Vec<Policy>,
     /// Whether the mode is fixed: modes and presets that are set later have no effect.
     is_overridden: bool,
+    /// Tool lists that count in every session, in addition to those of the session.
+    lists: Option<Box<ToolLists>>,
     /// `true` if this restriction ignores the tool lists of sessions.
     has_own_lists: bool,
 }
@@ -162,9 +165,6 @@ impl From<Mode> for Policy {
 /// Reasons for applying a rule to a subject that it may match.
 const UNREADABLE: &str = "the call cannot be read";
 const PARTLY_READ: &str = ", because part of the call cannot be read";
-
-/// Lists of tools: `(label, entries, effect)`.
-type List<'a> = (&'a str, &'a [String], Effect);
 
 impl Policy {
     /// Creates a policy without rules; `home` is the home directory for `~` in path patterns.
@@ -242,63 +242,28 @@ impl Policy {
         Ok(())
     }
 
-    /// Checks the tool lists of a session; `servers` are its MCP servers, or `None` if they are not all
-    /// known.
-    ///
-    /// # Errors
-    /// An entry names a tool that does not exist, or a condition that its tool does not have.
-    pub fn check_lists(
-        &self,
-        options: &SessionOptions,
-        servers: Option<Vec<String>>,
-    ) -> Result<(), Error> {
-        let names = Names {
-            declared: self.names.declared.clone(),
-            servers,
-        };
-        for (list, entries, effect) in lists(options) {
-            for entry in entries {
-                listed::rule(entry, String::new(), effect, &names, self.home()).map_err(|why| {
-                    let error =
-                        Error::new(ErrorKind::InvalidTool, format!("options.{list}: {why}"));
-                    error
-                        .with("field", format!("options.{list}"))
-                        .with("tool", entry.as_str())
-                })?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns `true` if the list of allowed tools has an entry for a tool that cannot be parsed.
-    #[must_use]
-    pub fn has_unread_entry(&self, tool: &str, options: &SessionOptions) -> bool {
-        let of_tool = |entry: &&String| entry.split('(').next() == Some(tool);
-        let mut entries = options.allowed_tools.iter().filter(of_tool);
-        entries.any(|entry| {
-            let label = String::new();
-            listed::rule(entry, label, Effect::Allow, &self.names, self.home()).is_err()
-        })
-    }
-
-    /// Returns the verdict on a subject.
+    /// Returns the verdict on a subject at an agent that enforces tool lists itself.
     #[must_use]
     pub fn judge(&self, subject: &Subject) -> Verdict {
-        self.judge_in(subject, &SessionOptions::default())
+        self.judge_by(subject, None)
     }
 
     /// Returns the verdict on a subject in a session with these options, whose tool lists are rules, too. For
     /// a subject that stands for several calls, the strongest verdict applies.
     #[must_use]
     pub fn judge_in(&self, subject: &Subject, options: &SessionOptions) -> Verdict {
-        let own = self.rules_of(options);
+        self.judge_by(subject, Some(options))
+    }
+
+    fn judge_by(&self, subject: &Subject, options: Option<&SessionOptions>) -> Verdict {
+        let own = self.listed_rules(options);
         let mut parts = subject.parts.iter().map(|part| self.judge_one(part, &own));
         let verdict = match parts.next() {
             Some(first) => parts.fold(first, Verdict::stronger),
             None => self.judge_one(subject, &own),
         };
         let others = self.restrictions.iter();
-        let others = others.map(|other| other.judge_in(subject, options));
+        let others = others.map(|other| other.judge_by(subject, options));
         others.fold(verdict, Verdict::stronger)
     }
 
@@ -386,21 +351,25 @@ impl Policy {
     #[must_use]
     pub fn may_restrict(&self, options: &SessionOptions) -> bool {
         !options.disallowed_tools.is_empty()
-            || self.rules.iter().any(|rule| rule.effect > Effect::Allow)
+            || !self.disallowed().is_empty()
+            || self.may_restrict_more()
+    }
+
+    /// Returns `true` if there is anything beside tool lists that is not simply allowed.
+    #[must_use]
+    pub fn may_restrict_more(&self) -> bool {
+        self.rules.iter().any(|rule| rule.effect > Effect::Allow)
             || match self.preset {
                 Some(preset) => preset.may_restrict(),
                 None => self.mode != Mode::Approve,
             }
-            || self
-                .restrictions
-                .iter()
-                .any(|other| other.may_restrict(options))
+            || self.restrictions.iter().any(Self::may_restrict_more)
     }
 
     /// Returns `true` if there is anything about which the client would be asked.
     #[must_use]
     pub fn may_ask(&self, options: &SessionOptions) -> bool {
-        let own = self.rules_of(options);
+        let own = self.listed_rules(Some(options));
         let by_rule = self
             .rules
             .iter()
@@ -412,34 +381,6 @@ impl Policy {
                 None => matches!(self.mode, Mode::Ask | Mode::Reads),
             }
             || self.restrictions.iter().any(|other| other.may_ask(options))
-    }
-
-    /// Converts the tool lists of a session to rules.
-    fn rules_of(&self, options: &SessionOptions) -> Vec<Rule> {
-        let mut rules = Vec::new();
-        if self.has_own_lists {
-            return rules;
-        }
-        for (list, entries, effect) in lists(options) {
-            for entry in entries {
-                let label = format!("{list} {entry:?}");
-                let rule =
-                    |entry| listed::rule(entry, label.clone(), effect, &self.names, self.home());
-                // Claude Code's entries have forms that acpipe does not parse, and an earlier version may
-                // have stored other entries. An entry that cannot be parsed denies its whole tool.
-                let tool = entry.split('(').next().unwrap_or_default();
-                match rule(entry) {
-                    Ok(rule) => rules.push(rule),
-                    Err(_) if effect == Effect::Deny => {
-                        rules.push(
-                            rule(tool).unwrap_or_else(|_| Rule::for_all(label.clone(), effect)),
-                        );
-                    }
-                    Err(_) => {}
-                }
-            }
-        }
-        rules
     }
 
     /// Describes the policy in a line: its mode or preset, the number of its rules, and its restrictions.
@@ -467,10 +408,12 @@ impl Policy {
         }
     }
 
-    /// Returns `true` if the policy has rules in addition to its default.
+    /// Returns `true` if the policy has rules in addition to its default and to lists that an agent can enforce itself.
     #[must_use]
     pub fn has_rules(&self) -> bool {
-        !self.rules.is_empty() || self.restrictions.iter().any(Self::has_rules)
+        !self.rules.is_empty()
+            || self.denies_others()
+            || self.restrictions.iter().any(Self::has_rules)
     }
 
     /// Returns `true` if "always" has precedence over "once" among the options that an agent offers.
@@ -490,11 +433,4 @@ impl Policy {
             Effect::Deny
         }
     }
-}
-
-fn lists(options: &SessionOptions) -> [List<'_>; 2] {
-    [
-        ("disallowedTools", &options.disallowed_tools, Effect::Deny),
-        ("allowedTools", &options.allowed_tools, Effect::Allow),
-    ]
 }

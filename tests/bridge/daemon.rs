@@ -3,6 +3,7 @@
 mod acp;
 mod attach;
 pub mod client;
+mod defined_agents;
 mod kills;
 mod lifecycle;
 mod reconnect;

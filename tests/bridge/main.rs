@@ -112,6 +112,7 @@ mod telemetry;
 mod terminal;
 mod tidy;
 mod timeouts;
+mod tool_lists;
 mod tools;
 mod total_limits;
 mod trace;

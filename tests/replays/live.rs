@@ -2,7 +2,7 @@
 
 use acpipe::core::acp::Acp;
 use acpipe::core::decision::{Decision, DecisionSource};
-use acpipe::core::dialect::{Child, Dialect as _, Outgoing, PromptPart};
+use acpipe::core::dialect::{AgentCall, AgentLine, Child, Dialect as _, Outgoing, PromptPart};
 use acpipe::core::event::{AgentEvent, CallId};
 use acpipe::core::fold::Fold;
 use acpipe::core::policy::Subject;
@@ -41,13 +41,13 @@ impl Live {
     pub fn new() -> Self {
         let mut acp = Acp::default();
         let mut out = Outgoing::default();
-        acp.start(&mut out);
+        acp.call(AgentCall::Start, &mut out).unwrap();
         let can = json!({ "promptCapabilities": { "image": true, "audio": true, "embeddedContext": true } });
         let ready = json!({ "jsonrpc": "2.0", "id": request(out.lines(Child::MAIN))["id"], "result":
             { "protocolVersion": 1, "agentCapabilities": can } });
         acp.read(
             Child::MAIN,
-            ready.to_string().as_bytes(),
+            AgentLine::Whole(ready.to_string().as_bytes()),
             &mut Vec::new(),
             &mut out,
         )
@@ -82,14 +82,18 @@ impl Live {
             .collect();
         let mut out = Outgoing::default();
         let call = CallId(n);
-        self.acp
-            .prompt(call, SESSION, &parts, false, &mut out)
-            .unwrap();
+        let prompt = AgentCall::Prompt {
+            call,
+            session: SESSION,
+            parts: &parts,
+            degrade: false,
+        };
+        self.acp.call(prompt, &mut out).unwrap();
         let request = request(out.lines(Child::MAIN));
         self.prompt = request["id"].clone();
         let mut folding = FoldSink(Fold::default());
         let about = json!({ "sessionId": SESSION });
-        let mut chunks = ChunkState::new(self.acp.name());
+        let mut chunks = ChunkState::new(self.acp.facts().name);
         let turn = Turn::start(
             format!("a{n}"),
             &about,
@@ -106,7 +110,7 @@ impl Live {
         let mut events = Vec::new();
         let _ = self.acp.read(
             Child::MAIN,
-            line.as_bytes(),
+            AgentLine::Whole(line.as_bytes()),
             &mut events,
             &mut Outgoing::default(),
         );
@@ -173,7 +177,7 @@ pub struct Replayed {
 impl Replayed {
     pub fn new() -> Self {
         let acp = Acp::default();
-        let replay = Replay::new(acp.name(), "r".into());
+        let replay = Replay::new(acp.facts().name, "r".into());
         Self { acp, replay }
     }
 
@@ -181,7 +185,7 @@ impl Replayed {
         let mut events = Vec::new();
         let _ = self.acp.read(
             Child::MAIN,
-            line.as_bytes(),
+            AgentLine::Whole(line.as_bytes()),
             &mut events,
             &mut Outgoing::default(),
         );

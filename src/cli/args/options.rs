@@ -9,9 +9,12 @@ use clap::Args;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Default options of sessions.
+/// Heading of the options that hold for all agents.
+const HEADING: &str = "Tools of all agents";
+
+/// Options of sessions that set none.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Session")]
+#[command(next_help_heading = "Sessions of the default agent")]
 pub struct OptionArgs {
     /// Model, by the name or id that the agent offers
     #[arg(long, value_name = "NAME")]
@@ -29,10 +32,14 @@ pub struct OptionArgs {
     #[arg(long, value_name = "TEXT")]
     pub append_system_prompt: Option<String>,
     /// Allow a tool without asking, for example `Read` or `Bash(git:*)` (repeatable)
-    #[arg(long = "allow-tool", value_name = "RULE")]
+    ///
+    /// Holds for every agent. What an agent, a session or a rule of the configuration denies or asks about, stays so.
+    #[arg(long = "allow-tool", value_name = "RULE", help_heading = HEADING)]
     pub allowed_tools: Vec<String>,
     /// Deny a tool (repeatable)
-    #[arg(long = "disallow-tool", value_name = "RULE")]
+    ///
+    /// Holds for every agent, whatever its definition and the options of the session say.
+    #[arg(long = "disallow-tool", value_name = "RULE", help_heading = HEADING)]
     pub disallowed_tools: Vec<String>,
     /// Let the agent work in this directory, too (Claude only, repeatable)
     #[arg(long = "add-dir", value_name = "DIR")]

@@ -15,7 +15,7 @@ pub struct TimeoutArgs {
     ///
     /// prompt and open limit the time without any output of the agent, in a turn and while it opens a session. turn and
     /// restore limit the whole turn and the whole opening. connect, firstByte and stream limit the exchange with an HTTP
-    /// endpoint. Units are ms, s, m and h.
+    /// endpoint. Units are ms, s, m and h. A timeout that the configuration sets for an agent has precedence.
     #[arg(long = "timeout", value_name = "STAGE=DURATION", value_parser = timeout)]
     timeouts: Vec<(Timeout, Option<Duration>)>,
 }

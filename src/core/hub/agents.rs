@@ -4,33 +4,49 @@ use crate::core::agent::{AgentMachine, DEFAULT_AGENT};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::effect::AgentId;
 use crate::core::ids::AgentRef;
+use crate::proto::wire::AgentSource;
+use std::collections::BTreeMap;
 
 /// All agents. The first is the default agent. Agents are never removed.
 #[derive(Default)]
-pub(super) struct Agents(Vec<AgentMachine>);
+pub(super) struct Agents {
+    all: Vec<AgentMachine>,
+    /// Definitions by which clients with settings of their own name the agents that are theirs alone.
+    scopes: BTreeMap<AgentRef, AgentDefinition>,
+}
 
 impl Agents {
     pub(super) const DEFAULT: AgentRef = AgentRef(0);
 
     /// Adds an agent. The name must not exist yet.
     pub(super) fn add(&mut self, definition: AgentDefinition) -> AgentRef {
-        let reference = AgentRef(self.0.len());
-        self.0.push(AgentMachine::new(reference, definition));
+        let reference = AgentRef(self.all.len());
+        self.all.push(AgentMachine::new(reference, definition));
         reference
     }
 
     /// Adds an agent that only clients with settings of their own can name.
     pub(super) fn add_scoped(&mut self, definition: AgentDefinition) -> AgentRef {
-        let agent = self.add(definition);
-        self.get_mut(agent).set_scoped();
+        let agent = self.add(definition.clone());
+        self.set_scope(agent, definition);
         agent
+    }
+
+    /// Restricts an agent to clients whose settings give it this definition. It stays the same agent for them if its
+    /// environment or command is changed later.
+    pub(super) fn set_scope(&mut self, agent: AgentRef, definition: AgentDefinition) {
+        self.scopes.insert(agent, definition);
+    }
+
+    /// Returns `true` if only clients with settings of their own can name the agent.
+    pub(super) fn is_scoped(&self, agent: AgentRef) -> bool {
+        self.scopes.contains_key(&agent)
     }
 
     /// Finds the agent with this definition that only clients with settings of their own can name.
     pub(super) fn find_scoped(&self, definition: &AgentDefinition) -> Option<AgentRef> {
-        let mut agents = self.0.iter();
-        let at = agents.position(|agent| agent.is_scoped() && agent.definition() == definition);
-        at.map(AgentRef)
+        let mut agents = self.present();
+        agents.find(|agent| self.scopes.get(agent) == Some(definition))
     }
 
     /// Finds an agent by its name. `default` is always the default agent, whatever its name.
@@ -38,41 +54,56 @@ impl Agents {
         if name == DEFAULT_AGENT {
             return Some(Self::DEFAULT);
         }
-        let mut shared = self.present().filter(|agent| !self.get(*agent).is_scoped());
+        let mut shared = self.present().filter(|agent| !self.is_scoped(*agent));
         shared.find(|agent| self.get(*agent).name() == name)
+    }
+
+    /// Returns an agent that a client defined, and its variants by the settings of other clients.
+    pub(super) fn with_variants(&self, agent: AgentRef) -> Vec<AgentRef> {
+        let name = self.get(agent).name();
+        let is_variant = |other: &AgentRef| {
+            let scope = self.scopes.get(other);
+            scope.is_some_and(|own| own.name == name && own.spec.source == AgentSource::Client)
+        };
+        let all = self.present();
+        all.filter(|other| *other == agent || is_variant(other))
+            .collect()
     }
 
     /// Returns the agent to which this process belongs.
     pub(super) fn with_process(&self, id: AgentId) -> Option<AgentRef> {
-        let at = self.0.iter().position(|agent| agent.child(id).is_some())?;
+        let at = self
+            .all
+            .iter()
+            .position(|agent| agent.child(id).is_some())?;
         Some(AgentRef(at))
     }
 
     pub(super) fn get(&self, agent: AgentRef) -> &AgentMachine {
-        &self.0[agent.0]
+        &self.all[agent.0]
     }
 
     pub(super) fn get_mut(&mut self, agent: AgentRef) -> &mut AgentMachine {
-        &mut self.0[agent.0]
+        &mut self.all[agent.0]
     }
 
     /// Returns the agents that can be named.
     pub(super) fn present(&self) -> impl Iterator<Item = AgentRef> {
-        let agents = self.0.iter().enumerate();
+        let agents = self.all.iter().enumerate();
         agents
             .filter(|(_, agent)| !agent.is_retired())
             .map(|(at, _)| AgentRef(at))
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = AgentRef> + use<> {
-        (0..self.0.len()).map(AgentRef)
+        (0..self.all.len()).map(AgentRef)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &AgentMachine> {
-        self.0.iter()
+        self.all.iter()
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut AgentMachine> {
-        self.0.iter_mut()
+        self.all.iter_mut()
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Hub;
 use super::agents::Agents;
+use super::scopes::share_command;
 use super::total_limits::{self, CallPlace, GivenLimit};
 use crate::core::agent::{AgentMachine, DEFAULT_AGENT};
 use crate::core::agent_definition::AgentDefinition;
@@ -71,9 +72,9 @@ impl Hub {
 
     /// Adds an agent of a client. The name must not be in use.
     fn add_agent(&mut self, definition: AgentDefinition) -> Result<AgentRef, Error> {
-        let of_clients = self.agents.iter().filter(|agent| {
-            let source = agent.definition().spec.source;
-            source == wire::AgentSource::Client && !agent.is_retired()
+        let of_clients = self.agents.present().filter(|agent| {
+            let source = self.agents.get(*agent).definition().spec.source;
+            source == wire::AgentSource::Client && !self.agents.is_scoped(*agent)
         });
         if of_clients.count() >= MOST_AGENTS {
             let message =
@@ -125,12 +126,15 @@ impl Hub {
     ) -> Result<(), Error> {
         total_limits::check(p.timeout_ms)?;
         let has_command = p.command.is_some() || p.protocol.is_some();
+        let own = p.agent.as_deref().map(|name| self.scoped_agent(name));
+        let own = own.transpose()?.flatten();
         let agent = match p.agent.as_deref() {
-            Some(name) if self.agents.find(name).is_none() && has_command => {
+            Some(name) if has_command && own.is_none() && self.agents.find(name).is_none() => {
                 check_name(name).map_err(|why| invalid("agent", why))?;
                 let default = self.agents.get(self.default_agent());
                 let spec = default.spec_of(p.clone(), &self.shared)?;
-                self.add_agent(AgentDefinition::new(name, spec))?
+                self.add_agent(AgentDefinition::new(name, spec))?;
+                self.agent_named(Some(name))?
             }
             name => self.agent_named(name)?,
         };
@@ -139,14 +143,21 @@ impl Hub {
             elapsed_ms: p.elapsed_ms,
         };
         self.limit_call(token, limit, CallPlace::Agent(agent), now);
-        self.with_agent(agent, now, clients, |agent, cx| agent.connect(token, p, cx))
+        self.with_agent(agent, now, clients, |agent, cx| agent.connect(token, p, cx))?;
+        if has_command {
+            share_command(self, agent);
+        }
+        Ok(())
     }
 
     /// Adds the agent that a client defines.
     pub(super) fn register(&mut self, token: Token, p: wire::RegisterParams) -> Result<(), Error> {
         let name = p.agent;
         check_name(&name).map_err(|why| invalid("agent", why))?;
-        if self.agents.find(&name).is_some() || builtin_agents::find(&name).is_some() {
+        let own = self.scoped_agent(&name)?;
+        if own.or_else(|| self.agents.find(&name)).is_some()
+            || builtin_agents::find(&name).is_some()
+        {
             let message = format!("agent {name:?} already exists; use another name");
             let error = Error::new(ErrorKind::DuplicateAgent, message);
             return Err(error.with("field", "agent"));
@@ -169,11 +180,12 @@ impl Hub {
         let default = self.agents.get(self.default_agent());
         let mut spec = default.spec_of(connect, &self.shared)?;
         spec.source = wire::AgentSource::Client;
-        let mut definition = AgentDefinition::new(name, spec).with_instructions(p.instructions);
+        let mut definition = AgentDefinition::new(&name, spec).with_instructions(p.instructions);
         (definition.description, definition.tags) = (p.description, p.tags);
         let agent = self.add_agent(definition)?;
         let owner = (!p.persist).then_some(token.client);
         self.agents.get_mut(agent).set_owner(owner);
+        let agent = self.agent_named(Some(&name))?;
         self.search(
             token,
             vec![ListedAgent::Machine(agent)],
@@ -345,12 +357,16 @@ impl Hub {
             .filter(|agent| self.agents.get(*agent).owner() == Some(client))
             .collect();
         for agent in own {
-            if on_disconnect == wire::OnDisconnect::Continue && self.is_busy(agent) {
+            let variants = self.agents.with_variants(agent);
+            let is_busy = variants.iter().any(|agent| self.is_busy(*agent));
+            if on_disconnect == wire::OnDisconnect::Continue && is_busy {
                 self.agents.get_mut(agent).set_owner(None);
                 continue;
             }
-            self.agents.get_mut(agent).retire();
-            self.stop_agent(agent, now, clients);
+            for agent in variants {
+                self.agents.get_mut(agent).retire();
+                self.stop_agent(agent, now, clients);
+            }
         }
     }
 }

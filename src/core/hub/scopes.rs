@@ -90,8 +90,9 @@ impl Hub {
         own.map_or(&self.shared.settings, |scope| &scope.settings)
     }
 
-    /// Returns the agent of this name by the settings of the client whose call is being handled. `None` if the
-    /// client has the settings of the hub, or they have no such agent.
+    /// Returns the agent of this name by the settings of the client whose call is being handled. An agent that is not in
+    /// them, since a client defined it for example, is given them as well. `None` if the client has the settings of the hub,
+    /// or there is no such agent.
     pub(super) fn scoped_agent(&mut self, name: &str) -> Result<Option<AgentRef>, Error> {
         let Some(scope) = self.scopes.of_caller() else {
             return Ok(None);
@@ -102,10 +103,13 @@ impl Hub {
         let settings = &scope.settings;
         let configured = settings.agents.iter().find(|own| own.name == name);
         let builtin = || builtin_agents::find(name).map(|own| builtin_definition(own, settings));
-        let Some(definition) = configured.cloned().or_else(builtin) else {
-            return Ok(None);
+        let definition = match configured.cloned().or_else(builtin) {
+            Some(own) => complete(own, settings),
+            None => match self.agents.find(name) {
+                Some(shared) => restricted(self.agents.get(shared).definition(), settings),
+                None => return Ok(None),
+            },
         };
-        let definition = complete(definition, settings);
         self.scoped(definition).map(Some)
     }
 
@@ -126,7 +130,7 @@ impl Hub {
 
     /// Returns the agents that the client whose call is being handled can name, the default one first.
     pub(super) fn listed_agents(&self) -> Vec<AgentRef> {
-        let shared = |agent: &AgentRef| !self.agents.get(*agent).is_scoped();
+        let shared = |agent: &AgentRef| !self.agents.is_scoped(*agent);
         let Some(scope) = self.scopes.of_caller() else {
             return self.agents.present().filter(shared).collect();
         };
@@ -137,6 +141,10 @@ impl Hub {
         });
         let of_clients = self.agents.present().filter(shared).filter(|agent| {
             self.agents.get(*agent).definition().spec.source == AgentSource::Client
+        });
+        let of_clients = of_clients.map(|agent| {
+            let own = restricted(self.agents.get(agent).definition(), settings);
+            self.agents.find_scoped(&own).unwrap_or(agent)
         });
         let default = std::iter::once(scope.default);
         default.chain(configured).chain(of_clients).collect()
@@ -283,7 +291,9 @@ impl Hub {
         if let Some(agent) = self.agents.find_scoped(&definition) {
             return Ok(agent);
         }
-        if self.agents.iter().filter(|agent| agent.is_scoped()).count() >= MOST_DEFINITIONS {
+        let all = self.agents.present();
+        let all = all.filter(|agent| self.agents.is_scoped(*agent));
+        if all.count() >= MOST_DEFINITIONS {
             let message = format!(
                 "the daemon has {MOST_DEFINITIONS} different agent definitions; restart it with `acpipe daemon restart`"
             );
@@ -291,6 +301,32 @@ impl Hub {
         }
         Ok(self.agents.add_scoped(definition))
     }
+}
+
+/// Gives an agent that a client has connected with another command the same command for the clients that name it later.
+pub(super) fn share_command(hub: &mut Hub, agent: AgentRef) {
+    let machine = hub.agents.get(agent);
+    let (name, spec) = (machine.name(), machine.configured().clone());
+    if !hub.agents.is_scoped(agent) || name == DEFAULT_AGENT {
+        return;
+    }
+    if let Some(shared) = hub.agents.find(name) {
+        hub.agents.get_mut(shared).set_configured(spec);
+        let own = restricted(hub.agents.get(shared).definition(), hub.caller_settings());
+        hub.agents.set_scope(agent, own);
+    }
+}
+
+/// Returns the definition of an agent that is not in a client's settings, by which these hold in addition to its own.
+fn restricted(shared: &AgentDefinition, settings: &Settings) -> AgentDefinition {
+    let mut definition = shared.clone();
+    if let Some(policy) = &mut definition.policy {
+        *policy = Arc::new(policy.with_caller(&settings.policy, None));
+    }
+    if let Some(limits) = &mut definition.limits {
+        **limits = limits.stricter(&settings.limits);
+    }
+    complete(definition, settings)
 }
 
 /// Returns a definition that no longer depends on the settings of the hub.

@@ -22,7 +22,7 @@ impl Hub {
         let Some(identity) = log.identity().cloned() else {
             return Ok(());
         };
-        let agent = self.agent_of(&identity);
+        let agent = self.agent_of(&identity)?;
         let cwd = identity.cwd.clone();
         let mut session = SessionMachine::new(id.to_owned(), agent, cwd, log);
         session.known = SessionAgents::of(&identity);
@@ -39,15 +39,16 @@ impl Hub {
 
     /// Returns the agent of a stored session by its name. An agent that is neither configured nor built in is
     /// added with its stored command.
-    fn agent_of(&mut self, identity: &Identity) -> AgentRef {
+    fn agent_of(&mut self, identity: &Identity) -> Result<AgentRef, Error> {
         if let Some(agent) = self.unnamed_agent_of(identity) {
-            return agent;
+            return Ok(agent);
         }
         let Some(name) = &identity.agent_name else {
-            return self.default_agent();
+            return Ok(self.default_agent());
         };
-        if let Ok(agent) = self.agent_named(Some(name)) {
-            return agent;
+        match self.agent_named(Some(name)) {
+            Err(error) if error.kind == ErrorKind::AgentNotFound => {}
+            known => return known,
         }
         let default = self.agents.get(self.default_agent()).configured();
         let stored = identity.agent_command.as_deref().cloned();
@@ -62,7 +63,8 @@ impl Hub {
             (_, true) => Some(unregistered(name)),
             _ => None,
         };
-        self.agents.add(definition)
+        self.agents.add(definition);
+        self.agent_named(Some(name))
     }
 
     /// Opens a log, and ends its unfinished turns.

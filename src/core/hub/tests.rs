@@ -26,6 +26,7 @@ mod reads;
 mod request_ids;
 mod restart;
 mod run_reports;
+mod scopes;
 mod set;
 mod slow_disk;
 mod timers;

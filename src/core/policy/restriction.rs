@@ -12,6 +12,8 @@ impl Policy {
         if self.is_overridden {
             other.override_mode(Mode::Approve);
         }
+        // Like those of a session, they count for both.
+        other.lists.clone_from(&self.lists);
         let nested = std::mem::take(&mut other.restrictions);
         self.restrictions.push(other);
         self.restrictions.extend(nested);
@@ -29,13 +31,14 @@ impl Policy {
             unanswered_allows: Some(caller.unanswered() == Effect::Allow),
             ..caller.clone()
         };
-        if let Some(lists) = lists {
-            demand.rules.extend(caller.rules_of(lists));
+        // An agent that enforces tool lists itself knows those of the session alone.
+        demand = demand.with_lists_as_rules(lists);
+        if lists.is_some() {
             demand = demand.with_own_lists();
         }
         let mut both = self.clone();
         let is_held = (self == caller && lists.is_none()) || self.restrictions.contains(&demand);
-        let forbids = demand.may_restrict(&SessionOptions::default())
+        let forbids = demand.may_restrict_more()
             || (self.prefers_always() && !demand.prefers_always())
             || self.unanswered() < demand.unanswered();
         if !is_held && forbids {

@@ -61,26 +61,34 @@ impl SessionMachine {
     /// Returns `true` if the policy can refuse a tool or ask about it, and needs an agent that asks for that.
     fn needs_asking(&self, cx: &Cx<'_>) -> bool {
         if traits(cx.agent.spec.protocol).enforces_tool_lists {
-            return cx.policy().may_restrict(&SessionOptions::default());
+            return cx.policy().may_restrict_more();
         }
         cx.policy().may_restrict(self.settings.options())
     }
 
     /// Returns the options with which the agent opens the session: those of the session, with the mode that acpipe
-    /// chooses if the agent starts in its mode.
+    /// chooses if the agent starts in its mode, and all denied tools if the agent enforces that.
     pub(super) fn opening_options(&mut self, cx: &Cx<'_>) -> SharedValue<SessionOptions> {
         let starts_in_mode = traits(cx.agent.spec.protocol).starts_in_mode;
         let mode = self.mode_to_choose(cx).filter(|_| starts_in_mode);
         if let Stage::Opening(restore) = &mut self.stage {
             restore.start_in(mode.clone());
         }
-        match mode {
-            Some(mode) => SharedValue::from(SessionOptions {
-                mode: Some(mode),
-                ..(**self.settings.options()).clone()
-            }),
-            None => self.settings.options().clone(),
+        let own = self.settings.options();
+        let is_missing = |tool: &&String| !own.disallowed_tools.contains(tool);
+        let denied = if traits(cx.agent.spec.protocol).enforces_tool_lists {
+            cx.policy().disallowed()
+        } else {
+            &[]
+        };
+        let mut denied = denied.iter().filter(is_missing).cloned().peekable();
+        if mode.is_none() && denied.peek().is_none() {
+            return own.clone();
         }
+        let mut options = (**own).clone();
+        options.mode = mode.or(options.mode);
+        options.disallowed_tools.extend(denied);
+        SharedValue::from(options)
     }
 
     /// Chooses the mode of a session that the agent has opened, unless the agent started in it.

@@ -26,7 +26,7 @@ const CEILINGS: &[(&str, &str, Counts)] = &[
     ("cli", "AcpConnection", counts([19, 58, 6, 5])),
     ("cli", "Probe", counts([6, 17, 6, 4])),
     ("core", "Acp", counts([11, 20, 8, 1])),
-    ("core", "AgentMachine", counts([17, 132, 12, 10])),
+    ("core", "AgentMachine", counts([16, 131, 12, 10])),
     ("core", "Frames", counts([7, 31, 7, 4])),
     ("core", "Hub", counts([18, 247, 35, 27])),
     ("core", "Log", counts([10, 74, 9, 3])),

@@ -1,6 +1,7 @@
 //! Tests of lists of allowed and disallowed tools, with Claude Code's names.
 
 use super::super::*;
+use crate::core::error::ErrorKind;
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
@@ -188,4 +189,76 @@ fn a_session_adds_its_own_lists() {
         ..options
     };
     assert_eq!(said("Read", &options).effect, Effect::Deny);
+}
+
+/// A policy with tool lists that count in every session.
+fn with_lists(mode: Mode, allowed: &[&str], disallowed: &[&str]) -> Policy {
+    let texts =
+        |list: &[&str]| -> Vec<String> { list.iter().map(|entry| (*entry).to_owned()).collect() };
+    let mut policy = Policy::from(mode);
+    policy.set_lists(&texts(allowed), &texts(disallowed));
+    policy
+}
+
+fn call(name: &str, kind: &str) -> Subject {
+    let tool = Tool {
+        name: Some(name),
+        kind: Some(kind),
+        ..Tool::default()
+    };
+    Subject::of_tool(&tool, "/w")
+}
+
+#[test]
+fn lists_that_count_in_every_session_are_added_to_those_of_the_session() {
+    let policy = with_lists(Mode::Ask, &["Read"], &["Bash"]);
+    let session = SessionOptions {
+        allowed_tools: vec!["Bash".to_owned(), "Write".to_owned()],
+        disallowed_tools: vec!["WebFetch".to_owned()],
+        ..SessionOptions::default()
+    };
+    for (name, kind, want) in [
+        ("Bash", "execute", Effect::Deny),
+        ("Read", "read", Effect::Allow),
+        ("Write", "edit", Effect::Allow),
+        ("WebFetch", "fetch", Effect::Deny),
+        ("Task", "think", Effect::Ask),
+    ] {
+        let verdict = policy.judge_in(&call(name, kind), &session);
+        assert_eq!(verdict.effect, want, "{name}: {verdict:?}");
+    }
+    assert_eq!(policy.judge(&call("Bash", "execute")).effect, Effect::Deny);
+    // An agent's own lists can only add refusals.
+    let mut agent = policy.clone();
+    agent.add_listed("Bash", "list", Effect::Allow).unwrap();
+    agent.add_listed("Read", "list", Effect::Deny).unwrap();
+    let none = SessionOptions::default();
+    for (name, kind) in [("Bash", "execute"), ("Read", "read")] {
+        let verdict = agent.judge_in(&call(name, kind), &none);
+        assert_eq!(verdict.effect, Effect::Deny, "{name}");
+    }
+    // They count for restrictions, too, whatever is set first.
+    let before = policy.clone().restricted_by(Policy::from(Mode::Deny));
+    let mut after = Policy::from(Mode::Ask).restricted_by(Policy::from(Mode::Deny));
+    after.set_lists(&["Read".to_owned()], &["Bash".to_owned()]);
+    assert_eq!(before, after);
+    let verdict = after.judge_in(&call("Read", "read"), &none);
+    assert_eq!(verdict.effect, Effect::Allow);
+    assert!(with_lists(Mode::Approve, &[], &["Bash"]).may_restrict(&none));
+    assert!(!with_lists(Mode::Approve, &["Bash"], &[]).may_restrict(&none));
+}
+
+#[test]
+fn entry_that_only_claude_code_understands_is_left_to_an_agent_that_enforces_lists() {
+    let policy = with_lists(Mode::Approve, &[], &["WebFetch(domain:x.org)"]);
+    let fetch = call("WebFetch", "fetch");
+    let none = SessionOptions::default();
+    assert_eq!(policy.judge_in(&fetch, &none).effect, Effect::Deny);
+    assert_eq!(policy.judge(&fetch).effect, Effect::Allow);
+    // It enforces what it knows; for the others, it has to report its calls.
+    assert!(!with_lists(Mode::Approve, &["shell"], &["Bash", "mcp__a__b"]).has_rules());
+    assert!(with_lists(Mode::Approve, &[], &["Bash", "shell"]).has_rules());
+    // The agent does not know the list of a client that did not open the session.
+    let caller = Policy::from(Mode::Approve).with_caller(&policy, None);
+    assert_eq!(caller.judge(&fetch).effect, Effect::Deny);
 }

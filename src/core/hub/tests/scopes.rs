@@ -1,0 +1,259 @@
+//! Tests of clients with settings of their own, and of agents that such a client defines.
+
+use super::fixture::{A, B, C, Fixture};
+use crate::core::agent_definition::AgentDefinition;
+use crate::core::client::{ClientId, Command};
+use crate::core::error::ErrorKind;
+use crate::core::limits::Timeout;
+use crate::core::policy::{Mode, Policy};
+use crate::proto::wire::AgentSource;
+use crate::testing::{SettingsBuilder, params};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// Ways in which a client defines the agent `own`.
+const WAYS: [Way; 2] = [Way::Register, Way::Connect];
+
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    Register,
+    Connect,
+}
+
+/// Creates a daemon without clients, whose own settings approve.
+fn daemon() -> Fixture {
+    let settings = SettingsBuilder::new(Instant::now());
+    let store = Box::new(crate::core::store::MemoryStore);
+    let daemon = Fixture::under(Mode::Approve, store, settings, &[]);
+    Fixture {
+        hub: daemon.hub.resident(),
+        ..daemon
+    }
+}
+
+impl Fixture {
+    /// Connects a client with this policy, and these options of the command line.
+    fn join(
+        &mut self,
+        client: ClientId,
+        policy: impl Into<Policy>,
+        limits: &[(Timeout, Duration)],
+    ) {
+        let settings = SettingsBuilder::new(self.now).policy(policy);
+        let mut settings = Box::new(settings.build());
+        for (timeout, limit) in limits {
+            settings.limits.set(*timeout, Some(*limit));
+        }
+        self.hub.client_joined(client, settings).unwrap();
+        self.connect_with(client, &json!({}));
+    }
+
+    fn define(&mut self, client: ClientId, way: Way) {
+        let own = json!({"agent": "own", "command": "own"});
+        match way {
+            Way::Register => {
+                self.call(client, Command::Register(params(own)));
+            }
+            Way::Connect => {
+                let call = self.call(client, Command::Connect(params(own)));
+                self.answer_all();
+                self.result(client, call);
+            }
+        }
+    }
+
+    /// Ensures a session at the agent `own`; returns the receipt.
+    fn ensure_own(&mut self, client: ClientId, session: &str) -> Value {
+        let wish = json!({"sessionId": session, "agent": "own"});
+        let call = self.call(client, Command::Ensure(params(wish)));
+        self.answer_all();
+        self.result(client, call)["recovery"].clone()
+    }
+
+    /// Runs a turn in which the agent requests permission for a call; returns the option that is chosen.
+    fn chosen_for(&mut self, client: ClientId, session: &str, kind: &str) -> String {
+        self.received.clear();
+        self.prompt(client, session);
+        self.answer_all();
+        let tool = json!({"toolCallId": "t", "title": "do it", "kind": kind});
+        self.request_permission("q", &self.prompted(), &tool);
+        let chosen = self.chosen("q");
+        self.end_turn();
+        chosen
+    }
+}
+
+#[test]
+fn opener_and_caller_both_decide_at_an_agent_that_a_client_defined() {
+    let modes = [Mode::Approve, Mode::Deny];
+    for way in WAYS {
+        for (opener, caller) in modes
+            .iter()
+            .flat_map(|one| modes.map(|other| (*one, other)))
+        {
+            for (definer, ensures) in [(A, false), (A, true), (B, false), (B, true), (C, true)] {
+                let mut t = daemon();
+                t.join(A, opener, &[]);
+                t.join(B, caller, &[]);
+                t.join(C, Mode::Approve, &[]);
+                t.define(definer, way);
+                t.ensure_own(A, "s");
+                let differing = if ensures {
+                    t.ensure_own(B, "s")["differingSettings"].clone()
+                } else {
+                    Value::Null
+                };
+                let case = format!("{way:?} {opener:?} {caller:?} {definer:?} {ensures}");
+                if ensures && opener != caller {
+                    assert_eq!(differing, json!(["permissions"]), "{case}");
+                } else {
+                    assert_eq!(differing, Value::Null, "{case}");
+                }
+                let both = opener == Mode::Approve && caller == Mode::Approve;
+                let want = if both { "y" } else { "n" };
+                assert_eq!(t.chosen_for(B, "s", "edit"), want, "{case}");
+                let own = if opener == Mode::Approve { "y" } else { "n" };
+                assert_eq!(t.chosen_for(A, "s", "edit"), own, "{case}");
+            }
+        }
+    }
+}
+
+/// A client without settings of its own, such as a browser, has those of the daemon.
+#[test]
+fn client_with_the_settings_of_the_daemon_does_not_escape_those_of_the_opener() {
+    for way in WAYS {
+        let mut t = daemon();
+        t.join(A, Mode::Deny, &[]);
+        t.connect_with(B, &json!({}));
+        t.define(A, way);
+        t.ensure_own(A, "s");
+        assert_eq!(t.chosen_for(B, "s", "edit"), "n", "{way:?}");
+        t.ensure_own(B, "t");
+        assert_eq!(t.chosen_for(B, "t", "edit"), "y", "{way:?}");
+        assert_eq!(t.chosen_for(A, "t", "edit"), "n", "{way:?}");
+    }
+}
+
+#[test]
+fn time_limits_of_opener_and_caller_hold_at_an_agent_that_a_client_defined() {
+    let second = [(Timeout::Turn, Duration::from_secs(1))];
+    for (opener, caller) in [(&second[..], &[][..]), (&[], &second)] {
+        let mut t = daemon();
+        t.join(A, Mode::Approve, opener);
+        t.join(B, Mode::Approve, caller);
+        t.define(A, Way::Register);
+        t.ensure_own(A, "s");
+        t.prompt(B, "s");
+        t.answer_all();
+        t.received.clear();
+        t.now += Duration::from_secs(2);
+        t.hub.tick(t.now, &mut t.sinks);
+        t.settle();
+        let is_cancel = |message: &Value| message["method"] == "session/cancel";
+        assert!(t.received.iter().any(is_cancel), "{:?}", t.received);
+    }
+}
+
+#[test]
+fn tool_lists_of_opener_and_caller_hold_at_an_agent_that_a_client_defined() {
+    let mut refusing = Policy::from(Mode::Approve);
+    refusing.set_lists(&[], &["Edit".to_owned()]);
+    let mut allowing = Policy::from(Mode::Deny);
+    allowing.set_lists(&["Edit".to_owned()], &[]);
+    let approving = Policy::from(Mode::Approve);
+    for (opener, caller, edit, execute) in [
+        (&refusing, &approving, "n", "y"),
+        (&approving, &refusing, "n", "y"),
+        (&approving, &allowing, "y", "n"),
+        (&allowing, &approving, "y", "n"),
+        (&allowing, &Policy::from(Mode::Deny), "n", "n"),
+        (&allowing, &refusing, "n", "n"),
+    ] {
+        let mut t = daemon();
+        t.join(A, opener.clone(), &[]);
+        t.join(B, caller.clone(), &[]);
+        t.define(A, Way::Register);
+        t.ensure_own(A, "s");
+        let chosen = ["edit", "execute"].map(|kind| t.chosen_for(B, "s", kind));
+        assert_eq!(chosen, [edit, execute], "{opener:?} {caller:?}");
+    }
+}
+
+#[test]
+fn agent_ends_for_all_clients_with_the_client_that_registered_it() {
+    let mut t = daemon();
+    t.join(A, Mode::Approve, &[]);
+    t.join(B, Mode::Deny, &[]);
+    t.define(A, Way::Register);
+    t.ensure_own(A, "a");
+    t.ensure_own(B, "b");
+    t.leave(A);
+    let wish = json!({"sessionId": "c", "agent": "own"});
+    let call = t.call(B, Command::Ensure(params(wish)));
+    assert_eq!(t.reply(B, call), Some(Err(ErrorKind::AgentNotFound)));
+    let wish = json!({"sessionId": "b", "message": "go"});
+    let call = t.call(B, Command::Prompt(params(wish)));
+    assert!(matches!(t.reply(B, call), Some(Err(_))));
+    // Another client can define one of the same name, also in the same words.
+    t.define(B, Way::Register);
+    t.ensure_own(B, "c");
+    assert_eq!(t.chosen_for(B, "c", "edit"), "n");
+}
+
+#[test]
+fn other_command_of_a_registered_agent_holds_for_all_clients() {
+    let mut t = daemon();
+    t.join(A, Mode::Approve, &[]);
+    t.join(B, Mode::Deny, &[]);
+    t.define(A, Way::Register);
+    let other = json!({"agent": "own", "command": "other"});
+    let call = t.call(A, Command::Connect(params(other)));
+    t.answer_all();
+    t.result(A, call);
+    for (client, session) in [(A, "a"), (B, "b")] {
+        t.ensure_own(client, session);
+        let agent = t.hub.sessions.get(session).unwrap().agent;
+        assert_eq!(t.hub.agents.get(agent).spec().command, "other");
+    }
+    assert_eq!(t.agents.len(), 2);
+}
+
+#[test]
+fn changed_environment_leaves_a_client_its_agent() {
+    let mut t = daemon();
+    t.join(A, Mode::Deny, &[]);
+    t.define(A, Way::Register);
+    let set = json!({"agent": "own", "set": {"X": "1"}});
+    let call = t.call(A, Command::UpdateEnvironment(params(set)));
+    t.result(A, call);
+    t.ensure_own(A, "a");
+    let agent = t.hub.sessions.get("a").unwrap().agent;
+    let env = &t.hub.agents.get(agent).spec().env.0;
+    assert_eq!(env.get("X"), Some(&Some("1".to_owned())));
+}
+
+/// The client would not get what it defined, since its own agent has the name.
+#[test]
+fn client_cannot_define_an_agent_of_its_configuration() {
+    for way in WAYS {
+        let mut t = daemon();
+        let mut settings = Box::new(SettingsBuilder::new(t.now).build());
+        let spec = settings.default_agent.spec.clone();
+        let mut own = AgentDefinition::new("own", spec);
+        own.spec.source = AgentSource::Configuration;
+        settings.agents.push(own);
+        t.hub.client_joined(A, settings).unwrap();
+        t.connect_with(A, &json!({}));
+        t.join(B, Mode::Approve, &[]);
+        let own = json!({"agent": "own", "command": "other"});
+        let call = match way {
+            Way::Register => t.call(A, Command::Register(params(own))),
+            Way::Connect => t.call(A, Command::Connect(params(own))),
+        };
+        assert_eq!(t.reply(A, call), Some(Err(ErrorKind::DuplicateAgent)));
+        let wish = json!({"sessionId": "s", "agent": "own"});
+        let call = t.call(B, Command::Ensure(params(wish)));
+        assert_eq!(t.reply(B, call), Some(Err(ErrorKind::AgentNotFound)));
+    }
+}
