@@ -4,6 +4,7 @@
 
 mod answers;
 mod clients;
+mod command_lines;
 mod replay;
 mod sign_in;
 mod ways;
