@@ -2,7 +2,6 @@
 //! in their fields.
 
 use super::error::{Error, ErrorKind};
-use super::secret::shown_variable;
 use crate::proto::wire::{AgentCapabilities, McpPair, McpServer, McpTransport};
 use std::collections::HashSet;
 
@@ -130,7 +129,6 @@ fn fill(text: &str, variable: &impl Fn(&str) -> Option<String>) -> Result<String
                 // As in a shell, an empty variable counts as not set if there is a default.
                 let value = variable(name).filter(|value| !value.is_empty() || default.is_none());
                 let value = value.or_else(|| default.map(str::to_owned)).ok_or_else(|| {
-                    let name = shown_variable(name);
                     format!(
                         "the variable {name} is not set; set it in the agent's environment, or write \
                              ${{{name}:-default}} for a default"

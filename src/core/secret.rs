@@ -15,7 +15,7 @@ mod sources;
 mod view;
 
 use crate::proto::wire::Variables;
-pub use arguments::{shown_arguments, shown_line, shown_words};
+pub use arguments::{shown_line, shown_words};
 pub use frame::{Sender, hide_in_frame, hide_in_value, without_members};
 pub use known::Known;
 pub use names::{is_parameter, names_secret, shown_variable};
@@ -52,6 +52,13 @@ pub fn shown_address(text: &str) -> Cow<'_, str> {
         Some(range) => replaced(text, vec![range]),
         None => hide(text),
     }
+}
+
+/// Returns arguments of a command line as they may be shown: names without the values of variables and headers, and
+/// nothing that is or looks like a secret. The number of words stays.
+#[must_use]
+pub fn shown_arguments<S: AsRef<str>>(words: &[S]) -> Vec<String> {
+    arguments::shown(words, &|word| hide(&without_members(word)).into_owned())
 }
 
 /// List of known secrets. What shares it between threads is outside of the core.

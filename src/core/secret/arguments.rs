@@ -1,7 +1,7 @@
 //! Arguments of a command line as acpipe shows them. All commands and writers that show one get it from here.
 
 use super::names::is_variable;
-use super::{HIDDEN, hide, is_secret, without_members};
+use super::{HIDDEN, hide, is_secret, shown_arguments};
 
 /// Options that set a variable or a header: their own and the names in other programs, such as container runtimes.
 const OPTIONS: [(&str, char); 4] = [("-e", '='), ("--env", '='), ("-H", ':'), ("--header", ':')];
@@ -24,14 +24,11 @@ enum Next {
     Variables,
 }
 
-/// Returns arguments as they may be shown: names without the values of variables and headers, and nothing that is or
-/// looks like a secret. The number of words stays.
-#[must_use]
-pub fn shown_arguments<S: AsRef<str>>(words: &[S]) -> Vec<String> {
+/// Returns arguments as they may be shown. `plain` hides what a word shows as secret by itself.
+pub fn shown<S: AsRef<str>>(words: &[S], plain: &dyn Fn(&str) -> String) -> Vec<String> {
     let mut next = Next::Any;
     let shown = words.iter().map(|word| {
-        let word = word.as_ref();
-        let (text, following) = shown_word(word, next);
+        let (text, following) = shown_word(word.as_ref(), next, plain);
         next = following;
         text
     });
@@ -58,7 +55,7 @@ pub fn shown_line(line: &str) -> String {
 }
 
 /// Returns a word as it may be shown, and the meaning of the word behind it.
-fn shown_word(word: &str, meaning: Next) -> (String, Next) {
+fn shown_word(word: &str, meaning: Next, plain: &dyn Fn(&str) -> String) -> (String, Next) {
     match meaning {
         Next::Pair(separator) => return (without_value(word, separator), Next::Any),
         Next::Secret if !word.starts_with("--") => return (HIDDEN.to_owned(), Next::Any),
@@ -129,11 +126,6 @@ fn without_value(pair: &str, separator: char) -> String {
         Some((name, value)) if !value.is_empty() => format!("{}{separator}{HIDDEN}", hide(name)),
         _ => hide(pair).into_owned(),
     }
-}
-
-/// Hides what a text shows as secret by itself.
-fn plain(word: &str) -> String {
-    hide(&without_members(word)).into_owned()
 }
 
 #[cfg(test)]

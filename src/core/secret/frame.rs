@@ -1,7 +1,7 @@
 //! Messages in which what the user typed as an answer stands, which may be a secret that no pattern detects.
 
 use super::names::is_address;
-use super::{HIDDEN, Secrets, names_secret, shown_address};
+use super::{HIDDEN, Secrets, names_secret, shown_address, shown_arguments};
 use memchr::memmem;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
@@ -39,7 +39,10 @@ const PASSED: [&str; 4] = ["env", "environment", "headers", "set"];
 /// Member with names of variables, which may be written with their values by mistake.
 const UNSET: &str = "unset";
 
-/// Name in an item of such a list.
+/// Member with the arguments of a program.
+const ARGS: &str = "args";
+
+/// Name in an item of a list of names and values.
 const NAME: &str = "name";
 
 /// Side that wrote a frame.
@@ -116,6 +119,7 @@ fn may_hold_members(line: &str) -> bool {
     may_hold_answer(line.as_bytes())
         || line.contains('@')
         || PASSED.iter().any(|name| line.contains(name))
+        || line.contains(ARGS)
 }
 
 fn may_respond(line: &str, sender: Sender) -> bool {
@@ -273,7 +277,9 @@ fn hide_members(value: &mut Value) -> bool {
                     *value = HIDDEN.into();
                 } else if PASSED.contains(&name.as_str()) && !is_flat(value) {
                     hide_passed(value);
-                } else if name == UNSET && hide_pairs(value) {
+                } else if (name == UNSET && hide_pairs(value))
+                    || (name == ARGS && hide_arguments(value))
+                {
                     // The names stay.
                 } else if let Some(shown) = shown_member(name, value) {
                     *value = shown.into();
@@ -299,6 +305,22 @@ fn hide_pairs(value: &mut Value) -> bool {
             None => found,
         }
     })
+}
+
+/// Hides the values in a list of arguments. Returns `true` if there is any.
+fn hide_arguments(value: &mut Value) -> bool {
+    let words: Option<Vec<&str>> = value
+        .as_array()
+        .and_then(|words| words.iter().map(Value::as_str).collect());
+    let Some(words) = words else {
+        return false;
+    };
+    let shown = shown_arguments(&words);
+    let is_hidden = shown != words;
+    if is_hidden {
+        *value = shown.into();
+    }
+    is_hidden
 }
 
 /// Returns `NAME=VALUE` without the value; `None` for a name alone.

@@ -23,8 +23,7 @@ fn commands_show_command_lines_without_values() {
     let world = World::new();
     let script = world.script(&json!({"session/prompt": [[say("the-answer"), end("end_turn")]]}));
     let config = format!(
-        "[agents.mine]\ncommand = {FAKE_AGENT:?}\nargs = [{script:?}, \"--token\", \"{CANARY}\", \"-e\", \"PLAIN={CANARY}\"]\n\
-         [agents.far]\nprotocol = \"openai\"\nurl = \"htp:/user:{CANARY}@host/v1\"\nmodel = \"m\"\n"
+        "[agents.mine]\ncommand = \"sh\"\nargs = [\"-c\", \"exec {FAKE_AGENT} {script}\", \"agent\", \"--token\", \"{CANARY}\", \"-e\", \"PLAIN={CANARY}\"]\n"
     );
     let config = world.file("own.toml", &config);
     let variables = [("ACPIPE_CONFIG", config.as_str())];
@@ -48,12 +47,11 @@ fn commands_show_command_lines_without_values() {
     for (words, wanted) in [
         (&["agents", "show", "mine"][..], "PLAIN=[hidden]"),
         (&["agents", "show", "mine", "--json"], "PLAIN=[hidden]"),
-        (&["agents", "show", "far"], "[hidden]@host"),
-        (&["agents", "--all", "--json"], "[hidden]@host"),
+        (&["agents", "--json"], "PLAIN=[hidden]"),
         (&["sessions", "list", "--json"], "PLAIN=[hidden]"),
-        (&["sessions", "list"], "fake-agent"),
+        (&["sessions", "list"], "sh -c"),
         (&["sessions", "show", "s"], "PLAIN=[hidden]"),
-        (&["sessions", "export", "s"], "PLAIN=[hidden]"),
+        (&["sessions", "export", "s", "--format", "html"], "PLAIN"),
         (&["trace", "--text", "tape"], "PLAIN=[hidden]"),
         (&["doctor", "mine", "--json"], "PLAIN=[hidden]"),
     ] {

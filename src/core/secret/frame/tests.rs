@@ -108,6 +108,10 @@ fn names_with_values_and_addresses_with_passwords_are_hidden() {
             r#"{"url":"htp:/u:1@h","baseUrl":"u:1@h","uri":"pkg:a/b@1","text":"a:b@c"}"#,
             r#"{"url":"htp:/u:[hidden]@h","baseUrl":"u:[hidden]@h","uri":"pkg:a/b@1","text":"a:b@c"}"#,
         ),
+        (
+            r#"{"args":["-e","A=1","--key","2","3"],"other":{"args":["A"]}}"#,
+            r#"{"args":["-e","A=[hidden]","--key","[hidden]","3"],"other":{"args":["A"]}}"#,
+        ),
         (r#"{"unset":["A=1""#, r#"{"unset":[hidden]"#),
     ] {
         let read = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
