@@ -32,7 +32,9 @@ pub async fn restart(args: &StartArgs, secrets: &Secrets) -> anyhow::Result<()> 
     if let Some(connection) = connect_control(&state).await? {
         next = next.after(&connection.info)?;
         let checked = next.check(&state, secrets);
-        checked.context("the daemon was not restarted, and the earlier one still runs")?;
+        checked.context(
+            "the daemon was not restarted, and the earlier one still runs; correct this, or restart it with another --config",
+        )?;
         Control::begin(connection).await?.stop().await?;
     }
     start::start(&state, &next.directory, &next.options, &next.variables)?;
