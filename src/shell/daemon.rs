@@ -160,7 +160,12 @@ impl DaemonPlace {
                     ErrorKind::NotFound
                     | ErrorKind::ConnectionRefused
                     | ErrorKind::NotADirectory => Ok(None),
-                    _ => Err(error),
+                    // The directory may be that of another user.
+                    _ => Err(self
+                        .socket
+                        .parent()
+                        .and_then(|parent| open_directory(parent).err())
+                        .unwrap_or(error)),
                 };
             }
         };
@@ -210,12 +215,15 @@ fn own_directory(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
         created => created?,
     }
+    open_directory(path)?.set_permissions(Permissions::from_mode(0o700))
+}
+
+/// Opens a directory of the user.
+fn open_directory(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = rustix::fs::open(path, flags, Mode::empty()).map(File::from);
     match opened {
-        Ok(dir) if dir.metadata()?.uid() == geteuid().as_raw() => {
-            dir.set_permissions(Permissions::from_mode(0o700))
-        }
+        Ok(dir) if dir.metadata()?.uid() == geteuid().as_raw() => Ok(dir),
         _ => {
             let why = "must be a directory of the user who runs acpipe; remove it";
             Err(named(
