@@ -77,8 +77,7 @@ pub fn choose(
         if is_name {
             return Ok(named(line)?.into());
         }
-        let words = shlex::split(line)
-            .ok_or_else(|| UsageError(format!("ACPIPE_AGENT has an unclosed quote: {line}")))?;
+        let words = shlex::split(line).ok_or_else(unclosed_quote)?;
         let definition = of_command(&words, args.protocol(), AgentSource::Environment, settings)?;
         return Ok(definition.into());
     }
@@ -214,6 +213,11 @@ fn check_address(protocol: Protocol, command: &str, args: &[String]) -> Result<(
     Err(UsageError(format!(
         "the address of the agent {why}; give it after --, for example: --protocol {name} -- https://HOST/PATH"
     )))
+}
+
+/// Returns the error about an `ACPIPE_AGENT` that cannot be split. The variable may have a secret.
+pub fn unclosed_quote() -> UsageError {
+    UsageError("ACPIPE_AGENT has an unclosed quote; close it".to_owned())
 }
 
 /// Returns the agent of a stored session: by its name, or if no agent has that name any more by its command.

@@ -11,6 +11,7 @@ mod live_sessions;
 mod logs;
 mod relay;
 mod remote_settings;
+mod restart;
 mod serve;
 mod socket_clients;
 mod start;
@@ -43,7 +44,7 @@ pub async fn daemon(args: DaemonArgs, secrets: Secrets) -> anyhow::Result<u8> {
     match args.verb {
         DaemonVerb::Run(args) => return serve::serve_daemon(args, secrets).await,
         DaemonVerb::Start(args) => start_daemon(&args).await?,
-        DaemonVerb::Restart(args) => restart(&args).await?,
+        DaemonVerb::Restart(args) => restart::restart(&args, &secrets).await?,
         DaemonVerb::Stop(place) => {
             let state = state_dir(&place)?;
             if !stop(&state).await? {
@@ -89,24 +90,6 @@ async fn start_daemon(args: &StartArgs) -> anyhow::Result<()> {
     let options = given_options("start");
     let variables = StartVariables::own();
     start::start(&state, &current_directory()?, &options, &variables)?;
-    note_start(&state).await
-}
-
-async fn restart(args: &StartArgs) -> anyhow::Result<()> {
-    check_resident(&args.resident)?;
-    let state = state_of(&args.resident)?;
-    let mut options = given_options("restart");
-    let mut directory = current_directory()?;
-    let mut variables = StartVariables::own();
-    if let Some(connection) = connect_control(&state).await? {
-        let earlier = connection.info.clone();
-        Control::begin(connection).await?.stop().await?;
-        if options.is_empty() {
-            (options, directory) = (earlier.args, PathBuf::from(earlier.cwd));
-            variables = variables.or(earlier.variables);
-        }
-    }
-    start::start(&state, &directory, &options, &variables)?;
     note_start(&state).await
 }
 

@@ -15,7 +15,8 @@ impl Recording {
             return Ok(Self(None));
         };
         let (secrets, limit) = (secrets.clone(), args.record_limit as u64);
-        let redact = Box::new(move |line: &str| hide_in_frame(&secrets, line).into_owned());
+        let redact =
+            Box::new(move |line: &str, sender| hide_in_frame(&secrets, line, sender).into_owned());
         let started = open_tape(path).and_then(|file| Recorder::start(file, limit, redact));
         let started = started.map_err(|error| {
             UsageError(format!(

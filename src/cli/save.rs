@@ -2,15 +2,15 @@
 
 use crate::core::error::{Error, ErrorKind};
 use crate::shell::open_output;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
-/// Users who can read a new file.
+/// Users who can read a file after it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Readers {
-    /// Only its owner: it has the messages of a session.
+    /// Only its owner, also if the file exists: it has the messages of a session.
     Owner,
     /// Those that the process allows for its files.
     Usual,
@@ -32,6 +32,9 @@ pub fn save(
     }
     let written = open_output(&mut options, file).and_then(|file| {
         if file.metadata()?.is_file() {
+            if readers == Readers::Owner {
+                file.set_permissions(Permissions::from_mode(0o600))?;
+            }
             file.set_len(0)?;
         }
         let mut out = BufWriter::new(file);

@@ -19,6 +19,7 @@ use super::styles::Styles;
 use crate::cli::screen::to_stdout;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
+use crate::core::secret::{shown_arguments, shown_words};
 use crate::core::store::Card;
 use crate::proto::wire::SessionInfo;
 use crate::shell;
@@ -90,6 +91,12 @@ fn list(
     if let Some(cwd) = &args.cwd {
         let cwd = directory(Some(cwd))?;
         cards.retain(|card| same_dir(&card.cwd, &cwd));
+    }
+    for card in &mut cards {
+        card.agent = card.agent.as_deref().map(shown_words);
+        if let Some(command) = &mut card.agent_command {
+            command.args = shown_arguments(&command.args);
+        }
     }
     if cards.is_empty() {
         let whose = args

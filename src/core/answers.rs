@@ -119,7 +119,8 @@ pub fn question(
     };
     let answer = match answer {
         Ok(answer) => answer,
-        Err(error) => return Err(declined(&format!("error {:?}", clip(&error.message)))),
+        // The text may be what the user typed.
+        Err(error) => return Err(declined(&format!("it is an error, code {}", error.code))),
     };
     let QuestionAnswer { action, content } = match read(answer, unknown_fields) {
         Ok(answer) => answer,

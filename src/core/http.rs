@@ -3,7 +3,7 @@
 //! A transport delivers [`HttpLine`]s, then the body of the response as lines. A line of a body is the data of
 //! one server-sent event (`text/event-stream`) or a line of the text (all other types).
 
-use super::secret::{is_parameter, is_secret};
+use super::secret::{is_parameter, is_secret, shown_address};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -116,9 +116,10 @@ impl HttpHead {
 #[must_use]
 pub fn shown_url(url: &str) -> String {
     let end = url.find(['?', '#']).unwrap_or(url.len());
-    let url = &url[..end];
+    // An address that is not valid may have its password elsewhere.
+    let url = shown_address(&url[..end]);
     let Some((scheme, rest)) = url.split_once("://") else {
-        return url.to_owned();
+        return url.into_owned();
     };
     let authority_end = rest.find('/').unwrap_or(rest.len());
     let (authority, path) = rest.split_at(authority_end);

@@ -1,10 +1,12 @@
 //! Secrets: their detection, and how they are hidden. Whatever acpipe writes for people to read and pass on goes through this
 //! module: logs, tapes, errors, telemetry, responses with an agent's environment.
 //!
-//! `names` knows the names of secrets, `patterns` what a secret looks like, `known` the values that acpipe got as
+//! `address` finds passwords in addresses, `arguments` shows command lines, `names` knows the names of secrets, `patterns` what a secret looks like, `known` the values that acpipe got as
 //! secrets, `sources` where it gets them, `view` the escapes in which a value may be written, and `frame` the members
 //! of a message that hold what the user typed.
 
+mod address;
+mod arguments;
 mod frame;
 mod known;
 mod names;
@@ -13,9 +15,10 @@ mod sources;
 mod view;
 
 use crate::proto::wire::Variables;
-pub use frame::{hide_in_frame, hide_in_value, without_members};
+pub use arguments::{shown_line, shown_words};
+pub use frame::{Sender, hide_in_frame, hide_in_value, without_members};
 pub use known::Known;
-pub use names::{is_parameter, names_secret};
+pub use names::{is_parameter, names_secret, shown_variable};
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
@@ -31,13 +34,31 @@ pub const REDACTED: &str = "[redacted]";
 /// Returns `true` if a variable holds a secret, by its name or value.
 #[must_use]
 pub fn is_secret(name: &str, value: &str) -> bool {
-    !value.is_empty() && (names::is_variable(name) || matches!(hide(value), Cow::Owned(_)))
+    let has_password = || names::is_address(name) && address::password(value).is_some();
+    !value.is_empty()
+        && (names::is_variable(name) || matches!(hide(value), Cow::Owned(_)) || has_password())
 }
 
 /// Returns the text with everything that looks like a secret replaced.
 #[must_use]
 pub fn hide(text: &str) -> Cow<'_, str> {
     Secrets::default().hide(text)
+}
+
+/// Returns the text of an address with its password replaced, also if the address is not valid.
+#[must_use]
+pub fn shown_address(text: &str) -> Cow<'_, str> {
+    match address::password(text) {
+        Some(range) => replaced(text, vec![range]),
+        None => hide(text),
+    }
+}
+
+/// Returns arguments of a command line as they may be shown: names without the values of variables and headers, and
+/// nothing that is or looks like a secret. The number of words stays.
+#[must_use]
+pub fn shown_arguments<S: AsRef<str>>(words: &[S]) -> Vec<String> {
+    arguments::shown(words, &|word| hide(&without_members(word)).into_owned())
 }
 
 /// List of known secrets. What shares it between threads is outside of the core.

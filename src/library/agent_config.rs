@@ -204,7 +204,7 @@ impl AgentConfig {
                 let words = shlex::split(&line).unwrap_or_default();
                 let Some((command, args)) = words.split_first() else {
                     let message =
-                        format!("agent {line:?}: the command line is empty or has an open quote");
+                        "the command line of the agent is empty or has an open quote; correct it";
                     return Err(Error::new(ErrorKind::InvalidParams, message));
                 };
                 program(command.clone(), args.to_vec(), None, settings)

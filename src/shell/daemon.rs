@@ -156,8 +156,16 @@ impl DaemonPlace {
             Ok(stream) => stream,
             Err(error) => {
                 return match error.kind() {
-                    ErrorKind::NotFound | ErrorKind::ConnectionRefused => Ok(None),
-                    _ => Err(error),
+                    // A file in place of the directory is the error of the next start.
+                    ErrorKind::NotFound
+                    | ErrorKind::ConnectionRefused
+                    | ErrorKind::NotADirectory => Ok(None),
+                    // The directory may be that of another user.
+                    _ => Err(self
+                        .socket
+                        .parent()
+                        .and_then(|parent| open_directory(parent).err())
+                        .unwrap_or(error)),
                 };
             }
         };
@@ -202,13 +210,20 @@ fn check_peer(stream: &UnixStream) -> io::Result<()> {
 
 /// Creates a directory that only its owner can use, or checks an existing one.
 fn own_directory(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    match DirBuilder::new().recursive(true).mode(0o700).create(path) {
+        // Something else has the name.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        created => created?,
+    }
+    open_directory(path)?.set_permissions(Permissions::from_mode(0o700))
+}
+
+/// Opens a directory of the user.
+fn open_directory(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = rustix::fs::open(path, flags, Mode::empty()).map(File::from);
     match opened {
-        Ok(dir) if dir.metadata()?.uid() == geteuid().as_raw() => {
-            dir.set_permissions(Permissions::from_mode(0o700))
-        }
+        Ok(dir) if dir.metadata()?.uid() == geteuid().as_raw() => Ok(dir),
         _ => {
             let why = "must be a directory of the user who runs acpipe; remove it";
             Err(named(
@@ -257,6 +272,27 @@ mod tests {
         drop(std::os::unix::net::UnixListener::bind(place.socket()).unwrap());
         assert!(place.connect().await.unwrap().is_none());
         assert!(place.listen().unwrap().is_some());
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[tokio::test]
+    async fn file_in_place_of_the_directory_of_the_socket_is_named() {
+        let dir = std::env::temp_dir().join(format!("acpipe-no-dir-{}", std::process::id()));
+        let short = dir.join("short");
+        let place = DaemonPlace {
+            dir: dir.join("daemon"),
+            socket: short.join("socket"),
+        };
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir(&dir).unwrap();
+        drop(File::create(&short).unwrap());
+        assert!(place.connect().await.unwrap().is_none());
+        let error = place.create().unwrap_err().to_string();
+        let wanted = format!("{}: must be a directory", short.display());
+        assert!(
+            error.starts_with(&wanted) && error.ends_with("remove it"),
+            "{error}"
+        );
         fs::remove_dir_all(dir).unwrap();
     }
 

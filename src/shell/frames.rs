@@ -53,7 +53,7 @@ mod tests {
         assert_eq!(shown(b"{\"a\":1}"), "{\"a\":1}");
         assert_eq!(
             shown(br#"{"id":1,"result":{"action":"accept","content":{"pin":"1234"}}}"#),
-            r#"{"id":1,"result":{"action":"accept","content":{"pin":"[hidden]"}}}"#
+            r#"{"id":1,"result":{"action":"accept","content":"[hidden]"}}"#
         );
         let line = format!(
             "{{\"a\":\"b\",\"secret\":\"{}\"}}",

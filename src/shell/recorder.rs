@@ -5,6 +5,7 @@ mod file;
 mod writer;
 
 use crate::core::error::clip;
+use crate::core::secret::Sender;
 use crate::proto::frame::{Batch, Overlong};
 use crate::proto::tape::{Direction, Event, EventKind, Process, Side};
 use bytes::Bytes;
@@ -35,7 +36,7 @@ const SIGTERM: i32 = 15;
 const SIGKILL: i32 = 9;
 
 /// Replaces secrets in a line. A line of JSON must remain one.
-pub type RedactLine = Box<dyn Fn(&str) -> String + Send>;
+pub type RedactLine = Box<dyn Fn(&str, Sender) -> String + Send>;
 
 /// Handle of a recorder, shared by everything that is recorded.
 #[derive(Debug, Clone)]

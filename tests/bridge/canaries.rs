@@ -4,6 +4,7 @@
 
 mod answers;
 mod clients;
+mod command_lines;
 mod replay;
 mod sign_in;
 mod ways;
@@ -19,10 +20,12 @@ use serde_json::{Value, json};
 use std::fs;
 
 /// Variables of acpipe's own environment.
-const INHERITED: [&str; 9] = [
+const INHERITED: [&str; 11] = [
     "OPENAI_KEY",
     "GITHUB_PAT",
     "DB_PASS",
+    "SSHPASS",
+    "MYSQL_PWD",
     "GPG_PASSPHRASE",
     "SENTRY_DSN",
     "AZURE_KEYS",
@@ -32,13 +35,14 @@ const INHERITED: [&str; 9] = [
 ];
 
 /// Variables of acpipe's own environment with a secret inside of the value: name, text before, way, text behind.
-const PARTS: [(&str, &str, &str, &str); 6] = [
+const PARTS: [(&str, &str, &str, &str); 7] = [
     ("TEAM_HEADERS", "x-team=1,x-key=", "listed", ""),
     ("OTHER_HEADERS", "authorization=Bearer%20", "scheme", ""),
     ("WEB_COOKIE", "a=1; b=", "cookie", "; c=2"),
     ("PROXY_AUTH", "user:", "login", ""),
     ("MY_DSN", "https://", "address", "@host/1"),
     ("DATABASE", "postgres://user:", "database", "@host"),
+    ("HTTPS_PROXY", "user:", "proxy", "@host:1"),
 ];
 
 /// Returns a secret that no pattern recognises. It has characters that some writers escape.

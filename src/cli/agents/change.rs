@@ -57,8 +57,12 @@ pub fn add(world: &AgentWorld, args: &AddArgs) -> anyhow::Result<()> {
 fn variable(pair: &str) -> Result<(String, Value), UsageError> {
     match pair.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), json!(value))),
-        _ => Err(UsageError(format!(
-            "--env: {pair:?} must have the form NAME=VALUE"
+        // A pair without a name is a value.
+        Some(_) => Err(UsageError(
+            "--env: the name before = is missing; write NAME=VALUE".to_owned(),
+        )),
+        None => Err(UsageError(format!(
+            "--env: the value is missing; write {pair}=VALUE"
         ))),
     }
 }

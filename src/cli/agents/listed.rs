@@ -9,8 +9,11 @@ use crate::cli::styles::Styles;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::builtin_agents;
 use crate::core::builtin_definition::builtin_definition;
+use crate::core::http::shown_url;
+use crate::core::secret::shown_arguments;
 use crate::proto::wire::{AgentSource, Program, Protocol};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::io;
 
 /// Agent as it is listed.
@@ -25,8 +28,8 @@ pub struct ListedAgent<'a> {
     pub version: Option<&'a str>,
     pub protocol: Protocol,
     pub source: AgentSource,
-    pub command: &'a str,
-    pub args: &'a [String],
+    pub command: Cow<'a, str>,
+    pub args: Vec<String>,
     pub program: Option<&'a Program>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<&'a str>,
@@ -72,8 +75,8 @@ impl<'a> ListedAgent<'a> {
             version: found.version.as_deref(),
             protocol: agent.spec.protocol,
             source: agent.spec.source,
-            command: &agent.spec.command,
-            args: &agent.spec.args,
+            command: shown_command(agent),
+            args: shown_arguments(&agent.spec.args),
             program,
             description: agent.description.as_deref(),
             tags: &agent.tags,
@@ -103,6 +106,15 @@ impl<'a> ListedAgent<'a> {
             self.description.unwrap_or_default().to_owned(),
         ]
     }
+}
+
+/// Returns the program of an agent, or the address of an endpoint, as it may be shown.
+fn shown_command(agent: &AgentDefinition) -> Cow<'_, str> {
+    let command = &agent.spec.command;
+    if agent.spec.protocol.is_http() {
+        return shown_url(command).into();
+    }
+    Cow::Borrowed(command)
 }
 
 /// Returns the built-in agent on which an agent of the configuration is based.

@@ -26,8 +26,8 @@ pub fn show(world: &mut AgentWorld, args: &ShowArgs) -> anyhow::Result<()> {
             return Ok(out.write_all(b"\n")?);
         }
         let spec = &agent.spec;
-        let words = std::iter::once(&spec.command).chain(&spec.args);
-        let line = shell_words::join(words.map(String::as_str));
+        let words = std::iter::once(&*listed.command).chain(listed.args.iter().map(String::as_str));
+        let line = shell_words::join(words);
         let place = world
             .config
             .agent(&agent.name)

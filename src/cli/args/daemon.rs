@@ -71,7 +71,7 @@ pub struct RunDaemonArgs {
 
 #[derive(Debug, Args)]
 pub struct StatusArgs {
-    /// Print one JSON object
+    /// Print one JSON object, with the address of the page and its token
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]

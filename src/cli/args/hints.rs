@@ -5,6 +5,7 @@ use super::display::color_of;
 use super::single::parse_single;
 use crate::cli::screen::{Content, to_stdout};
 use crate::cli::styles::{Styles, choose_color};
+use crate::core::secret::shown_arguments;
 use crate::core::similar::distance_of;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -22,12 +23,36 @@ pub fn parse(words: &[OsString]) -> Result<Cli, anyhow::Result<u8>> {
     if let Some(cli) = parse_single(words) {
         return Ok(cli);
     }
-    Cli::try_parse_from(words).map_err(|error| {
+    try_parse(words).map_err(|error| {
         let words = words.iter().skip(1);
         let words: Vec<String> = words
             .map(|word| word.to_string_lossy().into_owned())
             .collect();
         print(&explained(error, &words))
+    })
+}
+
+/// Parses a command line like [`parse`], and prints nothing.
+///
+/// # Errors
+/// The command line asks for help or the version, or is not valid. The text quotes no value of a variable.
+pub fn try_parse(
+    words: impl IntoIterator<Item: Into<OsString> + Clone>,
+) -> clap::error::Result<Cli> {
+    Cli::try_parse_from(words).map_err(|mut error| {
+        let text = |kind| match error.get(kind) {
+            Some(ContextValue::String(text)) => text.clone(),
+            _ => String::new(),
+        };
+        let option = text(ContextKind::InvalidArg);
+        let option = option.split(' ').next().unwrap_or_default();
+        if let [_, shown] = &shown_arguments(&[option, &text(ContextKind::InvalidValue)])[..]
+            && !shown.is_empty()
+        {
+            let shown = ContextValue::String(shown.clone());
+            error.insert(ContextKind::InvalidValue, shown);
+        }
+        error
     })
 }
 

@@ -1,6 +1,7 @@
 //! The command line of a client, as the daemon reads it.
 
 use super::start_options::StartVariables;
+use crate::cli::agent_choice::unclosed_quote;
 use crate::cli::args::shared::PlaceArgs;
 use crate::cli::args::{AgentArgs, Cli, LimitArgs, Persist, ServeArgs, Verb};
 use crate::cli::config::Config;
@@ -150,8 +151,7 @@ fn with_variables(
         all.extend(command.iter().cloned());
         return Ok(all);
     }
-    let named = shlex::split(line)
-        .ok_or_else(|| UsageError(format!("ACPIPE_AGENT has an unclosed quote: {line}")))?;
+    let named = shlex::split(line).ok_or_else(unclosed_quote)?;
     match named.as_slice() {
         [name] if is_name(name) => {
             all.extend(["--agent".to_owned(), name.clone()]);

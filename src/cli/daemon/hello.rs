@@ -3,6 +3,7 @@
 
 use super::start_options::StartVariables;
 use crate::cli::agent_choice::StoredAgent;
+use crate::core::secret::{shown_arguments, shown_line};
 use serde::{Deserialize, Serialize};
 
 /// Version of these lines. Both sides must have the same.
@@ -92,4 +93,15 @@ pub struct DaemonInfo {
     /// Address of the page of its HTTP server, with the token in the fragment. `null` without one.
     #[serde(default)]
     pub page: Option<String>,
+}
+
+impl DaemonInfo {
+    /// Returns the facts as a command may print them: with the names of variables, and without their values.
+    #[must_use]
+    pub fn shown(&self) -> Self {
+        let mut shown = self.clone();
+        shown.args = shown_arguments(&self.args);
+        shown.variables.agent = self.variables.agent.as_deref().map(shown_line);
+        shown
+    }
 }

@@ -3,12 +3,12 @@
 use super::hello::Hello;
 use crate::cli::acp::settings::{REINJECTED, face_settings, origin};
 use crate::cli::agent_choice::{is_unnamed_demo, no_agent};
-use crate::cli::args::{AgentArgs, Cli, Verb};
+use crate::cli::args::hints::try_parse;
+use crate::cli::args::{AgentArgs, Verb};
 use crate::cli::connections::{Access, ClientFace, ConnectionSetup, Via};
 use crate::cli::{Origin, UsageError, settings};
 use crate::core::hub::Settings;
 use crate::core::secret::Secrets;
-use clap::Parser as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -22,7 +22,7 @@ static CLIENTS: AtomicU32 = AtomicU32::new(0);
 /// The command line or the configuration of the client is not valid.
 pub fn setup_of(hello: &Hello, secrets: &Secrets) -> anyhow::Result<ConnectionSetup> {
     let words = std::iter::once("acpipe").chain(hello.args.iter().map(String::as_str));
-    let cli = Cli::try_parse_from(words).map_err(|error| UsageError(error.to_string()))?;
+    let cli = try_parse(words).map_err(|error| UsageError(error.to_string()))?;
     let base = Path::new(&hello.cwd);
     let (face, settings) = match cli.verb {
         Verb::Serve(mut args) => {

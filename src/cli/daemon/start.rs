@@ -24,7 +24,8 @@ pub fn start(
     let place = DaemonPlace::of(state_dir);
     place.create().with_context(|| {
         let dir = state_dir.display();
-        format!("cannot create the directory of the daemon in {dir}; choose another one with --state-dir")
+        format!("cannot create the directories of the daemon of {dir}; choose another state directory with --state-dir, or \
+            correct this")
     })?;
     let mut log = place
         .append_log(LONGEST_LOG)

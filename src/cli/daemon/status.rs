@@ -35,7 +35,7 @@ pub async fn status(args: &StatusArgs) -> anyhow::Result<u8> {
     let live = live_sessions(&sessions);
     let info = &control.info;
     if args.json {
-        let status = json!({ "running": true, "daemon": info, "sessions": live });
+        let status = json!({ "running": true, "daemon": info.shown(), "sessions": live });
         to_stdout(Content::Json, |out| Ok(writeln!(out, "{status}")?))?;
         return Ok(0);
     }

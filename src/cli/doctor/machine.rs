@@ -4,7 +4,7 @@ use super::args::DoctorArgs;
 use super::configuration::configuration_of;
 use super::program::{describe, is_by_package_runner, program_fact};
 use super::report::{Check, Report, shown};
-use super::subject::{Subject, of_environment};
+use super::subject::{NoCommandLine, Subject, of_environment};
 use crate::cli::config::Config;
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::builtin_agents::{self, BuiltinAgent};
@@ -162,8 +162,8 @@ pub async fn list_agents(
 ) -> anyhow::Result<()> {
     match of_environment(settings) {
         Some(Ok(subject)) => report.add(configured("ACPIPE_AGENT", &subject, starter).await)?,
-        Some(Err(line)) => {
-            let found = format!("ACPIPE_AGENT is not a command line: {line:?}");
+        Some(Err(NoCommandLine)) => {
+            let found = "ACPIPE_AGENT is not a command line";
             let advice = "close its quotes, or unset it";
             report.add(Check::problem("ACPIPE_AGENT", found, advice))?;
         }

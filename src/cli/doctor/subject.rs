@@ -13,6 +13,7 @@ use crate::core::config::Settings;
 use crate::core::http::shown_url;
 use crate::core::nested;
 use crate::core::policy::Policy;
+use crate::core::secret::shown_arguments;
 use crate::core::transport::ProcessSpec;
 use crate::proto::wire::{AgentSource, Protocol, SessionOptions, Variables};
 use anyhow::Context as _;
@@ -100,11 +101,12 @@ impl Subject {
         ProcessSpec { env, ..process }
     }
 
-    /// Returns the command line of the agent.
+    /// Returns the command line of the agent as it may be shown.
     pub fn line(&self) -> String {
         let spec = &self.definition.spec;
-        let words = std::iter::once(&spec.command).chain(&spec.args);
-        crate::core::shell_words::join(words.map(String::as_str))
+        let words: Vec<&String> = std::iter::once(&spec.command).chain(&spec.args).collect();
+        let words = shown_arguments(&words);
+        crate::core::shell_words::join(words.iter().map(String::as_str))
     }
 
     /// Describes an HTTP endpoint, which has no program. Nothing is sent to it.
@@ -135,18 +137,22 @@ impl Subject {
     }
 }
 
+/// `ACPIPE_AGENT` has no words, or an open quote.
+#[derive(Debug)]
+pub struct NoCommandLine;
+
 /// Returns the default agent that the environment names; `None` if it names none.
 ///
 /// # Errors
 /// The variable is not a command line.
-pub fn of_environment(settings: &Settings) -> Option<Result<Subject, String>> {
+pub fn of_environment(settings: &Settings) -> Option<Result<Subject, NoCommandLine>> {
     let line = std::env::var("ACPIPE_AGENT").ok()?;
     if line.trim().is_empty() {
         return None;
     }
     let words = shlex::split(&line);
     let Some((command, args)) = words.as_deref().and_then(<[String]>::split_first) else {
-        return Some(Err(line));
+        return Some(Err(NoCommandLine));
     };
     let spec = spec_of(command, args, AgentSource::Environment, settings);
     Some(Ok(Subject::of(AgentDefinition::unnamed(spec), settings)))

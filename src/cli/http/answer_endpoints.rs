@@ -3,7 +3,7 @@
 use super::approvals::ApprovalAnswer;
 use super::client::NeutralClient;
 use super::failure::Failure;
-use super::incoming::Ask;
+use super::incoming::{Ask, Decision};
 use super::messages::json_response;
 use super::request::{json_body, too_many};
 use super::state::ServerState;
@@ -47,7 +47,7 @@ pub async fn post_approval(
     let mut client = NeutralClient::open(&server.connector, access, None).await?;
     let ask = open_question(&mut client, &session, &answer.approval_id).await?;
     answer.check_option(&ask).map_err(Failure::bad_request)?;
-    deliver(client, &session, &ask, &answer.response_to(&ask)).await?;
+    deliver(&mut client, &session, &ask, &answer.response_to(&ask)).await?;
     Ok(json_response(&json!({ "approved": answer.approved })))
 }
 
@@ -69,8 +69,22 @@ pub async fn post_answer(
     if let Some(content) = answer.content {
         response["content"] = content.into();
     }
-    deliver(client, &session, &ask, &response).await?;
-    Ok(json_response(&json!({ "action": answer.action })))
+    deliver(&mut client, &session, &ask, &response).await?;
+    match client.take_decision(&answer.question_id) {
+        Some(decision) if decision.action == answer.action => {
+            Ok(json_response(&json!({ "action": decision.action })))
+        }
+        Some(Decision { action, reason }) => {
+            let reason = reason.unwrap_or_else(|| "another client answered".to_owned());
+            let message = format!("the question was decided with {action:?}: {reason}");
+            Err(Failure::new(StatusCode::CONFLICT, message))
+        }
+        None => {
+            let message =
+                "the answer is not valid, and the question is still open; correct the answer";
+            Err(Failure::bad_request(message))
+        }
+    }
 }
 
 /// Handles `POST /api/chat/{id}/cancel`.
@@ -115,13 +129,13 @@ async fn open_question(
 
 /// Answers the question. The call after it confirms that the loop has read the answer.
 async fn deliver(
-    mut client: NeutralClient,
+    client: &mut NeutralClient,
     session: &str,
     ask: &Ask,
     response: &Value,
 ) -> Result<(), Failure> {
     client.answer(&ask.id, response).await?;
-    confirm(&mut client, session).await
+    confirm(client, session).await
 }
 
 /// Waits until the loop has handled everything that was sent before.

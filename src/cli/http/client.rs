@@ -1,7 +1,7 @@
 //! In-process client of the neutral protocol, for one HTTP request.
 
 use super::failure::Failure;
-use super::incoming::{Ask, Incoming};
+use super::incoming::{Ask, Decision, Incoming};
 use crate::cli::connections::{Access, ConnectionSetup, Via};
 use crate::shell::{ConnectionInput, ConnectionOutput, Connector};
 use memchr::memchr;
@@ -161,6 +161,17 @@ impl NeutralClient {
             }
         }
         found
+    }
+
+    /// Returns the decision of a question. Call it after a request that followed the answer: the loop has sent the
+    /// decision by then. `None` if the question is still open.
+    pub fn take_decision(&mut self, question: &str) -> Option<Decision> {
+        let messages = std::mem::take(&mut self.waiting);
+        let chunks = messages.iter().filter_map(|message| match message {
+            Incoming::Chunk(chunk) => Some(chunk),
+            _ => None,
+        });
+        chunks.rev().find_map(|chunk| chunk.decision(question))
     }
 
     /// Waits for the next message of the connection. Cancel safe.

@@ -33,6 +33,28 @@ pub struct ChunkMessage {
     pub chunk: Box<RawValue>,
 }
 
+/// Decision of a question.
+#[derive(Debug, Deserialize)]
+pub struct Decision {
+    pub action: String,
+    /// Why it was decided, if it is not the answer of a client.
+    #[serde(default)]
+    pub reason: Option<String>,
+}
+
+impl ChunkMessage {
+    /// Returns the decision of a question if the chunk has it.
+    pub fn decision(&self, question: &str) -> Option<Decision> {
+        #[derive(Deserialize)]
+        struct QuestionChunk {
+            id: String,
+            data: Decision,
+        }
+        let chunk: QuestionChunk = serde_json::from_str(self.chunk.get()).ok()?;
+        (chunk.id == question).then_some(chunk.data)
+    }
+}
+
 /// Request that asks the user.
 #[derive(Debug)]
 pub struct Ask {

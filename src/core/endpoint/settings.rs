@@ -5,6 +5,7 @@ use crate::core::backend_options::BackendOptions;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::http::{HttpHeader, HttpLimits, HttpRequest, is_on_this_machine, url_fault};
 use crate::core::limits::{Limits, Timeout};
+use crate::core::secret::shown_variable;
 use crate::proto::wire::{AuthMethod, AuthVariable, SignIn, Variables};
 
 /// Shortest secret that is removed from messages of the endpoint; a shorter one would remove ordinary text.
@@ -66,6 +67,7 @@ impl Endpoint {
                     headers.push(header(name, value));
                 }
                 Err(missing) => {
+                    let missing = shown_variable(&missing);
                     let message = format!(
                         "cannot send the request: header {name:?} needs the variable {missing}, which is not set; set it"
                     );
@@ -75,9 +77,10 @@ impl Endpoint {
             }
         }
         if own_key.is_some() && key.is_none() {
-            let name = own_key.unwrap_or_default();
-            let message =
-                format!("auth required: the variable {name} of the key is not set; set it");
+            let name = shown_variable(own_key.unwrap_or_default());
+            let message = format!(
+                "auth required: the variable {name} of the key is not set; set it, or correct its name in `api_key_env`"
+            );
             let error = Error::new(ErrorKind::AuthRequired, message).with("variable", name);
             fault.get_or_insert(error);
         }

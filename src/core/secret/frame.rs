@@ -1,6 +1,7 @@
 //! Messages in which what the user typed as an answer stands, which may be a secret that no pattern detects.
 
-use super::{HIDDEN, Secrets, names_secret};
+use super::names::is_address;
+use super::{HIDDEN, Secrets, names_secret, shown_address, shown_arguments};
 use memchr::memmem;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
@@ -13,6 +14,21 @@ const ACTIONS: [&str; 3] = ["accept", "decline", "cancel"];
 
 /// Member of a response. If it has an [`ACTION`], it answers a question.
 const RESULT: &str = "result";
+const ERROR: &str = "error";
+const METHOD: &str = "method";
+
+/// Members of a client's responses to other requests than questions: permissions, files and terminals.
+const RESPONSES: [&str; 9] = [
+    "_meta",
+    "content",
+    "exitCode",
+    "exitStatus",
+    "outcome",
+    "output",
+    "signal",
+    "terminalId",
+    "truncated",
+];
 
 /// Members with an object of answers, or of notes on them, by question.
 const ANSWERS: [&str; 2] = ["answers", "annotations"];
@@ -20,8 +36,23 @@ const ANSWERS: [&str; 2] = ["answers", "annotations"];
 /// Members with values that are passed to agents and MCP servers: an object by name, or a list of names and values.
 const PASSED: [&str; 4] = ["env", "environment", "headers", "set"];
 
-/// Name in an item of such a list.
+/// Member with names of variables, which may be written with their values by mistake.
+const UNSET: &str = "unset";
+
+/// Member with the arguments of a program.
+const ARGS: &str = "args";
+
+/// Name in an item of a list of names and values.
 const NAME: &str = "name";
+
+/// Side that wrote a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sender {
+    /// A client of acpipe. Nothing in its response says whether it answers a question.
+    Client,
+    /// acpipe or an agent.
+    Other,
+}
 
 /// Returns a line with a message without the values that its members mark as secret: answers to an agent's question, what
 /// is passed to agents and MCP servers, and members with the name of a secret. Text may stand before the message. The
@@ -40,20 +71,21 @@ pub fn without_members(line: &str) -> Cow<'_, str> {
                 Cow::Borrowed(line)
             }
         }
-        Err(_) => without_rest(Cow::Borrowed(line)),
+        Err(_) => without_rest(Cow::Borrowed(line), Sender::Other),
     }
 }
 
 /// Replaces secrets and answers in a message. JSON remains JSON.
 #[must_use]
-pub fn hide_in_frame<'a>(secrets: &Secrets, line: &'a str) -> Cow<'a, str> {
+pub fn hide_in_frame<'a>(secrets: &Secrets, line: &'a str, sender: Sender) -> Cow<'a, str> {
     let is_json = line.starts_with(['{', '[']);
-    let may_hold_members = may_hold_members(line);
+    let may_hold_members = may_hold_members(line) || may_respond(line, sender);
     // An escape may stand in a name, or end a value where none of its patterns ends.
     let is_parsed = is_json && (line.contains('\\') || may_hold_members);
     let parsed: Option<Value> = is_parsed.then(|| serde_json::from_str(line).ok()).flatten();
     if let Some(mut value) = parsed {
-        let has_members = hide_all_members(&mut value);
+        let is_response = sender == Sender::Client && each_message(&mut value, hide_response);
+        let has_members = hide_all_members(&mut value) || is_response;
         return if hide_in_value(secrets, &mut value) || has_members {
             Cow::Owned(value.to_string())
         } else {
@@ -63,7 +95,7 @@ pub fn hide_in_frame<'a>(secrets: &Secrets, line: &'a str) -> Cow<'a, str> {
     let hidden = secrets.hide(line);
     if !is_json || is_parsed {
         return if may_hold_members {
-            without_rest(hidden)
+            without_rest(hidden, sender)
         } else {
             hidden
         };
@@ -84,7 +116,14 @@ pub fn hide_in_frame<'a>(secrets: &Secrets, line: &'a str) -> Cow<'a, str> {
 }
 
 fn may_hold_members(line: &str) -> bool {
-    may_hold_answer(line.as_bytes()) || PASSED.iter().any(|name| line.contains(name))
+    may_hold_answer(line.as_bytes())
+        || line.contains('@')
+        || PASSED.iter().any(|name| line.contains(name))
+        || line.contains(ARGS)
+}
+
+fn may_respond(line: &str, sender: Sender) -> bool {
+    sender == Sender::Client && (line.contains(RESULT) || line.contains(ERROR))
 }
 
 fn may_hold_answer(line: &[u8]) -> bool {
@@ -93,11 +132,18 @@ fn may_hold_answer(line: &[u8]) -> bool {
 }
 
 /// Cuts a text that is not JSON where a member with values begins that are always hidden: nothing says where they end.
-fn without_rest(text: Cow<'_, str>) -> Cow<'_, str> {
+fn without_rest(text: Cow<'_, str>, sender: Sender) -> Cow<'_, str> {
     let with_answer = may_hold_answer(text.as_bytes());
     let answers = [CONTENT].into_iter().chain(ANSWERS);
     let answers = answers.filter(|_| with_answer);
-    let begins = PASSED.into_iter().chain(answers);
+    let responses = [RESULT, ERROR]
+        .into_iter()
+        .filter(|_| sender == Sender::Client);
+    let begins = PASSED
+        .into_iter()
+        .chain([UNSET])
+        .chain(answers)
+        .chain(responses);
     let begins = begins.filter_map(|name| {
         let mut found = memmem::find_iter(text.as_bytes(), name);
         found.find_map(|at| beginning_of_values(&text, at, name))
@@ -125,17 +171,60 @@ fn beginning_of_values(text: &str, at: usize, name: &str) -> Option<usize> {
 /// Replaces the values of members that are secret by their names, and the response to a question. Returns `true` if
 /// there is any.
 fn hide_all_members(message: &mut Value) -> bool {
-    let hide = |message: &mut Value| message.get_mut(RESULT).is_some_and(hide_answer);
-    let is_answer = match message {
+    let is_answer = each_message(message, |message| {
+        message.get_mut(RESULT).is_some_and(hide_answer)
+    });
+    hide_members(message) | is_answer
+}
+
+/// Calls a function with a message, or with each one of a batch. Returns `true` if the function does for any of them.
+fn each_message(message: &mut Value, hide: impl Fn(&mut Value) -> bool) -> bool {
+    match message {
         Value::Array(batch) => batch
             .iter_mut()
             .fold(false, |found, message| hide(message) | found),
         _ => hide(message),
-    };
-    hide_members(message) | is_answer
+    }
 }
 
-/// Replaces all values in the response to a question except a valid action. Returns `true` if it is one.
+/// Replaces what a response of a client holds, unless it has the form of one to another request than a question. An
+/// error keeps its code. Returns `true` if anything is replaced.
+fn hide_response(message: &mut Value) -> bool {
+    let Some(members) = message.as_object_mut() else {
+        return false;
+    };
+    if members.contains_key(METHOD) {
+        return false;
+    }
+    let mut is_replaced = false;
+    for name in [RESULT, ERROR] {
+        let Some(response) = members.get_mut(name) else {
+            continue;
+        };
+        match response {
+            Value::Null => continue,
+            Value::Object(error) if name == ERROR => {
+                let code = error.remove("code").filter(Value::is_number);
+                *error = Map::new();
+                error.extend(code.map(|code| ("code".to_owned(), code)));
+                error.insert("message".to_owned(), HIDDEN.into());
+            }
+            Value::Object(result) if result.contains_key(ACTION) || is_other_response(result) => {
+                continue;
+            }
+            other => *other = HIDDEN.into(),
+        }
+        is_replaced = true;
+    }
+    is_replaced
+}
+
+fn is_other_response(result: &Map<String, Value>) -> bool {
+    let is_file = result.get(CONTENT).is_none_or(Value::is_string);
+    is_file && result.keys().all(|name| RESPONSES.contains(&name.as_str()))
+}
+
+/// Replaces everything in the response to a question except a valid action. Returns `true` if it is one.
 fn hide_answer(result: &mut Value) -> bool {
     let Some(members) = result.as_object_mut() else {
         return false;
@@ -144,9 +233,24 @@ fn hide_answer(result: &mut Value) -> bool {
         return false;
     };
     let is_valid = is_action(action);
-    let values = members.iter_mut();
-    let values = values.filter(|(name, _)| !is_valid || *name != ACTION);
-    values.for_each(|(_, value)| hide_all(value));
+    let mut has_others = false;
+    let mut hidden = Map::new();
+    for (name, value) in std::mem::take(members) {
+        match name.as_str() {
+            ACTION if is_valid => hidden.insert(name, value),
+            // The user may have typed a name, too.
+            ACTION | CONTENT if !value.is_null() => hidden.insert(name, HIDDEN.into()),
+            ACTION | CONTENT => hidden.insert(name, value),
+            _ => {
+                has_others = true;
+                None
+            }
+        };
+    }
+    if has_others {
+        hidden.insert(HIDDEN.to_owned(), HIDDEN.into());
+    }
+    *members = hidden;
     true
 }
 
@@ -173,6 +277,12 @@ fn hide_members(value: &mut Value) -> bool {
                     *value = HIDDEN.into();
                 } else if PASSED.contains(&name.as_str()) && !is_flat(value) {
                     hide_passed(value);
+                } else if (name == UNSET && hide_pairs(value))
+                    || (name == ARGS && hide_arguments(value))
+                {
+                    // The names stay.
+                } else if let Some(shown) = shown_member(name, value) {
+                    *value = shown.into();
                 } else {
                     return hide_members(value) | found;
                 }
@@ -180,6 +290,51 @@ fn hide_members(value: &mut Value) -> bool {
             })
         }
         _ => false,
+    }
+}
+
+/// Hides the values in a list of names. Returns `true` if there is any.
+fn hide_pairs(value: &mut Value) -> bool {
+    let names = value.as_array_mut().into_iter().flatten();
+    names.fold(false, |found, name| {
+        match name.as_str().and_then(without_value) {
+            Some(shown) => {
+                *name = shown.into();
+                true
+            }
+            None => found,
+        }
+    })
+}
+
+/// Hides the values in a list of arguments. Returns `true` if there is any.
+fn hide_arguments(value: &mut Value) -> bool {
+    let words: Option<Vec<&str>> = value
+        .as_array()
+        .and_then(|words| words.iter().map(Value::as_str).collect());
+    let Some(words) = words else {
+        return false;
+    };
+    let shown = shown_arguments(&words);
+    let is_hidden = shown != words;
+    if is_hidden {
+        *value = shown.into();
+    }
+    is_hidden
+}
+
+/// Returns `NAME=VALUE` without the value; `None` for a name alone.
+fn without_value(pair: &str) -> Option<String> {
+    let (name, _) = pair.split_once('=')?;
+    Some(format!("{name}={HIDDEN}"))
+}
+
+/// Returns the address in a member without its password; `None` if it has none.
+fn shown_member(name: &str, value: &Value) -> Option<String> {
+    let text = value.as_str().filter(|text| text.contains('@'))?;
+    match shown_address(text) {
+        Cow::Owned(shown) if is_address(name) => Some(shown),
+        _ => None,
     }
 }
 
@@ -211,10 +366,7 @@ fn hide_passed(value: &mut Value) {
                 .filter(|(name, _)| !is_item || *name != NAME);
             values.for_each(|(_, value)| hide_all(value));
             // A name with a value in it is refused.
-            rename(members, |name| {
-                let (name, _) = name.split_once('=')?;
-                Some(format!("{name}={HIDDEN}"))
-            });
+            rename(members, without_value);
         }
         value => hide_all(value),
     }
@@ -270,120 +422,4 @@ fn rename(members: &mut Map<String, Value>, new: impl Fn(&str) -> Option<String>
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn secrets_do_not_stand_in_frames() {
-        let secrets = crate::shell::known_secrets(crate::proto::wire::Variables::default());
-        secrets.add_values(["hunter-1", "gehe\u{e9}m", "87654321"]);
-        for (line, want) in [
-            (r#"{"a":"is hunter-1"}"#, r#"{"a":"is [hidden]"}"#),
-            (r#"{"a":"is h\u0075nter-1\n"}"#, r#"{"a":"is [hidden]\n"}"#),
-            (
-                r#"{"a":"{\"b\":\"gehe\\u00e9m\"}"}"#,
-                r#"{"a":"{\"b\":\"[hidden]\"}"}"#,
-            ),
-            (r#"{"apiKey":"abcdef1"}"#, r#"{"apiKey":"[hidden]"}"#),
-            (r#"{"api\u004bey":"ab\"cdef"}"#, r#"{"apiKey":"[hidden]"}"#),
-            (r#"{"a":"plain"}"#, r#"{"a":"plain"}"#),
-            (
-                r#"{"a":"plain\n","b":"hunter"}"#,
-                r#"{"a":"plain\n","b":"hunter"}"#,
-            ),
-            (r#"{"a":87654321}"#, r#"{"a":"[hidden]"}"#),
-            (
-                r#"{"pinToken":12345678,"b":1}"#,
-                r#"{"b":1,"pinToken":"[hidden]"}"#,
-            ),
-            ("password=first1", "password=[hidden]"),
-            (
-                r#"{"id":1,"result":{"action": "accept","content":{"pin":"1234","n":7,"ok":true}}}"#,
-                r#"{"id":1,"result":{"action":"accept","content":{"n":"[hidden]","ok":true,"pin":"[hidden]"}}}"#,
-            ),
-            (
-                r#"{"id":1,"result":{"\u0061ction":"accept","content":{"pin":"1234"}}}"#,
-                r#"{"id":1,"result":{"action":"accept","content":{"pin":"[hidden]"}}}"#,
-            ),
-            (
-                r#"{"id":1,"result":{"action":"decline","content":{"pin":"1234"}}}"#,
-                r#"{"id":1,"result":{"action":"decline","content":{"pin":"[hidden]"}}}"#,
-            ),
-            (
-                r#"{"id":1,"result":{"action":"typed","content":"1234","note":["n"]}}"#,
-                r#"{"id":1,"result":{"action":"[hidden]","content":"[hidden]","note":["[hidden]"]}}"#,
-            ),
-            (
-                r#"[{"id":1,"result":{"action":{"action":"accept"},"values":{"pin":1234}}}]"#,
-                r#"[{"id":1,"result":{"action":{"action":"[hidden]"},"values":{"pin":"[hidden]"}}}]"#,
-            ),
-            (
-                r#"{"params":{"action":"click","content":"shown"}}"#,
-                r#"{"params":{"action":"click","content":"shown"}}"#,
-            ),
-            (
-                r#"{"env":{"A":"1"},"mcp":{"headers":[{"name":"N","value":"2"}]},"set":1}"#,
-                r#"{"env":{"A":"[hidden]"},"mcp":{"headers":[{"name":"N","value":"[hidden]"}]},"set":1}"#,
-            ),
-            (
-                r#"{"hunter-1":1,"a hunter-1":2,"b\n":3}"#,
-                r#"{"[hidden]":1,"a [hidden]":2,"b\n":3}"#,
-            ),
-            (r#"{"hunter-1":1,"h\u0075nter-1":2}"#, r#"{"[hidden]":2}"#),
-            (
-                r#"{"87654321\n":1,"hunter-1\n":2}"#,
-                r#"{"[hidden]\n":1,"[hidden]\n 1":2}"#,
-            ),
-            (
-                r#"{"env":["A=1"],"set":{"A=1":"2","B":["3",{"C":4}]},"headers":"A: 1"}"#,
-                r#"{"env":["[hidden]"],"set":{"A=[hidden]":"[hidden]","B":["[hidden]",{"C":"[hidden]"}]},"headers":"[hidden]"}"#,
-            ),
-            (
-                r#"{"id":1,"params":{"set":{"A":"1"},"x":NaN}}"#,
-                r#"{"id":1,"params":{"set":[hidden]"#,
-            ),
-            (
-                r#"{"params":{"unset":{"A":"1"},env : [{"A":"1""#,
-                r#"{"params":{"unset":{"A":"1"},env : [hidden]"#,
-            ),
-            (
-                r#"text {"action":"accept","content":{"pin":"1"}"#,
-                r#"text {"action":"accept","content":[hidden]"#,
-            ),
-            (
-                "the environment: not set: content",
-                "the environment: not set: content",
-            ),
-            (
-                r#"{"updatedInput":{"questions":["Q"],"answers":{"Q":"1234"},"annotations":{"Q":{"notes":"n"}}}}"#,
-                r#"{"updatedInput":{"questions":["Q"],"answers":{"Q":"[hidden]"},"annotations":{"Q":{"notes":"[hidden]"}}}}"#,
-            ),
-        ] {
-            let read =
-                |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
-            assert_eq!(read(&hide_in_frame(&secrets, line)), read(want), "{line}");
-        }
-    }
-
-    #[test]
-    fn members_of_logged_frames_are_hidden() {
-        for (line, want) in [
-            (r#"{"a":"env"}"#, r#"{"a":"env"}"#),
-            (
-                r#"{"method":"_x/y","params":{"env":{"A":"1"},"b":2}}"#,
-                r#"{"method":"_x/y","params":{"env":{"A":"[hidden]"},"b":2}}"#,
-            ),
-            (
-                r#"agent/updateEnvironment {"set":{"A":"1"}}"#,
-                r#"agent/updateEnvironment {"set":{"A":"[hidden]"}}"#,
-            ),
-            (r#"{"env":{"A":"1","#, r#"{"env":[hidden]"#),
-            (
-                r#"{"result":{"action":"accept","content":{"pin":1234}}}"#,
-                r#"{"result":{"action":"accept","content":{"pin":"[hidden]"}}}"#,
-            ),
-        ] {
-            assert_eq!(without_members(line), want);
-        }
-    }
-}
+mod tests;

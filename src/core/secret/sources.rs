@@ -3,7 +3,7 @@
 use super::Secrets;
 use super::known::SHORTEST;
 use super::view::views;
-use super::{names, patterns};
+use super::{address, names, patterns};
 use crate::core::backend_options::BackendOptions;
 use crate::core::mcp;
 use crate::proto::wire::{McpPair, McpServer, McpTransport, Variables};
@@ -117,6 +117,9 @@ fn named_values(name: &str, value: &str, values: &mut Vec<String>) {
             }
         }
     }
+    if names::is_address(name) {
+        values.extend(address::password(value).map(|range| value[range].to_owned()));
+    }
     if let Some((_, place)) = value.split_once("://") {
         let place = place.split('/').next().unwrap_or_default();
         let caller = place.rsplit_once('@').map(|(caller, _)| caller);
@@ -153,6 +156,7 @@ fn header_values(value: &str, values: &mut Vec<String>) {
 
 /// Adds the user information and the query values of a URL.
 fn url_values(url: &str, values: &mut Vec<String>) {
+    values.extend(address::password(url).map(|range| url[range].to_owned()));
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
     let host = place.split('/').next().unwrap_or_default();

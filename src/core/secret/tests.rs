@@ -51,6 +51,10 @@ fn text_that_looks_like_a_secret_is_hidden() {
         ),
         ("https://me:hunter2@host/x", "https://me:[hidden]@host/x"),
         (
+            "SSHPASS=hunter2 MYSQL_PWD=hunter2",
+            "SSHPASS=[hidden] MYSQL_PWD=[hidden]",
+        ),
+        (
             "password=first1 and secret=second",
             "password=[hidden] and secret=[hidden]",
         ),
@@ -80,6 +84,12 @@ fn variables_hold_secrets_by_name_or_by_value() {
         ("GITHUB_PAT", "x"),
         ("DB_PASSWORD", "1"),
         ("SENTRY_DSN", "x"),
+        ("MYSQL_PWD", "x"),
+        ("REDISPWD", "x"),
+        ("SSHPASS", "x"),
+        ("MY_PASSCODE", "x"),
+        ("HTTPS_PROXY", "me:hunter2@proxy:8080"),
+        ("BASE_URL", "htp:/me:hunter2@host"),
         ("DATABASE_URL", "postgres://me:hunter2@host/db"),
         ("EXTRA_ARGS", "--token abcdef1"),
         ("ANYTHING", "ghp_0123456789abcdefABCDEF"),
@@ -90,6 +100,11 @@ fn variables_hold_secrets_by_name_or_by_value() {
         ("TOKEN", ""),
         ("PATH", "/usr/bin:/bin"),
         ("PWD", "/home/me"),
+        ("OLDPWD", "/home/me"),
+        ("INIT_PWD", "/home/me"),
+        ("SSH_ASKPASS", "/usr/bin/ask"),
+        ("COMPASS", "x"),
+        ("ALLOW_BYPASS", "x"),
         ("SSH_AUTH_SOCK", "/run/agent"),
         ("MAX_OUTPUT_TOKENS", "32000"),
         ("MONKEY", "x"),
@@ -112,6 +127,7 @@ fn ordinary_text_is_not_hidden() {
         "https://host:8080/a@b",
         "see ://",
         "ends in token=",
+        "OLDPWD=/home/me COMPASS=north-west PASS: all of them",
         "a secret",
         "é😀 unicode \u{2028}",
         "",
@@ -255,6 +271,24 @@ fn handles_of_clients_hide_the_same_and_displace_nothing_of_others() {
     drop(one);
     for secrets in [&own, &other] {
         assert_eq!(secrets.hide("hunter-own, hunter-one"), "[hidden], [hidden]");
+    }
+}
+
+#[test]
+fn name_of_a_variable_is_shown_unless_it_may_be_the_key_itself() {
+    for name in ["MY_KEY", "MINE", "KEY_2", "my_key"] {
+        assert_eq!(shown_variable(name), name);
+    }
+    for name in [
+        "sk-ant-api03-AbCdEf0123456789",
+        "AKIAIOSFODNN7EXAMPLE",
+        "AbCdEfGhIjKl",
+        "3b0c44298fc1c149",
+        "hunter",
+        "A B",
+        "",
+    ] {
+        assert_eq!(shown_variable(name), HIDDEN, "{name}");
     }
 }
 

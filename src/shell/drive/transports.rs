@@ -4,6 +4,7 @@
 use super::{ClientConnection, Shell};
 use crate::core::http::shown_url;
 use crate::core::hub::{AgentId, AgentInput};
+use crate::core::secret::shown_arguments;
 use crate::core::transport::Transport;
 use crate::shell::agent::{self, Agent};
 use crate::shell::files;
@@ -54,7 +55,7 @@ impl Shell {
         let command = match transport {
             Transport::Process(spec) => {
                 let words = std::iter::once(&spec.command).chain(&spec.args);
-                words.cloned().collect()
+                shown_arguments(&words.collect::<Vec<_>>())
             }
             Transport::InProcess(name) => vec![name.clone()],
             Transport::Http(request) => vec!["POST".to_owned(), shown_url(&request.url)],

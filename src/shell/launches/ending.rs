@@ -2,6 +2,7 @@
 
 use super::{FoundRecord, MARK, Record, launch_processes, records};
 use crate::core::printable::printable;
+use crate::core::secret::shown_arguments;
 use crate::shell::supervisor::tree::{self, Member};
 use crate::shell::supervisor::{KILL_LIMIT, LEFTOVERS_GRACE, SUPERVISOR};
 use rustix::process::Signal;
@@ -170,7 +171,8 @@ pub fn launched(state: &Path) -> Vec<LaunchedProcess> {
 }
 
 fn shown(member: Member, command: &str, record: &Record) -> LaunchedProcess {
-    let line: String = command.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let line = shown_arguments(&words).join(" ");
     let short: String = line.chars().take(SHOWN).collect();
     let dots = if short.len() < line.len() { "…" } else { "" };
     LaunchedProcess {

@@ -32,7 +32,7 @@ impl Drop for Scratch {
 fn recorded(name: &str, limit: u64, act: impl FnOnce(&Recorder)) -> String {
     let scratch = Scratch::new(name);
     let file = open_tape(&scratch.0).unwrap();
-    let redact = Box::new(|line: &str| line.replace("hunter", "[hidden]"));
+    let redact = Box::new(|line: &str, _: Sender| line.replace("hunter", "[hidden]"));
     let (recorder, thread) = Recorder::start(file, limit, redact).unwrap();
     act(&recorder);
     drop(thread);
@@ -155,7 +155,7 @@ fn frames_that_the_queue_cannot_hold_are_counted() {
     let scratch = Scratch::new("dropped");
     let (proceed, waits) = sync_channel::<()>(0);
     let waits = Mutex::new(waits);
-    let redact = Box::new(move |line: &str| {
+    let redact = Box::new(move |line: &str, _: Sender| {
         // Once the sender is dropped, nothing waits.
         let _ = waits.lock().unwrap().recv();
         line.to_owned()

@@ -2,6 +2,7 @@
 
 use super::{Counters, Entry, RedactLine};
 use crate::core::cut::CUT;
+use crate::core::secret::Sender;
 use crate::proto::frame::{ClientFrame, ClientFrames, lines};
 use crate::proto::json::{shortened_raw, to_raw};
 use crate::proto::tape::{
@@ -188,7 +189,11 @@ impl Writer {
         if line.is_empty() {
             return;
         }
-        let shown = (self.redact)(line);
+        let sender = match (place.side, place.direction) {
+            (Side::Client, Direction::In) => Sender::Client,
+            _ => Sender::Other,
+        };
+        let shown = (self.redact)(line, sender);
         let json: Option<&RawValue> = shown
             .starts_with(['{', '['])
             .then(|| serde_json::from_str(&shown).ok())
@@ -218,7 +223,7 @@ impl Writer {
     }
 
     fn hidden(&self, text: &str) -> String {
-        (self.redact)(text)
+        (self.redact)(text, Sender::Other)
     }
 
     fn record(&mut self, record: &Record<'_>) {

@@ -89,26 +89,35 @@ fn answer_that_does_not_fit_stands_nowhere() {
 #[test]
 fn answer_of_another_form_is_not_quoted() {
     let schema = json!({"type": "object", "properties": {"pin": {"type": "string"}}});
-    // The frames of a log at level trace and of a tape have these texts.
     let texts = [
         r#""@""#,
+        r#"["@"]"#,
         r#"{"action":"accept","content":{"@":"x"}}"#,
         r#"{"action":"accept","@":"x"}"#,
         r#"{"@":"x"}"#,
+        r#"{"content":{"pin":"@"}}"#,
+        r#"{"answers":{"pin":"@"}}"#,
     ];
-    let (answers, secrets) = with_secrets(&texts);
-    let world = World::new();
-    let log = world.dir.join("acpipe.log");
-    let args = ["--log-file", log.to_str().unwrap()].map(str::to_owned);
-    let mut s = asking(&args, &schema, answers.len());
+    let (answers, mut secrets) = with_secrets(&texts);
+    let (_records, paths, args) = records();
+    let mut s = asking(&args, &schema, answers.len() + 1);
     let mut shown = String::new();
     for given in &answers {
         shown += &answer(&mut s, given);
     }
+    let typed = canary("error");
+    let prompt = s.send_prompt("default", "go");
+    let (id, _) = s.asked("question/ask");
+    let error = json!({"code": -32000, "message": typed, "data": {"content": {"pin": typed}}});
+    s.raw(&json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string());
+    let turn = s.turn(&prompt);
+    shown += &json!(turn.of("data-question")).to_string();
+    assert!(shown.contains("code -32000"), "{shown}");
+    secrets.push(typed);
     shown += &s.finish().stderr;
-    let log = fs::read_to_string(log).unwrap();
     assert_silent("questions", &shown, &secrets);
-    assert_silent("log", &log, &secrets);
+    assert_records_silent(&paths, &secrets, "the-marker");
+    let log = fs::read_to_string(&paths[0]).unwrap();
     for text in [shown, log] {
         assert!(
             text.contains("the form has no field of that name"),

@@ -163,7 +163,7 @@ fn values_of_calls_that_are_refused_stand_nowhere() {
     let script = json!({"session/prompt": [[say("the-marker"), end("end_turn")]]});
     let mut s = server(&args, &[], &script);
     // Each has a secret of its own, since some calls make it known before they are refused.
-    let calls: [(&str, &str); 10] = [
+    let calls: [(&str, &str); 11] = [
         (
             "agent/register",
             r#"{"agent":"!!","command":"x","env":{"A":"@"}}"#,
@@ -175,6 +175,7 @@ fn values_of_calls_that_are_refused_stand_nowhere() {
         ("agent/updateEnvironment", r#"{"set":{"A":{"B":"@"}}}"#),
         ("agent/updateEnvironment", r#"{"set":{"A=@":"x"}}"#),
         ("agent/updateEnvironment", r#"{"set":{"A":"@"},"other":1}"#),
+        ("agent/updateEnvironment", r#"{"unset":["A=@"]}"#),
         ("agent/setVariables", r#"{"set":{"A":"@"}}"#),
         (
             "session/ensure",
@@ -187,6 +188,7 @@ fn values_of_calls_that_are_refused_stand_nowhere() {
         r"set: {A: '@'}}",
         r#""headers":[{"name":"A","value":"@"}]},{]"#,
         r#""set":{"A":"@"},"x":NaN}}"#,
+        r#""unset":["A=@"],"x":NaN}}"#,
     ];
     let mut canaries = Vec::new();
     let mut with_secret = |text: &str| {
@@ -208,6 +210,13 @@ fn values_of_calls_that_are_refused_stand_nowhere() {
     }
     s.raw(&with_secret(r#"text {"env":{"A":"@"}}"#));
     shown += &s.null_answer().to_string();
+    for (n, address) in ["htp:/u:%@h", "u:%@h", "http:u:%@h"].iter().enumerate() {
+        let secret = format!("c4n4ry-{n}-of-an-address");
+        let server = json!({"type": "sse", "name": "x", "url": address.replace('%', &secret)});
+        let params = json!({"sessionId": format!("u{n}"), "mcpServers": [server]});
+        shown += &s.call_error("session/ensure", &params).to_string();
+        canaries.push(secret);
+    }
     s.prompt("go");
     shown += &s.finish().stderr;
     assert_silent("errors", &shown, &canaries);

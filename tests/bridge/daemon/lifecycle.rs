@@ -108,6 +108,9 @@ fn daemon_has_the_variables_of_its_start_or_restart() {
     assert_eq!(go(daemon.client(&["--", FAKE_AGENT, &script])), "yes");
     command(&["daemon", "restart"], &[]);
     assert_eq!(go(own()), "no");
+    // Options replace those of the start, and keep its configuration.
+    command(&["daemon", "restart", "--max-sessions", "7"], &[]);
+    assert_eq!(go(own()), "no");
     command(&["daemon", "restart"], &[("ACPIPE_CONFIG", "approve.toml")]);
     assert_eq!(go(own()), "yes");
     daemon.stop();
@@ -129,6 +132,58 @@ fn command_line_of_the_daemon_has_no_values_of_variables() {
             json!(["-e", "TOKEN=value-of-the-start"])
         );
     }
+    let status = daemon.run(&["daemon", "status", "--json"], 0).stdout;
+    let status: Value = serde_json::from_slice(&status).unwrap();
+    assert_eq!(status["daemon"]["args"], json!(["-e", "TOKEN=[hidden]"]));
+    daemon.stop();
+}
+
+#[test]
+fn status_has_no_values_of_the_variable_that_names_the_agent() {
+    let daemon = Daemon {
+        world: World::new(),
+    };
+    let mut start = daemon.command(&["daemon", "start"]);
+    start.env(
+        "ACPIPE_AGENT",
+        "env A=value-of-the-agent agent --token value-of-it",
+    );
+    assert!(start.stdin(Stdio::null()).status().unwrap().success());
+    let status = daemon.run(&["daemon", "status", "--json"], 0).stdout;
+    let status: Value = serde_json::from_slice(&status).unwrap();
+    let agent = &status["daemon"]["variables"]["agent"];
+    assert_eq!(agent, "env 'A=[hidden]' agent --token '[hidden]'");
+    daemon.stop();
+}
+
+/// A daemon that cannot start again is not stopped.
+#[test]
+fn restart_without_its_configuration_leaves_the_daemon_running() {
+    let world = World::new();
+    let config = world.file("own.toml", "[permissions]\ndefault = \"deny\"\n");
+    let daemon = Daemon { world };
+    let mut start = daemon.command(&["daemon", "start"]);
+    start.env("ACPIPE_CONFIG", &config).stdin(Stdio::null());
+    assert!(start.status().unwrap().success());
+    let pid = daemon.pid();
+    for text in [None, Some("not TOML")] {
+        std::fs::remove_file(&config).unwrap();
+        if let Some(text) = text {
+            std::fs::write(&config, text).unwrap();
+        }
+        for options in [&[][..], &["--max-sessions", "7"]] {
+            let refused = daemon.run(&[&["daemon", "restart"], options].concat(), 2);
+            let error = String::from_utf8(refused.stderr).unwrap();
+            assert!(
+                error.contains("still runs") && error.contains("own.toml"),
+                "{error}"
+            );
+            assert_eq!(daemon.pid(), pid);
+        }
+        std::fs::write(&config, "").unwrap();
+    }
+    daemon.run(&["daemon", "restart"], 0);
+    assert_ne!(daemon.pid(), pid);
     daemon.stop();
 }
 

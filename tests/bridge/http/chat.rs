@@ -255,3 +255,28 @@ fn id_of_a_chat_is_a_name_and_not_a_path() {
     assert_eq!(stored["messages"].as_array().unwrap().len(), 2, "{stored}");
     server.daemon.stop();
 }
+
+/// The response says what became of the answer, not what the client sent.
+#[test]
+fn answer_that_does_not_fit_is_not_reported_as_accepted() {
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+    let form = json!({"mode": "form", "message": "?", "requestedSchema": schema, "sessionId": "{session}"});
+    let step = json!({"ask": {"method": "elicitation/create", "params": form}});
+    let server = Server::start(&json!({"session/prompt": [[step, say("after"), end("end_turn")]]}));
+    let mut stream = server.send("POST", "/api/chat", &submit(&[user("u1", "go")]));
+    let question = stream.read_until("data-question");
+    let chunk: Value = serde_json::from_str(question.strip_prefix("data: ").unwrap()).unwrap();
+    // The client of the stream can still answer.
+    for (n, status, wanted) in [
+        (json!("seven"), 400, "still open"),
+        (json!(7), 200, "accept"),
+    ] {
+        let answer = json!({"questionId": chunk["id"], "action": "accept", "content": {"n": n}});
+        let response = server.send("POST", "/api/chat/c/answer", &answer);
+        assert_eq!(response.status, status);
+        let text = response.text();
+        assert!(text.contains(wanted), "{text}");
+    }
+    stream.read_until("[DONE]");
+    server.daemon.stop();
+}

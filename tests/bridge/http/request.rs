@@ -133,9 +133,14 @@ impl Response {
             .collect()
     }
 
-    /// Reads until this text has come.
-    pub fn read_until(&mut self, text: &str) {
-        while !line(&mut self.reader).contains(text) {}
+    /// Reads until a line with this text, and returns it.
+    pub fn read_until(&mut self, text: &str) -> String {
+        loop {
+            let line = line(&mut self.reader);
+            if line.contains(text) {
+                return line;
+            }
+        }
     }
 }
 

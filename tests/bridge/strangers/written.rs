@@ -96,6 +96,23 @@ fn output_follows_the_links_of_the_user() {
     }
 }
 
+/// A log that is appended to keeps the mode that its owner gave it.
+#[test]
+fn own_file_that_is_replaced_becomes_readable_by_its_owner_only() {
+    let world = World::new();
+    run(&world, &world.dir, "a");
+    let file = world.dir.join("output");
+    for (args, _) in writers(file.to_str().unwrap()) {
+        fs::write(&file, TAPE).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
+        write_to(&world, &args, 0);
+        let is_log = args.iter().any(|arg| arg == "--log-file");
+        let wanted = if is_log { 0o666 } else { 0o600 };
+        let mode = fs::metadata(&file).unwrap().mode() & 0o777;
+        assert_eq!(mode, wanted, "{args:?}");
+    }
+}
+
 /// Puts a link of another user in place of a file of the daemon. Returns `false` if the tests may not.
 fn plant(world: &World, name: &str, target: &Path) -> bool {
     let dir = world.dir.join("state/daemon");

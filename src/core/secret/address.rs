@@ -1,0 +1,72 @@
+//! Passwords in addresses, also in those that are not valid: where an address is expected, what stands between the first
+//! colon and an `@` is a password.
+
+use std::ops::Range;
+
+/// Returns the place of the password in a text that is meant as an address: `https://user:PASSWORD@host`, but also
+/// `htp:/user:PASSWORD@host` and `user:PASSWORD@host`.
+#[must_use]
+pub fn password(text: &str) -> Option<Range<usize>> {
+    let start = scheme_len(text);
+    let rest = &text[start..];
+    let rest = &rest[..rest.find(['?', '#']).unwrap_or(rest.len())];
+    let authority = &rest[..rest.find('/').unwrap_or(rest.len())];
+    let caller = match authority.rsplit_once('@') {
+        Some((caller, _)) => caller,
+        None if is_host(authority) => return None,
+        // The password has a slash.
+        None => rest.rsplit_once('@')?.0,
+    };
+    let colon = caller.find(':')?;
+    let (from, to) = (start + colon + 1, start + caller.len());
+    (from < to).then_some(from..to)
+}
+
+/// Returns the length of a scheme with its slashes, of which there may be too few or too many.
+fn scheme_len(text: &str) -> usize {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    let rest = text.trim_start_matches(is_part);
+    let path = rest.strip_prefix(':').map_or("", |rest| rest);
+    let after = path.trim_start_matches('/');
+    if after.len() < path.len() {
+        text.len() - after.len()
+    } else {
+        0
+    }
+}
+
+/// Returns `true` for a host with or without a port, or nothing.
+fn is_host(authority: &str) -> bool {
+    let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
+    port.bytes().all(|byte| byte.is_ascii_digit()) || authority.starts_with('[')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn password_of_an_address_is_found_where_the_address_is_not_valid() {
+        for (text, want) in [
+            ("https://u:pw@h/x?a=b@c", "pw"),
+            ("htp:/u:pw@h", "pw"),
+            ("http:///u:pw@h", "pw"),
+            ("u:pw@h:80", "pw"),
+            ("http:u:pw@h", "u:pw"),
+            ("https://u:p/w@h", "p/w"),
+            ("https://u:p@w@h:99999999/", "p@w"),
+            (":pw@h", "pw"),
+            ("https://h:80/a@b", ""),
+            ("https://h/@scope/x:y@z", ""),
+            ("https://user@h/", ""),
+            ("http://[::1]:80/a@b", ""),
+            ("git@h:o/r", ""),
+            ("https://h/?mail=a:b@c", ""),
+            ("u:@h", ""),
+            ("", ""),
+        ] {
+            let found = password(text).map_or("", |range| &text[range]);
+            assert_eq!(found, want, "{text}");
+        }
+    }
+}
