@@ -4,6 +4,7 @@
 use acpipe::core::client::{Command, Notice, Reply, Token};
 use acpipe::core::client_sink::{ChunkAddress, ClientSink};
 use acpipe::core::error::Error;
+use acpipe::core::hub::HubCx;
 use acpipe::core::hub::{AgentId, AgentInput, Effect, Hub};
 use acpipe::core::store::MemoryStore;
 use acpipe::proto::chunk::Chunk;
@@ -74,7 +75,11 @@ fn in_a_turn() -> (Hub, AgentId, Lines) {
         r#"{"sessionId":"sess-00000001"}"#,
     ];
     for (n, command) in commands.into_iter().enumerate() {
-        hub.command(Token::first(n as u64), command, Instant::now(), &mut lines);
+        hub.command(
+            Token::first(n as u64),
+            command,
+            &mut HubCx::new(Instant::now(), &mut lines),
+        );
         for effect in hub.effects(Instant::now()) {
             if let Effect::Open(id, _) = effect {
                 agent = id;
@@ -83,7 +88,7 @@ fn in_a_turn() -> (Hub, AgentId, Lines) {
         if let Some(result) = n.checked_sub(1).and_then(|n| answers.get(n)) {
             let answer = format!("{{\"jsonrpc\":\"2.0\",\"id\":{n},\"result\":{result}}}\n");
             let input = AgentInput::Batch(Batch::Lines(answer.into()));
-            let rest = hub.agent(agent, input, Instant::now(), &mut lines);
+            let rest = hub.agent(agent, input, &mut HubCx::new(Instant::now(), &mut lines));
             assert!(rest.is_none());
         }
     }
@@ -132,7 +137,7 @@ fn run(bencher: Bencher<'_, '_>, frames: &Bytes) {
         .with_inputs(in_a_turn)
         .bench_local_refs(|(hub, agent, lines)| {
             let input = AgentInput::Batch(Batch::Lines(frames.clone()));
-            let rest = hub.agent(*agent, input, Instant::now(), lines);
+            let rest = hub.agent(*agent, input, &mut HubCx::new(Instant::now(), lines));
             assert!(rest.is_none());
             lines.0.clear();
         });

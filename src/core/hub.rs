@@ -21,6 +21,7 @@ mod catalog;
 mod claims;
 mod clients;
 mod commands;
+mod cx;
 mod ensure;
 mod execute;
 mod history;
@@ -67,6 +68,7 @@ use acp_forwards::AcpForwards;
 use agent_files::AgentFiles;
 use agents::Agents;
 use catalog::ProgramSearch;
+pub use cx::HubCx;
 use idle::IdleState;
 use listing::Listing;
 use reads::Reads;
@@ -197,24 +199,24 @@ impl Hub {
     }
 
     /// Shuts down in order after the client is gone: its stdin ended, or it closed acpipe's stdout.
-    pub fn client_disconnected(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
-        self.end(None, now, clients);
+    pub fn client_disconnected(&mut self, cx: &mut HubCx<'_>) {
+        self.end(None, cx);
     }
 
-    fn end(&mut self, token: Option<Token>, now: Instant, clients: &mut dyn ClientSinks) {
-        self.number_unsent(clients);
-        self.stop_reads(clients);
-        self.stop_files(clients);
-        self.end_searches(clients);
+    fn end(&mut self, token: Option<Token>, cx: &mut HubCx<'_>) {
+        self.number_unsent(cx.clients);
+        self.stop_reads(cx.clients);
+        self.stop_files(cx.clients);
+        self.end_searches(cx.clients);
         self.ending.get_or_insert_default().extend(token);
-        let until = self.limits().until(Timeout::Store, now);
+        let until = self.limits().until(Timeout::Store, cx.now);
         for wait in self.shared.pending_store_replies.values_mut() {
             wait.until = wait.until.or(until);
         }
         for agent in self.agents.all() {
-            self.stop_agent(agent, now, clients);
+            self.stop_agent(agent, cx);
         }
-        self.finish_if_done(clients);
+        self.finish_if_done(cx.clients);
     }
 
     /// Adds [`Effect::Finished`] once all agents have ended and all summaries are stored.

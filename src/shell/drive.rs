@@ -24,7 +24,7 @@ use super::signals::{Interrupt, Signals};
 use super::starter::Starter;
 use super::supervisor::codec::SupervisorOrder;
 use crate::core::host::HostEvent;
-use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
+use crate::core::hub::{AgentId, AgentInput, Effect, Hub, HubCx};
 use crate::core::idle_timer::{IdleTimer, format_duration};
 use crate::core::limits::Timeout;
 use crate::core::running_clock::RunningClock;
@@ -113,7 +113,7 @@ pub async fn drive<C: ClientConnection>(
             Wakeup::Agent | Wakeup::Room => {
                 shell.handle_queued_events(&mut inbox, client, now);
             }
-            Wakeup::Reading => shell.hub.read_on(now, client),
+            Wakeup::Reading => shell.hub.read_on(&mut HubCx::new(now, client)),
             Wakeup::Client(input) => {
                 unread += 1;
                 if let Some(input) = input {
@@ -129,13 +129,15 @@ pub async fn drive<C: ClientConnection>(
                 messages = None;
                 client.input_ended();
             }
-            Wakeup::Stored(event) => shell.hub.stored(event, now, client),
+            Wakeup::Stored(event) => shell.hub.stored(event, &mut HubCx::new(now, client)),
             Wakeup::Hosted(event) => shell.handle_host_event(Some(event), client, now),
-            Wakeup::Found(found) => shell.hub.programs_found(found, now, client),
+            Wakeup::Found(found) => shell
+                .hub
+                .programs_found(found, &mut HubCx::new(now, client)),
             Wakeup::Written | Wakeup::ClientRoom => {}
             // The wake-up only checked the clock, or acpipe was suspended: pending input is read first.
             Wakeup::Due if !due.is_some_and(|(at, _)| shell.clock.is_due(at, real)) => {}
-            Wakeup::Due if !ticks => shell.hub.tick_turn_limits(now, client),
+            Wakeup::Due if !ticks => shell.hub.tick_turn_limits(&mut HubCx::new(now, client)),
             Wakeup::Due => {
                 debug!(what = due.map(|(_, what)| what), "timer fired");
                 shell.tick(&mut inbox, client, now);
@@ -277,13 +279,14 @@ impl Shell {
         let mut next = event;
         while let Some(event) = next {
             next = self.host.heard(&event);
-            self.hub.handle_host_event(event, now, client);
+            self.hub
+                .handle_host_event(event, &mut HubCx::new(now, client));
         }
     }
 
     /// Hands over the clients' output, after the log is written.
     fn hand_over(&mut self, client: &mut impl ClientConnection, now: Instant) {
-        self.hub.commit(now, client);
+        self.hub.commit(&mut HubCx::new(now, client));
         match &mut self.output {
             Some(output) => client.take_output(&mut output.buffer),
             None => client.take_output(&mut Vec::new()),
@@ -329,7 +332,7 @@ impl Shell {
             self.perform(client, now);
             client.set_backpressure(self.pressure());
             if self.pressure() != Pressure::Full {
-                self.hub.catch_up(now, client);
+                self.hub.catch_up(&mut HubCx::new(now, client));
                 self.hub.replay_turns(client);
             }
             self.hand_over(client, now);
@@ -349,20 +352,24 @@ impl Shell {
 
     fn handle(&mut self, action: ClientAction, client: &mut impl ClientConnection, now: Instant) {
         match action {
-            ClientAction::Command(token, command) => self.hub.command(token, command, now, client),
+            ClientAction::Command(token, command) => {
+                self.hub
+                    .command(token, command, &mut HubCx::new(now, client))
+            }
             ClientAction::Answer(id, ask, answer) => {
-                self.hub.client_answered(id, ask, &answer, now, client);
+                self.hub
+                    .client_answered(id, ask, &answer, &mut HubCx::new(now, client));
             }
             ClientAction::Join(id, settings) => {
                 let joined = self.hub.client_joined(id, settings);
                 joined.unwrap_or_else(|error| client.refuse(id, error));
             }
             ClientAction::Metrics(wanted) => drop(wanted.send(self.hub.metrics())),
-            ClientAction::Leave(id) => self.hub.client_left(id, now, client),
+            ClientAction::Leave(id) => self.hub.client_left(id, &mut HubCx::new(now, client)),
             ClientAction::End => self.end(client, now),
             ClientAction::Hurry => {
                 self.end(client, now);
-                self.hub.expedite(now, client);
+                self.hub.expedite(&mut HubCx::new(now, client));
             }
         }
     }
@@ -428,7 +435,7 @@ impl Shell {
 
     fn end(&mut self, client: &mut impl ClientConnection, now: Instant) {
         if !self.hub.is_ending() {
-            self.hub.client_disconnected(now, client);
+            self.hub.client_disconnected(&mut HubCx::new(now, client));
         }
     }
 

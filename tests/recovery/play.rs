@@ -4,6 +4,7 @@ use super::agent::Agent;
 use super::store::Shared;
 use acpipe::core::client::{Command, History, Token};
 use acpipe::core::error::Error;
+use acpipe::core::hub::HubCx;
 use acpipe::core::hub::{AgentId, Effect, Hub, OnLost};
 use acpipe::testing::{RecordingClient, SettingsBuilder, messages, params};
 use serde_json::{Value, json};
@@ -124,7 +125,8 @@ impl Play {
     fn ask(&mut self, command: Command) -> Result<Value, Failure> {
         self.tokens += 1;
         let token = Token::first(self.tokens);
-        self.hub.command(token, command, self.now, &mut self.client);
+        self.hub
+            .command(token, command, &mut HubCx::new(self.now, &mut self.client));
         loop {
             self.settle();
             if let Some(answer) = self.client.take_answer(token) {
@@ -135,7 +137,7 @@ impl Play {
             if self.agent.late.is_empty() {
                 let (at, _) = self.hub.deadline().expect("it waits for something");
                 self.now = at;
-                self.hub.tick(at, &mut self.client);
+                self.hub.tick(&mut HubCx::new(at, &mut self.client));
             } else {
                 self.now += Duration::from_millis(100);
                 let piece = self.agent.late.remove(0);
@@ -147,8 +149,9 @@ impl Play {
     /// Delivers messages between hub and agent until neither has more.
     fn settle(&mut self) {
         loop {
-            self.hub.drained(true, self.now, &mut self.client);
-            self.hub.commit(self.now, &mut self.client);
+            self.hub
+                .drained(true, &mut HubCx::new(self.now, &mut self.client));
+            self.hub.commit(&mut HubCx::new(self.now, &mut self.client));
             self.heard.collect(&mut self.client);
             let effects = self.hub.effects(self.now);
             if effects.is_empty() {
@@ -171,9 +174,11 @@ impl Play {
 
     fn say(&mut self, lines: &[Value]) {
         let batch = messages(lines);
-        let rest = self
-            .hub
-            .agent(self.process, batch, self.now, &mut self.client);
+        let rest = self.hub.agent(
+            self.process,
+            batch,
+            &mut HubCx::new(self.now, &mut self.client),
+        );
         assert!(rest.is_none(), "the client is never full");
     }
 }

@@ -1,6 +1,7 @@
 //! Plays one turn of an agent to a hub.
 
 use acpipe::core::client::{Command, Reply, Token};
+use acpipe::core::hub::HubCx;
 use acpipe::core::hub::{AgentId, AgentInput, Effect, Hub};
 use acpipe::core::store::MemoryStore;
 use acpipe::proto::wire::Protocol;
@@ -92,7 +93,8 @@ impl Driver {
     pub fn command(&mut self, command: Command) -> Value {
         self.tokens += 1;
         let token = Token::first(self.tokens);
-        self.hub.command(token, command, self.now, &mut self.client);
+        self.hub
+            .command(token, command, &mut HubCx::new(self.now, &mut self.client));
         self.played.collect(&mut self.client);
         self.sent()
     }
@@ -100,7 +102,7 @@ impl Driver {
     /// Advances the time and returns the request that was sent then.
     pub fn wait(&mut self, time: Duration) -> Value {
         self.now += time;
-        self.hub.tick(self.now, &mut self.client);
+        self.hub.tick(&mut HubCx::new(self.now, &mut self.client));
         self.played.collect(&mut self.client);
         self.sent()
     }
@@ -138,9 +140,11 @@ impl Driver {
 
     pub fn hear(&mut self, input: AgentInput) {
         let client = &mut self.client;
-        let rest = self.hub.agent(self.agent, input, self.now, client);
+        let rest = self
+            .hub
+            .agent(self.agent, input, &mut HubCx::new(self.now, client));
         assert!(rest.is_none(), "the client is never full");
-        self.hub.drained(true, self.now, client);
+        self.hub.drained(true, &mut HubCx::new(self.now, client));
         self.played.collect(client);
     }
 }

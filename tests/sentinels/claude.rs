@@ -12,6 +12,7 @@ use crate::places::{Index, SessionSetup};
 use crate::plant::{ANYTHING, OTHER_FIELD, PlantedValue, UNKNOWN, number, sentinel};
 use crate::survey::{Field, Found, Group};
 use acpipe::core::client::{Command, Token};
+use acpipe::core::hub::HubCx;
 use acpipe::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use acpipe::core::store::MemoryStore;
 use acpipe::core::transport::Transport;
@@ -202,8 +203,7 @@ impl Cli {
         self.hub.command(
             Token::first(self.tokens),
             command,
-            self.now,
-            &mut self.client,
+            &mut HubCx::new(self.now, &mut self.client),
         );
         self.effects();
     }
@@ -235,11 +235,14 @@ impl Cli {
     }
 
     fn input(&mut self, input: AgentInput) {
-        let rest = self
-            .hub
-            .agent(self.process, input, self.now, &mut self.client);
+        let rest = self.hub.agent(
+            self.process,
+            input,
+            &mut HubCx::new(self.now, &mut self.client),
+        );
         assert!(rest.is_none(), "the client is never full");
-        self.hub.drained(true, self.now, &mut self.client);
+        self.hub
+            .drained(true, &mut HubCx::new(self.now, &mut self.client));
         self.effects();
     }
 }

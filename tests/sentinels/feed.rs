@@ -2,6 +2,7 @@
 
 use acpipe::core::client::{Command, Notice, Reply, Token};
 use acpipe::core::fold::Fold;
+use acpipe::core::hub::HubCx;
 use acpipe::core::hub::{AgentId, Effect, Hub, Settings};
 use acpipe::core::policy::Mode;
 use acpipe::core::store::MemoryStore;
@@ -143,7 +144,8 @@ impl Feeder {
     fn command(&mut self, command: Command) -> Value {
         self.tokens += 1;
         let token = Token::first(self.tokens);
-        self.hub.command(token, command, self.now, &mut self.client);
+        self.hub
+            .command(token, command, &mut HubCx::new(self.now, &mut self.client));
         let mut call = Value::Null;
         for effect in self.hub.effects(self.now) {
             match effect {
@@ -165,8 +167,10 @@ impl Feeder {
     fn line(&mut self, line: Value) {
         let client = &mut self.client;
         let input = messages(&[line]);
-        let rest = self.hub.agent(self.agent, input, self.now, client);
+        let rest = self
+            .hub
+            .agent(self.agent, input, &mut HubCx::new(self.now, client));
         assert!(rest.is_none(), "the client is never full");
-        self.hub.drained(true, self.now, client);
+        self.hub.drained(true, &mut HubCx::new(self.now, client));
     }
 }

@@ -3,6 +3,7 @@
 use super::disk::{Dice, Disk};
 use acpipe::core::client::{Command, History, Token};
 use acpipe::core::error::Error;
+use acpipe::core::hub::HubCx;
 use acpipe::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use acpipe::testing::{RecordedChunk, RecordingClient, SettingsBuilder, messages, params};
 use serde_json::{Value, json};
@@ -89,8 +90,11 @@ impl World {
     fn command(&mut self, command: Command) -> u64 {
         self.last_token += 1;
         let token = Token::first(self.last_token);
-        self.hub
-            .command(token, command, self.now, &mut self.client.staged);
+        self.hub.command(
+            token,
+            command,
+            &mut HubCx::new(self.now, &mut self.client.staged),
+        );
         self.client.take_replies();
         self.last_token
     }
@@ -153,7 +157,8 @@ impl World {
     }
 
     fn hand_over(&mut self) {
-        self.hub.commit(self.now, &mut self.client.staged);
+        self.hub
+            .commit(&mut HubCx::new(self.now, &mut self.client.staged));
         self.client.take_replies();
         self.client.take_chunks();
     }
@@ -218,12 +223,15 @@ impl World {
             return;
         };
         let input = messages(lines);
-        let rest = self
-            .hub
-            .agent(agent, input, self.now, &mut self.client.staged);
+        let rest = self.hub.agent(
+            agent,
+            input,
+            &mut HubCx::new(self.now, &mut self.client.staged),
+        );
         assert!(rest.is_none());
         self.hand_over();
-        self.hub.drained(true, self.now, &mut self.client.staged);
+        self.hub
+            .drained(true, &mut HubCx::new(self.now, &mut self.client.staged));
         self.hand_over();
     }
 
@@ -311,7 +319,9 @@ impl World {
     fn ends(&mut self, id: AgentId) {
         self.open.clear();
         let exit = AgentInput::Exited(Exit::default());
-        let rest = self.hub.agent(id, exit, self.now, &mut self.client.staged);
+        let rest = self
+            .hub
+            .agent(id, exit, &mut HubCx::new(self.now, &mut self.client.staged));
         assert!(rest.is_none());
     }
 
@@ -320,7 +330,8 @@ impl World {
         let Some(event) = self.disk.sync_next() else {
             return false;
         };
-        self.hub.stored(event, self.now, &mut self.client.staged);
+        self.hub
+            .stored(event, &mut HubCx::new(self.now, &mut self.client.staged));
         self.settle();
         true
     }
@@ -328,7 +339,8 @@ impl World {
     /// Advances the time, so that a turn without a prompt ends.
     pub fn later(&mut self) {
         self.now += Duration::from_secs(11);
-        self.hub.tick(self.now, &mut self.client.staged);
+        self.hub
+            .tick(&mut HubCx::new(self.now, &mut self.client.staged));
         self.settle();
     }
 }

@@ -6,6 +6,7 @@
 
 use crate::replay::{ReplayClient, Replayed, frames, settings};
 use acpipe::core::client::{Command, Token};
+use acpipe::core::hub::HubCx;
 use acpipe::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use acpipe::core::policy::{Mode, Policy};
 use acpipe::core::profile::Profile;
@@ -155,7 +156,8 @@ impl Cli {
         self.seen.asked(token, name);
         let command = command(params(given));
         let client = &mut self.seen.client;
-        self.hub.command(token, command, self.now, client);
+        self.hub
+            .command(token, command, &mut HubCx::new(self.now, client));
         self.seen.collect();
         self.settle();
     }
@@ -301,8 +303,7 @@ impl Cli {
                     acpipe::core::client::ClientId::FIRST,
                     ask,
                     &answer,
-                    self.now,
-                    client,
+                    &mut HubCx::new(self.now, client),
                 );
             }
             self.seen.collect();
@@ -312,9 +313,11 @@ impl Cli {
 
     fn input(&mut self, process: AgentId, input: AgentInput) {
         let client = &mut self.seen.client;
-        let rest = self.hub.agent(process, input, self.now, client);
+        let rest = self
+            .hub
+            .agent(process, input, &mut HubCx::new(self.now, client));
         assert!(rest.is_none(), "the client is never full");
-        self.hub.drained(true, self.now, client);
+        self.hub.drained(true, &mut HubCx::new(self.now, client));
         self.seen.collect();
     }
 }

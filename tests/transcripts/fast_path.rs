@@ -9,6 +9,7 @@ use crate::names;
 use acpipe::core::client::{Command, Notice, Reply, Token};
 use acpipe::core::client_sink::{ChunkAddress, ClientSink};
 use acpipe::core::error::Error;
+use acpipe::core::hub::HubCx;
 use acpipe::core::hub::{AgentId, AgentInput, Effect, Hub};
 use acpipe::core::store::MemoryStore;
 use acpipe::proto::chunk::Chunk;
@@ -111,8 +112,11 @@ impl Turn {
         ];
         for (n, command) in commands.into_iter().enumerate() {
             let token = Token::first(n as u64);
-            turn.hub
-                .command(token, command, Instant::now(), &mut turn.received);
+            turn.hub.command(
+                token,
+                command,
+                &mut HubCx::new(Instant::now(), &mut turn.received),
+            );
             turn.take_effects();
             if let Some(result) = n.checked_sub(1).and_then(|n| answers.get(n)) {
                 turn.answer(n, result);
@@ -137,10 +141,13 @@ impl Turn {
     fn read(&mut self, lines: Vec<u8>) {
         let input = AgentInput::Batch(Batch::Lines(lines.into()));
         let now = Instant::now();
-        let rest = self.hub.agent(self.agent, input, now, &mut self.received);
+        let rest = self
+            .hub
+            .agent(self.agent, input, &mut HubCx::new(now, &mut self.received));
         assert!(rest.is_none());
-        self.hub.drained(true, now, &mut self.received);
-        self.hub.commit(now, &mut self.received);
+        self.hub
+            .drained(true, &mut HubCx::new(now, &mut self.received));
+        self.hub.commit(&mut HubCx::new(now, &mut self.received));
         self.take_effects();
     }
 

@@ -3,6 +3,7 @@
 use acpipe::core::client::{Command, Reply, Token};
 use acpipe::core::client_request::{ClientRequest, ClientRequestId};
 use acpipe::core::error::Error;
+use acpipe::core::hub::HubCx;
 use acpipe::core::hub::{AgentId, AgentInput, Effect, Exit, Hub, Settings};
 use acpipe::core::policy::{Mode, Policy};
 use acpipe::core::profile::Profile;
@@ -286,8 +287,11 @@ impl Replay {
         self.tokens += 1;
         let token = Token::first(self.tokens);
         self.seen.asked(token, name);
-        self.hub
-            .command(token, command, self.now, &mut self.seen.client);
+        self.hub.command(
+            token,
+            command,
+            &mut HubCx::new(self.now, &mut self.seen.client),
+        );
         self.seen.collect();
         self.calls()
     }
@@ -423,9 +427,11 @@ impl Replay {
     fn agent_input(&mut self, input: AgentInput) {
         let Some(agent) = self.agent else { return };
         let client = &mut self.seen.client;
-        let rest = self.hub.agent(agent, input, self.now, client);
+        let rest = self
+            .hub
+            .agent(agent, input, &mut HubCx::new(self.now, client));
         assert!(rest.is_none(), "the client is never full");
-        self.hub.drained(true, self.now, client);
+        self.hub.drained(true, &mut HubCx::new(self.now, client));
         self.seen.collect();
     }
 
@@ -438,8 +444,7 @@ impl Replay {
                 acpipe::core::client::ClientId::FIRST,
                 ask,
                 &answer,
-                self.now,
-                client,
+                &mut HubCx::new(self.now, client),
             );
         }
         self.seen.collect();

@@ -2,13 +2,12 @@
 //! failed calls.
 
 use super::Hub;
+use super::cx::HubCx;
 use crate::core::agent::Call;
-use crate::core::client_sink::ClientSinks;
 use crate::core::error::Error;
 use crate::core::event::{AgentInfo, CallId, ListedSession};
 use crate::core::ids::AgentRef;
 use crate::core::turn_ending::Ending;
-use std::time::Instant;
 
 impl Hub {
     /// Completes the handshake and opens the agent's sessions.
@@ -16,15 +15,13 @@ impl Hub {
         &mut self,
         agent: AgentRef,
         info: Box<AgentInfo>,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) {
-        if self.with_agent(agent, now, clients, |agent, cx| agent.ready(info, cx)) {
+        if self.with_agent(agent, cx, |agent, cx| agent.ready(info, cx)) {
             for id in self.sessions_of(agent) {
                 self.with(
                     &id,
-                    now,
-                    clients,
+                    cx,
                     super::super::session::SessionMachine::continue_restore,
                 );
             }
@@ -38,24 +35,23 @@ impl Hub {
         call: CallId,
         sessions: Vec<ListedSession>,
         next: Option<String>,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) {
         let asked = self.agents.get_mut(agent).take_call(call);
         if let Some(Call::ListAll) = asked {
-            self.agent_listed(call, Some((sessions, next)), now, clients);
+            self.agent_listed(call, Some((sessions, next)), cx);
             return;
         }
         let ids: Vec<String> = sessions.into_iter().map(|session| session.id).collect();
         let page = Some((ids.as_slice(), next.as_deref()));
         match asked {
             Some(Call::List { session }) => {
-                self.with(&session, now, clients, |session, cx| {
+                self.with(&session, cx, |session, cx| {
                     session.listed(page, cx);
                 });
             }
             Some(Call::LookUp { session }) => {
-                self.with(&session, now, clients, |session, cx| {
+                self.with(&session, cx, |session, cx| {
                     session.looked_up(page, cx);
                 });
             }
@@ -64,21 +60,15 @@ impl Hub {
     }
 
     /// Handles the success of a sign-in, sign-out or close.
-    pub(super) fn call_done(
-        &mut self,
-        agent: AgentRef,
-        call: CallId,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
+    pub(super) fn call_done(&mut self, agent: AgentRef, call: CallId, cx: &mut HubCx<'_>) {
         match self.agents.get_mut(agent).take_call(call) {
             Some(Call::Sign) => {
-                self.with_agent(agent, now, clients, |agent, cx| {
+                self.with_agent(agent, cx, |agent, cx| {
                     agent.sign_in_answered(call, &Ok(()), cx);
                 });
             }
             Some(Call::Close { agent_session }) => {
-                self.closed(agent, &agent_session, now, clients);
+                self.closed(agent, &agent_session, cx);
             }
             _ => {}
         }
@@ -90,44 +80,43 @@ impl Hub {
         agent: AgentRef,
         call: CallId,
         error: Error,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) {
         let Some(asked) = self.agents.get_mut(agent).take_call(call) else {
             return;
         };
         match asked {
             Call::Open { session } => {
-                self.with(&session, now, clients, |session, cx| {
+                self.with(&session, cx, |session, cx| {
                     session.open_refused(error, cx);
                 });
             }
             Call::Set(set) => {
                 let id = set.session.clone();
-                self.with(&id, now, clients, |session, cx| {
+                self.with(&id, cx, |session, cx| {
                     session.was_set(call, set, Err(error), cx);
                 });
             }
             Call::List { session } => {
-                self.with(&session, now, clients, |session, cx| {
+                self.with(&session, cx, |session, cx| {
                     session.listed(None, cx);
                 });
             }
             Call::LookUp { session } => {
-                self.with(&session, now, clients, |session, cx| {
+                self.with(&session, cx, |session, cx| {
                     session.looked_up(None, cx);
                 });
             }
-            Call::ListAll => self.agent_listed(call, None, now, clients),
-            Call::Sign => self.with_agent(agent, now, clients, |agent, cx| {
+            Call::ListAll => self.agent_listed(call, None, cx),
+            Call::Sign => self.with_agent(agent, cx, |agent, cx| {
                 agent.sign_in_answered(call, &Err(error), cx);
             }),
             // The session may be opened again after a refusal, too.
-            Call::Close { agent_session } => self.closed(agent, &agent_session, now, clients),
-            Call::Forward { token } => clients.reply(token, Err(error)),
+            Call::Close { agent_session } => self.closed(agent, &agent_session, cx),
+            Call::Forward { token } => cx.clients.reply(token, Err(error)),
             Call::Prompt { session } => {
                 let ending = Ending::Failed(error);
-                self.with(&session, now, clients, |session, cx| {
+                self.with(&session, cx, |session, cx| {
                     session.prompt_answered(call, ending, cx);
                 });
             }
@@ -135,13 +124,7 @@ impl Hub {
     }
 
     /// Handles a session that the agent has closed: opens the sessions that waited for that.
-    pub(super) fn closed(
-        &mut self,
-        agent: AgentRef,
-        agent_session: &str,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
+    pub(super) fn closed(&mut self, agent: AgentRef, agent_session: &str, cx: &mut HubCx<'_>) {
         if let Some(connection) = self.agents.get_mut(agent).connection_mut() {
             connection.directory.closed(agent_session);
         }
@@ -151,8 +134,7 @@ impl Hub {
         for id in awaited_close {
             self.with(
                 &id,
-                now,
-                clients,
+                cx,
                 super::super::session::SessionMachine::continue_restore,
             );
         }

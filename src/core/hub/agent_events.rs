@@ -1,6 +1,7 @@
 //! Routing of agent events to sessions.
 
 use super::Hub;
+use super::cx::HubCx;
 use crate::core::agent::Call;
 use crate::core::client_requests::RequestEnd;
 use crate::core::client_sink::ClientSinks;
@@ -15,22 +16,15 @@ use crate::core::request_key::RequestKey;
 use crate::core::session::{SessionMachine, UpdateOrigin};
 use crate::core::turn_ending::Ending;
 use crate::proto::wire::Protocol;
-use std::time::Instant;
 use tracing::{debug, warn};
 
 impl Hub {
     /// Routes an event of an agent.
-    pub(super) fn event(
-        &mut self,
-        agent: AgentRef,
-        event: AgentEvent<'_>,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
+    pub(super) fn event(&mut self, agent: AgentRef, event: AgentEvent<'_>, cx: &mut HubCx<'_>) {
         if !matches!(event, AgentEvent::Update { .. }) {
-            self.number_unsent(clients);
+            self.number_unsent(cx.clients);
             if let Some(key) = event.request_key() {
-                self.end_request(agent, key, RequestEnd::IdReused, now, clients);
+                self.end_request(agent, key, RequestEnd::IdReused, cx);
             }
         }
         match event {
@@ -38,26 +32,26 @@ impl Hub {
                 session,
                 update,
                 original,
-            } => self.update_of_call(agent, &session, update, original, now, clients),
-            AgentEvent::CallLost(lost) => self.call_lost(agent, &lost, now, clients),
+            } => self.update_of_call(agent, &session, update, original, cx),
+            AgentEvent::CallLost(lost) => self.call_lost(agent, &lost, cx),
             AgentEvent::Permission(permission) => {
-                self.permission(agent, *permission, now, clients);
+                self.permission(agent, *permission, cx);
             }
-            AgentEvent::ToolHook(call) => self.judge_call(agent, *call, now, clients),
-            AgentEvent::Elicitation(asked) => self.elicitation(agent, *asked, now, clients),
-            AgentEvent::UrlCompleted { id } => self.url_completed(&id, clients),
-            AgentEvent::Wanted(wanted) => self.host_request(agent, *wanted, now, clients),
-            AgentEvent::Forward(message) => self.forward_to_client(agent, &message, clients),
+            AgentEvent::ToolHook(call) => self.judge_call(agent, *call, cx),
+            AgentEvent::Elicitation(asked) => self.elicitation(agent, *asked, cx),
+            AgentEvent::UrlCompleted { id } => self.url_completed(&id, cx.clients),
+            AgentEvent::Wanted(wanted) => self.host_request(agent, *wanted, cx),
+            AgentEvent::Forward(message) => self.forward_to_client(agent, &message, cx.clients),
             AgentEvent::Forwarded { call, result } => {
-                self.forwarded_answered(agent, call, result, clients);
+                self.forwarded_answered(agent, call, result, cx.clients);
             }
             AgentEvent::Withdrawn { key } => {
-                self.end_request(agent, &key, RequestEnd::Withdrawn, now, clients);
+                self.end_request(agent, &key, RequestEnd::Withdrawn, cx);
             }
             AgentEvent::TurnEnded { call, end } => {
                 let ending = Ending::Answered(end);
                 if let Some(Call::Prompt { session }) = self.agents.get_mut(agent).take_call(call) {
-                    self.with(&session, now, clients, |session, cx| {
+                    self.with(&session, cx, |session, cx| {
                         session.prompt_answered(call, ending, cx);
                     });
                 }
@@ -74,7 +68,7 @@ impl Hub {
                 state,
             } => {
                 if let Some(Call::Open { session }) = self.agents.get_mut(agent).take_call(call) {
-                    self.with(&session, now, clients, |session, cx| {
+                    self.with(&session, cx, |session, cx| {
                         session.opened(agent_session, &state, cx);
                     });
                 }
@@ -83,23 +77,23 @@ impl Hub {
                 call,
                 sessions,
                 next,
-            } => self.listed(agent, call, sessions, next, now, clients),
+            } => self.listed(agent, call, sessions, next, cx),
             AgentEvent::Set { call, state } => {
                 if let Some(Call::Set(set)) = self.agents.get_mut(agent).take_call(call) {
                     let id = set.session.clone();
-                    self.with(&id, now, clients, |session, cx| {
+                    self.with(&id, cx, |session, cx| {
                         session.was_set(call, set, Ok(&state), cx);
                     });
                 }
             }
-            AgentEvent::Done { call } => self.call_done(agent, call, now, clients),
+            AgentEvent::Done { call } => self.call_done(agent, call, cx),
             AgentEvent::Failed { call, error } => {
-                self.call_failed(agent, call, error, now, clients);
+                self.call_failed(agent, call, error, cx);
             }
-            AgentEvent::Ready(info) => self.agent_ready(agent, info, now, clients),
-            AgentEvent::NotReady(error) => self.agent_failed(agent, &error, now, clients),
+            AgentEvent::Ready(info) => self.agent_ready(agent, info, cx),
+            AgentEvent::NotReady(error) => self.agent_failed(agent, &error, cx),
             AgentEvent::SessionLost { session, error } => {
-                self.with_routed(agent, &session, now, clients, |session, cx| {
+                self.with_routed(agent, &session, cx, |session, cx| {
                     session.session_lost(&error, cx);
                 });
             }
@@ -107,22 +101,22 @@ impl Hub {
                 let connection = self.agents.get_mut(agent).connection_mut();
                 let id = connection.and_then(|c| c.directory.rename(&session, to.clone()));
                 if let Some(id) = id {
-                    self.with(&id, now, clients, |session, cx| session.renamed(to, cx));
+                    self.with(&id, cx, |session, cx| session.renamed(to, cx));
                 }
             }
             AgentEvent::QueuedPromptBegan { call } => {
                 if let Some(Call::Prompt { session }) = self.agents.get(agent).call(call) {
                     let id = session.clone();
-                    self.with(&id, now, clients, SessionMachine::begin_prompt);
+                    self.with(&id, cx, SessionMachine::begin_prompt);
                 }
             }
             AgentEvent::BackgroundTurnBegan { session } => {
-                self.with_routed(agent, &session, now, clients, |session, cx| {
+                self.with_routed(agent, &session, cx, |session, cx| {
                     session.background_begins(cx);
                 });
             }
             AgentEvent::BackgroundTurnEnded { session, end } => {
-                self.with_routed(agent, &session, now, clients, |session, cx| {
+                self.with_routed(agent, &session, cx, |session, cx| {
                     session.finish_unprompted(&end, cx);
                 });
             }
@@ -146,19 +140,18 @@ impl Hub {
         agent_session: &str,
         update: &Update<'_>,
         original: Original<'_>,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) -> bool {
         self.shared.counters.updates += 1;
         let may_have_run = match self
             .routed(agent, agent_session)
-            .and_then(|session| session.turn_update(update, original, now, clients))
+            .and_then(|session| session.turn_update(update, original, cx.now, cx.clients))
         {
             Some(may_have_run) => may_have_run,
-            None => self.other_update(agent, agent_session, update, original, now, clients),
+            None => self.other_update(agent, agent_session, update, original, cx),
         };
         if self.shared.clients.have_acp() {
-            self.pass_update(agent, agent_session, update, original, clients);
+            self.pass_update(agent, agent_session, update, original, cx.clients);
         }
         may_have_run
     }
@@ -199,21 +192,20 @@ impl Hub {
         agent_session: &str,
         update: &Update<'_>,
         original: Original<'_>,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) -> bool {
         let Some(connection) = self.agents.get_mut(agent).connection_mut() else {
             return false;
         };
         let Some(route) = connection.directory.route(agent_session) else {
             let directory = &mut connection.directory;
-            directory.note_early(agent_session, update, original, now);
+            directory.note_early(agent_session, update, original, cx.now);
             if matches!(update, Update::Tool(_)) {
-                self.call_of_unknown_session(agent, agent_session, now, clients);
+                self.call_of_unknown_session(agent, agent_session, cx);
             }
             return false;
         };
-        let taken = self.with(&route.session, now, clients, |session, cx| {
+        let taken = self.with(&route.session, cx, |session, cx| {
             session.other_update(route.subagent.as_deref(), update, original, cx)
         });
         taken.unwrap_or(false)
@@ -235,13 +227,12 @@ impl Hub {
         &mut self,
         agent: AgentRef,
         agent_session: &str,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
         act: impl FnOnce(&mut SessionMachine, &mut crate::core::cx::Cx<'_>) -> T,
     ) -> Option<T> {
         let connection = self.agents.get(agent).connection()?;
         let id = connection.directory.session(agent_session)?.clone();
-        self.with(&id, now, clients, act)
+        self.with(&id, cx, act)
     }
 
     /// Returns the acpipe ids of the session and the subagent with this agent session id.
@@ -251,16 +242,10 @@ impl Hub {
         Some((route.session, route.subagent))
     }
 
-    fn permission(
-        &mut self,
-        agent: AgentRef,
-        mut permission: Permission<'_>,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
+    fn permission(&mut self, agent: AgentRef, mut permission: Permission<'_>, cx: &mut HubCx<'_>) {
         let routed = self.route(agent, &permission.session);
         let asked = routed.and_then(|(id, subagent)| {
-            self.with(&id, now, clients, |session, cx| {
+            self.with(&id, cx, |session, cx| {
                 let subagent = subagent.as_deref();
                 session.identify_asked_call(subagent, &mut permission.tool);
                 session.permission(("permission", None), subagent, &permission, cx);
@@ -275,16 +260,10 @@ impl Hub {
         }
     }
 
-    fn judge_call(
-        &mut self,
-        agent: AgentRef,
-        mut call: Permission<'_>,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
+    fn judge_call(&mut self, agent: AgentRef, mut call: Permission<'_>, cx: &mut HubCx<'_>) {
         let routed = self.route(agent, &call.session);
         let judged = routed.and_then(|(id, subagent)| {
-            self.with(&id, now, clients, |session, cx| {
+            self.with(&id, cx, |session, cx| {
                 session.identify_asked_call(subagent.as_deref(), &mut call.tool);
                 session.judge_call(subagent.as_deref(), &call, cx);
             })
@@ -296,13 +275,7 @@ impl Hub {
     }
 
     /// Routes an elicitation. The agent's machine handles one that belongs to no session.
-    fn elicitation(
-        &mut self,
-        agent: AgentRef,
-        mut asked: Elicitation<'_>,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
+    fn elicitation(&mut self, agent: AgentRef, mut asked: Elicitation<'_>, cx: &mut HubCx<'_>) {
         let named = asked.session.as_deref();
         let named = named.and_then(|session| self.route(agent, session));
         let (session, subagent) = named.unzip();
@@ -311,16 +284,14 @@ impl Hub {
             _ => None,
         };
         if let Some(id) = session.or_else(prompted) {
-            self.with(&id, now, clients, |session, cx| {
+            self.with(&id, cx, |session, cx| {
                 let own = asked.tool.as_deref().and_then(|id| session.call_named(id));
                 asked.tool = own.map(Into::into).or(asked.tool.take());
                 session.elicitation(subagent.flatten().as_deref(), asked, cx);
             });
             return;
         }
-        let is_asked = self.with_agent(agent, now, clients, |agent, cx| {
-            agent.ask_without_session(asked, cx)
-        });
+        let is_asked = self.with_agent(agent, cx, |agent, cx| agent.ask_without_session(asked, cx));
         if is_asked {
             self.wait_for_user(agent);
         }
@@ -345,8 +316,7 @@ impl Hub {
         &mut self,
         agent: AgentRef,
         wanted: HostRequestReceived<'_>,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) {
         let HostRequestReceived {
             session,
@@ -359,7 +329,7 @@ impl Hub {
         let id = routed.filter(|id| self.sessions.contains_key(id));
         if let Some(id) = id {
             let original = acp.map(|params| (&*method, params));
-            self.with(&id, now, clients, |session, cx| {
+            self.with(&id, cx, |session, cx| {
                 session.host_request(key, request, original, cx);
             });
             return;
@@ -376,15 +346,14 @@ impl Hub {
         agent: AgentRef,
         key: &RequestKey,
         how: RequestEnd,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) {
         let is_withdrawn = how == RequestEnd::Withdrawn;
         if !is_withdrawn && self.shared.client_requests.is_empty() {
             return;
         }
-        if self.with_agent(agent, now, clients, |agent, cx| agent.withdrawn(key, cx))
-            || is_withdrawn && self.forward_withdrawn(agent, key, clients)
+        if self.with_agent(agent, cx, |agent, cx| agent.withdrawn(key, cx))
+            || is_withdrawn && self.forward_withdrawn(agent, key, cx.clients)
         {
             return;
         }
@@ -395,12 +364,12 @@ impl Hub {
             Some(found.id.clone())
         };
         if let Some(id) = find(&|session| session.has_question(number, key, how)) {
-            self.with(&id, now, clients, |session, cx| {
+            self.with(&id, cx, |session, cx| {
                 session.end_request(key, how, cx);
             });
         } else if is_withdrawn && let Some(id) = find(&|session| session.has_host_call(number, key))
         {
-            self.with(&id, now, clients, |session, cx| {
+            self.with(&id, cx, |session, cx| {
                 session.host_call_withdrawn(key, cx);
             });
         }

@@ -1,6 +1,7 @@
 //! Calls on the files in which agents store their sessions. The agents are not started.
 
 use super::Hub;
+use super::cx::HubCx;
 use super::history::{MESSAGES, limit};
 use crate::core::agent_file::{AgentFile, FileAccess};
 use crate::core::client::{ClientId, Reply, Token};
@@ -156,22 +157,16 @@ impl Hub {
     }
 
     /// Handles input of a transport that belongs to no agent.
-    pub(super) fn file_input(
-        &mut self,
-        id: AgentId,
-        input: AgentInput,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
+    pub(super) fn file_input(&mut self, id: AgentId, input: AgentInput, cx: &mut HubCx<'_>) {
         let Some(call) = self.agent_files.running.remove(&id) else {
             return;
         };
         let token = call.token;
-        let caught = self.catch_panic(now, clients, |hub, _| hub.read_file(id, call, input));
+        let caught = self.catch_panic(cx, |hub, _| hub.read_file(id, call, input));
         match caught.unwrap_or_else(|panic| Err(panic.error)) {
-            Ok(Some(reply)) => clients.reply(token, Ok(reply)),
+            Ok(Some(reply)) => cx.clients.reply(token, Ok(reply)),
             Ok(None) => {}
-            Err(error) => clients.reply(token, Err(error)),
+            Err(error) => cx.clients.reply(token, Err(error)),
         }
     }
 

@@ -1,8 +1,8 @@
 //! Input from agent processes: process events and output.
 
 use super::Hub;
+use super::cx::HubCx;
 use super::update_runs::RunOutcome;
-use crate::core::client_sink::ClientSinks;
 use crate::core::dialect::{AgentLine, Child};
 use crate::core::effect::{AgentId, AgentInput};
 use crate::core::error::{Error, ErrorKind};
@@ -14,7 +14,6 @@ use crate::proto::frame::{Batch, lines_from};
 use crate::proto::json::shallow_line;
 use bytes::Bytes;
 use std::borrow::Cow;
-use std::time::Instant;
 use tracing::debug;
 
 impl Hub {
@@ -27,20 +26,19 @@ impl Hub {
         &mut self,
         id: AgentId,
         input: AgentInput,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) -> Option<AgentInput> {
         let Some(agent) = self.agents.with_process(id) else {
-            self.file_input(id, input, now, clients);
+            self.file_input(id, input, cx);
             return None;
         };
         if let AgentInput::Batch(batch) = input {
             let connection = self.agents.get_mut(agent).connection_mut()?;
             let child = connection.child(id)?;
-            if !connection.note_output(child, now) {
+            if !connection.note_output(child, cx.now) {
                 return None;
             }
-            let rest = self.batch(agent, child, batch, now, clients);
+            let rest = self.batch(agent, child, batch, cx);
             if rest.is_some() {
                 self.waiting.insert(id);
             } else {
@@ -58,9 +56,9 @@ impl Hub {
         if ends {
             self.waiting.remove(&id);
         }
-        self.ending(agent, ends, now, clients, |hub, clients| {
-            hub.number_unsent(clients);
-            hub.process_event(agent, id, input, now, clients);
+        self.ending(agent, ends, cx, |hub, cx| {
+            hub.number_unsent(cx.clients);
+            hub.process_event(agent, id, input, cx);
         });
         None
     }
@@ -71,25 +69,24 @@ impl Hub {
         agent: AgentRef,
         id: AgentId,
         input: AgentInput,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) {
         let Some(child) = self.agents.get(agent).child(id) else {
             return;
         };
         let mut failed = |hub: &mut Self, kind, message: &str| {
-            hub.process_failed(agent, child, &Error::new(kind, message), now, clients);
+            hub.process_failed(agent, child, &Error::new(kind, message), cx);
         };
         match input {
             AgentInput::Started { pid, program } => {
                 let machine = self.agents.get_mut(agent);
-                machine.started(child, (pid, *program), now);
+                machine.started(child, (pid, *program), cx.now);
             }
-            AgentInput::Measured(measure) => self.with_agent(agent, now, clients, |agent, cx| {
+            AgentInput::Measured(measure) => self.with_agent(agent, cx, |agent, cx| {
                 agent.measured(id, child, measure, cx);
             }),
             AgentInput::StartFailed(error) => {
-                self.process_not_started(agent, child, &error, now, clients);
+                self.process_not_started(agent, child, &error, cx);
             }
             AgentInput::Batch(_) | AgentInput::Health(_) => {}
             AgentInput::OutputClosed | AgentInput::InputClosed
@@ -110,7 +107,7 @@ impl Hub {
                 // It reaches errors, which are shown and stored.
                 let hidden = self.shared.settings.secrets.hide(&exit.stderr).into_owned();
                 exit.stderr = hidden;
-                self.process_exited(agent, child, &exit, now, clients);
+                self.process_exited(agent, child, &exit, cx);
             }
         }
     }
@@ -121,13 +118,12 @@ impl Hub {
         agent: AgentRef,
         child: Child,
         batch: Batch,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) -> Option<Bytes> {
         match batch {
-            Batch::Lines(batch) => self.lines(agent, child, &batch, now, clients),
+            Batch::Lines(batch) => self.lines(agent, child, &batch, cx),
             Batch::TooLong(line) => {
-                self.catch_in_output(agent, child, now, clients, |hub, clients| {
+                self.catch_in_output(agent, child, cx, |hub, cx| {
                     let lost = LostLine::overlong(&line);
                     let mut events = Vec::new();
                     if let Some(connection) = hub.agents.get_mut(agent).connection_mut() {
@@ -135,7 +131,7 @@ impl Hub {
                         let _ = connection.read(child, AgentLine::Lost(&lost), &mut events);
                     }
                     for event in events {
-                        hub.event(agent, event, now, clients);
+                        hub.event(agent, event, cx);
                     }
                 });
                 None
@@ -149,8 +145,7 @@ impl Hub {
         agent: AgentRef,
         child: Child,
         batch: &Bytes,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) -> Option<Bytes> {
         let mut events = Vec::new();
         let mut read = 0;
@@ -158,7 +153,7 @@ impl Hub {
         let mut runs_from = 0;
         let mut rest = lines_from(batch, 0);
         while let Some(line) = rest.next() {
-            if self.must_wait(agent, clients) {
+            if self.must_wait(agent, cx.clients) {
                 return Some(batch.slice(read..));
             }
             if self.quoted.is_some() && self.is_quoted(agent, child, line.text) {
@@ -166,7 +161,7 @@ impl Hub {
                 continue;
             }
             if read >= runs_from {
-                match self.take_run(agent, child, &batch[read..], now, clients) {
+                match self.take_run(agent, child, &batch[read..], cx) {
                     RunOutcome::NoRun => {}
                     RunOutcome::Refused { bytes } => runs_from = read + bytes,
                     RunOutcome::Taken { bytes } => {
@@ -178,13 +173,13 @@ impl Hub {
                 }
             }
             let outcome = match readable(line.text) {
-                Cow::Borrowed(text) => self.line(agent, child, text, &mut events, now, clients),
-                Cow::Owned(text) => self.line(agent, child, &text, &mut Vec::new(), now, clients),
+                Cow::Borrowed(text) => self.line(agent, child, text, &mut events, cx),
+                Cow::Owned(text) => self.line(agent, child, &text, &mut Vec::new(), cx),
             };
             let goes_on = match outcome {
                 LineOutcome::Read => true,
                 LineOutcome::Last => false,
-                LineOutcome::Unusable => self.read_again(agent, child, line.text, now, clients),
+                LineOutcome::Unusable => self.read_again(agent, child, line.text, cx),
             };
             if !goes_on {
                 return None;
@@ -203,11 +198,10 @@ impl Hub {
         child: Child,
         text: &'a [u8],
         events: &mut Vec<AgentEvent<'a>>,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) -> LineOutcome {
         let mut outcome = LineOutcome::Read;
-        let goes_on = self.catch_in_output(agent, child, now, clients, |hub, clients| {
+        let goes_on = self.catch_in_output(agent, child, cx, |hub, cx| {
             let Some(connection) = hub.agents.get_mut(agent).connection_mut() else {
                 return;
             };
@@ -224,9 +218,9 @@ impl Hub {
                         update,
                         original,
                     } if !update.names_call() => {
-                        hub.take_update(agent, session, update, *original, now, clients);
+                        hub.take_update(agent, session, update, *original, cx);
                     }
-                    _ => hub.event(agent, event, now, clients),
+                    _ => hub.event(agent, event, cx),
                 }
             }
         });

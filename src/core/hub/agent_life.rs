@@ -1,63 +1,50 @@
 //! End of an agent, ordered or unexpected, and its effect on the agent's sessions.
 
 use super::Hub;
+use super::cx::HubCx;
 use crate::core::agent::{AgentMachine, Call, ProcessEnd};
-use crate::core::client_sink::ClientSinks;
 use crate::core::dialect::Child;
 use crate::core::effect::AgentId;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::Exit;
 use crate::core::ids::AgentRef;
 use crate::core::session::{SessionMachine, Stage};
-use std::time::Instant;
 
 impl Hub {
     /// Begins the ordered stop of an agent: cancels running turns and closes its stdin.
-    pub(super) fn stop_agent(
-        &mut self,
-        agent: AgentRef,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
+    pub(super) fn stop_agent(&mut self, agent: AgentRef, cx: &mut HubCx<'_>) {
         for id in self.sessions_of(agent) {
             self.with(
                 &id,
-                now,
-                clients,
+                cx,
                 super::super::session::SessionMachine::agent_stopping,
             );
         }
-        let is_over = self.with_agent(agent, now, clients, super::super::agent::AgentMachine::stop);
+        let is_over = self.with_agent(agent, cx, super::super::agent::AgentMachine::stop);
         if is_over {
-            self.agent_stopped(agent, now, clients);
+            self.agent_stopped(agent, cx);
         } else if self.agents.get_mut(agent).give_up_restart() {
             let message = "the agent was disconnected before it restarted";
             let error = Error::new(ErrorKind::Cancelled, message);
-            self.fail_sessions(agent, &error, now, clients);
-            self.with_agent(agent, now, clients, |agent, cx| {
+            self.fail_sessions(agent, &error, cx);
+            self.with_agent(agent, cx, |agent, cx| {
                 agent.notify_disconnected(cx);
             });
         }
     }
 
     /// Shortens the time that processes get to stop, after the user's second interrupt.
-    pub fn expedite(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
+    pub fn expedite(&mut self, cx: &mut HubCx<'_>) {
         for agent in self.agents.all() {
-            self.with_agent(agent, now, clients, AgentMachine::expedite);
+            self.with_agent(agent, cx, AgentMachine::expedite);
         }
     }
 
     /// Handles the failure of an agent whose process may still run: fails everything that waits for the
     /// agent, and stops it.
-    pub(super) fn agent_failed(
-        &mut self,
-        agent: AgentRef,
-        error: &Error,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
-        self.fail_sessions(agent, error, now, clients);
-        let is_over = self.with_agent(agent, now, clients, |agent, cx| {
+    pub(super) fn agent_failed(&mut self, agent: AgentRef, error: &Error, cx: &mut HubCx<'_>) {
+        self.fail_sessions(agent, error, cx);
+        let is_over = self.with_agent(agent, cx, |agent, cx| {
             agent.note_crash(cx.now);
             if agent.is_renewing() {
                 agent.replace(cx)
@@ -69,7 +56,7 @@ impl Hub {
             }
         });
         if is_over {
-            self.agent_stopped(agent, now, clients);
+            self.agent_stopped(agent, cx);
         }
     }
 
@@ -81,27 +68,16 @@ impl Hub {
     }
 
     /// Handles the end of a stop for which no process had to exit.
-    pub(super) fn agent_stopped(
-        &mut self,
-        agent: AgentRef,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
+    pub(super) fn agent_stopped(&mut self, agent: AgentRef, cx: &mut HubCx<'_>) {
         let error = Error::new(ErrorKind::Cancelled, "the agent was stopped");
-        self.agent_gone(agent, &error, now, clients);
+        self.agent_gone(agent, &error, cx);
     }
 
     /// Handles the end of the agent's connection.
-    pub(super) fn agent_gone(
-        &mut self,
-        agent: AgentRef,
-        error: &Error,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
-        self.fail_sessions(agent, error, now, clients);
+    pub(super) fn agent_gone(&mut self, agent: AgentRef, error: &Error, cx: &mut HubCx<'_>) {
+        self.fail_sessions(agent, error, cx);
         let may_start = self.ending.is_none();
-        self.with_agent(agent, now, clients, |agent, cx| {
+        self.with_agent(agent, cx, |agent, cx| {
             agent.note_crash(cx.now);
             agent.gone(error, may_start, cx);
         });
@@ -109,25 +85,19 @@ impl Hub {
         let waiting = waiting.filter(|s| !s.queue.is_empty() || s.waits_for_agent());
         let waiting: Vec<String> = waiting.map(|session| session.id.clone()).collect();
         self.pending.freed.extend(waiting);
-        self.finish_if_done(clients);
+        self.finish_if_done(cx.clients);
     }
 
     /// Ends all turns of the agent's sessions and fails all calls that wait for the agent. Its sessions are
     /// closed, or restored at the next agent process if it is being renewed.
-    fn fail_sessions(
-        &mut self,
-        agent: AgentRef,
-        error: &Error,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
-        self.with_agent(agent, now, clients, |agent, cx| agent.fail_calls(error, cx));
+    fn fail_sessions(&mut self, agent: AgentRef, error: &Error, cx: &mut HubCx<'_>) {
+        self.with_agent(agent, cx, |agent, cx| agent.fail_calls(error, cx));
         let renews = self.agents.get(agent).is_renewing();
         // The end of a stopped agent is no failure of its turns; an unexpected end is.
         let broke_off = !self.agents.get(agent).is_stopping();
         let ids = self.sessions_of(agent);
         for id in &ids {
-            self.with(id, now, clients, |session, cx| {
+            self.with(id, cx, |session, cx| {
                 session.agent_lost(error, (broke_off, renews), cx);
             });
         }
@@ -136,15 +106,13 @@ impl Hub {
                 self.reopen_at_next(agent, id);
             }
         } else {
-            self.answer_renewal(agent, now, clients);
+            self.answer_renewal(agent, cx);
         }
-        self.end_listings(agent, now, clients);
-        let calls = self.with_agent(agent, now, clients, |agent, cx| {
-            agent.forget_sessions(error, cx)
-        });
+        self.end_listings(agent, cx);
+        let calls = self.with_agent(agent, cx, |agent, cx| agent.forget_sessions(error, cx));
         for call in calls {
             if let Call::Forward { token } = call {
-                clients.reply(token, Err(error.clone()));
+                cx.clients.reply(token, Err(error.clone()));
             }
         }
     }
@@ -164,17 +132,12 @@ impl Hub {
 
     /// Continues a renewal: stops the current agent process once it has no work left, or answers the waiting
     /// calls once the new process has the sessions.
-    pub(super) fn continue_renewal(
-        &mut self,
-        agent: AgentRef,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
+    pub(super) fn continue_renewal(&mut self, agent: AgentRef, cx: &mut HubCx<'_>) {
         let Some(renewal) = self.agents.get(agent).renewal() else {
             return;
         };
         if renewal.has_started() {
-            self.answer_renewal(agent, now, clients);
+            self.answer_renewal(agent, cx);
             return;
         }
         let ahead = |token| renewal.is_ahead(token);
@@ -182,18 +145,13 @@ impl Hub {
         if self.sessions.of(agent).any(has_to_do) {
             return;
         }
-        let is_over = self.with_agent(
-            agent,
-            now,
-            clients,
-            super::super::agent::AgentMachine::replace,
-        );
+        let is_over = self.with_agent(agent, cx, super::super::agent::AgentMachine::replace);
         if is_over {
-            self.agent_stopped(agent, now, clients);
+            self.agent_stopped(agent, cx);
         }
     }
 
-    fn answer_renewal(&mut self, agent: AgentRef, now: Instant, clients: &mut dyn ClientSinks) {
+    fn answer_renewal(&mut self, agent: AgentRef, cx: &mut HubCx<'_>) {
         let Some(renewal) = self.agents.get(agent).renewal() else {
             return;
         };
@@ -206,7 +164,7 @@ impl Hub {
             })
             .cloned()
             .collect();
-        self.with_agent(agent, now, clients, |agent, cx| {
+        self.with_agent(agent, cx, |agent, cx| {
             agent.answer_renewal(|id| opening.iter().any(|open| open == id), cx);
         });
     }
@@ -217,15 +175,14 @@ impl Hub {
         agent: AgentRef,
         child: Child,
         exit: &Exit,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) {
-        let gone = self.with_agent(agent, now, clients, |agent, cx| {
+        let gone = self.with_agent(agent, cx, |agent, cx| {
             agent.process_ended(child, Ok(exit), cx)
         });
-        if self.is_over(agent, gone, now, clients) {
+        if self.is_over(agent, gone, cx) {
             let error = self.agents.get(agent).exit_error(exit);
-            self.agent_gone(agent, &error, now, clients);
+            self.agent_gone(agent, &error, cx);
         }
     }
 
@@ -235,14 +192,13 @@ impl Hub {
         agent: AgentRef,
         child: Child,
         error: &Error,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) {
-        let gone = self.with_agent(agent, now, clients, |agent, cx| {
+        let gone = self.with_agent(agent, cx, |agent, cx| {
             agent.process_ended(child, Err(error), cx)
         });
-        if self.is_over(agent, gone, now, clients) {
-            self.agent_gone(agent, error, now, clients);
+        if self.is_over(agent, gone, cx) {
+            self.agent_gone(agent, error, cx);
         }
     }
 
@@ -252,37 +208,30 @@ impl Hub {
         agent: AgentRef,
         child: Child,
         error: &Error,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) {
         let Some(gone) = self.agents.get_mut(agent).process_failed(child, error) else {
             return;
         };
-        if self.is_over(agent, gone, now, clients) {
-            self.agent_failed(agent, error, now, clients);
+        if self.is_over(agent, gone, cx) {
+            self.agent_failed(agent, error, cx);
         } else {
             self.agents.get_mut(agent).stop_process(child);
         }
     }
 
     /// Performs the consequences of a process's end. Returns `true` if the agent as a whole has ended.
-    fn is_over(
-        &mut self,
-        agent: AgentRef,
-        gone: ProcessEnd,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) -> bool {
+    fn is_over(&mut self, agent: AgentRef, gone: ProcessEnd, cx: &mut HubCx<'_>) -> bool {
         match gone {
             ProcessEnd::Nothing => false,
             ProcessEnd::All => true,
             ProcessEnd::Closed(agent_session) => {
-                self.closed(agent, &agent_session, now, clients);
+                self.closed(agent, &agent_session, cx);
                 false
             }
             ProcessEnd::Events(events, goes_on) => {
                 for event in events {
-                    self.event(agent, event, now, clients);
+                    self.event(agent, event, cx);
                 }
                 !goes_on
             }

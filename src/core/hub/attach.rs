@@ -1,13 +1,13 @@
 //! Clients that attach to sessions, and what a client may do in its role.
 
 use super::Hub;
+use super::cx::HubCx;
 use crate::core::client::{ClientId, Command, History, Reply, Token};
 use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, ErrorKind, no_session};
 use crate::core::presence::session_clients;
 use crate::core::subscribers::Subscribers;
 use crate::proto::wire::{AttachParams, ClientsResult, Done, Role, SessionParams};
-use std::time::Instant;
 
 impl Hub {
     /// Subscribes a client to a session, which is opened from the store if necessary, but not at its agent.
@@ -15,15 +15,14 @@ impl Hub {
         &mut self,
         token: Token,
         p: &AttachParams,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
         let id = self.session_id(token.client, p.session_id.as_deref())?;
-        let result = self.with_session(&id, now, clients, |session, cx| {
-            session.attach(token.client, p, cx)
-        })?;
+        let result =
+            self.with_session(&id, cx, |session, cx| session.attach(token.client, p, cx))?;
         // The result precedes the chunks that the client has missed.
-        clients.reply(token, Ok(Reply::Attached(Box::new(result))));
+        cx.clients
+            .reply(token, Ok(Reply::Attached(Box::new(result))));
         Ok(())
     }
 
@@ -32,17 +31,17 @@ impl Hub {
         &mut self,
         token: Token,
         p: &SessionParams,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
         let client = token.client;
         let id = self.session_id(client, p.session_id.as_deref())?;
         self.must_exist(&id)?;
-        let is_open = self.with(&id, now, clients, |session, cx| session.detach(client, cx));
+        let is_open = self.with(&id, cx, |session, cx| session.detach(client, cx));
         if is_open.is_none() {
-            self.idle.detach(&id, client, &self.shared.clients, clients);
+            self.idle
+                .detach(&id, client, &self.shared.clients, cx.clients);
         }
-        clients.reply(token, Ok(Reply::Done(Done {})));
+        cx.clients.reply(token, Ok(Reply::Done(Done {})));
         Ok(())
     }
 

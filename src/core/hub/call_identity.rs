@@ -2,14 +2,13 @@
 //! the others.
 
 use super::Hub;
-use crate::core::client_sink::ClientSinks;
+use super::cx::HubCx;
 use crate::core::dialects::with_call_ids;
 use crate::core::event::{Original, Update};
 use crate::core::ids::AgentRef;
 use crate::core::session::SessionMachine;
 use crate::core::turn::{Renamed, with_call_id_of_chunk};
 use crate::proto::wire::Protocol;
-use std::time::Instant;
 
 impl Hub {
     /// Routes an update that may name tool calls.
@@ -19,8 +18,7 @@ impl Hub {
         agent_session: &str,
         mut update: Update<'_>,
         original: Original<'_>,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) {
         let renamed = self.identify_calls(agent, agent_session, &mut update);
         let new_id = |id: &str| {
@@ -28,7 +26,7 @@ impl Hub {
             renamed.find_map(|(of, own)| (of == id).then(|| own.clone()))
         };
         if renamed.is_empty() {
-            self.take_named(agent, agent_session, &update, original, now, clients);
+            self.take_named(agent, agent_session, &update, original, cx);
             return;
         }
         let protocol = self.agents.get(agent).spec().protocol;
@@ -46,7 +44,7 @@ impl Hub {
             Some(Update::Chunk { json, chunk })
         });
         let update = chunk.as_ref().unwrap_or(&update);
-        self.take_named(agent, agent_session, update, original, now, clients);
+        self.take_named(agent, agent_session, update, original, cx);
     }
 
     fn identify_calls(
@@ -79,29 +77,28 @@ impl Hub {
         agent_session: &str,
         update: &Update<'_>,
         original: Original<'_>,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) {
         let has_terminals = !self.hosting.host.is_idle();
         if has_terminals && matches!(update, Update::Tool(tool) if tool.ends()) {
             // The output of a terminal is part of the tool's result.
-            self.with_routed(agent, agent_session, now, clients, |session, cx| {
+            self.with_routed(agent, agent_session, cx, |session, cx| {
                 session.show_terminals(cx);
             });
         }
-        let may_have_run = self.take_update(agent, agent_session, update, original, now, clients);
+        let may_have_run = self.take_update(agent, agent_session, update, original, cx);
         if let Update::Tool(tool) = update
             && tool.content.is_some()
         {
             // The tool call may show a terminal from now on.
-            self.hosting.host.report_now(now);
+            self.hosting.host.report_now(cx.now);
         }
         if may_have_run {
             let connection = self.agents.get(agent).connection();
             let id = connection.and_then(|c| c.directory.owner(agent_session));
             if let Some(id) = id.cloned() {
                 let report = SessionMachine::report_unapproved_runs;
-                self.with(&id, now, clients, report);
+                self.with(&id, cx, report);
             }
         }
     }

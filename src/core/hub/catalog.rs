@@ -2,6 +2,7 @@
 
 use super::Hub;
 use super::agents::Agents;
+use super::cx::HubCx;
 use super::scopes::share_command;
 use super::total_limits::{self, CallPlace, GivenLimit};
 use crate::core::agent::{AgentMachine, DEFAULT_AGENT};
@@ -16,7 +17,6 @@ use crate::core::error::{Error, ErrorKind, invalid};
 use crate::core::ids::AgentRef;
 use crate::core::transport::ProcessSpec;
 use crate::proto::wire::{self, FoundBy, Program};
-use std::time::Instant;
 
 /// Maximum number of agents that clients define.
 const MOST_AGENTS: usize = 64;
@@ -121,8 +121,7 @@ impl Hub {
         &mut self,
         token: Token,
         p: wire::ConnectParams,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
         total_limits::check(p.timeout_ms)?;
         let has_command = p.command.is_some() || p.protocol.is_some();
@@ -142,8 +141,8 @@ impl Hub {
             timeout_ms: p.timeout_ms,
             elapsed_ms: p.elapsed_ms,
         };
-        self.limit_call(token, limit, CallPlace::Agent(agent), now);
-        self.with_agent(agent, now, clients, |agent, cx| agent.connect(token, p, cx))?;
+        self.limit_call(token, limit, CallPlace::Agent(agent), cx.now);
+        self.with_agent(agent, cx, |agent, cx| agent.connect(token, p, cx))?;
         if has_command {
             share_command(self, agent);
         }
@@ -255,14 +254,9 @@ impl Hub {
 
     /// Handles the result of [`Effect::FindPrograms`]: its ticket, and for each agent its program, if it was
     /// found.
-    pub fn programs_found(
-        &mut self,
-        found: (u64, Vec<Option<Program>>),
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
-        self.catch_and_repair(now, clients, |hub, clients| {
-            hub.answer_search(found, clients);
+    pub fn programs_found(&mut self, found: (u64, Vec<Option<Program>>), cx: &mut HubCx<'_>) {
+        self.catch_and_repair(cx, |hub, cx| {
+            hub.answer_search(found, cx.clients);
         });
     }
 
@@ -347,8 +341,7 @@ impl Hub {
         &mut self,
         client: ClientId,
         on_disconnect: wire::OnDisconnect,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) {
         self.searches.retain(|search| search.token.client != client);
         let own: Vec<AgentRef> = self
@@ -365,7 +358,7 @@ impl Hub {
             }
             for agent in variants {
                 self.agents.get_mut(agent).retire();
-                self.stop_agent(agent, now, clients);
+                self.stop_agent(agent, cx);
             }
         }
     }

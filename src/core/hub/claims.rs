@@ -1,21 +1,20 @@
 //! Search for the session to which an agent gave a session's id later, among open and stored sessions.
 
 use super::Hub;
+use super::cx::HubCx;
 use crate::core::agent_session_record::AgentSessionRecord;
-use crate::core::client_sink::ClientSinks;
 use crate::core::error::Error;
 use crate::core::limits::Timeout;
 use crate::core::session::SessionMachine;
 use crate::core::shared::{PendingStoreReply, StoreCall};
 use crate::core::store::{Card, CardQuery};
-use std::time::Instant;
 use tracing::warn;
 
 impl Hub {
     /// Begins the search for a session that is being restored.
-    pub(super) fn check_claim(&mut self, id: &str, now: Instant, clients: &mut dyn ClientSinks) {
+    pub(super) fn check_claim(&mut self, id: &str, cx: &mut HubCx<'_>) {
         let Some(own) = self.claim_of(id) else {
-            self.claim_searched(id, &[], now, clients);
+            self.claim_searched(id, &[], cx);
             return;
         };
         let query = CardQuery {
@@ -25,23 +24,17 @@ impl Hub {
         let ticket = self.shared.ids.ticket();
         if self.store.list(ticket, query) {
             let wait = PendingStoreReply {
-                until: self.shared.settings.limits.until(Timeout::Store, now),
+                until: self.shared.settings.limits.until(Timeout::Store, cx.now),
                 call: StoreCall::Claim(id.to_owned()),
             };
             self.shared.pending_store_replies.insert(ticket, wait);
         } else {
-            self.claim_searched(id, &[], now, clients);
+            self.claim_searched(id, &[], cx);
         }
     }
 
     /// Completes the search with the cards of stored sessions. Without them, the open sessions decide.
-    pub(super) fn claim_searched(
-        &mut self,
-        id: &str,
-        cards: &[Card],
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
+    pub(super) fn claim_searched(&mut self, id: &str, cards: &[Card], cx: &mut HubCx<'_>) {
         let later = self.claim_of(id).and_then(|own| {
             let open = self.sessions.values();
             let open = open.map(|session| (&session.id, session.known.given()));
@@ -51,30 +44,19 @@ impl Hub {
             let later = others.find(|(_, given)| given.iter().any(|other| own.is_ended_by(other)));
             later.map(|(session, _)| session.clone())
         });
-        self.with(id, now, clients, |session, cx| {
+        self.with(id, cx, |session, cx| {
             session.claim_checked(later, cx);
         });
     }
 
     /// Completes the search without the stored sessions, which cannot be read.
-    pub(super) fn claim_not_searched(
-        &mut self,
-        id: &str,
-        error: &Error,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
+    pub(super) fn claim_not_searched(&mut self, id: &str, error: &Error, cx: &mut HubCx<'_>) {
         warn!(session = id, %error, "cannot check whether another session has the agent's id of the session");
-        self.claim_searched(id, &[], now, clients);
+        self.claim_searched(id, &[], cx);
     }
 
     /// Ends the claims of all other sessions on the id under which the agent created a session for this one.
-    pub(super) fn end_other_claims(
-        &mut self,
-        id: &str,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
+    pub(super) fn end_other_claims(&mut self, id: &str, cx: &mut HubCx<'_>) {
         let Some(own) = self.claim_of(id).filter(|own| own.created) else {
             return;
         };
@@ -84,7 +66,7 @@ impl Hub {
         };
         let others = self.sessions.values().filter(has_claim);
         for other in others.map(|session| session.id.clone()).collect::<Vec<_>>() {
-            self.with(&other, now, clients, |session, cx| {
+            self.with(&other, cx, |session, cx| {
                 session.end_claim(&own, id, cx);
             });
         }

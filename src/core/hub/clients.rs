@@ -2,6 +2,7 @@
 //! leaves.
 
 use super::Hub;
+use super::cx::HubCx;
 use crate::core::client::ClientId;
 use crate::core::client_request::{ClientAnswer, ClientRequestId};
 use crate::core::client_sink::ClientSinks;
@@ -12,7 +13,6 @@ use crate::core::session::SessionMachine;
 use crate::core::shared::RequestOwner;
 use crate::proto::wire::{OnDisconnect, SubscribeParams};
 use std::collections::BTreeSet;
-use std::time::Instant;
 use tracing::debug;
 
 impl Hub {
@@ -22,12 +22,11 @@ impl Hub {
         &mut self,
         client: ClientId,
         p: &SubscribeParams,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
         if let Some(id) = &p.session_id {
             let id = self.session_id(client, Some(id))?;
-            return self.with_session(&id, now, clients, |session, cx| {
+            return self.with_session(&id, cx, |session, cx| {
                 session.join(client, cx);
                 session.output.set_chunks(client, p.chunks, cx.clients);
                 Ok(())
@@ -37,7 +36,7 @@ impl Hub {
             declaration.subscription.chunks = p.chunks;
         }
         for session in self.sessions.values_mut() {
-            session.output.set_chunks(client, p.chunks, clients);
+            session.output.set_chunks(client, p.chunks, cx.clients);
         }
         self.idle.set_chunks(client, p.chunks);
         Ok(())
@@ -50,69 +49,69 @@ impl Hub {
         client: ClientId,
         id: ClientRequestId,
         answer: &ClientAnswer,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) {
-        self.catch_and_repair(now, clients, |hub, clients| {
-            hub.number_unsent(clients);
+        self.catch_and_repair(cx, |hub, cx| {
+            hub.number_unsent(cx.clients);
             match hub.shared.client_requests.get(&id).cloned() {
                 Some(RequestOwner::Session(session)) => {
-                    hub.with(&session, now, clients, |session, cx| {
+                    hub.with(&session, cx, |session, cx| {
                         session.client_answered(client, id, answer, cx);
                     });
                 }
                 Some(RequestOwner::Agent(agent)) => {
-                    hub.with_agent(agent, now, clients, |agent, cx| {
+                    hub.with_agent(agent, cx, |agent, cx| {
                         agent.client_answered(client, id, answer, cx);
                     });
                 }
                 Some(RequestOwner::Hub) => hub.forward_answered(client, id, answer),
                 None => debug!(id = id.0, "response to a request that is already answered"),
             }
-            hub.run_deferred(now, clients);
+            hub.run_deferred(cx);
         });
     }
 
     /// Handles a client that has left, with only its own requests: its calls are not answered, its turns are
     /// cancelled unless they are to go on, and requests sent to it are left to the other clients.
-    pub fn client_left(&mut self, client: ClientId, now: Instant, clients: &mut dyn ClientSinks) {
-        self.catch_and_repair(now, clients, |hub, clients| {
-            hub.number_unsent(clients);
+    pub fn client_left(&mut self, client: ClientId, cx: &mut HubCx<'_>) {
+        self.catch_and_repair(cx, |hub, cx| {
+            hub.number_unsent(cx.clients);
             let declared = hub.shared.clients.get(client);
             let usual = declared.map(|d| d.on_disconnect).unwrap_or_default();
             hub.shared.clients.remove(client);
             hub.forget_reads(client);
             hub.end_forwards_to(client);
             hub.agent_files.forget(client);
-            hub.idle.forget_client(client, &hub.shared.clients, clients);
+            hub.idle
+                .forget_client(client, &hub.shared.clients, cx.clients);
             for agent in hub.agents.all() {
-                hub.with_agent(agent, now, clients, |agent, cx| {
+                hub.with_agent(agent, cx, |agent, cx| {
                     agent.client_left(client, cx);
                 });
             }
             let all: Vec<String> = hub.sessions.keys().cloned().collect();
             for id in all {
-                hub.with(&id, now, clients, |session, cx| {
+                hub.with(&id, cx, |session, cx| {
                     session.client_left(client, usual, cx);
                 });
             }
-            hub.forget_agents_of(client, usual, now, clients);
+            hub.forget_agents_of(client, usual, cx);
             hub.scopes.remove(client);
-            hub.run_deferred(now, clients);
+            hub.run_deferred(cx);
         });
     }
 
     /// Sends lagging clients the chunks that they have not received, as far as they have room.
-    pub fn catch_up(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
+    pub fn catch_up(&mut self, cx: &mut HubCx<'_>) {
         let is_lagging = |session: &SessionMachine| session.output.subscribers().are_lagging();
         if !self.sessions.awake().any(is_lagging) {
             return;
         }
         // Only chunks that are written to the log are sent.
-        self.commit(now, clients);
-        self.catch_and_repair(now, clients, |hub, clients| {
+        self.commit(cx);
+        self.catch_and_repair(cx, |hub, cx| {
             hub.sessions
-                .for_each_awake(|session| session.catch_up(clients));
+                .for_each_awake(|session| session.catch_up(cx.clients));
         });
     }
 

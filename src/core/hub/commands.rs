@@ -1,9 +1,9 @@
 //! Client commands, each routed to its machine.
 
 use super::Hub;
+use super::cx::HubCx;
 use crate::core::acp_client::AcpClient;
 use crate::core::client::{ClientId, Command, Reply, Token};
-use crate::core::client_sink::ClientSinks;
 use crate::core::clients::ClientDeclaration;
 use crate::core::effect::Effect;
 use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
@@ -14,30 +14,21 @@ use crate::core::setting::Setting;
 use crate::proto::wire::{self, Rung, Strategy};
 use serde_json::Map;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Maximum length of the name and version of a client, in characters. Other clients receive them often.
 const LONGEST_NAME: usize = 100;
 
 impl Hub {
     /// Runs a client's command. It is answered exactly once, at once or later.
-    pub fn command(
-        &mut self,
-        token: Token,
-        command: Command,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
+    pub fn command(&mut self, token: Token, command: Command, cx: &mut HubCx<'_>) {
         self.scopes.set_caller(token.client);
         // Everything reported before the command must precede what the command reads or adds.
-        self.catch_and_repair(now, clients, super::Hub::number_unsent);
-        self.commit(now, clients);
-        self.catch_in_call(token, now, clients, |hub, clients| {
-            hub.try_command(token, command, now, clients)
-        });
-        self.catch_and_repair(now, clients, |hub, clients| {
-            hub.replay_turns(clients);
-            hub.run_deferred(now, clients);
+        self.catch_and_repair(cx, |hub, cx| hub.number_unsent(cx.clients));
+        self.commit(cx);
+        self.catch_in_call(token, cx, |hub, cx| hub.try_command(token, command, cx));
+        self.catch_and_repair(cx, |hub, cx| {
+            hub.replay_turns(cx.clients);
+            hub.run_deferred(cx);
         });
     }
 
@@ -45,8 +36,7 @@ impl Hub {
         &mut self,
         token: Token,
         command: Command,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
         let first = matches!(command, Command::Initialize(_) | Command::Shutdown);
         if !first && self.shared.clients.get(token.client).is_none() {
@@ -56,95 +46,96 @@ impl Hub {
             return Err(out_of_order("acpipe is shutting down"));
         }
         self.check_role(token.client, &command)?;
-        self.note_use(&command, now);
+        self.note_use(&command, cx.now);
         match command {
             Command::Initialize(p) => {
                 let result = self.initialize(token.client, &p)?;
-                clients.reply(token, Ok(Reply::Initialize(result)));
+                cx.clients.reply(token, Ok(Reply::Initialize(result)));
             }
-            Command::Connect(p) => self.connect(token, p, now, clients)?,
+            Command::Connect(p) => self.connect(token, p, cx)?,
             Command::ListAgents(p) => self.list_agents(token, p),
             Command::GetAgent(p) => self.get_agent(token, p.agent.as_deref())?,
             Command::Register(p) => self.register(token, p)?,
             Command::Status(p) => {
                 let agent = self.agent_named(p.agent.as_deref())?;
-                self.with_agent(agent, now, clients, |agent, cx| {
+                self.with_agent(agent, cx, |agent, cx| {
                     agent.request_status(token, cx);
                 });
             }
             Command::Disconnect(p) => {
                 let agent = self.agent_named(p.agent.as_deref())?;
-                self.disconnect(token, agent, now, clients);
+                self.disconnect(token, agent, cx);
             }
             Command::GetEnvironment(p) => {
                 let agent = self.agent_named(p.agent.as_deref())?;
                 let environment = self.agents.get(agent).environment();
-                clients.reply(token, Ok(Reply::Environment(environment)));
+                cx.clients.reply(token, Ok(Reply::Environment(environment)));
             }
             Command::UpdateEnvironment(p) => {
                 let agent = self.agent_named(p.agent.as_deref())?;
                 let (busy, ahead) = (self.is_busy(agent), self.queued_prompts(agent));
-                self.with_agent(agent, now, clients, |agent, cx| {
+                self.with_agent(agent, cx, |agent, cx| {
                     agent.update_environment(token, p, (busy, ahead), cx)
                 })?;
             }
             Command::Authenticate(p) => {
                 let agent = self.agent_named(p.agent.as_deref())?;
                 let ahead = self.queued_prompts(agent);
-                self.with_agent(agent, now, clients, |agent, cx| {
+                self.with_agent(agent, cx, |agent, cx| {
                     agent.authenticate(token, p, ahead, cx)
                 })?;
             }
             Command::Logout(p) => {
                 let agent = self.agent_named(p.agent.as_deref())?;
-                self.with_agent(agent, now, clients, |agent, cx| agent.logout(token, cx))?;
+                self.with_agent(agent, cx, |agent, cx| agent.logout(token, cx))?;
             }
-            Command::Ensure(p) => self.ensure(token, p, now, clients)?,
-            Command::Create(p) => self.create(token, p, now, clients)?,
-            Command::Execute(p) => self.execute(token, *p, now, clients)?,
-            Command::Prompt(p) => self.prompt(token, p, now, clients)?,
+            Command::Ensure(p) => self.ensure(token, p, cx)?,
+            Command::Create(p) => self.create(token, p, cx)?,
+            Command::Execute(p) => self.execute(token, *p, cx)?,
+            Command::Prompt(p) => self.prompt(token, p, cx)?,
             Command::Cancel(p) => {
                 let id = self.session_id(token.client, p.session_id.as_deref())?;
-                let cancelled = self.with(&id, now, clients, |session, cx| {
+                let cancelled = self.with(&id, cx, |session, cx| {
                     session.cancel(p.turn_id.as_deref(), cx)
                 });
                 let cancelled = cancelled.unwrap_or(false);
-                clients.reply(token, Ok(Reply::Cancel(wire::CancelResult { cancelled })));
+                cx.clients
+                    .reply(token, Ok(Reply::Cancel(wire::CancelResult { cancelled })));
             }
             Command::Steer(p) => {
                 let id = self.session_id(token.client, p.session_id.as_deref())?;
                 let agent = self.session(&id)?.agent;
                 let terms = self.caller_terms(agent)?;
-                let steered = self.with_session(&id, now, clients, |session, cx| {
+                let steered = self.with_session(&id, cx, |session, cx| {
                     session.join(token.client, cx);
                     session.steer(p, terms.as_deref(), cx)
                 })?;
-                clients.reply(token, Ok(Reply::Steer(steered)));
+                cx.clients.reply(token, Ok(Reply::Steer(steered)));
             }
             Command::SetMode(p) => {
                 let id = self.session_id(token.client, p.session_id.as_deref())?;
-                self.set(token, &id, Setting::Mode(p.mode), now, clients)?;
+                self.set(token, &id, Setting::Mode(p.mode), cx)?;
             }
             Command::SetModel(p) => {
                 let id = self.session_id(token.client, p.session_id.as_deref())?;
-                self.set(token, &id, Setting::Model(p.model), now, clients)?;
+                self.set(token, &id, Setting::Model(p.model), cx)?;
             }
             Command::SetOption(p) => {
                 let session = self.session_id(token.client, p.session_id.as_deref())?;
                 let (id, value) = (p.option, p.value);
                 let setting = Setting::Option { id, value };
-                self.set(token, &session, setting, now, clients)?;
+                self.set(token, &session, setting, cx)?;
             }
             Command::Subscribe(p) => {
-                self.subscribe(token.client, &p, now, clients)?;
-                clients.reply(token, Ok(Reply::Done(wire::Done {})));
+                self.subscribe(token.client, &p, cx)?;
+                cx.clients.reply(token, Ok(Reply::Done(wire::Done {})));
             }
-            Command::Attach(p) => self.attach(token, &p, now, clients)?,
-            Command::Detach(p) => self.detach(token, &p, now, clients)?,
-            Command::Clients(p) => self.session_clients(token, &p, clients)?,
-            Command::History(asked) => self.history(token, asked, now, clients)?,
-            Command::Acp(command) => self.acp_command(token, command, clients)?,
-            Command::Shutdown => self.end(Some(token), now, clients),
+            Command::Attach(p) => self.attach(token, &p, cx)?,
+            Command::Detach(p) => self.detach(token, &p, cx)?,
+            Command::Clients(p) => self.session_clients(token, &p, cx.clients)?,
+            Command::History(asked) => self.history(token, asked, cx)?,
+            Command::Acp(command) => self.acp_command(token, command, cx.clients)?,
+            Command::Shutdown => self.end(Some(token), cx),
         }
         Ok(())
     }
@@ -222,16 +213,10 @@ impl Hub {
         })
     }
 
-    fn disconnect(
-        &mut self,
-        token: Token,
-        agent: AgentRef,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
+    fn disconnect(&mut self, token: Token, agent: AgentRef, cx: &mut HubCx<'_>) {
         self.agents.get_mut(agent).forbid_restart();
-        self.stop_agent(agent, now, clients);
-        self.with_agent(agent, now, clients, |agent, cx| agent.disconnect(token, cx));
+        self.stop_agent(agent, cx);
+        self.with_agent(agent, cx, |agent, cx| agent.disconnect(token, cx));
     }
 
     /// Returns `true` if a session of the agent runs a turn or has queued prompts.
@@ -250,8 +235,7 @@ impl Hub {
         &mut self,
         token: Token,
         p: wire::CreateParams,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
         let (id, _) = self.ensured_id(token.client, Some(&p.session_id), p.cwd.as_deref())?;
         if self.session(&id).is_ok() {
@@ -273,7 +257,7 @@ impl Hub {
             timeout_ms: p.timeout_ms,
             elapsed_ms: 0,
         };
-        self.ensure(token, params, now, clients)
+        self.ensure(token, params, cx)
     }
 }
 

@@ -1,10 +1,10 @@
 //! Implements `session/ensure`: makes a session live at its agent.
 
 use super::Hub;
+use super::cx::HubCx;
 use super::total_limits::{self, CallPlace, GivenLimit};
 use crate::core::agent::STOPPING;
 use crate::core::client::{Reply, Token};
-use crate::core::client_sink::ClientSinks;
 use crate::core::dialects::traits;
 use crate::core::error::{Error, ErrorKind, invalid, out_of_order};
 use crate::core::ids::AgentRef;
@@ -15,15 +15,13 @@ use crate::core::session::{Given, RequiredSettings, SessionAgents, SessionMachin
 use crate::proto::wire::{
     EnsureParams, McpServer, Memory, Protocol, Recovery, Rung, SessionOptions, Strategy,
 };
-use std::time::Instant;
 
 impl Hub {
     pub(super) fn ensure(
         &mut self,
         token: Token,
         p: EnsureParams,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
         let (id, cwd) = self.ensured_id(token.client, p.session_id.as_deref(), p.cwd.as_deref())?;
         let id = &id;
@@ -32,7 +30,7 @@ impl Hub {
             timeout_ms: p.timeout_ms,
             elapsed_ms: p.elapsed_ms,
         };
-        self.limit_call(token, limit, CallPlace::Session(id.clone()), now);
+        self.limit_call(token, limit, CallPlace::Session(id.clone()), cx.now);
         if !self.sessions.contains_key(id) && self.store.has(id)? {
             self.reopen(id)?;
         }
@@ -59,7 +57,7 @@ impl Hub {
             cwd.as_deref(),
             agent,
         );
-        let replaced = self.with(id, now, clients, |session, cx| {
+        let replaced = self.with(id, cx, |session, cx| {
             session.join(token.client, cx);
             session.replace_opening(&p.strategy, cx)
         });
@@ -67,23 +65,15 @@ impl Hub {
         let protocol = self.agents.get(agent).spec().protocol;
         let differing = self.differing_settings(id, &p.mcp_servers)?;
         if let Some(session) = self.sessions.get_mut(id).filter(|_| !moves)
-            && ensured_already(
-                session,
-                token,
-                &p,
-                differing,
-                (stopping, protocol),
-                now,
-                clients,
-            )?
+            && ensured_already(session, token, &p, differing, (stopping, protocol), cx)?
         {
             return Ok(());
         }
-        self.make_room(id, agent, now, clients)?;
+        self.make_room(id, agent, cx)?;
         if moves {
-            self.with_agent(agent, now, clients, |agent, cx| agent.need(None, cx))?;
+            self.with_agent(agent, cx, |agent, cx| agent.need(None, cx))?;
         } else {
-            self.ensure_agent(id, agent, now, clients)?;
+            self.ensure_agent(id, agent, cx)?;
         }
         let spec = self.agents.get(agent).spec();
         let (base, protocol) = (spec.cwd.clone(), spec.protocol);
@@ -98,7 +88,7 @@ impl Hub {
             let identity = self.agents.get(agent).identity();
             let program = self.agents.get(agent).spec().key();
             let given = Given {
-                at: &self.shared.time(now),
+                at: &self.shared.time(cx.now),
                 created: false,
                 program: &program,
             };
@@ -109,14 +99,14 @@ impl Hub {
             session.known = known.unwrap_or_default();
             session.forks = p.fork;
             self.sessions.insert(id.clone(), session);
-            self.with(id, now, clients, |session, cx| {
+            self.with(id, cx, |session, cx| {
                 session.join(token.client, cx);
             });
         }
         if moves {
-            self.with_session(id, now, clients, |session, cx| session.hand_over(agent, cx))?;
+            self.with_session(id, cx, |session, cx| session.hand_over(agent, cx))?;
         }
-        self.begin_ensured(token, id, p, options, now, clients);
+        self.begin_ensured(token, id, p, options, cx);
         Ok(())
     }
 
@@ -127,8 +117,7 @@ impl Hub {
         id: &str,
         p: EnsureParams,
         options: SessionOptions,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) {
         // The client asked to adopt a session; a new one must not take its place.
         let strategy = match p.strategy {
@@ -137,7 +126,7 @@ impl Hub {
             }
             other => other,
         };
-        self.with(id, now, clients, |session, cx| {
+        self.with(id, cx, |session, cx| {
             let protocol = cx.agent.spec.protocol;
             if strategy == Strategy::Only(Rung::New) {
                 session.release_at_agent(cx);
@@ -226,8 +215,7 @@ fn ensured_already(
     p: &EnsureParams,
     differing_settings: Vec<String>,
     (stopping, protocol): (bool, Protocol),
-    now: Instant,
-    clients: &mut dyn ClientSinks,
+    cx: &mut HubCx<'_>,
 ) -> Result<bool, Error> {
     match &mut session.stage {
         Stage::Opening(restore) => {
@@ -239,7 +227,7 @@ fn ensured_already(
         Stage::Live { .. } if p.strategy == Strategy::Auto && !stopping => {
             session.settings.must_have(&session.id, &p.options)?;
             session.claim_lists(token.client, &p.options);
-            session.used = Some(now);
+            session.used = Some(cx.now);
             // Until a turn has reported it, the loss of the memory is news to every client.
             let lost = session.receipt.as_deref();
             let lost = lost.filter(|receipt| receipt.memory == Memory::Lost);
@@ -262,7 +250,8 @@ fn ensured_already(
             };
             session.fill_asking(&mut recovery);
             let result = session.result(recovery, protocol);
-            clients.reply(token, Ok(Reply::Session(Box::new(result))));
+            cx.clients
+                .reply(token, Ok(Reply::Session(Box::new(result))));
             Ok(true)
         }
         Stage::Live { .. } => session.may_be_opened_anew(&p.strategy).map(|()| false),

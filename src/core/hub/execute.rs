@@ -1,8 +1,8 @@
 //! Implements `execute`: one turn in a session that exists for it alone.
 
 use super::Hub;
+use super::cx::HubCx;
 use crate::core::client::Token;
-use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, ErrorKind, invalid};
 use crate::core::log::Log;
 use crate::core::output_schema;
@@ -10,7 +10,6 @@ use crate::core::session::{OneShot, SessionMachine};
 use crate::core::store::{MemoryStore, Store as _};
 use crate::proto::wire::{ExecuteParams, PromptParams, PromptWhenBusy, SessionOptions};
 use std::path::Path;
-use std::time::Instant;
 
 impl Hub {
     /// Opens a session in memory and queues its only prompt, whose turn answers the call.
@@ -18,8 +17,7 @@ impl Hub {
         &mut self,
         token: Token,
         p: ExecuteParams,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
         if p.cwd
             .as_deref()
@@ -61,12 +59,12 @@ impl Hub {
         session.set_options(options, &wished, protocol);
         session.one_shot = Some(OneShot::new(p.retry));
         self.sessions.insert(id.clone(), session);
-        self.with(&id, now, clients, |session, cx| {
+        self.with(&id, cx, |session, cx| {
             session.join(token.client, cx);
             session.claim_lists(token.client, &wished);
         });
         // If this fails, the session is removed with the spent ones.
-        self.prompt(token, prompt, now, clients)
+        self.prompt(token, prompt, cx)
     }
 
     /// Returns the id of a session that does not exist yet.
@@ -86,7 +84,7 @@ impl Hub {
     }
 
     /// Closes and removes the sessions of `execute` calls that are answered.
-    pub(super) fn remove_spent(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
+    pub(super) fn remove_spent(&mut self, cx: &mut HubCx<'_>) {
         if self.is_ending() {
             // The agents are being stopped, and their sessions end with them.
             return;
@@ -98,7 +96,7 @@ impl Hub {
         });
         for (id, own) in spent.collect::<Vec<_>>() {
             // A spent session is idle, so it can be closed.
-            let _ = self.close_session(&id, own, now, clients);
+            let _ = self.close_session(&id, own, cx);
         }
     }
 }

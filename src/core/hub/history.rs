@@ -1,13 +1,12 @@
 //! Calls on stored data: session lists, chunks and messages.
 
 use super::Hub;
+use super::cx::HubCx;
 use super::reads::{MessageRead, WantedMessages};
 use crate::core::client::{History, Reply, Token};
-use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, invalid};
 use crate::core::session::SessionMachine;
 use crate::proto::wire;
-use std::time::Instant;
 
 /// Maximum and default number of chunks in a page.
 const CHUNKS: (u32, u32) = (10_000, 1000);
@@ -20,27 +19,26 @@ impl Hub {
         &mut self,
         token: Token,
         asked: History,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
         let reply = match asked {
-            History::ListSessions(p) => return self.list_sessions(token, p, now, clients),
+            History::ListSessions(p) => return self.list_sessions(token, p, cx),
             History::ListMessages(p) if p.agent_session_id.is_some() => {
                 return self.list_agent_messages(token, p);
             }
-            History::ListMessages(p) => return self.list_messages(token, &p, now, clients),
-            History::LastMessage(p) => return self.last_message(token, &p, now, clients),
+            History::ListMessages(p) => return self.list_messages(token, &p, cx),
+            History::LastMessage(p) => return self.last_message(token, &p, cx),
             History::GetSession(p) => {
-                let info = self.session_info(token.client, &p, now)?;
+                let info = self.session_info(token.client, &p, cx.now)?;
                 Reply::SessionInfo(Box::new(info))
             }
             History::CloseSession(p) => {
                 let id = self.session_id(token.client, p.session_id.as_deref())?;
-                self.close_session(&id, token.client, now, clients)?;
+                self.close_session(&id, token.client, cx)?;
                 Reply::Done(wire::Done {})
             }
             History::ClearSession(p) => {
-                return self.clear_session(token, &p, now, clients);
+                return self.clear_session(token, &p, cx);
             }
             History::Replay(p) => {
                 let limit = limit(p.limit, CHUNKS)?;
@@ -51,19 +49,19 @@ impl Hub {
                 // The reply must follow the chunks that the client has not received yet.
                 session
                     .output
-                    .reply(token, Ok(Reply::Replay(page)), clients);
+                    .reply(token, Ok(Reply::Replay(page)), cx.clients);
                 return Ok(());
             }
             History::AddMessage(p) => {
                 let (at, id) = (
-                    self.shared.time(now),
+                    self.shared.time(cx.now),
                     self.session_id(token.client, p.session_id.as_deref())?,
                 );
                 Reply::Message(self.session(&id)?.add_message(p.message, &at)?)
             }
             History::UpdateMessage(p) => {
                 let (at, id) = (
-                    self.shared.time(now),
+                    self.shared.time(cx.now),
                     self.session_id(token.client, p.session_id.as_deref())?,
                 );
                 let profile = self.shared.profile(token.client);
@@ -71,13 +69,11 @@ impl Hub {
             }
             History::ClearMessages(p) => {
                 let id = self.session_id(token.client, p.session_id.as_deref())?;
-                self.with_session(&id, now, clients, |session, cx| {
-                    session.clear_messages(p.archive, cx)
-                })?;
+                self.with_session(&id, cx, |session, cx| session.clear_messages(p.archive, cx))?;
                 Reply::Done(wire::Done {})
             }
         };
-        clients.reply(token, Ok(reply));
+        cx.clients.reply(token, Ok(reply));
         Ok(())
     }
 
@@ -92,8 +88,7 @@ impl Hub {
         &mut self,
         token: Token,
         p: &wire::ListMessagesParams,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
         let limit = limit(p.limit, MESSAGES)?;
         if p.agent.is_some() || p.cwd.is_some() {
@@ -108,11 +103,7 @@ impl Hub {
             .places(p.after.as_deref(), p.before.as_deref())?;
         let backwards = p.before.is_some() && p.after.is_none();
         let wanted = WantedMessages::Page(limit);
-        self.begin_read(
-            MessageRead::new(token, id, places, backwards, wanted),
-            now,
-            clients,
-        );
+        self.begin_read(MessageRead::new(token, id, places, backwards, wanted), cx);
         Ok(())
     }
 
@@ -120,17 +111,12 @@ impl Hub {
         &mut self,
         token: Token,
         p: &wire::SessionParams,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
         let id = self.session_id(token.client, p.session_id.as_deref())?;
         let places = self.readable(&id)?.places(None, None)?;
         let wanted = WantedMessages::Last;
-        self.begin_read(
-            MessageRead::new(token, id, places, true, wanted),
-            now,
-            clients,
-        );
+        self.begin_read(MessageRead::new(token, id, places, true, wanted), cx);
         Ok(())
     }
 }

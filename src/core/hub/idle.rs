@@ -4,6 +4,7 @@
 //! are restored on the next use; only a session that can be restored is released.
 
 use super::Hub;
+use super::cx::HubCx;
 use crate::core::client::{ClientId, Command};
 use crate::core::client_sink::ClientSinks;
 use crate::core::clients::Clients;
@@ -151,19 +152,19 @@ impl Hub {
     }
 
     /// Releases everything that was idle for long enough, and schedules the next check.
-    pub(super) fn check_idle(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
+    pub(super) fn check_idle(&mut self, cx: &mut HubCx<'_>) {
         let Some(limit) = self.shared.settings.idle_after else {
             return;
         };
-        self.idle.check = Some(now + limit);
+        self.idle.check = Some(cx.now + limit);
         for agent in self.agents.all() {
             if self.agents.get(agent).renewal().is_some() {
                 continue;
             }
             for id in self.sessions_of(agent) {
-                self.check_idle_session(&id, limit, now, clients);
+                self.check_idle_session(&id, limit, cx);
             }
-            self.stop_idle_agent(agent, limit, now, clients);
+            self.stop_idle_agent(agent, limit, cx);
         }
         let used = self.sessions.values().filter_map(|session| session.used);
         let used = used.chain(
@@ -172,31 +173,28 @@ impl Hub {
                 .filter_map(super::super::agent::AgentMachine::used),
         );
         // A session or agent that stays although its timeout has passed does not cause a check of its own.
-        let next = used.map(|used| used + limit).filter(|at| *at > now).min();
+        let next = used
+            .map(|used| used + limit)
+            .filter(|at| *at > cx.now)
+            .min();
         let is_connected = self
             .agents
             .iter()
             .any(super::super::agent::AgentMachine::is_connected);
         let nothing = !is_connected && self.sessions.is_empty();
-        self.idle.check = Some(next.unwrap_or(now + limit)).filter(|_| !nothing);
+        self.idle.check = Some(next.unwrap_or(cx.now + limit)).filter(|_| !nothing);
     }
 
-    fn check_idle_session(
-        &mut self,
-        id: &str,
-        limit: Duration,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
+    fn check_idle_session(&mut self, id: &str, limit: Duration, cx: &mut HubCx<'_>) {
         let idle = self.is_idle(id);
         let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
-        let used = *session.used.get_or_insert(now);
+        let used = *session.used.get_or_insert(cx.now);
         if !idle {
-            session.used = Some(now);
-        } else if used + limit <= now {
-            self.release(id, now, clients);
+            session.used = Some(cx.now);
+        } else if used + limit <= cx.now {
+            self.release(id, cx);
         }
     }
 
@@ -206,8 +204,7 @@ impl Hub {
         &mut self,
         id: &str,
         agent: AgentRef,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
         let others = self.sessions.values().filter(|session| session.id != id);
         let live = others.filter(|s| !matches!(s.stage, Stage::Resting));
@@ -218,7 +215,7 @@ impl Hub {
         }
         let idle = live.into_iter().filter(|(_, other)| self.is_idle(other));
         if let Some((_, idlest)) = idle.min()
-            && self.release(&idlest, now, clients)
+            && self.release(&idlest, cx)
         {
             return Ok(());
         }
@@ -249,7 +246,7 @@ impl Hub {
 
     /// Releases a session if it can be restored: it is closed at the agent, and other programs may use it.
     /// Returns `false` if it stays.
-    fn release(&mut self, id: &str, now: Instant, clients: &mut dyn ClientSinks) -> bool {
+    fn release(&mut self, id: &str, cx: &mut HubCx<'_>) -> bool {
         let Some(session) = self.sessions.get(id) else {
             return false;
         };
@@ -262,33 +259,23 @@ impl Hub {
         if (live && !comes_back) || !stored {
             return false;
         }
-        let written = self.with(
-            id,
-            now,
-            clients,
-            super::super::session::SessionMachine::identify,
-        );
+        let written = self.with(id, cx, super::super::session::SessionMachine::identify);
         if !matches!(written, Some(Ok(()))) {
             return false;
         }
         if live {
             info!(session = id, "the session is idle and was unloaded");
-            self.with(
-                id,
-                now,
-                clients,
-                super::super::session::SessionMachine::release,
-            );
+            self.with(id, cx, super::super::session::SessionMachine::release);
         }
-        self.unload(id, now, clients);
+        self.unload(id, cx);
         true
     }
 
     /// Unloads a resting session from memory, if all of it is on the disk and no client reads it.
-    fn unload(&mut self, id: &str, now: Instant, clients: &mut dyn ClientSinks) {
+    fn unload(&mut self, id: &str, cx: &mut HubCx<'_>) {
         let is_read = self.reads.is_replayed(id);
         let is_kept = is_read || !self.store.has(id).unwrap_or(false);
-        let released = self.with(id, now, clients, |session, cx| {
+        let released = self.with(id, cx, |session, cx| {
             let unloads = !is_kept
                 && session.output.is_written()
                 && !session.output.subscribers().are_lagging();
@@ -306,22 +293,16 @@ impl Hub {
     }
 
     /// Stops an agent that has had no session for long enough. The next call that needs it starts it again.
-    fn stop_idle_agent(
-        &mut self,
-        agent: AgentRef,
-        limit: Duration,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
+    fn stop_idle_agent(&mut self, agent: AgentRef, limit: Duration, cx: &mut HubCx<'_>) {
         let resting = |s: &SessionMachine| matches!(s.stage, Stage::Resting);
         let is_unused = self.sessions.of(agent).all(resting);
         let is_listed = self.listings.iter().any(|listing| listing.agent == agent);
         if !is_unused || is_listed {
-            self.agents.get_mut(agent).note_use(now);
+            self.agents.get_mut(agent).note_use(cx.now);
         }
-        let is_over = self.with_agent(agent, now, clients, |agent, cx| agent.stop_idle(limit, cx));
+        let is_over = self.with_agent(agent, cx, |agent, cx| agent.stop_idle(limit, cx));
         if is_over {
-            self.agent_stopped(agent, now, clients);
+            self.agent_stopped(agent, cx);
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use super::Hub;
 use super::agents::Agents;
+use super::cx::HubCx;
 use super::history::limit;
 use crate::core::agent::{Call, DEFAULT_AGENT};
 use crate::core::agent_command::key_of_line;
 use crate::core::client::{Reply, Token};
-use crate::core::client_sink::ClientSinks;
 use crate::core::dialect::AgentCall;
 use crate::core::error::{Error, invalid};
 use crate::core::event::{CallId, ListedSession};
@@ -50,8 +50,7 @@ impl Hub {
         &mut self,
         token: Token,
         p: ListSessionsParams,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
         limit(p.limit, LIMIT)?;
         if p.cursor
@@ -63,18 +62,12 @@ impl Hub {
                 "must be the unchanged nextCursor of the previous page",
             ));
         }
-        self.request_cards(token, p, now, clients);
+        self.request_cards(token, p, cx);
         Ok(())
     }
 
     /// Requests the cards that a list needs.
-    fn request_cards(
-        &mut self,
-        token: Token,
-        p: ListSessionsParams,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
+    fn request_cards(&mut self, token: Token, p: ListSessionsParams, cx: &mut HubCx<'_>) {
         let ticket = self.shared.ids.ticket();
         let open = self.sessions.len();
         if self.store.list(ticket, cards_for(&p, open)) {
@@ -85,7 +78,7 @@ impl Hub {
             };
             self.shared.pending_store_replies.insert(ticket, wait);
         } else {
-            self.list_with(token, p, Vec::new(), now, clients);
+            self.list_with(token, p, Vec::new(), cx);
         }
     }
 
@@ -95,13 +88,12 @@ impl Hub {
         &mut self,
         (token, params, open): (Token, ListSessionsParams, usize),
         cards: Vec<Card>,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) {
         if self.sessions.len() > open {
-            self.request_cards(token, params, now, clients);
+            self.request_cards(token, params, cx);
         } else {
-            self.list_with(token, params, cards, now, clients);
+            self.list_with(token, params, cards, cx);
         }
     }
 
@@ -112,8 +104,7 @@ impl Hub {
         token: Token,
         params: ListSessionsParams,
         cards: Vec<Card>,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) {
         let known = cards.into_iter().map(|card| {
             let attached = self.idle.subscribers(&card.session_id);
@@ -142,7 +133,7 @@ impl Hub {
             call: CallId(0),
             until: None,
         };
-        self.ask_next_agent(listing, now, clients);
+        self.ask_next_agent(listing, cx);
     }
 
     fn can_list(&self, agent: AgentRef) -> bool {
@@ -152,16 +143,11 @@ impl Hub {
     }
 
     /// Requests the list of the next agent, or answers the call if there is no agent left.
-    fn ask_next_agent(
-        &mut self,
-        mut listing: Listing,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
+    fn ask_next_agent(&mut self, mut listing: Listing, cx: &mut HubCx<'_>) {
         while let Some(agent) = listing.next.pop_front() {
             if self.can_list(agent) {
                 (listing.agent, listing.pages) = (agent, 0);
-                listing.until = self.shared.settings.limits.until(Timeout::List, now);
+                listing.until = self.shared.settings.limits.until(Timeout::List, cx.now);
                 self.ask_agent_to_list(listing, None);
                 return;
             }
@@ -173,7 +159,8 @@ impl Hub {
             Some(cwd) => self.in_directory(own, cwd),
             None => own,
         };
-        clients.reply(token, Ok(Reply::Sessions(page(infos, &params))));
+        cx.clients
+            .reply(token, Ok(Reply::Sessions(page(infos, &params))));
     }
 
     fn ask_agent_to_list(&mut self, mut listing: Listing, cursor: Option<&str>) {
@@ -192,8 +179,7 @@ impl Hub {
         &mut self,
         call: CallId,
         page: Option<(Vec<ListedSession>, Option<String>)>,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) {
         let Some(at) = self.listings.iter().position(|l| l.call == call) else {
             return;
@@ -204,53 +190,38 @@ impl Hub {
         listing.pages += 1;
         match next {
             Some(cursor) if listing.pages < PAGES => {
-                listing.until = self.shared.settings.limits.until(Timeout::List, now);
+                listing.until = self.shared.settings.limits.until(Timeout::List, cx.now);
                 self.ask_agent_to_list(listing, Some(&cursor));
             }
-            _ => self.end_agent_list(listing, now, clients),
+            _ => self.end_agent_list(listing, cx),
         }
     }
 
     /// Ends the wait for the lists of agents that have reached the time limit.
-    pub(super) fn time_out_listings(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
+    pub(super) fn time_out_listings(&mut self, cx: &mut HubCx<'_>) {
         let (due, left) = std::mem::take(&mut self.listings)
             .into_iter()
-            .partition(|listing| listing.until.is_some_and(|at| at <= now));
+            .partition(|listing| listing.until.is_some_and(|at| at <= cx.now));
         self.listings = left;
-        self.give_up_listings(due, now, clients);
+        self.give_up_listings(due, cx);
     }
 
     /// Ends the wait for the list of an agent whose connection has ended.
-    pub(super) fn end_listings(
-        &mut self,
-        agent: AgentRef,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
+    pub(super) fn end_listings(&mut self, agent: AgentRef, cx: &mut HubCx<'_>) {
         let own = |listing: &mut Listing| listing.agent == agent;
         let listings = self.listings.extract_if(.., own).collect();
-        self.give_up_listings(listings, now, clients);
+        self.give_up_listings(listings, cx);
     }
 
-    fn give_up_listings(
-        &mut self,
-        listings: Vec<Listing>,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
+    fn give_up_listings(&mut self, listings: Vec<Listing>, cx: &mut HubCx<'_>) {
         for listing in listings {
             self.agents.get_mut(listing.agent).take_call(listing.call);
-            self.end_agent_list(listing, now, clients);
+            self.end_agent_list(listing, cx);
         }
     }
 
     /// Adds the sessions that only the agent has, after its list is complete or its time limit is reached.
-    fn end_agent_list(
-        &mut self,
-        mut listing: Listing,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
+    fn end_agent_list(&mut self, mut listing: Listing, cx: &mut HubCx<'_>) {
         let machine = self.agents.get(listing.agent);
         let listed = std::mem::take(&mut listing.listed);
         let command = machine.spec().stored();
@@ -262,7 +233,7 @@ impl Hub {
                     || info.agent.as_deref().map(key_of_line).as_ref() == Some(&identity))
         };
         add_foreign(&mut listing.own, listed, is_own, (name, &line));
-        self.ask_next_agent(listing, now, clients);
+        self.ask_next_agent(listing, cx);
     }
 
     /// Keeps the sessions in this directory. Each directory is resolved once, since many sessions share few

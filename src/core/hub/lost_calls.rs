@@ -1,27 +1,20 @@
 //! Routing of tool calls that cannot be read, or whose session is not known.
 
 use super::Hub;
-use crate::core::client_sink::ClientSinks;
+use super::cx::HubCx;
 use crate::core::event::LostCall;
 use crate::core::ids::AgentRef;
-use std::time::Instant;
 
 impl Hub {
     /// Reports a call whose message cannot be read: in the turn of its session, or if that is not known, in all turns
     /// of the agent.
-    pub(super) fn call_lost(
-        &mut self,
-        agent: AgentRef,
-        lost: &LostCall,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
+    pub(super) fn call_lost(&mut self, agent: AgentRef, lost: &LostCall, cx: &mut HubCx<'_>) {
         let connection = self.agents.get(agent).connection();
         let named = lost.session.as_deref();
         let owner = named.and_then(|named| connection?.directory.owner(named).cloned());
         let sessions = owner.map_or_else(|| self.sessions_of(agent), |id| vec![id]);
         for id in sessions {
-            self.with(&id, now, clients, |session, cx| {
+            self.with(&id, cx, |session, cx| {
                 session.report_lost_call(lost, cx);
             });
         }
@@ -32,8 +25,7 @@ impl Hub {
         &mut self,
         agent: AgentRef,
         agent_session: &str,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) {
         let connection = self.agents.get(agent).connection();
         if connection.is_none_or(|connection| connection.directory.is_reported(agent_session)) {
@@ -44,9 +36,7 @@ impl Hub {
         );
         let mut is_reported = false;
         for id in self.sessions_of(agent) {
-            let reported = self.with(&id, now, clients, |session, cx| {
-                session.report_unknown_call(&why, cx)
-            });
+            let reported = self.with(&id, cx, |session, cx| session.report_unknown_call(&why, cx));
             is_reported |= reported == Some(true);
         }
         if is_reported && let Some(connection) = self.agents.get_mut(agent).connection_mut() {

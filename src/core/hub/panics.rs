@@ -13,6 +13,7 @@
 //! that a client received must be in the log.
 
 use super::Hub;
+use super::cx::HubCx;
 use crate::core::client::Token;
 use crate::core::client_sink::ClientSinks;
 use crate::core::dialect::Child;
@@ -21,7 +22,6 @@ use crate::core::ids::AgentRef;
 use crate::core::session::SessionMachine;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::time::Instant;
 
 const _: () = assert!(
     cfg!(panic = "unwind"),
@@ -49,11 +49,10 @@ impl Hub {
     /// valid.
     pub(super) fn catch_panic<T>(
         &mut self,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-        act: impl FnOnce(&mut Self, &mut dyn ClientSinks) -> T,
+        cx: &mut HubCx<'_>,
+        act: impl FnOnce(&mut Self, &mut HubCx<'_>) -> T,
     ) -> Result<T, Box<Panic>> {
-        let done = catch_unwind(AssertUnwindSafe(|| act(self, clients)));
+        let done = catch_unwind(AssertUnwindSafe(|| act(self, cx)));
         done.map_err(|payload| {
             let message = "acpipe failed internally (a panic, see its log); other sessions continue; please report it";
             let error = Error::new(ErrorKind::Internal, message);
@@ -65,7 +64,7 @@ impl Hub {
             Box::new(Panic {
                 payload,
                 mended: !broken.is_empty(),
-                answered: self.mend(&broken, &error, now, clients),
+                answered: self.mend(&broken, &error, cx),
                 handling,
                 error,
             })
@@ -76,11 +75,10 @@ impl Hub {
     pub(super) fn catch_in_call(
         &mut self,
         token: Token,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-        act: impl FnOnce(&mut Self, &mut dyn ClientSinks) -> Result<(), Error>,
+        cx: &mut HubCx<'_>,
+        act: impl FnOnce(&mut Self, &mut HubCx<'_>) -> Result<(), Error>,
     ) {
-        let error = match self.catch_panic(now, clients, act) {
+        let error = match self.catch_panic(cx, act) {
             Ok(Ok(())) => return,
             Ok(Err(error)) => error,
             Err(panic) if panic.answered.contains(&token) => return,
@@ -93,24 +91,23 @@ impl Hub {
                 panic.error
             }
         };
-        clients.reply(token, Err(error));
+        cx.clients.reply(token, Err(error));
     }
 
     /// Like `catch_panic`, but repairs the session that was handling the event, and re-raises a panic that belongs
     /// to no turn.
     pub(super) fn catch_and_repair(
         &mut self,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-        act: impl FnOnce(&mut Self, &mut dyn ClientSinks),
+        cx: &mut HubCx<'_>,
+        act: impl FnOnce(&mut Self, &mut HubCx<'_>),
     ) {
-        if let Err(panic) = self.catch_panic(now, clients, act)
+        if let Err(panic) = self.catch_panic(cx, act)
             && !panic.mended
         {
             if panic.handling.is_empty() {
                 resume_unwind(panic.payload);
             }
-            self.mend(&panic.handling, &panic.error, now, clients);
+            self.mend(&panic.handling, &panic.error, cx);
         }
     }
 
@@ -120,23 +117,22 @@ impl Hub {
         &mut self,
         agent: AgentRef,
         child: Child,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-        act: impl FnOnce(&mut Self, &mut dyn ClientSinks),
+        cx: &mut HubCx<'_>,
+        act: impl FnOnce(&mut Self, &mut HubCx<'_>),
     ) -> bool {
-        let Err(panic) = self.catch_panic(now, clients, act) else {
+        let Err(panic) = self.catch_panic(cx, act) else {
             return true;
         };
         if panic.mended {
             return true;
         }
         self.agents.get_mut(agent).ignore_output(child);
-        let ended = self.catch_panic(now, clients, |hub, clients| {
-            hub.process_failed(agent, child, &panic.error, now, clients);
+        let ended = self.catch_panic(cx, |hub, cx| {
+            hub.process_failed(agent, child, &panic.error, cx);
         });
         if ended.is_err() {
-            self.catch_and_repair(now, clients, |hub, clients| {
-                hub.agent_failed(agent, &panic.error, now, clients);
+            self.catch_and_repair(cx, |hub, cx| {
+                hub.agent_failed(agent, &panic.error, cx);
             });
         }
         false
@@ -148,15 +144,14 @@ impl Hub {
         &mut self,
         agent: AgentRef,
         ends: bool,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-        act: impl FnOnce(&mut Self, &mut dyn ClientSinks),
+        cx: &mut HubCx<'_>,
+        act: impl FnOnce(&mut Self, &mut HubCx<'_>),
     ) {
-        if let Err(panic) = self.catch_panic(now, clients, act)
+        if let Err(panic) = self.catch_panic(cx, act)
             && (ends || !panic.mended)
         {
-            self.catch_and_repair(now, clients, |hub, clients| {
-                hub.agent_failed(agent, &panic.error, now, clients);
+            self.catch_and_repair(cx, |hub, cx| {
+                hub.agent_failed(agent, &panic.error, cx);
             });
         }
     }
@@ -167,22 +162,16 @@ impl Hub {
     }
 
     /// Ends the turns of these sessions; returns the calls that were answered by that.
-    fn mend(
-        &mut self,
-        ids: &[String],
-        error: &Error,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) -> Vec<Token> {
+    fn mend(&mut self, ids: &[String], error: &Error, cx: &mut HubCx<'_>) -> Vec<Token> {
         for agent in self.agents.iter_mut() {
             agent.mend();
         }
         let mut answered = Vec::new();
         for id in ids {
-            self.count_unsent(clients);
-            let mended = self.with(id, now, clients, |session, cx| session.mend(error, cx));
+            self.count_unsent(cx.clients);
+            let mended = self.with(id, cx, |session, cx| session.mend(error, cx));
             answered.extend(mended.flatten());
-            self.count_unsent(clients);
+            self.count_unsent(cx.clients);
         }
         answered
     }

@@ -1,18 +1,17 @@
 //! Prompts and settings: passed to a session that has an agent, or for which an agent is started.
 
 use super::Hub;
+use super::cx::HubCx;
 use super::total_limits::{self, CallPlace, GivenLimit};
 use crate::core::agent::{AgentSpec, STOPPING};
 use crate::core::agent_spec::identity;
 use crate::core::client::Token;
-use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, invalid, out_of_order};
 use crate::core::ids::AgentRef;
 use crate::core::prompt_parts::prompt_parts;
 use crate::core::session::{Queued, Stage};
 use crate::core::setting::Setting;
 use crate::proto::wire::{AgentSource, PromptParams, Strategy};
-use std::time::Instant;
 
 /// Maximum length of a turn id that a client may choose, in bytes. Each record of the turn contains it.
 const LONGEST_TURN_ID: usize = 256;
@@ -23,8 +22,7 @@ impl Hub {
         &mut self,
         token: Token,
         p: PromptParams,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
         // An invalid prompt is reported now, not when its turn begins.
         prompt_parts(Some(&p.message.parts))?;
@@ -36,7 +34,7 @@ impl Hub {
             if given.len() > LONGEST_TURN_ID {
                 return Err(invalid("turnId", "must have at most 256 bytes"));
             }
-            let taken_over = self.with_session(id, now, clients, |session, cx| {
+            let taken_over = self.with_session(id, cx, |session, cx| {
                 Ok(session.take_over(given, token, terms.as_deref(), cx))
             })?;
             if let Some(former) = taken_over {
@@ -60,14 +58,14 @@ impl Hub {
         if stopping && !held {
             return Err(out_of_order(STOPPING));
         }
-        self.with(id, now, clients, |session, cx| {
+        self.with(id, cx, |session, cx| {
             session.join(token.client, cx);
         });
         let limit = GivenLimit {
             timeout_ms: p.timeout_ms,
             elapsed_ms: p.elapsed_ms,
         };
-        self.limit_call(token, limit, CallPlace::Session(id.clone()), now);
+        self.limit_call(token, limit, CallPlace::Session(id.clone()), cx.now);
         let turn_id = p.turn_id.clone();
         let queued = Queued {
             token,
@@ -76,15 +74,13 @@ impl Hub {
             prompt: p,
         };
         if goes {
-            return self.with_session(id, now, clients, |session, cx| {
-                session.begin_turn(queued, cx)
-            });
+            return self.with_session(id, cx, |session, cx| session.begin_turn(queued, cx));
         }
         if rests {
-            self.make_room(id, agent, now, clients)?;
-            self.ensure_agent(id, agent, now, clients)?;
+            self.make_room(id, agent, cx)?;
+            self.ensure_agent(id, agent, cx)?;
         }
-        self.with(id, now, clients, |session, cx| {
+        self.with(id, cx, |session, cx| {
             session.enqueue(queued, rests, cx);
         });
         Ok(())
@@ -92,15 +88,15 @@ impl Hub {
 
     /// Sends the next prompts of a session that can take one. If its agent is lost, restores the session
     /// first.
-    pub(super) fn next_prompt(&mut self, id: &str, now: Instant, clients: &mut dyn ClientSinks) {
+    pub(super) fn next_prompt(&mut self, id: &str, cx: &mut HubCx<'_>) {
         let Some(session) = self.sessions.get(id) else {
             return;
         };
         let agent = session.agent;
         if session.waits_for_agent() && !self.agents.get(agent).is_stopping() {
-            let room = self.make_room(id, agent, now, clients);
-            let needed = room.and_then(|()| self.ensure_agent(id, agent, now, clients));
-            self.with(id, now, clients, |session, cx| match needed {
+            let room = self.make_room(id, agent, cx);
+            let needed = room.and_then(|()| self.ensure_agent(id, agent, cx));
+            self.with(id, cx, |session, cx| match needed {
                 Ok(()) => session.open(Strategy::Auto, cx),
                 Err(error) => session.cannot_open(&error, cx),
             });
@@ -108,18 +104,11 @@ impl Hub {
         }
         // After a prompt that cannot be sent, the next one is tried.
         while let Some(queued) = self
-            .with(
-                id,
-                now,
-                clients,
-                super::super::session::SessionMachine::next_prompt,
-            )
+            .with(id, cx, super::super::session::SessionMachine::next_prompt)
             .flatten()
         {
-            self.catch_in_call(queued.token, now, clients, |hub, clients| {
-                hub.with_session(id, now, clients, |session, cx| {
-                    session.begin_queued(queued, cx)
-                })
+            self.catch_in_call(queued.token, cx, |hub, cx| {
+                hub.with_session(id, cx, |session, cx| session.begin_queued(queued, cx))
             });
         }
     }
@@ -130,23 +119,22 @@ impl Hub {
         token: Token,
         id: &str,
         setting: Setting,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
         let session = self.session(id)?;
         let (agent, is_live) = (session.agent, session.agent_session().is_some());
         let rests = matches!(session.stage, Stage::Resting);
-        session.used = Some(now);
+        session.used = Some(cx.now);
         let machine = self.agents.get(agent);
         let comes_back = !is_live && machine.is_renewing();
         if machine.is_stopping() && !comes_back {
             return Err(out_of_order(STOPPING));
         }
         if rests {
-            self.make_room(id, agent, now, clients)?;
-            self.ensure_agent(id, agent, now, clients)?;
+            self.make_room(id, agent, cx)?;
+            self.ensure_agent(id, agent, cx)?;
         }
-        self.with_session(id, now, clients, |session, cx| {
+        self.with_session(id, cx, |session, cx| {
             session.join(token.client, cx);
             session.set(token, setting, cx)
         })
@@ -158,8 +146,7 @@ impl Hub {
         &mut self,
         id: &str,
         agent: AgentRef,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
         self.check_not_taken_by_demo(id, agent)?;
         let configured = self.agents.get(agent).configured();
@@ -168,7 +155,7 @@ impl Hub {
             .get(id)
             .and_then(|s| s.known.command.as_deref().cloned());
         let own = stored.and_then(|stored| AgentSpec::of_stored(stored, configured));
-        self.with_agent(agent, now, clients, |agent, cx| agent.need(own, cx))
+        self.with_agent(agent, cx, |agent, cx| agent.need(own, cx))
     }
 
     /// Returns an error if the demo agent is connected, since no agent was named, and another agent has the

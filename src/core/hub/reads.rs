@@ -3,6 +3,7 @@
 
 use super::Hub;
 use super::acp_replay::AcpReplay;
+use super::cx::HubCx;
 use super::turn_replay::TurnReplay;
 use crate::core::client::{ClientId, Reply, Token};
 use crate::core::client_sink::ClientSinks;
@@ -15,7 +16,6 @@ use crate::proto::wire;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::time::Instant;
 
 /// Maximum size of a piece of a log that is read in one step, in bytes.
 pub const PIECE_BYTES: u64 = 512 << 10;
@@ -181,15 +181,10 @@ impl MessageRead {
 
 impl Hub {
     /// Begins to read messages for a call. If that takes more than one piece, the call is answered later.
-    pub(super) fn begin_read(
-        &mut self,
-        read: MessageRead,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
+    pub(super) fn begin_read(&mut self, read: MessageRead, cx: &mut HubCx<'_>) {
         self.reads.messages.push_back(read);
         if self.reads.messages.len() == 1 {
-            self.read_on(now, clients);
+            self.read_on(cx);
         }
     }
 
@@ -209,24 +204,24 @@ impl Hub {
     }
 
     /// Reads a piece of the messages that clients requested.
-    pub fn read_on(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
-        self.catch_and_repair(now, clients, |hub, clients| {
-            hub.continue_acp_replays(PIECE_BYTES, clients);
+    pub fn read_on(&mut self, cx: &mut HubCx<'_>) {
+        self.catch_and_repair(cx, |hub, cx| {
+            hub.continue_acp_replays(PIECE_BYTES, cx.clients);
         });
         let mut budget = PIECE_BYTES;
         while budget > 0
             && let Some(read) = self.reads.messages.pop_front()
         {
             let token = read.token;
-            let piece = self.catch_panic(now, clients, |hub, _| hub.read_piece(read, &mut budget));
+            let piece = self.catch_panic(cx, |hub, _| hub.read_piece(read, &mut budget));
             match piece.unwrap_or_else(|panic| Err(panic.error)) {
-                Ok(ReadStep::Last(reply)) => clients.reply(token, Ok(*reply)),
+                Ok(ReadStep::Last(reply)) => cx.clients.reply(token, Ok(*reply)),
                 Ok(ReadStep::More(read)) => {
                     // The call goes to the end of the queue, since it may have much left to read.
                     self.reads.messages.push_back(*read);
                     return;
                 }
-                Err(error) => clients.reply(token, Err(error)),
+                Err(error) => cx.clients.reply(token, Err(error)),
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Routing: passes an event to one machine with its context, and performs the requests of the machine.
 
 use super::Hub;
+use super::cx::HubCx;
 use crate::core::agent::{AgentCx, AgentMachine};
-use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::cx::SessionRequest;
 use crate::core::error::Error;
@@ -34,28 +34,27 @@ impl Hub {
     pub(super) fn with<T>(
         &mut self,
         id: &str,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
         act: impl FnOnce(&mut SessionMachine, &mut Cx<'_>) -> T,
     ) -> Option<T> {
         let session = self.sessions.get_mut(id)?;
         let mut requests = Vec::new();
-        let mut cx = Cx {
-            now,
+        let mut session_cx = Cx {
+            now: cx.now,
             shared: &mut self.shared,
             agent: self.agents.get_mut(session.agent).access(),
             terms: session.terms(),
             hosting: &mut self.hosting,
-            clients,
+            clients: cx.clients,
             requests: &mut requests,
             effects: &mut self.effects,
         };
         let handling = PanicGuard(session);
-        let result = act(handling.0, &mut cx);
+        let result = act(handling.0, &mut session_cx);
         let agent = handling.0.agent;
         drop(handling);
         for request in requests {
-            self.request(id, agent, request, now, clients);
+            self.request(id, agent, request, cx);
         }
         Some(result)
     }
@@ -64,90 +63,81 @@ impl Hub {
     pub(super) fn with_agent<T>(
         &mut self,
         agent: AgentRef,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
         act: impl FnOnce(&mut AgentMachine, &mut AgentCx<'_>) -> T,
     ) -> T {
-        let mut cx = AgentCx {
-            now,
+        let mut agent_cx = AgentCx {
+            now: cx.now,
             shared: &mut self.shared,
-            clients,
+            clients: cx.clients,
             effects: &mut self.effects,
         };
-        act(self.agents.get_mut(agent), &mut cx)
+        act(self.agents.get_mut(agent), &mut agent_cx)
     }
 
     /// Performs a request of a session.
-    fn request(
-        &mut self,
-        id: &str,
-        agent: AgentRef,
-        request: SessionRequest,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
+    fn request(&mut self, id: &str, agent: AgentRef, request: SessionRequest, cx: &mut HubCx<'_>) {
         match request {
-            SessionRequest::EndTurnWhenRead => self.pending.ended.push((id.to_owned(), now)),
+            SessionRequest::EndTurnWhenRead => self.pending.ended.push((id.to_owned(), cx.now)),
             SessionRequest::Free => self.pending.freed.push(id.to_owned()),
-            SessionRequest::NextPrompt => self.next_prompt(id, now, clients),
+            SessionRequest::NextPrompt => self.next_prompt(id, cx),
             SessionRequest::TurnCompleted => self.agents.get_mut(agent).note_turn(),
-            SessionRequest::CheckClaim => self.check_claim(id, now, clients),
-            SessionRequest::EndOtherClaims => self.end_other_claims(id, now, clients),
+            SessionRequest::CheckClaim => self.check_claim(id, cx),
+            SessionRequest::EndOtherClaims => self.end_other_claims(id, cx),
             SessionRequest::Restored(outcome) => {
                 let outcome = outcome.as_ref().map(AsRef::as_ref);
                 self.agents.get_mut(agent).note_restored(id, outcome);
             }
             SessionRequest::RestartAgent => self.agents.get_mut(agent).renew_now(),
-            SessionRequest::SettleHost => self.settle_host(now, clients),
+            SessionRequest::SettleHost => self.settle_host(cx),
             SessionRequest::Remove => {
                 let unused = |s: &SessionMachine| s.output.log().is_empty() && !s.is_opening();
                 if self.sessions.get(id).is_some_and(unused) {
-                    self.remove_session(id, clients);
+                    self.remove_session(id, cx.clients);
                 }
             }
         }
     }
 
     /// Performs the actions that had to wait for the end of an event.
-    pub(super) fn run_deferred(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
+    pub(super) fn run_deferred(&mut self, cx: &mut HubCx<'_>) {
         if !self.pending.freed.is_empty() {
-            self.recover_abandoned(now, clients);
+            self.recover_abandoned(cx);
             for id in std::mem::take(&mut self.pending.freed) {
-                self.next_prompt(&id, now, clients);
+                self.next_prompt(&id, cx);
             }
         }
-        self.cancel_stale_requests(now, clients);
-        self.remove_spent(now, clients);
-        self.continue_hosting(now, clients);
-        self.continue_deletions(now);
+        self.cancel_stale_requests(cx);
+        self.remove_spent(cx);
+        self.continue_hosting(cx);
+        self.continue_deletions(cx.now);
         for agent in self.agents.all() {
-            self.continue_renewal(agent, now, clients);
+            self.continue_renewal(agent, cx);
         }
     }
 
     /// Closes the client requests of turns that have ended, however they ended.
-    fn cancel_stale_requests(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
+    fn cancel_stale_requests(&mut self, cx: &mut HubCx<'_>) {
         let mut stale = self.sessions.awake().filter(|s| s.has_stale_requests());
         if let Some(id) = stale.next().map(|s| s.id.clone()) {
             drop(stale);
             self.with(
                 &id,
-                now,
-                clients,
+                cx,
                 super::super::session::SessionMachine::cancel_stale_requests,
             );
-            self.cancel_stale_requests(now, clients);
+            self.cancel_stale_requests(cx);
         }
     }
 
     /// Restores the sessions that had to wait for the turns of other sessions to end.
-    fn recover_abandoned(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
+    fn recover_abandoned(&mut self, cx: &mut HubCx<'_>) {
         let sessions = self.sessions.values();
         let overdue = sessions.filter(|s| s.is_abandoned_overdue());
         let overdue: Vec<String> = overdue.map(|session| session.id.clone()).collect();
         for id in overdue {
             let others_run = self.others_run(&id);
-            self.with(&id, now, clients, |session, cx| {
+            self.with(&id, cx, |session, cx| {
                 session.recover_abandoned(others_run, cx);
             });
         }
@@ -169,23 +159,18 @@ impl Hub {
 
     /// Ends the answered turns after the received output is read. With `all` false, and for the turns of an
     /// agent that waits for its clients, only a part of it is read: such a turn ends after `DRAIN_LIMIT`.
-    pub fn drained(&mut self, all: bool, now: Instant, clients: &mut dyn ClientSinks) {
+    pub fn drained(&mut self, all: bool, cx: &mut HubCx<'_>) {
         for (id, at) in std::mem::take(&mut self.pending.ended) {
             let is_read = all && !self.waits_with_output(&id);
-            if !is_read && now.saturating_duration_since(at) < DRAIN_LIMIT {
+            if !is_read && cx.now.saturating_duration_since(at) < DRAIN_LIMIT {
                 self.pending.ended.push((id, at));
                 continue;
             }
-            self.catch_and_repair(now, clients, |hub, clients| {
-                hub.with(
-                    &id,
-                    now,
-                    clients,
-                    super::super::session::SessionMachine::end_answered,
-                );
+            self.catch_and_repair(cx, |hub, cx| {
+                hub.with(&id, cx, super::super::session::SessionMachine::end_answered);
             });
         }
-        self.catch_and_repair(now, clients, |hub, clients| hub.run_deferred(now, clients));
+        self.catch_and_repair(cx, |hub, cx| hub.run_deferred(cx));
     }
 
     /// Returns `true` if the agent of a session has received output that its clients have no room for.
@@ -215,13 +200,12 @@ impl Hub {
     pub(super) fn with_session<T>(
         &mut self,
         id: &str,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
         act: impl FnOnce(&mut SessionMachine, &mut Cx<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         self.session(id)?;
         let missing = || Err(crate::core::error::no_session(id));
-        self.with(id, now, clients, act).unwrap_or_else(missing)
+        self.with(id, cx, act).unwrap_or_else(missing)
     }
 }
 

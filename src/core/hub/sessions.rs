@@ -1,6 +1,7 @@
 //! Operations on whole sessions: open from the store, describe, close, clear.
 
 use super::Hub;
+use super::cx::HubCx;
 use super::unfinished_turns::end_unfinished_turns;
 use crate::core::agent::AgentSpec;
 use crate::core::agent_definition::AgentDefinition;
@@ -113,19 +114,13 @@ impl Hub {
         &mut self,
         id: &str,
         by: ClientId,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
-        self.with_session(
-            id,
-            now,
-            clients,
-            super::super::session::SessionMachine::close,
-        )?;
+        self.with_session(id, cx, super::super::session::SessionMachine::close)?;
         if let Some(session) = self.sessions.get_mut(id) {
-            session.output.notify_closed(by, clients);
+            session.output.notify_closed(by, cx.clients);
         }
-        self.remove_session(id, clients);
+        self.remove_session(id, cx.clients);
         Ok(())
     }
 
@@ -144,8 +139,7 @@ impl Hub {
         &mut self,
         token: Token,
         p: &ClearSessionParams,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
         let id = &self.session_id(token.client, p.session_id.as_deref())?;
         let file = if p.delete_agent_files {
@@ -153,17 +147,17 @@ impl Hub {
         } else {
             None
         };
-        self.with_session(id, now, clients, |session, cx| {
+        self.with_session(id, cx, |session, cx| {
             session.must_be_idle()?;
             session.end_background(cx);
             session.write(cx)?;
             session.catch_up_at_end(cx.clients);
             session.output.remove(p.archive)
         })?;
-        self.close_session(id, token.client, now, clients)?;
+        self.close_session(id, token.client, cx)?;
         match file {
-            Some((owner, file)) => self.delete_agent_file(token, owner, file, now),
-            None => clients.reply(token, Ok(Reply::Done(Done {}))),
+            Some((owner, file)) => self.delete_agent_file(token, owner, file, cx.now),
+            None => cx.clients.reply(token, Ok(Reply::Done(Done {}))),
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Storage: writes session logs before clients receive their chunks, and handles the results of the store.
 
 use super::Hub;
+use super::cx::HubCx;
 use crate::core::client::Reply;
 use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, ErrorKind};
@@ -14,25 +15,25 @@ use tracing::warn;
 impl Hub {
     /// Writes the new records of all sessions. This must come before clients receive anything, since
     /// everything that a client received must be in the log.
-    pub fn commit(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
-        if self.has_unsent(clients) {
-            self.catch_and_repair(now, clients, |hub, clients| {
+    pub fn commit(&mut self, cx: &mut HubCx<'_>) {
+        if self.has_unsent(cx.clients) {
+            self.catch_and_repair(cx, |hub, cx| {
                 hub.sessions
-                    .for_each_awake(|session| session.output.number_unsent_if_read(clients));
+                    .for_each_awake(|session| session.output.number_unsent_if_read(cx.clients));
             });
         }
         let mut failed = Vec::new();
         let (limits, counters) = (&self.shared.settings.limits, &mut self.shared.counters);
         self.sessions.for_each_awake(|session| {
-            session.count_output(now, counters);
+            session.count_output(cx.now, counters);
             if session.output.log().is_dirty()
-                && let Err(error) = session.commit((now, limits), clients)
+                && let Err(error) = session.commit((cx.now, limits), cx.clients)
             {
                 failed.push((session.id.clone(), error));
             }
         });
         for (id, error) in failed {
-            self.with(&id, now, clients, |session, cx| {
+            self.with(&id, cx, |session, cx| {
                 session.not_stored(error, cx);
             });
         }
@@ -54,7 +55,7 @@ impl Hub {
     }
 
     /// Handles a result of the store.
-    pub fn stored(&mut self, event: StoreEvent, now: Instant, clients: &mut dyn ClientSinks) {
+    pub fn stored(&mut self, event: StoreEvent, cx: &mut HubCx<'_>) {
         match event {
             StoreEvent::Synced { ticket, outcome } => {
                 if let Err(error) = &outcome {
@@ -62,40 +63,34 @@ impl Hub {
                 }
                 let wait = self.shared.pending_store_replies.remove(&ticket);
                 if let Some(wait) = wait {
-                    self.synced(wait, outcome, now, clients);
+                    self.synced(wait, outcome, cx);
                 }
             }
-            StoreEvent::Appended => self.commit(now, clients),
+            StoreEvent::Appended => self.commit(cx),
             StoreEvent::Listed { ticket, outcome } => {
                 let wait = self.shared.pending_store_replies.remove(&ticket);
                 match (wait.map(|wait| wait.call), outcome) {
                     (Some(StoreCall::List(token, params, open)), Ok(cards)) => {
-                        self.cards_listed((token, params, open), cards, now, clients);
+                        self.cards_listed((token, params, open), cards, cx);
                     }
                     (Some(StoreCall::List(token, ..)), Err(error)) => {
-                        clients.reply(token, Err(error));
+                        cx.clients.reply(token, Err(error));
                     }
                     (Some(StoreCall::Claim(id)), Ok(cards)) => {
-                        self.claim_searched(&id, &cards, now, clients);
+                        self.claim_searched(&id, &cards, cx);
                     }
                     (Some(StoreCall::Claim(id)), Err(error)) => {
-                        self.claim_not_searched(&id, &error, now, clients);
+                        self.claim_not_searched(&id, &error, cx);
                     }
                     (Some(StoreCall::Turn(..)) | None, _) => {}
                 }
             }
         }
-        self.finish_if_done(clients);
+        self.finish_if_done(cx.clients);
     }
 
     /// Answers a call that waited for the disk, or whose time limit is reached.
-    fn synced(
-        &mut self,
-        wait: PendingStoreReply,
-        outcome: Result<(), Error>,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
+    fn synced(&mut self, wait: PendingStoreReply, outcome: Result<(), Error>, cx: &mut HubCx<'_>) {
         match (wait.call, outcome) {
             (StoreCall::Turn(id, token, summary), outcome) => {
                 let answer = match outcome {
@@ -104,16 +99,17 @@ impl Hub {
                     Err(error) => Err(error.with("summary", value(&to_raw(&summary)))),
                 };
                 match self.sessions.get_mut(&id) {
-                    Some(session) => session.output.reply(token, answer, clients),
-                    None => clients.reply(token, answer),
+                    Some(session) => session.output.reply(token, answer, cx.clients),
+                    None => cx.clients.reply(token, answer),
                 }
             }
             (StoreCall::List(token, ..), _) => {
                 let message = "cannot list the sessions: the disk does not respond";
-                clients.reply(token, Err(Error::new(ErrorKind::Storage, message)));
+                cx.clients
+                    .reply(token, Err(Error::new(ErrorKind::Storage, message)));
             }
             (StoreCall::Claim(id), _) => {
-                self.claim_not_searched(&id, &disk_timeout(), now, clients);
+                self.claim_not_searched(&id, &disk_timeout(), cx);
             }
         }
     }
@@ -131,16 +127,16 @@ impl Hub {
     }
 
     /// Answers the calls that have reached their time limit for the store.
-    pub(super) fn time_out_store(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
-        let is_due = |wait: &PendingStoreReply| wait.until.is_some_and(|at| at <= now);
+    pub(super) fn time_out_store(&mut self, cx: &mut HubCx<'_>) {
+        let is_due = |wait: &PendingStoreReply| wait.until.is_some_and(|at| at <= cx.now);
         let waits = self.shared.pending_store_replies.iter();
         let due = waits.filter(|(_, wait)| is_due(wait));
         let due: Vec<u64> = due.map(|(ticket, _)| *ticket).collect();
         for ticket in due {
             if let Some(wait) = self.shared.pending_store_replies.remove(&ticket) {
-                self.synced(wait, Err(disk_timeout()), now, clients);
+                self.synced(wait, Err(disk_timeout()), cx);
             }
         }
-        self.finish_if_done(clients);
+        self.finish_if_done(cx.clients);
     }
 }

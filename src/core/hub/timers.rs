@@ -5,9 +5,9 @@
 //! `expire`. Agents and sessions have timer tables of their own, which the hub polls.
 
 use super::Hub;
+use super::cx::HubCx;
 use crate::core::agent::TimeoutFailure;
 use crate::core::agent::timers::AgentTimer;
-use crate::core::client_sink::ClientSinks;
 use crate::core::effect::AgentId;
 use crate::core::ids::AgentRef;
 use crate::core::session::SessionMachine;
@@ -67,38 +67,38 @@ impl Hub {
     }
 
     /// Expires all timers that are due: of the agents, the sessions and the hub.
-    pub fn tick(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
-        self.catch_and_repair(now, clients, |hub, clients| {
-            hub.number_unsent(clients);
+    pub fn tick(&mut self, cx: &mut HubCx<'_>) {
+        self.catch_and_repair(cx, |hub, cx| {
+            hub.number_unsent(cx.clients);
             for agent in hub.agents.all() {
-                hub.tick_agent(agent, now, clients);
+                hub.tick_agent(agent, cx);
             }
-            hub.tick_sessions(now, clients);
+            hub.tick_sessions(cx);
             for timer in HubTimer::ALL {
-                if hub.due(timer).is_some_and(|at| at <= now) {
-                    hub.expire(timer, now, clients);
+                if hub.due(timer).is_some_and(|at| at <= cx.now) {
+                    hub.expire(timer, cx);
                 }
             }
-            hub.run_deferred(now, clients);
+            hub.run_deferred(cx);
         });
     }
 
-    fn tick_agent(&mut self, agent: AgentRef, now: Instant, clients: &mut dyn ClientSinks) {
+    fn tick_agent(&mut self, agent: AgentRef, cx: &mut HubCx<'_>) {
         for timer in AgentTimer::ALL {
-            let failed = self.with_agent(agent, now, clients, |agent, cx| agent.tick(timer, cx));
+            let failed = self.with_agent(agent, cx, |agent, cx| agent.tick(timer, cx));
             for TimeoutFailure { error, process } in failed {
                 match process {
-                    Some(child) => self.process_failed(agent, child, &error, now, clients),
-                    None => self.agent_failed(agent, &error, now, clients),
+                    Some(child) => self.process_failed(agent, child, &error, cx),
+                    None => self.agent_failed(agent, &error, cx),
                 }
             }
         }
     }
 
-    fn tick_sessions(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
-        for id in self.sessions_due(now, SessionMachine::deadline) {
+    fn tick_sessions(&mut self, cx: &mut HubCx<'_>) {
+        for id in self.sessions_due(cx.now, SessionMachine::deadline) {
             let others_run = self.others_run(&id);
-            self.with(&id, now, clients, |session, cx| {
+            self.with(&id, cx, |session, cx| {
                 session.tick(others_run, cx);
             });
         }
@@ -116,13 +116,13 @@ impl Hub {
     }
 
     /// Cancels the turns that have reached the limit on their whole length.
-    pub fn tick_turn_limits(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
-        for id in self.sessions_due(now, SessionMachine::turn_deadline) {
-            self.catch_and_repair(now, clients, |hub, clients| {
-                hub.with(&id, now, clients, SessionMachine::end_overlong);
+    pub fn tick_turn_limits(&mut self, cx: &mut HubCx<'_>) {
+        for id in self.sessions_due(cx.now, SessionMachine::turn_deadline) {
+            self.catch_and_repair(cx, |hub, cx| {
+                hub.with(&id, cx, SessionMachine::end_overlong);
             });
         }
-        self.end_overlong_calls(now, clients);
+        self.end_overlong_calls(cx);
     }
 
     fn sessions_due(&self, now: Instant, deadline: fn(&SessionMachine) -> Due) -> Vec<String> {
@@ -187,13 +187,13 @@ impl Hub {
     }
 
     /// Handles a timer that is due.
-    fn expire(&mut self, timer: HubTimer, now: Instant, clients: &mut dyn ClientSinks) {
+    fn expire(&mut self, timer: HubTimer, cx: &mut HubCx<'_>) {
         match timer {
-            HubTimer::SessionLists => self.time_out_listings(now, clients),
-            HubTimer::IdleCheck => self.check_idle(now, clients),
-            HubTimer::Terminals => self.show_terminals(now, clients),
-            HubTimer::StoreAnswer => self.time_out_store(now, clients),
-            HubTimer::TotalLimit => self.end_overlong_calls(now, clients),
+            HubTimer::SessionLists => self.time_out_listings(cx),
+            HubTimer::IdleCheck => self.check_idle(cx),
+            HubTimer::Terminals => self.show_terminals(cx),
+            HubTimer::StoreAnswer => self.time_out_store(cx),
+            HubTimer::TotalLimit => self.end_overlong_calls(cx),
         }
     }
 }

@@ -2,8 +2,8 @@
 //! owner: agents and sessions know which calls wait for them, not for how long.
 
 use super::Hub;
+use super::cx::HubCx;
 use crate::core::client::Token;
-use crate::core::client_sink::ClientSinks;
 use crate::core::error::{Error, invalid};
 use crate::core::ids::AgentRef;
 use crate::proto::wire::LONGEST_TIMEOUT_MS;
@@ -120,22 +120,16 @@ impl Hub {
     }
 
     /// Ends the calls whose limit has passed. This applies also while their client does not read.
-    pub fn end_overlong_calls(&mut self, now: Instant, clients: &mut dyn ClientSinks) {
-        for (token, limit) in self.total_limits.take_passed(now) {
-            self.catch_and_repair(now, clients, |hub, clients| {
-                hub.end_call(token, limit, now, clients);
+    pub fn end_overlong_calls(&mut self, cx: &mut HubCx<'_>) {
+        for (token, limit) in self.total_limits.take_passed(cx.now) {
+            self.catch_and_repair(cx, |hub, cx| {
+                hub.end_call(token, limit, cx);
             });
         }
     }
 
     /// Ends a call at its limit: a call that waits fails, a running turn is cancelled.
-    fn end_call(
-        &mut self,
-        token: Token,
-        passed: TotalLimit,
-        now: Instant,
-        clients: &mut dyn ClientSinks,
-    ) {
+    fn end_call(&mut self, token: Token, passed: TotalLimit, cx: &mut HubCx<'_>) {
         let limit = passed.limit;
         match passed.place {
             CallPlace::Session(id) => {
@@ -146,14 +140,14 @@ impl Hub {
                 let start = self.agents.get(session.agent).start_timeout(
                     limit,
                     &self.shared.settings.secrets,
-                    now,
+                    cx.now,
                 );
-                self.with(&id, now, clients, |session, cx| {
+                self.with(&id, cx, |session, cx| {
                     session.end_call(token, limit, start, cx);
                 });
             }
             CallPlace::Agent(agent) => {
-                self.with_agent(agent, now, clients, |agent, cx| {
+                self.with_agent(agent, cx, |agent, cx| {
                     agent.end_call(token, limit, cx);
                 });
             }

@@ -2,13 +2,12 @@
 
 use super::Hub;
 use super::agent_input::readable;
-use crate::core::client_sink::ClientSinks;
+use super::cx::HubCx;
 use crate::core::dialect::{AgentLine, AgentText, Child, Noted, TextMeaning};
 use crate::core::ids::AgentRef;
 use crate::core::line_repair::{self, LineOutcome, LineReader, LostLine};
 use crate::core::sanitize::sanitize;
 use crate::proto::json::repair::Faults;
-use std::time::Instant;
 use tracing::debug;
 
 /// Largest message of a log line that is compared with the next line, in bytes.
@@ -25,12 +24,11 @@ pub(super) struct QuotedMessage {
 }
 
 /// Reader of the parts of a line.
-struct UnusableLine<'h> {
+struct UnusableLine<'h, 'c> {
     hub: &'h mut Hub,
     agent: AgentRef,
     child: Child,
-    now: Instant,
-    clients: &'h mut dyn ClientSinks,
+    cx: &'h mut HubCx<'c>,
 }
 
 impl Hub {
@@ -42,15 +40,13 @@ impl Hub {
         agent: AgentRef,
         child: Child,
         line: &[u8],
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) -> bool {
         let mut reader = UnusableLine {
             hub: self,
             agent,
             child,
-            now,
-            clients,
+            cx,
         };
         line_repair::read_again(&sanitize(line), &mut reader)
     }
@@ -69,12 +65,11 @@ impl Hub {
     }
 }
 
-impl LineReader for UnusableLine<'_> {
+impl LineReader for UnusableLine<'_, '_> {
     fn read(&mut self, line: &[u8]) -> LineOutcome {
         let line = readable(line);
-        let (agent, child, now) = (self.agent, self.child, self.now);
-        self.hub
-            .line(agent, child, &line, &mut Vec::new(), now, self.clients)
+        let (agent, child) = (self.agent, self.child);
+        self.hub.line(agent, child, &line, &mut Vec::new(), self.cx)
     }
 
     fn takes_beside_text(&mut self, object: &str) -> bool {
@@ -106,17 +101,16 @@ impl LineReader for UnusableLine<'_> {
     }
 
     fn lost(&mut self, line: &LostLine<'_>) {
-        let (agent, child, now) = (self.agent, self.child, self.now);
-        self.hub
-            .catch_in_output(agent, child, now, self.clients, |hub, clients| {
-                let mut events = Vec::new();
-                if let Some(connection) = hub.agents.get_mut(agent).connection_mut() {
-                    // A line that is given up is not given up again.
-                    let _ = connection.read(child, AgentLine::Lost(line), &mut events);
-                }
-                for event in events {
-                    hub.event(agent, event, now, clients);
-                }
-            });
+        let (agent, child) = (self.agent, self.child);
+        self.hub.catch_in_output(agent, child, self.cx, |hub, cx| {
+            let mut events = Vec::new();
+            if let Some(connection) = hub.agents.get_mut(agent).connection_mut() {
+                // A line that is given up is not given up again.
+                let _ = connection.read(child, AgentLine::Lost(line), &mut events);
+            }
+            for event in events {
+                hub.event(agent, event, cx);
+            }
+        });
     }
 }

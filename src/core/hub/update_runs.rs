@@ -1,10 +1,9 @@
 //! Runs of updates in the output of agents.
 
 use super::Hub;
-use crate::core::client_sink::ClientSinks;
+use super::cx::HubCx;
 use crate::core::dialect::{Child, Noted};
 use crate::core::ids::AgentRef;
-use std::time::Instant;
 
 /// Result of looking for a run of updates.
 #[derive(Debug, Clone, Copy)]
@@ -26,11 +25,10 @@ impl Hub {
         agent: AgentRef,
         child: Child,
         lines: &[u8],
-        now: Instant,
-        clients: &mut dyn ClientSinks,
+        cx: &mut HubCx<'_>,
     ) -> RunOutcome {
         let mut outcome = RunOutcome::NoRun;
-        let goes_on = self.catch_in_output(agent, child, now, clients, |hub, clients| {
+        let goes_on = self.catch_in_output(agent, child, cx, |hub, cx| {
             let connection = hub.agents.get(agent).connection();
             let Some(run) = connection.and_then(|c| c.read_run(child, lines)) else {
                 return;
@@ -39,7 +37,7 @@ impl Hub {
             // A run whose handling panics is not read again.
             outcome = RunOutcome::Taken { bytes };
             let session = hub.routed(agent, run.session());
-            if !session.is_some_and(|session| session.take_run(&run, now, clients)) {
+            if !session.is_some_and(|session| session.take_run(&run, cx.now, cx.clients)) {
                 outcome = RunOutcome::Refused { bytes };
                 return;
             }

@@ -1,7 +1,7 @@
 //! Order and slicing in which the loop handles the events of agents and reads the history.
 
 use super::{ClientConnection, Shell};
-use crate::core::hub::{AgentId, AgentInput};
+use crate::core::hub::{AgentId, AgentInput, HubCx};
 use crate::proto::frame::Batch;
 use crate::shell::agent::Agent;
 use crate::shell::inbox::Inbox;
@@ -18,14 +18,16 @@ impl Shell {
     ) {
         if let Some(change) = self.agents.get(&id).and_then(Agent::health_change) {
             // Only batches can be accepted in part.
-            let _ = self.hub.agent(id, AgentInput::Health(change), now, client);
+            let _ = self
+                .hub
+                .agent(id, AgentInput::Health(change), &mut HubCx::new(now, client));
         }
         if matches!(input, AgentInput::Exited(_) | AgentInput::StartFailed(_)) {
             self.agents.remove(&id);
             self.exchanges.remove(&id);
         }
         client.set_backpressure(self.pressure());
-        if let Some(rest) = self.hub.agent(id, input, now, client) {
+        if let Some(rest) = self.hub.agent(id, input, &mut HubCx::new(now, client)) {
             self.held.insert(id, (rest, now));
             inbox.hold(id);
         }
@@ -38,7 +40,11 @@ impl Shell {
         for (id, agent) in &self.agents {
             if let Some(change) = agent.health_change() {
                 // Only batches can be accepted in part.
-                let _ = self.hub.agent(*id, AgentInput::Health(change), now, client);
+                let _ = self.hub.agent(
+                    *id,
+                    AgentInput::Health(change),
+                    &mut HubCx::new(now, client),
+                );
             }
         }
     }
@@ -186,14 +192,15 @@ impl Shell {
         now: Instant,
     ) {
         self.handle_all_events(inbox, client, now);
-        self.hub.tick(now, client);
+        self.hub.tick(&mut HubCx::new(now, client));
         // A timer may have ended the wait for late output of an answered turn.
         self.drained(inbox, client, now);
     }
 
     /// Ends answered turns, unless a batch is only partly handled.
     fn drained(&mut self, inbox: &Inbox, client: &mut impl ClientConnection, now: Instant) {
-        self.hub.drained(inbox.is_round_over(), now, client);
+        self.hub
+            .drained(inbox.is_round_over(), &mut HubCx::new(now, client));
         self.hand_over(client, now);
     }
 }

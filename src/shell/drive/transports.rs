@@ -3,7 +3,7 @@
 
 use super::{ClientConnection, Shell};
 use crate::core::http::shown_url;
-use crate::core::hub::{AgentId, AgentInput};
+use crate::core::hub::{AgentId, AgentInput, HubCx};
 use crate::core::secret::shown_arguments;
 use crate::core::transport::Transport;
 use crate::shell::agent::{self, Agent};
@@ -85,7 +85,9 @@ impl Shell {
         };
         if !is_taken {
             // Only batches can be accepted in part.
-            let _ = self.hub.agent(id, AgentInput::InputStuck, now, client);
+            let _ = self
+                .hub
+                .agent(id, AgentInput::InputStuck, &mut HubCx::new(now, client));
         }
     }
 

@@ -17,6 +17,7 @@ use super::host::Host;
 use acpipe::core::client::Command;
 use acpipe::core::client_request::ClientRequestId;
 use acpipe::core::host::HostServices;
+use acpipe::core::hub::HubCx;
 use acpipe::core::hub::{AgentInput, Hub, OnLost};
 use acpipe::core::limits::Timeout;
 use acpipe::core::policy::Mode;
@@ -254,7 +255,8 @@ impl World {
         let Some(event) = self.disk.sync_next() else {
             return false;
         };
-        self.hub.stored(event, self.now, &mut self.clients);
+        self.hub
+            .stored(event, &mut HubCx::new(self.now, &mut self.clients));
         true
     }
 

@@ -3,6 +3,7 @@
 use super::play::{HubClient, Play, params, settings};
 use crate::core::acp_client::AcpCommand;
 use crate::core::client::Command;
+use crate::core::hub::HubCx;
 use crate::core::hub::{AgentId, AgentInput, Hub};
 use crate::core::store::MemoryStore;
 use crate::proto::frame::Batch;
@@ -48,7 +49,8 @@ fn replay(play: &mut Play, session: &str) -> u64 {
 fn read_all(play: &mut Play) -> usize {
     let mut pieces = 0;
     while play.hub.is_reading(&mut play.client) {
-        play.hub.read_on(play.now, &mut play.client);
+        play.hub
+            .read_on(&mut HubCx::new(play.now, &mut play.client));
         pieces += 1;
     }
     pieces
@@ -71,7 +73,8 @@ fn long_session_is_replayed_in_pieces_and_waits_for_a_client_that_does_not_read(
     assert_eq!(live.len(), UPDATES);
 
     let call = replay(&mut play, "default");
-    play.hub.read_on(play.now, &mut play.client);
+    play.hub
+        .read_on(&mut HubCx::new(play.now, &mut play.client));
     let first = play.client.updates.len();
     assert!(first > 1 && first < UPDATES, "{first}");
     play.client.full = true;
@@ -79,7 +82,8 @@ fn long_session_is_replayed_in_pieces_and_waits_for_a_client_that_does_not_read(
         !play.hub.is_reading(&mut play.client),
         "the loop would spin"
     );
-    play.hub.read_on(play.now, &mut play.client);
+    play.hub
+        .read_on(&mut HubCx::new(play.now, &mut play.client));
     assert_eq!(play.client.updates.len(), first);
     let status = play.ask(Command::Status(AgentParams::default()));
     assert!(play.client.answers.contains_key(&status));

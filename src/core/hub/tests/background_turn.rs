@@ -4,6 +4,7 @@ use super::play::settings;
 use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::error::Error;
+use crate::core::hub::HubCx;
 use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
 use crate::core::session::BACKGROUND_QUIET_LIMIT;
 use crate::core::store::MemoryStore;
@@ -30,9 +31,13 @@ impl ClientSink for TextClient {
 
 fn say(hub: &mut Hub, line: &str, now: Instant, client: &mut TextClient) {
     let lines = Batch::Lines(format!("{line}\n").into());
-    let rest = hub.agent(AgentId(1), AgentInput::Batch(lines), now, client);
+    let rest = hub.agent(
+        AgentId(1),
+        AgentInput::Batch(lines),
+        &mut HubCx::new(now, client),
+    );
     assert!(rest.is_none());
-    hub.drained(true, now, client);
+    hub.drained(true, &mut HubCx::new(now, client));
 }
 
 #[test]
@@ -42,11 +47,10 @@ fn background_turn_ends_when_the_agent_is_idle_and_no_tool_runs() {
     hub.command(
         Token::first(1),
         Command::Initialize(serde_json::from_str(r#"{"protocolVersion":1}"#).unwrap()),
-        now,
-        client,
+        &mut HubCx::new(now, client),
     );
     let ensure = Command::Ensure(EnsureParams::default());
-    hub.command(Token::first(2), ensure, now, client);
+    hub.command(Token::first(2), ensure, &mut HubCx::new(now, client));
     assert!(matches!(hub.effects(now)[..], [Effect::Open(..), ..]));
     let answer = |id, result| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
     say(
@@ -76,12 +80,12 @@ fn background_turn_ends_when_the_agent_is_idle_and_no_tool_runs() {
 
     // A running tool has no time limit.
     now = at;
-    hub.tick(now, client);
+    hub.tick(&mut HubCx::new(now, client));
     assert!(hub.deadline().is_none());
     now += Duration::from_secs(3600);
     say(&mut hub, &tool("completed"), now, client);
     let (at, _) = hub.deadline().unwrap();
-    hub.tick(at, client);
+    hub.tick(&mut HubCx::new(at, client));
     assert!(hub.deadline().is_none());
     let kinds: Vec<&str> = client.0.iter().map(String::as_str).collect();
     assert_eq!(
@@ -132,19 +136,21 @@ fn prompt_waits_for_a_background_turn_with_a_reported_end() {
     hub.command(
         Token::first(1),
         Command::Initialize(initialize),
-        now,
-        client,
+        &mut HubCx::new(now, client),
     );
     let ensure = Command::Ensure(EnsureParams::default());
-    hub.command(Token::first(2), ensure, now, client);
+    hub.command(Token::first(2), ensure, &mut HubCx::new(now, client));
     hub.effects(now);
     let mut cli = AgentId(1);
     let mut sent = String::new();
     let mut world = |hub: &mut Hub, line: &str, client: &mut TurnTexts| {
         let lines = Batch::Lines(format!("{line}\n").into());
         let input = AgentInput::Batch(lines);
-        assert!(hub.agent(cli, input, now, client).is_none());
-        hub.drained(true, now, client);
+        assert!(
+            hub.agent(cli, input, &mut HubCx::new(now, client))
+                .is_none()
+        );
+        hub.drained(true, &mut HubCx::new(now, client));
         for effect in hub.effects(now) {
             match effect {
                 Effect::Open(id, _) => cli = id,
@@ -166,7 +172,11 @@ fn prompt_waits_for_a_background_turn_with_a_reported_end() {
     world(&mut hub, init, client);
     world(&mut hub, &text("m1", "a task ended"), client);
     let prompt = serde_json::from_str(r#"{"message":"hello","turnId":"mine"}"#).unwrap();
-    hub.command(Token::first(3), Command::Prompt(prompt), now, client);
+    hub.command(
+        Token::first(3),
+        Command::Prompt(prompt),
+        &mut HubCx::new(now, client),
+    );
     let frame = world(&mut hub, r#"{"type":"keep_alive"}"#, client);
     let frame: serde_json::Value = serde_json::from_str(&frame).unwrap();
     let uuid = frame["uuid"].as_str().unwrap();

@@ -1,6 +1,7 @@
 //! Tests of ids of tool calls that an agent uses again. One test for each row of `docs/internals/ids.md`.
 
 use super::fixture::{A, Fixture};
+use crate::core::hub::HubCx;
 use crate::core::policy::{self, Mode, Policy};
 use crate::core::session::BACKGROUND_QUIET_LIMIT;
 use crate::core::store::MemoryStore;
@@ -281,7 +282,7 @@ fn id_of_an_earlier_turn_is_that_of_another_call() {
         &[begins("a", "pending", "id"), ends("a", "completed", "z")],
     );
     t.now += BACKGROUND_QUIET_LIMIT;
-    t.hub.tick(t.now, &mut t.sinks);
+    t.hub.tick(&mut HubCx::new(t.now, &mut t.sinks));
     assert_eq!(shown(&t), ["a", "a#2", "a#3"]);
     let mut outputs = t.chunks(A, OUTPUTS).into_iter();
     let more = outputs.find(|chunk| chunk["output"]["rawOutput"] == "more");

@@ -4,6 +4,7 @@ use super::play::{Play, params, settings};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::client::{Command, History};
 use crate::core::error::Error;
+use crate::core::hub::HubCx;
 use crate::core::store::{Card, CardQuery, LogFile, MemoryStore, Store, StoreEvent};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -264,7 +265,8 @@ fn stored_session_that_got_the_id_later_has_it() {
         let own = card("a", "2999-01-01T00:00:00.000Z", true);
         let outcome = Ok(vec![own, found]);
         let event = StoreEvent::Listed { ticket, outcome };
-        play.hub.stored(event, play.now, &mut play.client);
+        play.hub
+            .stored(event, &mut HubCx::new(play.now, &mut play.client));
         let call = play.sent();
         let method = if is_lost {
             "session/new"

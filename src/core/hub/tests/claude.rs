@@ -5,6 +5,7 @@ use super::play::{program, settings};
 use crate::core::client::{Command, History, Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::error::{Error, ErrorKind};
+use crate::core::hub::HubCx;
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use crate::core::store::MemoryStore;
 use crate::core::transport::Transport;
@@ -68,13 +69,18 @@ impl Play {
 
     fn ask(&mut self, command: Command) -> Vec<Effect> {
         let client = &mut self.client;
-        self.hub.command(Token::first(1), command, self.now, client);
+        self.hub
+            .command(Token::first(1), command, &mut HubCx::new(self.now, client));
         self.hub.effects(self.now)
     }
 
     fn hear(&mut self, id: AgentId, input: AgentInput) -> Vec<Effect> {
         let client = &mut self.client;
-        assert!(self.hub.agent(id, input, self.now, client).is_none());
+        assert!(
+            self.hub
+                .agent(id, input, &mut HubCx::new(self.now, client))
+                .is_none()
+        );
         self.hub.effects(self.now)
     }
 
@@ -182,7 +188,7 @@ fn closed_session_is_opened_again_after_the_limit_though_its_process_lives() {
     let mut ticks = 0;
     while !starts(&effects) {
         (play.now, _) = play.hub.deadline().unwrap();
-        play.hub.tick(play.now, &mut play.client);
+        play.hub.tick(&mut HubCx::new(play.now, &mut play.client));
         effects = play.hub.effects(play.now);
         ticks += 1;
         assert!(ticks < 20);
@@ -210,12 +216,12 @@ fn silent_process_is_stopped_with_its_timeout() {
     );
     play.client.0 = None;
     play.now += Duration::from_secs(120);
-    play.hub.tick(play.now, &mut play.client);
+    play.hub.tick(&mut HubCx::new(play.now, &mut play.client));
     assert_eq!(play.client.0, Some(Err(ErrorKind::Timeout)));
     let effects = play.hub.effects(play.now);
     assert_eq!(effects, [Effect::CloseInput(SESSION)]);
     play.now += Duration::from_secs(2);
-    play.hub.tick(play.now, &mut play.client);
+    play.hub.tick(&mut HubCx::new(play.now, &mut play.client));
     let effects = play.hub.effects(play.now);
     assert_eq!(effects, [Effect::Terminate(SESSION)]);
 }
@@ -228,7 +234,7 @@ fn session_process_that_does_not_start_is_stopped() {
     let (due, what) = play.hub.deadline().unwrap();
     assert_eq!((due - play.now, what), (Duration::from_secs(2), "silence"));
     play.now += Duration::from_secs(30);
-    play.hub.tick(play.now, &mut play.client);
+    play.hub.tick(&mut HubCx::new(play.now, &mut play.client));
     assert_eq!(play.client.0, Some(Err(ErrorKind::Timeout)));
     let effects = play.hub.effects(play.now);
     assert_eq!(effects, [Effect::CloseInput(SESSION)]);
@@ -264,7 +270,8 @@ fn prompt_waiting_for_a_new_environment_survives_the_process() {
     play.ends(b_resumes);
     // This turn is the last that needs the old environment.
     play.ends(SESSION);
-    play.hub.drained(true, play.now, &mut play.client);
+    play.hub
+        .drained(true, &mut HubCx::new(play.now, &mut play.client));
     let effects = play.hub.effects(play.now);
     let [Effect::Open(version, _)] = effects[..] else {
         panic!("{effects:?}");

@@ -4,6 +4,7 @@
 use super::fixture::{A, B, C, Fixture};
 use crate::core::client::{ClientId, Command, History, Notice};
 use crate::core::decision::DecisionSource;
+use crate::core::hub::HubCx;
 use crate::core::hub::{AgentInput, Exit};
 use crate::proto::wire::{DecidingClient, StateParams};
 use crate::testing::{SettingsBuilder, params};
@@ -157,7 +158,9 @@ fn question_of_a_process_that_has_ended_is_withdrawn() {
     t.call(A, Command::History(close));
     let process = *t.agents.last().unwrap();
     let exited = AgentInput::Exited(Exit::default());
-    let rest = t.hub.agent(process, exited, t.now, &mut t.sinks);
+    let rest = t
+        .hub
+        .agent(process, exited, &mut HubCx::new(t.now, &mut t.sinks));
     assert!(rest.is_none());
     assert!(t.asked(A).is_empty());
 }

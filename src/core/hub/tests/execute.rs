@@ -3,6 +3,7 @@
 use super::play::{Play, params};
 use crate::core::client::{Command, History};
 use crate::core::error::{Error, ErrorKind};
+use crate::core::hub::HubCx;
 use crate::core::store::{CardQuery, LogFile, Store};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -194,7 +195,7 @@ fn agent_that_fails_to_start_is_tried_three_times() {
     play.sent();
     play.crash();
     assert_eq!(play.failed(call), Some(ErrorKind::AgentStart));
-    play.hub.tick(play.now, &mut play.client);
+    play.hub.tick(&mut HubCx::new(play.now, &mut play.client));
     assert_eq!(play.hub.sessions.keys().count(), 0);
 }
 

@@ -4,6 +4,7 @@ use crate::core::client::{ClientId, Command, Token};
 use crate::core::client_request::ClientRequestId;
 use crate::core::client_sink::{ClientSink, ClientSinks};
 use crate::core::error::ErrorKind;
+use crate::core::hub::HubCx;
 use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
 use crate::core::policy::{Mode, Policy};
 use crate::core::store::{MemoryStore, Store};
@@ -95,7 +96,8 @@ impl Fixture {
         self.calls += 1;
         let call = self.calls;
         let token = Token { client, call };
-        self.hub.command(token, command, self.now, &mut self.sinks);
+        self.hub
+            .command(token, command, &mut HubCx::new(self.now, &mut self.sinks));
         self.settle();
         call
     }
@@ -125,9 +127,11 @@ impl Fixture {
 
     /// Does what the loop does after each event.
     pub fn settle(&mut self) {
-        self.hub.drained(true, self.now, &mut self.sinks);
-        self.hub.commit(self.now, &mut self.sinks);
-        self.hub.catch_up(self.now, &mut self.sinks);
+        self.hub
+            .drained(true, &mut HubCx::new(self.now, &mut self.sinks));
+        self.hub.commit(&mut HubCx::new(self.now, &mut self.sinks));
+        self.hub
+            .catch_up(&mut HubCx::new(self.now, &mut self.sinks));
         for effect in self.hub.effects(self.now) {
             match effect {
                 Effect::Open(id, _) => self.agents.push(id),
@@ -183,9 +187,11 @@ impl Fixture {
     /// Passes output of the agent to the hub; returns the part that the hub does not take.
     pub fn offer(&mut self, lines: &[Value]) -> Option<AgentInput> {
         let agent = *self.agents.last().expect("an agent");
-        let rest = self
-            .hub
-            .agent(agent, messages(lines), self.now, &mut self.sinks);
+        let rest = self.hub.agent(
+            agent,
+            messages(lines),
+            &mut HubCx::new(self.now, &mut self.sinks),
+        );
         self.settle();
         rest
     }
@@ -261,8 +267,12 @@ impl Fixture {
         let sink = self.sinks.0.get_mut(&client).unwrap();
         sink.open_requests.remove(&ask);
         let answer = Ok(to_raw(answer));
-        self.hub
-            .client_answered(client, ask, &answer, self.now, &mut self.sinks);
+        self.hub.client_answered(
+            client,
+            ask,
+            &answer,
+            &mut HubCx::new(self.now, &mut self.sinks),
+        );
         self.settle();
     }
 
@@ -292,7 +302,8 @@ impl Fixture {
 
     pub fn leave(&mut self, client: ClientId) {
         self.sinks.0.remove(&client);
-        self.hub.client_left(client, self.now, &mut self.sinks);
+        self.hub
+            .client_left(client, &mut HubCx::new(self.now, &mut self.sinks));
         self.settle();
     }
 }

@@ -6,6 +6,7 @@ use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::decision::DecisionSource;
 use crate::core::error::Error;
+use crate::core::hub::HubCx;
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 
 use crate::core::policy::{self, Policy, Rule};
@@ -132,13 +133,18 @@ impl Play {
 
     fn ask(&mut self, command: Command) -> Vec<Value> {
         let client = &mut self.client;
-        self.hub.command(Token::first(1), command, self.now, client);
+        self.hub
+            .command(Token::first(1), command, &mut HubCx::new(self.now, client));
         self.frames()
     }
 
     fn hear(&mut self, id: AgentId, input: AgentInput) {
         let client = &mut self.client;
-        assert!(self.hub.agent(id, input, self.now, client).is_none());
+        assert!(
+            self.hub
+                .agent(id, input, &mut HubCx::new(self.now, client))
+                .is_none()
+        );
     }
 
     /// Returns the output that answers a request of acpipe to the client.
@@ -147,7 +153,7 @@ impl Play {
         let (client, answer) = (Token::first(1).client, Ok(to_raw(&outcome)));
         let sink = &mut self.client;
         self.hub
-            .client_answered(client, ask, &answer, self.now, sink);
+            .client_answered(client, ask, &answer, &mut HubCx::new(self.now, sink));
         self.frames()
     }
 
@@ -196,7 +202,8 @@ impl Play {
             &json!({"type": "result", "subtype": "success", "session_id": "s", "is_error": false,
             "result": "", "num_turns": 1}),
         );
-        self.hub.drained(true, self.now, &mut self.client);
+        self.hub
+            .drained(true, &mut HubCx::new(self.now, &mut self.client));
     }
 
     /// Returns the chunks of a type.

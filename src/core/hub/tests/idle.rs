@@ -4,6 +4,7 @@ use super::play::settings;
 use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::error::Error;
+use crate::core::hub::HubCx;
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use crate::core::store::{Card, CardQuery, LogFile, Store};
 use crate::proto::chunk::Chunk;
@@ -156,7 +157,8 @@ impl Play {
         self.tokens += 1;
         let token = Token::first(self.tokens);
         let (now, client) = (self.now, &mut self.client);
-        self.hub.command(token, command, now, client);
+        self.hub
+            .command(token, command, &mut HubCx::new(now, client));
         self.work();
         self.tokens
     }
@@ -189,9 +191,13 @@ impl Play {
 
     fn world(&mut self, input: AgentInput) {
         let (now, client) = (self.now, &mut self.client);
-        assert!(self.hub.agent(self.agent, input, now, client).is_none());
-        self.hub.drained(true, now, client);
-        self.hub.commit(now, client);
+        assert!(
+            self.hub
+                .agent(self.agent, input, &mut HubCx::new(now, client))
+                .is_none()
+        );
+        self.hub.drained(true, &mut HubCx::new(now, client));
+        self.hub.commit(&mut HubCx::new(now, client));
     }
 
     fn work(&mut self) {
@@ -235,7 +241,7 @@ impl Play {
         while let Some((at, what)) = self.hub.deadline().filter(|(at, _)| *at <= until) {
             assert!(at > self.now, "{what} is due again and again");
             self.now = at;
-            self.hub.tick(self.now, &mut self.client);
+            self.hub.tick(&mut HubCx::new(self.now, &mut self.client));
             self.work();
         }
         self.now = until;
@@ -391,7 +397,11 @@ fn replayed_turn_is_sent_completely() {
     p.client.is_full = true;
     let again = p.prompt_as("a", "t");
     let ensure = Command::Ensure(params(json!({"sessionId": "b"})));
-    p.hub.command(Token::first(0), ensure, p.now, &mut p.client);
+    p.hub.command(
+        Token::first(0),
+        ensure,
+        &mut HubCx::new(p.now, &mut p.client),
+    );
     p.client.is_full = false;
     p.hub.replay_turns(&mut p.client);
     assert!(p.client.answers[&again].is_ok());

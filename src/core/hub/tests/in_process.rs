@@ -3,6 +3,7 @@
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::AgentSpec;
 use crate::core::client::{Command, Token};
+use crate::core::hub::HubCx;
 use crate::core::hub::{Effect, Hub};
 use crate::core::transport::Transport;
 use crate::proto::wire::{AgentListParams, ConnectParams, FoundBy, Program};
@@ -20,8 +21,7 @@ fn hub() -> (Hub, RecordingClient, Instant) {
     hub.command(
         Token::first(0),
         Command::Initialize(hello),
-        now,
-        &mut client,
+        &mut HubCx::new(now, &mut client),
     );
     hub.effects(now);
     (hub, client, now)
@@ -31,7 +31,7 @@ fn hub() -> (Hub, RecordingClient, Instant) {
 fn agent_inside_the_program_is_opened_by_its_name() {
     let (mut hub, mut client, now) = hub();
     let connect = Command::Connect(ConnectParams::default());
-    hub.command(Token::first(1), connect, now, &mut client);
+    hub.command(Token::first(1), connect, &mut HubCx::new(now, &mut client));
     let effects = hub.effects(now);
     let opened = effects.iter().find_map(|effect| match effect {
         Effect::Open(_, transport) => Some(transport),
@@ -46,7 +46,7 @@ fn agent_inside_the_program_is_opened_by_its_name() {
 fn agent_inside_the_program_is_installed_and_keeps_its_definition() {
     let (mut hub, mut client, now) = hub();
     let list = Command::ListAgents(AgentListParams::default());
-    hub.command(Token::first(1), list, now, &mut client);
+    hub.command(Token::first(1), list, &mut HubCx::new(now, &mut client));
     let effects = hub.effects(now);
     let Some(Effect::FindPrograms(ticket, _)) = effects.first() else {
         panic!("{effects:?}");
@@ -59,7 +59,10 @@ fn agent_inside_the_program_is_installed_and_keeps_its_definition() {
         passed_over: Vec::new(),
         added_path: Vec::new(),
     };
-    hub.programs_found((*ticket, vec![Some(other)]), now, &mut client);
+    hub.programs_found(
+        (*ticket, vec![Some(other)]),
+        &mut HubCx::new(now, &mut client),
+    );
     let listed = client.take_answer(Token::first(1)).unwrap().unwrap();
     let own = &listed["agents"][0];
     assert_eq!(
@@ -71,7 +74,11 @@ fn agent_inside_the_program_is_installed_and_keeps_its_definition() {
         (&json!("own"), &json!("inProcess"))
     );
     let connect = params(json!({ "command": "other" }));
-    hub.command(Token::first(2), Command::Connect(connect), now, &mut client);
+    hub.command(
+        Token::first(2),
+        Command::Connect(connect),
+        &mut HubCx::new(now, &mut client),
+    );
     let refused = client.take_answer(Token::first(2)).unwrap().unwrap_err();
     assert!(refused.message.contains("own"), "{refused}");
 }

@@ -3,6 +3,7 @@
 use super::fixture::Fixture;
 use super::unended_calls::{MAY, no_bash, pending, reports, turn};
 use crate::core::hub::AgentInput;
+use crate::core::hub::HubCx;
 use crate::core::policy::{Mode, Policy};
 use crate::core::session::RAN_UNAPPROVED;
 use crate::proto::frame::{Batch, Overlong};
@@ -14,7 +15,7 @@ impl Fixture {
         let input = AgentInput::Batch(batch);
         assert!(
             self.hub
-                .agent(agent, input, self.now, &mut self.sinks)
+                .agent(agent, input, &mut HubCx::new(self.now, &mut self.sinks))
                 .is_none()
         );
         self.settle();

@@ -13,6 +13,7 @@ use crate::core::dialect::{
 };
 use crate::core::error::Error;
 use crate::core::event::{AgentEvent, Exit, Original, Update};
+use crate::core::hub::HubCx;
 use crate::core::hub::{AgentId, AgentInput, Effect, Hub};
 use crate::core::line_repair::UnusableLine;
 use crate::core::request_key::RequestKey;
@@ -199,13 +200,14 @@ impl Play {
     fn ask(&mut self, command: Command) -> u64 {
         self.tokens += 1;
         let (token, now) = (Token::first(self.tokens), self.now);
-        self.hub.command(token, command, now, &mut self.client);
+        self.hub
+            .command(token, command, &mut HubCx::new(now, &mut self.client));
         self.tokens
     }
 
     /// Returns the messages that were sent to the agent.
     fn sent(&mut self) -> Vec<Value> {
-        self.hub.commit(self.now, &mut self.client);
+        self.hub.commit(&mut HubCx::new(self.now, &mut self.client));
         let mut sent = Vec::new();
         for effect in self.hub.effects(self.now) {
             match effect {
@@ -223,8 +225,12 @@ impl Play {
     fn say(&mut self, line: &str) {
         let lines = AgentInput::Batch(Batch::Lines(format!("{line}\n").into()));
         let (now, client) = (self.now, &mut self.client);
-        assert!(self.hub.agent(self.agent, lines, now, client).is_none());
-        self.hub.drained(true, now, client);
+        assert!(
+            self.hub
+                .agent(self.agent, lines, &mut HubCx::new(now, client))
+                .is_none()
+        );
+        self.hub.drained(true, &mut HubCx::new(now, client));
     }
 
     fn answer(&mut self, call: &Value, result: &Value) {
@@ -395,7 +401,11 @@ fn reader_panics(line: &str) {
     play.sent();
     let (now, client) = (play.now, &mut play.client);
     let ended = AgentInput::Exited(Exit::default());
-    assert!(play.hub.agent(play.agent, ended, now, client).is_none());
+    assert!(
+        play.hub
+            .agent(play.agent, ended, &mut HubCx::new(now, client))
+            .is_none()
+    );
     play.connect();
     play.ask(Command::Ensure(params(json!({"sessionId": "a"}))));
     let call = play.sent().pop().unwrap();

@@ -4,6 +4,7 @@ use crate::core::acp_notification::AcpNotification;
 use crate::core::client::{Command, History, Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::error::{Error, ErrorKind};
+use crate::core::hub::HubCx;
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub, Settings};
 use crate::core::store::{MemoryStore, Store};
 use crate::core::update_run::UpdateRun;
@@ -127,7 +128,8 @@ impl Play {
     pub fn ask(&mut self, command: Command) -> u64 {
         self.tokens += 1;
         let token = Token::first(self.tokens);
-        self.hub.command(token, command, self.now, &mut self.client);
+        self.hub
+            .command(token, command, &mut HubCx::new(self.now, &mut self.client));
         self.tokens
     }
 
@@ -141,7 +143,7 @@ impl Play {
 
     /// Returns the last message that was sent to the agent.
     pub fn sent(&mut self) -> Value {
-        self.hub.commit(self.now, &mut self.client);
+        self.hub.commit(&mut HubCx::new(self.now, &mut self.client));
         let mut last = Value::Null;
         for effect in self.hub.effects(self.now) {
             match effect {
@@ -157,11 +159,14 @@ impl Play {
     }
 
     pub fn hear(&mut self, input: AgentInput) -> Value {
-        let rest = self
-            .hub
-            .agent(self.agent, input, self.now, &mut self.client);
+        let rest = self.hub.agent(
+            self.agent,
+            input,
+            &mut HubCx::new(self.now, &mut self.client),
+        );
         assert!(rest.is_none());
-        self.hub.drained(true, self.now, &mut self.client);
+        self.hub
+            .drained(true, &mut HubCx::new(self.now, &mut self.client));
         self.sent()
     }
 
@@ -204,7 +209,7 @@ impl Play {
     /// Advances the time to the next deadline and expires its timers.
     pub fn wait(&mut self) {
         (self.now, _) = self.hub.deadline().unwrap();
-        self.hub.tick(self.now, &mut self.client);
+        self.hub.tick(&mut HubCx::new(self.now, &mut self.client));
     }
 
     pub fn failed(&self, token: u64) -> Option<ErrorKind> {

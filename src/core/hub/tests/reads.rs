@@ -3,6 +3,7 @@
 use super::play::{Play, params};
 use crate::core::client::{Command, History};
 use crate::core::hub::AgentInput;
+use crate::core::hub::HubCx;
 use crate::proto::frame::Batch;
 use crate::proto::wire::AgentParams;
 use serde_json::{Value, json};
@@ -33,7 +34,8 @@ fn long_history_is_read_in_pieces_between_other_calls() {
         assert!(!play.client.answers.contains_key(&last), "answered early");
         let status = play.ask(Command::Status(AgentParams::default()));
         assert!(play.client.answers.contains_key(&status));
-        play.hub.read_on(play.now, &mut play.client);
+        play.hub
+            .read_on(&mut HubCx::new(play.now, &mut play.client));
         pieces += 1;
     }
     assert!(pieces > 4, "{pieces}");

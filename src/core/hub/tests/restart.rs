@@ -4,6 +4,7 @@ use super::play::settings;
 use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::error::Error;
+use crate::core::hub::HubCx;
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use crate::core::transport::Transport;
 use crate::proto::chunk::Chunk;
@@ -64,7 +65,8 @@ impl Test {
     fn ask(&mut self, command: Command) -> u64 {
         self.token += 1;
         let token = Token::first(self.token);
-        self.hub.command(token, command, self.now, &mut self.client);
+        self.hub
+            .command(token, command, &mut HubCx::new(self.now, &mut self.client));
         self.token
     }
 
@@ -85,9 +87,12 @@ impl Test {
 
     fn hear(&mut self, input: AgentInput) {
         let id = AgentId(self.started);
-        let rest = self.hub.agent(id, input, self.now, &mut self.client);
+        let rest = self
+            .hub
+            .agent(id, input, &mut HubCx::new(self.now, &mut self.client));
         assert!(rest.is_none());
-        self.hub.drained(true, self.now, &mut self.client);
+        self.hub
+            .drained(true, &mut HubCx::new(self.now, &mut self.client));
     }
 
     /// Lets the agent become ready, then exit.
@@ -137,7 +142,7 @@ fn crashing_agent_restarts_with_backoff_up_to_a_limit() {
             assert_eq!(t.restart(), Some(rest));
             assert!(!t.starts());
             t.now += rest;
-            t.hub.tick(t.now, &mut t.client);
+            t.hub.tick(&mut HubCx::new(t.now, &mut t.client));
         }
         assert!(t.starts(), "{late:?} {rest:?}");
         t.crash();
@@ -201,7 +206,7 @@ fn environment_changed_during_backoff_applies_to_the_restart() {
     t.ask(Command::UpdateEnvironment(update));
     assert_eq!(t.client.errors, []);
     t.now += Duration::from_secs(1);
-    t.hub.tick(t.now, &mut t.client);
+    t.hub.tick(&mut HubCx::new(t.now, &mut t.client));
     let effects = t.hub.effects(t.now);
     let Some(Effect::Open(_, Transport::Process(spec))) = effects.first() else {
         panic!("{effects:?}");

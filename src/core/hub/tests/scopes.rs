@@ -4,6 +4,7 @@ use super::fixture::{A, B, C, Fixture};
 use crate::core::agent_definition::AgentDefinition;
 use crate::core::client::{ClientId, Command};
 use crate::core::error::ErrorKind;
+use crate::core::hub::HubCx;
 use crate::core::limits::Timeout;
 use crate::core::policy::{Mode, Policy};
 use crate::proto::wire::AgentSource;
@@ -148,7 +149,7 @@ fn time_limits_of_opener_and_caller_hold_at_an_agent_that_a_client_defined() {
         t.answer_all();
         t.received.clear();
         t.now += Duration::from_secs(2);
-        t.hub.tick(t.now, &mut t.sinks);
+        t.hub.tick(&mut HubCx::new(t.now, &mut t.sinks));
         t.settle();
         let is_cancel = |message: &Value| message["method"] == "session/cancel";
         assert!(t.received.iter().any(is_cancel), "{:?}", t.received);

@@ -7,6 +7,7 @@ use crate::core::client_sink::ChunkAddress;
 use crate::core::client_sink::ClientSink;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::Hub;
+use crate::core::hub::HubCx;
 use crate::core::hub::{AgentId, AgentInput, Effect};
 use crate::core::limits::Timeout;
 use crate::proto::chunk::Chunk;
@@ -45,7 +46,8 @@ impl Play {
     /// Runs a command; returns the call that it makes to the agent.
     fn command(&mut self, command: Command) -> Value {
         let (now, client) = (self.now, &mut self.client);
-        self.hub.command(Token::first(1), command, now, client);
+        self.hub
+            .command(Token::first(1), command, &mut HubCx::new(now, client));
         self.sent()
     }
 
@@ -68,7 +70,11 @@ impl Play {
         let line = json!({"jsonrpc": "2.0", "id": call["id"], "result": result});
         let batch = AgentInput::Batch(Batch::Lines(format!("{line}\n").into()));
         let (now, client) = (self.now, &mut self.client);
-        assert!(self.hub.agent(AgentId(1), batch, now, client).is_none());
+        assert!(
+            self.hub
+                .agent(AgentId(1), batch, &mut HubCx::new(now, client))
+                .is_none()
+        );
         self.sent()
     }
 
@@ -77,10 +83,10 @@ impl Play {
         self.client.answer = None;
         let limit = self.hub.limits().of(Timeout::Set).unwrap();
         self.now += limit.saturating_sub(Duration::from_millis(1));
-        self.hub.tick(self.now, &mut self.client);
+        self.hub.tick(&mut HubCx::new(self.now, &mut self.client));
         assert!(self.client.answer.is_none());
         self.now += Duration::from_millis(1);
-        self.hub.tick(self.now, &mut self.client);
+        self.hub.tick(&mut HubCx::new(self.now, &mut self.client));
     }
 }
 

@@ -3,6 +3,7 @@
 use super::fixture::{A, B, Fixture};
 use crate::core::client::{ClientId, Command, History};
 use crate::core::error::{Error, ErrorKind};
+use crate::core::hub::HubCx;
 use crate::core::limits::{Limits, Timeout};
 use crate::core::store::{
     AppendProgress, Card, CardQuery, LogFile, MemoryStore, Store, StoreEvent,
@@ -43,20 +44,22 @@ impl Disk {
     /// Completes the pending append; the disk hangs again.
     fn answer_once(&self, t: &mut Fixture) {
         self.0.borrow_mut().answers_once = true;
-        t.hub.stored(StoreEvent::Appended, t.now, &mut t.sinks);
+        t.hub
+            .stored(StoreEvent::Appended, &mut HubCx::new(t.now, &mut t.sinks));
         t.settle();
     }
 
     /// Lets the disk respond again.
     fn answer(&self, t: &mut Fixture) {
         self.0.borrow_mut().hanging = None;
-        t.hub.stored(StoreEvent::Appended, t.now, &mut t.sinks);
+        t.hub
+            .stored(StoreEvent::Appended, &mut HubCx::new(t.now, &mut t.sinks));
         t.settle();
         let tickets = std::mem::take(&mut self.0.borrow_mut().tickets);
         for ticket in tickets {
             let outcome = Ok(());
             let synced = StoreEvent::Synced { ticket, outcome };
-            t.hub.stored(synced, t.now, &mut t.sinks);
+            t.hub.stored(synced, &mut HubCx::new(t.now, &mut t.sinks));
         }
         t.settle();
     }
@@ -161,7 +164,7 @@ impl Fixture {
 
     fn pass(&mut self, time: Duration) {
         self.now += time;
-        self.hub.tick(self.now, &mut self.sinks);
+        self.hub.tick(&mut HubCx::new(self.now, &mut self.sinks));
         self.settle();
     }
 }

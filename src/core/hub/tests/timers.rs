@@ -4,6 +4,7 @@ use super::super::timers::HubTimer;
 use super::play::{Play, params};
 use crate::core::client::{Command, History, Token};
 use crate::core::host::{HostEffect, HostEvent, HostRequest, HostScope, Ticket};
+use crate::core::hub::HubCx;
 use crate::core::shared::{PendingStoreReply, StoreCall};
 use crate::core::store::MemoryStore;
 use crate::testing::SettingsBuilder;
@@ -67,7 +68,7 @@ fn every_timer_expires_and_clears_its_deadline() {
         let at = at.unwrap_or_else(|| panic!("{timer:?} does not run"));
         assert!(at > play.now, "{timer:?} is due at once");
         play.now = at;
-        play.hub.tick(at, &mut play.client);
+        play.hub.tick(&mut HubCx::new(at, &mut play.client));
         let left = play.hub.deadline().filter(|(next, _)| *next <= at);
         assert_eq!(left, None, "after {timer:?}");
     }

@@ -4,6 +4,7 @@ use super::fixture::{A, Fixture};
 use super::play::{Play, settings};
 use super::update_runs::prompted;
 use crate::core::client::Command;
+use crate::core::hub::HubCx;
 use crate::core::hub::{AgentInput, Exit};
 use crate::core::policy::{self, Mode, Policy};
 use crate::core::store::MemoryStore;
@@ -77,7 +78,11 @@ fn call_that_never_ends_is_reported_after_a_cancel_and_after_the_agents_death() 
     t.update(&session, &[pending("a")]);
     let agent = *t.agents.last().unwrap();
     let exit = AgentInput::Exited(Exit::default());
-    assert!(t.hub.agent(agent, exit, t.now, &mut t.sinks).is_none());
+    assert!(
+        t.hub
+            .agent(agent, exit, &mut HubCx::new(t.now, &mut t.sinks))
+            .is_none()
+    );
     t.settle();
     assert_eq!(reports(&t), [MAY]);
 }

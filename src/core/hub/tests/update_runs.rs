@@ -4,6 +4,7 @@ use super::play::{Play, params};
 use crate::core::acp_client::AcpCommand;
 use crate::core::client::{Command, History};
 use crate::core::hub::AgentInput;
+use crate::core::hub::HubCx;
 use crate::proto::frame::Batch;
 use crate::proto::json::to_raw;
 use serde_json::{Value, json};
@@ -107,7 +108,8 @@ fn outcome(play: &mut Play, prompt: &Value) -> Outcome {
     let session = "own".to_owned();
     let replay = play.ask(Command::Acp(AcpCommand::Replay { session, cwd: None }));
     while play.hub.is_reading(&mut play.client) {
-        play.hub.read_on(play.now, &mut play.client);
+        play.hub
+            .read_on(&mut HubCx::new(play.now, &mut play.client));
     }
     play.result(replay);
     Outcome {
@@ -175,14 +177,18 @@ fn session_with_clients_of_chunks_and_of_acp_takes_no_runs() {
         call: 900,
     };
     let initialize = Command::Initialize(params(json!({ "protocolVersion": 1 })));
-    play.hub
-        .command(token, initialize, play.now, &mut play.client);
+    play.hub.command(
+        token,
+        initialize,
+        &mut HubCx::new(play.now, &mut play.client),
+    );
     let token = crate::core::client::Token {
         client: other,
         call: 901,
     };
     let attach = Command::Ensure(params(json!({ "sessionId": "own" })));
-    play.hub.command(token, attach, play.now, &mut play.client);
+    play.hub
+        .command(token, attach, &mut HubCx::new(play.now, &mut play.client));
     let line = KINDS[0].replace('#', "\"a\"") + "\n";
     put(&mut play, &[line.clone(), line.clone(), line]);
     assert_eq!(play.client.runs, 0);

@@ -9,6 +9,7 @@ use super::play::{program, settings};
 use crate::core::client::{Command, History, Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::error::Error;
+use crate::core::hub::HubCx;
 use crate::core::hub::{AgentId, AgentInput, Effect, Hub, Settings};
 use crate::core::limits::Timeout;
 use crate::core::process_health::HealthChange;
@@ -148,13 +149,14 @@ impl Play {
     fn ask(&mut self, command: Command) -> u64 {
         self.tokens += 1;
         let token = Token::first(self.tokens);
-        self.hub.command(token, command, self.now, &mut self.client);
+        self.hub
+            .command(token, command, &mut HubCx::new(self.now, &mut self.client));
         self.tokens
     }
 
     /// Returns the last message that was sent to the agent.
     fn sent(&mut self) -> Value {
-        self.hub.commit(self.now, &mut self.client);
+        self.hub.commit(&mut HubCx::new(self.now, &mut self.client));
         let mut last = Value::Null;
         for effect in self.hub.effects(self.now) {
             match effect {
@@ -168,8 +170,12 @@ impl Play {
 
     fn hear(&mut self, input: AgentInput) {
         let (now, client) = (self.now, &mut self.client);
-        assert!(self.hub.agent(self.agent, input, now, client).is_none());
-        self.hub.drained(true, now, client);
+        assert!(
+            self.hub
+                .agent(self.agent, input, &mut HubCx::new(now, client))
+                .is_none()
+        );
+        self.hub.drained(true, &mut HubCx::new(now, client));
     }
 
     fn say(&mut self, line: &str) {
@@ -192,7 +198,7 @@ impl Play {
         let end = self.now + time;
         while let Some((at, _)) = self.hub.deadline().filter(|(at, _)| *at <= end) {
             self.now = at;
-            self.hub.tick(at, &mut self.client);
+            self.hub.tick(&mut HubCx::new(at, &mut self.client));
             self.hub.rest(at);
             self.hub.wake(at);
         }

@@ -5,6 +5,7 @@ use super::super::client_calls;
 use super::World;
 use acpipe::core::client::{ClientId, Command, Token};
 use acpipe::core::client_request::{ClientRequestId, ErrorResponse};
+use acpipe::core::hub::HubCx;
 use serde_json::value::RawValue;
 
 impl World {
@@ -25,7 +26,7 @@ impl World {
                 self.trace(|| format!("{event:?}"));
                 self.hub.wake(self.now);
                 self.hub
-                    .handle_host_event(event, self.now, &mut self.clients);
+                    .handle_host_event(event, &mut HubCx::new(self.now, &mut self.clients));
             }
         }
     }
@@ -36,7 +37,7 @@ impl World {
         while let Some(event) = self.host.next() {
             self.hub.wake(self.now);
             self.hub
-                .handle_host_event(event, self.now, &mut self.clients);
+                .handle_host_event(event, &mut HubCx::new(self.now, &mut self.clients));
             self.settle();
             self.host.end_all();
         }
@@ -83,8 +84,12 @@ impl World {
             self.answered.insert(ask);
         }
         self.hub.wake(self.now);
-        self.hub
-            .client_answered(id, ask, &answer, self.now, &mut self.clients);
+        self.hub.client_answered(
+            id,
+            ask,
+            &answer,
+            &mut HubCx::new(self.now, &mut self.clients),
+        );
     }
 
     pub(super) fn ask(&mut self, what: &'static str, command: Command) {
@@ -104,6 +109,6 @@ impl World {
         self.trace(|| format!("{token:?} {command:?}"));
         self.hub.wake(self.now);
         self.hub
-            .command(token, command, self.now, &mut self.clients);
+            .command(token, command, &mut HubCx::new(self.now, &mut self.clients));
     }
 }

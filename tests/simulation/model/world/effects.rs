@@ -8,6 +8,7 @@ use super::super::files;
 use super::process::{Agent, Process, ProcessOutput};
 use super::{MAX_ROUNDS, World};
 use acpipe::core::error::{Error, ErrorKind};
+use acpipe::core::hub::HubCx;
 use acpipe::core::hub::{AgentInput, Effect, Exit, Measure};
 use acpipe::core::transport::{ProcessSpec, Transport};
 use acpipe::proto::frame::Batch;
@@ -17,10 +18,12 @@ impl World {
     /// Performs everything that follows from the last event.
     pub fn settle(&mut self) {
         self.deliver_backlog();
-        self.hub.catch_up(self.now, &mut self.clients);
+        self.hub
+            .catch_up(&mut HubCx::new(self.now, &mut self.clients));
         self.hub.replay_turns(&mut self.clients);
         while self.hub.is_reading(&mut self.clients) {
-            self.hub.read_on(self.now, &mut self.clients);
+            self.hub
+                .read_on(&mut HubCx::new(self.now, &mut self.clients));
         }
         for _ in 0..MAX_ROUNDS {
             let effects = self.hub.effects(self.now);
@@ -86,7 +89,7 @@ impl World {
         let found = found.collect();
         let now = self.now;
         self.hub
-            .programs_found((ticket, found), now, &mut self.clients);
+            .programs_found((ticket, found), &mut HubCx::new(now, &mut self.clients));
     }
 
     fn open(&mut self, id: u64, transport: &Transport) {

@@ -4,6 +4,7 @@ use super::super::client::Client;
 use super::super::logs;
 use super::{MAX_ROUNDS, World};
 use acpipe::core::client::Command;
+use acpipe::core::hub::HubCx;
 use acpipe::proto::wire::AgentParams;
 use serde_json::value::RawValue;
 
@@ -33,8 +34,12 @@ impl World {
                 client.decided.push(ask);
                 self.answered.insert(ask);
                 let answer = Ok(RawValue::NULL.to_owned());
-                self.hub
-                    .client_answered(id, ask, &answer, self.now, &mut self.clients);
+                self.hub.client_answered(
+                    id,
+                    ask,
+                    &answer,
+                    &mut HubCx::new(self.now, &mut self.clients),
+                );
                 self.settle();
                 quiet = false;
             }
@@ -73,7 +78,8 @@ impl World {
             client.room = None;
         }
         self.settle();
-        self.hub.client_disconnected(self.now, &mut self.clients);
+        self.hub
+            .client_disconnected(&mut HubCx::new(self.now, &mut self.clients));
         for _ in 0..MAX_ROUNDS {
             self.deliver_all();
             while self.sync() {}

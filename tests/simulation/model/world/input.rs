@@ -4,6 +4,7 @@ use super::super::agent::LineEffect;
 use super::super::client::Client;
 use super::process::{Agent, Backlog, ProcessOutput};
 use super::{MAX_ROUNDS, World};
+use acpipe::core::hub::HubCx;
 use acpipe::core::hub::{AgentId, AgentInput, Exit};
 use acpipe::proto::frame::{Batch, Overlong, lines};
 
@@ -112,9 +113,11 @@ impl World {
         let over = matches!(input, AgentInput::Exited(_) | AgentInput::StartFailed(_));
         self.trace(|| format!("process {from} says {input:?}"));
         self.hub.wake(self.now);
-        let rest = self
-            .hub
-            .agent(AgentId(from), input, self.now, &mut self.clients);
+        let rest = self.hub.agent(
+            AgentId(from),
+            input,
+            &mut HubCx::new(self.now, &mut self.clients),
+        );
         if over {
             assert!(rest.is_none(), "an end was not taken");
             self.processes.remove(&from);
@@ -167,13 +170,16 @@ impl World {
     }
 
     pub(super) fn drain(&mut self) {
-        self.hub
-            .drained(self.backlog.is_empty(), self.now, &mut self.clients);
+        self.hub.drained(
+            self.backlog.is_empty(),
+            &mut HubCx::new(self.now, &mut self.clients),
+        );
         self.hand_over();
     }
 
     pub(super) fn hand_over(&mut self) {
-        self.hub.commit(self.now, &mut self.clients);
+        self.hub
+            .commit(&mut HubCx::new(self.now, &mut self.clients));
         self.clients.iter_mut().for_each(Client::hand_over);
     }
 

@@ -3,6 +3,7 @@
 use super::super::client::Client;
 use super::World;
 use acpipe::core::client::{ClientId, Command};
+use acpipe::core::hub::HubCx;
 
 impl World {
     /// Connects a client with this profile and random capabilities.
@@ -44,6 +45,7 @@ impl World {
         self.trace(|| format!("{id:?} leaves"));
         self.clients.remove(id);
         self.hub.wake(self.now);
-        self.hub.client_left(id, self.now, &mut self.clients);
+        self.hub
+            .client_left(id, &mut HubCx::new(self.now, &mut self.clients));
     }
 }

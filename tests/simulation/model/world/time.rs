@@ -2,6 +2,7 @@
 
 use super::World;
 use acpipe::core::hub::Hub;
+use acpipe::core::hub::HubCx;
 use acpipe::core::running_clock::RunningClock;
 use std::time::Duration;
 
@@ -65,7 +66,7 @@ impl World {
         }
         self.trace(|| format!("it is time: {:?}", due(&self.hub, self.now)));
         self.hub.wake(self.now);
-        self.hub.tick(self.now, &mut self.clients);
+        self.hub.tick(&mut HubCx::new(self.now, &mut self.clients));
         self.settle();
         if let Some((at, what)) = due(&self.hub, self.now) {
             panic!("{what} is due since {:?}, after the tick", self.now - at);

@@ -2,6 +2,7 @@
 
 use super::{attach, connect_as, folded, last_message, presences, selected};
 use crate::core::client::Command;
+use crate::core::hub::HubCx;
 use crate::core::hub::tests::fixture::{A, B, C, Fixture};
 use crate::core::hub::tests::idle::Disk;
 use crate::core::hub::{AgentInput, Exit};
@@ -29,7 +30,7 @@ fn continuing_with(settings: SettingsBuilder) -> Fixture {
 
 fn pass(t: &mut Fixture, time: Duration) {
     t.now += time;
-    t.hub.tick(t.now, &mut t.sinks);
+    t.hub.tick(&mut HubCx::new(t.now, &mut t.sinks));
     t.settle();
 }
 
@@ -265,7 +266,11 @@ fn clients_stay_attached_to_a_session_that_was_unloaded() {
     let process = *t.agents.last().unwrap();
     let exited = AgentInput::Exited(Exit::default());
     let now = t.now;
-    assert!(t.hub.agent(process, exited, now, &mut t.sinks).is_none());
+    assert!(
+        t.hub
+            .agent(process, exited, &mut HubCx::new(now, &mut t.sinks))
+            .is_none()
+    );
     t.settle();
     t.result(A, call);
     for _ in 0..3 {

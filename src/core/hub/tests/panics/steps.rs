@@ -4,6 +4,7 @@
 use super::traps::{Trap, TrappedClient, TrappedDialect, TrappedStore};
 use crate::core::client::{ClientId, Command, Reply, Token};
 use crate::core::error::ErrorKind;
+use crate::core::hub::HubCx;
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
 use crate::core::policy::Mode;
 use crate::proto::frame::{Batch, Overlong};
@@ -107,7 +108,10 @@ impl Conversation {
     fn start(&mut self, command: Command) -> u64 {
         self.calls += 1;
         let token = Token::first(self.calls);
-        self.enter(|t| t.hub.command(token, command, t.now, &mut t.client));
+        self.enter(|t| {
+            t.hub
+                .command(token, command, &mut HubCx::new(t.now, &mut t.client))
+        });
         self.calls
     }
 
@@ -128,8 +132,8 @@ impl Conversation {
     /// Does what the loop does after each event, until nothing follows.
     fn settle(&mut self) {
         loop {
-            self.enter(|t| t.hub.drained(true, t.now, &mut t.client));
-            self.enter(|t| t.hub.commit(t.now, &mut t.client));
+            self.enter(|t| t.hub.drained(true, &mut HubCx::new(t.now, &mut t.client)));
+            self.enter(|t| t.hub.commit(&mut HubCx::new(t.now, &mut t.client)));
             let effects = self.enter(|t| t.hub.effects(t.now));
             if effects.is_empty() {
                 return;
@@ -209,7 +213,10 @@ impl Conversation {
     }
 
     fn input(&mut self, id: AgentId, input: AgentInput) {
-        let rest = self.enter(|t| t.hub.agent(id, input, t.now, &mut t.client));
+        let rest = self.enter(|t| {
+            t.hub
+                .agent(id, input, &mut HubCx::new(t.now, &mut t.client))
+        });
         assert!(rest.is_none(), "the agent has to wait");
         self.settle();
     }
@@ -250,8 +257,12 @@ impl Conversation {
                 let yes = json!({"outcome": {"outcome": "selected", "optionId": "y"}});
                 self.enter(|t| {
                     let answer = Ok(to_raw(&yes));
-                    t.hub
-                        .client_answered(ClientId::FIRST, ask, &answer, t.now, &mut t.client);
+                    t.hub.client_answered(
+                        ClientId::FIRST,
+                        ask,
+                        &answer,
+                        &mut HubCx::new(t.now, &mut t.client),
+                    );
                 });
                 self.settle();
             }
@@ -303,7 +314,7 @@ impl Conversation {
                 break;
             };
             self.now = at;
-            self.hub.tick(self.now, &mut self.client);
+            self.hub.tick(&mut HubCx::new(self.now, &mut self.client));
             self.settle();
         }
     }

@@ -2,6 +2,7 @@
 
 use super::{Play, S, Timeout, params, text};
 use crate::core::client::Command;
+use crate::core::hub::HubCx;
 use serde_json::{Value, json};
 
 #[test]
@@ -50,7 +51,8 @@ fn total_turn_limit_applies_during_paused_reads() {
     let (mut play, ..) = Play::prompted(&[(Timeout::Turn, 60)]);
     play.now += S(60);
     assert_eq!(play.hub.turn_deadline(), Some((play.now, "turn")));
-    play.hub.tick_turn_limits(play.now, &mut play.client);
+    play.hub
+        .tick_turn_limits(&mut HubCx::new(play.now, &mut play.client));
     assert_eq!(play.sent()["method"], "session/cancel");
     assert_eq!(play.hub.turn_deadline(), None);
 }
