@@ -21,7 +21,6 @@ use crate::proto::json::shallow_line;
 use crate::proto::wire::{self, ListMessagesParams, ListMessagesResult};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Instant;
 
 /// Maximum size of a file that is read, in bytes. Its messages are held in memory.
 const MAX_BYTES: usize = 512 << 20;
@@ -115,7 +114,7 @@ impl Hub {
         token: Token,
         (agent, agent_session): (AgentRef, String),
         file: Box<dyn AgentFile>,
-        now: Instant,
+        cx: &HubCx<'_>,
     ) {
         let call = FileCall::new(token, file, None);
         let closing = ClosingSession {
@@ -123,16 +122,16 @@ impl Hub {
             agent_session,
         };
         self.agent_files.waiting.push((closing, call));
-        self.continue_deletions(now);
+        self.continue_deletions(cx);
     }
 
     /// Begins the deletions whose processes have exited.
-    pub(super) fn continue_deletions(&mut self, now: Instant) {
+    pub(super) fn continue_deletions(&mut self, cx: &HubCx<'_>) {
         let agents = &self.agents;
         let has_exited = |(closing, _): &mut (ClosingSession, FileCall)| {
             let connection = agents.get(closing.agent).connection();
             let until =
-                connection.and_then(|c| c.directory.closing_until(&closing.agent_session, now));
+                connection.and_then(|c| c.directory.closing_until(&closing.agent_session, cx.now));
             until.is_none()
         };
         let due: Vec<_> = self

@@ -141,7 +141,7 @@ impl Hub {
             timeout_ms: p.timeout_ms,
             elapsed_ms: p.elapsed_ms,
         };
-        self.limit_call(token, limit, CallPlace::Agent(agent), cx.now);
+        self.limit_call(token, limit, CallPlace::Agent(agent), cx);
         self.with_agent(agent, cx, |agent, cx| agent.connect(token, p, cx))?;
         if has_command {
             share_command(self, agent);

@@ -46,7 +46,7 @@ impl Hub {
             return Err(out_of_order("acpipe is shutting down"));
         }
         self.check_role(token.client, &command)?;
-        self.note_use(&command, cx.now);
+        self.note_use(&command, cx);
         match command {
             Command::Initialize(p) => {
                 let result = self.initialize(token.client, &p)?;

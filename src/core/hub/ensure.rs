@@ -30,7 +30,7 @@ impl Hub {
             timeout_ms: p.timeout_ms,
             elapsed_ms: p.elapsed_ms,
         };
-        self.limit_call(token, limit, CallPlace::Session(id.clone()), cx.now);
+        self.limit_call(token, limit, CallPlace::Session(id.clone()), cx);
         if !self.sessions.contains_key(id) && self.store.has(id)? {
             self.reopen(id)?;
         }

@@ -29,7 +29,7 @@ impl Hub {
             History::ListMessages(p) => return self.list_messages(token, &p, cx),
             History::LastMessage(p) => return self.last_message(token, &p, cx),
             History::GetSession(p) => {
-                let info = self.session_info(token.client, &p, cx.now)?;
+                let info = self.session_info(token.client, &p, cx)?;
                 Reply::SessionInfo(Box::new(info))
             }
             History::CloseSession(p) => {

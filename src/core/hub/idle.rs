@@ -136,9 +136,9 @@ impl UnloadedSession {
 impl Hub {
     /// Notes a command as use: schedules a check, and starts an agent again that is stopping because it was
     /// idle.
-    pub(super) fn note_use(&mut self, command: &Command, now: Instant) {
+    pub(super) fn note_use(&mut self, command: &Command, cx: &HubCx<'_>) {
         if let Some(limit) = self.shared.settings.idle_after {
-            self.idle.check.get_or_insert(now + limit);
+            self.idle.check.get_or_insert(cx.now + limit);
         }
         if command.method().needs_agent {
             // The agent that the command concerns is not known yet. Agents that stop because they are idle

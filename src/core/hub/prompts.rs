@@ -65,7 +65,7 @@ impl Hub {
             timeout_ms: p.timeout_ms,
             elapsed_ms: p.elapsed_ms,
         };
-        self.limit_call(token, limit, CallPlace::Session(id.clone()), cx.now);
+        self.limit_call(token, limit, CallPlace::Session(id.clone()), cx);
         let turn_id = p.turn_id.clone();
         let queued = Queued {
             token,

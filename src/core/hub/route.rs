@@ -110,7 +110,7 @@ impl Hub {
         self.cancel_stale_requests(cx);
         self.remove_spent(cx);
         self.continue_hosting(cx);
-        self.continue_deletions(cx.now);
+        self.continue_deletions(cx);
         for agent in self.agents.all() {
             self.continue_renewal(agent, cx);
         }

@@ -13,7 +13,6 @@ use crate::core::ids::AgentRef;
 use crate::core::log::{Identity, Log};
 use crate::core::session::{SessionAgents, SessionMachine};
 use crate::proto::wire::{ClearSessionParams, Done, SessionInfo, SessionParams};
-use std::time::Instant;
 use tracing::warn;
 
 impl Hub {
@@ -90,7 +89,7 @@ impl Hub {
         &mut self,
         client: ClientId,
         p: &SessionParams,
-        now: Instant,
+        cx: &HubCx<'_>,
     ) -> Result<SessionInfo, Error> {
         let id = &self.session_id(client, p.session_id.as_deref())?;
         let session = self.session(id)?;
@@ -98,8 +97,8 @@ impl Hub {
         let machine = self.agents.get(agent);
         let secrets = &self.shared.settings.secrets;
         let waiting_for = match self.sessions.get(id) {
-            Some(session) if session.waits_for_start() => machine.start_wait(secrets, now),
-            Some(session) => session.waiting_for(machine.connection(), secrets, now),
+            Some(session) if session.waits_for_start() => machine.start_wait(secrets, cx.now),
+            Some(session) => session.waiting_for(machine.connection(), secrets, cx.now),
             None => None,
         };
         Ok(SessionInfo {
@@ -156,7 +155,7 @@ impl Hub {
         })?;
         self.close_session(id, token.client, cx)?;
         match file {
-            Some((owner, file)) => self.delete_agent_file(token, owner, file, cx.now),
+            Some((owner, file)) => self.delete_agent_file(token, owner, file, cx),
             None => cx.clients.reply(token, Ok(Reply::Done(Done {}))),
         }
         Ok(())

@@ -88,14 +88,14 @@ impl Hub {
         token: Token,
         given: GivenLimit,
         place: CallPlace,
-        now: Instant,
+        cx: &HubCx<'_>,
     ) {
         self.total_limits.by_call.remove(&token);
         let Some(limit) = given.timeout_ms.map(Duration::from_millis) else {
             return;
         };
         let left = limit.saturating_sub(Duration::from_millis(given.elapsed_ms));
-        if let Some(until) = now.checked_add(left) {
+        if let Some(until) = cx.now.checked_add(left) {
             let limit = TotalLimit {
                 until,
                 limit,

