@@ -27,7 +27,7 @@ use crate::core::agent_definition::AgentDefinition;
 use crate::core::agent_spec::identity;
 pub use crate::core::agent_spec::{AgentSpec, DEFAULT_AGENT};
 use crate::core::client::ClientId;
-use crate::core::client_requests::OpenRequest;
+use crate::core::client_requests::ClientRequests;
 use crate::core::config::Settings;
 use crate::core::error::{Error, invalid};
 use crate::core::event::CallId;
@@ -74,7 +74,7 @@ pub struct AgentMachine {
     /// `agent/status` calls that wait for measurements.
     status_requests: Vec<StatusRequest>,
     /// Open elicitations of the agent that belong to no session.
-    questions: Vec<OpenRequest>,
+    questions: ClientRequests,
     /// Name, version and capabilities that the agent reported when it was ready last.
     last_seen: Option<(Option<PeerInfo>, AgentCapabilities)>,
     /// Client that registered the agent, if the agent is to be retired when that client leaves.
@@ -114,7 +114,7 @@ impl AgentMachine {
             sign_in: SignIn::default(),
             secret_variables: BTreeSet::new(),
             status_requests: Vec::new(),
-            questions: Vec::new(),
+            questions: ClientRequests::default(),
             last_seen: None,
             owner: None,
             is_retired: false,

@@ -6,7 +6,7 @@ use super::event::PermissionOption;
 use super::host::Ticket;
 use super::request_key::RequestKey;
 use super::turn::Question;
-use crate::proto::wire::LedgerEntry;
+use crate::proto::wire::{ClientCapabilities, LedgerEntry};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -76,23 +76,136 @@ impl RequestEnd {
     }
 }
 
-/// Returns `true` if no further request may be sent because of the number or the size of the open ones.
-#[must_use]
-pub fn are_full(open_requests: &[OpenRequest]) -> bool {
-    let bytes: usize = open_requests.iter().map(|open| open.size).sum();
-    open_requests.len() >= MOST_OPEN_REQUESTS || bytes >= MOST_OPEN_BYTES
-}
+/// Open requests to clients of one session, or of one agent outside of sessions.
+///
+/// Owns what was asked, of whom, and until when. Decides nothing: the machine decides about a request that it takes out.
+#[derive(Debug, Default)]
+pub struct ClientRequests(Vec<OpenRequest>);
 
-/// Returns `true` if the question with this id is open.
-#[must_use]
-pub fn is_open(open_requests: &[OpenRequest], question: &str) -> bool {
-    let is_wanted = |open: &OpenRequest| open.about.question().id == question;
-    open_requests.iter().any(is_wanted)
+impl ClientRequests {
+    /// Adds a request that was sent.
+    pub fn push(&mut self, open: OpenRequest) {
+        self.0.push(open);
+    }
+
+    /// Iterates over the open requests.
+    pub fn iter(&self) -> impl Iterator<Item = &OpenRequest> {
+        self.0.iter()
+    }
+
+    /// Returns `true` if no request is open.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns `true` if no further request may be sent because of the number or the size of the open ones.
+    #[must_use]
+    pub fn are_full(&self) -> bool {
+        let bytes: usize = self.iter().map(|open| open.size).sum();
+        self.0.len() >= MOST_OPEN_REQUESTS || bytes >= MOST_OPEN_BYTES
+    }
+
+    /// Returns `true` if the question with this id is open.
+    #[must_use]
+    pub fn has_question(&self, question: &str) -> bool {
+        self.iter().any(|open| open.about.question().id == question)
+    }
+
+    /// Returns an open request.
+    #[must_use]
+    pub fn get(&self, id: ClientRequestId) -> Option<&OpenRequest> {
+        self.iter().find(|open| open.id == id)
+    }
+
+    /// Records the requests that a client receives now, of those that it can answer: `send` gets each. Without a limit on
+    /// answers, such a request no longer ends by itself.
+    pub fn send_to(
+        &mut self,
+        client: ClientId,
+        can: &ClientCapabilities,
+        is_unlimited: bool,
+        mut send: impl FnMut(ClientRequestId, &Arc<ClientRequest>),
+    ) {
+        for open in &mut self.0 {
+            if open.request.is_answered_with(can) && !open.asked.contains(&client) {
+                if is_unlimited {
+                    // The limit was only for the time without a client.
+                    open.until = None;
+                }
+                open.asked.push(client);
+                send(open.id, &open.request);
+            }
+        }
+    }
+
+    /// Records the answer of a client. Returns the request if the answer decides: it is valid, or no other client can
+    /// still answer.
+    pub fn answered(
+        &mut self,
+        id: ClientRequestId,
+        client: ClientId,
+        is_valid: bool,
+    ) -> Option<OpenRequest> {
+        let open = self.0.iter_mut().find(|open| open.id == id)?;
+        match open.record_answer(client, is_valid) {
+            AnswerEffect::Decides => self.take(id),
+            AnswerEffect::Ignored => None,
+        }
+    }
+
+    /// Records that a client has left. Returns the requests that no client is left to answer.
+    #[must_use]
+    pub fn remove_client(&mut self, client: ClientId) -> Vec<ClientRequestId> {
+        let open = self.0.iter_mut();
+        let left = open.filter_map(|open| open.remove_client(client).then_some(open.id));
+        left.collect()
+    }
+
+    /// Limits the wait for an answer, unless it is limited.
+    pub fn limit(&mut self, ids: &[ClientRequestId], until: Option<Instant>) {
+        for open in self.0.iter_mut().filter(|open| ids.contains(&open.id)) {
+            open.until = open.until.or(until);
+        }
+    }
+
+    /// Takes a request out.
+    pub fn take(&mut self, id: ClientRequestId) -> Option<OpenRequest> {
+        self.take_first(|open| open.id == id)
+    }
+
+    /// Takes the first of these requests out.
+    pub fn take_first(&mut self, wanted: impl Fn(&OpenRequest) -> bool) -> Option<OpenRequest> {
+        let at = self.0.iter().position(wanted)?;
+        Some(self.0.remove(at))
+    }
+
+    /// Takes a request out whose wait has timed out.
+    pub fn take_due(&mut self, now: Instant) -> Option<OpenRequest> {
+        self.take_first(|open| open.until.is_some_and(|at| at <= now))
+    }
+
+    /// Takes all requests out.
+    #[must_use]
+    pub fn take_all(&mut self) -> Vec<OpenRequest> {
+        std::mem::take(&mut self.0)
+    }
+
+    /// Returns when the first wait times out.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.iter().filter_map(|open| open.until).min()
+    }
+
+    /// Iterates over the times at which the waits time out, for changes.
+    pub fn deadlines_mut(&mut self) -> impl Iterator<Item = &mut Instant> {
+        self.0.iter_mut().filter_map(|open| open.until.as_mut())
+    }
 }
 
 /// Effect of a client's answer on a request.
 #[derive(Debug)]
-pub enum AnswerEffect {
+enum AnswerEffect {
     /// The answer decides.
     Decides,
     /// The client did not receive the request; or the answer is not valid, and other clients can still
@@ -102,7 +215,7 @@ pub enum AnswerEffect {
 
 impl OpenRequest {
     /// Records the answer of a client and returns its effect.
-    pub fn record_answer(&mut self, client: ClientId, is_valid: bool) -> AnswerEffect {
+    fn record_answer(&mut self, client: ClientId, is_valid: bool) -> AnswerEffect {
         if !self.asked.contains(&client) {
             return AnswerEffect::Ignored;
         }
@@ -115,7 +228,7 @@ impl OpenRequest {
     }
 
     /// Records that a client has left; returns `true` if no client remains that can answer.
-    pub fn remove_client(&mut self, client: ClientId) -> bool {
+    fn remove_client(&mut self, client: ClientId) -> bool {
         let before = self.asked.len();
         self.asked.retain(|asked| *asked != client);
         self.asked.len() < before && self.asked.is_empty()

@@ -36,6 +36,7 @@ mod output;
 mod panic_repair;
 mod pending;
 mod permissions;
+mod policy_notices;
 mod preamble;
 mod prompt_retry;
 mod prompt_terms;
@@ -69,7 +70,7 @@ mod updates;
 mod wait_notices;
 
 use super::client::Token;
-use super::client_requests::OpenRequest;
+use super::client_requests::ClientRequests;
 use super::client_sink::ClientSinks;
 use super::cx::SessionRequest;
 use super::event::CallId;
@@ -150,7 +151,7 @@ pub struct SessionMachine {
     /// The prompted turn, while one runs.
     pub running: Option<Box<Running>>,
     /// Open client requests: permission requests and questions.
-    pub open_requests: Vec<OpenRequest>,
+    pub client_requests: ClientRequests,
     /// Tool calls that a client approved in this turn.
     pub approvals: Approvals,
     /// Ids of the tool calls; `None` before the first one, when those of stored calls are not counted yet.
@@ -214,7 +215,7 @@ impl SessionMachine {
             cost: Some(0.0),
             activity: None,
             running: None,
-            open_requests: Vec::new(),
+            client_requests: ClientRequests::default(),
             approvals: Approvals::default(),
             call_ids: None,
             late_feedback: Vec::new(),

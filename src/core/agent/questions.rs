@@ -7,7 +7,7 @@ use crate::core::answers;
 use crate::core::client::ClientId;
 use crate::core::client_request::{ClientAnswer, ClientRequest, ClientRequestId};
 use crate::core::client_requests::{
-    AnswerEffect, NO_QUESTION_CAPABILITY, OpenRequest, OpenRequestKind, TOO_MANY_OPEN, are_full,
+    NO_QUESTION_CAPABILITY, OpenRequest, OpenRequestKind, TOO_MANY_OPEN,
 };
 use crate::core::decision::{Decision, DecisionSource, elicitation_options};
 use crate::core::dialect::AgentAnswer;
@@ -31,7 +31,7 @@ impl AgentMachine {
             self.answer_elicitation(&asked.key, &Decision::cancelled(DecisionSource::Cancel));
             return false;
         }
-        if are_full(&self.questions) {
+        if self.questions.are_full() {
             let by = DecisionSource::Policy(TOO_MANY_OPEN.to_owned());
             let declined = Decision::of(false, false, &elicitation_options(), by);
             self.answer_elicitation(&asked.key, &declined);
@@ -109,16 +109,13 @@ impl AgentMachine {
 
     /// Handles a client that has left: declines elicitations that no other client can answer.
     pub fn client_left(&mut self, client: ClientId, cx: &mut AgentCx<'_>) {
-        let questions = self.questions.iter_mut();
-        let unanswerable =
-            questions.filter_map(|open| open.remove_client(client).then_some(open.id));
-        for id in unanswerable.collect::<Vec<_>>() {
+        for id in self.questions.remove_client(client) {
             self.decline_unanswerable(id, cx);
         }
     }
 
     fn decline_unanswerable(&mut self, id: ClientRequestId, cx: &mut AgentCx<'_>) {
-        if let Some(open) = self.take_question(|open| open.id == id) {
+        if let Some(open) = self.questions.take(id) {
             let by = DecisionSource::Policy(NO_QUESTION_CAPABILITY.to_owned());
             let decision = Decision::of(false, false, open.about.options(), by);
             self.decide(&open, &decision, cx);
@@ -133,17 +130,15 @@ impl AgentMachine {
         answer: &ClientAnswer,
         cx: &mut AgentCx<'_>,
     ) {
-        let Some(at) = self.questions.iter().position(|open| open.id == id) else {
+        let Some(open) = self.questions.get(id) else {
             return;
         };
-        let open = &mut self.questions[at];
         let (question, options) = (open.about.question(), open.about.options());
         let unknown_fields = cx.shared.clients.unknown_fields(client);
         let decision = answers::question(question, options, answer, unknown_fields);
-        if let AnswerEffect::Ignored = open.record_answer(client, decision.is_ok()) {
+        let Some(open) = self.questions.answered(id, client, decision.is_ok()) else {
             return;
-        }
-        let open = self.questions.remove(at);
+        };
         let is_original =
             matches!(*open.request, ClientRequest::Acp(..)) && cx.shared.clients.speaks_acp(client);
         // As for the questions of sessions: an error is passed on, an invalid result is not.
@@ -161,7 +156,7 @@ impl AgentMachine {
     pub fn withdrawn(&mut self, key: &RequestKey, cx: &mut AgentCx<'_>) -> bool {
         let number = self.number();
         let meant = |open: &OpenRequest| open.agent == number && open.key == *key;
-        let Some(open) = self.take_question(meant) else {
+        let Some(open) = self.questions.take_first(meant) else {
             return false;
         };
         self.give_up_question(&open, DecisionSource::Agent, cx);
@@ -174,7 +169,7 @@ impl AgentMachine {
         let takes = |open: &OpenRequest| connection.is_some_and(|c| c.request(&open.key).is_some());
         let ended = self.questions.iter().filter(|open| !takes(open));
         for id in ended.map(|open| open.id).collect::<Vec<_>>() {
-            if let Some(open) = self.take_question(|open| open.id == id) {
+            if let Some(open) = self.questions.take(id) {
                 self.give_up_question(&open, DecisionSource::End, cx);
             }
         }
@@ -182,25 +177,19 @@ impl AgentMachine {
 
     /// Cancels all elicitations after the end of the connection.
     pub(super) fn end_questions(&mut self, cx: &mut AgentCx<'_>) {
-        for open in std::mem::take(&mut self.questions) {
+        for open in self.questions.take_all() {
             self.give_up_question(&open, DecisionSource::End, cx);
         }
     }
 
     /// Declines the elicitations that no client has answered in time.
     pub(super) fn time_out_questions(&mut self, cx: &mut AgentCx<'_>) {
-        let now = cx.now;
-        while let Some(open) = self.take_question(|open| open.until.is_some_and(|at| at <= now)) {
+        while let Some(open) = self.questions.take_due(cx.now) {
             let options = open.about.options();
             let decision = Decision::of(false, false, options, DecisionSource::Timeout(None));
             withdraw(&open, &decision.by, cx);
             self.decide(&open, &decision, cx);
         }
-    }
-
-    fn take_question(&mut self, wanted: impl Fn(&OpenRequest) -> bool) -> Option<OpenRequest> {
-        let at = self.questions.iter().position(wanted)?;
-        Some(self.questions.remove(at))
     }
 
     fn give_up_question(&mut self, open: &OpenRequest, by: DecisionSource, cx: &mut AgentCx<'_>) {

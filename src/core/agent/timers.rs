@@ -99,7 +99,7 @@ impl AgentMachine {
                 State::Backoff { until, .. } => Some(until),
                 State::Absent { .. } | State::Connected(_) => None,
             },
-            AgentTimer::Question => self.questions.iter().filter_map(|ask| ask.until).min(),
+            AgentTimer::Question => self.questions.deadline(),
             AgentTimer::SignIn => self.sign_in.deadline(),
         }
     }
@@ -131,8 +131,7 @@ impl AgentMachine {
                 // A delay of acpipe itself: it does not wait for the agent.
                 AgentTimer::Restart => {}
                 AgentTimer::Question => {
-                    let limits = self.questions.iter_mut();
-                    for until in limits.filter_map(|ask| ask.until.as_mut()) {
+                    for until in self.questions.deadlines_mut() {
                         *until += by;
                     }
                 }

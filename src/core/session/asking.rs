@@ -2,19 +2,15 @@
 //! agent is known to ask only in some of its modes, and no mode was requested, acpipe chooses one of them. If the agent
 //! may run tools without asking even so, the clients are warned before its next prompt.
 
+use super::policy_notices::PolicyNotice;
 use super::{SessionMachine, Stage};
 use crate::core::asking::asking_fault;
-use crate::core::client::Notice;
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::dialects::traits;
 use crate::core::setting::{self, Setting};
 use crate::core::shared_value::SharedValue;
-use crate::core::view::chunks::ChunkSink as _;
-use crate::proto::chunk::Chunk;
-use crate::proto::json::{Raw, to_raw};
 use crate::proto::wire::{NotRestored, Recovery, SessionOptions, SettingValue};
-use serde_json::json;
 use tracing::info;
 
 /// Title of the notice that the policy may not hold.
@@ -208,19 +204,12 @@ impl SessionMachine {
         let Some(warning) = watch.warning.clone().filter(|_| is_new) else {
             return;
         };
-        let notice = to_raw(&json!({
-            "severity": "warning",
-            "title": MAY_NOT_ASK,
-            "description": warning,
-        }));
-        self.output
-            .sink(Some(turn_id), clients)
-            .chunk(&Chunk::DataNotice {
-                data: Raw(&notice),
-                transient: true,
-            });
-        let text = format!("{MAY_NOT_ASK}: {warning}");
-        let notice = Notice::PolicyWarning(self.id.clone(), text);
-        self.output.notify_acp_clients(&notice, clients);
+        let notice = PolicyNotice {
+            severity: "warning",
+            title: MAY_NOT_ASK,
+            description: &warning,
+            call: None,
+        };
+        notice.show(&self.id, Some(turn_id), &mut self.output, clients);
     }
 }

@@ -95,7 +95,7 @@ impl SessionMachine {
 
     fn withdraw_requests_to(&mut self, client: ClientId, clients: &mut dyn ClientSinks) {
         let asked = self
-            .open_requests
+            .client_requests
             .iter()
             .filter(|open| open.asked.contains(&client));
         for open in asked {
@@ -157,7 +157,7 @@ impl SessionMachine {
 
     /// Returns the work of the session in the form that clients receive.
     pub(super) fn work(&self) -> SessionActivity {
-        if !self.open_requests.is_empty() {
+        if !self.client_requests.is_empty() {
             SessionActivity::Waiting
         } else if self.turn_id().is_some() || !self.queue.is_empty() {
             SessionActivity::Running

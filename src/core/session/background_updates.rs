@@ -160,7 +160,7 @@ impl SessionMachine {
         let Some(background_turn) = &mut self.background_turn else {
             return;
         };
-        if background_turn.turn.is_working() || !self.open_requests.is_empty() {
+        if background_turn.turn.is_working() || !self.client_requests.is_empty() {
             background_turn.quiet_at = None;
         } else {
             self.end_unprompted(None, cx);

@@ -8,8 +8,7 @@ use crate::core::answers;
 use crate::core::client::ClientId;
 use crate::core::client_request::{ClientAnswer, ClientRequest, ClientRequestId};
 use crate::core::client_requests::{
-    AnswerEffect, ID_REUSED, NO_CLIENT, NO_QUESTION_CAPABILITY, OpenRequest, OpenRequestKind,
-    RequestEnd,
+    ID_REUSED, NO_CLIENT, NO_QUESTION_CAPABILITY, OpenRequest, OpenRequestKind, RequestEnd,
 };
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
@@ -63,7 +62,7 @@ impl SessionMachine {
         } else {
             cx.until(Timeout::Answer)
         };
-        self.open_requests.push(OpenRequest {
+        self.client_requests.push(OpenRequest {
             id,
             agent: cx.agent.number(),
             key: asking.key.clone(),
@@ -100,32 +99,20 @@ impl SessionMachine {
         };
         let can = declaration.capabilities;
         let is_unlimited = cx.limits().of(Timeout::Answer).is_none();
-        for open in &mut self.open_requests {
-            if open.request.is_answered_with(&can) && !open.asked.contains(&client) {
-                if is_unlimited {
-                    // The limit was only for the time without a client.
-                    open.until = None;
-                }
-                open.asked.push(client);
-                let to_send = (open.id, &open.request);
-                self.output.request(client, to_send, cx.clients);
-            }
-        }
+        let output = &mut self.output;
+        self.client_requests
+            .send_to(client, &can, is_unlimited, |id, request| {
+                output.request(client, (id, request), cx.clients);
+            });
     }
 
     /// Handles a client that can no longer answer. Requests that no other client can answer are decided, or wait
     /// if a client may come back.
     pub(super) fn drop_requests_to(&mut self, client: ClientId, cx: &mut Cx<'_>) {
-        let open_requests = self.open_requests.iter_mut();
-        let unanswerable =
-            open_requests.filter_map(|open| open.remove_client(client).then_some(open.id));
-        let unanswerable: Vec<_> = unanswerable.collect();
+        let unanswerable = self.client_requests.remove_client(client);
         if self.output.subscribers().are_awaited() || self.output.subscribers().any_continues() {
             let until = cx.limits().unattended_answer(cx.now);
-            let left = self.open_requests.iter_mut();
-            for open in left.filter(|open| unanswerable.contains(&open.id)) {
-                open.until = open.until.or(until);
-            }
+            self.client_requests.limit(&unanswerable, until);
             return;
         }
         for id in unanswerable {
@@ -135,7 +122,7 @@ impl SessionMachine {
 
     /// Decides a request that no client can answer.
     fn decide_unanswerable(&mut self, id: ClientRequestId, cx: &mut Cx<'_>) {
-        let Some(open) = self.take_request(|open| open.id == id) else {
+        let Some(open) = self.client_requests.take(id) else {
             return;
         };
         let policy = cx.policy();
@@ -161,13 +148,12 @@ impl SessionMachine {
         answer: &ClientAnswer,
         cx: &mut Cx<'_>,
     ) {
-        let Some(at) = self.open_requests.iter().position(|open| open.id == id) else {
+        let Some(open) = self.client_requests.get(id) else {
             if !self.client_served(client, id, answer, cx) {
                 debug!(id = id.0, "response to a request that is already answered");
             }
             return;
         };
-        let open = &self.open_requests[at];
         let unknown_fields = cx.shared.clients.unknown_fields(client);
         let policy = cx.policy();
         let decision = match &open.about {
@@ -179,15 +165,14 @@ impl SessionMachine {
                 answers::question(question, options, answer, unknown_fields)
             }
         };
-        let open = &mut self.open_requests[at];
-        if let AnswerEffect::Ignored = open.record_answer(client, decision.is_ok()) {
+        let decided = self.client_requests.answered(id, client, decision.is_ok());
+        let Some(mut open) = decided else {
             debug!(
                 id = id.0,
                 "invalid response; other clients can still answer"
             );
             return;
-        }
-        let mut open = self.open_requests.remove(at);
+        };
         let own = own_answer(client, &open.request, answer, &decision, cx);
         let mut decision = decision.unwrap_or_else(|refusal| *refusal);
         decision.acp = own;
@@ -203,13 +188,8 @@ impl SessionMachine {
     /// Returns `true` if the session has an open request of this agent connection with this key, which ends so.
     #[must_use]
     pub fn has_question(&self, agent: u64, key: &RequestKey, how: RequestEnd) -> bool {
-        let mut open_requests = self.open_requests.iter();
-        open_requests.any(|open| open.agent == agent && open.key == *key && how.ends(open))
-    }
-
-    fn take_request(&mut self, wanted: impl Fn(&OpenRequest) -> bool) -> Option<OpenRequest> {
-        let at = self.open_requests.iter().position(wanted)?;
-        Some(self.open_requests.remove(at))
+        let mut open = self.client_requests.iter();
+        open.any(|open| open.agent == agent && open.key == *key && how.ends(open))
     }
 
     /// Applies a decision: shows it in the stream, logs it in the ledger and answers the agent.
@@ -303,8 +283,7 @@ impl SessionMachine {
 
     /// Decides the requests that no client answered in time.
     pub(super) fn time_out_requests(&mut self, cx: &mut Cx<'_>) {
-        let now = cx.now;
-        while let Some(open) = self.take_request(|open| open.until.is_some_and(|at| at <= now)) {
+        while let Some(open) = self.client_requests.take_due(cx.now) {
             let decision = match &open.about {
                 OpenRequestKind::Permission { options, rule, .. } => {
                     let by = DecisionSource::Timeout(Some(rule.clone()));
@@ -323,7 +302,7 @@ impl SessionMachine {
     pub fn end_request(&mut self, key: &RequestKey, how: RequestEnd, cx: &mut Cx<'_>) {
         let number = cx.agent.number();
         let meant = |open: &OpenRequest| open.agent == number && open.key == *key && how.ends(open);
-        let Some(open) = self.take_request(meant) else {
+        let Some(open) = self.client_requests.take_first(meant) else {
             return;
         };
         match how {
@@ -339,14 +318,17 @@ impl SessionMachine {
 
     /// Cancels all open requests of the session.
     pub(super) fn cancel_requests(&mut self, by: &DecisionSource, cx: &mut Cx<'_>) {
-        for open in std::mem::take(&mut self.open_requests) {
+        for open in self.client_requests.take_all() {
             self.cancel_request(open, by.clone(), cx);
         }
     }
 
     /// Cancels the open requests of one turn.
     pub(super) fn cancel_requests_of(&mut self, turn_id: &str, cx: &mut Cx<'_>) {
-        while let Some(open) = self.take_request(|open| open.turn_id == turn_id) {
+        while let Some(open) = self
+            .client_requests
+            .take_first(|open| open.turn_id == turn_id)
+        {
             self.cancel_request(open, DecisionSource::End, cx);
         }
     }
@@ -354,20 +336,18 @@ impl SessionMachine {
     /// Returns `true` if a request of an ended turn is still open.
     #[must_use]
     pub fn has_stale_requests(&self) -> bool {
-        self.open_requests
-            .iter()
-            .any(|open| self.is_over(&open.turn_id))
+        let mut open = self.client_requests.iter();
+        open.any(|open| self.is_over(&open.turn_id))
     }
 
     /// Cancels the requests of ended turns, however the turns ended.
     pub fn cancel_stale_requests(&mut self, cx: &mut Cx<'_>) {
-        while let Some(at) = self
-            .open_requests
-            .iter()
-            .position(|open| self.is_over(&open.turn_id))
-        {
-            let open = self.open_requests.remove(at);
-            self.cancel_request(open, DecisionSource::End, cx);
+        let stale = self.client_requests.iter();
+        let stale = stale.filter(|open| self.is_over(&open.turn_id));
+        for id in stale.map(|open| open.id).collect::<Vec<_>>() {
+            if let Some(open) = self.client_requests.take(id) {
+                self.cancel_request(open, DecisionSource::End, cx);
+            }
         }
     }
 

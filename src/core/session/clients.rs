@@ -55,12 +55,12 @@ impl SessionMachine {
 
     /// Sends lagging clients the missed chunks from the log, as far as they have room.
     pub fn catch_up(&mut self, clients: &mut dyn ClientSinks) {
-        self.output.catch_up(&self.open_requests, clients);
+        self.output.catch_up(&self.client_requests, clients);
     }
 
     /// Sends lagging clients the missed chunks regardless of room, because the log is about to be closed or cleared.
     pub fn catch_up_at_end(&mut self, clients: &mut dyn ClientSinks) {
-        self.output.catch_up_at_end(&self.open_requests, clients);
+        self.output.catch_up_at_end(&self.client_requests, clients);
     }
 
     /// Writes the pending log records. If the disk does not answer in time, the clients receive them later.
@@ -72,6 +72,6 @@ impl SessionMachine {
         at: (Instant, &Limits),
         clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
-        self.output.commit(at, &self.open_requests, clients)
+        self.output.commit(at, &self.client_requests, clients)
     }
 }

@@ -1,7 +1,6 @@
 //! History of a session: its stored chunks and messages.
 
 use super::SessionMachine;
-use crate::core::client_requests::is_open;
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind, invalid};
 use crate::core::log::Record;
@@ -29,7 +28,7 @@ impl SessionMachine {
             .filter(|_| page.more)
             .map(|last| last.seq);
         let mut entries = Vec::with_capacity(page.chunks.len());
-        let is_open = |id: &str| is_open(&self.open_requests, id);
+        let is_open = |id: &str| self.client_requests.has_question(id);
         for stored in page.chunks {
             profile.adapt_replayed(value(&stored.chunk), is_open, |chunk| {
                 entries.push(wire::ReplayEntry {

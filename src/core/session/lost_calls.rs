@@ -2,14 +2,10 @@
 //! message, or does not know the session. They may have run without a permission request.
 
 use super::SessionMachine;
+use super::policy_notices::PolicyNotice;
 use super::unapproved_runs::MAY_HAVE_RUN;
-use crate::core::client::Notice;
 use crate::core::cx::Cx;
 use crate::core::event::LostCall;
-use crate::core::view::chunks::ChunkSink as _;
-use crate::proto::chunk::Chunk;
-use crate::proto::json::{Raw, to_raw};
-use serde_json::json;
 use tracing::info;
 
 impl SessionMachine {
@@ -51,20 +47,13 @@ impl SessionMachine {
             why, "a tool may have run without asking for permission"
         );
         let description = format!("{why}; the policy could not judge it");
-        let notice = to_raw(&json!({
-            "severity": "warning",
-            "title": MAY_HAVE_RUN,
-            "description": description,
-        }));
-        self.with_turn_of(&turn_id, cx.clients, |_, sink| {
-            sink.chunk(&Chunk::DataNotice {
-                data: Raw(&notice),
-                transient: true,
-            });
-        });
-        let text = format!("{MAY_HAVE_RUN}: {description}");
-        let warning = Notice::PolicyWarning(self.id.clone(), text);
-        self.output.notify_acp_clients(&warning, cx.clients);
+        let notice = PolicyNotice {
+            severity: "warning",
+            title: MAY_HAVE_RUN,
+            description: &description,
+            call: None,
+        };
+        notice.show(&self.id, Some(&turn_id), &mut self.output, cx.clients);
         true
     }
 }

@@ -4,7 +4,7 @@ use super::SessionMachine;
 use super::client_requests::RequestDraft;
 use crate::core::builtin_agents::hints;
 use crate::core::client_request::ClientRequest;
-use crate::core::client_requests::{NO_CLIENT, OpenRequestKind, TOO_MANY_OPEN, are_full};
+use crate::core::client_requests::{NO_CLIENT, OpenRequestKind, TOO_MANY_OPEN};
 use crate::core::cx::Cx;
 use crate::core::decision::{Decision, DecisionSource};
 use crate::core::dialects::traits;
@@ -201,7 +201,7 @@ impl SessionMachine {
         let are_awaited = self.output.subscribers().are_awaited();
         let asks_users = are_awaited || !self.clients_with(|can| can.questions, cx).is_empty();
         let asks_clients = are_awaited || !self.clients_with(|can| can.permissions, cx).is_empty();
-        let full = are_full(&self.open_requests);
+        let full = self.client_requests.are_full();
         let unless_full = |why| if full { TOO_MANY_OPEN } else { why };
         let (allow, by) = match verdict.effect {
             Effect::Deny => (false, verdict.by),

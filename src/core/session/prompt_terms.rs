@@ -2,18 +2,15 @@
 //! those of that client. They hold until the next prompt, so that they hold for background work, too.
 
 use super::SessionMachine;
-use crate::core::client::{ClientId, Notice};
+use super::policy_notices::PolicyNotice;
+use crate::core::client::ClientId;
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::ids::AgentRef;
 use crate::core::limits::Timeout;
 use crate::core::policy::Policy;
 use crate::core::terms::{CallerTerms, Terms};
-use crate::core::view::chunks::ChunkSink as _;
-use crate::proto::chunk::Chunk;
-use crate::proto::json::{Raw, to_raw};
 use crate::proto::wire::SessionOptions;
-use serde_json::json;
 use std::sync::Arc;
 
 /// Title of the notice that a prompt runs under another policy than the one before it.
@@ -137,19 +134,12 @@ impl SessionMachine {
         let Some(change) = terms.and_then(|terms| terms.change.take()) else {
             return;
         };
-        let notice = to_raw(&json!({
-            "severity": "info",
-            "title": PERMISSIONS_CHANGED,
-            "description": change,
-        }));
-        self.output
-            .sink(Some(turn_id), clients)
-            .chunk(&Chunk::DataNotice {
-                data: Raw(&notice),
-                transient: true,
-            });
-        let text = format!("{PERMISSIONS_CHANGED}: {change}");
-        let warning = Notice::PolicyWarning(self.id.clone(), text);
-        self.output.notify_acp_clients(&warning, clients);
+        let notice = PolicyNotice {
+            severity: "info",
+            title: PERMISSIONS_CHANGED,
+            description: &change,
+            call: None,
+        };
+        notice.show(&self.id, Some(turn_id), &mut self.output, clients);
     }
 }

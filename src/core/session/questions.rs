@@ -3,7 +3,7 @@
 use super::SessionMachine;
 use super::client_requests::RequestDraft;
 use crate::core::client_request::ClientRequest;
-use crate::core::client_requests::{OpenRequestKind, TOO_MANY_OPEN, are_full};
+use crate::core::client_requests::{OpenRequestKind, TOO_MANY_OPEN};
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::decision::{Decision, DecisionSource, elicitation_options};
@@ -28,7 +28,7 @@ impl SessionMachine {
             answer(&asked.key, &Decision::cancelled(DecisionSource::Cancel), cx);
             return;
         };
-        if are_full(&self.open_requests) {
+        if self.client_requests.are_full() {
             let by = DecisionSource::Policy(TOO_MANY_OPEN.to_owned());
             let declined = Decision::of(false, false, &elicitation_options(), by);
             answer(&asked.key, &declined, cx);

@@ -82,7 +82,7 @@ impl SessionMachine {
         };
         connection.prepare(prompt, &mut lines)?;
         // Open client requests of a background turn keep it open beside the prompt's turn.
-        if !waits_for_background && self.open_requests.is_empty() {
+        if !waits_for_background && self.client_requests.is_empty() {
             self.end_unprompted(None, cx);
         }
         let messages_before = self.output.log().count();

@@ -5,17 +5,13 @@
 
 use super::SessionMachine;
 use super::permissions::entry;
-use crate::core::client::Notice;
+use super::policy_notices::PolicyNotice;
 use crate::core::cx::Cx;
 use crate::core::decision::{Decision, DecisionSource};
 use crate::core::dialects::traits;
 use crate::core::policy::{Effect, Subject, SubjectChange, Verdict};
 use crate::core::turn::{RunKind, Turn, UnapprovedRun};
-use crate::core::view::chunks::ChunkSink as _;
-use crate::proto::chunk::Chunk;
-use crate::proto::json::{Raw, to_raw};
 use crate::proto::wire::LedgerEntry;
-use serde_json::json;
 use tracing::info;
 
 /// Title of the notice about such a tool.
@@ -104,21 +100,14 @@ impl SessionMachine {
             Some((_, why)) => format!("{what}; {why}"),
             None => what,
         };
-        let notice = to_raw(&json!({
-            "severity": "warning",
-            "title": title,
-            "description": description,
-            "toolCallId": ran.tool.tool_call_id,
-            "rule": verdict.by,
-        }));
-        self.with_turn_of(turn_id, cx.clients, |_, sink| {
-            sink.chunk(&Chunk::DataNotice {
-                data: Raw(&notice),
-                transient: true,
-            });
-        });
-        let warning = Notice::PolicyWarning(self.id.clone(), format!("{title}: {description}"));
-        self.output.notify_acp_clients(&warning, cx.clients);
+        let notice = PolicyNotice {
+            severity: "warning",
+            title,
+            description: &description,
+            call: Some((&ran.tool.tool_call_id, &verdict.by)),
+        };
+        let open = (!self.is_over(turn_id)).then_some(turn_id);
+        notice.show(&self.id, open, &mut self.output, cx.clients);
         let entry = LedgerEntry {
             rule: Some(verdict.by),
             ..entry("tool", &ran.tool.tool_call_id, &ran.tool, subject)

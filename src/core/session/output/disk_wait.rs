@@ -2,7 +2,7 @@
 //! continues until the wait times out.
 
 use super::SessionOutput;
-use crate::core::client_requests::OpenRequest;
+use crate::core::client_requests::ClientRequests;
 use crate::core::client_sink::ClientSinks;
 use crate::core::error::Error;
 use crate::core::limits::{Limits, Timeout};
@@ -27,7 +27,7 @@ impl SessionOutput {
     pub fn commit(
         &mut self,
         (now, limits): (Instant, &Limits),
-        open: &[OpenRequest],
+        open: &ClientRequests,
         clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
         if let Some(error) = self.log.take_drop_error() {

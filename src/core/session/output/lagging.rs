@@ -3,7 +3,7 @@
 use super::SessionOutput;
 use super::merged::MergedChunk;
 use crate::core::client::{ClientId, Notice};
-use crate::core::client_requests::{OpenRequest, is_open};
+use crate::core::client_requests::ClientRequests;
 use crate::core::client_sink::{ChunkAddress, ClientSink, ClientSinks};
 use crate::core::clients::Clients;
 use crate::core::presence::notify_presence;
@@ -129,7 +129,7 @@ impl SessionOutput {
     }
 
     /// Sends lagging clients the missed chunks from the log, as far as they have room.
-    pub fn catch_up(&mut self, open: &[OpenRequest], clients: &mut dyn ClientSinks) {
+    pub fn catch_up(&mut self, open: &ClientRequests, clients: &mut dyn ClientSinks) {
         if !self.log.is_waiting() {
             self.send_missed(None, open, clients);
         }
@@ -137,7 +137,7 @@ impl SessionOutput {
 
     /// Sends lagging clients the missed chunks regardless of room, because the log is about to be closed or
     /// cleared. A client that is very far behind does not receive all of them.
-    pub fn catch_up_at_end(&mut self, open: &[OpenRequest], clients: &mut dyn ClientSinks) {
+    pub fn catch_up_at_end(&mut self, open: &ClientRequests, clients: &mut dyn ClientSinks) {
         if !self.log.is_waiting() {
             self.send_missed(Some(PAGES_AT_END), open, clients);
         }
@@ -149,7 +149,7 @@ impl SessionOutput {
     fn send_missed(
         &mut self,
         pages: Option<usize>,
-        open: &[OpenRequest],
+        open: &ClientRequests,
         clients: &mut dyn ClientSinks,
     ) {
         let Self {
@@ -158,7 +158,7 @@ impl SessionOutput {
             subscribers,
             ..
         } = self;
-        let is_open = |question: &str| is_open(open, question);
+        let is_open = |question: &str| open.has_question(question);
         for subscriber in subscribers.iter_mut() {
             let mut left = pages;
             while let Some(sent) = subscriber.lag()

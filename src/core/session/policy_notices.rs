@@ -1,0 +1,48 @@
+//! Notices about the policy: shown in a turn, and as a text to clients that speak ACP, which have no notices.
+
+use super::output::SessionOutput;
+use crate::core::client::Notice;
+use crate::core::client_sink::ClientSinks;
+use crate::core::view::chunks::ChunkSink as _;
+use crate::proto::chunk::Chunk;
+use crate::proto::json::{Raw, to_raw};
+use serde_json::{Value, json};
+
+/// Notice about the policy.
+pub(super) struct PolicyNotice<'a> {
+    pub severity: &'static str,
+    pub title: &'a str,
+    pub description: &'a str,
+    /// Id of the tool call that it is about, and the rule of the policy.
+    pub call: Option<(&'a str, &'a str)>,
+}
+
+impl PolicyNotice<'_> {
+    /// Sends the notice to the clients of a session; without an open turn, only to those that speak ACP.
+    pub fn show(
+        &self,
+        session: &str,
+        turn: Option<&str>,
+        output: &mut SessionOutput,
+        clients: &mut dyn ClientSinks,
+    ) {
+        let mut notice = json!({
+            "severity": self.severity,
+            "title": self.title,
+            "description": self.description,
+        });
+        if let Some((call, rule)) = self.call {
+            notice["toolCallId"] = Value::from(call);
+            notice["rule"] = Value::from(rule);
+        }
+        if turn.is_some() {
+            let data = &to_raw(&notice);
+            output.sink(turn, clients).chunk(&Chunk::DataNotice {
+                data: Raw(data),
+                transient: true,
+            });
+        }
+        let text = format!("{}: {}", self.title, self.description);
+        output.notify_acp_clients(&Notice::PolicyWarning(session.to_owned(), text), clients);
+    }
+}
