@@ -27,11 +27,11 @@ mod uuids;
 
 use super::dialect::{
     AgentAnswer, AgentCall, AgentLine, AgentRequest, AgentText, Child, Dialect, DialectFacts,
-    DialectTraits, Noted, Opening, Outgoing, ProcessSpec, SessionSetup, TextMeaning, Transport,
-    error_of_text,
+    DialectTraits, Noted, Opening, Outgoing, ProcessSpec, Rewrite, SessionSetup, TextMeaning,
+    Transport, error_of_text,
 };
 use super::error::{Error, ErrorKind};
-use super::event::{AgentEvent, CallId, Exit, ToolUpdate};
+use super::event::{AgentEvent, CallId, Exit};
 use super::line_repair::{self, LostLine, UnusableLine};
 use super::request_key::RequestKey;
 use super::request_numbers::RequestNumbers;
@@ -308,7 +308,7 @@ impl Dialect for Claude {
         let rewrite = session.map(|session| {
             let key = key.clone();
             let rewrite = move |input: &RawValue| session.requests.rewritten(&key, input);
-            Box::new(rewrite) as Box<dyn Fn(&RawValue) -> Option<ToolUpdate<'static>> + '_>
+            Box::new(rewrite) as Box<Rewrite<'_>>
         });
         Some(AgentRequest { rewrite })
     }

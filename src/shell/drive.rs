@@ -8,8 +8,6 @@ mod transports;
 use super::agent::{Agent, ProcessSettings};
 use super::client::{ClientAction, ClientConnection};
 use super::client_process::{self, ClientProcess};
-use super::clock;
-use super::descriptors;
 use super::discover::LoginShell;
 use super::host::{HOST_QUEUE, Host};
 use super::http::{Http, HttpExchange};
@@ -23,6 +21,7 @@ use super::recorder::Recorder;
 use super::signals::{Interrupt, Signals};
 use super::starter::Starter;
 use super::supervisor::codec::SupervisorOrder;
+use super::{clock, descriptors};
 use crate::core::host::HostEvent;
 use crate::core::hub::{AgentId, AgentInput, Effect, Hub, HubCx};
 use crate::core::idle_timer::{IdleTimer, format_duration};
@@ -131,9 +130,7 @@ pub async fn drive<C: ClientConnection>(
             }
             Wakeup::Stored(event) => shell.hub.stored(event, &mut HubCx::new(now, client)),
             Wakeup::Hosted(event) => shell.handle_host_event(Some(event), client, now),
-            Wakeup::Found(found) => shell
-                .hub
-                .programs_found(found, &mut HubCx::new(now, client)),
+            Wakeup::Found(all) => shell.hub.programs_found(all, &mut HubCx::new(now, client)),
             Wakeup::Written | Wakeup::ClientRoom => {}
             // The wake-up only checked the clock, or acpipe was suspended: pending input is read first.
             Wakeup::Due if !due.is_some_and(|(at, _)| shell.clock.is_due(at, real)) => {}
@@ -353,8 +350,8 @@ impl Shell {
     fn handle(&mut self, action: ClientAction, client: &mut impl ClientConnection, now: Instant) {
         match action {
             ClientAction::Command(token, command) => {
-                self.hub
-                    .command(token, command, &mut HubCx::new(now, client))
+                let cx = &mut HubCx::new(now, client);
+                self.hub.command(token, command, cx);
             }
             ClientAction::Answer(id, ask, answer) => {
                 self.hub

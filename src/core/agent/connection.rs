@@ -231,11 +231,10 @@ impl Connection {
         self.out.take()
     }
 
-    /// Replaces the dialect by what `wrap` makes of it.
+    /// Returns the dialect, for tests to replace it.
     #[cfg(test)]
-    pub fn wrap(&mut self, wrap: impl FnOnce(Box<dyn Dialect>) -> Box<dyn Dialect>) {
-        let none = Box::new(crate::core::acp::Acp::default());
-        self.dialect = wrap(std::mem::replace(&mut self.dialect, none));
+    pub fn dialect_mut(&mut self) -> &mut Box<dyn Dialect> {
+        &mut self.dialect
     }
 
     /// Adds an order to a process.

@@ -220,7 +220,7 @@ fn ensured_already(
     match &mut session.stage {
         Stage::Opening(restore) => {
             session.settings.must_have(&session.id, &p.options)?;
-            restore.add_waiter(token);
+            restore.waiters_mut().push(token);
             session.claim_lists(token.client, &p.options);
             Ok(true)
         }

@@ -170,7 +170,7 @@ impl Hub {
                 hub.with(&id, cx, super::super::session::SessionMachine::end_answered);
             });
         }
-        self.catch_and_repair(cx, |hub, cx| hub.run_deferred(cx));
+        self.catch_and_repair(cx, Self::run_deferred);
     }
 
     /// Returns `true` if the agent of a session has received output that its clients have no room for.

@@ -10,6 +10,7 @@ use crate::core::cx::Cx;
 use crate::core::decision::Decision;
 use crate::core::event::{Original, Update};
 use crate::core::update_run::UpdateRun;
+use crate::proto::wire::Rung;
 use serde_json::value::RawValue;
 use std::time::Instant;
 
@@ -50,7 +51,9 @@ impl SessionMachine {
             }
             Stage::Live { .. } => true,
             // A client that loads a session which acpipe does not know gets the agent's replay.
-            Stage::Opening(restore) if self.output.log().is_empty() && restore.is_loading() => {
+            Stage::Opening(restore)
+                if self.output.log().is_empty() && restore.rung() == Some(Rung::Load) =>
+            {
                 false
             }
             Stage::Opening(_) | Stage::Resting => return,

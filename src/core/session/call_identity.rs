@@ -9,9 +9,9 @@ impl SessionMachine {
     /// Replaces the agent's ids of tool calls in an update by the ids of the calls.
     pub fn identify_calls(&mut self, subagent: Option<&str>, update: &mut Update<'_>) -> Renamed {
         if let Stage::Opening(restore) = &mut self.stage
-            && let Some(renamed) = restore.identify_calls(subagent, update)
+            && !restore.is_setting()
         {
-            return renamed;
+            return restore.history_mut().identify_calls(subagent, update);
         }
         self.with_call_ids(|ids, turns, _| ids.rename(turns, subagent, update))
     }

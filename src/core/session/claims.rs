@@ -33,7 +33,7 @@ impl SessionMachine {
             return false;
         };
         let uses_id = has_id && *restore.strategy() != Strategy::Only(Rung::New);
-        if uses_id && restore.request_claim_check() {
+        if uses_id && restore.claim_mut().request() {
             cx.requests.push(SessionRequest::CheckClaim);
         }
         *restore.claim() == ClaimCheck::Requested
@@ -42,7 +42,7 @@ impl SessionMachine {
     /// Handles the result of the check: the session with a later claim, if there is one.
     pub fn claim_checked(&mut self, later: Option<String>, cx: &mut Cx<'_>) {
         if let Stage::Opening(restore) = &mut self.stage
-            && restore.claim_checked(later)
+            && restore.claim_mut().checked(later)
         {
             self.continue_restore(cx);
         }

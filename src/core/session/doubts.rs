@@ -41,7 +41,7 @@ impl SessionMachine {
             return;
         }
         restore.note_failed(rung, &error);
-        restore.expect_replay(None);
+        restore.history_mut().expect(None);
         let is_last = restore.next() == Some(Rung::New);
         if is_last && self.take_left_open(cx) {
             return;

@@ -119,7 +119,9 @@ impl SessionMachine {
             let repeats = rung == Rung::Load
                 || facts.repeats_on_resume
                 || cx.agent.definition.quirks.replays_on_resume;
-            restore.expect_replay(repeats.then(|| Replay::new(facts.name, prefix)));
+            restore
+                .history_mut()
+                .expect(repeats.then(|| Replay::new(facts.name, prefix)));
             connection.directory.add(known.clone(), self.id.clone());
         }
         let session = self.id.clone();
@@ -200,7 +202,7 @@ impl SessionMachine {
         restore.report(state, None);
         let replays_late =
             restore.rung() == Some(Rung::Resume) && cx.agent.definition.quirks.replays_on_resume;
-        if restore.is_loading() || replays_late {
+        if restore.rung() == Some(Rung::Load) || replays_late {
             restore.wait_for_quiet(agent_session, cx.now + load_quiet(cx));
             return;
         }
@@ -231,7 +233,7 @@ impl SessionMachine {
         };
         let mut rung = restore.rung().unwrap_or(Rung::New);
         let has_same_id = self.known.id_of(&key) == Some(agent_session.as_str());
-        let repeats_nothing = rung == Rung::Load && restore.replays_nothing();
+        let repeats_nothing = rung == Rung::Load && restore.history().is_empty();
         // The session was created to adopt one of the agent's sessions.
         let doubtful = self.output.log().is_empty() && has_same_id && repeats_nothing;
         if doubtful && adoption == Adoption::Unknown && self.doubt_adopted(&agent_session, cx) {
@@ -241,7 +243,7 @@ impl SessionMachine {
             return;
         };
         let may_be_new = restore.may_be_new();
-        let mut replayed = restore.take_replayed();
+        let mut replayed = restore.history_mut().take();
         let history = self.output.log().count() > 0;
         let forked = std::mem::take(&mut self.forks);
         if rung != Rung::New && !forked && !has_same_id {

@@ -138,12 +138,7 @@ impl SessionMachine {
         let preamble = std::mem::take(&mut self.preamble);
         let parts = with_request(preamble.before(instructions, &parts), request);
         running.waits_for_background = connection.is_busy(&agent_session);
-        let prompt = AgentCall::Prompt {
-            call,
-            session: &agent_session,
-            parts: &parts,
-            degrade,
-        };
+        let prompt = AgentCall::prompt(call, &agent_session, &parts, degrade);
         if let Err(error) = connection.call(prompt) {
             self.end_turn(Ending::Failed(error), cx);
             return;

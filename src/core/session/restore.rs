@@ -4,55 +4,22 @@
 //! clients that are answered when the session is live. Sends nothing and reads no log: the machine makes each call
 //! (see `opening.rs`), reports the response here, and asks what comes next.
 
+mod history;
+mod lookup;
 mod settings;
 
 use super::{RequiredSettings, SettingsRestore};
 use crate::core::client::Token;
 use crate::core::error::Error;
 use crate::core::event::{CallId, Original, Update};
-use crate::core::replay::{Replay, ReplayedMessages};
 use crate::core::restore_plan::{RestoreFacts, RestorePlan};
 use crate::core::setting::merge_state;
-use crate::core::turn::Renamed;
 use crate::proto::json::Members;
 use crate::proto::wire::{AgentCapabilities, Attempt, Rung, Strategy};
+pub use history::{REPLAY_LIMIT, RestoredHistory};
+pub use lookup::{Adoption, ListPage, Listed, PAGES};
 use serde_json::{Map, Value};
 use std::time::Instant;
-
-/// Maximum size of a replayed history, in bytes of the agent's lines. The replay is held in memory.
-pub(super) const REPLAY_LIMIT: usize = 512 << 20;
-
-/// Page of an agent's sessions: their ids, and the cursor of the next page. `None` if the agent has no
-/// session list.
-pub type ListPage<'a> = Option<(&'a [String], Option<&'a str>)>;
-
-/// Maximum number of pages of an agent's session list that are searched.
-pub(super) const PAGES: u32 = 50;
-
-/// Progress of the check of a session's claim.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub enum ClaimCheck {
-    /// The claim is not checked yet.
-    #[default]
-    Unchecked,
-    /// The stored sessions are searched for a later claim.
-    Requested,
-    /// No stored or open session has a later claim.
-    Valid,
-    /// This session has a later claim.
-    Ended(String),
-}
-
-/// Result of looking up a loaded session in the agent's list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Adoption {
-    /// The id was not looked up.
-    Unknown,
-    /// The agent's list contains the id.
-    Listed,
-    /// The agent has no list, or did not return all of it.
-    NotListed,
-}
 
 /// Step of a restore: what the session waits for.
 #[derive(Debug, Default)]
@@ -74,19 +41,38 @@ enum Phase {
     Settings(SettingsRestore),
 }
 
-/// Result of a page of the agent's session list.
-#[derive(Debug)]
-pub(super) enum Listed {
-    /// The next page is needed.
-    More,
-    /// The agent still has the session that it refused with this error.
-    StillThere(Error),
-    /// The agent does not have the session that it refused.
-    Gone,
-    /// The session may be adopted.
-    Adopted(String, Adoption),
-    /// The agent does not have the session that was to be adopted.
-    NotThere(String),
+/// Progress of the check of a session's claim.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub enum ClaimCheck {
+    /// The claim is not checked yet.
+    #[default]
+    Unchecked,
+    /// The stored sessions are searched for a later claim.
+    Requested,
+    /// No stored or open session has a later claim.
+    Valid,
+    /// This session has a later claim.
+    Ended(String),
+}
+
+impl ClaimCheck {
+    /// Requests the check, unless that is done. Returns `true` if the caller has to begin it.
+    pub fn request(&mut self) -> bool {
+        let is_new = *self == Self::Unchecked;
+        if is_new {
+            *self = Self::Requested;
+        }
+        is_new
+    }
+
+    /// Records the result. Returns `false` if no check was requested.
+    pub fn checked(&mut self, later: Option<String>) -> bool {
+        let was_requested = *self == Self::Requested;
+        if was_requested {
+            *self = later.map_or(Self::Valid, Self::Ended);
+        }
+        was_requested
+    }
 }
 
 /// Progress of a restore.
@@ -115,10 +101,8 @@ pub struct Restore {
     limit: Option<Instant>,
     /// When the wait for the agent or its work on the session began.
     began: Option<Instant>,
-    /// History that the agent replays meanwhile; it is never shown as new updates.
-    replay: Option<Replay>,
-    /// Size of the replayed lines, in bytes.
-    replayed_bytes: usize,
+    /// History that the agent replays meanwhile.
+    history: RestoredHistory,
     /// State that the agent has reported since the last call of a strategy.
     reported: Map<String, Value>,
     /// Cost of the session, if the agent has reported it.
@@ -164,14 +148,9 @@ impl Restore {
         &self.waiters
     }
 
-    /// Adds a client call that is answered when the session is live.
-    pub fn add_waiter(&mut self, token: Token) {
-        self.waiters.push(token);
-    }
-
-    /// Removes a client call that is answered in another way.
-    pub fn remove_waiter(&mut self, token: Token) {
-        self.waiters.retain(|waiter| *waiter != token);
+    /// Returns the client calls that are answered when the session is live, for changes.
+    pub fn waiters_mut(&mut self) -> &mut Vec<Token> {
+        &mut self.waiters
     }
 
     /// Ends the restore; returns the client calls to answer.
@@ -250,29 +229,15 @@ impl Restore {
         self.limit.as_mut()
     }
 
-    /// Requests the check of the claim on the agent's id, unless that is done. Returns `true` if the caller has to
-    /// begin it.
-    pub fn request_claim_check(&mut self) -> bool {
-        let is_new = self.claim == ClaimCheck::Unchecked;
-        if is_new {
-            self.claim = ClaimCheck::Requested;
-        }
-        is_new
-    }
-
     /// Returns the claim on the agent's id of the session.
     #[must_use]
     pub fn claim(&self) -> &ClaimCheck {
         &self.claim
     }
 
-    /// Records the result of the check. Returns `false` if none was requested.
-    pub fn claim_checked(&mut self, later: Option<String>) -> bool {
-        let was_requested = self.claim == ClaimCheck::Requested;
-        if was_requested {
-            self.claim = later.map_or(ClaimCheck::Valid, ClaimCheck::Ended);
-        }
-        was_requested
+    /// Returns the claim on the agent's id of the session, for changes.
+    pub fn claim_mut(&mut self) -> &mut ClaimCheck {
+        &mut self.claim
     }
 
     /// Plans the strategies, once the agent has declared its capabilities.
@@ -331,7 +296,7 @@ impl Restore {
     pub fn try_strategy(&mut self, rung: Rung) -> Option<CallId> {
         self.rung = Some(rung);
         self.phase = Phase::Calling;
-        self.replay = None;
+        self.history.expect(None);
         self.reported.clear();
         self.last_call.take()
     }
@@ -368,9 +333,34 @@ impl Restore {
         }
     }
 
-    /// Expects a replay of the history.
-    pub fn expect_replay(&mut self, replay: Option<Replay>) {
-        self.replay = replay;
+    /// Returns the history that the agent replays.
+    #[must_use]
+    pub fn history(&self) -> &RestoredHistory {
+        &self.history
+    }
+
+    /// Returns the history that the agent replays, for changes.
+    pub fn history_mut(&mut self) -> &mut RestoredHistory {
+        &mut self.history
+    }
+
+    /// Adds an update to the replayed history. The agent is working, so its timeout restarts: it is `open` while the
+    /// agent answers a call, and `quiet` after that.
+    pub fn replay(
+        &mut self,
+        update: &Update<'_>,
+        original: Original<'_>,
+        now: Instant,
+        (open, quiet): (Option<Instant>, Instant),
+    ) {
+        if !self.history.add(update, original) {
+            self.limit = Some(now);
+            return;
+        }
+        self.deadline = match self.phase {
+            Phase::Replaying(_) => Some(quiet),
+            _ => open,
+        };
     }
 
     /// Merges state and cost that the agent reports.
@@ -397,59 +387,6 @@ impl Restore {
         self.cost
     }
 
-    /// Returns `true` if a load is tried.
-    #[must_use]
-    pub fn is_loading(&self) -> bool {
-        self.rung == Some(Rung::Load)
-    }
-
-    /// Replaces the agent's ids of tool calls in a replayed update. `None` if the update is not part of a replay.
-    pub fn identify_calls(
-        &mut self,
-        subagent: Option<&str>,
-        update: &mut Update<'_>,
-    ) -> Option<Renamed> {
-        if self.is_setting() {
-            return None;
-        }
-        let replay = self.replay.as_mut();
-        Some(replay.map_or_else(Renamed::new, |replay| {
-            replay.identify_calls(subagent, update)
-        }))
-    }
-
-    /// Adds an update to the replayed history. The agent is working, so its timeout restarts: it is `open` while the
-    /// agent answers a call, and `quiet` after that.
-    pub fn replay(
-        &mut self,
-        update: &Update<'_>,
-        original: Original<'_>,
-        now: Instant,
-        (open, quiet): (Option<Instant>, Instant),
-    ) {
-        self.replayed_bytes = self.replayed_bytes.saturating_add(original.line.len());
-        if self.is_replay_too_large() {
-            self.replay = None;
-            self.limit = Some(now);
-            return;
-        }
-        self.deadline = match self.phase {
-            Phase::Replaying(_) => Some(quiet),
-            _ => open,
-        };
-        if let Some(replay) = &mut self.replay
-            && !matches!(update, Update::Session(_))
-        {
-            replay.update(update, original);
-        }
-    }
-
-    /// Returns `true` if the replayed history exceeds its limit.
-    #[must_use]
-    pub fn is_replay_too_large(&self) -> bool {
-        self.replayed_bytes > REPLAY_LIMIT
-    }
-
     /// Waits until the agent is quiet after it answered a load with this session id.
     pub fn wait_for_quiet(&mut self, agent_session: String, until: Instant) {
         self.phase = Phase::Replaying(agent_session);
@@ -468,92 +405,17 @@ impl Restore {
         }
     }
 
-    /// Returns `true` if the agent has replayed no message.
-    #[must_use]
-    pub fn replays_nothing(&self) -> bool {
-        self.replay.as_ref().is_none_or(Replay::is_empty)
-    }
-
-    /// Takes the replayed history.
-    pub fn take_replayed(&mut self) -> Option<ReplayedMessages> {
-        self.replay.take().map(Replay::finish)
-    }
-
     /// Describes the restore that did not end.
     #[must_use]
     pub fn overdue_text(&self) -> &'static str {
-        match (&self.phase, &self.replay) {
-            (Phase::Replaying(_), _) => {
+        match &self.phase {
+            Phase::Replaying(_) => {
                 "cannot open the session: the agent loaded it but did not stop replaying its history"
             }
-            (_, Some(_)) if self.replayed_bytes > 0 => {
+            _ if self.history.has_begun() => {
                 "cannot open the session: the agent replayed its history but did not finish loading it"
             }
             _ => "cannot open the session: the agent did not finish",
         }
-    }
-
-    /// Begins to search the agent's session list for the session, which the agent refused with this error.
-    pub fn look_up(&mut self, error: Error) {
-        self.phase = Phase::LookingUp { error, pages: 0 };
-    }
-
-    /// Begins to search the agent's session list for a session that is to be adopted.
-    pub fn look_up_adopted(&mut self, agent_session: String) {
-        self.phase = Phase::Adopting {
-            agent_session,
-            pages: 0,
-        };
-    }
-
-    /// Returns `true` while the agent's session list is searched.
-    #[must_use]
-    pub fn is_looking_up(&self) -> bool {
-        matches!(self.phase, Phase::LookingUp { .. } | Phase::Adopting { .. })
-    }
-
-    /// Handles a page of the agent's session list; `known` is the agent's id of the session. `None` if the restore did
-    /// not ask for it.
-    pub(super) fn listed(&mut self, page: ListPage<'_>, known: Option<&str>) -> Option<Listed> {
-        let has = |id: Option<&str>| {
-            let ids = page.map_or(&[][..], |(ids, _)| ids);
-            id.is_some_and(|id| ids.iter().any(|listed| listed == id))
-        };
-        let has_more = matches!(page, Some((_, Some(_))));
-        let is_whole = matches!(page, Some((_, None)));
-        let phase = std::mem::take(&mut self.phase);
-        let listed = match phase {
-            Phase::LookingUp { error, .. } if has(known) => Listed::StillThere(error),
-            Phase::LookingUp { error, pages } if has_more && pages + 1 < PAGES => {
-                let pages = pages + 1;
-                self.phase = Phase::LookingUp { error, pages };
-                Listed::More
-            }
-            Phase::LookingUp { .. } => Listed::Gone,
-            Phase::Adopting { agent_session, .. } if has(Some(&agent_session)) => {
-                Listed::Adopted(agent_session, Adoption::Listed)
-            }
-            Phase::Adopting {
-                agent_session,
-                pages,
-            } if has_more && pages + 1 < PAGES => {
-                let pages = pages + 1;
-                self.phase = Phase::Adopting {
-                    agent_session,
-                    pages,
-                };
-                Listed::More
-            }
-            Phase::Adopting { agent_session, .. } if is_whole => Listed::NotThere(agent_session),
-            Phase::Adopting { agent_session, .. } => {
-                Listed::Adopted(agent_session, Adoption::NotListed)
-            }
-            other => {
-                self.phase = other;
-                return None;
-            }
-        };
-        self.call = None;
-        Some(listed)
     }
 }

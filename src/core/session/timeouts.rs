@@ -74,7 +74,7 @@ impl SessionMachine {
                 "cannot open the session: it was not opened in time",
             );
         };
-        if restore.is_replay_too_large() {
+        if restore.history().is_too_large() {
             let message = format!(
                 "cannot open the session: the agent replayed more than {} MiB of history; {RECOVERY_ADVICE}",
                 REPLAY_LIMIT >> 20

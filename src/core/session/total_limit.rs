@@ -38,7 +38,7 @@ impl SessionMachine {
         if self.queue.take_call(token).is_some() {
             self.notify_queue(cx.clients);
         } else if let Stage::Opening(restore) = &mut self.stage {
-            restore.remove_waiter(token);
+            restore.waiters_mut().retain(|waiter| *waiter != token);
         }
         cx.clients.reply(token, Err(error.clone()));
         let is_needed = match &self.stage {

@@ -72,14 +72,8 @@ impl SessionMachine {
         let mut lines = Outgoing::default();
         let waits_for_background = connection.is_busy(&agent_session);
         let instructions = cx.agent.definition.instructions.as_deref();
-        let sent = self.preamble.before(instructions, &parts);
-        let sent = with_request(sent, request);
-        let prompt = AgentCall::Prompt {
-            call,
-            session: &agent_session,
-            parts: &sent,
-            degrade: p.degrade,
-        };
+        let sent = with_request(self.preamble.before(instructions, &parts), request);
+        let prompt = AgentCall::prompt(call, &agent_session, &sent, p.degrade);
         connection.prepare(prompt, &mut lines)?;
         // Open client requests of a background turn keep it open beside the prompt's turn.
         if !waits_for_background && self.client_requests.is_empty() {

@@ -26,12 +26,12 @@ const CEILINGS: &[(&str, &str, Counts)] = &[
     ("cli", "AcpConnection", counts([19, 58, 6, 5])),
     ("cli", "Probe", counts([6, 17, 6, 4])),
     ("core", "Acp", counts([11, 22, 8, 1])),
-    ("core", "AgentMachine", counts([16, 131, 12, 10])),
+    ("core", "AgentMachine", counts([16, 130, 12, 10])),
     ("core", "Frames", counts([7, 31, 7, 4])),
     ("core", "Hub", counts([18, 247, 35, 27])),
     ("core", "Log", counts([10, 74, 9, 3])),
     ("core", "Session", counts([19, 28, 7, 5])),
-    ("core", "SessionMachine", counts([32, 330, 49, 32])),
+    ("core", "SessionMachine", counts([32, 329, 49, 32])),
     ("core", "Turn", counts([15, 70, 7, 1])),
 ];
 

@@ -5,11 +5,12 @@ mod steps;
 mod traps;
 
 use super::play::settings;
+use crate::core::acp::Acp;
 use crate::core::client::{Command, Notice, Reply, Token};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::dialect::{
-    AgentAnswer, AgentCall, AgentLine, AgentRequest, AgentText, Child, Dialect, DialectFacts,
-    Noted, Outgoing, PromptPart, TextMeaning,
+    AgentAnswer, AgentCall, AgentLine, AgentRequest, AgentServices, AgentText, Child, Dialect,
+    DialectFacts, Noted, Outgoing, ProcessSpec, PromptPart, TextMeaning,
 };
 use crate::core::error::Error;
 use crate::core::event::{AgentEvent, Exit, Original, Update};
@@ -192,7 +193,9 @@ impl Play {
     fn connect(&mut self) {
         self.ask(Command::Connect(params(json!({}))));
         let agent = self.hub.connection();
-        agent.wrap(|acp| Box::new(Trapped(acp, Traps::default())));
+        let none = Box::new(Acp::new(ProcessSpec::default(), AgentServices::default()));
+        let acp = std::mem::replace(agent.dialect_mut(), none);
+        *agent.dialect_mut() = Box::new(Trapped(acp, Traps::default()));
         let hello = self.sent().pop().unwrap();
         self.answer(&hello, &json!({"protocolVersion": 1}));
     }

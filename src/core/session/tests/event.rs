@@ -249,7 +249,7 @@ impl Fixture {
         let opened = self.act(|s, cx| {
             s.replace_opening(strategy, cx);
             if let Stage::Opening(restore) = &mut s.stage {
-                restore.add_waiter(token);
+                restore.waiters_mut().push(token);
                 return Ok(());
             }
             s.may_be_opened_anew(strategy)?;

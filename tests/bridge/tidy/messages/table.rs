@@ -89,7 +89,7 @@ pub const REASONS: &[(&str, &str)] = &[
     ("src/core/session/queue.rs", "fmt"),
     ("src/core/agent_names.rs", "fmt"),
     ("src/core/hub/sessions.rs", "undefined"),
-    ("src/core/session/options.rs", "changed_since"),
+    ("src/core/session/settings.rs", "changed_since"),
     ("src/core/idle_timer.rs", "update_name"),
     ("src/proto/wire/environment.rs", "fault"),
 ];

@@ -230,7 +230,7 @@ const SIZES: &[(&str, &str, &str, &str)] = &[
     (
         "limits",
         "on a load | 512 MiB |",
-        "core/session/restore.rs",
+        "core/session/restore/history.rs",
         "512 << 20",
     ),
     (

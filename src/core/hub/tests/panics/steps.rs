@@ -2,7 +2,9 @@
 //! client or the log.
 
 use super::traps::{Trap, TrappedClient, TrappedDialect, TrappedStore};
+use crate::core::acp::Acp;
 use crate::core::client::{ClientId, Command, Reply, Token};
+use crate::core::dialect::{AgentServices, ProcessSpec};
 use crate::core::error::ErrorKind;
 use crate::core::hub::HubCx;
 use crate::core::hub::{AgentId, AgentInput, Effect, Exit, Hub};
@@ -76,7 +78,9 @@ impl Conversation {
         let connect = Command::Connect(params(json!({})));
         t.start(connect);
         let connection = t.hub.connection();
-        connection.wrap(|acp| Box::new(TrappedDialect(acp, t.trap.clone())));
+        let none = Box::new(Acp::new(ProcessSpec::default(), AgentServices::default()));
+        let acp = std::mem::replace(connection.dialect_mut(), none);
+        *connection.dialect_mut() = Box::new(TrappedDialect(acp, t.trap.clone()));
         t.settle();
         t.first = t.running[0];
         t.call(Command::Connect(params(
@@ -110,7 +114,7 @@ impl Conversation {
         let token = Token::first(self.calls);
         self.enter(|t| {
             t.hub
-                .command(token, command, &mut HubCx::new(t.now, &mut t.client))
+                .command(token, command, &mut HubCx::new(t.now, &mut t.client));
         });
         self.calls
     }

@@ -1,0 +1,210 @@
+//! Calls to an agent, answers to its requests, and the texts that a dialect reads.
+
+use super::{Opening, PromptPart, SessionSetup, Transcript};
+use crate::core::client_answer::ClientAnswer;
+use crate::core::decision::Decision;
+use crate::core::error::Error;
+use crate::core::event::{CallId, ToolUpdate};
+use crate::core::host::HostAnswer;
+use crate::core::line_repair::LostLine;
+use crate::core::policy::Effect;
+use crate::core::setting::Setting;
+use crate::core::update_run::UpdateRun;
+use crate::proto::json::repair::Faults;
+use serde_json::value::RawValue;
+
+/// Call to an agent. A `session` is an agent session id.
+#[derive(Debug)]
+pub enum AgentCall<'a> {
+    /// Starts the agent and its handshake.
+    Start,
+    /// Opens a session.
+    Open {
+        /// Id of the call.
+        call: CallId,
+        /// As a new session, by resume or by load.
+        way: Opening<'a>,
+        /// Parameters of the session.
+        place: &'a SessionSetup<'a>,
+    },
+    /// Discards the session that this call opens or has opened: it is no longer needed.
+    Forget(CallId),
+    /// Requests the next page of the agent's session list.
+    List {
+        /// Id of the call.
+        call: CallId,
+        /// Directory of the sessions; `None` for all.
+        cwd: Option<&'a str>,
+        /// Where the page begins; `None` for the first one.
+        cursor: Option<&'a str>,
+    },
+    /// Closes a session that is no longer needed. The result is `true` if the agent answers with `Done` or `Failed`: the
+    /// session must not be opened again before that.
+    Close {
+        /// Id of the call.
+        call: CallId,
+        /// The session.
+        session: &'a str,
+    },
+    /// Signs the user in. The result is `false` if there is no call to send, since the agent reads keys from its
+    /// environment or files itself.
+    Authenticate {
+        /// Id of the call.
+        call: CallId,
+        /// One of the agent's sign-in methods.
+        method: &'a str,
+    },
+    /// Signs the user out. Made only if the agent supports it.
+    Logout(CallId),
+    /// Passes on the message of the next prompt and the messages before it, once for all attempts at a prompt. Made only
+    /// for a dialect that takes transcripts.
+    Transcript {
+        /// The session.
+        session: &'a str,
+        /// The messages.
+        transcript: Transcript,
+    },
+    /// Sends a prompt. It is an error if the agent cannot take one of the parts, unless a link may be sent in its place.
+    Prompt {
+        /// Id of the call.
+        call: CallId,
+        /// The session.
+        session: &'a str,
+        /// Parts of the prompt.
+        parts: &'a [PromptPart<'a>],
+        /// Whether a link may be sent in place of a part.
+        degrade: bool,
+    },
+    /// Withdraws the prompt of this call, which was not sent after all.
+    WithdrawPrompt {
+        /// Call of the prompt.
+        call: CallId,
+        /// The session.
+        session: &'a str,
+    },
+    /// Sends a message into the running turn of a session; parts as for a prompt. Made only if the agent has the
+    /// capability.
+    Steer {
+        /// The session.
+        session: &'a str,
+        /// Parts of the message.
+        parts: &'a [PromptPart<'a>],
+        /// Whether a link may be sent in place of a part.
+        degrade: bool,
+    },
+    /// Sets a mode, model or option of a session.
+    Set {
+        /// Id of the call.
+        call: CallId,
+        /// The session.
+        session: &'a str,
+        /// The setting, with the agent's ids.
+        setting: &'a Setting,
+    },
+    /// Cancels the turn of a session.
+    Cancel(&'a str),
+    /// Gives up a turn of a session whose cancel was not answered. The result is `true` if the session has its own
+    /// process, which is ended: the session has to be opened again. Otherwise nothing is done.
+    Abandon(&'a str),
+    /// Passes on a message of a client, of a method that acpipe does not interpret. The result is `false` if the protocol
+    /// has no such messages.
+    Forward {
+        /// Call that is answered with the result; `None` for a notification.
+        call: Option<CallId>,
+        /// Session that the message names.
+        session: Option<&'a str>,
+        /// Method of the message.
+        method: &'a str,
+        /// Parameters of the message.
+        params: Option<&'a RawValue>,
+    },
+    /// Withdraws a message of a client that was passed on.
+    WithdrawForwarded(CallId),
+}
+
+impl<'a> AgentCall<'a> {
+    /// Returns the call that sends a prompt.
+    #[must_use]
+    pub fn prompt(
+        call: CallId,
+        session: &'a str,
+        parts: &'a [PromptPart<'a>],
+        degrade: bool,
+    ) -> Self {
+        Self::Prompt {
+            call,
+            session,
+            parts,
+            degrade,
+        }
+    }
+}
+
+/// Answer to a request of an agent.
+#[derive(Debug, Clone, Copy)]
+pub enum AgentAnswer<'a> {
+    /// Decision on a permission request.
+    Permission(&'a Decision),
+    /// Decision of the policy on a tool call that the agent reported before it runs.
+    Hook(Effect),
+    /// Answer to an elicitation. The first option of
+    /// [`elicitation_options`](super::decision::elicitation_options) means that the user answered, the second that they
+    /// declined, no option that they cancelled.
+    Elicitation(&'a Decision),
+    /// Result of a file or terminal request.
+    Host(Result<&'a HostAnswer, &'a Error>),
+    /// Response of a client, as the client wrote it.
+    Forwarded(&'a ClientAnswer),
+}
+
+/// Describes a tool call with another input.
+pub type Rewrite<'a> = dyn Fn(&RawValue) -> Option<ToolUpdate<'static>> + 'a;
+
+/// Request of an agent that is not answered yet.
+pub struct AgentRequest<'a> {
+    /// Describes the tool call of a permission request with another input, with which a client lets it run. `None` if
+    /// the agent runs calls only with their own input, or does not wait for an answer.
+    pub rewrite: Option<Box<Rewrite<'a>>>,
+}
+
+/// Line of a transport.
+#[derive(Debug, Clone, Copy)]
+pub enum AgentLine<'a> {
+    /// A line as it was sent, or repaired.
+    Whole(&'a [u8]),
+    /// The rest of a line that is given up, because it is too long or cannot be parsed: the call that it answered
+    /// fails, and the request that it sent is answered with an error.
+    Lost(&'a LostLine<'a>),
+}
+
+/// Input that was not read line by line.
+#[derive(Debug, Clone, Copy)]
+pub enum Noted<'a> {
+    /// The lines of a run were handled and are not read one by one.
+    Run(&'a UpdateRun<'a>),
+    /// A line with these faults was read after a repair.
+    Repaired(Faults),
+}
+
+/// Text of an agent whose meaning depends on the protocol.
+#[derive(Debug, Clone, Copy)]
+pub enum AgentText<'a> {
+    /// A message that stands in a line with other text.
+    Quoted(&'a str),
+    /// A text that the agent sent in place of an error.
+    Error(&'a str),
+}
+
+/// Meaning of a text of an agent.
+#[derive(Debug)]
+pub enum TextMeaning {
+    /// A message of the agent, or no message at all.
+    Unknown,
+    /// A message that only acpipe sends to agents. An agent's log may quote it.
+    OwnMessage,
+    /// A response to a request of acpipe, or the end of a turn. It is not read from a line that quotes it, such as a log
+    /// line with the text of the model.
+    Response,
+    /// An error.
+    Error(Error),
+}
