@@ -148,7 +148,7 @@ pub enum AgentAnswer<'a> {
     /// Decision of the policy on a tool call that the agent reported before it runs.
     Hook(Effect),
     /// Answer to an elicitation. The first option of
-    /// [`elicitation_options`](super::decision::elicitation_options) means that the user answered, the second that they
+    /// [`elicitation_options`](crate::core::decision::elicitation_options) means that the user answered, the second that they
     /// declined, no option that they cancelled.
     Elicitation(&'a Decision),
     /// Result of a file or terminal request.
