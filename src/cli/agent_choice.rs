@@ -232,7 +232,7 @@ fn of_stored(
         let message = format!(
             "--protocol: does not match the protocol of the session's agent {:?}; omit --protocol, or give another \
              agent after --",
-            command.line()
+            command.shown_line()
         );
         return Err(UsageError(message).into());
     }

@@ -30,10 +30,14 @@ pub fn servers(file: Option<&Path>, secrets: &Secrets) -> anyhow::Result<Vec<Mcp
 }
 
 fn read(text: &str) -> Result<Vec<McpServer>, String> {
+    // The parser takes a list for an object with its members in order, and quotes their values.
+    if text.trim_start().starts_with('[') {
+        return Err("must be an object of the form {\"mcpServers\": {\"NAME\": {…}}}".to_owned());
+    }
     let mut reader = serde_json::Deserializer::from_str(text);
     let file: File = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();
-        let why = error.into_inner().to_string();
+        let why = without_value(error.into_inner().to_string());
         if path == "." {
             why
         } else {
@@ -50,6 +54,17 @@ fn read(text: &str) -> Result<Vec<McpServer>, String> {
     }
 }
 
+/// Returns an error without the text that it quotes, which may be a secret.
+fn without_value(why: String) -> String {
+    let expected = why.rsplit_once(", expected ");
+    match expected {
+        Some((begin, expected)) if begin.starts_with("invalid type: string ") => {
+            format!("invalid type: string, expected {expected}")
+        }
+        _ => why,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,6 +76,12 @@ mod tests {
             ("{}", "mcpServers is missing"),
             (r#"{"mcpservers": {}}"#, "mcpServers is missing"),
             (r#"{"mcpServers": {}} x"#, "trailing characters"),
+            (r#"["s3cret"]"#, "must be an object of the form"),
+            (r#""s3cret""#, "invalid type: string, expected"),
+            (
+                r#"{"mcpServers": "s3cret, expected x"}"#,
+                "mcpServers: invalid type: string, expected an object of servers",
+            ),
             (
                 r#"{"mcpServers": []}"#,
                 "mcpServers: invalid type: sequence, expected an object of servers",
@@ -80,6 +101,7 @@ mod tests {
         ] {
             let error = read(text).err().unwrap();
             assert!(error.starts_with(want), "{error}");
+            assert!(!error.contains("s3cret"), "{error}");
         }
     }
 }

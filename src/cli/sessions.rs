@@ -93,7 +93,10 @@ fn list(
         cards.retain(|card| same_dir(&card.cwd, &cwd));
     }
     for card in &mut cards {
-        card.agent = card.agent.as_deref().map(shown_words);
+        card.agent = card.shown_agent();
+        for record in &mut card.agents {
+            record.agent = shown_words(&record.agent);
+        }
         if let Some(command) = &mut card.agent_command {
             command.args = shown_arguments(&command.args);
         }

@@ -3,7 +3,7 @@
 use super::dialects::traits;
 use super::http::shown_url;
 use super::package_runner::{PackageRunner, package_runner, program, without_wrapper};
-use super::secret::hide;
+use super::secret::{hide, shown_arguments, shown_words};
 use crate::proto::wire::Protocol;
 use serde::{Deserialize, Serialize};
 
@@ -45,15 +45,33 @@ pub struct AgentCommand {
 }
 
 impl AgentCommand {
-    /// Returns the command line as lists show it.
+    /// Returns the command line as it is stored. It is not shown, since it may hold secrets.
     #[must_use]
     pub fn line(&self) -> String {
+        self.line_of(|words| words.join(" "))
+    }
+
+    /// Returns the command line as it is shown and sent to clients.
+    #[must_use]
+    pub fn shown_line(&self) -> String {
+        self.line_of(|words| shown_arguments(words).join(" "))
+    }
+
+    fn line_of(&self, join: impl FnOnce(&[&str]) -> String) -> String {
         if let Some(identity) = traits(self.protocol).identity {
             return identity.to_owned();
         }
         let words = std::iter::once(&self.command).chain(&self.args);
-        words.map(String::as_str).collect::<Vec<_>>().join(" ")
+        join(&words.map(String::as_str).collect::<Vec<_>>())
     }
+}
+
+/// Returns the command line of a session's agent as it is shown. `line` is its stored text, which is all that earlier versions
+/// stored.
+#[must_use]
+pub fn shown_line(command: Option<&AgentCommand>, line: Option<&str>) -> Option<String> {
+    let command = command.map(AgentCommand::shown_line);
+    command.or_else(|| line.map(shown_words))
 }
 
 /// Returns the key of an agent's program.
@@ -135,6 +153,22 @@ fn without_version(package: &str) -> &str {
 mod tests {
     use super::*;
     use crate::core::claude::CLAUDE;
+
+    #[test]
+    fn shown_line_has_no_values_of_arguments() {
+        let words = ["-e", "N=x", "--token", "x", "--header", "X-Key: x"];
+        let command = AgentCommand {
+            command: "agent".to_owned(),
+            args: words.map(str::to_owned).to_vec(),
+            ..AgentCommand::default()
+        };
+        let line = command.line();
+        let want = "agent -e N=[hidden] --token [hidden] --header X-Key:[hidden]";
+        for command in [Some(&command), None] {
+            assert_eq!(shown_line(command, Some(&line)).as_deref(), Some(want));
+        }
+        assert_eq!(shown_line(None, None), None);
+    }
 
     #[test]
     fn public_name_of_an_agent_has_no_text_of_a_program() {

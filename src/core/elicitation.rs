@@ -200,11 +200,8 @@ mod tests {
                 json!({"properties": {"f": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"items": {"$ref": "#/$defs/a"}}, "b": password}}),
                 false,
             ),
-            (json!({"properties": {"f": {"$ref": "https://h/s"}}}), false),
-            (
-                json!({"properties": {"f": {"$ref": "#/$defs/none"}}}),
-                false,
-            ),
+            (json!({"properties": {"f": {"$ref": "https://h/s"}}}), true),
+            (json!({"properties": {"f": {"$ref": "#/$defs/none"}}}), true),
             (
                 form(
                     &json!({"default": {"format": "password"}, "properties": {"format": plain, "writeOnly": plain}}),

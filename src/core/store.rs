@@ -7,7 +7,7 @@
 mod optional;
 mod volatile;
 
-use super::agent_command::AgentCommand;
+use super::agent_command::{AgentCommand, shown_line};
 use super::agent_session_record::AgentSessionRecord;
 use super::error::Error;
 use super::session_id::{IdHolder, lexical};
@@ -285,4 +285,12 @@ pub struct Card {
     /// Length of the log in bytes when the card was written; a longer log is newer than its card.
     #[serde(default)]
     pub bytes: u64,
+}
+
+impl Card {
+    /// Returns the command line of the agent as it is shown.
+    #[must_use]
+    pub fn shown_agent(&self) -> Option<String> {
+        shown_line(self.agent_command.as_ref(), self.agent.as_deref())
+    }
 }

@@ -13,6 +13,7 @@ use crate::core::claude::CLAUDE;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::hub::Settings;
 use crate::core::secret::Secrets;
+use crate::core::secret::shown_words;
 use crate::core::session_id::{is_full, unnamed};
 use crate::core::store::{Card, OptionalStore, Store};
 use crate::proto::wire::Protocol;
@@ -193,11 +194,14 @@ fn origin(args: &RunArgs, chosen: Option<&SelectedSession>) -> anyhow::Result<Or
     match line {
         // The stored line cannot be split into arguments, but `ACPIPE_AGENT` names the same program.
         Some(line) if key_of_line(line) == key_of_line(variable.trim()) => Ok(origin),
-        Some(line) => Err(UsageError(format!(
+        Some(line) => {
+            let line = shown_words(line);
+            Err(UsageError(format!(
             "the agent of session {id:?} is not stored completely; give its command line: acpipe run --session {id} \
                  \"…\" -- {line}"
         ))
-        .into()),
+        .into())
+        }
         None => {
             origin.missing_agent = Some(format!(
                 "session {id:?} has no stored agent; give one: acpipe run --session {id} --agent NAME \"…\", or -- COMMAND, \

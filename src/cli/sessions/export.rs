@@ -9,7 +9,6 @@ use super::conversation::{Entry, Role};
 use crate::core::error::{Error, ErrorKind};
 use crate::core::log::Log;
 use crate::core::profile::Profile;
-use crate::core::secret::shown_words;
 use crate::core::store::{Card, LogFile};
 use crate::proto::json::value;
 use crate::proto::wire::ReplayEntry;
@@ -60,7 +59,7 @@ fn title(card: &Card) -> &str {
 
 /// Returns the facts at the beginning of a document.
 fn facts(card: &Card) -> Vec<(&'static str, String)> {
-    let agent = card.agent.as_deref().map(shown_words);
+    let agent = card.shown_agent();
     let agent = agent.unwrap_or_else(|| "none yet".to_owned());
     vec![
         ("Session", card.session_id.clone()),

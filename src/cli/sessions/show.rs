@@ -7,7 +7,6 @@ use crate::cli::markdown::{render, wrapped};
 use crate::cli::styles::{BAD, DIM, GOOD, HEAD, Styles, USER, WARNING};
 use crate::core::log::{Log, MessageFacts};
 use crate::core::profile::Profile;
-use crate::core::secret::shown_words;
 use crate::core::store::Card;
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -77,7 +76,7 @@ pub fn message_text(message: &Value, styles: Styles) -> String {
 }
 
 fn head(card: &Card, styles: Styles, out: &mut dyn Write) -> io::Result<()> {
-    let agent = card.agent.as_deref().map(shown_words);
+    let agent = card.shown_agent();
     let agent = agent.as_deref().unwrap_or("no agent yet");
     let directory = styles.file_link(&card.cwd, &visible(&card.cwd));
     let (made, changed) = (short(&card.created_at), short(&card.updated_at));

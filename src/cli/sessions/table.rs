@@ -76,9 +76,8 @@ fn row(card: &Card, live: Option<&SessionInfo>, styles: Styles) -> [String; COLU
             .map_or_else(String::new, state),
         card.messages.to_string(),
         short(&card.updated_at),
-        card.agent
-            .as_deref()
-            .map_or_else(String::new, |line| agent(line, styles)),
+        card.shown_agent()
+            .map_or_else(String::new, |line| agent(&line, styles)),
         visible(&card.cwd),
         one_line(card.title.as_deref().unwrap_or_default()),
     ]

@@ -2,6 +2,7 @@
 //! as in ACP and MCP. The agent checks everything else in a schema (`pattern`, `format`).
 
 use crate::core::error::clip;
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -34,66 +35,124 @@ fn no_field(schema: &Value) -> String {
     ))
 }
 
-/// Keywords with schemas for the same value.
-const SAME: [&str; 6] = ["allOf", "anyOf", "oneOf", "if", "then", "else"];
-
-/// Keywords with schemas for values inside the value.
-const INNER: [&str; 7] = [
-    "additionalProperties",
-    "contains",
-    "items",
-    "patternProperties",
-    "prefixItems",
-    "properties",
-    "unevaluatedProperties",
+/// Keywords with schemas for the same value: one, a list, or an object of them.
+const SAME: [&str; 9] = [
+    "allOf",
+    "anyOf",
+    "dependencies",
+    "dependentSchemas",
+    "else",
+    "if",
+    "not",
+    "oneOf",
+    "then",
 ];
 
+/// Keywords with values instead of schemas.
+const VALUES: [&str; 4] = ["const", "default", "enum", "examples"];
+
+/// Keywords with a reference to a schema.
+const REFERENCES: [&str; 3] = ["$dynamicRef", "$recursiveRef", "$ref"];
+
 /// Returns `true` if a schema marks the value of this field of a form as secret: one that applies to the form, to the
-/// field, or to a value inside the field.
+/// field, or to a value inside the field. A reference that leads to no known place marks it, too.
 #[must_use]
 pub fn is_secret(form: &Value, name: &str) -> bool {
-    let whole = all_schemas(form, vec![form], &SAME);
+    let Some(whole) = all_schemas(form, vec![form], add_same) else {
+        return true;
+    };
     if whole.iter().any(|schema| is_marked(schema)) {
         return true;
     }
     let of_field = whole.iter().flat_map(|schema| {
         let patterns = schema["patternProperties"].as_object();
         let named = schema["properties"].get(name);
-        let others = schema.get("additionalProperties");
+        let others = ["additionalProperties", "unevaluatedProperties"];
+        let others = others.into_iter().filter_map(|others| schema.get(others));
         let patterns = patterns.into_iter().flat_map(Map::values);
-        patterns.chain(named.or(others))
+        let others = others.filter(move |_| named.is_none());
+        patterns.chain(named).chain(others)
     });
-    let keywords = [&SAME[..], &INNER].concat();
-    let all = all_schemas(form, of_field.collect(), &keywords);
-    all.iter().any(|schema| is_marked(schema))
+    match all_schemas(form, of_field.collect(), add_inner) {
+        Some(all) => all.iter().any(|schema| is_marked(schema)),
+        None => true,
+    }
 }
 
 fn is_marked(schema: &Value) -> bool {
-    schema["format"] == "password" || schema["writeOnly"] == true
+    let format = schema["format"].as_str();
+    format.is_some_and(|format| format.trim().eq_ignore_ascii_case("password"))
+        || schema["writeOnly"] == true
 }
 
-/// Returns the schemas, those that they refer to inside the form, and those under their keywords, each once.
-fn all_schemas<'a>(form: &'a Value, from: Vec<&'a Value>, keywords: &[&str]) -> Vec<&'a Value> {
+/// Adds the schemas under the keywords for the same value.
+fn add_same<'a>(schema: &'a Value, open: &mut Vec<&'a Value>) {
+    for schemas in SAME.iter().filter_map(|keyword| schema.get(keyword)) {
+        open.push(schemas);
+        add_inner(schemas, open);
+    }
+}
+
+/// Adds all values inside a value, whatever their keywords are. A member with a type of its own is a field that only has the
+/// name of a keyword with values.
+fn add_inner<'a>(value: &'a Value, open: &mut Vec<&'a Value>) {
+    let is_schema = |(name, value): &(&String, &Value)| {
+        !VALUES.contains(&name.as_str()) || value.get("type").is_some()
+    };
+    match value {
+        Value::Array(values) => open.extend(values),
+        Value::Object(members) => {
+            let members = members.iter().filter(is_schema);
+            open.extend(members.map(|(_, value)| value));
+        }
+        _ => {}
+    }
+}
+
+/// Returns the schemas, those that they refer to, and those that `add` finds in them, each once. `None` if the place of a
+/// reference is not known.
+fn all_schemas<'a>(
+    form: &'a Value,
+    from: Vec<&'a Value>,
+    add: impl Fn(&'a Value, &mut Vec<&'a Value>),
+) -> Option<Vec<&'a Value>> {
     let (mut open, mut all, mut seen) = (from, Vec::new(), HashSet::new());
     while let Some(schema) = open.pop() {
         if !seen.insert(std::ptr::from_ref(schema)) {
             continue;
         }
         all.push(schema);
-        let reference = schema["$ref"].as_str();
-        let pointer = reference.and_then(|reference| reference.strip_prefix('#'));
-        open.extend(pointer.and_then(|pointer| form.pointer(pointer)));
-        for keyword in keywords {
-            match (schema.get(keyword), *keyword) {
-                (Some(Value::Array(schemas)), _) => open.extend(schemas),
-                (Some(Value::Object(schemas)), "properties" | "patternProperties") => {
-                    open.extend(schemas.values());
-                }
-                (inner, _) => open.extend(inner),
+        for keyword in REFERENCES {
+            if let Some(reference) = schema.get(keyword).and_then(Value::as_str) {
+                open.extend(places(form, reference)?);
             }
         }
+        add(schema, &mut open);
     }
-    all
+    Some(all)
+}
+
+/// Returns the schemas of the form to which a reference may lead; `None` if there is none, or another document has it.
+fn places<'a>(form: &'a Value, reference: &str) -> Option<Vec<&'a Value>> {
+    let fragment = percent_decode_str(reference.strip_prefix('#')?);
+    let fragment = fragment.decode_utf8().ok()?;
+    let (mut open, mut places) = (vec![form], Vec::new());
+    while let Some(value) = open.pop() {
+        let has = |keyword: &str| value.get(keyword).is_some_and(Value::is_string);
+        if has("$id") && !std::ptr::eq(value, form) {
+            // It is a document of its own, in which the same reference leads elsewhere.
+            return None;
+        }
+        let anchors = ["$anchor", "$dynamicAnchor"];
+        if anchors.iter().any(|anchor| value[anchor] == *fragment) {
+            places.push(value);
+        }
+        add_inner(value, &mut open);
+    }
+    if fragment.is_empty() || fragment.starts_with('/') {
+        return Some(vec![form.pointer(&fragment)?]);
+    }
+    (!places.is_empty()).then_some(places)
 }
 
 /// Returns the texts and numbers of an answer that are none of the form's choices.
@@ -204,6 +263,40 @@ fn within(property: &Value, of: &str, size: usize) -> Option<String> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn field_is_secret_wherever_its_schema_says_so() {
+        let password = json!({"type": "string", "format": "password"});
+        let secret = [
+            json!({"$defs": {"p q": password}, "properties": {"a": {"$ref": "#/$defs/p%20q"}}}),
+            json!({"$defs": {"p": password}, "properties": {"a": {"$ref": "#/$defs/%70"}}}),
+            json!({"$defs": {"p": {"$anchor": "pp", "writeOnly": true}}, "properties": {"a": {"$ref": "#pp"}}}),
+            json!({"$defs": {"p": {"$dynamicAnchor": "pp", "writeOnly": true}}, "properties": {"a": {"$dynamicRef": "#pp"}}}),
+            json!({"$defs": {"p": {"$id": "p.json", "format": "password"}}, "properties": {"a": {"$ref": "p.json"}}}),
+            json!({"$defs": {"p": {"$id": "p.json"}, "q": {}}, "properties": {"a": {"$ref": "#/$defs/q"}}}),
+            json!({"properties": {"a": {"$ref": "#/$defs/missing"}}}),
+            json!({"properties": {"a": {"$ref": "https://example.com/schema"}}}),
+            json!({"properties": {"a": {"type": "array", "unevaluatedItems": password}}}),
+            json!({"properties": {"a": {"not": {"not": password}}}}),
+            json!({"properties": {"a": {"format": "Password"}}}),
+            json!({"not": {"not": {"properties": {"a": password}}}, "properties": {"a": {}}}),
+            json!({"dependentSchemas": {"b": {"properties": {"a": password}}}, "properties": {"a": {}}}),
+            json!({"unevaluatedProperties": password}),
+        ];
+        for form in secret {
+            assert!(is_secret(&form, "a"), "{form}");
+        }
+        let shown = [
+            json!({"$id": "https://example.com/form", "$defs": {"p": {"type": "string"}},
+                "properties": {"a": {"$ref": "#/$defs/p"}, "b": password}}),
+            json!({"$defs": {"p": {"$anchor": "pp"}, "q": password}, "properties": {"a": {"$ref": "#pp"}}}),
+            json!({"properties": {"a": {"format": "email"}}, "additionalProperties": password}),
+            json!({"anyOf": [{"properties": {"b": password}}], "properties": {"a": {}}}),
+        ];
+        for form in shown {
+            assert!(!is_secret(&form, "a"), "{form}");
+        }
+    }
 
     #[test]
     fn answers_are_checked_against_their_form() {

@@ -225,12 +225,16 @@ impl Hub {
         let machine = self.agents.get(listing.agent);
         let listed = std::mem::take(&mut listing.listed);
         let command = machine.spec().stored();
-        let line = command.line();
-        let (name, identity) = (machine.name(), machine.identity());
+        let line = command.shown_line();
+        let name = machine.name();
+        // The key of a shown line may hide a part of the identity.
+        let keys = [machine.identity(), key_of_line(&line)];
+        let has_key = |info: &SessionInfo| {
+            let key = info.agent.as_deref().map(key_of_line);
+            key.is_some_and(|key| keys.contains(&key))
+        };
         let is_own = |info: &SessionInfo| {
-            info.agent_name.as_deref() == Some(name)
-                && (name != DEFAULT_AGENT
-                    || info.agent.as_deref().map(key_of_line).as_ref() == Some(&identity))
+            info.agent_name.as_deref() == Some(name) && (name != DEFAULT_AGENT || has_key(info))
         };
         add_foreign(&mut listing.own, listed, is_own, (name, &line));
         self.ask_next_agent(listing, cx);

@@ -35,11 +35,56 @@ pub fn shown<S: AsRef<str>>(words: &[S], plain: &dyn Fn(&str) -> String) -> Vec<
     shown.collect()
 }
 
-/// Returns words that are joined by spaces, without quotes, as they may be shown.
+/// Returns words that are joined by spaces, without quotes, as they may be shown. A value may have spaces: it ends before
+/// the next option.
 #[must_use]
 pub fn shown_words(line: &str) -> String {
-    let words: Vec<&str> = line.split(' ').collect();
-    shown_arguments(&words).join(" ")
+    let mut words = line.split(char::is_whitespace).peekable();
+    let mut joined: Vec<String> = Vec::new();
+    let mut is_behind_option = false;
+    while let Some(word) = words.next() {
+        let mut text = word.to_owned();
+        let is_value = is_behind_option && !word.starts_with('-');
+        if is_value || has_value(word) {
+            while let Some(next) = words.next_if(|next| !next.starts_with('-')) {
+                text = text + " " + next;
+            }
+        }
+        is_behind_option = takes_value(word);
+        joined.push(text);
+    }
+    let shown = shown_arguments(&joined);
+    if shown == joined {
+        return line.to_owned();
+    }
+    shown.join(" ")
+}
+
+/// Returns `true` if the word behind this option is hidden.
+fn takes_value(word: &str) -> bool {
+    option_of_pair(word).is_some() || is_secret_option(word)
+}
+
+/// Returns `true` if this is an option whose value is hidden in the same word.
+fn has_value(word: &str) -> bool {
+    let named = word
+        .strip_prefix("--")
+        .and_then(|word| word.split_once('='));
+    attached_pair(word).is_some() || named.is_some_and(|(name, value)| is_secret(name, value))
+}
+
+/// Returns `true` for an option with the name of a secret, without its value.
+fn is_secret_option(word: &str) -> bool {
+    let option = word.strip_prefix("--");
+    option.is_some_and(|name| !name.contains('=') && is_variable(name))
+}
+
+/// Hides what a word shows as secret by itself, and in the command line that it may be: the text of a shell, the title of
+/// a process.
+fn alone(word: &str, plain: &dyn Fn(&str) -> String) -> String {
+    let text = plain(word);
+    let is_line = text.contains(char::is_whitespace) && !text.starts_with(['{', '[']);
+    if is_line { shown_words(&text) } else { text }
 }
 
 /// Returns a command line in one text as it may be shown. One with an open quote is hidden as a whole.
@@ -71,8 +116,7 @@ fn shown_word(word: &str, meaning: Next, plain: &dyn Fn(&str) -> String) -> (Str
     if let Some(shown) = attached_pair(word) {
         return (shown, Next::Any);
     }
-    let option = word.strip_prefix("--");
-    let next = if option.is_some_and(|name| !name.contains('=') && is_variable(name)) {
+    let next = if is_secret_option(word) {
         Next::Secret
     } else if word.rsplit('/').next() == Some(ENV) {
         Next::Variables
@@ -85,7 +129,7 @@ fn shown_word(word: &str, meaning: Next, plain: &dyn Fn(&str) -> String) -> (Str
     if is_secret {
         return (without_value(word, '='), next);
     }
-    (plain(word), next)
+    (alone(word, plain), next)
 }
 
 /// Returns the separator of the pair that follows an option.
@@ -175,6 +219,46 @@ mod tests {
             let words: Vec<&str> = line.split(' ').collect();
             assert_eq!(shown_arguments(&words).join(" "), want);
         }
+    }
+
+    #[test]
+    fn joined_line_shows_no_part_of_a_value_with_spaces() {
+        for (line, want) in [
+            (
+                "agent -e N=x y --token x y --header X-Key: x --verbose",
+                "agent -e N=[hidden] --token [hidden] --header X-Key:[hidden] --verbose",
+            ),
+            (
+                "agent --header=A: Bearer x -HB: x y --api-key=x y -v acp",
+                "agent --header=A:[hidden] -HB:[hidden] --api-key=[hidden] -v acp",
+            ),
+            ("env A=x agent acp", "env A=[hidden] agent acp"),
+            ("agent  acp\n--verbose", "agent  acp\n--verbose"),
+            ("--token --header X: y z", "--token --header X:[hidden]"),
+        ] {
+            assert_eq!(shown_words(line), want);
+        }
+    }
+
+    #[test]
+    fn line_in_one_word_is_shown_as_a_line() {
+        let words = [
+            "sh",
+            "-c",
+            "exec agent --token x -e A=x",
+            "--header",
+            "A: x",
+        ];
+        let want = [
+            "sh",
+            "-c",
+            "exec agent --token [hidden] -e A=[hidden]",
+            "--header",
+            "A:[hidden]",
+        ];
+        assert_eq!(shown_arguments(&words), want);
+        let prompt = ["Please explain\nthe option --verbose"];
+        assert_eq!(shown_arguments(&prompt), prompt);
     }
 
     #[test]

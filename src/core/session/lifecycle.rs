@@ -222,9 +222,9 @@ impl SessionMachine {
 #[must_use]
 pub fn stored_info(card: Card) -> SessionInfo {
     SessionInfo {
+        agent: card.shown_agent(),
         session_id: Some(card.session_id),
         agent_session_id: card.agent_session_id,
-        agent: card.agent,
         agent_name: Some(card.agent_name.unwrap_or_else(|| DEFAULT_AGENT.to_owned())),
         state: SessionStage::Resting,
         turn_id: None,

@@ -69,7 +69,7 @@ impl SessionMachine {
         let knowledge = RestoreFacts {
             id: known.is_some(),
             history: stored > 0,
-            other,
+            other: other.as_deref(),
             given_to: given_to.as_deref(),
         };
         restore.plan(can, knowledge, cx.until(Timeout::Restore));

@@ -1,6 +1,6 @@
 //! Agents that have had a session, with their agent session ids.
 
-use crate::core::agent_command::{AgentCommand, key_of_line};
+use crate::core::agent_command::{AgentCommand, key_of_line, shown_line};
 use crate::core::agent_session_record::AgentSessionRecord;
 use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::log::Identity;
@@ -25,7 +25,7 @@ pub struct Given<'a> {
 pub struct SessionAgents {
     /// Command that starts the last agent of the session.
     pub command: Option<SharedValue<AgentCommand>>,
-    /// Command line of the last agent, as shown in lists.
+    /// Command line of the last agent, as it is stored.
     pub line: Option<String>,
     /// Name of the last agent; `None` for the default agent.
     pub name: Option<String>,
@@ -100,11 +100,12 @@ impl SessionAgents {
         self.given.iter().find(|given| given.agent == agent)
     }
 
-    /// Returns the command line of the last agent, if that is not the agent with this key.
+    /// Returns the shown command line of the last agent, if that is not the agent with this key.
     #[must_use]
-    pub fn other_than(&self, agent: &str) -> Option<&str> {
+    pub fn other_than(&self, agent: &str) -> Option<String> {
         let last = self.given.last().filter(|last| last.agent != agent)?;
-        Some(self.line.as_deref().unwrap_or(&last.agent))
+        let line = self.line.as_ref().unwrap_or(&last.agent);
+        shown_line(self.command.as_deref(), Some(line))
     }
 
     /// Returns how many of `messages` messages, counted from the end, the agent with this key has missed
@@ -201,7 +202,7 @@ mod tests {
         assert_eq!(known.missed_by("a", 3), 3, "cleared since");
         assert_eq!(
             (known.other_than("a"), known.other_than("b")),
-            (Some("b"), None)
+            (Some("b".to_owned()), None)
         );
         known.give("a".to_owned(), "a-2".to_owned(), 6, NEW);
         assert_eq!(
@@ -218,6 +219,19 @@ mod tests {
     }
 
     #[test]
+    fn line_of_another_agent_has_no_values_of_arguments() {
+        let mut known = SessionAgents::from_client("a".to_owned(), "x".to_owned(), OLD);
+        let words = ["--token", "x", "--header", "X-Key: x"];
+        known.started_by(Some(SharedValue::from(AgentCommand {
+            command: "agent".to_owned(),
+            args: words.map(str::to_owned).to_vec(),
+            ..AgentCommand::default()
+        })));
+        let want = "agent --token [hidden] --header X-Key:[hidden]";
+        assert_eq!(known.other_than("b").as_deref(), Some(want));
+    }
+
+    #[test]
     fn a_log_of_an_earlier_version_has_the_last_agent_alone() {
         let identity = Identity {
             agent: Some("/opt/bin/agent acp --x".to_owned()),
@@ -229,7 +243,10 @@ mod tests {
             (known.id_of("agent"), known.id_of("other")),
             (Some("s"), None)
         );
-        assert_eq!(known.other_than("other"), Some("/opt/bin/agent acp --x"));
+        assert_eq!(
+            known.other_than("other").as_deref(),
+            Some("/opt/bin/agent acp --x")
+        );
         assert_eq!(known.command, None);
         assert!(SessionAgents::of(&Identity::default()).given().is_empty());
     }

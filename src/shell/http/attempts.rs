@@ -3,7 +3,7 @@
 use super::failure::{is_permanent, not_sent, timed_out};
 use super::{Cut, retry_after};
 use crate::core::error::{Error, ErrorKind};
-use crate::core::http::{HttpHead, HttpLine, HttpRequest, HttpRetry, shown_url};
+use crate::core::http::{HttpHead, HttpHeader, HttpLine, HttpRequest, HttpRetry, shown_url};
 use crate::core::hub::{AgentId, AgentInput};
 use crate::core::limits::Timeout;
 use crate::proto::frame::Batch;
@@ -179,25 +179,8 @@ impl Attempts {
     }
 
     fn headers(&self) -> Result<HeaderMap, NotSent> {
-        let mut headers = HeaderMap::new();
-        for header in &self.request.headers {
-            let name = HeaderName::from_bytes(header.name.as_bytes());
-            let value = HeaderValue::from_str(&header.value);
-            let (Ok(name), Ok(mut value)) = (name, value) else {
-                let message = format!(
-                    "cannot send the request: header {:?} is not valid; check its name and the variables in its value",
-                    header.name
-                );
-                return Err(NotSent::Final(Error::new(
-                    ErrorKind::InvalidParams,
-                    message,
-                )));
-            };
-            // The value is not indexed by HTTP/2 and not printed.
-            value.set_sensitive(true);
-            headers.insert(name, value);
-        }
-        Ok(headers)
+        header_map(&self.request.headers)
+            .map_err(|message| NotSent::Final(Error::new(ErrorKind::InvalidParams, message)))
     }
 
     async fn deliver_head(&mut self, response: &Response) -> Result<(), Cut> {
@@ -266,4 +249,46 @@ fn same_origin_target(from: &Url, response: &Response) -> Option<Url> {
 /// Returns a number that differs between attempts of several sessions.
 fn random() -> u32 {
     Timestamp::now().subsec_nanosecond().unsigned_abs() / 1000
+}
+
+/// Returns the headers of a request, or the error about one that is not valid. A name that is not valid may hold a value, so
+/// it is not quoted.
+fn header_map(given: &[HttpHeader]) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::new();
+    for header in given {
+        let Ok(name) = HeaderName::from_bytes(header.name.as_bytes()) else {
+            return Err(
+                "cannot send the request: the name of a header is not valid; give the name alone, without a value"
+                    .to_owned(),
+            );
+        };
+        let Ok(mut value) = HeaderValue::from_str(&header.value) else {
+            return Err(format!(
+                "cannot send the request: header {name:?} is not valid; check the variables in its value"
+            ));
+        };
+        // The value is not indexed by HTTP/2 and not printed.
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn header_that_is_not_valid_is_named_only_by_a_valid_name() {
+        for (name, value, is_named) in [("x-key: s3cret", "a", false), ("x-key", "s3\ncret", true)]
+        {
+            let header = HttpHeader {
+                name: name.to_owned(),
+                value: value.to_owned(),
+            };
+            let error = header_map(&[header]).unwrap_err();
+            assert_eq!(error.contains("x-key"), is_named, "{error}");
+            assert!(!error.contains("cret"), "{error}");
+        }
+    }
 }

@@ -87,7 +87,7 @@ fn end_launch(found: &FoundRecord) -> Option<Ended> {
     };
     let (seen, remaining) = end(|| launch_processes(&found.id), grace);
     let pid = found.record.pid;
-    let shown = |(member, command): (Member, String)| shown(member, &command, &found.record);
+    let shown = |(member, command): (Member, Vec<String>)| shown(member, &command, &found.record);
     (!seen.is_empty()).then(|| Ended {
         acpipe: pid,
         processes: seen.into_iter().map(shown).collect(),
@@ -106,8 +106,8 @@ pub fn kill_marked(mark: &str) {
 fn end(
     find: impl Fn() -> Vec<Member>,
     grace: impl Fn(&[Member]) -> Duration,
-) -> (Vec<(Member, String)>, usize) {
-    let mut seen: BTreeMap<(u32, u64), (Member, String)> = BTreeMap::new();
+) -> (Vec<(Member, Vec<String>)>, usize) {
+    let mut seen: BTreeMap<(u32, u64), (Member, Vec<String>)> = BTreeMap::new();
     let mut round = FIRST_ROUND;
     let began = Instant::now();
     // Times of the first SIGKILL and of giving up.
@@ -170,9 +170,8 @@ pub fn launched(state: &Path) -> Vec<LaunchedProcess> {
         .collect()
 }
 
-fn shown(member: Member, command: &str, record: &Record) -> LaunchedProcess {
-    let words: Vec<&str> = command.split_whitespace().collect();
-    let line = shown_arguments(&words).join(" ");
+fn shown(member: Member, command: &[String], record: &Record) -> LaunchedProcess {
+    let line = shown_arguments(command).join(" ");
     let short: String = line.chars().take(SHOWN).collect();
     let dots = if short.len() < line.len() { "…" } else { "" };
     LaunchedProcess {

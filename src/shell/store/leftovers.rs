@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub struct Swept {
     /// Files that were removed, or would be.
     pub removed: Vec<PathBuf>,
-    /// Logs that are not acpipe's because of their owner or mode, each with the reason.
+    /// Logs that are not acpipe's because of their owner or mode, and directories in place of files, each with the reason.
     pub refused: Vec<(PathBuf, io::Error)>,
     /// Files that cannot be read or removed.
     pub failed: Vec<(PathBuf, io::Error)>,
@@ -58,6 +58,11 @@ pub fn sweep(state: &Path, dry: bool) -> io::Result<Swept> {
         if !left {
             continue;
         }
+        if is_directory(&path) {
+            let why = io::Error::new(io::ErrorKind::IsADirectory, "is a directory");
+            swept.refused.push((path, why));
+            continue;
+        }
         if !dry && let Err(e) = fs::remove_file(&path) {
             swept.failed.push((path, e));
             continue;
@@ -79,7 +84,12 @@ pub fn archived(state: &Path) -> io::Result<Vec<(PathBuf, i64)>> {
     };
     let files = files(&state.join(ARCHIVE))?.into_iter();
     let logs = files.filter(|path| path.extension().is_some_and(|e| e == names::LOG));
+    let logs = logs.filter(|path| !is_directory(path));
     Ok(logs.filter_map(since).collect())
+}
+
+fn is_directory(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
 
 /// Returns the files of a directory, sorted by name; empty if it does not exist.
@@ -92,4 +102,27 @@ fn files(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths: Vec<PathBuf> = paths.collect::<io::Result<_>>()?;
     paths.sort();
     Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_in_place_of_files_are_left_alone() {
+        let name = format!("acpipe-directories-{}", std::process::id());
+        let state = std::env::temp_dir().join(name);
+        let _ = fs::remove_dir_all(&state);
+        let card = state.join(SESSIONS).join("a.json");
+        let log = state.join(ARCHIVE).join("a.1.jsonl");
+        for dir in [&card, &log] {
+            fs::create_dir_all(dir).unwrap();
+        }
+        let swept = sweep(&state, false).unwrap();
+        assert!(swept.failed.is_empty() && swept.removed.is_empty());
+        let (path, why) = &swept.refused[0];
+        assert_eq!((path, why.to_string().as_str()), (&card, "is a directory"));
+        assert!(archived(&state).unwrap().is_empty());
+        fs::remove_dir_all(&state).unwrap();
+    }
 }

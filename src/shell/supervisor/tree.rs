@@ -115,18 +115,21 @@ impl Member {
     }
 
     /// Returns the command line of the process, or its name if the command line is empty.
-    pub fn command_line(&self) -> String {
+    pub fn command_line(&self) -> Vec<String> {
         let mut line = Vec::new();
         let path = format!("/proc/{}/cmdline", self.pid.as_raw_nonzero());
         if let Ok(file) = File::open(path) {
             // After an error the part that was read is used.
             let _ = file.take(LONGEST_COMMAND_LINE).read_to_end(&mut line);
         }
-        let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
-        let text = String::from_utf8_lossy(&words.join(&b' '))
-            .trim_end()
-            .to_owned();
-        if text.is_empty() { self.name() } else { text }
+        let end = line.iter().rposition(|byte| !matches!(*byte, 0 | b' '));
+        let Some(end) = end else {
+            return vec![self.name()];
+        };
+        let words = line[..=end].split(|byte| *byte == 0);
+        words
+            .map(|word| String::from_utf8_lossy(word).into_owned())
+            .collect()
     }
 
     /// Signals this process, and not another one that has reused its id.
