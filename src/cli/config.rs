@@ -144,6 +144,10 @@ fn combine(
     for source in sources.iter().filter(|source| source.is_of_project()) {
         let mut own = policy.without_rules();
         add_permissions(source, &mut own, &format!("{}: ", project::NAME))?;
+        if source.is_untrusted() {
+            // A tool list of the user allows what the user's policy does not, but not what the project forbids.
+            own = own.with_own_lists();
+        }
         policy = policy.restricted_by(own);
     }
     if let Some(mode) = mode {

@@ -416,6 +416,12 @@ impl Policy {
             || self.restrictions.iter().any(Self::has_rules)
     }
 
+    /// Returns `true` if the tool lists of the session do not count for a client whose demands the policy has.
+    #[must_use]
+    pub fn ignores_lists(&self) -> bool {
+        self.has_own_lists || self.restrictions.iter().any(Self::ignores_lists)
+    }
+
     /// Returns `true` if "always" has precedence over "once" among the options that an agent offers.
     #[must_use]
     pub fn prefers_always(&self) -> bool {

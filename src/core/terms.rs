@@ -35,6 +35,16 @@ pub fn differing_text(session: &str, differing: &[String]) -> Option<String> {
     ))
 }
 
+/// Returns the options of a stored session for a client that did not open it with its list of allowed tools. Of that list
+/// only the tools count that are in `own`, the options of the client's own definition of the agent.
+#[must_use]
+pub fn own_lists(stored: &SessionOptions, own: &SessionOptions) -> SessionOptions {
+    let mut options = stored.clone();
+    let allowed = &mut options.allowed_tools;
+    allowed.retain(|tool| own.allowed_tools.contains(tool));
+    options
+}
+
 /// Policy and time limits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Terms {
@@ -72,7 +82,7 @@ pub struct CallerTerms {
     pub client: ClientId,
     /// Its terms.
     pub terms: Terms,
-    /// Options of its own definition of the agent.
+    /// Options of its own definition of the agent, with the tools that it refused when it opened the session.
     pub options: SessionOptions,
 }
 

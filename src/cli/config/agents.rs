@@ -43,6 +43,8 @@ pub struct PermissionLayer {
     pub table: PermissionTable,
     /// Whether the permissions can only restrict, since they are those of a project.
     pub restricts: bool,
+    /// Whether tool lists do not count for the permissions, because they are those of a file that the user does not trust.
+    pub ignores_lists: bool,
 }
 
 /// Agent of the configuration.
@@ -194,6 +196,9 @@ impl PermissionLayer {
         if self.restricts {
             let mut own = policy.without_rules();
             apply(&self.table, &mut own, &label)?;
+            if self.ignores_lists {
+                own = own.with_own_lists();
+            }
             return Ok(policy.restricted_by(own));
         }
         apply(&self.table, &mut policy, &label)?;

@@ -113,7 +113,13 @@ impl AgentMachine {
                 env,
                 source: AgentSource::Client,
                 child_per_session: p.child_per_session.unwrap_or_default(),
-                options: *p.options,
+                options: match default.source {
+                    // Another command leaves an agent of the clients its other settings.
+                    AgentSource::Client if self.name() != DEFAULT_AGENT => {
+                        (*p.options).or(&default.options)
+                    }
+                    _ => *p.options,
+                },
                 fallback: None,
                 backend: BackendOptions::default(),
             },
@@ -138,7 +144,8 @@ impl AgentMachine {
     pub(super) fn start(&mut self, spec: AgentSpec, waiters: Vec<Token>, cx: &mut AgentCx<'_>) {
         let was_announced = matches!(self.state, State::Backoff { .. });
         // A client of a daemon can bring rules to a session of another client.
-        let has_rules = cx.shared.settings.policy_of(&self.definition).has_rules();
+        let policy = cx.shared.settings.policy_of(&self.definition);
+        let has_rules = policy.has_rules() || policy.ignores_lists();
         let may_have_rules = has_rules || cx.shared.is_resident;
         let limits = *self.limits(&cx.shared.settings);
         let dialect = dialect(&spec, may_have_rules, &limits, cx.shared);

@@ -125,6 +125,7 @@ impl Hub {
     ) -> Result<(), Error> {
         total_limits::check(p.timeout_ms)?;
         let has_command = p.command.is_some() || p.protocol.is_some();
+        let gives_list = !p.options.allowed_tools.is_empty();
         let own = p.agent.as_deref().map(|name| self.scoped_agent(name));
         let own = own.transpose()?.flatten();
         let agent = match p.agent.as_deref() {
@@ -132,7 +133,8 @@ impl Hub {
                 check_name(name).map_err(|why| invalid("agent", why))?;
                 let default = self.agents.get(self.default_agent());
                 let spec = default.spec_of(p.clone(), &self.shared)?;
-                self.add_agent(AgentDefinition::new(name, spec))?;
+                let agent = self.add_agent(AgentDefinition::new(name, spec))?;
+                self.agents.get_mut(agent).set_definer(token.client);
                 self.agent_named(Some(name))?
             }
             name => self.agent_named(name)?,
@@ -144,7 +146,7 @@ impl Hub {
         self.limit_call(token, limit, CallPlace::Agent(agent), cx);
         self.with_agent(agent, cx, |agent, cx| agent.connect(token, p, cx))?;
         if has_command {
-            share_command(self, agent);
+            share_command(self, agent, gives_list);
         }
         Ok(())
     }
@@ -183,7 +185,9 @@ impl Hub {
         (definition.description, definition.tags) = (p.description, p.tags);
         let agent = self.add_agent(definition)?;
         let owner = (!p.persist).then_some(token.client);
-        self.agents.get_mut(agent).set_owner(owner);
+        let machine = self.agents.get_mut(agent);
+        machine.set_owner(owner);
+        machine.set_definer(token.client);
         let agent = self.agent_named(Some(&name))?;
         self.search(
             token,

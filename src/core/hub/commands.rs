@@ -105,7 +105,7 @@ impl Hub {
             Command::Steer(p) => {
                 let id = self.session_id(token.client, p.session_id.as_deref())?;
                 let agent = self.session(&id)?.agent;
-                let terms = self.caller_terms(agent)?;
+                let terms = self.caller_terms(&id, agent)?;
                 let steered = self.with_session(&id, cx, |session, cx| {
                     session.join(token.client, cx);
                     session.steer(p, terms.as_deref(), cx)

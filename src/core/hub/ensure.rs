@@ -11,7 +11,9 @@ use crate::core::ids::AgentRef;
 use crate::core::mcp;
 use crate::core::options;
 use crate::core::output_schema;
+
 use crate::core::session::{Given, RequiredSettings, SessionAgents, SessionMachine, Stage};
+use crate::core::terms::own_lists;
 use crate::proto::wire::{
     EnsureParams, McpServer, Memory, Protocol, Recovery, Rung, SessionOptions, Strategy,
 };
@@ -64,9 +66,11 @@ impl Hub {
         let cwd = cwd.or(replaced.flatten());
         let protocol = self.agents.get(agent).spec().protocol;
         let differing = self.differing_settings(id, &p.mcp_servers)?;
+        let refused = p.options.disallowed_tools.clone();
         if let Some(session) = self.sessions.get_mut(id).filter(|_| !moves)
             && ensured_already(session, token, &p, differing, (stopping, protocol), cx)?
         {
+            self.note_refused(id, refused);
             return Ok(());
         }
         self.make_room(id, agent, cx)?;
@@ -107,6 +111,7 @@ impl Hub {
             self.with_session(id, cx, |session, cx| session.hand_over(agent, cx))?;
         }
         self.begin_ensured(token, id, p, options, cx);
+        self.note_refused(id, refused);
         Ok(())
     }
 
@@ -178,8 +183,13 @@ impl Hub {
         let machine = self.agents.get(agent);
         let spec = machine.spec();
         let session = self.sessions.get(id);
-        let known = session.map_or(&spec.options, |session| session.settings.options());
-        let options = wished.or(known);
+        let options = match session {
+            None => wished.or(&spec.options),
+            Some(session) if session.claims_list(self.scopes.caller()) => {
+                wished.or(session.settings.options())
+            }
+            Some(session) => wished.or(&own_lists(session.settings.options(), &spec.options)),
+        };
         let servers = match session {
             Some(session) if servers.is_empty() => &session.mcp_servers,
             _ => servers,

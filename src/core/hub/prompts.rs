@@ -29,7 +29,7 @@ impl Hub {
         total_limits::check(p.timeout_ms)?;
         let id = &self.session_id(token.client, p.session_id.as_deref())?;
         let agent = self.session(id)?.agent;
-        let terms = self.caller_terms(agent)?;
+        let terms = self.caller_terms(id, agent)?;
         if let Some(given) = &p.turn_id {
             if given.len() > LONGEST_TURN_ID {
                 return Err(invalid("turnId", "must have at most 256 bytes"));

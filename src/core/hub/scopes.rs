@@ -30,6 +30,9 @@ pub(super) struct Scopes {
     all: BTreeMap<ClientId, Scope>,
     /// Client whose call is being handled or answered.
     caller: ClientId,
+    /// Tools that clients refused when they opened a session. They hold for the client, also if another one opens the
+    /// session with other lists.
+    refused: BTreeMap<ClientId, BTreeMap<String, Vec<String>>>,
 }
 
 /// Settings of a client.
@@ -44,9 +47,15 @@ impl Scopes {
         self.caller = client;
     }
 
+    /// Returns the client whose call is being handled or answered.
+    pub(super) fn caller(&self) -> ClientId {
+        self.caller
+    }
+
     /// Removes a client that has left.
     pub(super) fn remove(&mut self, client: ClientId) {
         self.all.remove(&client);
+        self.refused.remove(&client);
     }
 
     fn of_caller(&self) -> Option<&Scope> {
@@ -95,7 +104,7 @@ impl Hub {
     /// or there is no such agent.
     pub(super) fn scoped_agent(&mut self, name: &str) -> Result<Option<AgentRef>, Error> {
         let Some(scope) = self.scopes.of_caller() else {
-            return Ok(None);
+            return self.without_list_of_others(name);
         };
         if name == DEFAULT_AGENT || self.agents.get(scope.default).name() == name {
             return Ok(Some(scope.default));
@@ -106,11 +115,49 @@ impl Hub {
         let definition = match configured.cloned().or_else(builtin) {
             Some(own) => complete(own, settings),
             None => match self.agents.find(name) {
-                Some(shared) => restricted(self.agents.get(shared).definition(), settings),
+                Some(shared) => self.restricted(shared, settings),
                 None => return Ok(None),
             },
         };
         self.scoped(definition).map(Some)
+    }
+
+    /// Returns the agent of this name for a client with the settings of the daemon, if another client has given it a list
+    /// of allowed tools.
+    fn without_list_of_others(&mut self, name: &str) -> Result<Option<AgentRef>, Error> {
+        let shared = self.agents.find(name).filter(|_| self.shared.is_resident);
+        let has_list = |agent: &AgentRef| {
+            let machine = self.agents.get(*agent);
+            let is_of_client = machine.configured().source == AgentSource::Client;
+            is_of_client && !machine.configured().options.allowed_tools.is_empty()
+        };
+        let of_other = |agent: &AgentRef| !self.gave_list(*agent);
+        let Some(shared) = shared.filter(has_list).filter(of_other) else {
+            return Ok(None);
+        };
+        self.scoped(self.restricted(shared, &self.shared.settings))
+            .map(Some)
+    }
+
+    /// Returns `true` if the list of allowed tools of an agent is that of the client whose call is being handled.
+    fn gave_list(&self, shared: AgentRef) -> bool {
+        self.agents.get(shared).definer() == Some(self.scopes.caller)
+    }
+
+    /// Returns the definition of an agent that is not in a client's settings, by which these hold in addition to its own.
+    /// Its list of allowed tools counts only for the client that gave it.
+    fn restricted(&self, shared: AgentRef, settings: &Settings) -> AgentDefinition {
+        let mut definition = self.agents.get(shared).definition().clone();
+        if !self.gave_list(shared) {
+            definition.spec.options.allowed_tools.clear();
+        }
+        if let Some(policy) = &mut definition.policy {
+            *policy = Arc::new(policy.with_caller(&settings.policy, None));
+        }
+        if let Some(limits) = &mut definition.limits {
+            **limits = limits.stricter(&settings.limits);
+        }
+        complete(definition, settings)
     }
 
     /// Adds the configured agents of the client whose call is being handled, so that a list has them.
@@ -143,7 +190,7 @@ impl Hub {
             self.agents.get(*agent).definition().spec.source == AgentSource::Client
         });
         let of_clients = of_clients.map(|agent| {
-            let own = restricted(self.agents.get(agent).definition(), settings);
+            let own = self.restricted(agent, settings);
             self.agents.find_scoped(&own).unwrap_or(agent)
         });
         let default = std::iter::once(scope.default);
@@ -174,13 +221,29 @@ impl Hub {
         self.scoped(definition).ok()
     }
 
-    /// Returns the terms of the client whose call is being handled, for a session at this agent. `None` if all clients
+    /// Notes the tools that the client whose call is being handled refuses in a session, if it names some.
+    pub(super) fn note_refused(&mut self, session: &str, tools: Vec<String>) {
+        if self.shared.is_resident && !tools.is_empty() {
+            let own = self.scopes.refused.entry(self.scopes.caller).or_default();
+            own.insert(session.to_owned(), tools);
+        }
+    }
+
+    /// Forgets the tools that clients refused in a session that is removed.
+    pub(super) fn forget_refused(&mut self, session: &str) {
+        for own in self.scopes.refused.values_mut() {
+            own.remove(session);
+        }
+    }
+
+    /// Returns the terms of the client whose call is being handled, for a session and its agent. `None` if all clients
     /// have the settings of the hub.
     ///
     /// # Errors
     /// There are too many different agent definitions.
     pub(super) fn caller_terms(
         &mut self,
+        session: &str,
         agent: AgentRef,
     ) -> Result<Option<Box<CallerTerms>>, Error> {
         if !self.shared.is_resident {
@@ -196,11 +259,17 @@ impl Hub {
                 limits: settings.limits,
             },
         };
+        let options = definition.map(|own| own.spec.options.clone());
+        let mut options = options.unwrap_or_default();
+        let caller = self.scopes.caller;
+        let refused = self.scopes.refused.get(&caller);
+        if let Some(refused) = refused.and_then(|own| own.get(session)) {
+            options.disallowed_tools.extend_from_slice(refused);
+        }
         Ok(Some(Box::new(CallerTerms {
-            client: self.scopes.caller,
+            client: caller,
             terms,
-            options: definition
-                .map_or_else(SessionOptions::default, |own| own.spec.options.clone()),
+            options,
         })))
     }
 
@@ -212,10 +281,8 @@ impl Hub {
     ) -> Result<Option<AgentRef>, Error> {
         let machine = self.agents.get(agent);
         let (name, identity) = (machine.name().to_owned(), machine.identity());
-        let own = match self.scopes.of_caller() {
-            Some(_) => self.scoped_agent(&name)?,
-            None => self.agents.find(&name),
-        };
+        let own = self.scoped_agent(&name)?;
+        let own = own.or_else(|| self.agents.find(&name));
         Ok(own.filter(|own| self.agents.get(*own).identity() == identity))
     }
 
@@ -226,12 +293,13 @@ impl Hub {
         session: &str,
         servers: &[McpServer],
     ) -> Result<Vec<String>, Error> {
-        let Some(session) = self.sessions.get(session) else {
+        let id = session;
+        let Some(session) = self.sessions.get(id) else {
             return Ok(Vec::new());
         };
         let agent = session.agent;
         let has_others = !servers.is_empty() && servers != session.mcp_servers;
-        let own = self.caller_terms(agent)?;
+        let own = self.caller_terms(id, agent)?;
         let definition = self.callers_definition(agent)?.filter(|_| own.is_some());
         let name = self.agents.get(agent).name().to_owned();
         let has_other_agent =
@@ -304,29 +372,26 @@ impl Hub {
 }
 
 /// Gives an agent that a client has connected with another command the same command for the clients that name it later.
-pub(super) fn share_command(hub: &mut Hub, agent: AgentRef) {
+/// `gives_list` is `true` if the client gave it a list of allowed tools, too.
+pub(super) fn share_command(hub: &mut Hub, agent: AgentRef, gives_list: bool) {
     let machine = hub.agents.get(agent);
-    let (name, spec) = (machine.name(), machine.configured().clone());
-    if !hub.agents.is_scoped(agent) || name == DEFAULT_AGENT {
+    let (name, mut spec) = (machine.name(), machine.configured().clone());
+    let Some(shared) = hub.agents.find(name).filter(|_| name != DEFAULT_AGENT) else {
         return;
+    };
+    let caller = hub.scopes.caller;
+    let held = hub.agents.get_mut(shared);
+    if gives_list {
+        held.set_definer(caller);
+    } else {
+        let list = &held.configured().options.allowed_tools;
+        spec.options.allowed_tools.clone_from(list);
     }
-    if let Some(shared) = hub.agents.find(name) {
+    if hub.agents.is_scoped(agent) {
         hub.agents.get_mut(shared).set_configured(spec);
-        let own = restricted(hub.agents.get(shared).definition(), hub.caller_settings());
+        let own = hub.restricted(shared, hub.caller_settings());
         hub.agents.set_scope(agent, own);
     }
-}
-
-/// Returns the definition of an agent that is not in a client's settings, by which these hold in addition to its own.
-fn restricted(shared: &AgentDefinition, settings: &Settings) -> AgentDefinition {
-    let mut definition = shared.clone();
-    if let Some(policy) = &mut definition.policy {
-        *policy = Arc::new(policy.with_caller(&settings.policy, None));
-    }
-    if let Some(limits) = &mut definition.limits {
-        **limits = limits.stricter(&settings.limits);
-    }
-    complete(definition, settings)
 }
 
 /// Returns a definition that no longer depends on the settings of the hub.

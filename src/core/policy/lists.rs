@@ -23,7 +23,8 @@ impl Policy {
             ..SessionOptions::default()
         };
         self.lists = (!lists.is_empty()).then(|| Box::new(ToolLists(lists)));
-        for restriction in &mut self.restrictions {
+        let others = self.restrictions.iter_mut();
+        for restriction in others.filter(|other| !other.has_own_lists) {
             restriction.set_lists(allowed, disallowed);
         }
     }

@@ -12,8 +12,10 @@ impl Policy {
         if self.is_overridden {
             other.override_mode(Mode::Approve);
         }
-        // Like those of a session, they count for both.
-        other.lists.clone_from(&self.lists);
+        if !other.has_own_lists {
+            // Like those of a session, they count for both.
+            other.lists.clone_from(&self.lists);
+        }
         let nested = std::mem::take(&mut other.restrictions);
         self.restrictions.push(other);
         self.restrictions.extend(nested);
@@ -48,7 +50,8 @@ impl Policy {
     }
 
     /// Returns this policy so that the tool lists of sessions do not count for it.
-    fn with_own_lists(mut self) -> Self {
+    #[must_use]
+    pub fn with_own_lists(mut self) -> Self {
         self.has_own_lists = true;
         let nested = std::mem::take(&mut self.restrictions);
         self.restrictions = nested.into_iter().map(Self::with_own_lists).collect();

@@ -163,7 +163,7 @@ impl SessionMachine {
         }
         // The agent reports every call before it runs, whatever its mode is, and the rules are applied to it.
         let connection = cx.agent.connection.as_ref();
-        if cx.policy().has_rules()
+        if self.judges_calls(cx)
             && connection.is_some_and(|connection| connection.facts().reports_before_run)
         {
             return None;

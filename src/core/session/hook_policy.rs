@@ -1,6 +1,7 @@
 //! Policy for tools that an agent reports before it runs them without a permission request.
 //!
-//! If the policy has rules, its decisions apply to these tools, including those by default: a tool is denied, or the
+//! If the policy has rules, or the agent was started with a list of allowed tools that does not count for the client of
+//! the prompt, its decisions apply to these tools, including those by default: a tool is denied, or the
 //! agent has to request permission for it. By default, tools that only read need no request.
 
 use super::SessionMachine;
@@ -24,13 +25,19 @@ impl SessionMachine {
         }
     }
 
+    /// Returns `true` if the policy judges the tools that the agent reports before it runs them.
+    pub(super) fn judges_calls(&self, cx: &Cx<'_>) -> bool {
+        let has_list = !self.settings.options().allowed_tools.is_empty();
+        cx.policy().has_rules() || (has_list && cx.policy().ignores_lists())
+    }
+
     fn effect_of(
         &mut self,
         subagent: Option<&str>,
         call: &Permission<'_>,
         cx: &mut Cx<'_>,
     ) -> Effect {
-        if !cx.policy().has_rules() {
+        if !self.judges_calls(cx) {
             return Effect::Allow;
         }
         let Some((turn_id, subject)) = self.subject_of(subagent, call, cx) else {

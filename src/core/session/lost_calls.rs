@@ -34,7 +34,7 @@ impl SessionMachine {
     pub fn report_unknown_call(&mut self, why: &str, cx: &mut Cx<'_>) -> bool {
         let connection = cx.agent.connection.as_ref();
         // The rules are applied to another message about each call.
-        let asks = cx.policy().has_rules()
+        let asks = self.judges_calls(cx)
             && connection.is_some_and(|connection| connection.facts().reports_before_run);
         if asks || !cx.policy().may_restrict(self.settings.options()) {
             return false;

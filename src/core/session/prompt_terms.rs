@@ -54,6 +54,20 @@ impl SessionMachine {
         listing.push(client);
     }
 
+    /// Returns `true` if the client opened the session with its list of allowed tools.
+    #[must_use]
+    pub fn claims_list(&self, client: ClientId) -> bool {
+        let terms = self.prompt_terms.as_ref();
+        terms.is_some_and(|terms| terms.listing.contains(&client))
+    }
+
+    /// Returns `true` if a client opened the session with its list of allowed tools.
+    #[must_use]
+    pub fn has_claimed_list(&self) -> bool {
+        let terms = self.prompt_terms.as_ref();
+        terms.is_some_and(|terms| !terms.listing.is_empty())
+    }
+
     /// Notes that the session is opened with other tool lists.
     pub(super) fn forget_lists(&mut self) {
         if let Some(terms) = &mut self.prompt_terms {

@@ -12,6 +12,7 @@ use crate::core::log::Identity;
 use crate::core::output_budget::{FRAME, OutputBudget, SMALL, size};
 use crate::core::setting::{self, ChosenSettings, Setting, merge_state};
 use crate::core::shared_value::SharedValue;
+use crate::core::terms::own_lists;
 use crate::proto::json::{Members, value};
 use crate::proto::wire::{NotRestored, Protocol, SessionOptions, SettingValue};
 use serde_json::value::RawValue;
@@ -101,6 +102,13 @@ impl SessionSettings {
     ) {
         self.options = options.unwrap_or_else(SharedValue::no_options);
         self.wanted = wanted;
+    }
+
+    /// Removes the allowed tools that are not in `own`; see [`own_lists`].
+    pub fn keep_own_list(&mut self, own: &SessionOptions) {
+        if !self.options.allowed_tools.is_empty() {
+            self.options = own_lists(&self.options, own).into();
+        }
     }
 
     /// Writes the settings into the identity of the session; anything the agent does not report stays.

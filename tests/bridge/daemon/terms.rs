@@ -459,6 +459,33 @@ fn rules_of_a_caller_apply_to_tools_that_claude_runs_unasked() {
     daemon.stop();
 }
 
+#[test]
+fn allowed_tools_of_a_registered_agent_do_not_count_for_other_clients() {
+    let mut house = House::new();
+    let options = json!({"allowedTools": ["Edit"]});
+    let own =
+        json!({"agent": "own", "command": FAKE_AGENT, "args": [house.script], "options": options});
+    let mut definer = house.client(DENY);
+    definer.call("agent/register", &own);
+    definer.call("session/ensure", &json!({"sessionId": "s", "agent": "own"}));
+    let prompt = json!({"sessionId": "s", "message": "go"});
+    definer.call("session/prompt", &prompt);
+    assert!(house.allowed());
+    for face in [Face::Prompt, Face::Attach] {
+        house.prompt(face, "s", DENY);
+        assert!(!house.allowed(), "{face:?}");
+    }
+    let mut other = house.client(DENY);
+    let ensure = json!({"sessionId": "t", "agent": "own"});
+    other.call("session/ensure", &ensure);
+    other.call(
+        "session/prompt",
+        &json!({"sessionId": "t", "message": "go"}),
+    );
+    assert!(!house.allowed());
+    house.daemon.stop();
+}
+
 /// The list of allowed tools counts only for the client that opened the session with it; that of refused tools is among
 /// the demands of a caller.
 #[test]

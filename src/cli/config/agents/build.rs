@@ -231,6 +231,7 @@ fn layer(
         agent: definition.name.to_owned(),
         table: table_of(permissions).map_err(|fault| fault.below(&path))?,
         restricts: definition.source.is_of_project(),
+        ignores_lists: definition.source.is_untrusted(),
     };
     let checked = layer.add_to(context.policy.without_rules());
     checked.map_err(|fault| fault.below(&path))?;

@@ -1,7 +1,7 @@
 //! Tests of rules for tools that the CLI runs without a permission request.
 
 use super::play::settings;
-use crate::core::client::{Command, Notice, Reply, Token};
+use crate::core::client::{ClientId, Command, Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
 use crate::core::client_sink::{ChunkAddress, ClientSink};
 use crate::core::decision::DecisionSource;
@@ -353,6 +353,36 @@ fn tool_that_a_list_of_the_session_allows_passes_the_hook() {
     let (mut play, _) = Play::with_options(rules, &options);
     let answer = play.calls("s", "Glob", &json!({"pattern": "*"}));
     assert_eq!(answer, json!({}));
+}
+
+/// The CLI was started with the list, so it runs the tool unless the hook says otherwise.
+#[test]
+fn list_of_another_client_lets_no_tool_pass_the_hook() {
+    let (bash, input) = ("Bash", json!({"command": "rm x"}));
+    for (mode, decision) in [(policy::Mode::Deny, "deny"), (policy::Mode::Ask, "ask")] {
+        let now = Instant::now();
+        let hub = Play::hub(mode.into(), now).resident();
+        let options = json!({"allowedTools": [bash]});
+        let (mut play, _) = Play::of(hub, now, &options, &json!({}));
+        assert_eq!(play.calls("s", bash, &input), json!({}));
+        play.ends("t", None, "");
+        play.ends_turn();
+        let hello = Command::Initialize(params(json!({"protocolVersion": 1})));
+        let ensure = Command::Ensure(params(json!({})));
+        let prompt = Command::Prompt(params(json!({"message": "go"})));
+        for (call, command) in [hello, ensure, prompt].into_iter().enumerate() {
+            let token = Token {
+                client: ClientId(7),
+                call: call as u64,
+            };
+            let cx = &mut HubCx::new(play.now, &mut play.client);
+            play.hub.command(token, command, cx);
+        }
+        play.frames();
+        let answer = play.calls("s", bash, &input);
+        let decided = &answer["hookSpecificOutput"]["permissionDecision"];
+        assert_eq!(decided, decision, "{answer}");
+    }
 }
 
 #[test]

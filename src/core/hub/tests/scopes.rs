@@ -2,7 +2,7 @@
 
 use super::fixture::{A, B, C, Fixture};
 use crate::core::agent_definition::AgentDefinition;
-use crate::core::client::{ClientId, Command};
+use crate::core::client::{ClientId, Command, History};
 use crate::core::error::ErrorKind;
 use crate::core::hub::HubCx;
 use crate::core::limits::Timeout;
@@ -178,6 +178,119 @@ fn tool_lists_of_opener_and_caller_hold_at_an_agent_that_a_client_defined() {
         t.ensure_own(A, "s");
         let chosen = ["edit", "execute"].map(|kind| t.chosen_for(B, "s", kind));
         assert_eq!(chosen, [edit, execute], "{opener:?} {caller:?}");
+    }
+}
+
+/// Bash is what a list of allowed tools of the agent allows, and Edit what its list of refused tools refuses.
+#[test]
+fn allowed_tools_of_an_agent_count_only_for_the_client_that_defined_it() {
+    let lists = json!({"allowedTools": ["Bash"], "disallowedTools": ["Edit"]});
+    let own = json!({"agent": "own", "command": "own", "options": lists});
+    for way in WAYS {
+        for mode in [Mode::Approve, Mode::Deny] {
+            let mut t = daemon();
+            t.hub.shared.settings.policy = Mode::Deny.into();
+            t.join(A, mode, &[]);
+            t.join(B, Mode::Deny, &[]);
+            t.connect_with(C, &json!({}));
+            let call = match way {
+                Way::Register => t.call(A, Command::Register(params(own.clone()))),
+                Way::Connect => t.call(A, Command::Connect(params(own.clone()))),
+            };
+            t.answer_all();
+            assert!(!matches!(t.reply(A, call), Some(Err(_))));
+            for (client, session) in [(A, "a"), (B, "b"), (C, "c")] {
+                t.ensure_own(client, session);
+                let case = format!("{way:?} {mode:?} {session}");
+                for client in [B, C] {
+                    let chosen = t.chosen_for(client, session, "execute");
+                    assert_eq!(chosen, "n", "{case} {client:?}");
+                }
+                assert_eq!(t.chosen_for(A, session, "edit"), "n", "{case}");
+                let own = if session == "a" { "y" } else { "n" };
+                assert_eq!(t.chosen_for(A, session, "execute"), own, "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn other_command_of_a_registered_agent_leaves_its_tool_lists() {
+    let lists = json!({"allowedTools": ["Bash"], "disallowedTools": ["Edit"]});
+    for (connecting, options, execute) in [
+        (A, json!({}), ["y", "n"]),
+        (B, json!({}), ["y", "n"]),
+        (B, json!({"allowedTools": ["Bash"]}), ["n", "y"]),
+    ] {
+        let mut t = daemon();
+        t.join(A, Mode::Deny, &[]);
+        t.join(B, Mode::Deny, &[]);
+        let own = json!({"agent": "own", "command": "own", "options": lists});
+        t.call(A, Command::Register(params(own)));
+        let other = json!({"agent": "own", "command": "other", "options": options});
+        let call = t.call(connecting, Command::Connect(params(other)));
+        t.answer_all();
+        t.result(connecting, call);
+        let case = format!("{connecting:?} {options}");
+        // The process of the connecting client runs already.
+        let other = if connecting == A { B } else { A };
+        for client in [connecting, other] {
+            let session = format!("{client:?}");
+            t.ensure_own(client, &session);
+            let agent = t.hub.sessions.get(&session).unwrap().agent;
+            assert_eq!(t.hub.agents.get(agent).spec().command, "other", "{case}");
+            assert_eq!(t.chosen_for(client, &session, "edit"), "n", "{case}");
+            let want = execute[usize::from(client == B)];
+            assert_eq!(t.chosen_for(client, &session, "execute"), want, "{case}");
+        }
+    }
+}
+
+#[test]
+fn refused_tools_of_a_client_hold_for_it_after_another_opened_the_session_with_others() {
+    let mut t = daemon();
+    t.join(A, Mode::Approve, &[]);
+    t.join(B, Mode::Approve, &[]);
+    t.define(A, Way::Register);
+    for (client, tool) in [(A, "Bash"), (B, "Write")] {
+        let wish =
+            json!({"sessionId": "s", "agent": "own", "options": {"disallowedTools": [tool]}});
+        let call = t.call(client, Command::Ensure(params(wish)));
+        t.answer_all();
+        t.result(client, call);
+        assert_eq!(t.chosen_for(A, "s", "execute"), "n", "{tool}");
+        let close = json!({"sessionId": "s"});
+        t.call(B, Command::History(History::CloseSession(params(close))));
+        t.answer_all();
+    }
+}
+
+/// A stored list is that of a client that is gone, or of another one.
+#[test]
+fn allowed_tools_of_a_stored_session_count_only_for_a_client_that_gives_them() {
+    let list = json!({"allowedTools": ["Bash"]});
+    let mut t = daemon();
+    t.join(A, Mode::Deny, &[]);
+    t.join(B, Mode::Deny, &[]);
+    t.join(C, Mode::Approve, &[]);
+    t.define(A, Way::Register);
+    for (opener, options, chosen) in [
+        (A, &list, ["y", "n"]),
+        (B, &json!({}), ["n", "n"]),
+        (A, &list, ["y", "n"]),
+        // It gave the list before.
+        (A, &json!({}), ["y", "n"]),
+    ] {
+        let wish = json!({"sessionId": "s", "agent": "own", "strategy": "new", "options": options});
+        let call = t.call(opener, Command::Ensure(params(wish)));
+        t.answer_all();
+        t.result(opener, call);
+        let case = format!("{opener:?} {options}");
+        let own = [A, B].map(|client| t.chosen_for(client, "s", "execute"));
+        assert_eq!(own, chosen, "{case}");
+        if chosen == ["n", "n"] {
+            assert_eq!(t.chosen_for(C, "s", "execute"), "n", "{case}");
+        }
     }
 }
 

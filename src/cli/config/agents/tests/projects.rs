@@ -3,6 +3,7 @@
 use super::*;
 use crate::cli::config::tests_page::subject;
 use crate::core::policy::Effect;
+use crate::proto::wire::SessionOptions;
 
 /// Agent of an untrusted project's file with these keys.
 fn of_project(keys: &str, is_trusted: bool) -> ConfiguredAgent {
@@ -142,6 +143,29 @@ fn permissions_of_a_project_only_restrict() {
     let policy = policy_of_agent(&config.policy, config.agent("p").unwrap()).unwrap();
     let by = policy.judge(&subject("read", "a", "/w")).by;
     assert_eq!(by, "agent \"p\": permissions \"deny\"");
+}
+
+#[test]
+fn tool_list_does_not_loosen_the_permissions_of_an_untrusted_project() {
+    let bash = vec!["Bash".to_owned()];
+    let options = SessionOptions {
+        allowed_tools: bash.clone(),
+        ..SessionOptions::default()
+    };
+    let run = subject("run", "rm x", "/w");
+    for (is_trusted, want) in [(false, Effect::Deny), (true, Effect::Allow)] {
+        for project in [
+            "[permissions]\ndefault = \"deny\"\n[agents.p]\nuse = \"claude\"",
+            "[agents.p]\nuse = \"claude\"\npermissions = \"deny\"",
+        ] {
+            let mut config = read("", Some((project, is_trusted))).unwrap();
+            config.policy.set_lists(&bash, &[]);
+            let policy = policy_of_agent(&config.policy, config.agent("p").unwrap()).unwrap();
+            for list in [&options, &SessionOptions::default()] {
+                assert_eq!(policy.judge_in(&run, list).effect, want, "{project}");
+            }
+        }
+    }
 }
 
 #[test]
