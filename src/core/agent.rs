@@ -79,8 +79,6 @@ pub struct AgentMachine {
     last_seen: Option<(Option<PeerInfo>, AgentCapabilities)>,
     /// Client that registered the agent, if the agent is to be retired when that client leaves.
     owner: Option<ClientId>,
-    /// Client that defined the agent, or gave it its list of allowed tools.
-    definer: Option<ClientId>,
     /// Whether the agent can no longer be named, because its owner has left.
     is_retired: bool,
 }
@@ -119,7 +117,6 @@ impl AgentMachine {
             questions: ClientRequests::default(),
             last_seen: None,
             owner: None,
-            definer: None,
             is_retired: false,
         }
     }
@@ -145,17 +142,6 @@ impl AgentMachine {
     #[must_use]
     pub fn owner(&self) -> Option<ClientId> {
         self.owner
-    }
-
-    /// Sets the client that defined the agent, or gave it its list of allowed tools.
-    pub fn set_definer(&mut self, definer: ClientId) {
-        self.definer = Some(definer);
-    }
-
-    /// Client that defined the agent, or gave it its list of allowed tools.
-    #[must_use]
-    pub fn definer(&self) -> Option<ClientId> {
-        self.definer
     }
 
     /// Checks that the agent may be started.

@@ -134,7 +134,7 @@ impl Hub {
                 let default = self.agents.get(self.default_agent());
                 let spec = default.spec_of(p.clone(), &self.shared)?;
                 let agent = self.add_agent(AgentDefinition::new(name, spec))?;
-                self.agents.get_mut(agent).set_definer(token.client);
+                self.scopes.set_definer(agent);
                 self.agent_named(Some(name))?
             }
             name => self.agent_named(name)?,
@@ -185,9 +185,8 @@ impl Hub {
         (definition.description, definition.tags) = (p.description, p.tags);
         let agent = self.add_agent(definition)?;
         let owner = (!p.persist).then_some(token.client);
-        let machine = self.agents.get_mut(agent);
-        machine.set_owner(owner);
-        machine.set_definer(token.client);
+        self.agents.get_mut(agent).set_owner(owner);
+        self.scopes.set_definer(agent);
         let agent = self.agent_named(Some(&name))?;
         self.search(
             token,

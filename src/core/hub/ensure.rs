@@ -70,7 +70,7 @@ impl Hub {
         if let Some(session) = self.sessions.get_mut(id).filter(|_| !moves)
             && ensured_already(session, token, &p, differing, (stopping, protocol), cx)?
         {
-            self.note_refused(id, refused);
+            self.scopes.note_refused(id, refused);
             return Ok(());
         }
         self.make_room(id, agent, cx)?;
@@ -111,7 +111,7 @@ impl Hub {
             self.with_session(id, cx, |session, cx| session.hand_over(agent, cx))?;
         }
         self.begin_ensured(token, id, p, options, cx);
-        self.note_refused(id, refused);
+        self.scopes.note_refused(id, refused);
         Ok(())
     }
 
@@ -185,7 +185,7 @@ impl Hub {
         let session = self.sessions.get(id);
         let options = match session {
             None => wished.or(&spec.options),
-            Some(session) if session.claims_list(self.scopes.caller()) => {
+            Some(session) if session.listing_clients().contains(&self.scopes.caller()) => {
                 wished.or(session.settings.options())
             }
             Some(session) => wished.or(&own_lists(session.settings.options(), &spec.options)),

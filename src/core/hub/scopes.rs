@@ -33,6 +33,8 @@ pub(super) struct Scopes {
     /// Tools that clients refused when they opened a session. They hold for the client, also if another one opens the
     /// session with other lists.
     refused: BTreeMap<ClientId, BTreeMap<String, Vec<String>>>,
+    /// Clients that defined an agent, or gave it its list of allowed tools.
+    definers: BTreeMap<AgentRef, ClientId>,
 }
 
 /// Settings of a client.
@@ -56,6 +58,31 @@ impl Scopes {
     pub(super) fn remove(&mut self, client: ClientId) {
         self.all.remove(&client);
         self.refused.remove(&client);
+    }
+
+    /// Notes that the client whose call is being handled defined an agent, or gave it its list of allowed tools.
+    pub(super) fn set_definer(&mut self, agent: AgentRef) {
+        self.definers.insert(agent, self.caller);
+    }
+
+    /// Returns `true` if the list of allowed tools of an agent is that of the client whose call is being handled.
+    fn gave_list(&self, agent: AgentRef) -> bool {
+        self.definers.get(&agent) == Some(&self.caller)
+    }
+
+    /// Notes the tools that the client whose call is being handled refuses in a session, if it names some.
+    pub(super) fn note_refused(&mut self, session: &str, tools: Vec<String>) {
+        if !tools.is_empty() {
+            let own = self.refused.entry(self.caller).or_default();
+            own.insert(session.to_owned(), tools);
+        }
+    }
+
+    /// Forgets the tools that clients refused in a session that is removed.
+    pub(super) fn forget_refused(&mut self, session: &str) {
+        for own in self.refused.values_mut() {
+            own.remove(session);
+        }
     }
 
     fn of_caller(&self) -> Option<&Scope> {
@@ -104,7 +131,7 @@ impl Hub {
     /// or there is no such agent.
     pub(super) fn scoped_agent(&mut self, name: &str) -> Result<Option<AgentRef>, Error> {
         let Some(scope) = self.scopes.of_caller() else {
-            return self.without_list_of_others(name);
+            return without_list_of_others(self, name);
         };
         if name == DEFAULT_AGENT || self.agents.get(scope.default).name() == name {
             return Ok(Some(scope.default));
@@ -115,49 +142,11 @@ impl Hub {
         let definition = match configured.cloned().or_else(builtin) {
             Some(own) => complete(own, settings),
             None => match self.agents.find(name) {
-                Some(shared) => self.restricted(shared, settings),
+                Some(shared) => restricted(self, shared, settings),
                 None => return Ok(None),
             },
         };
         self.scoped(definition).map(Some)
-    }
-
-    /// Returns the agent of this name for a client with the settings of the daemon, if another client has given it a list
-    /// of allowed tools.
-    fn without_list_of_others(&mut self, name: &str) -> Result<Option<AgentRef>, Error> {
-        let shared = self.agents.find(name).filter(|_| self.shared.is_resident);
-        let has_list = |agent: &AgentRef| {
-            let machine = self.agents.get(*agent);
-            let is_of_client = machine.configured().source == AgentSource::Client;
-            is_of_client && !machine.configured().options.allowed_tools.is_empty()
-        };
-        let of_other = |agent: &AgentRef| !self.gave_list(*agent);
-        let Some(shared) = shared.filter(has_list).filter(of_other) else {
-            return Ok(None);
-        };
-        self.scoped(self.restricted(shared, &self.shared.settings))
-            .map(Some)
-    }
-
-    /// Returns `true` if the list of allowed tools of an agent is that of the client whose call is being handled.
-    fn gave_list(&self, shared: AgentRef) -> bool {
-        self.agents.get(shared).definer() == Some(self.scopes.caller)
-    }
-
-    /// Returns the definition of an agent that is not in a client's settings, by which these hold in addition to its own.
-    /// Its list of allowed tools counts only for the client that gave it.
-    fn restricted(&self, shared: AgentRef, settings: &Settings) -> AgentDefinition {
-        let mut definition = self.agents.get(shared).definition().clone();
-        if !self.gave_list(shared) {
-            definition.spec.options.allowed_tools.clear();
-        }
-        if let Some(policy) = &mut definition.policy {
-            *policy = Arc::new(policy.with_caller(&settings.policy, None));
-        }
-        if let Some(limits) = &mut definition.limits {
-            **limits = limits.stricter(&settings.limits);
-        }
-        complete(definition, settings)
     }
 
     /// Adds the configured agents of the client whose call is being handled, so that a list has them.
@@ -190,7 +179,7 @@ impl Hub {
             self.agents.get(*agent).definition().spec.source == AgentSource::Client
         });
         let of_clients = of_clients.map(|agent| {
-            let own = self.restricted(agent, settings);
+            let own = restricted(self, agent, settings);
             self.agents.find_scoped(&own).unwrap_or(agent)
         });
         let default = std::iter::once(scope.default);
@@ -219,21 +208,6 @@ impl Hub {
         let spec = AgentSpec::of_stored(stored, self.agents.get(default).configured())?;
         let definition = complete(AgentDefinition::unnamed(spec), self.caller_settings());
         self.scoped(definition).ok()
-    }
-
-    /// Notes the tools that the client whose call is being handled refuses in a session, if it names some.
-    pub(super) fn note_refused(&mut self, session: &str, tools: Vec<String>) {
-        if self.shared.is_resident && !tools.is_empty() {
-            let own = self.scopes.refused.entry(self.scopes.caller).or_default();
-            own.insert(session.to_owned(), tools);
-        }
-    }
-
-    /// Forgets the tools that clients refused in a session that is removed.
-    pub(super) fn forget_refused(&mut self, session: &str) {
-        for own in self.scopes.refused.values_mut() {
-            own.remove(session);
-        }
     }
 
     /// Returns the terms of the client whose call is being handled, for a session and its agent. `None` if all clients
@@ -379,17 +353,15 @@ pub(super) fn share_command(hub: &mut Hub, agent: AgentRef, gives_list: bool) {
     let Some(shared) = hub.agents.find(name).filter(|_| name != DEFAULT_AGENT) else {
         return;
     };
-    let caller = hub.scopes.caller;
-    let held = hub.agents.get_mut(shared);
     if gives_list {
-        held.set_definer(caller);
+        hub.scopes.set_definer(shared);
     } else {
-        let list = &held.configured().options.allowed_tools;
+        let list = &hub.agents.get(shared).configured().options.allowed_tools;
         spec.options.allowed_tools.clone_from(list);
     }
     if hub.agents.is_scoped(agent) {
         hub.agents.get_mut(shared).set_configured(spec);
-        let own = hub.restricted(shared, hub.caller_settings());
+        let own = restricted(hub, shared, hub.caller_settings());
         hub.agents.set_scope(agent, own);
     }
 }
@@ -403,4 +375,37 @@ fn complete(mut definition: AgentDefinition, settings: &Settings) -> AgentDefini
     limits.get_or_insert_with(|| Box::new(settings.limits));
     definition.on_lost.get_or_insert(settings.on_lost);
     definition
+}
+
+/// Returns the agent of this name for a client with the settings of the daemon, if another client has given it a list
+/// of allowed tools.
+fn without_list_of_others(hub: &mut Hub, name: &str) -> Result<Option<AgentRef>, Error> {
+    let shared = hub.agents.find(name).filter(|_| hub.shared.is_resident);
+    let has_list = |agent: &AgentRef| {
+        let machine = hub.agents.get(*agent);
+        let is_of_client = machine.configured().source == AgentSource::Client;
+        is_of_client && !machine.configured().options.allowed_tools.is_empty()
+    };
+    let of_other = |agent: &AgentRef| !hub.scopes.gave_list(*agent);
+    let Some(shared) = shared.filter(has_list).filter(of_other) else {
+        return Ok(None);
+    };
+    hub.scoped(restricted(hub, shared, &hub.shared.settings))
+        .map(Some)
+}
+
+/// Returns the definition of an agent that is not in a client's settings, by which these hold in addition to its own.
+/// Its list of allowed tools counts only for the client that gave it.
+fn restricted(hub: &Hub, shared: AgentRef, settings: &Settings) -> AgentDefinition {
+    let mut definition = hub.agents.get(shared).definition().clone();
+    if !hub.scopes.gave_list(shared) {
+        definition.spec.options.allowed_tools.clear();
+    }
+    if let Some(policy) = &mut definition.policy {
+        *policy = Arc::new(policy.with_caller(&settings.policy, None));
+    }
+    if let Some(limits) = &mut definition.limits {
+        **limits = limits.stricter(&settings.limits);
+    }
+    complete(definition, settings)
 }

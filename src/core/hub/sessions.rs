@@ -33,7 +33,7 @@ impl Hub {
         if let Some(released) = self.idle.take(id) {
             released.restore(&mut session);
         }
-        if !session.has_claimed_list() {
+        if session.listing_clients().is_empty() {
             // No client of this process has opened the session with its list of allowed tools.
             let own = &self.agents.get(agent).spec().options;
             session.settings.keep_own_list(own);
@@ -159,7 +159,7 @@ impl Hub {
             session.output.remove(p.archive)
         })?;
         self.close_session(id, token.client, cx)?;
-        self.forget_refused(id);
+        self.scopes.forget_refused(id);
         match file {
             Some((owner, file)) => self.delete_agent_file(token, owner, file, cx),
             None => cx.clients.reply(token, Ok(Reply::Done(Done {}))),

@@ -2,6 +2,7 @@
 //! agent is known to ask only in some of its modes, and no mode was requested, acpipe chooses one of them. If the agent
 //! may run tools without asking even so, the clients are warned before its next prompt.
 
+use super::hook_policy::judges_calls;
 use super::policy_notices::PolicyNotice;
 use super::{SessionMachine, Stage};
 use crate::core::asking::asking_fault;
@@ -163,7 +164,7 @@ impl SessionMachine {
         }
         // The agent reports every call before it runs, whatever its mode is, and the rules are applied to it.
         let connection = cx.agent.connection.as_ref();
-        if self.judges_calls(cx)
+        if judges_calls(self, cx)
             && connection.is_some_and(|connection| connection.facts().reports_before_run)
         {
             return None;

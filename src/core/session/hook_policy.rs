@@ -15,6 +15,12 @@ use crate::core::policy::Effect;
 use crate::core::turn::written;
 use tracing::warn;
 
+/// Returns `true` if the policy judges the tools that the agent reports before it runs them.
+pub(super) fn judges_calls(session: &SessionMachine, cx: &Cx<'_>) -> bool {
+    let has_list = !session.settings.options().allowed_tools.is_empty();
+    cx.policy().has_rules() || (has_list && cx.policy().ignores_lists())
+}
+
 impl SessionMachine {
     /// Decides about a tool: the agent runs it, requests permission, or must not run it. A tool that cannot
     /// be judged is denied.
@@ -25,19 +31,13 @@ impl SessionMachine {
         }
     }
 
-    /// Returns `true` if the policy judges the tools that the agent reports before it runs them.
-    pub(super) fn judges_calls(&self, cx: &Cx<'_>) -> bool {
-        let has_list = !self.settings.options().allowed_tools.is_empty();
-        cx.policy().has_rules() || (has_list && cx.policy().ignores_lists())
-    }
-
     fn effect_of(
         &mut self,
         subagent: Option<&str>,
         call: &Permission<'_>,
         cx: &mut Cx<'_>,
     ) -> Effect {
-        if !self.judges_calls(cx) {
+        if !judges_calls(self, cx) {
             return Effect::Allow;
         }
         let Some((turn_id, subject)) = self.subject_of(subagent, call, cx) else {

@@ -1,5 +1,6 @@
 //! Lifecycle of a session: loss by its agent, renaming, close, release, and its entry in lists.
 
+use super::claims::end_other_claims;
 use super::{SessionMachine, SessionRequest, Stage};
 use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::client::Token;
@@ -82,7 +83,7 @@ impl SessionMachine {
         }
         // A storage error is reported by the turn that hits it.
         let _ = self.identify(cx);
-        Self::end_other_claims(cx);
+        end_other_claims(cx);
     }
 
     /// Closes the session: the agent may forget it, and other programs may open it. Stored data stays.

@@ -2,6 +2,7 @@
 //! message, or does not know the session. They may have run without a permission request.
 
 use super::SessionMachine;
+use super::hook_policy::judges_calls;
 use super::policy_notices::PolicyNotice;
 use super::unapproved_runs::MAY_HAVE_RUN;
 use crate::core::cx::Cx;
@@ -34,7 +35,7 @@ impl SessionMachine {
     pub fn report_unknown_call(&mut self, why: &str, cx: &mut Cx<'_>) -> bool {
         let connection = cx.agent.connection.as_ref();
         // The rules are applied to another message about each call.
-        let asks = self.judges_calls(cx)
+        let asks = judges_calls(self, cx)
             && connection.is_some_and(|connection| connection.facts().reports_before_run);
         if asks || !cx.policy().may_restrict(self.settings.options()) {
             return false;

@@ -1,5 +1,6 @@
 //! Restore of a session at its agent: one call after the other, in the order of the strategies allowed.
 
+use super::claims::end_other_claims;
 use super::doubts::nothing_left;
 use super::receipt::TakenSession;
 use super::restore::Adoption;
@@ -27,6 +28,13 @@ pub const LOAD_QUIET: Duration = Duration::from_millis(250);
 /// Returns the time an agent must be quiet after it answered a load.
 fn load_quiet(cx: &Cx<'_>) -> Duration {
     LOAD_QUIET.max(cx.agent.definition.quirks.late_replay())
+}
+
+/// Drops a call for the session, whose result is not needed.
+fn forget_call(call: Option<CallId>, cx: &mut Cx<'_>) {
+    if let (Some(connection), Some(call)) = (&mut cx.agent.connection, call) {
+        connection.tell(AgentCall::Forget(call));
+    }
 }
 
 impl SessionMachine {
@@ -140,13 +148,6 @@ impl SessionMachine {
         connection.tell(AgentCall::Open { call, way, place });
         let limit = cx.limits().of(Timeout::Open);
         self.opening(call, cx.now, limit);
-    }
-
-    /// Drops a call for the session, whose result is not needed.
-    fn forget_call(call: Option<CallId>, cx: &mut Cx<'_>) {
-        if let (Some(connection), Some(call)) = (&mut cx.agent.connection, call) {
-            connection.tell(AgentCall::Forget(call));
-        }
     }
 
     /// Handles an update while the session is being opened. Returns `true` if it was consumed.
@@ -323,7 +324,7 @@ impl SessionMachine {
             directory.add(agent_session, self.id.clone());
         }
         if rung == Rung::New || forked {
-            Self::end_other_claims(cx);
+            end_other_claims(cx);
         }
         self.begin_to_restore_settings(cx);
     }
@@ -432,7 +433,7 @@ impl SessionMachine {
             cx.clients.reply(token, Err(error.clone()));
         }
         let is_retried = self.retries_opening(error, cx.now);
-        Self::forget_call(last_call, cx);
+        forget_call(last_call, cx);
         if !is_retried {
             self.cannot_open(error, cx);
         }

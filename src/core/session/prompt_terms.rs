@@ -54,18 +54,11 @@ impl SessionMachine {
         listing.push(client);
     }
 
-    /// Returns `true` if the client opened the session with its list of allowed tools.
+    /// Returns the clients that opened the session with its list of allowed tools.
     #[must_use]
-    pub fn claims_list(&self, client: ClientId) -> bool {
+    pub fn listing_clients(&self) -> &[ClientId] {
         let terms = self.prompt_terms.as_ref();
-        terms.is_some_and(|terms| terms.listing.contains(&client))
-    }
-
-    /// Returns `true` if a client opened the session with its list of allowed tools.
-    #[must_use]
-    pub fn has_claimed_list(&self) -> bool {
-        let terms = self.prompt_terms.as_ref();
-        terms.is_some_and(|terms| !terms.listing.is_empty())
+        terms.map_or(&[], |terms| &terms.listing)
     }
 
     /// Notes that the session is opened with other tool lists.
