@@ -55,14 +55,14 @@ fn read(text: &str) -> Result<Vec<McpServer>, String> {
 }
 
 /// Returns an error without the text that it quotes, which may be a secret.
-fn without_value(why: String) -> String {
-    let expected = why.rsplit_once(", expected ");
-    match expected {
-        Some((begin, expected)) if begin.starts_with("invalid type: string ") => {
-            format!("invalid type: string, expected {expected}")
-        }
-        _ => why,
+fn without_value(mut why: String) -> String {
+    let (begin, end) = (why.find(" \""), why.rfind("\", "));
+    if let (Some(begin), Some(end)) = (begin, end)
+        && begin < end
+    {
+        why.replace_range(begin..=end, "");
     }
+    why
 }
 
 #[cfg(test)]

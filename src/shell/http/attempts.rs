@@ -179,8 +179,7 @@ impl Attempts {
     }
 
     fn headers(&self) -> Result<HeaderMap, NotSent> {
-        header_map(&self.request.headers)
-            .map_err(|message| NotSent::Final(Error::new(ErrorKind::InvalidParams, message)))
+        header_map(&self.request.headers).map_err(NotSent::Final)
     }
 
     async fn deliver_head(&mut self, response: &Response) -> Result<(), Cut> {
@@ -253,19 +252,18 @@ fn random() -> u32 {
 
 /// Returns the headers of a request, or the error about one that is not valid. A name that is not valid may hold a value, so
 /// it is not quoted.
-fn header_map(given: &[HttpHeader]) -> Result<HeaderMap, String> {
+fn header_map(given: &[HttpHeader]) -> Result<HeaderMap, Error> {
     let mut headers = HeaderMap::new();
     for header in given {
         let Ok(name) = HeaderName::from_bytes(header.name.as_bytes()) else {
-            return Err(
-                "cannot send the request: the name of a header is not valid; give the name alone, without a value"
-                    .to_owned(),
-            );
+            let message = "cannot send the request: the name of a header is not valid; give the name alone, without a value";
+            return Err(Error::new(ErrorKind::InvalidParams, message));
         };
         let Ok(mut value) = HeaderValue::from_str(&header.value) else {
-            return Err(format!(
+            let message = format!(
                 "cannot send the request: header {name:?} is not valid; check the variables in its value"
-            ));
+            );
+            return Err(Error::new(ErrorKind::InvalidParams, message));
         };
         // The value is not indexed by HTTP/2 and not printed.
         value.set_sensitive(true);
@@ -287,8 +285,8 @@ mod tests {
                 value: value.to_owned(),
             };
             let error = header_map(&[header]).unwrap_err();
-            assert_eq!(error.contains("x-key"), is_named, "{error}");
-            assert!(!error.contains("cret"), "{error}");
+            assert_eq!(error.message.contains("x-key"), is_named, "{error}");
+            assert!(!error.message.contains("cret"), "{error}");
         }
     }
 }
