@@ -103,14 +103,14 @@ pub trait Dialect: Send {
 pub struct DialectFacts {
     /// Name of the protocol. Fields that only this dialect adds to chunks stand under this key.
     pub name: &'static str,
-    /// Whether a resumed session is replayed too, before its call is answered.
+    /// `true` if the agent's history of a resumed session is replayed before the call is answered, as for a load.
     pub repeats_on_resume: bool,
-    /// Whether the agent reports every tool call before it runs the tool, and obeys the answer, whatever its mode is.
+    /// `true` if the agent reports every tool call before it runs the tool, and obeys the answer in all of its modes.
     pub reports_before_run: bool,
-    /// Whether the agent does not remember earlier messages and receives the stored ones with each prompt
+    /// `true` for an agent without a memory, which receives the stored messages with each prompt
     /// ([`AgentCall::Transcript`]).
     pub takes_transcript: bool,
-    /// Whether the user's text reaches the agent with a refusal. With an approval it never does.
+    /// `true` if the user's text reaches the agent with a refusal. With an approval it never does.
     pub delivers_feedback: bool,
 }
 

@@ -43,7 +43,7 @@ pub struct PermissionLayer {
     pub table: PermissionTable,
     /// Whether the permissions can only restrict, since they are those of a project.
     pub restricts: bool,
-    /// Whether tool lists do not count for the permissions, because they are those of a file that the user does not trust.
+    /// `true` for the permissions of a file that the user does not trust: tool lists do not loosen them.
     pub ignores_lists: bool,
 }
 

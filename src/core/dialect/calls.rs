@@ -72,7 +72,7 @@ pub enum AgentCall<'a> {
         session: &'a str,
         /// Parts of the prompt.
         parts: &'a [PromptPart<'a>],
-        /// Whether a link may be sent in place of a part.
+        /// `true` if a link may be sent in place of a part.
         degrade: bool,
     },
     /// Withdraws the prompt of this call, which was not sent after all.
@@ -89,7 +89,7 @@ pub enum AgentCall<'a> {
         session: &'a str,
         /// Parts of the message.
         parts: &'a [PromptPart<'a>],
-        /// Whether a link may be sent in place of a part.
+        /// `true` if a link may be sent in place of a part.
         degrade: bool,
     },
     /// Sets a mode, model or option of a session.

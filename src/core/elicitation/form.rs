@@ -132,7 +132,7 @@ fn all_schemas<'a>(
     Some(all)
 }
 
-/// Returns the schemas of the form to which a reference may lead; `None` if there is none, or another document has it.
+/// Returns the places of the form to which a reference may lead. `None` if the form has no such place.
 fn places<'a>(form: &'a Value, reference: &str) -> Option<Vec<&'a Value>> {
     let fragment = percent_decode_str(reference.strip_prefix('#')?);
     let fragment = fragment.decode_utf8().ok()?;

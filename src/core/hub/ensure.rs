@@ -66,7 +66,12 @@ impl Hub {
         let cwd = cwd.or(replaced.flatten());
         let protocol = self.agents.get(agent).spec().protocol;
         let differing = self.differing_settings(id, &p.mcp_servers)?;
-        let refused = p.options.disallowed_tools.clone();
+        // Only clients of a daemon have terms of their own.
+        let refused = if self.shared.is_resident {
+            p.options.disallowed_tools.clone()
+        } else {
+            Vec::new()
+        };
         if let Some(session) = self.sessions.get_mut(id).filter(|_| !moves)
             && ensured_already(session, token, &p, differing, (stopping, protocol), cx)?
         {

@@ -127,8 +127,8 @@ impl Hub {
     }
 
     /// Returns the agent of this name by the settings of the client whose call is being handled. An agent that is not in
-    /// them, since a client defined it for example, is given them as well. `None` if the client has the settings of the hub,
-    /// or there is no such agent.
+    /// them, since a client defined it for example, is given them as well. `None` if there is no such agent, or if the client
+    /// has the settings of the hub and no other client has given the agent a list of allowed tools.
     pub(super) fn scoped_agent(&mut self, name: &str) -> Result<Option<AgentRef>, Error> {
         let Some(scope) = self.scopes.of_caller() else {
             return without_list_of_others(self, name);

@@ -84,7 +84,7 @@ pub struct Restore {
     required: RequiredSettings,
     /// Client calls that are answered when the session is live.
     waiters: Vec<Token>,
-    /// Whether the agent's id of the session still means this session.
+    /// Check that no other session has got the agent's id of this one since.
     claim: ClaimCheck,
     /// Strategies to try; `None` until the agent has declared its capabilities.
     plan: Option<RestorePlan>,
@@ -180,11 +180,6 @@ impl Restore {
     #[must_use]
     pub fn last_call(&self) -> Option<CallId> {
         self.last_call
-    }
-
-    /// Forgets the last call, which has no result to wait for; returns it.
-    pub fn take_last_call(&mut self) -> Option<CallId> {
-        self.last_call.take()
     }
 
     /// Records a call to the agent, which times out at `deadline`.

@@ -14,9 +14,9 @@ use crate::proto::wire::Recovery;
 pub struct UpdateOrigin<'a> {
     /// The agent's id of the session in the update.
     pub session: &'a str,
-    /// Whether the update is of a subagent with a session of its own.
+    /// `true` for an update of a subagent with a session of its own.
     pub is_of_subagent: bool,
-    /// Whether the agent speaks ACP, so that its update is passed on as it is.
+    /// `true` if the agent speaks ACP: its update is passed on as it is.
     pub is_acp: bool,
 }
 
