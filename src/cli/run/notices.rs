@@ -5,14 +5,14 @@ use crate::cli::args::shared::Format;
 use crate::core::hub::{MAY_NOT_ASK, RUN_NOTICES};
 use crate::proto::chunk::Chunk;
 use crate::proto::json::value;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 impl View {
     /// Shows a notice in text output. That the policy did not hold, or may not, is shown in every format and with `--quiet`.
     pub(super) fn notice(&mut self, notice: &Value) {
         let words = words_of(notice);
         if is_of_policy(notice) {
-            self.print_note(&words);
+            self.policy_notice(notice);
         } else if self.format == Format::Text && !words.is_empty() {
             self.note(&words);
         }
@@ -23,8 +23,23 @@ impl View {
         if let Chunk::DataNotice { data, .. } = chunk {
             let notice = value(data.0);
             if is_of_policy(&notice) {
-                self.print_note(&words_of(&notice));
+                self.policy_notice(&notice);
             }
+        }
+    }
+
+    /// Shows the warning of a receipt that the policy may not hold. The next turn repeats it only if it is new in the session.
+    pub(super) fn policy_warning(&mut self, warning: &str) {
+        self.policy_notice(&json!({ "title": MAY_NOT_ASK, "description": warning }));
+    }
+
+    fn policy_notice(&mut self, notice: &Value) {
+        let words = words_of(notice);
+        if notice["title"] != MAY_NOT_ASK {
+            self.print_note(&words);
+        } else if self.shown_warning != words {
+            self.print_note(&words);
+            self.shown_warning = words;
         }
     }
 }

@@ -9,6 +9,9 @@ pub fn show_receipt_notes(id: &str, recovery: &Recovery, view: &mut View) {
     if let Some(warning) = &recovery.warning {
         view.note(warning);
     }
+    if let Some(warning) = &recovery.policy_warning {
+        view.policy_warning(warning);
+    }
     if let Some(mode) = &recovery.chosen_mode {
         view.note(&format!(
             "the agent asks before it runs tools in its mode {mode:?}, which is used; choose another with --mode"

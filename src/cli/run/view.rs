@@ -44,6 +44,8 @@ pub struct View {
     /// Line on the terminal until the next output.
     progress: Option<ProgressLine>,
     refused: PolicyRefusals,
+    /// Warning that was shown last: tools may run without asking.
+    pub(super) shown_warning: String,
     /// Last receipt that was shown.
     receipt: Option<Value>,
     /// Translator of the turn for `-o agui`.
@@ -77,6 +79,7 @@ impl View {
             held: HeldOutput::default(),
             progress: None,
             refused: PolicyRefusals::default(),
+            shown_warning: String::new(),
             receipt: None,
             events: AguiLines::default(),
             unstored: StoreFailures::default(),

@@ -102,6 +102,35 @@ fn next_run_of_a_session_finds_its_agent_running() {
 }
 
 #[test]
+fn every_run_in_a_live_session_warns_that_its_agent_does_not_ask() {
+    let world = World::new();
+    let script = world.script(&json!({"session/prompt": [[say("done"), end("end_turn")]]}));
+    let agent =
+        format!("[agents.own]\ncommand = {FAKE_AGENT:?}\nargs = [{script:?}]\nasks = \"never\"\n");
+    world.file("agents.toml", &agent);
+    let config = world.dir.join("agents.toml");
+    let config = config.to_str().unwrap();
+    let daemon = Daemon::start_in(world, &["--config", config]);
+    let run = [
+        "run",
+        "--config",
+        config,
+        "--daemon",
+        "--agent",
+        "own",
+        "--session",
+        "s",
+    ];
+    for _ in 0..2 {
+        let [_, err] =
+            texts(&daemon.run(&[&run[..], &["--permissions", "deny", "go"]].concat(), 0));
+        let warnings = err.matches("The agent may run tools without asking");
+        assert_eq!(warnings.count(), 1, "{err}");
+    }
+    daemon.stop();
+}
+
+#[test]
 fn configuration_sends_runs_to_the_daemon_and_an_option_does_not() {
     let world = World::new();
     let script = world.script(&json!({"session/prompt": [[say("x"), end("end_turn")]]}));
