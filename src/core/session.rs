@@ -10,9 +10,7 @@ mod activity;
 mod approvals;
 mod asking;
 mod attach;
-mod background_turn;
-mod background_updates;
-mod call_identity;
+mod background;
 mod claims;
 mod client_requests;
 mod clients;
@@ -30,7 +28,6 @@ mod late_feedback;
 mod lifecycle;
 mod lost_calls;
 mod one_shot;
-mod open_turn;
 mod opening;
 mod output;
 mod panic_repair;
@@ -40,13 +37,13 @@ mod policy_notices;
 mod preamble;
 mod prompt_retry;
 mod prompt_terms;
+mod prompted_turn;
 mod prompts;
 mod questions;
 mod queue;
 mod receipt;
 mod reports;
 mod restore;
-mod running;
 mod session_agents;
 mod setting_calls;
 mod settings;
@@ -71,21 +68,16 @@ mod wait_notices;
 
 use super::client::Token;
 use super::client_requests::ClientRequests;
-use super::client_sink::ClientSinks;
 use super::cx::SessionRequest;
 use super::event::CallId;
 use super::idle_timer::IdleTimer;
 use super::ids::AgentRef;
 use super::log::Log;
-use super::turn::{CallIds, Turn};
-use super::view::chunks::ChunkView;
 use crate::proto::wire::{McpServer, Protocol, Recovery, Rung, SessionOptions, Strategy};
 use abandoned::AbandonedPrompt;
 pub use approvals::Approvals;
 use asking::AskingWatch;
 pub use asking::MAY_NOT_ASK;
-pub use background_turn::BackgroundTurn;
-pub use background_updates::BACKGROUND_QUIET_LIMIT;
 use handover::Handover;
 use host_calls::HostCalls;
 pub use lifecycle::stored_info;
@@ -97,13 +89,12 @@ pub use preamble::Preamble;
 pub use prompt_terms::PromptTerms;
 pub use queue::{MAX_PROMPTS, Queue, Queued};
 use restore::Restore;
-pub use running::{EndedMessage, Running};
 use serde_json::{Map, Value};
 pub use session_agents::{Given, SessionAgents};
 use settings::SessionSettings;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 pub use summary::unstarted_summary;
+pub use turns::{BACKGROUND_QUIET_LIMIT, BackgroundTurn, EndedMessage, Running, SessionTurns};
 pub use unapproved_runs::{MAY_HAVE_RUN, RAN_UNAPPROVED, RUN_NOTICES};
 pub use undelivered_feedback::UndeliveredFeedback;
 
@@ -144,28 +135,18 @@ pub struct SessionMachine {
     prompt_terms: Option<Box<PromptTerms>>,
     /// Whether the agent asks before it runs tools, as far as the policy needs it.
     asking: Option<Box<AskingWatch>>,
-    /// Cost of the session so far; zero for a new session, `None` if unknown.
-    pub cost: Option<f64>,
-    /// Name and description of the tool last reported to the clients as running.
-    activity: Option<Box<(String, String)>>,
-    /// The prompted turn, while one runs.
-    pub running: Option<Box<Running>>,
+    /// The open turns, and facts of those that ended.
+    pub turns: SessionTurns,
     /// Open client requests: permission requests and questions.
     pub client_requests: ClientRequests,
     /// Tool calls that a client approved in this turn.
     pub approvals: Approvals,
-    /// Ids of the tool calls; `None` before the first one, when those of stored calls are not counted yet.
-    call_ids: Option<Box<CallIds>>,
     /// Feedback of the user that the agent did not receive, as text for the next prompt.
     pub late_feedback: Vec<String>,
     /// Requests of the agent for files and terminals.
     host_calls: HostCalls,
-    /// The background turn: what the agent reports while no prompt runs.
-    pub background_turn: Option<Box<BackgroundTurn>>,
     /// Time of the last activity in the session; `None` until activity is recorded.
     pub used: Option<Instant>,
-    /// The last message that ended.
-    pub last: Option<EndedMessage>,
     /// Prompt of a turn that was given up and that the agent has not answered yet.
     pub abandoned: Option<AbandonedPrompt>,
     /// Idle timer of the current wait for the agent.
@@ -212,17 +193,12 @@ impl SessionMachine {
             settings: SessionSettings::default(),
             prompt_terms: None,
             asking: None,
-            cost: Some(0.0),
-            activity: None,
-            running: None,
+            turns: SessionTurns::default(),
             client_requests: ClientRequests::default(),
             approvals: Approvals::default(),
-            call_ids: None,
             late_feedback: Vec::new(),
             host_calls: HostCalls::default(),
-            background_turn: None,
             used: None,
-            last: None,
             abandoned: None,
             idle_timer: None,
             one_shot: None,
@@ -305,13 +281,6 @@ impl SessionMachine {
         }
     }
 
-    /// Id of the running turn, prompted or background.
-    #[must_use]
-    pub fn turn_id(&self) -> Option<&str> {
-        let prompted = self.running.as_ref().map(|r| r.turn_id.as_str());
-        prompted.or_else(|| self.background_turn.as_ref().map(|u| u.turn_id.as_str()))
-    }
-
     /// The agent session id, if the session is live.
     #[must_use]
     pub fn agent_session(&self) -> Option<&str> {
@@ -319,46 +288,5 @@ impl SessionMachine {
             Stage::Live { agent_session } => Some(agent_session),
             Stage::Opening(_) | Stage::Resting => None,
         }
-    }
-
-    /// Calls `act` on the running turn, prompted or background. Notifies the clients if a different tool runs
-    /// afterwards.
-    pub fn with_turn(
-        &mut self,
-        clients: &mut dyn ClientSinks,
-        act: impl FnOnce(&mut Turn, &mut ChunkView<'_, SessionSink<'_>>),
-    ) {
-        let (turn, chunks, turn_id) = match (&mut self.running, &mut self.background_turn) {
-            (Some(r), _) => (&mut r.turn, &mut r.chunks, &r.turn_id),
-            (None, Some(u)) => (&mut u.turn, &mut u.chunks, &u.turn_id),
-            (None, None) => return,
-        };
-        let mut sink = self.output.sink(Some(turn_id), clients);
-        act(turn, &mut chunks.view(&mut sink));
-        drop(sink);
-        let now = turn.activity();
-        let reported = self.activity.as_deref();
-        if now.map(|a| (a.tool_name, a.description))
-            != reported.map(|(n, d)| (n.as_str(), d.as_str()))
-        {
-            self.activity =
-                now.map(|a| Box::new((a.tool_name.to_owned(), a.description.to_owned())));
-            self.output.number_unsent(clients);
-            self.notify_activity(None, clients);
-        }
-    }
-
-    /// Stores the facts about an ended turn that the session needs later: cost, context figures, names and
-    /// cancellation.
-    pub fn remember(&mut self, over: &mut Turn, cancelled: bool) {
-        self.cost = over.cost().or(self.cost);
-        if let Some(context) = over.context_figures() {
-            self.settings.set_context(context);
-        }
-        self.last = Some(EndedMessage {
-            message_id: over.message_id().to_owned(),
-            names: Arc::new(over.take_agent_ids()),
-            cancelled,
-        });
     }
 }

@@ -77,7 +77,7 @@ impl Hub {
         let (agent, agent_session) = match &session {
             Some(id) => {
                 let session = self.session(id)?;
-                let agents = |own: &str| session.agents_call_id(own);
+                let agents = |own: &str| session.turns.agents_call_id(own);
                 named = params
                     .as_deref()
                     .and_then(|params| with_call_id(params, agents));
@@ -172,10 +172,11 @@ impl Hub {
         let any = || self.shared.clients.acp().map(|(client, _)| client);
         let client = of_session.or_else(any);
         let session = own.as_ref().and_then(|id| self.sessions.get_mut(id));
-        let renamed = message
-            .params
-            .zip(session)
-            .and_then(|(params, session)| with_call_id(params, |id| session.call_named(id)));
+        let renamed = message.params.zip(session).and_then(|(params, session)| {
+            with_call_id(params, |id| {
+                session.turns.call_named(id, session.output.log())
+            })
+        });
         let params = renamed.as_deref().or(message.params);
         let params = params.map(|params| with_session(params, own.as_deref()));
         let request = AcpRequest::of(&message.method, params.as_deref());

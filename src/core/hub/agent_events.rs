@@ -58,7 +58,7 @@ impl Hub {
             }
             AgentEvent::TurnFailing { session, failing } => {
                 let session = self.routed(agent, &session);
-                if let Some(running) = session.and_then(|s| s.running.as_mut()) {
+                if let Some(running) = session.and_then(|s| s.turns.prompted_mut()) {
                     running.turn.note_failure(failing);
                 }
             }
@@ -247,7 +247,11 @@ impl Hub {
         let asked = routed.and_then(|(id, subagent)| {
             self.with(&id, cx, |session, cx| {
                 let subagent = subagent.as_deref();
-                session.identify_asked_call(subagent, &mut permission.tool);
+                session.turns.identify_asked_call(
+                    subagent,
+                    &mut permission.tool,
+                    session.output.log(),
+                );
                 session.permission(("permission", None), subagent, &permission, cx);
             })
         });
@@ -264,7 +268,11 @@ impl Hub {
         let routed = self.route(agent, &call.session);
         let judged = routed.and_then(|(id, subagent)| {
             self.with(&id, cx, |session, cx| {
-                session.identify_asked_call(subagent.as_deref(), &mut call.tool);
+                session.turns.identify_asked_call(
+                    subagent.as_deref(),
+                    &mut call.tool,
+                    session.output.log(),
+                );
                 session.judge_call(subagent.as_deref(), &call, cx);
             })
         });
@@ -285,7 +293,10 @@ impl Hub {
         };
         if let Some(id) = session.or_else(prompted) {
             self.with(&id, cx, |session, cx| {
-                let own = asked.tool.as_deref().and_then(|id| session.call_named(id));
+                let own = asked
+                    .tool
+                    .as_deref()
+                    .and_then(|id| session.turns.call_named(id, session.output.log()));
                 asked.tool = own.map(Into::into).or(asked.tool.take());
                 session.elicitation(subagent.flatten().as_deref(), asked, cx);
             });

@@ -141,7 +141,7 @@ impl Hub {
             return;
         }
         let ahead = |token| renewal.is_ahead(token);
-        let has_to_do = |s: &SessionMachine| s.running.is_some() || s.queue.tokens().any(ahead);
+        let has_to_do = |s: &SessionMachine| s.turns.is_prompted() || s.queue.tokens().any(ahead);
         if self.sessions.of(agent).any(has_to_do) {
             return;
         }

@@ -132,7 +132,7 @@ impl Hub {
         let own = || self.sessions.of(agent);
         let leader = |session: &SessionMachine| session.output.subscribers().awaited_leader();
         let is_awaited =
-            |session: &&SessionMachine| session.running.is_some() || session.is_opening();
+            |session: &&SessionMachine| session.turns.is_prompted() || session.is_opening();
         let awaited: Vec<Option<ClientId>> = own().filter(is_awaited).map(leader).collect();
         // A session for which no client has to read has room, like one whose client reads.
         let is_any_free = awaited.contains(&None);

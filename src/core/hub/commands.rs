@@ -222,7 +222,7 @@ impl Hub {
     /// Returns `true` if a session of the agent runs a turn or has queued prompts.
     pub(super) fn is_busy(&self, agent: AgentRef) -> bool {
         let mut own = self.sessions.of(agent);
-        own.any(|s| s.running.is_some() || !s.queue.is_empty())
+        own.any(|s| s.turns.is_prompted() || !s.queue.is_empty())
     }
 
     /// Returns the calls of the prompts that are queued in the agent's sessions.

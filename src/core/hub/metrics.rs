@@ -25,7 +25,7 @@ impl Hub {
 fn add_session(metrics: &mut HubMetrics, session: &SessionMachine) {
     metrics.open_sessions += 1;
     metrics.live_sessions += u64::from(session.agent_session().is_some());
-    metrics.running_turns += u64::from(session.running.is_some());
+    metrics.running_turns += u64::from(session.turns.is_prompted());
     metrics.queued_prompts += count(session.queue.tokens());
     metrics.open_requests += count(session.client_requests.iter());
     let subscribers = session.output.subscribers().iter();

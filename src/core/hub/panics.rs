@@ -57,7 +57,7 @@ impl Hub {
             let message = "acpipe failed internally (a panic, see its log); other sessions continue; please report it";
             let error = Error::new(ErrorKind::Internal, message);
             let broken = self.sessions_with(|session| session.output.is_broken());
-            let handling = self.sessions_with(|s| s.was_handling && s.running.is_some());
+            let handling = self.sessions_with(|s| s.was_handling && s.turns.is_prompted());
             for session in self.sessions.values_mut() {
                 session.was_handling = false;
             }

@@ -154,7 +154,7 @@ impl Hub {
     pub(super) fn others_run(&self, id: &str) -> bool {
         let agent = self.sessions.get(id).map(|session| session.agent);
         let mut sessions = self.sessions.values();
-        sessions.any(|s| Some(s.agent) == agent && s.running.is_some())
+        sessions.any(|s| Some(s.agent) == agent && s.turns.is_prompted())
     }
 
     /// Ends the answered turns after the received output is read. With `all` false, and for the turns of an

@@ -29,7 +29,7 @@ impl Hub {
         session
             .settings
             .put_stored(identity.options, identity.wanted);
-        session.cost = identity.cost;
+        session.turns.set_cost(identity.cost);
         if let Some(released) = self.idle.take(id) {
             released.restore(&mut session);
         }

@@ -41,7 +41,7 @@ impl Hub {
         token: Token,
     ) -> Result<bool, Error> {
         let session = self.session(id)?;
-        if session.turn_id() == Some(turn_id) {
+        if session.turns.id() == Some(turn_id) {
             return Ok(false);
         }
         let state = session.output.log().turn(turn_id)?;

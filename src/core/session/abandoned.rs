@@ -25,7 +25,7 @@ impl SessionMachine {
     /// Ends a turn whose cancel the agent does not answer. If the session has its own process, the process is
     /// ended; otherwise the session waits for the response.
     pub(super) fn abandon_turn(&mut self, error: Error, cx: &mut Cx<'_>) {
-        let Some(call) = self.running.as_ref().map(|r| r.call) else {
+        let Some(call) = self.turns.prompted().map(|r| r.call) else {
             return;
         };
         self.abandoned = Some(AbandonedPrompt {
@@ -89,7 +89,7 @@ impl SessionMachine {
         };
         let can = info.capabilities;
         let id = &self.id;
-        if !others_run && self.running.is_none() {
+        if !others_run && !self.turns.is_prompted() {
             warn!(
                 session = id,
                 "a cancelled turn does not end; restarting the agent"
@@ -135,7 +135,7 @@ impl SessionMachine {
     /// `busy`.
     pub fn may_be_opened_anew(&self, strategy: &Strategy) -> Result<(), Error> {
         let session_lost = self.abandoned.is_some() && *strategy != Strategy::Only(Rung::New);
-        if self.running.is_none() && !session_lost {
+        if !self.turns.is_prompted() && !session_lost {
             return Ok(());
         }
         let id = &self.id;

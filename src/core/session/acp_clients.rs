@@ -1,7 +1,7 @@
 //! Clients of a session that speak ACP: they receive the agent's updates in ACP, which are recorded too.
 
-use super::output::{UpdateOrigin, UpdateTurn};
-use super::{BackgroundTurn, Running, SessionMachine, Stage};
+use super::output::UpdateOrigin;
+use super::{SessionMachine, Stage};
 use crate::core::acp_client::AcpRequest;
 use crate::core::client::ClientId;
 use crate::core::client_request::{ClientAnswer, ClientRequest};
@@ -17,7 +17,7 @@ use std::time::Instant;
 impl SessionMachine {
     /// Begins or ends to pass on ACP updates, after clients have come or gone.
     pub(super) fn follow_acp_clients(&mut self, dialect: &str) {
-        let turn = update_turn(self.running.as_deref(), self.background_turn.as_deref());
+        let turn = self.turns.ids();
         self.output.follow_acp_clients(dialect, turn);
     }
 
@@ -45,7 +45,7 @@ impl SessionMachine {
         let is_stored = match &self.stage {
             // As for the chunks of such an update.
             Stage::Live { .. }
-                if self.output.log().is_append_abandoned() && self.running.is_none() =>
+                if self.output.log().is_append_abandoned() && !self.turns.is_prompted() =>
             {
                 return;
             }
@@ -58,7 +58,7 @@ impl SessionMachine {
             }
             Stage::Opening(_) | Stage::Resting => return,
         };
-        let turn = update_turn(self.running.as_deref(), self.background_turn.as_deref());
+        let turn = self.turns.ids();
         self.output
             .acp_update((origin, turn), is_stored, (update, original), clients);
     }
@@ -78,14 +78,14 @@ impl SessionMachine {
         if applied.is_none() {
             return false;
         }
-        let turn = self.running.as_ref().map(|running| &*running.turn_id);
+        let turn = self.turns.ids().prompted;
         self.output.acp_run(turn, run, clients);
         true
     }
 
     /// Ends the updates of a turn. The tool calls that a failed turn has left open have failed.
     pub(super) fn end_acp_updates(&mut self, has_failed: bool, clients: &mut dyn ClientSinks) {
-        let turn = update_turn(self.running.as_deref(), self.background_turn.as_deref());
+        let turn = self.turns.ids();
         self.output.end_acp_updates(turn, has_failed, clients);
     }
 
@@ -108,16 +108,6 @@ impl SessionMachine {
         let own = self.agent_session().unwrap_or_default();
         let request = || AcpRequest::of(method, Some(params)).in_session(own, &self.id);
         self.output.has_acp_client().then(request)
-    }
-}
-
-fn update_turn<'a>(
-    running: Option<&'a Running>,
-    background: Option<&'a BackgroundTurn>,
-) -> UpdateTurn<'a> {
-    UpdateTurn {
-        prompted: running.map(|running| &*running.turn_id),
-        background: background.map(|turn| &*turn.turn_id),
     }
 }
 

@@ -1,9 +1,7 @@
-//! Idle timer of a session, and the activity notifications to its clients.
+//! Idle timer of a session.
 
 use super::SessionMachine;
-use crate::core::client::Notice;
 use crate::core::client_sink::ClientSinks;
-use crate::proto::wire::{Activity, ActivityParams, Waiting};
 use std::time::Instant;
 
 impl SessionMachine {
@@ -18,23 +16,7 @@ impl SessionMachine {
         if let Some(idle_timer) = &mut self.idle_timer
             && idle_timer.note_activity(now, what)
         {
-            self.notify_activity(None, clients);
+            self.turns.notify_activity(None, &mut self.output, clients);
         }
-    }
-
-    /// Notifies the clients of the running tool and of what the session waits for.
-    pub fn notify_activity(&mut self, waiting_for: Option<Waiting>, clients: &mut dyn ClientSinks) {
-        let activity = self.activity.clone();
-        let notice = Notice::Activity(ActivityParams {
-            session_id: self.id.clone(),
-            activity: activity
-                .map(|activity| *activity)
-                .map(|(tool_name, description)| Activity {
-                    tool_name,
-                    description,
-                }),
-            waiting_for,
-        });
-        self.output.notify(&notice, clients);
     }
 }

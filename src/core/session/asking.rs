@@ -153,7 +153,7 @@ impl SessionMachine {
         let watch = self.asking.get_or_insert_default();
         watch.is_new = warning.is_some();
         watch.warning = warning;
-        if let Some(turn) = self.turn_id().map(str::to_owned) {
+        if let Some(turn) = self.turns.id().map(str::to_owned) {
             self.show_asking_warning(&turn, cx.clients);
         }
     }

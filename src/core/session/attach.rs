@@ -8,9 +8,7 @@ use crate::core::decision::DecisionSource;
 use crate::core::error::{Error, invalid, out_of_order};
 use crate::core::presence::session_clients;
 use crate::core::subscribers::Participation;
-use crate::proto::wire::{
-    AttachParams, AttachResult, Role, RunningTurn, SessionActivity, UserMessageParams,
-};
+use crate::proto::wire::{AttachParams, AttachResult, Role, SessionActivity, UserMessageParams};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -59,7 +57,7 @@ impl SessionMachine {
             client_id: client.to_string(),
             role: participation.role,
             last_seq,
-            running: self.running_turn(),
+            running: self.turns.described(),
             clients: session_clients(self.output.subscribers(), &cx.shared.clients, client),
         })
     }
@@ -136,30 +134,11 @@ impl SessionMachine {
         self.output.notify_each(Some(client), notice, clients);
     }
 
-    /// Returns the running turn in the form that clients receive.
-    fn running_turn(&self) -> Option<RunningTurn> {
-        let prompted = self.running.as_ref().map(|running| RunningTurn {
-            turn_id: running.turn_id.clone(),
-            message_id: running.turn.message_id().to_owned(),
-            after_seq: running.after_seq,
-            client_id: Some(running.token.client.to_string()),
-        });
-        prompted.or_else(|| {
-            let turn = self.background_turn.as_ref()?;
-            Some(RunningTurn {
-                turn_id: turn.turn_id.clone(),
-                message_id: turn.turn.message_id().to_owned(),
-                after_seq: turn.after_seq,
-                client_id: None,
-            })
-        })
-    }
-
     /// Returns the work of the session in the form that clients receive.
     pub(super) fn work(&self) -> SessionActivity {
         if !self.client_requests.is_empty() {
             SessionActivity::Waiting
-        } else if self.turn_id().is_some() || !self.queue.is_empty() {
+        } else if self.turns.id().is_some() || !self.queue.is_empty() {
             SessionActivity::Running
         } else {
             SessionActivity::Idle

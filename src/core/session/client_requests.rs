@@ -200,12 +200,13 @@ impl SessionMachine {
         question.learn_typed(decision, &cx.shared.settings.secrets);
         let rewritten = updated_call(&open, decision, cx);
         let rewritten = rewritten.map(|call| (self.subject_of_call(&call), call));
-        self.with_turn_of(&open.turn_id, cx.clients, |turn, sink| {
-            if let Some((subject, call)) = &rewritten {
-                turn.rewrite(question, call, subject, sink);
-            }
-            turn.decide(question, decision, sink);
-        });
+        self.turns
+            .with_turn_of(&open.turn_id, &mut self.output, cx.clients, |turn, sink| {
+                if let Some((subject, call)) = &rewritten {
+                    turn.rewrite(question, call, subject, sink);
+                }
+                turn.decide(question, decision, sink);
+            });
         // The agent was waiting for the answer, so the idle timer restarts.
         self.note_activity(cx.now, "answer", cx.clients);
         let mut entry = *open.entry;
@@ -337,13 +338,13 @@ impl SessionMachine {
     #[must_use]
     pub fn has_stale_requests(&self) -> bool {
         let mut open = self.client_requests.iter();
-        open.any(|open| self.is_over(&open.turn_id))
+        open.any(|open| self.turns.is_over(&open.turn_id))
     }
 
     /// Cancels the requests of ended turns, however the turns ended.
     pub fn cancel_stale_requests(&mut self, cx: &mut Cx<'_>) {
         let stale = self.client_requests.iter();
-        let stale = stale.filter(|open| self.is_over(&open.turn_id));
+        let stale = stale.filter(|open| self.turns.is_over(&open.turn_id));
         for id in stale.map(|open| open.id).collect::<Vec<_>>() {
             if let Some(open) = self.client_requests.take(id) {
                 self.cancel_request(open, DecisionSource::End, cx);

@@ -46,7 +46,7 @@ impl SessionMachine {
         while self.queue.take_from_client(client) {
             self.notify_queue(cx.clients);
         }
-        let running = self.running.as_ref();
+        let running = self.turns.prompted();
         let own = running.filter(|r| r.token.client == client && r.ended.is_none());
         if let Some(turn_id) = own.map(|running| running.turn_id.clone()) {
             self.cancel(Some(&turn_id), cx);

@@ -8,14 +8,7 @@ impl SessionMachine {
     /// Counts the chunks since the last call, and the time to the first output of the running turn.
     pub fn count_output(&mut self, now: Instant, counters: &mut Counters) {
         self.output.count_chunks(counters);
-        if let Some(running) = &mut self.running
-            && running.first_output.is_none()
-            && let Some((_, ago)) = self.idle_timer.and_then(|timer| timer.last_activity(now))
-        {
-            let at = now.checked_sub(ago).unwrap_or(now).max(running.started);
-            running.first_output = Some(at);
-            let took = at.saturating_duration_since(running.started);
-            counters.first_output.add(took);
-        }
+        let ago = || Some(self.idle_timer?.last_activity(now)?.1);
+        self.turns.count_first_output(now, ago, counters);
     }
 }

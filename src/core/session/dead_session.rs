@@ -64,7 +64,7 @@ impl SessionMachine {
             Stage::Live { agent_session }
                 if *agent_session == set.agent_session
                     && self.restored_by.is_some()
-                    && self.running.is_none()
+                    && !self.turns.is_prompted()
                     && cx.agent.ready().is_some() =>
             {
                 self.replace_dead(error, cx);

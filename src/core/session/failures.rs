@@ -17,7 +17,7 @@ impl SessionMachine {
         let Ending::Answered(end) = &ending else {
             return ending;
         };
-        let Some(running) = self.running.as_ref().filter(|r| !r.is_cancelled()) else {
+        let Some(running) = self.turns.prompted().filter(|r| !r.is_cancelled()) else {
             return ending;
         };
         if end.error.is_some() || end.stop_reason == StopReason::Cancelled {

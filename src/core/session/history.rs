@@ -93,9 +93,7 @@ impl SessionMachine {
         profile: Profile,
     ) -> Result<wire::MessageResult, Error> {
         let place = self.place(&p.message_id)?;
-        let running = self.running.as_ref().map(|r| r.turn.message_id());
-        let background_turn = self.background_turn.as_ref().map(|u| u.turn.message_id());
-        if [running, background_turn].contains(&Some(p.message_id.as_str())) {
+        if self.turns.is_writing(&p.message_id) {
             let text = "the message is not complete; update it after its turn";
             return Err(Error::new(ErrorKind::Busy, text));
         }

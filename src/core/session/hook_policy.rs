@@ -51,9 +51,10 @@ impl SessionMachine {
             Effect::Ask if is_against(&verdict, &subject, false) => return Effect::Ask,
             Effect::Ask | Effect::Allow => {
                 // The tool is judged here, so that it needs no notice for running without a permission request.
-                self.with_turn_of(&turn_id, cx.clients, |turn, _| {
-                    turn.note_allowed(&call.tool, &subject);
-                });
+                self.turns
+                    .with_turn_of(&turn_id, &mut self.output, cx.clients, |turn, _| {
+                        turn.note_allowed(&call.tool, &subject);
+                    });
                 return Effect::Allow;
             }
         }
@@ -65,12 +66,13 @@ impl SessionMachine {
         );
         self.note_activity(cx.now, "tool", cx.clients);
         let mut shown = None;
-        self.with_turn_of(&turn_id, cx.clients, |turn, sink| {
-            let question = turn.ask(subagent, call, &subject, true, sink);
-            turn.decide(&question, &decision, sink);
-            let tool = turn.asked(&question).unwrap_or_default();
-            shown = Some((question, tool));
-        });
+        self.turns
+            .with_turn_of(&turn_id, &mut self.output, cx.clients, |turn, sink| {
+                let question = turn.ask(subagent, call, &subject, true, sink);
+                turn.decide(&question, &decision, sink);
+                let tool = turn.asked(&question).unwrap_or_default();
+                shown = Some((question, tool));
+            });
         if let Some((question, tool)) = shown {
             let mut entry = entry("permission", &question.id, &tool, subject);
             entry.tool_call = written(&call.tool);

@@ -112,7 +112,7 @@ impl SessionMachine {
             self.ask_about_host_call(ticket, what, tool, cx);
             return;
         };
-        let turn_id = self.turn_id().unwrap_or_default().to_owned();
+        let turn_id = self.turns.id().unwrap_or_default().to_owned();
         let entry = LedgerEntry {
             what: what.to_owned(),
             question_id: tool.id.into_owned(),
@@ -169,7 +169,7 @@ impl SessionMachine {
         cx: &mut Cx<'_>,
     ) {
         // If an agent's call had this id, the agent's text would be shown beside the question.
-        tool.id = self.own_call_id(&tool.id).into();
+        tool.id = self.turns.own_call_id(&tool.id, self.output.log()).into();
         let session = self.agent_session().unwrap_or_default().to_owned();
         let Some(key) = self.host_calls.note_tool(ticket, &tool.id) else {
             return;
@@ -318,7 +318,10 @@ impl SessionMachine {
         }
         if let Some(tool) = &call.tool {
             let is_served = answer.is_ok();
-            self.with_turn(cx.clients, |turn, sink| turn.served(tool, is_served, sink));
+            self.turns
+                .with_turn(&mut self.output, cx.clients, |turn, sink| {
+                    turn.served(tool, is_served, sink)
+                });
         }
         // A later connection may use the same key.
         if call.agent != cx.agent.number() {

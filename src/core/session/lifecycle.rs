@@ -74,10 +74,11 @@ impl SessionMachine {
     pub fn renamed(&mut self, to: String, cx: &mut Cx<'_>) {
         self.known.rename(to.clone(), cx.time());
         // The agent may count costs from zero again.
-        self.cost = None;
-        self.with_turn(cx.clients, |turn, sink| {
-            turn.agent_session_replaced(&to, sink);
-        });
+        self.turns.set_cost(None);
+        self.turns
+            .with_turn(&mut self.output, cx.clients, |turn, sink| {
+                turn.agent_session_replaced(&to, sink);
+            });
         if let Stage::Live { agent_session } = &mut self.stage {
             *agent_session = to;
         }
@@ -138,7 +139,7 @@ impl SessionMachine {
     /// Returns `true` if the session is not at its agent, and no prompt waits for that.
     #[must_use]
     pub fn is_resting(&self) -> bool {
-        matches!(self.stage, Stage::Resting) && self.running.is_none() && self.queue.is_empty()
+        matches!(self.stage, Stage::Resting) && !self.turns.is_prompted() && self.queue.is_empty()
     }
 
     /// Returns `true` while the session is being opened.
@@ -159,10 +160,10 @@ impl SessionMachine {
     /// Returns `true` if nothing is in progress, queued or awaited in the session.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.running.is_none()
+        !self.turns.is_prompted()
             && self.queue.is_empty()
             && self.late_feedback.is_empty()
-            && self.background_turn.is_none()
+            && self.turns.background().is_none()
             && self.abandoned.is_none()
             && self.settings.pending().is_empty()
             && !self.is_opening()
@@ -173,7 +174,7 @@ impl SessionMachine {
     /// # Errors
     /// `busy`.
     pub fn must_be_idle(&self) -> Result<(), Error> {
-        if self.running.is_none() && self.queue.is_empty() && self.abandoned.is_none() {
+        if !self.turns.is_prompted() && self.queue.is_empty() && self.abandoned.is_none() {
             return Ok(());
         }
         let text = format!(
@@ -207,7 +208,7 @@ impl SessionMachine {
                 Stage::Opening(_) => SessionStage::Opening,
                 Stage::Resting => SessionStage::Resting,
             },
-            turn_id: self.turn_id().map(str::to_owned),
+            turn_id: self.turns.id().map(str::to_owned),
             activity: Some(self.work()),
             clients: Some(self.output.subscribers().count()),
             corrupt_lines: Some(self.output.log().corrupt()),

@@ -14,15 +14,9 @@ impl SessionMachine {
     /// its other messages.
     pub fn report_lost_call(&mut self, lost: &LostCall, cx: &mut Cx<'_>) {
         if let Some(id) = &lost.updates {
-            let own = self.call_named(id);
+            let own = self.turns.call_named(id, self.output.log());
             let id = own.as_ref().unwrap_or(id);
-            let running = self.running.as_ref().map(|running| &running.turn);
-            let background_turn = self.background_turn.as_ref().map(|turn| &turn.turn);
-            if running
-                .into_iter()
-                .chain(background_turn)
-                .any(|turn| turn.has_call(id))
-            {
+            if self.turns.has_call(id) {
                 return;
             }
         }
@@ -40,7 +34,7 @@ impl SessionMachine {
         if asks || !cx.policy().may_restrict(self.settings.options()) {
             return false;
         }
-        let Some(turn_id) = self.turn_id().map(str::to_owned) else {
+        let Some(turn_id) = self.turns.id().map(str::to_owned) else {
             return false;
         };
         info!(

@@ -106,7 +106,8 @@ impl SessionMachine {
     /// Handles the loss of the agent during the turn. Returns `true` if the turn continues with a new session of
     /// the agent.
     pub(super) fn survives_loss(&mut self, error: &Error, cx: &mut Cx<'_>) -> bool {
-        let (Some(running), Some(one_shot)) = (&mut self.running, &mut self.one_shot) else {
+        let (Some(running), Some(one_shot)) = (self.turns.prompted_mut(), &mut self.one_shot)
+        else {
             return false;
         };
         if running.is_cancelled() || running.timed_out.is_some() {
@@ -136,13 +137,14 @@ impl SessionMachine {
         self.show_terminals(cx);
         let notice = attempt_notice(&error, pause);
         self.report_open_calls_of_attempt(cx);
-        self.with_turn(cx.clients, |turn, sink| {
-            turn.end_attempt(sink);
-            sink.chunk(&Chunk::DataNotice {
-                data: Raw(&notice),
-                transient: true,
+        self.turns
+            .with_turn(&mut self.output, cx.clients, |turn, sink| {
+                turn.end_attempt(sink);
+                sink.chunk(&Chunk::DataNotice {
+                    data: Raw(&notice),
+                    transient: true,
+                });
             });
-        });
         true
     }
 
@@ -160,7 +162,7 @@ impl SessionMachine {
     /// Returns `true` if the running turn waits for a new session of the agent.
     #[must_use]
     pub fn is_between_sessions(&self) -> bool {
-        let running = self.running.as_ref();
+        let running = self.turns.prompted();
         running.is_some_and(|r| matches!(r.attempts.pause, Some(Pause::Stale(_))))
     }
 

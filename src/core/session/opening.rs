@@ -265,13 +265,13 @@ impl SessionMachine {
         let failed = restore.failed().to_vec();
         let cost = restore.cost();
         self.restored_by = Some(rung).filter(|rung| *rung != Rung::New && may_be_new);
-        self.cost = match rung {
+        self.turns.set_cost(match rung {
             Rung::New => Some(0.0),
             // Only acpipe knows the earlier cost of the session.
-            _ if history => self.cost,
+            _ if history => self.turns.cost(),
             _ => None,
-        };
-        self.cost = cost.or(self.cost);
+        });
+        self.turns.note_cost(cost);
         if rung == Rung::New {
             // The background turn belongs to the session that this one replaces.
             self.end_unprompted(None, cx);
@@ -342,7 +342,7 @@ impl SessionMachine {
         let reported = restore.has_reported();
         self.note_asking(&mut recovery, cx);
         // A turn that is running began before the restore.
-        let tells = recovery.memory != Memory::None || self.running.is_some();
+        let tells = recovery.memory != Memory::None || self.turns.is_prompted();
         if tells {
             self.output.record(&Record::Recovery {
                 at: &at,
@@ -400,7 +400,7 @@ impl SessionMachine {
             return None;
         };
         let is_new = |strategy: &Strategy| *strategy == Strategy::Only(Rung::New);
-        if !is_new(strategy) || is_new(restore.strategy()) || self.running.is_some() {
+        if !is_new(strategy) || is_new(restore.strategy()) || self.turns.is_prompted() {
             return None;
         }
         let cwd = self.cwd.clone();

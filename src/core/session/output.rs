@@ -65,6 +65,12 @@ impl SessionOutput {
         }
     }
 
+    /// The client's id of the session.
+    #[must_use]
+    pub fn session(&self) -> &str {
+        &self.session
+    }
+
     /// Returns the log for reading.
     #[must_use]
     pub fn log(&self) -> &Log {

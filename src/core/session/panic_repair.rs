@@ -3,6 +3,7 @@
 //! A session that was being written to is marked (see `SessionSink`). Its turn ends with an error, its prompt is
 //! cancelled, and its log is cut to whole lines.
 
+use super::turns::BackgroundEnd;
 use super::{SessionMachine, SessionRequest};
 use crate::core::client::Token;
 use crate::core::client_sink::ClientSinks;
@@ -17,14 +18,14 @@ impl SessionMachine {
     /// Repairs a session in which a panic occurred and ends its turn with this error. Returns the client call
     /// that was answered with the error.
     pub fn mend(&mut self, error: &Error, cx: &mut Cx<'_>) -> Option<Token> {
-        let running = self.running.as_ref();
+        let running = self.turns.prompted();
         let (token, call) = running.map(|r| (r.token, r.call)).unzip();
         let agent_session = self.agent_session().map(str::to_owned);
         self.output.mend(cx.clients);
         // Ends the turn like any failed turn. If that panics again, only the error chunk is written.
         let _ = catch_unwind(AssertUnwindSafe(|| self.fail_turns(error, cx.clients)));
         self.output.mend(cx.clients);
-        self.background_turn = None;
+        self.turns.drop_background();
         for turn in self.output.log().open_turns() {
             let error_text = &error.message;
             let mut sink = self.output.sink(Some(&turn), cx.clients);
@@ -38,7 +39,7 @@ impl SessionMachine {
         }));
         if closed.is_err() {
             self.output.mend(cx.clients);
-            self.running = None;
+            self.turns.drop_prompted();
             self.output.reply(token, Err(error.clone()), cx.clients);
             cx.requests.push(SessionRequest::Free);
         }
@@ -47,7 +48,10 @@ impl SessionMachine {
 
     fn fail_turns(&mut self, error: &Error, clients: &mut dyn ClientSinks) {
         self.output.number_unsent(clients);
-        self.close_unprompted(Some(error), clients);
-        self.with_turn(clients, |turn, sink| turn.fail(error, sink));
+        self.close_background(BackgroundEnd::Failed(error), clients);
+        self.turns
+            .with_turn(&mut self.output, clients, |turn, sink| {
+                turn.fail(error, sink)
+            });
     }
 }

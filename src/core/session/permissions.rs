@@ -53,24 +53,25 @@ impl SessionMachine {
         let automatic = matches!(course, PermissionRoute::Decided(_));
         self.note_activity(cx.now, "permission question", cx.clients);
         let mut shown = None;
-        self.with_turn_of(&turn_id, cx.clients, |turn, sink| {
-            let mut question = turn.ask(subagent, permission, &subject, automatic, sink);
-            let tool = turn.asked(&question).unwrap_or_default();
-            match &course {
-                PermissionRoute::Decided(decision) => turn.decide(&question, decision, sink),
-                PermissionRoute::Ask(_) => {}
-                PermissionRoute::Inquire => {
-                    let form = permission.form.clone();
-                    let (elicitation, options) = match form {
-                        Some(form) => (form, Vec::new()),
-                        None => (ElicitationDetails::plan(&tool), offer(&permission.options)),
-                    };
-                    turn.attach_elicitation(&mut question, elicitation, options, sink);
+        self.turns
+            .with_turn_of(&turn_id, &mut self.output, cx.clients, |turn, sink| {
+                let mut question = turn.ask(subagent, permission, &subject, automatic, sink);
+                let tool = turn.asked(&question).unwrap_or_default();
+                match &course {
+                    PermissionRoute::Decided(decision) => turn.decide(&question, decision, sink),
+                    PermissionRoute::Ask(_) => {}
+                    PermissionRoute::Inquire => {
+                        let form = permission.form.clone();
+                        let (elicitation, options) = match form {
+                            Some(form) => (form, Vec::new()),
+                            None => (ElicitationDetails::plan(&tool), offer(&permission.options)),
+                        };
+                        turn.attach_elicitation(&mut question, elicitation, options, sink);
+                    }
                 }
-            }
-            shown = Some((question, tool));
-        });
-        self.note_tool(&permission.tool.id, cx.now);
+                shown = Some((question, tool));
+            });
+        self.turns.note_tool(&permission.tool.id, cx.now);
         let Some((question, tool_call)) = shown else {
             return;
         };
@@ -146,7 +147,7 @@ impl SessionMachine {
         cx: &mut Cx<'_>,
     ) -> Option<(String, Subject)> {
         let turn_id = self.asking_turn(Some(&permission.tool.id), cx)?;
-        let turn = self.turn_of(&turn_id)?;
+        let turn = self.turns.turn_of(&turn_id)?;
         let subject = turn.subject(subagent, permission, &self.cwd);
         let spec = cx.agent.spec;
         let subject = if hints::titles_name_tools(&spec.command, &spec.args) {
@@ -160,11 +161,11 @@ impl SessionMachine {
     /// Returns the id of the turn in which the agent asks: the prompted turn if one runs, otherwise a
     /// background turn.
     pub(super) fn asking_turn(&mut self, tool: Option<&str>, cx: &mut Cx<'_>) -> Option<String> {
-        if let Some(running) = self.running.as_ref().filter(|r| !r.waits_for_background) {
+        if let Some(running) = self.turns.prompted().filter(|r| !r.waits_for_background) {
             return Some(running.turn_id.clone());
         }
-        self.begin_unprompted(tool, cx);
-        let background_turn = self.background_turn.as_ref()?;
+        self.begin_background(tool, cx);
+        let background_turn = self.turns.background()?;
         Some(background_turn.turn_id.clone())
     }
 

@@ -32,7 +32,7 @@ impl SessionMachine {
             return Some(ending);
         };
         let can_list = info.capabilities.list;
-        let Some(running) = self.running.as_mut().filter(|r| !r.is_cancelled()) else {
+        let Some(running) = self.turns.prompted_mut().filter(|r| !r.is_cancelled()) else {
             return Some(ending);
         };
         let attempts = &mut running.attempts;
@@ -66,7 +66,7 @@ impl SessionMachine {
             self.pause_for_attempt(&ending, pause, cx);
             return None;
         }
-        let running = self.running.as_mut()?;
+        let running = self.turns.prompted_mut()?;
         let attempts = &mut running.attempts;
         let (class, error, ending) = match attempts.judge(&running.turn, ending, cx.now) {
             RetryDecision::Ends(ending) => return Some(ending),
@@ -82,39 +82,41 @@ impl SessionMachine {
             "description": error.message,
         }));
         self.report_open_calls_of_attempt(cx);
-        self.with_turn(cx.clients, |turn, sink| {
-            if let Ending::Answered(end) = &ending {
-                turn.account(end);
-            }
-            turn.end_attempt(sink);
-            sink.chunk(&Chunk::DataNotice {
-                data: Raw(&notice),
-                transient: true,
+        self.turns
+            .with_turn(&mut self.output, cx.clients, |turn, sink| {
+                if let Ending::Answered(end) = &ending {
+                    turn.account(end);
+                }
+                turn.end_attempt(sink);
+                sink.chunk(&Chunk::DataNotice {
+                    data: Raw(&notice),
+                    transient: true,
+                });
             });
-        });
         None
     }
 
     /// Pauses the turn after a malformed answer, until the prompt is sent again.
     fn pause_for_attempt(&mut self, ending: &Ending, pause: Duration, cx: &mut Cx<'_>) {
-        if let Some(running) = &mut self.running {
+        if let Some(running) = self.turns.prompted_mut() {
             let until = cx.now + pause;
             running.attempts.pause = Some(Pause::Transient { until });
         }
         let notice = ending.error().map(|error| attempt_notice(error, pause));
         self.report_open_calls_of_attempt(cx);
-        self.with_turn(cx.clients, |turn, sink| {
-            if let Ending::Answered(end) = ending {
-                turn.account(end);
-            }
-            turn.end_attempt(sink);
-            if let Some(notice) = &notice {
-                sink.chunk(&Chunk::DataNotice {
-                    data: Raw(notice),
-                    transient: true,
-                });
-            }
-        });
+        self.turns
+            .with_turn(&mut self.output, cx.clients, |turn, sink| {
+                if let Ending::Answered(end) = ending {
+                    turn.account(end);
+                }
+                turn.end_attempt(sink);
+                if let Some(notice) = &notice {
+                    sink.chunk(&Chunk::DataNotice {
+                        data: Raw(notice),
+                        transient: true,
+                    });
+                }
+            });
     }
 
     /// Sends the prompt of the running turn again, or the message that has its answer corrected.
@@ -123,11 +125,13 @@ impl SessionMachine {
         let call = cx.next_call();
         let limit = cx.limits().of(Timeout::Prompt);
         let protocol = cx.agent.spec.protocol;
-        let running = self.running.as_ref().filter(|r| !r.attempts.is_repair());
+        let running = self.turns.prompted().filter(|r| !r.attempts.is_repair());
         let request = running.and_then(|r| self.schema_request(protocol, r.attempts.message()));
-        let (Some(running), Some(connection), Some(agent_session)) =
-            (&mut self.running, &mut cx.agent.connection, agent_session)
-        else {
+        let (Some(running), Some(connection), Some(agent_session)) = (
+            self.turns.prompted_mut(),
+            &mut cx.agent.connection,
+            agent_session,
+        ) else {
             self.end_turn(Ending::Failed(out_of_order(STOPPING)), cx);
             return;
         };
@@ -153,7 +157,7 @@ impl SessionMachine {
 
     /// Ends the pause of the turn: sends its prompt again, or ends it with the agent's refusal.
     pub(super) fn end_pause(&mut self, cx: &mut Cx<'_>) {
-        let running = self.running.as_mut();
+        let running = self.turns.prompted_mut();
         match running.and_then(|running| running.attempts.pause.take()) {
             Some(Pause::Lookup { refusal, .. }) => self.end_turn(Ending::Answered(refusal), cx),
             Some(Pause::Transient { .. } | Pause::Stale(_)) => self.send_again(cx),
@@ -165,7 +169,7 @@ impl SessionMachine {
     /// one.
     pub(super) fn cancel_pause(&mut self, turn_id: Option<&str>, cx: &mut Cx<'_>) -> bool {
         let meant = |turn: &str| turn_id.is_none_or(|wanted| wanted == turn);
-        let running = self.running.as_mut();
+        let running = self.turns.prompted_mut();
         let Some(running) = running.filter(|r| r.attempts.pause.is_some() && meant(&r.turn_id))
         else {
             return false;
@@ -192,7 +196,7 @@ impl SessionMachine {
         connection.calls.insert(call, Call::LookUp { session });
         let cwd = Some(self.cwd.as_str());
         connection.tell(AgentCall::List { call, cwd, cursor });
-        if let Some(running) = &mut self.running {
+        if let Some(running) = self.turns.prompted_mut() {
             running.call = call;
             running.attempts.pause = Some(Pause::Lookup {
                 refusal,
@@ -206,7 +210,7 @@ impl SessionMachine {
     /// agent refused the prompt because it lacks the session.
     pub fn looked_up(&mut self, page: ListPage<'_>, cx: &mut Cx<'_>) {
         let agent_session = self.agent_session().map(str::to_owned);
-        let Some(running) = &mut self.running else {
+        let Some(running) = self.turns.prompted_mut() else {
             return;
         };
         let Some(Pause::Lookup { refusal, pages, .. }) = running.attempts.pause.take() else {
@@ -230,7 +234,7 @@ impl SessionMachine {
     /// Replaces a session that the agent does not have, as a prompt has shown.
     fn replace_stale(&mut self, error: &Error, cx: &mut Cx<'_>) {
         if cx.agent.ready().is_some()
-            && let Some(running) = &mut self.running
+            && let Some(running) = self.turns.prompted_mut()
         {
             running.attempts.pause = Some(Pause::Stale(error.clone()));
         }
@@ -241,7 +245,7 @@ impl SessionMachine {
     /// if there was one.
     pub(super) fn resume_stale_turn(&mut self, cx: &mut Cx<'_>) -> bool {
         let agent_session = self.agent_session().unwrap_or_default().to_owned();
-        let Some(running) = &mut self.running else {
+        let Some(running) = self.turns.prompted_mut() else {
             return false;
         };
         let attempts = &mut running.attempts;
@@ -250,13 +254,14 @@ impl SessionMachine {
         }
         let receipt = self.receipt.take();
         attempts.recovery = receipt.as_deref().cloned();
-        self.with_turn(cx.clients, |turn, sink| {
-            turn.agent_session_replaced(&agent_session, sink);
-            if let Some(receipt) = receipt {
-                let data = to_raw(&receipt);
-                sink.chunk(&Chunk::DataRecovery { data: Raw(&data) });
-            }
-        });
+        self.turns
+            .with_turn(&mut self.output, cx.clients, |turn, sink| {
+                turn.agent_session_replaced(&agent_session, sink);
+                if let Some(receipt) = receipt {
+                    let data = to_raw(&receipt);
+                    sink.chunk(&Chunk::DataRecovery { data: Raw(&data) });
+                }
+            });
         self.send_again(cx);
         true
     }
@@ -264,7 +269,7 @@ impl SessionMachine {
     /// Ends the turn that waited for the replacement of a stale session, because no new session could be
     /// opened.
     pub(super) fn fail_stale_turn(&mut self, error: &Error, cx: &mut Cx<'_>) {
-        let running = self.running.as_ref();
+        let running = self.turns.prompted();
         if let Some(Pause::Stale(first)) = running.and_then(|r| r.attempts.pause.as_ref()) {
             let error = error.clone().with("before", first.message.as_str());
             self.end_turn(Ending::Failed(error), cx);

@@ -98,7 +98,7 @@ impl SessionMachine {
             limits: *cx.limits(),
         };
         self.set_terms(&held, caller, cx);
-        if let Some(running) = &mut self.running {
+        if let Some(running) = self.turns.prompted_mut() {
             let limit = cx.limits().of(Timeout::Turn);
             let until = limit.and_then(|limit| running.started.checked_add(limit));
             running.limit = running.limit.into_iter().chain(until).min();
@@ -106,7 +106,7 @@ impl SessionMachine {
         if let Some(timer) = &mut self.idle_timer {
             timer.shorten(cx.limits().of(Timeout::Prompt));
         }
-        if let Some(turn) = self.turn_id().map(str::to_owned) {
+        if let Some(turn) = self.turns.id().map(str::to_owned) {
             self.show_changed_terms(&turn, cx.clients);
         }
     }

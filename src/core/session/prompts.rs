@@ -14,7 +14,7 @@ impl SessionMachine {
     /// Returns `true` if a prompt can be sent to the agent now.
     #[must_use]
     pub fn is_free(&self) -> bool {
-        self.agent_session().is_some() && self.running.is_none() && self.abandoned.is_none()
+        self.agent_session().is_some() && !self.turns.is_prompted() && self.abandoned.is_none()
     }
 
     /// Rejects a prompt whose turn is running or queued already, so that it runs only once.
@@ -22,7 +22,7 @@ impl SessionMachine {
     /// # Errors
     /// `busy`.
     pub fn must_not_have(&self, turn_id: &str) -> Result<(), Error> {
-        let runs = self.running.as_ref().is_some_and(|r| r.turn_id == turn_id);
+        let runs = self.turns.prompted().is_some_and(|r| r.turn_id == turn_id);
         let how = match (runs, self.queue.has(turn_id)) {
             (true, _) => "running",
             (_, true) => "queued",
@@ -45,14 +45,14 @@ impl SessionMachine {
         cx: &mut Cx<'_>,
     ) -> Option<Token> {
         let has_left = |owner: &Token| cx.shared.clients.get(owner.client).is_none();
-        let running = self.running.as_mut().filter(|r| r.turn_id == turn_id);
+        let running = self.turns.prompted_mut().filter(|r| r.turn_id == turn_id);
         let former = if let Some(running) = running {
             has_left(&running.token).then(|| std::mem::replace(&mut running.token, token))?
         } else {
             let queued = self.queue.prompt_of(turn_id)?;
             has_left(&queued.token).then(|| queued.take_over(token, caller))?
         };
-        if self.turn_id() == Some(turn_id) {
+        if self.turns.id() == Some(turn_id) {
             self.add_terms(caller, cx);
         }
         self.join(token.client, cx);
@@ -75,7 +75,7 @@ impl SessionMachine {
                 Error::new(ErrorKind::Overloaded, message)
             });
         }
-        if let Some(running) = &self.running {
+        if let Some(running) = self.turns.prompted() {
             let message = format!(
                 "session {id:?} is in a turn; prompt again after it, or call session/cancel"
             );
@@ -148,7 +148,7 @@ impl SessionMachine {
         turn_id: Option<&str>,
         clients: &mut dyn ClientSinks,
     ) -> bool {
-        if turn_id.is_none() && self.running.is_some() {
+        if turn_id.is_none() && self.turns.is_prompted() {
             return false;
         }
         let Some(queued) = self.queue.take(turn_id) else {

@@ -37,11 +37,12 @@ impl SessionMachine {
         let title = asked.elicitation.message.clone();
         self.note_activity(cx.now, "question", cx.clients);
         let mut shown = None;
-        self.with_turn_of(&turn_id, cx.clients, |turn, sink| {
-            let question = turn.elicit(subagent, tool, asked.elicitation, sink);
-            let call = turn.asked(&question);
-            shown = Some((question, call));
-        });
+        self.turns
+            .with_turn_of(&turn_id, &mut self.output, cx.clients, |turn, sink| {
+                let question = turn.elicit(subagent, tool, asked.elicitation, sink);
+                let call = turn.asked(&question);
+                shown = Some((question, call));
+            });
         let Some((question, tool_call)) = shown else {
             return;
         };
@@ -101,13 +102,14 @@ impl SessionMachine {
 
     /// Records that a URL elicitation was completed. Returns `true` if an open turn knows the id.
     pub fn url_completed(&mut self, id: &str, client: &mut dyn ClientSinks) -> bool {
-        let running = self.running.as_ref().map(|r| r.turn_id.clone());
-        let background_turn = self.background_turn.as_ref().map(|u| u.turn_id.clone());
+        let running = self.turns.prompted().map(|r| r.turn_id.clone());
+        let background_turn = self.turns.background().map(|u| u.turn_id.clone());
         let mut known = false;
         for turn_id in running.into_iter().chain(background_turn) {
-            self.with_turn_of(&turn_id, client, |turn, sink| {
-                known |= turn.url_completed(id, sink);
-            });
+            self.turns
+                .with_turn_of(&turn_id, &mut self.output, client, |turn, sink| {
+                    known |= turn.url_completed(id, sink);
+                });
         }
         known
     }

@@ -41,7 +41,7 @@ impl SessionMachine {
         at: &str,
     ) -> Result<Recovery, Error> {
         // The running turn is not history.
-        let before = match &self.running {
+        let before = match self.turns.prompted() {
             Some(running) => running.messages_before,
             None => self.output.log().count(),
         };
@@ -90,7 +90,7 @@ impl SessionMachine {
         };
         if memory == Memory::Lost {
             // A running turn must not lose its first part.
-            if on_lost.clear && self.running.is_none() {
+            if on_lost.clear && !self.turns.is_prompted() {
                 self.output.clear(at, true)?;
             }
         }

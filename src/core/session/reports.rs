@@ -26,16 +26,6 @@ impl SessionMachine {
         }
     }
 
-    /// Notes the time of a change of a tool call in the running turn.
-    pub(super) fn note_tool(&mut self, id: &str, now: Instant) {
-        if let Some(running) = &mut self.running
-            && let Some(trace) = &mut running.trace
-            && let Some(is_open) = running.turn.is_call_open(id)
-        {
-            trace.note(id, is_open, now);
-        }
-    }
-
     /// Reports a turn that ends now, if turns are reported.
     pub(super) fn report_turn(&self, running: &Running, summary: &TurnSummary, cx: &mut Cx<'_>) {
         let Some(trace) = &running.trace else {

@@ -145,9 +145,11 @@ impl SessionSettings {
         merge_state(&mut self.state, news);
     }
 
-    /// Records the context figures of a turn.
-    pub fn set_context(&mut self, figures: Value) {
-        self.state.insert("context".to_owned(), figures);
+    /// Records the context figures of a turn that ended, if it had some.
+    pub fn note_context(&mut self, figures: Option<Value>) {
+        if let Some(figures) = figures {
+            self.state.insert("context".to_owned(), figures);
+        }
     }
 
     /// Merges what the agent reports. If the session is live, a setting that the agent changed replaces the client's.

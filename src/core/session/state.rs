@@ -17,7 +17,7 @@ impl SessionMachine {
         cost: Option<f64>,
         clients: &mut dyn ClientSinks,
     ) {
-        self.cost = cost.or(self.cost);
+        self.turns.note_cost(cost);
         let mut news = Members::default();
         news.set_owned("context", figures);
         self.set_state(&news, clients);
@@ -36,8 +36,8 @@ impl SessionMachine {
         let data = to_raw(&state);
         // The chunk is not part of the message. If it would fill the log, `session/state` alone reports the
         // state.
-        if self.turn_id().is_some() && self.settings.may_log(data.get().len()) {
-            self.with_turn(clients, |_, sink| {
+        if self.turns.id().is_some() && self.settings.may_log(data.get().len()) {
+            self.turns.with_turn(&mut self.output, clients, |_, sink| {
                 sink.chunk(&Chunk::DataSession {
                     id: "session",
                     data: Raw(&data),

@@ -47,10 +47,11 @@ impl SessionMachine {
         let data = to_raw(&json!({
             "messageId": message_id, "message": message, "steering": true,
         }));
-        self.with_turn(cx.clients, |turn, sink| {
-            turn.end_text(sink);
-            sink.chunk(&Chunk::DataUserMessage { data: Raw(&data) });
-        });
+        self.turns
+            .with_turn(&mut self.output, cx.clients, |turn, sink| {
+                turn.end_text(sink);
+                sink.chunk(&Chunk::DataUserMessage { data: Raw(&data) });
+            });
         Ok(SteerResult {
             turn_id,
             message_id,
@@ -67,7 +68,7 @@ impl SessionMachine {
                 && !running.waits_for_background
                 && running.attempts.pause.is_none()
         };
-        let Some(running) = self.running.as_deref().filter(takes) else {
+        let Some(running) = self.turns.prompted().filter(takes) else {
             let message = format!(
                 "session {id:?} has no running turn to send a message into; call session/prompt"
             );

@@ -90,13 +90,16 @@ impl SessionMachine {
             self.output.retract(cx.clients);
         }
         self.output.forget_unsent(cx.clients);
-        self.background_turn = None;
+        self.turns.drop_background();
         let agent_session = self.agent_session().map(str::to_owned);
-        let call = self.running.as_ref().map(|running| running.call);
+        let call = self.turns.prompted().map(|running| running.call);
         // In the order in which the next acpipe ends them. A background turn also ends, if clients have seen its beginning.
         for turn in self.output.log().open_turns() {
-            if self.turn_id() == Some(&turn) {
-                self.with_turn(cx.clients, |turn, sink| turn.cut_off(&error, sink));
+            if self.turns.id() == Some(&turn) {
+                self.turns
+                    .with_turn(&mut self.output, cx.clients, |turn, sink| {
+                        turn.cut_off(&error, sink)
+                    });
                 continue;
             }
             let error_text = &error.message;
@@ -151,7 +154,7 @@ impl SessionMachine {
         {
             if self.output.take_drop_error().is_some() {
                 // The turn is answered here.
-                self.running = None;
+                self.turns.drop_prompted();
                 self.not_stored(error.clone(), cx);
             }
             let error = error.with("summary", value(&to_raw(&summary)));
@@ -187,7 +190,7 @@ impl SessionMachine {
             agent_name: self.known.name.clone(),
             agent_command: self.known.command.clone(),
             agents: self.known.given().to_vec(),
-            cost: self.cost,
+            cost: self.turns.cost(),
             seq: 0,
             ..last.cloned().unwrap_or_default()
         };
@@ -197,7 +200,7 @@ impl SessionMachine {
 
     /// Ends the wait for late output.
     pub(super) fn end_late_output(&mut self, cx: &mut Cx<'_>) {
-        if let Some(running) = &mut self.running {
+        if let Some(running) = self.turns.prompted_mut() {
             running.late_output_until = None;
             cx.requests.push(SessionRequest::EndTurnWhenRead);
         }
@@ -205,7 +208,7 @@ impl SessionMachine {
 
     /// Requests the end of the turn, for when the output that arrived with the answer is processed.
     pub(super) fn answered(&mut self, ending: Ending, cx: &mut Cx<'_>) {
-        if let Some(running) = &mut self.running {
+        if let Some(running) = self.turns.prompted_mut() {
             running.ended = Some(ending);
             let late = cx.agent.definition.quirks.late_output();
             if late.is_zero() {

@@ -40,7 +40,7 @@ impl SessionMachine {
         }
         let may_repair = cx.agent.is_serving() && self.agent_session().is_some();
         let forgotten = self.forgotten(cx.agent.spec.protocol);
-        if let Some(running) = self.running.as_mut().filter(|_| may_repair)
+        if let Some(running) = self.turns.prompted_mut().filter(|_| may_repair)
             && running.attempts.begin_repair(&violations, forgotten)
         {
             let id = &self.id;
@@ -55,18 +55,19 @@ impl SessionMachine {
                 "description": all.join("\n"),
             }));
             self.report_open_calls_of_attempt(cx);
-            self.with_turn(cx.clients, |turn, sink| {
-                turn.account(&end);
-                turn.end_attempt(sink);
-                sink.chunk(&Chunk::DataNotice {
-                    data: Raw(&notice),
-                    transient: true,
+            self.turns
+                .with_turn(&mut self.output, cx.clients, |turn, sink| {
+                    turn.account(&end);
+                    turn.end_attempt(sink);
+                    sink.chunk(&Chunk::DataNotice {
+                        data: Raw(&notice),
+                        transient: true,
+                    });
                 });
-            });
             self.send_again(cx);
             return None;
         }
-        let running = self.running.as_ref();
+        let running = self.turns.prompted();
         let said = running.map_or("", |running| running.attempts.said(&running.turn));
         let raw = end.structured_output.as_deref();
         let error = mismatch(&violations, raw.map_or(said, RawValue::get));
@@ -76,7 +77,7 @@ impl SessionMachine {
 
     /// Returns what an agent without memory needs to correct its answer; `None` for any other agent.
     fn forgotten(&self, protocol: Protocol) -> Option<Forgotten> {
-        let running = self.running.as_ref()?;
+        let running = self.turns.prompted()?;
         let schema = self.settings.options().output_schema.as_ref()?;
         (!traits(protocol).remembers).then(|| Forgotten {
             schema: first_request(schema),
@@ -86,7 +87,7 @@ impl SessionMachine {
 
     /// Compares an answer with the output schema. An answer in the agent's text becomes the structured answer.
     fn compare(&self, end: &mut TurnEnd) -> Vec<Violation> {
-        let Some(running) = &self.running else {
+        let Some(running) = self.turns.prompted() else {
             return Vec::new();
         };
         let answers = end.stop_reason == StopReason::EndTurn

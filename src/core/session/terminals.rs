@@ -20,13 +20,14 @@ impl SessionMachine {
         host: &mut Host,
         client: &mut dyn ClientSinks,
     ) {
-        self.with_turn(client, |turn, sink| {
-            let name = terminal.to_string();
-            if let Some(tool) = turn.showing(&name)
-                && let Some(output) = host.take_view(terminal)
-            {
-                turn.terminal(&name, tool, &output, sink);
-            }
-        });
+        self.turns
+            .with_turn(&mut self.output, client, |turn, sink| {
+                let name = terminal.to_string();
+                if let Some(tool) = turn.showing(&name)
+                    && let Some(output) = host.take_view(terminal)
+                {
+                    turn.terminal(&name, tool, &output, sink);
+                }
+            });
     }
 }

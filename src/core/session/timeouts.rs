@@ -92,7 +92,7 @@ impl SessionMachine {
             "the next prompt waits until the agent ends the turn or the session is restored";
         let what = "the agent did not answer session/cancel";
         let error = self.timeout(Timeout::Cancel, what, advice, cx);
-        let running = self.running.as_mut();
+        let running = self.turns.prompted_mut();
         if let Some(silent) = running.and_then(|r| r.timed_out.as_mut()) {
             silent.message = format!("{}; {}", silent.message, error.message);
         }
@@ -101,7 +101,7 @@ impl SessionMachine {
 
     /// Cancels an idle turn as a client would. The turn ends with the timeout error.
     pub(super) fn cancel_silent(&mut self, cx: &mut Cx<'_>) {
-        let Some(running) = &self.running else {
+        let Some(running) = self.turns.prompted() else {
             return;
         };
         let turn_id = running.turn_id.clone();
@@ -131,7 +131,7 @@ impl SessionMachine {
     /// error.
     pub(super) fn cancel_overlong(&mut self, limit: Duration, cx: &mut Cx<'_>) {
         let goes_on = |running: &&Running| running.ended.is_none() && !running.is_cancelled();
-        let Some(running) = self.running.as_deref().filter(goes_on) else {
+        let Some(running) = self.turns.prompted().filter(goes_on) else {
             return;
         };
         let turn_id = running.turn_id.clone();
@@ -154,7 +154,7 @@ impl SessionMachine {
 
     /// Cancels a turn on acpipe's own account. The turn ends with this error whatever the agent answers.
     fn cancel_for(&mut self, turn_id: &str, error: Error, cx: &mut Cx<'_>) {
-        if let Some(running) = &mut self.running {
+        if let Some(running) = self.turns.prompted_mut() {
             // A turn whose prompt the agent does not have ends at once.
             running.timed_out = Some(error.clone());
         }

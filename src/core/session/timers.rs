@@ -120,12 +120,12 @@ impl SessionMachine {
 
     /// Returns when a timer is due; `None` if the session does not wait for it.
     pub(super) fn due(&self, timer: SessionTimer) -> Option<Instant> {
-        let turn = self.running.as_ref().filter(|turn| turn.ended.is_none());
+        let turn = self.turns.prompted().filter(|turn| turn.ended.is_none());
         match timer {
             SessionTimer::Answer => self.client_requests.deadline(),
             SessionTimer::ClientRequest => self.host_calls.deadlines().min(),
-            SessionTimer::Quiet => self.background_turn.as_ref()?.quiet_at,
-            SessionTimer::RetryPause => self.running.as_ref()?.attempts.paused_until(),
+            SessionTimer::Quiet => self.turns.background()?.quiet_at,
+            SessionTimer::RetryPause => self.turns.prompted()?.attempts.paused_until(),
             SessionTimer::NextAttempt => self.reopen_at(),
             SessionTimer::Setting => self.settings.pending().deadline(),
             SessionTimer::AbandonedTurn => self.abandoned.as_ref()?.until,
@@ -147,7 +147,7 @@ impl SessionMachine {
                     && self.host_calls.is_empty();
                 self.idle_timer.filter(|_| waits_for_agent)?.until()
             }
-            SessionTimer::LateOutput => self.running.as_ref()?.late_output_until,
+            SessionTimer::LateOutput => self.turns.prompted()?.late_output_until,
             SessionTimer::DiskAnswer => self.output.disk_timeout(),
             SessionTimer::WaitNotice => self.idle_timer?.notice_at(self.first_notice()?),
         }
@@ -167,11 +167,11 @@ impl SessionMachine {
                 }
                 SessionTimer::ClientRequest => extend(self.host_calls.deadlines_mut(), by),
                 SessionTimer::Quiet => {
-                    let turn = self.background_turn.as_mut();
+                    let turn = self.turns.background_mut();
                     extend(turn.and_then(|turn| turn.quiet_at.as_mut()), by);
                 }
                 SessionTimer::RetryPause => {
-                    if let Some(turn) = &mut self.running {
+                    if let Some(turn) = self.turns.prompted_mut() {
                         turn.attempts.postpone(by);
                     }
                 }
@@ -195,7 +195,7 @@ impl SessionMachine {
                     }
                 }
                 SessionTimer::CancelLimit => {
-                    let turn = self.running.as_mut();
+                    let turn = self.turns.prompted_mut();
                     extend(turn.and_then(|turn| turn.cancel_deadline.as_mut()), by);
                 }
                 // The limit of a turn is the client's own and also runs while the client does not read.
@@ -206,7 +206,7 @@ impl SessionMachine {
                     }
                 }
                 SessionTimer::LateOutput => {
-                    let turn = self.running.as_mut();
+                    let turn = self.turns.prompted_mut();
                     extend(turn.and_then(|turn| turn.late_output_until.as_mut()), by);
                 }
                 // The disk answers whether or not a client reads.

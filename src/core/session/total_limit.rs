@@ -17,7 +17,7 @@ impl SessionMachine {
             Stage::Opening(restore) => restore.waiters().contains(&token),
             Stage::Live { .. } | Stage::Resting => false,
         };
-        let runs = self.running.as_ref().is_some_and(|r| r.token == token);
+        let runs = self.turns.prompted().is_some_and(|r| r.token == token);
         opens || runs || self.queue.tokens().any(|queued| queued == token)
     }
 
@@ -30,7 +30,7 @@ impl SessionMachine {
         start: Option<Error>,
         cx: &mut Cx<'_>,
     ) {
-        if self.running.as_ref().is_some_and(|r| r.token == token) {
+        if self.turns.prompted().is_some_and(|r| r.token == token) {
             self.cancel_overlong(limit, cx);
             return;
         }
@@ -44,7 +44,7 @@ impl SessionMachine {
         let is_needed = match &self.stage {
             Stage::Opening(restore) => {
                 !restore.waiters().is_empty()
-                    || self.running.is_some()
+                    || self.turns.is_prompted()
                     || !self.queue.is_empty()
                     || !self.settings.pending().is_empty()
             }

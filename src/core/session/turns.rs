@@ -1,330 +1,339 @@
-//! Turns: sending a prompt, cancelling it, and ending its turn.
+//! Turns of a session: the prompted one, the background turn, and what is kept of the last one that ended.
+//!
+//! Owns the state of the open turns and their chunk views, the ids of the tool calls, the tool that was last reported
+//! as running, and the cost. Chunks go to the [`SessionOutput`] that is passed in. Queued prompts, settings and
+//! client requests belong to others; the part does not know whether the session is live.
 
-use super::preamble::Preamble;
-use super::reports::note_begin;
-use super::structured_answer::with_request;
-use super::summary::{TurnTiming, summarize};
-use super::{Queued, Running, SessionMachine, SessionRequest};
-use crate::core::agent::connection::Call;
+mod background_turn;
+mod background_updates;
+mod call_identity;
+mod running;
+
+use super::output::{SessionOutput, SessionSink, UpdateTurn};
+use crate::core::client::Notice;
 use crate::core::client_sink::ClientSinks;
-use crate::core::cx::Cx;
-use crate::core::decision::DecisionSource;
-use crate::core::dialect::{AgentCall, Outgoing};
-use crate::core::error::{Error, ErrorKind, out_of_order};
-use crate::core::event::{CallId, StopReason, TurnEnd};
-use crate::core::idle_timer::IdleTimer;
-use crate::core::limits::Timeout;
-use crate::core::log::Record;
-use crate::core::metrics::TurnOutcome;
-use crate::core::prompt_parts::{context_part, parts_for, prompt_parts};
-use crate::core::retry::{Attempts, Prompt, RetryConsent};
-use crate::core::turn::Turn;
-use crate::core::turn_ending::Ending;
-use crate::core::view::chunks::{ChunkSink as _, ChunkState};
-use crate::proto::chunk::Chunk;
-use crate::proto::json::{Raw, to_raw};
-use serde_json::json;
+use crate::core::metrics::Counters;
+use crate::core::turn::{AgentIds, CallIds, Turn, UnapprovedRun};
+use crate::core::view::chunks::ChunkView;
+use crate::proto::wire::{Activity, ActivityParams, RunningTurn, Waiting};
+pub use background_turn::BackgroundTurn;
+pub use background_updates::{BACKGROUND_QUIET_LIMIT, BackgroundEnd, is_passing};
+pub use running::{EndedMessage, Running};
+use serde_json::Value;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-impl SessionMachine {
-    /// Sends a prompt, which begins its turn.
-    ///
-    /// The turn is running before the prompt is passed on, so that a panic in between cannot lead to a second
-    /// prompt.
-    ///
-    /// # Errors
-    /// The agent cannot take the prompt, or the log cannot be written.
-    pub fn begin_turn(&mut self, queued: Queued, cx: &mut Cx<'_>) -> Result<(), Error> {
-        let Queued {
-            token,
-            turn_id,
-            terms,
-            prompt: mut p,
-        } = queued;
-        if self.output.log().is_waiting() {
-            // A prompt that cannot be written leaves no record.
-            self.write(cx)?;
+/// Open turns of a session, and facts of those that ended.
+#[derive(Debug)]
+pub struct SessionTurns {
+    /// The prompted turn, while one runs.
+    prompted: Option<Box<Running>>,
+    /// The background turn: what the agent reports while no prompt runs.
+    background: Option<Box<BackgroundTurn>>,
+    /// The last message that ended.
+    last: Option<EndedMessage>,
+    /// Ids of the tool calls; `None` before the first one, when those of stored calls are not counted yet.
+    call_ids: Option<Box<CallIds>>,
+    /// Name and description of the tool last reported to the clients as running.
+    activity: Option<Box<(String, String)>>,
+    /// Cost of the session so far; zero for a new session, `None` if unknown.
+    cost: Option<f64>,
+}
+
+impl Default for SessionTurns {
+    fn default() -> Self {
+        Self {
+            prompted: None,
+            background: None,
+            last: None,
+            call_ids: None,
+            activity: None,
+            cost: Some(0.0),
         }
-        let (_, skipped) = prompt_parts(Some(&p.message.parts))?;
-        let late = self.late_feedback.clone();
-        let late_parts = late
-            .iter()
-            .map(|words| json!({ "type": "text", "text": words }));
-        let added = late_parts.chain(context_part(&p.context));
-        p.message.parts.splice(0..0, added.collect::<Vec<_>>());
-        let message_id = cx.shared.next_id("msg");
-        let at = cx.time();
-        let user_id = || message_id.replacen("msg", "user", 1);
-        let message = p.message.into_ui_message(user_id);
-        let (parts, _) = parts_for(cx.agent.spec.protocol, &message)?;
-        let request = self.schema_request(cx.agent.spec.protocol, &message);
-        let call = cx.next_call();
-        let (agent_session, asked) = (self.agent_session().map(str::to_owned), self.asked());
-        self.give_transcript(&message, cx)?;
-        let (Some(connection), Some(agent_session)) = (&mut cx.agent.connection, agent_session)
-        else {
-            return Err(out_of_order(
-                "no agent is connected; call agent/connect first",
-            ));
-        };
-        let process = connection.process_of(Some(&agent_session), asked);
-        let stderr_at = process.map_or(0, |process| process.health.stderr.end());
-        let mut lines = Outgoing::default();
-        let waits_for_background = connection.is_busy(&agent_session);
-        let instructions = cx.agent.definition.instructions.as_deref();
-        let sent = with_request(self.preamble.before(instructions, &parts), request);
-        let prompt = AgentCall::prompt(call, &agent_session, &sent, p.degrade);
-        connection.prepare(prompt, &mut lines)?;
-        // Open client requests of a background turn keep it open beside the prompt's turn.
-        if !waits_for_background && self.client_requests.is_empty() {
-            self.end_unprompted(None, cx);
-        }
-        let messages_before = self.output.log().count();
-        // The prompt must be known after a crash, so it is written before it is sent.
-        self.output.record(&Record::Prompt {
-            at: &at,
-            turn_id: &turn_id,
-            message: &message,
-        });
-        if let Err(error) = self.write(cx) {
-            if let Some(connection) = &mut cx.agent.connection {
-                let session = &*agent_session;
-                connection.tell(AgentCall::WithdrawPrompt { call, session });
-            }
-            return Err(error);
-        }
-        self.output.sync(0);
-        self.begin_terms(terms.as_deref(), cx);
-        self.preamble = Preamble::default();
-        self.late_feedback.clear();
-        self.approvals.begin_turn();
-        let about = json!({ "sessionId": agent_session });
-        let earlier = self.last.as_ref();
-        let earlier = earlier.map(|last| Arc::new(last.names.for_prompt()));
-        let protocol = cx.agent.protocol_name();
-        let mut chunks = ChunkState::new(protocol);
-        self.output.number_unsent(cx.clients);
-        self.output.set_leader(token.client);
-        self.show_user_message(token.client, &turn_id, &message, cx.clients);
-        let after_seq = self.output.log().seq();
-        let turn = Turn::start(
-            message_id,
-            &about,
-            &earlier.unwrap_or_default(),
-            &mut chunks.view(&mut self.output.sink(Some(&turn_id), cx.clients)),
-        );
-        let consent = RetryConsent {
-            transient: p.retry,
-            after_output: p.retry_after_output,
-        };
-        let degrade = p.degrade;
-        let attempts = Attempts::first(Prompt { message, degrade }, consent);
-        let mut running =
-            Running::new(turn, chunks, turn_id.clone(), token, call, attempts, cx.now);
-        running.waits_for_background = waits_for_background;
-        running.skipped_parts.clone_from(&skipped);
-        running.waited_before = cx.shared.waited.total();
-        running.messages_before = messages_before;
-        running.stderr_at = stderr_at;
-        running.after_seq = after_seq;
-        note_begin(&mut running, cx.shared);
-        // The client's own limit has begun with the call.
-        running.limit = cx.until(Timeout::Turn).filter(|_| p.timeout_ms.is_none());
-        self.running = Some(Box::new(running));
-        self.idle_timer = Some(IdleTimer::begin(cx.now, cx.limits().of(Timeout::Prompt)));
-        if let Some(connection) = &mut cx.agent.connection {
-            let session = self.id.clone();
-            connection.calls.insert(call, Call::Prompt { session });
-            connection.send(lines);
-        }
-        self.send_first_notices(&turn_id, &skipped, &late, cx.clients);
-        Ok(())
+    }
+}
+
+impl SessionTurns {
+    /// The prompted turn, while one runs.
+    #[must_use]
+    pub fn prompted(&self) -> Option<&Running> {
+        self.prompted.as_deref()
     }
 
-    /// Sends the first chunks of a turn: notices of omitted prompt parts and of late feedback, the receipt of a restore,
-    /// and what is to be known of the policy.
-    fn send_first_notices(
+    /// Like [`Self::prompted`], but mutable.
+    pub fn prompted_mut(&mut self) -> Option<&mut Running> {
+        self.prompted.as_deref_mut()
+    }
+
+    /// Returns `true` while a prompted turn runs.
+    #[must_use]
+    pub fn is_prompted(&self) -> bool {
+        self.prompted.is_some()
+    }
+
+    /// Begins a prompted turn.
+    pub fn begin(&mut self, running: Running) {
+        self.prompted = Some(Box::new(running));
+    }
+
+    /// Takes the prompted turn, while its end is worked out.
+    pub(super) fn take_prompted(&mut self) -> Option<Box<Running>> {
+        self.prompted.take()
+    }
+
+    /// Puts back the prompted turn.
+    pub(super) fn put_prompted(&mut self, running: Box<Running>) {
+        self.prompted = Some(running);
+    }
+
+    /// Drops the prompted turn without remembering it.
+    pub fn drop_prompted(&mut self) {
+        self.prompted = None;
+    }
+
+    /// The background turn, while one is open.
+    #[must_use]
+    pub fn background(&self) -> Option<&BackgroundTurn> {
+        self.background.as_deref()
+    }
+
+    /// Like [`Self::background`], but mutable.
+    pub fn background_mut(&mut self) -> Option<&mut BackgroundTurn> {
+        self.background.as_deref_mut()
+    }
+
+    /// Drops the background turn without remembering it.
+    pub fn drop_background(&mut self) {
+        self.background = None;
+    }
+
+    /// The last message that ended.
+    #[must_use]
+    pub fn last(&self) -> Option<&EndedMessage> {
+        self.last.as_ref()
+    }
+
+    /// Cost of the session so far; `None` if unknown.
+    #[must_use]
+    pub fn cost(&self) -> Option<f64> {
+        self.cost
+    }
+
+    /// Sets the cost of the session so far.
+    pub fn set_cost(&mut self, cost: Option<f64>) {
+        self.cost = cost;
+    }
+
+    /// Takes over a cost that the agent reported.
+    pub fn note_cost(&mut self, cost: Option<f64>) {
+        self.cost = cost.or(self.cost);
+    }
+
+    /// Id of the open turn; that of the prompted one if both are open.
+    #[must_use]
+    pub fn id(&self) -> Option<&str> {
+        let ids = self.ids();
+        ids.prompted.or(ids.background)
+    }
+
+    /// Ids of the open turns.
+    pub(super) fn ids(&self) -> UpdateTurn<'_> {
+        UpdateTurn {
+            prompted: self.prompted.as_deref().map(|turn| &*turn.turn_id),
+            background: self.background.as_deref().map(|turn| &*turn.turn_id),
+        }
+    }
+
+    /// Returns `true` if the turn with this id is not open.
+    #[must_use]
+    pub fn is_over(&self, turn_id: &str) -> bool {
+        self.turn_of(turn_id).is_none()
+    }
+
+    /// Returns the turn with this id, if it is open.
+    #[must_use]
+    pub fn turn_of(&self, turn_id: &str) -> Option<&Turn> {
+        let prompted = self.prompted().filter(|turn| turn.turn_id == turn_id);
+        let background = self.background().filter(|turn| turn.turn_id == turn_id);
+        let prompted = prompted.map(|turn| &turn.turn);
+        prompted.or_else(|| background.map(|turn| &turn.turn))
+    }
+
+    /// Returns `true` if a call with this id belongs to an open turn.
+    #[must_use]
+    pub fn has_call(&self, id: &str) -> bool {
+        let prompted = self.prompted().map(|turn| &turn.turn);
+        let background = self.background().map(|turn| &turn.turn);
+        let mut open = prompted.into_iter().chain(background);
+        open.any(|turn| turn.has_call(id))
+    }
+
+    /// Returns the open turn in the form that clients receive.
+    #[must_use]
+    pub fn described(&self) -> Option<RunningTurn> {
+        let prompted = self.prompted().map(|running| RunningTurn {
+            turn_id: running.turn_id.clone(),
+            message_id: running.turn.message_id().to_owned(),
+            after_seq: running.after_seq,
+            client_id: Some(running.token.client.to_string()),
+        });
+        prompted.or_else(|| {
+            let turn = self.background()?;
+            Some(RunningTurn {
+                turn_id: turn.turn_id.clone(),
+                message_id: turn.turn.message_id().to_owned(),
+                after_seq: turn.after_seq,
+                client_id: None,
+            })
+        })
+    }
+
+    /// Returns `true` if this message is not complete: its turn is open.
+    #[must_use]
+    pub fn is_writing(&self, message_id: &str) -> bool {
+        let prompted = self.prompted().map(|turn| turn.turn.message_id());
+        let background = self.background().map(|turn| turn.turn.message_id());
+        [prompted, background].contains(&Some(message_id))
+    }
+
+    /// Calls `act` on the open turn, the prompted one if both are open. Notifies the clients if a different tool runs
+    /// afterwards.
+    pub fn with_turn(
+        &mut self,
+        output: &mut SessionOutput,
+        clients: &mut dyn ClientSinks,
+        act: impl FnOnce(&mut Turn, &mut ChunkView<'_, SessionSink<'_>>),
+    ) {
+        let (turn, chunks, turn_id) = match (&mut self.prompted, &mut self.background) {
+            (Some(r), _) => (&mut r.turn, &mut r.chunks, &r.turn_id),
+            (None, Some(u)) => (&mut u.turn, &mut u.chunks, &u.turn_id),
+            (None, None) => return,
+        };
+        let mut sink = output.sink(Some(turn_id), clients);
+        act(turn, &mut chunks.view(&mut sink));
+        drop(sink);
+        let now = turn.activity();
+        let reported = self.activity.as_deref();
+        if now.map(|a| (a.tool_name, a.description))
+            != reported.map(|(n, d)| (n.as_str(), d.as_str()))
+        {
+            self.activity =
+                now.map(|a| Box::new((a.tool_name.to_owned(), a.description.to_owned())));
+            output.number_unsent(clients);
+            self.notify_activity(None, output, clients);
+        }
+    }
+
+    /// Calls `act` on the turn with this id, if it is open.
+    pub fn with_turn_of(
         &mut self,
         turn_id: &str,
-        skipped: &[String],
-        late: &[String],
-        client: &mut dyn ClientSinks,
+        output: &mut SessionOutput,
+        clients: &mut dyn ClientSinks,
+        act: impl FnOnce(&mut Turn, &mut ChunkView<'_, SessionSink<'_>>),
     ) {
-        let receipt = self.receipt.take();
-        let mut sink = self.output.sink(Some(turn_id), client);
-        if !skipped.is_empty() {
-            let notice = to_raw(&json!({
-                "severity": "warning",
-                "title": "Parts of the prompt were omitted",
-                "description": format!("acpipe sends text, files and sources, not {}", skipped.join(", ")),
-            }));
-            sink.chunk(&Chunk::DataNotice {
-                data: Raw(&notice),
-                transient: true,
-            });
-        }
-        if !late.is_empty() {
-            let notice = to_raw(&json!({
-                "severity": "info",
-                "title": "Your messages to earlier answers are sent with this prompt",
-                "description": late.join("\n\n"),
-            }));
-            sink.chunk(&Chunk::DataNotice {
-                data: Raw(&notice),
-                transient: true,
-            });
-        }
-        if let Some(receipt) = receipt {
-            let data = to_raw(&receipt);
-            sink.chunk(&Chunk::DataRecovery { data: Raw(&data) });
-        }
-        drop(sink);
-        self.show_changed_terms(turn_id, client);
-        self.show_asking_warning(turn_id, client);
-    }
-
-    /// Cancels one turn: turn `turn_id`, or without an id the running one, otherwise the first queued one.
-    /// Without an id and without a turn it cancels the opening of the session. Returns `true` if there was
-    /// something to cancel.
-    pub fn cancel(&mut self, turn_id: Option<&str>, cx: &mut Cx<'_>) -> bool {
-        if self.cancel_pause(turn_id, cx) || self.cancel_queued(turn_id, cx.clients) {
-            return true;
-        }
-        if turn_id.is_none() && self.is_opening() && self.running.is_none() {
-            let message = "session/cancel came before the session was open";
-            self.opening_failed(&Error::new(ErrorKind::Cancelled, message), cx);
-            return true;
-        }
-        let agent_session = self.agent_session().map(str::to_owned);
-        let limit = cx.limits().of(Timeout::Cancel);
-        let (Some(connection), Some(agent_session)) = (&mut cx.agent.connection, agent_session)
-        else {
-            return false;
-        };
-        // An abandoned turn was cancelled already.
-        if self.running.is_none()
-            && self.abandoned.is_none()
-            && let Some(background_turn) = &mut self.background_turn
-        {
-            let meant = turn_id.is_none_or(|t| t == background_turn.turn_id);
-            if meant && !background_turn.cancelled {
-                background_turn.cancelled = true;
-                connection.tell(AgentCall::Cancel(&agent_session));
-                self.cancel_requests(&DecisionSource::Cancel, cx);
-            }
-            return meant;
-        }
-        let Some(running) = &mut self.running else {
-            return false;
-        };
-        // An ended turn is not cancelled: the agent would apply the cancel to the next one.
-        if running.ended.is_some() || turn_id.is_some_and(|t| t != running.turn_id) {
-            return false;
-        }
-        if running.cancel_deadline.is_none() {
-            running.cancel_deadline = Some(cx.now + limit.unwrap_or_default());
-            connection.tell(AgentCall::Cancel(&agent_session));
-            self.cancel_requests(&DecisionSource::Cancel, cx);
-        }
-        true
-    }
-
-    /// Handles the agent's answer to a prompt, or its error.
-    pub fn prompt_answered(&mut self, call: CallId, ending: Ending, cx: &mut Cx<'_>) {
-        if self.was_abandoned(call, cx) {
-            return;
-        }
-        if matches!(ending, Ending::Answered(_)) {
-            cx.requests.push(SessionRequest::TurnCompleted);
-        }
-        self.answered(ending, cx);
-    }
-
-    /// Ends an answered turn, or sends its prompt again.
-    pub fn end_answered(&mut self, cx: &mut Cx<'_>) {
-        let ending = self.running.as_mut().and_then(|r| r.ended.take());
-        if let Some(ending) = ending {
-            let ending = self.find_failure(ending, cx);
-            let ending = self.try_again(ending, cx);
-            if let Some(ending) = ending.and_then(|ending| self.check_answer(ending, cx)) {
-                self.end_turn(ending, cx);
-            }
+        if self.prompted().is_some_and(|r| r.turn_id == turn_id) {
+            self.with_turn(output, clients, act);
+        } else if !self.is_over(turn_id) {
+            self.with_background(output, clients, act);
         }
     }
 
-    /// Ends the running turn, if there is one.
-    pub(super) fn end_turn(&mut self, ending: Ending, cx: &mut Cx<'_>) {
-        let running = self.running.as_ref();
-        let Some(turn_id) = running.map(|running| running.turn_id.clone()) else {
-            return;
-        };
-        self.cancel_requests_of(&turn_id, cx);
-        self.show_terminals(cx);
-        self.report_open_calls(&turn_id, cx);
-        let Some(running) = &mut self.running else {
-            return;
-        };
-        let cancelled = running.is_cancelled();
-        // The agent's answer takes precedence over later events.
-        let ending = running.ended.take().unwrap_or(ending);
-        let ending = match running.timed_out.take() {
-            Some(error) => ending.with_error(error),
-            None => ending,
-        };
-        // Some agents answer a cancel with an error, but a requested cancel is not a failure.
-        let ending = match ending {
-            Ending::Failed(error) if cancelled && error.kind != ErrorKind::Timeout => {
-                Ending::Answered(TurnEnd {
-                    stop_reason: StopReason::Cancelled,
-                    reported: "cancelled".to_owned(),
-                    details: Some(to_raw(&json!({
-                        "error": error.message,
-                    }))),
-                    ..TurnEnd::default()
-                })
-            }
-            Ending::Answered(end) if cancelled => Ending::Answered(end.without_error()),
-            other => other,
-        };
-        if let Some(connection) = &mut cx.agent.connection {
-            connection.calls.remove(&running.call);
-        }
-        let has_failed = matches!(ending, Ending::Failed(_)) && !cancelled;
-        self.end_acp_updates(has_failed, cx.clients);
-        self.with_turn(cx.clients, |turn, sink| match &ending {
-            Ending::Answered(end) => turn.finish(end, cancelled, sink),
-            Ending::Failed(error) => turn.fail(error, sink),
+    /// Notifies the clients of the running tool and of what the session waits for.
+    pub fn notify_activity(
+        &self,
+        waiting_for: Option<Waiting>,
+        output: &mut SessionOutput,
+        clients: &mut dyn ClientSinks,
+    ) {
+        let activity = self.activity.clone().map(|activity| *activity);
+        let notice = Notice::Activity(ActivityParams {
+            session_id: output.session().to_owned(),
+            activity: activity.map(|(tool_name, description)| Activity {
+                tool_name,
+                description,
+            }),
+            waiting_for,
         });
-        match self.commit((cx.now, &cx.shared.settings.limits), cx.clients) {
-            Ok(()) => self.close_turn(&ending, cx),
-            Err(error) => self.not_stored(error, cx),
+        output.notify(&notice, clients);
+    }
+
+    /// Keeps what the session needs of a turn that ended. Returns its figures of the context.
+    pub fn remember(&mut self, over: &mut Turn, cancelled: bool) -> Option<Value> {
+        self.note_cost(over.cost());
+        self.last = Some(EndedMessage {
+            message_id: over.message_id().to_owned(),
+            names: Arc::new(over.take_agent_ids()),
+            cancelled,
+        });
+        over.context_figures()
+    }
+
+    /// Returns the agent's names of messages and calls that the next turn knows.
+    #[must_use]
+    pub fn names_for_prompt(&self) -> Arc<AgentIds> {
+        let earlier = self.last().map(|last| Arc::new(last.names.for_prompt()));
+        earlier.unwrap_or_default()
+    }
+
+    /// Counts the time to the first output of the running turn: the last activity was `ago`.
+    pub fn count_first_output(
+        &mut self,
+        now: Instant,
+        ago: impl FnOnce() -> Option<Duration>,
+        counters: &mut Counters,
+    ) {
+        if let Some(running) = self.prompted_mut()
+            && running.first_output.is_none()
+            && let Some(ago) = ago()
+        {
+            let at = now.checked_sub(ago).unwrap_or(now).max(running.started);
+            running.first_output = Some(at);
+            let took = at.saturating_duration_since(running.started);
+            counters.first_output.add(took);
         }
     }
 
-    /// Sends the summary of a turn after its last chunk.
-    pub(super) fn close_turn(&mut self, ending: &Ending, cx: &mut Cx<'_>) {
-        self.count_output(cx.now, &mut cx.shared.counters);
-        let Some(mut running) = self.running.take() else {
-            return;
+    /// Notes the time of a change of a tool call in the running turn.
+    pub fn note_tool(&mut self, id: &str, now: Instant) {
+        if let Some(running) = self.prompted_mut()
+            && let Some(trace) = &mut running.trace
+            && let Some(is_open) = running.turn.is_call_open(id)
+        {
+            trace.note(id, is_open, now);
+        }
+    }
+
+    /// Returns `true` if tools of the running turn ran without a permission request.
+    #[must_use]
+    pub fn has_unapproved_runs(&self) -> bool {
+        self.prompted()
+            .is_some_and(|running| running.turn.has_unapproved_runs())
+    }
+
+    /// Drops the tools that ran without a permission request.
+    pub fn forget_unapproved_runs(&mut self) {
+        if let Some(running) = &mut self.prompted {
+            running.turn.forget_unapproved_runs();
+        }
+        if let Some(background) = &mut self.background {
+            background.turn.forget_unapproved_runs();
+        }
+    }
+
+    /// Takes the tools that ran without a permission request, each with its turn id.
+    pub fn take_unapproved_runs(&mut self, cwd: &str) -> Vec<(String, UnapprovedRun)> {
+        let take = |turn_id: &str, turn: &mut Turn| -> Vec<(String, UnapprovedRun)> {
+            let ran = turn.take_unapproved_runs(cwd).into_iter();
+            ran.map(|ran| (turn_id.to_owned(), ran)).collect()
         };
-        self.idle_timer = None;
-        self.used = Some(cx.now);
-        let cancelled = running.is_cancelled();
-        let waited = cx.shared.waited.total();
-        let timing = TurnTiming {
-            total: cx.now.saturating_duration_since(running.started),
-            waited: waited.saturating_sub(running.waited_before),
-        };
-        let summary = summarize(&self.id, &mut running, ending, timing, self.cost);
-        self.report_turn(&running, &summary, cx);
-        let outcome = TurnOutcome::of(summary.is_error, cancelled);
-        cx.shared.counters.end_turn(outcome, timing.total);
-        self.remember(&mut running.turn, cancelled);
-        let token = running.token;
-        // A panic must find the call, which is not answered yet.
-        self.running = Some(running);
-        self.acknowledge(token, Box::new(summary), cx);
-        self.running = None;
-        cx.requests.push(SessionRequest::Free);
+        let mut ran = Vec::new();
+        if let Some(running) = &mut self.prompted {
+            ran.extend(take(&running.turn_id, &mut running.turn));
+        }
+        if let Some(background) = &mut self.background {
+            ran.extend(take(&background.turn_id, &mut background.turn));
+        }
+        ran
     }
 }

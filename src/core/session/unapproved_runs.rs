@@ -10,7 +10,7 @@ use crate::core::cx::Cx;
 use crate::core::decision::{Decision, DecisionSource};
 use crate::core::dialects::traits;
 use crate::core::policy::{Effect, Subject, SubjectChange, Verdict};
-use crate::core::turn::{RunKind, Turn, UnapprovedRun};
+use crate::core::turn::{RunKind, UnapprovedRun};
 use crate::proto::wire::LedgerEntry;
 use tracing::info;
 
@@ -43,10 +43,10 @@ impl SessionMachine {
     pub fn report_unapproved_runs(&mut self, cx: &mut Cx<'_>) {
         let runs_tools = traits(cx.agent.spec.protocol).runs_tools;
         if !(runs_tools && cx.policy().may_restrict(self.settings.options())) {
-            self.forget_unapproved_runs();
+            self.turns.forget_unapproved_runs();
             return;
         }
-        for (turn_id, ran) in self.take_unapproved_runs() {
+        for (turn_id, ran) in self.turns.take_unapproved_runs(&self.cwd) {
             self.report_unapproved_run(&turn_id, ran, cx);
         }
     }
@@ -54,15 +54,16 @@ impl SessionMachine {
     /// Reports the open calls of a turn that ends: no client or policy was asked about them, and they may have run.
     pub(super) fn report_open_calls(&mut self, turn_id: &str, cx: &mut Cx<'_>) {
         let completes_input = traits(cx.agent.spec.protocol).completes_input;
-        self.with_turn_of(turn_id, cx.clients, |turn, _| {
-            turn.note_open_calls(completes_input);
-        });
+        self.turns
+            .with_turn_of(turn_id, &mut self.output, cx.clients, |turn, _| {
+                turn.note_open_calls(completes_input);
+            });
         self.report_unapproved_runs(cx);
     }
 
     /// Reports the open calls of the attempt at the prompt that ends.
     pub(super) fn report_open_calls_of_attempt(&mut self, cx: &mut Cx<'_>) {
-        if let Some(turn_id) = self.running.as_ref().map(|running| running.turn_id.clone()) {
+        if let Some(turn_id) = self.turns.prompted().map(|running| running.turn_id.clone()) {
             self.report_open_calls(&turn_id, cx);
         }
     }
@@ -106,7 +107,7 @@ impl SessionMachine {
             description: &description,
             call: Some((&ran.tool.tool_call_id, &verdict.by)),
         };
-        let open = (!self.is_over(turn_id)).then_some(turn_id);
+        let open = (!self.turns.is_over(turn_id)).then_some(turn_id);
         notice.show(&self.id, open, &mut self.output, cx.clients);
         let entry = LedgerEntry {
             rule: Some(verdict.by),
@@ -281,39 +282,4 @@ fn target(subject: &Subject) -> Option<String> {
     };
     let what = crate::core::error::clip(what.trim());
     (!what.is_empty()).then_some(what)
-}
-
-impl SessionMachine {
-    /// Returns `true` if tools of the running turn ran without a permission request.
-    pub(super) fn has_unapproved_runs(&self) -> bool {
-        self.running
-            .as_ref()
-            .is_some_and(|running| running.turn.has_unapproved_runs())
-    }
-
-    fn forget_unapproved_runs(&mut self) {
-        if let Some(running) = &mut self.running {
-            running.turn.forget_unapproved_runs();
-        }
-        if let Some(background_turn) = &mut self.background_turn {
-            background_turn.turn.forget_unapproved_runs();
-        }
-    }
-
-    /// Takes the tools that ran without a permission request, each with its turn id.
-    fn take_unapproved_runs(&mut self) -> Vec<(String, UnapprovedRun)> {
-        let cwd = &self.cwd;
-        let take = |turn_id: &str, turn: &mut Turn| -> Vec<(String, UnapprovedRun)> {
-            let ran = turn.take_unapproved_runs(cwd).into_iter();
-            ran.map(|ran| (turn_id.to_owned(), ran)).collect()
-        };
-        let mut ran = Vec::new();
-        if let Some(running) = &mut self.running {
-            ran.extend(take(&running.turn_id, &mut running.turn));
-        }
-        if let Some(background_turn) = &mut self.background_turn {
-            ran.extend(take(&background_turn.turn_id, &mut background_turn.turn));
-        }
-        ran
-    }
 }

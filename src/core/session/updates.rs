@@ -5,10 +5,28 @@ use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::event::{Original, Update};
 use crate::core::idle_timer::update_name;
+use crate::core::turn::Renamed;
 use crate::core::update_run::UpdateRun;
 use std::time::Instant;
 
 impl SessionMachine {
+    /// Replaces the agent's ids of tool calls in an update by the ids of the calls.
+    pub fn identify_calls(&mut self, subagent: Option<&str>, update: &mut Update<'_>) -> Renamed {
+        if let Stage::Opening(restore) = &mut self.stage
+            && !restore.is_setting()
+        {
+            return restore.history_mut().identify_calls(subagent, update);
+        }
+        let log = self.output.log();
+        self.turns.identify_calls(subagent, update, log)
+    }
+
+    /// Returns `true` if the agent may start tool call `call`.
+    #[must_use]
+    pub fn may_act(&self, call: &str) -> bool {
+        self.agent_session().is_some() && self.abandoned.is_none() && self.turns.may_act(call)
+    }
+
     /// Applies an update to the running turn; this is the hot path. Returns whether a tool may have run
     /// without a permission request; `None` if the update does not belong to the running turn.
     pub fn turn_update(
@@ -19,19 +37,22 @@ impl SessionMachine {
         client: &mut dyn ClientSinks,
     ) -> Option<bool> {
         self.note_activity(now, update_name(update), client);
-        if self.running.is_none()
+        if !self.turns.is_prompted()
             || matches!(update, Update::Session(_) | Update::Subagent { .. })
-            || self.is_late(update)
+            || self.turns.is_late(update)
         {
             return None;
         }
-        self.with_turn(client, |turn, sink| turn.update(update, original, sink));
+        self.turns
+            .with_turn(&mut self.output, client, |turn, sink| {
+                turn.update(update, original, sink)
+            });
         Some(match update {
             Update::Tool(tool) => {
-                self.note_tool(&tool.id, now);
-                self.has_unapproved_runs()
+                self.turns.note_tool(&tool.id, now);
+                self.turns.has_unapproved_runs()
             }
-            Update::Chunk { .. } => self.has_unapproved_runs(),
+            Update::Chunk { .. } => self.turns.has_unapproved_runs(),
             Update::FromSubagent { .. } => true,
             _ => false,
         })
@@ -79,15 +100,20 @@ impl SessionMachine {
                 self.store_settings(cx);
                 self.recheck_asking(cx);
             }
-            _ if self.running.is_none() || self.is_late(update) => {
+            _ if !self.turns.is_prompted() || self.turns.is_late(update) => {
                 self.background_update(subagent, update, original, cx);
             }
             (None, _) => {
-                self.with_turn(cx.clients, |turn, sink| turn.update(update, original, sink));
+                self.turns
+                    .with_turn(&mut self.output, cx.clients, |turn, sink| {
+                        turn.update(update, original, sink)
+                    });
             }
-            (Some(id), _) => self.with_turn(cx.clients, |turn, sink| {
-                turn.subagent(id, update, original, sink);
-            }),
+            (Some(id), _) => self
+                .turns
+                .with_turn(&mut self.output, cx.clients, |turn, sink| {
+                    turn.subagent(id, update, original, sink);
+                }),
         }
         update.names_call()
     }

@@ -28,12 +28,13 @@ impl SessionMachine {
         if let (Some(first), Some(idle_timer)) = (self.first_notice(), &mut self.idle_timer) {
             idle_timer.note_notice(first, cx.now);
         }
-        self.notify_activity(waiting, cx.clients);
+        self.turns
+            .notify_activity(waiting, &mut self.output, cx.clients);
     }
 
     /// Idle time before the first notice; `None` if the session waits for nothing that is reported.
     pub(super) fn first_notice(&self) -> Option<Duration> {
-        match (&self.stage, &self.running) {
+        match (&self.stage, self.turns.prompted()) {
             (Stage::Opening(restore), _)
                 if restore.call().is_some() || restore.awaited_close().is_some() =>
             {
@@ -81,7 +82,7 @@ impl SessionMachine {
     /// Returns who has to act, the name of the wait, and its description. `stuck` is how long the agent has
     /// not read its stdin.
     fn waits_for(&self, stuck: Option<Duration>) -> Option<(Party, &'static str, String)> {
-        let running = self.running.as_ref().filter(|r| r.ended.is_none());
+        let running = self.turns.prompted().filter(|r| r.ended.is_none());
         let agent = |wait: Timeout, what: &str| (Party::Agent, wait.name(), what.to_owned());
         let (party, stage, what) = match (&self.stage, running) {
             (Stage::Opening(restore), _) if restore.awaited_close().is_some() => {

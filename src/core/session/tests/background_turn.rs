@@ -134,7 +134,7 @@ fn late_update_of_an_earlier_tool_call_makes_a_turn_beside_the_prompts() {
             &["chunks start start-step tool-input-available tool-output-available"],
         ),
     ]);
-    assert!(t.session.running.is_some() && t.session.background_turn.is_some());
+    assert!(t.session.turns.is_prompted() && t.session.turns.background().is_some());
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn usage_outside_of_turns_begins_no_turn() {
     let mut t = Fixture::live(all());
     let usage = json!({ "sessionUpdate": "usage_update", "used": 5, "size": 10 });
     t.play(&[(Update(usage), &[])]);
-    assert!(t.session.background_turn.is_none());
+    assert!(t.session.turns.background().is_none());
     assert_eq!(t.session.settings.state()["context"]["used"], 5);
 }
 

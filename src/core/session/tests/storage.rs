@@ -139,7 +139,7 @@ fn background_turn_that_cannot_be_stored_ends() {
         (Text("more"), &["chunks text-delta:more"]),
         (Commit, &["retract after 4", "chunks error"]),
     ]);
-    assert!(t.session.background_turn.is_none());
+    assert!(t.session.turns.background().is_none());
 }
 
 #[test]
@@ -177,13 +177,16 @@ fn panic_marks_the_session_and_the_repair_ends_its_turn() {
     t.on(&Prompt("one"));
     t.on(&Commit);
     let panicked = catch_unwind(AssertUnwindSafe(|| {
-        t.act(|s, cx| s.with_turn(cx.clients, |_, _| panic!("on purpose")));
+        t.act(|s, cx| {
+            s.turns
+                .with_turn(&mut s.output, cx.clients, |_, _| panic!("on purpose"));
+        });
     }));
     assert!(panicked.is_err());
     assert!(t.session.output.is_broken());
     t.on(&Panic);
     assert!(!t.session.output.is_broken());
-    assert!(t.session.running.is_none());
+    assert!(!t.session.turns.is_prompted());
     assert!(t.session.output.log().open_turns().is_empty());
     assert_eq!(t.session.output.log().corrupt(), 0);
 }

@@ -303,7 +303,7 @@ const SIZES: &[(&str, &str, &str, &str)] = &[
     (
         "limits",
         "| 10 s of silence without",
-        "core/session/background_updates.rs",
+        "core/session/turns/background_updates.rs",
         "Duration::from_secs(10)",
     ),
     (

@@ -1,6 +1,6 @@
 //! Running turn of a session.
 
-use super::UndeliveredFeedback;
+use super::super::UndeliveredFeedback;
 use crate::core::client::Token;
 use crate::core::error::Error;
 use crate::core::event::CallId;

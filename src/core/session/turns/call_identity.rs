@@ -1,24 +1,30 @@
 //! Identity of tool calls: the entry at which the agent's ids become those of calls ([`CallIds`]), and what the
 //! session knows of a call by its id.
 
-use super::{EndedMessage, Running, SessionMachine, Stage};
+use super::{EndedMessage, Running, SessionTurns};
 use crate::core::event::{ToolUpdate, Update};
+use crate::core::log::Log;
 use crate::core::turn::{CallIds, OpenTurns, Renamed, Turn};
 
-impl SessionMachine {
+impl SessionTurns {
     /// Replaces the agent's ids of tool calls in an update by the ids of the calls.
-    pub fn identify_calls(&mut self, subagent: Option<&str>, update: &mut Update<'_>) -> Renamed {
-        if let Stage::Opening(restore) = &mut self.stage
-            && !restore.is_setting()
-        {
-            return restore.history_mut().identify_calls(subagent, update);
-        }
-        self.with_call_ids(|ids, turns, _| ids.rename(turns, subagent, update))
+    pub fn identify_calls(
+        &mut self,
+        subagent: Option<&str>,
+        update: &mut Update<'_>,
+        log: &Log,
+    ) -> Renamed {
+        self.with_call_ids(log, |ids, turns, _| ids.rename(turns, subagent, update))
     }
 
     /// Replaces the agent's id of the call of a permission request by the id of the call.
-    pub fn identify_asked_call(&mut self, subagent: Option<&str>, tool: &mut ToolUpdate<'_>) {
-        self.with_call_ids(|ids, turns, last| {
+    pub fn identify_asked_call(
+        &mut self,
+        subagent: Option<&str>,
+        tool: &mut ToolUpdate<'_>,
+        log: &Log,
+    ) {
+        self.with_call_ids(log, |ids, turns, last| {
             // A call of a cancelled turn stays forbidden. In the background, calls of the ended turn continue.
             let may_be_late = |id: &str| {
                 let earlier = last.filter(|last| last.names.tool(id).is_some());
@@ -29,8 +35,8 @@ impl SessionMachine {
     }
 
     /// Returns the id of the call that the agent names; `None` if it is the agent's id.
-    pub fn call_named(&mut self, id: &str) -> Option<String> {
-        let own = self.with_call_ids(|ids, turns, _| ids.named(turns, id));
+    pub fn call_named(&mut self, id: &str, log: &Log) -> Option<String> {
+        let own = self.with_call_ids(log, |ids, turns, _| ids.named(turns, id));
         (own != id).then_some(own)
     }
 
@@ -42,24 +48,24 @@ impl SessionMachine {
     }
 
     /// Returns an id for a call that acpipe makes.
-    pub(super) fn own_call_id(&mut self, id: &str) -> String {
-        self.with_call_ids(|ids, _, _| ids.own(id))
+    pub fn own_call_id(&mut self, id: &str, log: &Log) -> String {
+        self.with_call_ids(log, |ids, _, _| ids.own(id))
     }
 
     fn with_call_ids<T>(
         &mut self,
+        log: &Log,
         act: impl FnOnce(&mut CallIds, OpenTurns<'_>, Option<&EndedMessage>) -> T,
     ) -> T {
-        let log = &self.output.log();
         let ids = self.call_ids.get_or_insert_with(|| {
             let mut ids = CallIds::default();
             log.each_call_id(|id| ids.note_stored(id));
             Box::new(ids)
         });
-        let running = self.running.as_deref();
+        let running = self.prompted.as_deref();
         let prompted = running.filter(|running| !running.waits_for_background);
         let prompted = prompted.map(|running| &running.turn);
-        let background = self.background_turn.as_deref().map(|turn| &turn.turn);
+        let background = self.background.as_deref().map(|turn| &turn.turn);
         let is_open = |id: &str| {
             [prompted, background]
                 .into_iter()
@@ -75,31 +81,26 @@ impl SessionMachine {
     #[must_use]
     pub fn is_late(&self, update: &Update<'_>) -> bool {
         let earlier = |last: &EndedMessage| last.names.concerns_call(update);
-        self.running.as_ref().is_some_and(|r| {
+        self.prompted().is_some_and(|r| {
             r.waits_for_background
                 || (self.last.as_ref().is_some_and(earlier) && !r.turn.knows(update))
         })
     }
 
-    /// Returns `true` if the agent may start tool call `call`. It may not between a cancel and the end of
+    /// Returns `true` if no cancel forbids the agent to start tool call `call`. It may not between a cancel and the end of
     /// that turn, and a call of a cancelled turn stays forbidden.
     #[must_use]
     pub fn may_act(&self, call: &str) -> bool {
-        let now = self.running.as_deref().is_some_and(Running::is_cancelled);
-        let unasked = self.background_turn.as_ref().is_some_and(|u| u.cancelled);
+        let now = self.prompted().is_some_and(Running::is_cancelled);
+        let unasked = self.background().is_some_and(|turn| turn.cancelled);
         let earlier = |last: &EndedMessage| last.cancelled && last.names.tool(call).is_some();
-        let live = self.agent_session().is_some();
-        live && !now
-            && !unasked
-            && self.abandoned.is_none()
-            && !self.last.as_ref().is_some_and(earlier)
+        !now && !unasked && !self.last.as_ref().is_some_and(earlier)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::ids::AgentRef;
     use crate::core::log::Log;
     use crate::core::store::{MemoryStore, Store as _};
     use crate::proto::chunk::Chunk;
@@ -114,7 +115,7 @@ mod tests {
         };
         log.chunk(Some("t"), &stored);
         log.write().unwrap();
-        let mut session = SessionMachine::new("s".into(), AgentRef(0), "/w".into(), log);
+        let mut turns = SessionTurns::default();
         for (id, want) in [("a", "a#2"), ("b", "b")] {
             let tool = ToolUpdate {
                 id: id.into(),
@@ -122,7 +123,7 @@ mod tests {
                 ..ToolUpdate::default()
             };
             let mut update = Update::Tool(Box::new(tool));
-            session.identify_calls(None, &mut update);
+            turns.identify_calls(None, &mut update, &log);
             let Update::Tool(tool) = update else {
                 unreachable!("the update is one of a tool");
             };

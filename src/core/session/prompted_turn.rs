@@ -1,0 +1,330 @@
+//! Turns: sending a prompt, cancelling it, and ending its turn.
+
+use super::preamble::Preamble;
+use super::reports::note_begin;
+use super::structured_answer::with_request;
+use super::summary::{TurnTiming, summarize};
+use super::{Queued, Running, SessionMachine, SessionRequest};
+use crate::core::agent::connection::Call;
+use crate::core::client_sink::ClientSinks;
+use crate::core::cx::Cx;
+use crate::core::decision::DecisionSource;
+use crate::core::dialect::{AgentCall, Outgoing};
+use crate::core::error::{Error, ErrorKind, out_of_order};
+use crate::core::event::{CallId, StopReason, TurnEnd};
+use crate::core::idle_timer::IdleTimer;
+use crate::core::limits::Timeout;
+use crate::core::log::Record;
+use crate::core::metrics::TurnOutcome;
+use crate::core::prompt_parts::{context_part, parts_for, prompt_parts};
+use crate::core::retry::{Attempts, Prompt, RetryConsent};
+use crate::core::turn::Turn;
+use crate::core::turn_ending::Ending;
+use crate::core::view::chunks::{ChunkSink as _, ChunkState};
+use crate::proto::chunk::Chunk;
+use crate::proto::json::{Raw, to_raw};
+use serde_json::json;
+
+impl SessionMachine {
+    /// Sends a prompt, which begins its turn.
+    ///
+    /// The turn is running before the prompt is passed on, so that a panic in between cannot lead to a second
+    /// prompt.
+    ///
+    /// # Errors
+    /// The agent cannot take the prompt, or the log cannot be written.
+    pub fn begin_turn(&mut self, queued: Queued, cx: &mut Cx<'_>) -> Result<(), Error> {
+        let Queued {
+            token,
+            turn_id,
+            terms,
+            prompt: mut p,
+        } = queued;
+        if self.output.log().is_waiting() {
+            // A prompt that cannot be written leaves no record.
+            self.write(cx)?;
+        }
+        let (_, skipped) = prompt_parts(Some(&p.message.parts))?;
+        let late = self.late_feedback.clone();
+        let late_parts = late
+            .iter()
+            .map(|words| json!({ "type": "text", "text": words }));
+        let added = late_parts.chain(context_part(&p.context));
+        p.message.parts.splice(0..0, added.collect::<Vec<_>>());
+        let message_id = cx.shared.next_id("msg");
+        let at = cx.time();
+        let user_id = || message_id.replacen("msg", "user", 1);
+        let message = p.message.into_ui_message(user_id);
+        let (parts, _) = parts_for(cx.agent.spec.protocol, &message)?;
+        let request = self.schema_request(cx.agent.spec.protocol, &message);
+        let call = cx.next_call();
+        let (agent_session, asked) = (self.agent_session().map(str::to_owned), self.asked());
+        self.give_transcript(&message, cx)?;
+        let (Some(connection), Some(agent_session)) = (&mut cx.agent.connection, agent_session)
+        else {
+            return Err(out_of_order(
+                "no agent is connected; call agent/connect first",
+            ));
+        };
+        let process = connection.process_of(Some(&agent_session), asked);
+        let stderr_at = process.map_or(0, |process| process.health.stderr.end());
+        let mut lines = Outgoing::default();
+        let waits_for_background = connection.is_busy(&agent_session);
+        let instructions = cx.agent.definition.instructions.as_deref();
+        let sent = with_request(self.preamble.before(instructions, &parts), request);
+        let prompt = AgentCall::prompt(call, &agent_session, &sent, p.degrade);
+        connection.prepare(prompt, &mut lines)?;
+        // Open client requests of a background turn keep it open beside the prompt's turn.
+        if !waits_for_background && self.client_requests.is_empty() {
+            self.end_unprompted(None, cx);
+        }
+        let messages_before = self.output.log().count();
+        // The prompt must be known after a crash, so it is written before it is sent.
+        self.output.record(&Record::Prompt {
+            at: &at,
+            turn_id: &turn_id,
+            message: &message,
+        });
+        if let Err(error) = self.write(cx) {
+            if let Some(connection) = &mut cx.agent.connection {
+                let session = &*agent_session;
+                connection.tell(AgentCall::WithdrawPrompt { call, session });
+            }
+            return Err(error);
+        }
+        self.output.sync(0);
+        self.begin_terms(terms.as_deref(), cx);
+        self.preamble = Preamble::default();
+        self.late_feedback.clear();
+        self.approvals.begin_turn();
+        let about = json!({ "sessionId": agent_session });
+        let earlier = self.turns.names_for_prompt();
+        let protocol = cx.agent.protocol_name();
+        let mut chunks = ChunkState::new(protocol);
+        self.output.number_unsent(cx.clients);
+        self.output.set_leader(token.client);
+        self.show_user_message(token.client, &turn_id, &message, cx.clients);
+        let after_seq = self.output.log().seq();
+        let turn = Turn::start(
+            message_id,
+            &about,
+            &earlier,
+            &mut chunks.view(&mut self.output.sink(Some(&turn_id), cx.clients)),
+        );
+        let consent = RetryConsent {
+            transient: p.retry,
+            after_output: p.retry_after_output,
+        };
+        let degrade = p.degrade;
+        let attempts = Attempts::first(Prompt { message, degrade }, consent);
+        let mut running =
+            Running::new(turn, chunks, turn_id.clone(), token, call, attempts, cx.now);
+        running.waits_for_background = waits_for_background;
+        running.skipped_parts.clone_from(&skipped);
+        running.waited_before = cx.shared.waited.total();
+        running.messages_before = messages_before;
+        running.stderr_at = stderr_at;
+        running.after_seq = after_seq;
+        note_begin(&mut running, cx.shared);
+        // The client's own limit has begun with the call.
+        running.limit = cx.until(Timeout::Turn).filter(|_| p.timeout_ms.is_none());
+        self.turns.begin(running);
+        self.idle_timer = Some(IdleTimer::begin(cx.now, cx.limits().of(Timeout::Prompt)));
+        if let Some(connection) = &mut cx.agent.connection {
+            let session = self.id.clone();
+            connection.calls.insert(call, Call::Prompt { session });
+            connection.send(lines);
+        }
+        self.send_first_notices(&turn_id, &skipped, &late, cx.clients);
+        Ok(())
+    }
+
+    /// Sends the first chunks of a turn: notices of omitted prompt parts and of late feedback, the receipt of a restore,
+    /// and what is to be known of the policy.
+    fn send_first_notices(
+        &mut self,
+        turn_id: &str,
+        skipped: &[String],
+        late: &[String],
+        client: &mut dyn ClientSinks,
+    ) {
+        let receipt = self.receipt.take();
+        let mut sink = self.output.sink(Some(turn_id), client);
+        if !skipped.is_empty() {
+            let notice = to_raw(&json!({
+                "severity": "warning",
+                "title": "Parts of the prompt were omitted",
+                "description": format!("acpipe sends text, files and sources, not {}", skipped.join(", ")),
+            }));
+            sink.chunk(&Chunk::DataNotice {
+                data: Raw(&notice),
+                transient: true,
+            });
+        }
+        if !late.is_empty() {
+            let notice = to_raw(&json!({
+                "severity": "info",
+                "title": "Your messages to earlier answers are sent with this prompt",
+                "description": late.join("\n\n"),
+            }));
+            sink.chunk(&Chunk::DataNotice {
+                data: Raw(&notice),
+                transient: true,
+            });
+        }
+        if let Some(receipt) = receipt {
+            let data = to_raw(&receipt);
+            sink.chunk(&Chunk::DataRecovery { data: Raw(&data) });
+        }
+        drop(sink);
+        self.show_changed_terms(turn_id, client);
+        self.show_asking_warning(turn_id, client);
+    }
+
+    /// Cancels one turn: turn `turn_id`, or without an id the running one, otherwise the first queued one.
+    /// Without an id and without a turn it cancels the opening of the session. Returns `true` if there was
+    /// something to cancel.
+    pub fn cancel(&mut self, turn_id: Option<&str>, cx: &mut Cx<'_>) -> bool {
+        if self.cancel_pause(turn_id, cx) || self.cancel_queued(turn_id, cx.clients) {
+            return true;
+        }
+        if turn_id.is_none() && self.is_opening() && !self.turns.is_prompted() {
+            let message = "session/cancel came before the session was open";
+            self.opening_failed(&Error::new(ErrorKind::Cancelled, message), cx);
+            return true;
+        }
+        let agent_session = self.agent_session().map(str::to_owned);
+        let limit = cx.limits().of(Timeout::Cancel);
+        let (Some(connection), Some(agent_session)) = (&mut cx.agent.connection, agent_session)
+        else {
+            return false;
+        };
+        // An abandoned turn was cancelled already.
+        if !self.turns.is_prompted()
+            && self.abandoned.is_none()
+            && let Some(background_turn) = self.turns.background_mut()
+        {
+            let meant = turn_id.is_none_or(|t| t == background_turn.turn_id);
+            if meant && !background_turn.cancelled {
+                background_turn.cancelled = true;
+                connection.tell(AgentCall::Cancel(&agent_session));
+                self.cancel_requests(&DecisionSource::Cancel, cx);
+            }
+            return meant;
+        }
+        let Some(running) = self.turns.prompted_mut() else {
+            return false;
+        };
+        // An ended turn is not cancelled: the agent would apply the cancel to the next one.
+        if running.ended.is_some() || turn_id.is_some_and(|t| t != running.turn_id) {
+            return false;
+        }
+        if running.cancel_deadline.is_none() {
+            running.cancel_deadline = Some(cx.now + limit.unwrap_or_default());
+            connection.tell(AgentCall::Cancel(&agent_session));
+            self.cancel_requests(&DecisionSource::Cancel, cx);
+        }
+        true
+    }
+
+    /// Handles the agent's answer to a prompt, or its error.
+    pub fn prompt_answered(&mut self, call: CallId, ending: Ending, cx: &mut Cx<'_>) {
+        if self.was_abandoned(call, cx) {
+            return;
+        }
+        if matches!(ending, Ending::Answered(_)) {
+            cx.requests.push(SessionRequest::TurnCompleted);
+        }
+        self.answered(ending, cx);
+    }
+
+    /// Ends an answered turn, or sends its prompt again.
+    pub fn end_answered(&mut self, cx: &mut Cx<'_>) {
+        let ending = self.turns.prompted_mut().and_then(|r| r.ended.take());
+        if let Some(ending) = ending {
+            let ending = self.find_failure(ending, cx);
+            let ending = self.try_again(ending, cx);
+            if let Some(ending) = ending.and_then(|ending| self.check_answer(ending, cx)) {
+                self.end_turn(ending, cx);
+            }
+        }
+    }
+
+    /// Ends the running turn, if there is one.
+    pub(super) fn end_turn(&mut self, ending: Ending, cx: &mut Cx<'_>) {
+        let running = self.turns.prompted();
+        let Some(turn_id) = running.map(|running| running.turn_id.clone()) else {
+            return;
+        };
+        self.cancel_requests_of(&turn_id, cx);
+        self.show_terminals(cx);
+        self.report_open_calls(&turn_id, cx);
+        let Some(running) = self.turns.prompted_mut() else {
+            return;
+        };
+        let cancelled = running.is_cancelled();
+        // The agent's answer takes precedence over later events.
+        let ending = running.ended.take().unwrap_or(ending);
+        let ending = match running.timed_out.take() {
+            Some(error) => ending.with_error(error),
+            None => ending,
+        };
+        // Some agents answer a cancel with an error, but a requested cancel is not a failure.
+        let ending = match ending {
+            Ending::Failed(error) if cancelled && error.kind != ErrorKind::Timeout => {
+                Ending::Answered(TurnEnd {
+                    stop_reason: StopReason::Cancelled,
+                    reported: "cancelled".to_owned(),
+                    details: Some(to_raw(&json!({
+                        "error": error.message,
+                    }))),
+                    ..TurnEnd::default()
+                })
+            }
+            Ending::Answered(end) if cancelled => Ending::Answered(end.without_error()),
+            other => other,
+        };
+        if let Some(connection) = &mut cx.agent.connection {
+            connection.calls.remove(&running.call);
+        }
+        let has_failed = matches!(ending, Ending::Failed(_)) && !cancelled;
+        self.end_acp_updates(has_failed, cx.clients);
+        self.turns
+            .with_turn(&mut self.output, cx.clients, |turn, sink| match &ending {
+                Ending::Answered(end) => turn.finish(end, cancelled, sink),
+                Ending::Failed(error) => turn.fail(error, sink),
+            });
+        match self.commit((cx.now, &cx.shared.settings.limits), cx.clients) {
+            Ok(()) => self.close_turn(&ending, cx),
+            Err(error) => self.not_stored(error, cx),
+        }
+    }
+
+    /// Sends the summary of a turn after its last chunk.
+    pub(super) fn close_turn(&mut self, ending: &Ending, cx: &mut Cx<'_>) {
+        self.count_output(cx.now, &mut cx.shared.counters);
+        let Some(mut running) = self.turns.take_prompted() else {
+            return;
+        };
+        self.idle_timer = None;
+        self.used = Some(cx.now);
+        let cancelled = running.is_cancelled();
+        let waited = cx.shared.waited.total();
+        let timing = TurnTiming {
+            total: cx.now.saturating_duration_since(running.started),
+            waited: waited.saturating_sub(running.waited_before),
+        };
+        let summary = summarize(&self.id, &mut running, ending, timing, self.turns.cost());
+        self.report_turn(&running, &summary, cx);
+        let outcome = TurnOutcome::of(summary.is_error, cancelled);
+        cx.shared.counters.end_turn(outcome, timing.total);
+        let context = self.turns.remember(&mut running.turn, cancelled);
+        self.settings.note_context(context);
+        let token = running.token;
+        // A panic must find the call, which is not answered yet.
+        self.turns.put_prompted(running);
+        self.acknowledge(token, Box::new(summary), cx);
+        self.turns.drop_prompted();
+        cx.requests.push(SessionRequest::Free);
+    }
+}
