@@ -20,7 +20,7 @@ mod dead_session;
 mod doubts;
 mod failures;
 mod handover;
-mod history;
+pub mod history;
 mod hook_policy;
 mod host_calls;
 mod hosting;

@@ -5,7 +5,7 @@ use super::cx::HubCx;
 use super::reads::{MessageRead, WantedMessages};
 use crate::core::client::{History, Reply, Token};
 use crate::core::error::{Error, invalid};
-use crate::core::session::SessionMachine;
+use crate::core::session::{SessionMachine, history};
 use crate::proto::wire;
 
 /// Maximum and default number of chunks in a page.
@@ -45,7 +45,9 @@ impl Hub {
                 let id = self.session_id(token.client, p.session_id.as_deref())?;
                 let profile = self.shared.profile(token.client);
                 let session = self.readable(&id)?;
-                let page = session.replay(p.after_seq, limit, profile)?;
+                let is_open = |id: &str| session.client_requests.has_question(id);
+                let log = session.output.log();
+                let page = history::replay(log, is_open, p.after_seq, limit, profile)?;
                 // The reply must follow the chunks that the client has not received yet.
                 session
                     .output
@@ -57,7 +59,8 @@ impl Hub {
                     self.shared.time(cx.now),
                     self.session_id(token.client, p.session_id.as_deref())?,
                 );
-                Reply::Message(self.session(&id)?.add_message(p.message, &at)?)
+                let output = &mut self.session(&id)?.output;
+                Reply::Message(history::add_message(output, p.message, &at)?)
             }
             History::UpdateMessage(p) => {
                 let (at, id) = (
@@ -65,7 +68,10 @@ impl Hub {
                     self.session_id(token.client, p.session_id.as_deref())?,
                 );
                 let profile = self.shared.profile(token.client);
-                Reply::Message(self.readable(&id)?.update_message(p, &at, profile)?)
+                let SessionMachine { output, turns, .. } = self.readable(&id)?;
+                let is_writing = |id: &str| turns.is_writing(id);
+                let changed = history::update_message(output, is_writing, p, &at, profile)?;
+                Reply::Message(changed)
             }
             History::ClearMessages(p) => {
                 let id = self.session_id(token.client, p.session_id.as_deref())?;
@@ -98,9 +104,8 @@ impl Hub {
             ));
         }
         let id = self.session_id(token.client, p.session_id.as_deref())?;
-        let places = self
-            .readable(&id)?
-            .places(p.after.as_deref(), p.before.as_deref())?;
+        let log = self.readable(&id)?.output.log();
+        let places = history::places(log, p.after.as_deref(), p.before.as_deref())?;
         let backwards = p.before.is_some() && p.after.is_none();
         let wanted = WantedMessages::Page(limit);
         self.begin_read(MessageRead::new(token, id, places, backwards, wanted), cx);
@@ -114,7 +119,7 @@ impl Hub {
         cx: &mut HubCx<'_>,
     ) -> Result<(), Error> {
         let id = self.session_id(token.client, p.session_id.as_deref())?;
-        let places = self.readable(&id)?.places(None, None)?;
+        let places = history::places(self.readable(&id)?.output.log(), None, None)?;
         let wanted = WantedMessages::Last;
         self.begin_read(MessageRead::new(token, id, places, true, wanted), cx);
         Ok(())

@@ -2,11 +2,12 @@
 
 use super::SessionMachine;
 use super::doubts::RECOVERY_ADVICE;
+use super::history::transcript;
 use super::preamble::Preamble;
 use super::session_agents::Given;
 use crate::core::config::OnLost;
 use crate::core::error::Error;
-use crate::core::log::LARGE;
+use crate::core::log::{LARGE, Log};
 use crate::core::profile::Profile;
 use crate::core::replay::{ReplayedMessages, first_unstored, is_other_conversation};
 use crate::proto::wire::{Attempt, Memory, Recovery, Rung};
@@ -75,7 +76,7 @@ impl SessionMachine {
         let mut warning = None;
         let adopted = match replayed {
             Some(replayed) if !cleared => {
-                warning = self.contradiction(&replayed)?;
+                warning = contradiction(self.output.log(), &replayed)?;
                 self.store_replayed(replayed, at)?
             }
             _ => 0,
@@ -86,7 +87,7 @@ impl SessionMachine {
         };
         self.preamble = Preamble {
             needs_instructions: rung == Rung::New || before == 0,
-            history: self.transcript(unknown, on_lost.reinject)?,
+            history: transcript(self.output.log(), unknown, on_lost.reinject)?,
         };
         if memory == Memory::Lost {
             // A running turn must not lose its first part.
@@ -119,31 +120,9 @@ impl SessionMachine {
         })
     }
 
-    fn stored(&self) -> impl Iterator<Item = Result<Value, Error>> {
-        (0..self.output.log().count()).filter_map(|place| {
-            let message = self
-                .output
-                .log()
-                .message(usize::try_from(place).ok()?, Profile::V7);
-            message.transpose()
-        })
-    }
-
-    /// Returns a warning if the replayed history belongs to another conversation than the stored one.
-    fn contradiction(&self, replayed: &ReplayedMessages) -> Result<Option<String>, Error> {
-        let is_other = is_other_conversation(|| self.stored(), replayed)?;
-        Ok(is_other.then(|| {
-            let count = replayed.len();
-            format!(
-                "the agent replayed another conversation: none of its {count} messages is stored in this session, so \
-                     it may remember something else; {RECOVERY_ADVICE}"
-            )
-        }))
-    }
-
     /// Stores the replayed messages beyond the stored ones; returns their number.
     fn store_replayed(&mut self, replayed: ReplayedMessages, at: &str) -> Result<u64, Error> {
-        let first = first_unstored(self.stored(), &replayed)?;
+        let first = first_unstored(stored(self.output.log()), &replayed)?;
         let adopted = replayed.len().saturating_sub(first);
         let (is_large, is_new) = (replayed.size() > LARGE, self.output.log().is_empty());
         if is_large {
@@ -159,4 +138,23 @@ impl SessionMachine {
         }
         Ok(adopted as u64)
     }
+}
+
+fn stored(log: &Log) -> impl Iterator<Item = Result<Value, Error>> {
+    (0..log.count()).filter_map(|place| {
+        let message = log.message(usize::try_from(place).ok()?, Profile::V7);
+        message.transpose()
+    })
+}
+
+/// Returns a warning if the replayed history belongs to another conversation than the stored one.
+fn contradiction(log: &Log, replayed: &ReplayedMessages) -> Result<Option<String>, Error> {
+    let is_other = is_other_conversation(|| stored(log), replayed)?;
+    Ok(is_other.then(|| {
+        let count = replayed.len();
+        format!(
+            "the agent replayed another conversation: none of its {count} messages is stored in this session, so \
+                 it may remember something else; {RECOVERY_ADVICE}"
+        )
+    }))
 }

@@ -1,6 +1,6 @@
 //! Stored conversation that an agent without memory receives with each prompt.
 
-use super::SessionMachine;
+use super::{SessionMachine, SessionOutput};
 use crate::core::backend_options::HistoryLimit;
 use crate::core::cx::Cx;
 use crate::core::dialect::{AgentCall, Transcript};
@@ -33,7 +33,7 @@ impl SessionMachine {
             return Ok(());
         };
         if connection.facts().takes_transcript {
-            let transcript = self.transcript_before(message, limit)?;
+            let transcript = transcript_before(&mut self.output, message, limit)?;
             connection.tell(AgentCall::Transcript {
                 session: &agent_session,
                 transcript,
@@ -41,48 +41,48 @@ impl SessionMachine {
         }
         Ok(())
     }
+}
 
-    /// Returns the newest stored messages within the limit, and the message of the prompt.
-    ///
-    /// # Errors
-    /// The log cannot be read.
-    fn transcript_before(
-        &mut self,
-        message: &Value,
-        limit: HistoryLimit,
-    ) -> Result<Transcript, Error> {
-        self.output.wait_for_append()?;
-        let mut budget = READ_BYTES;
-        let mut bytes = limit.tokens.saturating_mul(TOKEN_BYTES);
-        let mut earlier = Vec::new();
-        let mut omitted = self.output.log().count();
-        for place in (0..usize::try_from(omitted).unwrap_or(usize::MAX)).rev() {
-            if earlier.len() == limit.messages || budget == 0 {
-                break;
-            }
-            let mut reader = Reader::default();
-            let MessagePart::Whole(read) =
-                self.output
-                    .log()
-                    .read_message(place, Profile::V7, &mut reader, &mut budget)?
-            else {
-                break;
-            };
-            if let Some(read) = read {
-                let size = read.to_string().len();
-                if size > bytes {
-                    break;
-                }
-                bytes -= size;
-                earlier.push(read);
-            }
-            omitted -= 1;
+/// Returns the newest stored messages within the limit, and the message of the prompt.
+///
+/// # Errors
+/// The log cannot be read.
+fn transcript_before(
+    output: &mut SessionOutput,
+    message: &Value,
+    limit: HistoryLimit,
+) -> Result<Transcript, Error> {
+    output.wait_for_append()?;
+    let mut budget = READ_BYTES;
+    let mut bytes = limit.tokens.saturating_mul(TOKEN_BYTES);
+    let mut earlier = Vec::new();
+    let mut omitted = output.log().count();
+    for place in (0..usize::try_from(omitted).unwrap_or(usize::MAX)).rev() {
+        if earlier.len() == limit.messages || budget == 0 {
+            break;
         }
-        earlier.reverse();
-        Ok(Transcript {
-            earlier,
-            message: message.clone(),
-            omitted,
-        })
+        let mut reader = Reader::default();
+        let MessagePart::Whole(read) =
+            output
+                .log()
+                .read_message(place, Profile::V7, &mut reader, &mut budget)?
+        else {
+            break;
+        };
+        if let Some(read) = read {
+            let size = read.to_string().len();
+            if size > bytes {
+                break;
+            }
+            bytes -= size;
+            earlier.push(read);
+        }
+        omitted -= 1;
     }
+    earlier.reverse();
+    Ok(Transcript {
+        earlier,
+        message: message.clone(),
+        omitted,
+    })
 }
