@@ -8,7 +8,6 @@ mod abandoned;
 mod acp_clients;
 mod activity;
 mod approvals;
-mod asking;
 mod attach;
 mod background;
 mod claims;
@@ -53,6 +52,7 @@ mod storage;
 mod structured_answer;
 mod summary;
 mod terminals;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod timeouts;
@@ -76,8 +76,6 @@ use super::log::Log;
 use crate::proto::wire::{McpServer, Protocol, Recovery, Rung, SessionOptions, Strategy};
 use abandoned::AbandonedPrompt;
 pub use approvals::Approvals;
-use asking::AskingWatch;
-pub use asking::MAY_NOT_ASK;
 use handover::Handover;
 use host_calls::HostCalls;
 pub use lifecycle::stored_info;
@@ -86,7 +84,6 @@ use output::SessionOutput;
 pub use output::{SessionSink, UpdateOrigin};
 pub use pending::{RequiredSettings, SettingsRestore};
 pub use preamble::Preamble;
-pub use prompt_terms::PromptTerms;
 pub use queue::{MAX_PROMPTS, Queue, Queued};
 use restore::Restore;
 use serde_json::{Map, Value};
@@ -94,6 +91,8 @@ pub use session_agents::{Given, SessionAgents};
 use settings::SessionSettings;
 use std::time::{Duration, Instant};
 pub use summary::unstarted_summary;
+pub use terms::asking::MAY_NOT_ASK;
+pub use terms::{PromptTerms, SessionTerms};
 pub use turns::{BACKGROUND_QUIET_LIMIT, BackgroundTurn, EndedMessage, Running, SessionTurns};
 pub use unapproved_runs::{MAY_HAVE_RUN, RAN_UNAPPROVED, RUN_NOTICES};
 pub use undelivered_feedback::UndeliveredFeedback;
@@ -131,10 +130,8 @@ pub struct SessionMachine {
     pub queue: Queue,
     /// Modes, models and options.
     pub settings: SessionSettings,
-    /// Terms of the last prompt; `None` unless its client may have settings of its own.
-    prompt_terms: Option<Box<PromptTerms>>,
-    /// Whether the agent asks before it runs tools, as far as the policy needs it.
-    asking: Option<Box<AskingWatch>>,
+    /// Terms of the prompts.
+    pub terms: SessionTerms,
     /// The open turns, and facts of those that ended.
     pub turns: SessionTurns,
     /// Open client requests: permission requests and questions.
@@ -191,8 +188,7 @@ impl SessionMachine {
             restored_by: None,
             queue: Queue::default(),
             settings: SessionSettings::default(),
-            prompt_terms: None,
-            asking: None,
+            terms: SessionTerms::default(),
             turns: SessionTurns::default(),
             client_requests: ClientRequests::default(),
             approvals: Approvals::default(),
@@ -277,7 +273,7 @@ impl SessionMachine {
         protocol: Protocol,
     ) {
         if self.settings.set_options(options, wish, protocol) {
-            self.forget_lists();
+            self.terms.forget_lists();
         }
     }
 

@@ -152,7 +152,9 @@ impl Hub {
             let is_new = session.output.log().identity().is_none();
             let required = RequiredSettings::of(&p.options, p.strict, is_new);
             session.set_options(options, &p.options, protocol);
-            session.claim_lists(token.client, &p.options);
+            session
+                .terms
+                .claim_lists(token.client, &p.options, &session.output);
             session.begin_opening(strategy, vec![token]);
             session.require(required);
             if let Some(connection) = &mut cx.agent.connection {
@@ -190,7 +192,12 @@ impl Hub {
         let session = self.sessions.get(id);
         let options = match session {
             None => wished.or(&spec.options),
-            Some(session) if session.listing_clients().contains(&self.scopes.caller()) => {
+            Some(session)
+                if session
+                    .terms
+                    .listing_clients()
+                    .contains(&self.scopes.caller()) =>
+            {
                 wished.or(session.settings.options())
             }
             Some(session) => wished.or(&own_lists(session.settings.options(), &spec.options)),
@@ -236,12 +243,16 @@ fn ensured_already(
         Stage::Opening(restore) => {
             session.settings.must_have(&session.id, &p.options)?;
             restore.waiters_mut().push(token);
-            session.claim_lists(token.client, &p.options);
+            session
+                .terms
+                .claim_lists(token.client, &p.options, &session.output);
             Ok(true)
         }
         Stage::Live { .. } if p.strategy == Strategy::Auto && !stopping => {
             session.settings.must_have(&session.id, &p.options)?;
-            session.claim_lists(token.client, &p.options);
+            session
+                .terms
+                .claim_lists(token.client, &p.options, &session.output);
             session.used = Some(cx.now);
             // Until a turn has reported it, the loss of the memory is news to every client.
             let lost = session.receipt.as_deref();
@@ -263,7 +274,7 @@ fn ensured_already(
                 handed_over_from: None,
                 instructions_in_prompt: false,
             };
-            session.fill_asking(&mut recovery);
+            session.terms.fill_asking(&mut recovery);
             let result = session.result(recovery, protocol);
             cx.clients
                 .reply(token, Ok(Reply::Session(Box::new(result))));

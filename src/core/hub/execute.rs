@@ -61,7 +61,9 @@ impl Hub {
         self.sessions.insert(id.clone(), session);
         self.with(&id, cx, |session, cx| {
             session.join(token.client, cx);
-            session.claim_lists(token.client, &wished);
+            session
+                .terms
+                .claim_lists(token.client, &wished, &session.output);
         });
         // If this fails, the session is removed with the spent ones.
         self.prompt(token, prompt, cx)

@@ -115,7 +115,7 @@ impl UnloadedSession {
         let preamble = std::mem::take(&mut session.preamble);
         let has_rest = !mcp_servers.is_empty() || !preamble.is_empty();
         let rest = has_rest.then(|| Box::new((mcp_servers, preamble)));
-        let terms = session.take_terms().filter(|_| subscribers.is_some());
+        let terms = session.terms.take_terms().filter(|_| subscribers.is_some());
         (rest.is_some() || subscribers.is_some()).then(|| Self {
             subscribers: subscribers.unwrap_or_default(),
             rest,
@@ -126,7 +126,7 @@ impl UnloadedSession {
     /// Puts the state back into the session.
     pub(super) fn restore(self, session: &mut SessionMachine) {
         session.output.put_subscribers(self.subscribers);
-        session.put_terms(self.terms);
+        session.terms.put_terms(self.terms);
         if let Some(rest) = self.rest {
             (session.mcp_servers, session.preamble) = *rest;
         }

@@ -33,7 +33,7 @@ impl Hub {
         if let Some(released) = self.idle.take(id) {
             released.restore(&mut session);
         }
-        if session.listing_clients().is_empty() {
+        if session.terms.listing_clients().is_empty() {
             // No client of this process has opened the session with its list of allowed tools.
             let own = &self.agents.get(agent).spec().options;
             session.settings.keep_own_list(own);

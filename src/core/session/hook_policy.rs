@@ -6,6 +6,7 @@
 
 use super::SessionMachine;
 use super::permissions::entry;
+use super::settings::SessionSettings;
 use super::unapproved_runs::is_against;
 use crate::core::cx::Cx;
 use crate::core::decision::{Decision, DecisionSource};
@@ -16,8 +17,8 @@ use crate::core::turn::written;
 use tracing::warn;
 
 /// Returns `true` if the policy judges the tools that the agent reports before it runs them.
-pub(super) fn judges_calls(session: &SessionMachine, cx: &Cx<'_>) -> bool {
-    let has_list = !session.settings.options().allowed_tools.is_empty();
+pub(super) fn judges_calls(settings: &SessionSettings, cx: &Cx<'_>) -> bool {
+    let has_list = !settings.options().allowed_tools.is_empty();
     cx.policy().has_rules() || (has_list && cx.policy().ignores_lists())
 }
 
@@ -37,7 +38,7 @@ impl SessionMachine {
         call: &Permission<'_>,
         cx: &mut Cx<'_>,
     ) -> Effect {
-        if !judges_calls(self, cx) {
+        if !judges_calls(&self.settings, cx) {
             return Effect::Allow;
         }
         let Some((turn_id, subject)) = self.subject_of(subagent, call, cx) else {

@@ -29,7 +29,7 @@ impl SessionMachine {
     pub fn report_unknown_call(&mut self, why: &str, cx: &mut Cx<'_>) -> bool {
         let connection = cx.agent.connection.as_ref();
         // The rules are applied to another message about each call.
-        let asks = judges_calls(self, cx)
+        let asks = judges_calls(&self.settings, cx)
             && connection.is_some_and(|connection| connection.facts().reports_before_run);
         if asks || !cx.policy().may_restrict(self.settings.options()) {
             return false;
@@ -48,7 +48,7 @@ impl SessionMachine {
             description: &description,
             call: None,
         };
-        notice.show(&self.id, Some(&turn_id), &mut self.output, cx.clients);
+        notice.show(Some(&turn_id), &mut self.output, cx.clients);
         true
     }
 }

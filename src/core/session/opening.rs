@@ -4,6 +4,8 @@ use super::claims::end_other_claims;
 use super::doubts::nothing_left;
 use super::receipt::TakenSession;
 use super::restore::Adoption;
+use super::terms::Shown;
+use super::terms::asking::opening_options;
 use super::{RequiredSettings, SessionAgents, SessionMachine, SessionRequest, Stage};
 use crate::core::agent::connection::Call;
 use crate::core::agent::directory::{Holder, state_news};
@@ -110,9 +112,10 @@ impl SessionMachine {
             return;
         }
         let before = restore.try_strategy(rung);
+        let (options, mode) = opening_options(&self.settings, cx);
+        restore.start_in(mode);
         let call = cx.next_call();
         self.hold_roots(cx);
-        let options = self.opening_options(cx);
         let Some(connection) = &mut cx.agent.connection else {
             return;
         };
@@ -340,7 +343,13 @@ impl SessionMachine {
             return;
         };
         let reported = restore.has_reported();
-        self.note_asking(&mut recovery, cx);
+        let chosen = restore.take_chosen_mode();
+        let shown = Shown {
+            settings: &self.settings,
+            output: &mut self.output,
+            turn: self.turns.id(),
+        };
+        self.terms.note_asking(chosen, &mut recovery, shown, cx);
         // A turn that is running began before the restore.
         let tells = recovery.memory != Memory::None || self.turns.is_prompted();
         if tells {

@@ -21,7 +21,6 @@ impl PolicyNotice<'_> {
     /// Sends the notice to the clients of a session; without an open turn, only to those that speak ACP.
     pub fn show(
         &self,
-        session: &str,
         turn: Option<&str>,
         output: &mut SessionOutput,
         clients: &mut dyn ClientSinks,
@@ -43,6 +42,7 @@ impl PolicyNotice<'_> {
             });
         }
         let text = format!("{}: {}", self.title, self.description);
-        output.notify_acp_clients(&Notice::PolicyWarning(session.to_owned(), text), clients);
+        let notice = Notice::PolicyWarning(output.session().to_owned(), text);
+        output.notify_acp_clients(&notice, clients);
     }
 }

@@ -177,8 +177,9 @@ impl SessionMachine {
             sink.chunk(&Chunk::DataRecovery { data: Raw(&data) });
         }
         drop(sink);
-        self.show_changed_terms(turn_id, client);
-        self.show_asking_warning(turn_id, client);
+        let output = &mut self.output;
+        self.terms.show_changed_terms(turn_id, output, client);
+        self.terms.show_asking_warning(turn_id, output, client);
     }
 
     /// Cancels one turn: turn `turn_id`, or without an id the running one, otherwise the first queued one.

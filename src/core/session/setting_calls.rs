@@ -1,6 +1,7 @@
 //! Setting calls to the agent for modes, models and options: those of clients, and those of a restore.
 
 use super::dead_session::DeadSetting;
+use super::terms::asking::mode_to_set;
 use super::{SessionMachine, Stage};
 use crate::core::agent::connection::Call;
 use crate::core::client::{Reply, Token};
@@ -112,7 +113,7 @@ impl SessionMachine {
                 self.recheck_asking(cx);
                 let result = SettingResult {
                     state: Value::Object(self.settings.state().clone()),
-                    policy_warning: self.policy_warning().map(str::to_owned),
+                    policy_warning: self.terms.policy_warning().map(str::to_owned),
                 };
                 let stored = self.identify(cx);
                 stored.map(|()| Reply::Setting(result))
@@ -133,7 +134,10 @@ impl SessionMachine {
         };
         match checked {
             Ok(()) => {
-                self.choose_asking_mode(cx);
+                let mode = mode_to_set(&self.settings, cx);
+                if let (Some(mode), Stage::Opening(restore)) = (mode, &mut self.stage) {
+                    restore.choose_mode(mode);
+                }
                 self.restore_next_setting(cx);
             }
             Err(error) => self.opening_refused(&error, cx),

@@ -108,7 +108,7 @@ impl SessionMachine {
             call: Some((&ran.tool.tool_call_id, &verdict.by)),
         };
         let open = (!self.turns.is_over(turn_id)).then_some(turn_id);
-        notice.show(&self.id, open, &mut self.output, cx.clients);
+        notice.show(open, &mut self.output, cx.clients);
         let entry = LedgerEntry {
             rule: Some(verdict.by),
             ..entry("tool", &ran.tool.tool_call_id, &ran.tool, subject)

@@ -40,7 +40,7 @@ fn receipt(t: &Fixture) -> (Option<String>, Option<String>) {
         "missed": 0, "notRestored": [],
     }))
     .unwrap();
-    t.session.fill_asking(&mut recovery);
+    t.session.terms.fill_asking(&mut recovery);
     (recovery.chosen_mode, recovery.policy_warning)
 }
 

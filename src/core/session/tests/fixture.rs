@@ -229,7 +229,7 @@ impl Fixture {
                 connection: self.connection.as_mut(),
                 renewal: self.renewal.as_ref(),
             },
-            terms: self.session.terms(),
+            terms: self.session.terms.stricter(),
             hosting: &mut self.hosting,
             clients: &mut self.client,
             requests: &mut self.requests,

@@ -1,0 +1,153 @@
+//! Terms of a session's prompts, and whether its agent asks before it runs tools.
+//!
+//! Owns the terms of the last prompt, which clients the session's list of allowed tools counts for, and the warning if the
+//! agent may run tools without asking. Reads the settings that are passed in; decides about no call.
+//!
+//! Each prompt of a daemon's client runs under the terms of the session's agent and
+//! those of that client. They hold until the next prompt, so that they hold for background work, too.
+
+pub mod asking;
+
+use super::output::SessionOutput;
+use super::policy_notices::PolicyNotice;
+use super::settings::SessionSettings;
+use crate::core::client::ClientId;
+use crate::core::client_sink::ClientSinks;
+use crate::core::cx::Cx;
+use crate::core::policy::Policy;
+use crate::core::terms::{CallerTerms, Terms};
+use crate::proto::wire::SessionOptions;
+use asking::AskingWatch;
+use std::sync::Arc;
+
+/// Title of the notice that a prompt runs under another policy than the one before it.
+pub const PERMISSIONS_CHANGED: &str = "The permissions of this session changed";
+
+/// Terms of the last prompt of a session.
+#[derive(Debug, Default)]
+pub struct PromptTerms {
+    /// The terms, if they are stricter than those of the session's agent.
+    stricter: Option<Arc<Terms>>,
+    /// The policy; `None` before the first prompt.
+    policy: Option<Policy>,
+    /// Description of the change from the policy before, until a turn has shown it.
+    change: Option<String>,
+    /// Clients that opened the session with its list of allowed tools, for which it counts.
+    listing: Vec<ClientId>,
+}
+
+/// Terms of a session. Both parts are absent in most sessions.
+#[derive(Debug, Default)]
+pub struct SessionTerms {
+    /// Terms of the last prompt; `None` unless its client may have settings of its own.
+    prompt: Option<Box<PromptTerms>>,
+    /// Watch over the agent; `None` unless the policy needs an agent that asks.
+    asking: Option<Box<AskingWatch>>,
+}
+
+/// State of the session that the watch over the agent reads, and the turn in which it warns.
+pub struct Shown<'a> {
+    pub settings: &'a SessionSettings,
+    pub output: &'a mut SessionOutput,
+    pub turn: Option<&'a str>,
+}
+
+impl SessionTerms {
+    /// Forgets what is stricter than the terms of the agent that the session had.
+    pub fn forget_stricter(&mut self) {
+        if let Some(terms) = &mut self.prompt {
+            terms.stricter = None;
+        }
+    }
+
+    /// Returns the terms that hold in place of those of the session's agent.
+    #[must_use]
+    pub fn stricter(&self) -> Option<Arc<Terms>> {
+        self.prompt.as_ref()?.stricter.clone()
+    }
+
+    /// Notes that a client opened the session with its list of allowed tools, if it has one.
+    pub fn claim_lists(&mut self, client: ClientId, wish: &SessionOptions, output: &SessionOutput) {
+        if wish.allowed_tools.is_empty() {
+            return;
+        }
+        let listing = &mut self.prompt.get_or_insert_default().listing;
+        listing.retain(|other| output.subscribers().has(*other) && *other != client);
+        listing.push(client);
+    }
+
+    /// Returns the clients that opened the session with its list of allowed tools.
+    #[must_use]
+    pub fn listing_clients(&self) -> &[ClientId] {
+        let terms = self.prompt.as_ref();
+        terms.map_or(&[], |terms| &terms.listing)
+    }
+
+    /// Notes that the session is opened with other tool lists.
+    pub fn forget_lists(&mut self) {
+        if let Some(terms) = &mut self.prompt {
+            terms.listing.clear();
+        }
+    }
+
+    /// Takes what is to be kept of the terms while the session is not in memory.
+    pub fn take_terms(&mut self) -> Option<Box<PromptTerms>> {
+        let mut terms = self.prompt.take()?;
+        terms.stricter = None;
+        Some(terms)
+    }
+
+    /// Puts back what [`take_terms`](Self::take_terms) returned.
+    pub fn put_terms(&mut self, terms: Option<Box<PromptTerms>>) {
+        self.prompt = terms;
+    }
+
+    /// Sets the terms that hold beside those of a caller.
+    pub fn set_terms(
+        &mut self,
+        held: &Terms,
+        caller: &CallerTerms,
+        settings: &SessionSettings,
+        cx: &mut Cx<'_>,
+    ) {
+        let mut kept = self.prompt.take().unwrap_or_default();
+        let claims = kept.listing.contains(&caller.client);
+        let lists = caller.lists(settings.options(), claims);
+        let terms = held.with_caller(&caller.terms, lists.as_ref());
+        let own = Terms::of(cx.agent.definition, &cx.shared.settings);
+        let last = kept.policy.as_ref().unwrap_or(&own.policy);
+        let change = (*last != terms.policy).then(|| {
+            format!(
+                "this prompt runs under {}, the one before it under {}. Each prompt runs under the permissions of the \
+                 client that opened the session and of the client that sent the prompt; the stricter of both decide",
+                terms.policy.summary(),
+                last.summary(),
+            )
+        });
+        kept.change = change;
+        kept.policy = Some(terms.policy.clone());
+        kept.stricter = (terms != own).then(|| Arc::new(terms));
+        cx.terms.clone_from(&kept.stricter);
+        self.prompt = Some(kept);
+    }
+
+    /// Shows in a turn that it runs under another policy than the last one.
+    pub fn show_changed_terms(
+        &mut self,
+        turn_id: &str,
+        output: &mut SessionOutput,
+        clients: &mut dyn ClientSinks,
+    ) {
+        let terms = self.prompt.as_deref_mut();
+        let Some(change) = terms.and_then(|terms| terms.change.take()) else {
+            return;
+        };
+        let notice = PolicyNotice {
+            severity: "info",
+            title: PERMISSIONS_CHANGED,
+            description: &change,
+            call: None,
+        };
+        notice.show(Some(turn_id), output, clients);
+    }
+}
