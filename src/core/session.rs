@@ -67,7 +67,6 @@ mod updates;
 mod wait_notices;
 
 use super::client::Token;
-use super::client_requests::ClientRequests;
 use super::cx::SessionRequest;
 use super::event::CallId;
 use super::idle_timer::IdleTimer;
@@ -134,8 +133,6 @@ pub struct SessionMachine {
     pub terms: SessionTerms,
     /// The open turns, and facts of those that ended.
     pub turns: SessionTurns,
-    /// Open client requests: permission requests and questions.
-    pub client_requests: ClientRequests,
     /// Tool calls that a client approved in this turn.
     pub approvals: Approvals,
     /// Feedback of the user that the agent did not receive, as text for the next prompt.
@@ -190,7 +187,6 @@ impl SessionMachine {
             settings: SessionSettings::default(),
             terms: SessionTerms::default(),
             turns: SessionTurns::default(),
-            client_requests: ClientRequests::default(),
             approvals: Approvals::default(),
             late_feedback: Vec::new(),
             host_calls: HostCalls::default(),

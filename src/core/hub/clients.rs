@@ -111,7 +111,7 @@ impl Hub {
         self.commit(cx);
         self.catch_and_repair(cx, |hub, cx| {
             hub.sessions
-                .for_each_awake(|session| session.catch_up(cx.clients));
+                .for_each_awake(|session| session.output.catch_up(cx.clients));
         });
     }
 

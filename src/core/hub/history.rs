@@ -45,7 +45,7 @@ impl Hub {
                 let id = self.session_id(token.client, p.session_id.as_deref())?;
                 let profile = self.shared.profile(token.client);
                 let session = self.readable(&id)?;
-                let is_open = |id: &str| session.client_requests.has_question(id);
+                let is_open = |id: &str| session.output.requests().has_question(id);
                 let log = session.output.log();
                 let page = history::replay(log, is_open, p.after_seq, limit, profile)?;
                 // The reply must follow the chunks that the client has not received yet.

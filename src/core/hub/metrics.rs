@@ -27,7 +27,7 @@ fn add_session(metrics: &mut HubMetrics, session: &SessionMachine) {
     metrics.live_sessions += u64::from(session.agent_session().is_some());
     metrics.running_turns += u64::from(session.turns.is_prompted());
     metrics.queued_prompts += count(session.queue.tokens());
-    metrics.open_requests += count(session.client_requests.iter());
+    metrics.open_requests += count(session.output.requests().iter());
     let subscribers = session.output.subscribers().iter();
     metrics.lagging_clients += count(subscribers.filter(|subscriber| subscriber.lag().is_some()));
 }

@@ -131,7 +131,7 @@ impl Hub {
     /// Removes a session from memory.
     pub(super) fn remove_session(&mut self, id: &str, clients: &mut dyn ClientSinks) {
         if let Some(session) = self.sessions.get_mut(id) {
-            session.catch_up_at_end(clients);
+            session.output.catch_up_at_end(clients);
             session.output.count_chunks(&mut self.shared.counters);
             self.sessions.remove(id);
         }
@@ -155,7 +155,7 @@ impl Hub {
             session.must_be_idle()?;
             session.end_background(cx);
             session.write(cx)?;
-            session.catch_up_at_end(cx.clients);
+            session.output.catch_up_at_end(cx.clients);
             session.output.remove(p.archive)
         })?;
         self.close_session(id, token.client, cx)?;

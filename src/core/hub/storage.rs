@@ -27,7 +27,7 @@ impl Hub {
         self.sessions.for_each_awake(|session| {
             session.count_output(cx.now, counters);
             if session.output.log().is_dirty()
-                && let Err(error) = session.commit((cx.now, limits), cx.clients)
+                && let Err(error) = session.output.commit((cx.now, limits), cx.clients)
             {
                 failed.push((session.id.clone(), error));
             }

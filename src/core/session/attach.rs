@@ -69,7 +69,8 @@ impl SessionMachine {
             return;
         }
         self.output.number_unsent(cx.clients);
-        self.withdraw_requests_to(client, cx.clients);
+        self.output
+            .withdraw_all_of(client, &DecisionSource::End, cx.clients);
         self.output.send_deferred(client, cx.clients);
         self.remove_subscriber(client, cx);
     }
@@ -87,19 +88,9 @@ impl SessionMachine {
 
     /// Takes the open requests from a client that may no longer answer them.
     fn release_requests_to(&mut self, client: ClientId, cx: &mut Cx<'_>) {
-        self.withdraw_requests_to(client, cx.clients);
+        self.output
+            .withdraw_all_of(client, &DecisionSource::End, cx.clients);
         self.drop_requests_to(client, cx);
-    }
-
-    fn withdraw_requests_to(&mut self, client: ClientId, clients: &mut dyn ClientSinks) {
-        let asked = self
-            .client_requests
-            .iter()
-            .filter(|open| open.asked.contains(&client));
-        for open in asked {
-            self.output
-                .withdraw(client, open.id, &DecisionSource::End, clients);
-        }
     }
 
     /// Notifies the clients but `except` who is there.
@@ -136,7 +127,7 @@ impl SessionMachine {
 
     /// Returns the work of the session in the form that clients receive.
     pub(super) fn work(&self) -> SessionActivity {
-        if !self.client_requests.is_empty() {
+        if !self.output.requests().is_empty() {
             SessionActivity::Waiting
         } else if self.turns.id().is_some() || !self.queue.is_empty() {
             SessionActivity::Running

@@ -89,7 +89,7 @@ impl SessionMachine {
         let Some(background) = self.turns.background_mut() else {
             return;
         };
-        if background.turn.is_working() || !self.client_requests.is_empty() {
+        if background.turn.is_working() || !self.output.requests().is_empty() {
             background.quiet_at = None;
         } else {
             self.end_unprompted(None, cx);

@@ -62,7 +62,7 @@ impl SessionMachine {
         } else {
             cx.until(Timeout::Answer)
         };
-        self.client_requests.push(OpenRequest {
+        self.output.requests_mut().push(OpenRequest {
             id,
             agent: cx.agent.number(),
             key: asking.key.clone(),
@@ -99,20 +99,17 @@ impl SessionMachine {
         };
         let can = declaration.capabilities;
         let is_unlimited = cx.limits().of(Timeout::Answer).is_none();
-        let output = &mut self.output;
-        self.client_requests
-            .send_to(client, &can, is_unlimited, |id, request| {
-                output.request(client, (id, request), cx.clients);
-            });
+        self.output
+            .send_open_requests(client, &can, is_unlimited, cx.clients);
     }
 
     /// Handles a client that can no longer answer. Requests that no other client can answer are decided, or wait
     /// if a client may come back.
     pub(super) fn drop_requests_to(&mut self, client: ClientId, cx: &mut Cx<'_>) {
-        let unanswerable = self.client_requests.remove_client(client);
+        let unanswerable = self.output.requests_mut().remove_client(client);
         if self.output.subscribers().are_awaited() || self.output.subscribers().any_continues() {
             let until = cx.limits().unattended_answer(cx.now);
-            self.client_requests.limit(&unanswerable, until);
+            self.output.requests_mut().limit(&unanswerable, until);
             return;
         }
         for id in unanswerable {
@@ -122,7 +119,7 @@ impl SessionMachine {
 
     /// Decides a request that no client can answer.
     fn decide_unanswerable(&mut self, id: ClientRequestId, cx: &mut Cx<'_>) {
-        let Some(open) = self.client_requests.take(id) else {
+        let Some(open) = self.output.requests_mut().take(id) else {
             return;
         };
         let policy = cx.policy();
@@ -148,7 +145,7 @@ impl SessionMachine {
         answer: &ClientAnswer,
         cx: &mut Cx<'_>,
     ) {
-        let Some(open) = self.client_requests.get(id) else {
+        let Some(open) = self.output.requests().get(id) else {
             if !self.client_served(client, id, answer, cx) {
                 debug!(id = id.0, "response to a request that is already answered");
             }
@@ -165,7 +162,10 @@ impl SessionMachine {
                 answers::question(question, options, answer, unknown_fields)
             }
         };
-        let decided = self.client_requests.answered(id, client, decision.is_ok());
+        let decided = self
+            .output
+            .requests_mut()
+            .answered(id, client, decision.is_ok());
         let Some(mut open) = decided else {
             debug!(
                 id = id.0,
@@ -188,7 +188,7 @@ impl SessionMachine {
     /// Returns `true` if the session has an open request of this agent connection with this key, which ends so.
     #[must_use]
     pub fn has_question(&self, agent: u64, key: &RequestKey, how: RequestEnd) -> bool {
-        let mut open = self.client_requests.iter();
+        let mut open = self.output.requests().iter();
         open.any(|open| open.agent == agent && open.key == *key && how.ends(open))
     }
 
@@ -284,7 +284,7 @@ impl SessionMachine {
 
     /// Decides the requests that no client answered in time.
     pub(super) fn time_out_requests(&mut self, cx: &mut Cx<'_>) {
-        while let Some(open) = self.client_requests.take_due(cx.now) {
+        while let Some(open) = self.output.requests_mut().take_due(cx.now) {
             let decision = match &open.about {
                 OpenRequestKind::Permission { options, rule, .. } => {
                     let by = DecisionSource::Timeout(Some(rule.clone()));
@@ -303,7 +303,7 @@ impl SessionMachine {
     pub fn end_request(&mut self, key: &RequestKey, how: RequestEnd, cx: &mut Cx<'_>) {
         let number = cx.agent.number();
         let meant = |open: &OpenRequest| open.agent == number && open.key == *key && how.ends(open);
-        let Some(open) = self.client_requests.take_first(meant) else {
+        let Some(open) = self.output.requests_mut().take_first(meant) else {
             return;
         };
         match how {
@@ -319,7 +319,7 @@ impl SessionMachine {
 
     /// Cancels all open requests of the session.
     pub(super) fn cancel_requests(&mut self, by: &DecisionSource, cx: &mut Cx<'_>) {
-        for open in self.client_requests.take_all() {
+        for open in self.output.requests_mut().take_all() {
             self.cancel_request(open, by.clone(), cx);
         }
     }
@@ -327,7 +327,8 @@ impl SessionMachine {
     /// Cancels the open requests of one turn.
     pub(super) fn cancel_requests_of(&mut self, turn_id: &str, cx: &mut Cx<'_>) {
         while let Some(open) = self
-            .client_requests
+            .output
+            .requests_mut()
             .take_first(|open| open.turn_id == turn_id)
         {
             self.cancel_request(open, DecisionSource::End, cx);
@@ -337,16 +338,16 @@ impl SessionMachine {
     /// Returns `true` if a request of an ended turn is still open.
     #[must_use]
     pub fn has_stale_requests(&self) -> bool {
-        let mut open = self.client_requests.iter();
+        let mut open = self.output.requests().iter();
         open.any(|open| self.turns.is_over(&open.turn_id))
     }
 
     /// Cancels the requests of ended turns, however the turns ended.
     pub fn cancel_stale_requests(&mut self, cx: &mut Cx<'_>) {
-        let stale = self.client_requests.iter();
+        let stale = self.output.requests().iter();
         let stale = stale.filter(|open| self.turns.is_over(&open.turn_id));
         for id in stale.map(|open| open.id).collect::<Vec<_>>() {
-            if let Some(open) = self.client_requests.take(id) {
+            if let Some(open) = self.output.requests_mut().take(id) {
                 self.cancel_request(open, DecisionSource::End, cx);
             }
         }

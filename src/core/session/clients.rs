@@ -1,13 +1,9 @@
-//! Clients of a session: joining and leaving, and the log before them.
+//! Clients of a session: joining and leaving.
 
 use super::SessionMachine;
 use crate::core::client::ClientId;
-use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
-use crate::core::error::Error;
-use crate::core::limits::Limits;
 use crate::proto::wire::{OnDisconnect, Role};
-use std::time::Instant;
 
 impl SessionMachine {
     /// Subscribes a client unless it is subscribed already. It receives chunks from now on, and the open
@@ -51,27 +47,5 @@ impl SessionMachine {
         if let Some(turn_id) = own.map(|running| running.turn_id.clone()) {
             self.cancel(Some(&turn_id), cx);
         }
-    }
-
-    /// Sends lagging clients the missed chunks from the log, as far as they have room.
-    pub fn catch_up(&mut self, clients: &mut dyn ClientSinks) {
-        self.output.catch_up(&self.client_requests, clients);
-    }
-
-    /// Sends lagging clients the missed chunks regardless of room, because the log is about to be closed or cleared.
-    pub fn catch_up_at_end(&mut self, clients: &mut dyn ClientSinks) {
-        self.output.catch_up_at_end(&self.client_requests, clients);
-    }
-
-    /// Writes the pending log records. If the disk does not answer in time, the clients receive them later.
-    ///
-    /// # Errors
-    /// `storage`, also if the pending records exceed their size limit.
-    pub fn commit(
-        &mut self,
-        at: (Instant, &Limits),
-        clients: &mut dyn ClientSinks,
-    ) -> Result<(), Error> {
-        self.output.commit(at, &self.client_requests, clients)
     }
 }

@@ -20,7 +20,7 @@ impl SessionMachine {
         self.must_be_idle()?;
         self.end_background(cx);
         self.write(cx)?;
-        self.catch_up_at_end(cx.clients);
+        self.output.catch_up_at_end(cx.clients);
         self.output.clear(&at, archive)
     }
 }

@@ -279,7 +279,7 @@ impl SessionMachine {
             // The background turn belongs to the session that this one replaces.
             self.end_unprompted(None, cx);
             if on_lost.clear {
-                self.catch_up_at_end(cx.clients);
+                self.output.catch_up_at_end(cx.clients);
             }
         }
         let before = self.known.clone();

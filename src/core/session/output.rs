@@ -15,12 +15,14 @@ mod sink;
 use crate::core::acp_updates::AcpUpdates;
 use crate::core::client::{ClientId, Notice, Reply, Token};
 use crate::core::client_request::{ClientRequest, ClientRequestId};
+use crate::core::client_requests::ClientRequests;
 use crate::core::client_sink::ClientSinks;
 use crate::core::decision::DecisionSource;
 use crate::core::error::Error;
 use crate::core::log::{Log, Record};
 use crate::core::metrics::Counters;
 use crate::core::subscribers::Subscribers;
+use crate::proto::wire::ClientCapabilities;
 pub use acp::{UpdateOrigin, UpdateTurn};
 use coalesce::CoalescedChunks;
 use disk_wait::DiskWait;
@@ -36,6 +38,8 @@ pub struct SessionOutput {
     /// Chunks without a number yet, held for coalescing while the clients lag behind.
     coalesced: CoalescedChunks,
     subscribers: Subscribers,
+    /// Open client requests: permission requests and questions.
+    requests: ClientRequests,
     /// State of the ACP updates; `None` without a client that speaks ACP.
     acp_updates: Option<Box<AcpUpdates>>,
     /// Number of the last chunk when the last update was sent to clients that speak ACP.
@@ -58,6 +62,7 @@ impl SessionOutput {
             log,
             coalesced: CoalescedChunks::default(),
             subscribers: Subscribers::default(),
+            requests: ClientRequests::default(),
             acp_updates: None,
             acp_seq: 0,
             disk_wait: None,
@@ -75,6 +80,17 @@ impl SessionOutput {
     #[must_use]
     pub fn log(&self) -> &Log {
         &self.log
+    }
+
+    /// Returns the open client requests.
+    #[must_use]
+    pub fn requests(&self) -> &ClientRequests {
+        &self.requests
+    }
+
+    /// Like [`Self::requests`], but mutable.
+    pub fn requests_mut(&mut self) -> &mut ClientRequests {
+        &mut self.requests
     }
 
     /// Returns the subscribed clients.
@@ -225,6 +241,36 @@ impl SessionOutput {
         clients: &mut dyn ClientSinks,
     ) {
         self.subscribers.withdraw(client, request, by, clients);
+    }
+
+    /// Sends a client the open requests that it can answer and did not receive yet.
+    pub fn send_open_requests(
+        &mut self,
+        client: ClientId,
+        can: &ClientCapabilities,
+        is_unlimited: bool,
+        clients: &mut dyn ClientSinks,
+    ) {
+        let seq = self.log.seq();
+        let subscribers = &mut self.subscribers;
+        self.requests
+            .send_to(client, can, is_unlimited, |id, request| {
+                subscribers.request(client, seq, (id, request), clients);
+            });
+    }
+
+    /// Withdraws all requests that a client was asked.
+    pub fn withdraw_all_of(
+        &mut self,
+        client: ClientId,
+        by: &DecisionSource,
+        clients: &mut dyn ClientSinks,
+    ) {
+        for open in self.requests.iter() {
+            if open.asked.contains(&client) {
+                self.subscribers.withdraw(client, open.id, by, clients);
+            }
+        }
     }
 
     /// Answers a call, after the chunks that its client has not received yet.

@@ -202,7 +202,7 @@ impl SessionMachine {
         let are_awaited = self.output.subscribers().are_awaited();
         let asks_users = are_awaited || !self.clients_with(|can| can.questions, cx).is_empty();
         let asks_clients = are_awaited || !self.clients_with(|can| can.permissions, cx).is_empty();
-        let full = self.client_requests.are_full();
+        let full = self.output.requests().are_full();
         let unless_full = |why| if full { TOO_MANY_OPEN } else { why };
         let (allow, by) = match verdict.effect {
             Effect::Deny => (false, verdict.by),

@@ -75,7 +75,7 @@ impl SessionMachine {
         let prompt = AgentCall::prompt(call, &agent_session, &sent, p.degrade);
         connection.prepare(prompt, &mut lines)?;
         // Open client requests of a background turn keep it open beside the prompt's turn.
-        if !waits_for_background && self.client_requests.is_empty() {
+        if !waits_for_background && self.output.requests().is_empty() {
             self.end_unprompted(None, cx);
         }
         let messages_before = self.output.log().count();
@@ -295,7 +295,10 @@ impl SessionMachine {
                 Ending::Answered(end) => turn.finish(end, cancelled, sink),
                 Ending::Failed(error) => turn.fail(error, sink),
             });
-        match self.commit((cx.now, &cx.shared.settings.limits), cx.clients) {
+        match self
+            .output
+            .commit((cx.now, &cx.shared.settings.limits), cx.clients)
+        {
             Ok(()) => self.close_turn(&ending, cx),
             Err(error) => self.not_stored(error, cx),
         }

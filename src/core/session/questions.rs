@@ -28,7 +28,7 @@ impl SessionMachine {
             answer(&asked.key, &Decision::cancelled(DecisionSource::Cancel), cx);
             return;
         };
-        if self.client_requests.are_full() {
+        if self.output.requests().are_full() {
             let by = DecisionSource::Policy(TOO_MANY_OPEN.to_owned());
             let declined = Decision::of(false, false, &elicitation_options(), by);
             answer(&asked.key, &declined, cx);

@@ -26,7 +26,10 @@ impl SessionMachine {
     /// `storage`.
     pub fn identify(&mut self, cx: &mut Cx<'_>) -> Result<(), Error> {
         self.log_identity(&cx.time());
-        if let Err(error) = self.commit((cx.now, &cx.shared.settings.limits), cx.clients) {
+        if let Err(error) = self
+            .output
+            .commit((cx.now, &cx.shared.settings.limits), cx.clients)
+        {
             self.not_stored(error.clone(), cx);
             return Err(error);
         }
@@ -149,7 +152,7 @@ impl SessionMachine {
             self.output.release_pending();
         }
         let limits = &cx.shared.settings.limits;
-        if let Err(error) = self.commit((cx.now, limits), cx.clients)
+        if let Err(error) = self.output.commit((cx.now, limits), cx.clients)
             && !is_reported
         {
             if self.output.take_drop_error().is_some() {

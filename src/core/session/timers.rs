@@ -122,7 +122,7 @@ impl SessionMachine {
     pub(super) fn due(&self, timer: SessionTimer) -> Option<Instant> {
         let turn = self.turns.prompted().filter(|turn| turn.ended.is_none());
         match timer {
-            SessionTimer::Answer => self.client_requests.deadline(),
+            SessionTimer::Answer => self.output.requests().deadline(),
             SessionTimer::ClientRequest => self.host_calls.deadlines().min(),
             SessionTimer::Quiet => self.turns.background()?.quiet_at,
             SessionTimer::RetryPause => self.turns.prompted()?.attempts.paused_until(),
@@ -143,7 +143,7 @@ impl SessionMachine {
                 let turn = turn.filter(|turn| !turn.is_cancelled())?;
                 // An agent that waits for an answer is not idle.
                 let waits_for_agent = turn.attempts.pause.is_none()
-                    && self.client_requests.is_empty()
+                    && self.output.requests().is_empty()
                     && self.host_calls.is_empty();
                 self.idle_timer.filter(|_| waits_for_agent)?.until()
             }
@@ -163,7 +163,7 @@ impl SessionMachine {
         for timer in SessionTimer::ALL {
             match timer {
                 SessionTimer::Answer => {
-                    extend(self.client_requests.deadlines_mut(), by);
+                    extend(self.output.requests_mut().deadlines_mut(), by);
                 }
                 SessionTimer::ClientRequest => extend(self.host_calls.deadlines_mut(), by),
                 SessionTimer::Quiet => {

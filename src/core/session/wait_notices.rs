@@ -105,7 +105,7 @@ impl SessionMachine {
                 }
                 Some(Pause::Lookup { .. }) => agent(Timeout::List, "the agent's list of sessions"),
                 Some(Pause::Stale(_)) => agent(Timeout::Open, "the agent to open the session"),
-                None if !self.client_requests.is_empty() => {
+                None if !self.output.requests().is_empty() => {
                     let what = "the client's answer to a question of the agent".to_owned();
                     return Some((Party::Client, Timeout::Answer.name(), what));
                 }

@@ -2,7 +2,6 @@
 //! continues until the wait times out.
 
 use super::SessionOutput;
-use crate::core::client_requests::ClientRequests;
 use crate::core::client_sink::ClientSinks;
 use crate::core::error::Error;
 use crate::core::limits::{Limits, Timeout};
@@ -27,7 +26,6 @@ impl SessionOutput {
     pub fn commit(
         &mut self,
         (now, limits): (Instant, &Limits),
-        open: &ClientRequests,
         clients: &mut dyn ClientSinks,
     ) -> Result<(), Error> {
         if let Some(error) = self.log.take_drop_error() {
@@ -37,7 +35,7 @@ impl SessionOutput {
         if self.log.is_waiting() {
             progress = self.log.poll()?;
             // Before the next lines are written, while the log can be read.
-            self.catch_up(open, clients);
+            self.catch_up(clients);
         }
         if progress == AppendProgress::Written {
             progress = self.log.commit()?;

@@ -3,7 +3,6 @@
 use super::SessionOutput;
 use super::merged::MergedChunk;
 use crate::core::client::{ClientId, Notice};
-use crate::core::client_requests::ClientRequests;
 use crate::core::client_sink::{ChunkAddress, ClientSink, ClientSinks};
 use crate::core::clients::Clients;
 use crate::core::presence::notify_presence;
@@ -129,36 +128,32 @@ impl SessionOutput {
     }
 
     /// Sends lagging clients the missed chunks from the log, as far as they have room.
-    pub fn catch_up(&mut self, open: &ClientRequests, clients: &mut dyn ClientSinks) {
+    pub fn catch_up(&mut self, clients: &mut dyn ClientSinks) {
         if !self.log.is_waiting() {
-            self.send_missed(None, open, clients);
+            self.send_missed(None, clients);
         }
     }
 
     /// Sends lagging clients the missed chunks regardless of room, because the log is about to be closed or
     /// cleared. A client that is very far behind does not receive all of them.
-    pub fn catch_up_at_end(&mut self, open: &ClientRequests, clients: &mut dyn ClientSinks) {
+    pub fn catch_up_at_end(&mut self, clients: &mut dyn ClientSinks) {
         if !self.log.is_waiting() {
-            self.send_missed(Some(PAGES_AT_END), open, clients);
+            self.send_missed(Some(PAGES_AT_END), clients);
         }
         self.subscribers.end_lags(clients);
     }
 
     /// Sends each lagging client up to `pages` pages of missed chunks; without a limit, as many as it has
-    /// room for. A question that is not `open` is shown as ended.
-    fn send_missed(
-        &mut self,
-        pages: Option<usize>,
-        open: &ClientRequests,
-        clients: &mut dyn ClientSinks,
-    ) {
+    /// room for. A question that is not open is shown as ended.
+    fn send_missed(&mut self, pages: Option<usize>, clients: &mut dyn ClientSinks) {
         let Self {
             session,
             log,
             subscribers,
+            requests,
             ..
         } = self;
-        let is_open = |question: &str| open.has_question(question);
+        let is_open = |question: &str| requests.has_question(question);
         for subscriber in subscribers.iter_mut() {
             let mut left = pages;
             while let Some(sent) = subscriber.lag()

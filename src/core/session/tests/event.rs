@@ -195,7 +195,7 @@ impl Fixture {
             On::Commit => {
                 self.act(|s, cx| {
                     let limits = &cx.shared.settings.limits;
-                    if let Err(error) = s.commit((cx.now, limits), cx.clients) {
+                    if let Err(error) = s.output.commit((cx.now, limits), cx.clients) {
                         s.not_stored(error, cx);
                     }
                 });

@@ -251,7 +251,7 @@ fn question_of_an_earlier_connection_is_not_answered_to_a_later_one() {
             &["chunks tool-approval-response data-permission"],
         ),
     ]);
-    assert!(t.session.client_requests.is_empty());
+    assert!(t.session.output.requests().is_empty());
 }
 
 #[test]
