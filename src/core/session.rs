@@ -5,8 +5,6 @@
 //! hub for anything that concerns others by pushing a request (`cx.requests`).
 
 mod abandoned;
-mod acp_clients;
-mod activity;
 mod approvals;
 mod attach;
 mod background;
@@ -14,7 +12,7 @@ mod claims;
 mod client_requests;
 mod clients;
 mod closing;
-mod counts;
+mod conversation;
 mod dead_session;
 mod doubts;
 mod failures;
@@ -35,20 +33,16 @@ mod permissions;
 mod policy_notices;
 mod preamble;
 mod prompt_retry;
-mod prompt_terms;
 mod prompted_turn;
 mod prompts;
 mod questions;
 mod queue;
 mod receipt;
-mod reports;
 mod restore;
 mod session_agents;
 mod setting_calls;
 mod settings;
-mod state;
 mod steering;
-mod storage;
 mod structured_answer;
 mod summary;
 mod terminals;
@@ -63,18 +57,14 @@ mod turns;
 mod unapproved_runs;
 mod undelivered_feedback;
 mod updated_input;
-mod updates;
 mod wait_notices;
 
-use super::client::Token;
 use super::cx::SessionRequest;
-use super::event::CallId;
-use super::idle_timer::IdleTimer;
 use super::ids::AgentRef;
 use super::log::Log;
-use crate::proto::wire::{McpServer, Protocol, Recovery, Rung, SessionOptions, Strategy};
-use abandoned::AbandonedPrompt;
+use crate::proto::wire::{McpServer, Rung};
 pub use approvals::Approvals;
+pub use conversation::{Conversation, Stage};
 use handover::Handover;
 use host_calls::HostCalls;
 pub use lifecycle::stored_info;
@@ -84,11 +74,8 @@ pub use output::{SessionSink, UpdateOrigin};
 pub use pending::{RequiredSettings, SettingsRestore};
 pub use preamble::Preamble;
 pub use queue::{MAX_PROMPTS, Queue, Queued};
-use restore::Restore;
 use serde_json::{Map, Value};
 pub use session_agents::{Given, SessionAgents};
-use settings::SessionSettings;
-use std::time::{Duration, Instant};
 pub use summary::unstarted_summary;
 pub use terms::asking::MAY_NOT_ASK;
 pub use terms::{PromptTerms, SessionTerms};
@@ -99,70 +86,28 @@ pub use undelivered_feedback::UndeliveredFeedback;
 /// State machine of one conversation.
 #[derive(Debug)]
 pub struct SessionMachine {
-    /// The client's id of the session.
-    pub id: String,
-    /// The agent that runs the session.
-    pub agent: AgentRef,
+    /// Identity, storage, turns and clients: what every part works on.
+    pub talk: Conversation,
     /// Set from the hand-over to another agent until the session is live there.
     handover: Option<Handover>,
-    /// Working directory of the session.
-    pub cwd: String,
     /// MCP servers that the session gets, as the client declared them.
     pub mcp_servers: Vec<McpServer>,
-    /// State of the session at its agent: resting, opening or live.
-    pub stage: Stage,
-    /// The log, and the clients that follow the session.
-    pub output: SessionOutput,
     /// Members that a client which speaks ACP adds to the calls that open the session.
     pub acp_setup: Map<String, Value>,
-    /// Agents that have had the session, with their agent session ids.
-    pub known: SessionAgents,
     /// `true` if the next opening forks the agent's session instead of continuing it.
     pub forks: bool,
-    /// Receipt of the last restore, until the next turn reports it to the clients.
-    pub receipt: Option<Box<Recovery>>,
-    /// Text that is sent before the next prompt.
-    pub preamble: Preamble,
     /// Strategy that restored the session. Set only while a new session may replace it.
     pub restored_by: Option<Rung>,
-    /// Queued prompts.
-    pub queue: Queue,
-    /// Modes, models and options.
-    pub settings: SessionSettings,
-    /// Terms of the prompts.
-    pub terms: SessionTerms,
-    /// The open turns, and facts of those that ended.
-    pub turns: SessionTurns,
     /// Tool calls that a client approved in this turn.
     pub approvals: Approvals,
     /// Feedback of the user that the agent did not receive, as text for the next prompt.
     pub late_feedback: Vec<String>,
     /// Requests of the agent for files and terminals.
     host_calls: HostCalls,
-    /// Time of the last activity in the session; `None` until activity is recorded.
-    pub used: Option<Instant>,
-    /// Prompt of a turn that was given up and that the agent has not answered yet.
-    pub abandoned: Option<AbandonedPrompt>,
-    /// Idle timer of the current wait for the agent.
-    pub idle_timer: Option<IdleTimer>,
     /// Set if the session serves one `execute` call and is removed after it.
     pub one_shot: Option<OneShot>,
     /// `true` after a panic interrupted the handling of an event of the session.
     pub was_handling: bool,
-}
-
-/// State of a session at its agent.
-#[derive(Debug)]
-pub enum Stage {
-    /// No agent process has the session.
-    Resting,
-    /// The session waits for its agent to start, or for the agent's response.
-    Opening(Box<Restore>),
-    /// The agent has the session.
-    Live {
-        /// The agent session id.
-        agent_session: String,
-    },
 }
 
 impl SessionMachine {
@@ -170,115 +115,31 @@ impl SessionMachine {
     #[must_use]
     pub fn new(id: String, agent: AgentRef, cwd: String, log: Log) -> Self {
         Self {
-            output: SessionOutput::new(&id, log),
-            id,
-            agent,
+            talk: Conversation::new(id, agent, cwd, log),
             handover: None,
-            cwd,
             mcp_servers: Vec::new(),
-            stage: Stage::Resting,
             acp_setup: Map::new(),
-            known: SessionAgents::default(),
             forks: false,
-            receipt: None,
-            preamble: Preamble::default(),
             restored_by: None,
-            queue: Queue::default(),
-            settings: SessionSettings::default(),
-            terms: SessionTerms::default(),
-            turns: SessionTurns::default(),
             approvals: Approvals::default(),
             late_feedback: Vec::new(),
             host_calls: HostCalls::default(),
-            used: None,
-            abandoned: None,
-            idle_timer: None,
             one_shot: None,
             was_handling: false,
         }
     }
+}
 
-    /// Starts the opening of the session; `waiters` are the client calls to answer when it is live.
-    pub fn begin_opening(&mut self, strategy: Strategy, waiters: Vec<Token>) {
-        self.stage = Stage::Opening(Box::new(Restore::new(strategy, waiters)));
+impl std::ops::Deref for SessionMachine {
+    type Target = Conversation;
+
+    fn deref(&self) -> &Conversation {
+        &self.talk
     }
+}
 
-    /// Sets the settings without which the session, which is being opened, must not go live.
-    pub fn require(&mut self, settings: RequiredSettings) {
-        if let Stage::Opening(restore) = &mut self.stage {
-            restore.require(settings);
-        }
-    }
-
-    /// Marks the session as resting: its agent process has ended.
-    pub fn rest(&mut self) {
-        self.stage = Stage::Resting;
-        self.abandoned = None;
-        self.idle_timer = None;
-    }
-
-    /// Starts the opening again, for a restarted agent. Strategy, required settings and calls are kept.
-    pub fn reopen(&mut self) {
-        self.abandoned = None;
-        self.give_up_restoring();
-        let restore = match &mut self.stage {
-            Stage::Opening(restore) => restore.anew(),
-            Stage::Live { .. } | Stage::Resting => Restore::default(),
-        };
-        self.stage = Stage::Opening(Box::new(restore));
-    }
-
-    /// Records a call to the agent for the session and starts its timeout.
-    pub fn opening(&mut self, asked: CallId, now: Instant, limit: Option<Duration>) {
-        if let Stage::Opening(restore) = &mut self.stage {
-            restore.called(asked, limit.and_then(|limit| now.checked_add(limit)));
-            self.idle_timer = Some(IdleTimer::begin(now, None));
-        }
-    }
-
-    /// Returns the last call to the agent for the session, while the session is being opened.
-    #[must_use]
-    pub fn asked(&self) -> Option<CallId> {
-        match &self.stage {
-            Stage::Opening(restore) => restore.last_call(),
-            Stage::Live { .. } | Stage::Resting => None,
-        }
-    }
-
-    /// Returns `true` if the opening of the session waits for this call.
-    #[must_use]
-    pub fn is_asked(&self, asked: CallId) -> bool {
-        matches!(&self.stage, Stage::Opening(restore) if restore.call() == Some(asked))
-    }
-
-    /// Drops a session whose settings were being restored. It was not live and is not stored, so the next
-    /// attempt is for the stored one.
-    pub fn give_up_restoring(&mut self) {
-        if matches!(&self.stage, Stage::Opening(restore) if restore.is_setting()) {
-            let stored = self.output.log().identity();
-            self.known = stored.map(SessionAgents::of).unwrap_or_default();
-        }
-    }
-
-    /// Sets the options for the opening. A requested mode or model takes precedence over one that was set
-    /// before.
-    pub fn set_options(
-        &mut self,
-        options: SessionOptions,
-        wish: &SessionOptions,
-        protocol: Protocol,
-    ) {
-        if self.settings.set_options(options, wish, protocol) {
-            self.terms.forget_lists();
-        }
-    }
-
-    /// The agent session id, if the session is live.
-    #[must_use]
-    pub fn agent_session(&self) -> Option<&str> {
-        match &self.stage {
-            Stage::Live { agent_session } => Some(agent_session),
-            Stage::Opening(_) | Stage::Resting => None,
-        }
+impl std::ops::DerefMut for SessionMachine {
+    fn deref_mut(&mut self) -> &mut Conversation {
+        &mut self.talk
     }
 }

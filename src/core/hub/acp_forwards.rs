@@ -77,7 +77,7 @@ impl Hub {
         let (agent, agent_session) = match &session {
             Some(id) => {
                 let session = self.session(id)?;
-                let agents = |own: &str| session.turns.agents_call_id(own);
+                let agents = |own: &str| session.talk.turns.agents_call_id(own);
                 named = params
                     .as_deref()
                     .and_then(|params| with_call_id(params, agents));
@@ -167,14 +167,14 @@ impl Hub {
         });
         let of_session = own.as_ref().and_then(|id| {
             let session = self.sessions.get(id)?;
-            session.output.subscribers().clients_of_acp().next()
+            session.talk.output.subscribers().clients_of_acp().next()
         });
         let any = || self.shared.clients.acp().map(|(client, _)| client);
         let client = of_session.or_else(any);
         let session = own.as_ref().and_then(|id| self.sessions.get_mut(id));
         let renamed = message.params.zip(session).and_then(|(params, session)| {
             with_call_id(params, |id| {
-                session.turns.call_named(id, session.output.log())
+                session.talk.turns.call_named(id, session.talk.output.log())
             })
         });
         let params = renamed.as_deref().or(message.params);

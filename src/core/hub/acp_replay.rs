@@ -120,7 +120,7 @@ impl AcpReplay {
         budget: &mut u64,
         sink: &mut dyn ClientSink,
     ) -> Result<bool, Error> {
-        let log = &session.output.log();
+        let log = &session.talk.output.log();
         if self.place as u64 >= log.count() {
             return Ok(false);
         }

@@ -247,10 +247,10 @@ impl Hub {
         let asked = routed.and_then(|(id, subagent)| {
             self.with(&id, cx, |session, cx| {
                 let subagent = subagent.as_deref();
-                session.turns.identify_asked_call(
+                session.talk.turns.identify_asked_call(
                     subagent,
                     &mut permission.tool,
-                    session.output.log(),
+                    session.talk.output.log(),
                 );
                 session.permission(("permission", None), subagent, &permission, cx);
             })
@@ -268,10 +268,10 @@ impl Hub {
         let routed = self.route(agent, &call.session);
         let judged = routed.and_then(|(id, subagent)| {
             self.with(&id, cx, |session, cx| {
-                session.turns.identify_asked_call(
+                session.talk.turns.identify_asked_call(
                     subagent.as_deref(),
                     &mut call.tool,
-                    session.output.log(),
+                    session.talk.output.log(),
                 );
                 session.judge_call(subagent.as_deref(), &call, cx);
             })
@@ -296,7 +296,7 @@ impl Hub {
                 let own = asked
                     .tool
                     .as_deref()
-                    .and_then(|id| session.turns.call_named(id, session.output.log()));
+                    .and_then(|id| session.talk.turns.call_named(id, session.talk.output.log()));
                 asked.tool = own.map(Into::into).or(asked.tool.take());
                 session.elicitation(subagent.flatten().as_deref(), asked, cx);
             });

@@ -122,7 +122,7 @@ impl Hub {
         let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
-        match session.stage {
+        match session.talk.stage {
             Stage::Resting => return,
             Stage::Live { .. } => self.agents.get_mut(agent).note_renewed_session(id),
             Stage::Opening(_) => {}
@@ -160,7 +160,7 @@ impl Hub {
             .filter(|id| {
                 self.sessions
                     .get(id)
-                    .is_some_and(SessionMachine::is_opening)
+                    .is_some_and(|session| session.talk.is_opening())
             })
             .cloned()
             .collect();

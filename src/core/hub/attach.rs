@@ -95,7 +95,7 @@ impl Hub {
         let session = self
             .sessions
             .get(id)
-            .map(|session| session.output.subscribers());
+            .map(|session| session.talk.output.subscribers());
         session.or_else(|| self.idle.subscribers(id))
     }
 

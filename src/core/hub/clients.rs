@@ -28,7 +28,7 @@ impl Hub {
             let id = self.session_id(client, Some(id))?;
             return self.with_session(&id, cx, |session, cx| {
                 session.join(client, cx);
-                session.output.set_chunks(client, p.chunks, cx.clients);
+                session.talk.output.set_chunks(client, p.chunks, cx.clients);
                 Ok(())
             });
         }
@@ -36,7 +36,7 @@ impl Hub {
             declaration.subscription.chunks = p.chunks;
         }
         for session in self.sessions.values_mut() {
-            session.output.set_chunks(client, p.chunks, cx.clients);
+            session.talk.output.set_chunks(client, p.chunks, cx.clients);
         }
         self.idle.set_chunks(client, p.chunks);
         Ok(())
@@ -103,7 +103,7 @@ impl Hub {
 
     /// Sends lagging clients the chunks that they have not received, as far as they have room.
     pub fn catch_up(&mut self, cx: &mut HubCx<'_>) {
-        let is_lagging = |session: &SessionMachine| session.output.subscribers().are_lagging();
+        let is_lagging = |session: &SessionMachine| session.talk.output.subscribers().are_lagging();
         if !self.sessions.awake().any(is_lagging) {
             return;
         }
@@ -111,7 +111,7 @@ impl Hub {
         self.commit(cx);
         self.catch_and_repair(cx, |hub, cx| {
             hub.sessions
-                .for_each_awake(|session| session.output.catch_up(cx.clients));
+                .for_each_awake(|session| session.talk.output.catch_up(cx.clients));
         });
     }
 
@@ -130,9 +130,9 @@ impl Hub {
     #[cold]
     fn waits_for_all(&mut self, agent: AgentRef, clients: &mut dyn ClientSinks) -> bool {
         let own = || self.sessions.of(agent);
-        let leader = |session: &SessionMachine| session.output.subscribers().awaited_leader();
+        let leader = |session: &SessionMachine| session.talk.output.subscribers().awaited_leader();
         let is_awaited =
-            |session: &&SessionMachine| session.turns.is_prompted() || session.is_opening();
+            |session: &&SessionMachine| session.talk.turns.is_prompted() || session.is_opening();
         let awaited: Vec<Option<ClientId>> = own().filter(is_awaited).map(leader).collect();
         // A session for which no client has to read has room, like one whose client reads.
         let is_any_free = awaited.contains(&None);
@@ -155,7 +155,7 @@ impl Hub {
         if !full.is_empty() {
             for id in self.sessions_of(agent) {
                 if let Some(session) = self.sessions.get_mut(&id) {
-                    session.output.lag_leader(&full);
+                    session.talk.output.lag_leader(&full);
                 }
             }
         }

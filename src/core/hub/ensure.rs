@@ -149,12 +149,13 @@ impl Hub {
             if !p.acp.is_empty() {
                 session.acp_setup = p.acp;
             }
-            let is_new = session.output.log().identity().is_none();
+            let is_new = session.talk.output.log().identity().is_none();
             let required = RequiredSettings::of(&p.options, p.strict, is_new);
             session.set_options(options, &p.options, protocol);
             session
+                .talk
                 .terms
-                .claim_lists(token.client, &p.options, &session.output);
+                .claim_lists(token.client, &p.options, &session.talk.output);
             session.begin_opening(strategy, vec![token]);
             session.require(required);
             if let Some(connection) = &mut cx.agent.connection {
@@ -194,13 +195,14 @@ impl Hub {
             None => wished.or(&spec.options),
             Some(session)
                 if session
+                    .talk
                     .terms
                     .listing_clients()
                     .contains(&self.scopes.caller()) =>
             {
-                wished.or(session.settings.options())
+                wished.or(session.talk.settings.options())
             }
-            Some(session) => wished.or(&own_lists(session.settings.options(), &spec.options)),
+            Some(session) => wished.or(&own_lists(session.talk.settings.options(), &spec.options)),
         };
         let servers = match session {
             Some(session) if servers.is_empty() => &session.mcp_servers,
@@ -239,20 +241,28 @@ fn ensured_already(
     (stopping, protocol): (bool, Protocol),
     cx: &mut HubCx<'_>,
 ) -> Result<bool, Error> {
-    match &mut session.stage {
+    match &mut session.talk.stage {
         Stage::Opening(restore) => {
-            session.settings.must_have(&session.id, &p.options)?;
+            session
+                .talk
+                .settings
+                .must_have(&session.talk.id, &p.options)?;
             restore.waiters_mut().push(token);
             session
+                .talk
                 .terms
-                .claim_lists(token.client, &p.options, &session.output);
+                .claim_lists(token.client, &p.options, &session.talk.output);
             Ok(true)
         }
         Stage::Live { .. } if p.strategy == Strategy::Auto && !stopping => {
-            session.settings.must_have(&session.id, &p.options)?;
             session
+                .talk
+                .settings
+                .must_have(&session.talk.id, &p.options)?;
+            session
+                .talk
                 .terms
-                .claim_lists(token.client, &p.options, &session.output);
+                .claim_lists(token.client, &p.options, &session.talk.output);
             session.used = Some(cx.now);
             // Until a turn has reported it, the loss of the memory is news to every client.
             let lost = session.receipt.as_deref();
@@ -262,11 +272,11 @@ fn ensured_already(
                 memory: lost.map_or(Memory::Kept, |receipt| receipt.memory),
                 failed: lost.map_or_else(Vec::new, |receipt| receipt.failed.clone()),
                 replayed: None,
-                messages: session.output.log().count(),
+                messages: session.talk.output.log().count(),
                 adopted: 0,
                 reinjected: 0,
                 missed: 0,
-                not_restored: session.settings.changed_since(&p.options),
+                not_restored: session.talk.settings.changed_since(&p.options),
                 differing_settings,
                 warning: None,
                 chosen_mode: None,
@@ -274,7 +284,7 @@ fn ensured_already(
                 handed_over_from: None,
                 instructions_in_prompt: false,
             };
-            session.terms.fill_asking(&mut recovery);
+            session.talk.terms.fill_asking(&mut recovery);
             let result = session.result(recovery, protocol);
             cx.clients
                 .reply(token, Ok(Reply::Session(Box::new(result))));

@@ -62,8 +62,9 @@ impl Hub {
         self.with(&id, cx, |session, cx| {
             session.join(token.client, cx);
             session
+                .talk
                 .terms
-                .claim_lists(token.client, &wished, &session.output);
+                .claim_lists(token.client, &wished, &session.talk.output);
         });
         // If this fails, the session is removed with the spent ones.
         self.prompt(token, prompt, cx)
@@ -93,7 +94,7 @@ impl Hub {
         }
         let spent = self.sessions.awake().filter(|session| session.is_spent());
         let spent = spent.map(|session| {
-            let own = session.output.subscribers().leader();
+            let own = session.talk.output.subscribers().leader();
             (session.id.clone(), own.unwrap_or_default())
         });
         for (id, own) in spent.collect::<Vec<_>>() {

@@ -5,7 +5,7 @@ use super::cx::HubCx;
 use super::reads::{MessageRead, WantedMessages};
 use crate::core::client::{History, Reply, Token};
 use crate::core::error::{Error, invalid};
-use crate::core::session::{SessionMachine, history};
+use crate::core::session::{Conversation, SessionMachine, history};
 use crate::proto::wire;
 
 /// Maximum and default number of chunks in a page.
@@ -45,11 +45,12 @@ impl Hub {
                 let id = self.session_id(token.client, p.session_id.as_deref())?;
                 let profile = self.shared.profile(token.client);
                 let session = self.readable(&id)?;
-                let is_open = |id: &str| session.output.requests().has_question(id);
-                let log = session.output.log();
+                let is_open = |id: &str| session.talk.output.requests().has_question(id);
+                let log = session.talk.output.log();
                 let page = history::replay(log, is_open, p.after_seq, limit, profile)?;
                 // The reply must follow the chunks that the client has not received yet.
                 session
+                    .talk
                     .output
                     .reply(token, Ok(Reply::Replay(page)), cx.clients);
                 return Ok(());
@@ -68,7 +69,7 @@ impl Hub {
                     self.session_id(token.client, p.session_id.as_deref())?,
                 );
                 let profile = self.shared.profile(token.client);
-                let SessionMachine { output, turns, .. } = self.readable(&id)?;
+                let Conversation { output, turns, .. } = &mut self.readable(&id)?.talk;
                 let is_writing = |id: &str| turns.is_writing(id);
                 let changed = history::update_message(output, is_writing, p, &at, profile)?;
                 Reply::Message(changed)
@@ -86,7 +87,7 @@ impl Hub {
     /// Returns a session whose log can be read: waits for a pending write to the disk.
     pub(super) fn readable(&mut self, id: &str) -> Result<&mut SessionMachine, Error> {
         let session = self.session(id)?;
-        session.output.wait_for_append()?;
+        session.talk.output.wait_for_append()?;
         Ok(session)
     }
 

@@ -110,12 +110,16 @@ impl UnloadedSession {
 
     /// Takes the state out of a session; `None` if the session has only what is in its log.
     fn of(session: &mut SessionMachine) -> Option<Self> {
-        let subscribers = session.output.take_subscribers();
+        let subscribers = session.talk.output.take_subscribers();
         let mcp_servers = std::mem::take(&mut session.mcp_servers);
         let preamble = std::mem::take(&mut session.preamble);
         let has_rest = !mcp_servers.is_empty() || !preamble.is_empty();
         let rest = has_rest.then(|| Box::new((mcp_servers, preamble)));
-        let terms = session.terms.take_terms().filter(|_| subscribers.is_some());
+        let terms = session
+            .talk
+            .terms
+            .take_terms()
+            .filter(|_| subscribers.is_some());
         (rest.is_some() || subscribers.is_some()).then(|| Self {
             subscribers: subscribers.unwrap_or_default(),
             rest,
@@ -125,8 +129,8 @@ impl UnloadedSession {
 
     /// Puts the state back into the session.
     pub(super) fn restore(self, session: &mut SessionMachine) {
-        session.output.put_subscribers(self.subscribers);
-        session.terms.put_terms(self.terms);
+        session.talk.output.put_subscribers(self.subscribers);
+        session.talk.terms.put_terms(self.terms);
         if let Some(rest) = self.rest {
             (session.mcp_servers, session.preamble) = *rest;
         }
@@ -255,11 +259,11 @@ impl Hub {
         let info = connection.and_then(|connection| connection.ready());
         let comes_back = info.is_some_and(|i| i.capabilities.resume || i.capabilities.load);
         // A session that is not stored is kept: with a full disk, or if it was never live.
-        let stored = session.output.log().identity().is_some();
+        let stored = session.talk.output.log().identity().is_some();
         if (live && !comes_back) || !stored {
             return false;
         }
-        let written = self.with(id, cx, super::super::session::SessionMachine::identify);
+        let written = self.with(id, cx, |session, cx| session.talk.identify(cx));
         if !matches!(written, Some(Ok(()))) {
             return false;
         }
@@ -277,8 +281,8 @@ impl Hub {
         let is_kept = is_read || !self.store.has(id).unwrap_or(false);
         let released = self.with(id, cx, |session, cx| {
             let unloads = !is_kept
-                && session.output.is_written()
-                && !session.output.subscribers().are_lagging();
+                && session.talk.output.is_written()
+                && !session.talk.output.subscribers().are_lagging();
             unloads.then(|| {
                 session.release_roots(cx);
                 UnloadedSession::of(session)

@@ -25,10 +25,10 @@ impl Hub {
 fn add_session(metrics: &mut HubMetrics, session: &SessionMachine) {
     metrics.open_sessions += 1;
     metrics.live_sessions += u64::from(session.agent_session().is_some());
-    metrics.running_turns += u64::from(session.turns.is_prompted());
+    metrics.running_turns += u64::from(session.talk.turns.is_prompted());
     metrics.queued_prompts += count(session.queue.tokens());
-    metrics.open_requests += count(session.output.requests().iter());
-    let subscribers = session.output.subscribers().iter();
+    metrics.open_requests += count(session.talk.output.requests().iter());
+    let subscribers = session.talk.output.subscribers().iter();
     metrics.lagging_clients += count(subscribers.filter(|subscriber| subscriber.lag().is_some()));
 }
 

@@ -56,7 +56,7 @@ impl Hub {
         done.map_err(|payload| {
             let message = "acpipe failed internally (a panic, see its log); other sessions continue; please report it";
             let error = Error::new(ErrorKind::Internal, message);
-            let broken = self.sessions_with(|session| session.output.is_broken());
+            let broken = self.sessions_with(|session| session.talk.output.is_broken());
             let handling = self.sessions_with(|s| s.was_handling && s.turns.is_prompted());
             for session in self.sessions.values_mut() {
                 session.was_handling = false;
@@ -180,7 +180,8 @@ impl Hub {
     fn count_unsent(&self, clients: &mut dyn ClientSinks) {
         for client in self.shared.clients.ids() {
             let own = self.sessions.values();
-            let own = own.filter(|session| session.output.subscribers().leader() == Some(client));
+            let own =
+                own.filter(|session| session.talk.output.subscribers().leader() == Some(client));
             let coalesced = own.map(|s| s.output.unsent_bytes()).sum();
             if let Some(sink) = clients.sink(client) {
                 sink.set_unsent(coalesced);

@@ -54,7 +54,7 @@ impl Hub {
         let session = self.session(id)?;
         session.takes_prompt(&p)?;
         let goes = !held && session.is_free() && session.queue.is_empty();
-        let rests = matches!(session.stage, Stage::Resting) && !crashed;
+        let rests = matches!(session.talk.stage, Stage::Resting) && !crashed;
         if stopping && !held {
             return Err(out_of_order(STOPPING));
         }
@@ -123,7 +123,7 @@ impl Hub {
     ) -> Result<(), Error> {
         let session = self.session(id)?;
         let (agent, is_live) = (session.agent, session.agent_session().is_some());
-        let rests = matches!(session.stage, Stage::Resting);
+        let rests = matches!(session.talk.stage, Stage::Resting);
         session.used = Some(cx.now);
         let machine = self.agents.get(agent);
         let comes_back = !is_live && machine.is_renewing();

@@ -105,10 +105,16 @@ impl MessageRead {
             } else {
                 self.places.start
             };
-            let id = session.output.log().message_id(next).unwrap_or_default();
+            let id = session
+                .talk
+                .output
+                .log()
+                .message_id(next)
+                .unwrap_or_default();
             let begun = self.begun.take().filter(|(begun, _)| begun == id);
             let mut reader = begun.map_or_else(Reader::default, |(_, reader)| reader);
             match session
+                .talk
                 .output
                 .log()
                 .read_message(next, profile, &mut reader, budget)?
@@ -229,7 +235,7 @@ impl Hub {
     fn read_piece(&mut self, mut read: MessageRead, budget: &mut u64) -> Result<ReadStep, Error> {
         let profile = self.shared.profile(read.token.client);
         let session = self.readable(&read.session)?;
-        let total = session.output.log().count();
+        let total = session.talk.output.log().count();
         // Messages may have been cleared meanwhile.
         let end = usize::try_from(total).unwrap_or(usize::MAX);
         read.places.end = read.places.end.min(end);

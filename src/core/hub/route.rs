@@ -43,7 +43,7 @@ impl Hub {
             now: cx.now,
             shared: &mut self.shared,
             agent: self.agents.get_mut(session.agent).access(),
-            terms: session.terms.stricter(),
+            terms: session.talk.terms.stricter(),
             hosting: &mut self.hosting,
             clients: cx.clients,
             requests: &mut requests,

@@ -27,16 +27,17 @@ impl Hub {
         let mut session = SessionMachine::new(id.to_owned(), agent, cwd, log);
         session.known = SessionAgents::of(&identity);
         session
+            .talk
             .settings
             .put_stored(identity.options, identity.wanted);
-        session.turns.set_cost(identity.cost);
+        session.talk.turns.set_cost(identity.cost);
         if let Some(released) = self.idle.take(id) {
             released.restore(&mut session);
         }
-        if session.terms.listing_clients().is_empty() {
+        if session.talk.terms.listing_clients().is_empty() {
             // No client of this process has opened the session with its list of allowed tools.
             let own = &self.agents.get(agent).spec().options;
-            session.settings.keep_own_list(own);
+            session.talk.settings.keep_own_list(own);
         }
         self.sessions.insert(id.to_owned(), session);
         Ok(())
@@ -122,7 +123,7 @@ impl Hub {
     ) -> Result<(), Error> {
         self.with_session(id, cx, super::super::session::SessionMachine::close)?;
         if let Some(session) = self.sessions.get_mut(id) {
-            session.output.notify_closed(by, cx.clients);
+            session.talk.output.notify_closed(by, cx.clients);
         }
         self.remove_session(id, cx.clients);
         Ok(())
@@ -131,8 +132,8 @@ impl Hub {
     /// Removes a session from memory.
     pub(super) fn remove_session(&mut self, id: &str, clients: &mut dyn ClientSinks) {
         if let Some(session) = self.sessions.get_mut(id) {
-            session.output.catch_up_at_end(clients);
-            session.output.count_chunks(&mut self.shared.counters);
+            session.talk.output.catch_up_at_end(clients);
+            session.talk.output.count_chunks(&mut self.shared.counters);
             self.sessions.remove(id);
         }
     }
@@ -155,8 +156,8 @@ impl Hub {
             session.must_be_idle()?;
             session.end_background(cx);
             session.write(cx)?;
-            session.output.catch_up_at_end(cx.clients);
-            session.output.remove(p.archive)
+            session.talk.output.catch_up_at_end(cx.clients);
+            session.talk.output.remove(p.archive)
         })?;
         self.close_session(id, token.client, cx)?;
         self.scopes.forget_refused(id);

@@ -18,16 +18,17 @@ impl Hub {
     pub fn commit(&mut self, cx: &mut HubCx<'_>) {
         if self.has_unsent(cx.clients) {
             self.catch_and_repair(cx, |hub, cx| {
-                hub.sessions
-                    .for_each_awake(|session| session.output.number_unsent_if_read(cx.clients));
+                hub.sessions.for_each_awake(|session| {
+                    session.talk.output.number_unsent_if_read(cx.clients)
+                });
             });
         }
         let mut failed = Vec::new();
         let (limits, counters) = (&self.shared.settings.limits, &mut self.shared.counters);
         self.sessions.for_each_awake(|session| {
             session.count_output(cx.now, counters);
-            if session.output.log().is_dirty()
-                && let Err(error) = session.output.commit((cx.now, limits), cx.clients)
+            if session.talk.output.log().is_dirty()
+                && let Err(error) = session.talk.output.commit((cx.now, limits), cx.clients)
             {
                 failed.push((session.id.clone(), error));
             }
@@ -50,7 +51,7 @@ impl Hub {
     pub(super) fn number_unsent(&mut self, clients: &mut dyn ClientSinks) {
         if self.has_unsent(clients) {
             self.sessions
-                .for_each_awake(|session| session.output.number_unsent(clients));
+                .for_each_awake(|session| session.talk.output.number_unsent(clients));
         }
     }
 
@@ -99,7 +100,7 @@ impl Hub {
                     Err(error) => Err(error.with("summary", value(&to_raw(&summary)))),
                 };
                 match self.sessions.get_mut(&id) {
-                    Some(session) => session.output.reply(token, answer, cx.clients),
+                    Some(session) => session.talk.output.reply(token, answer, cx.clients),
                     None => cx.clients.reply(token, answer),
                 }
             }
@@ -117,7 +118,7 @@ impl Hub {
     /// Returns `true` if a turn of the session fails whose sync has failed.
     fn needs_sync(&self, id: &str, error: &Error) -> bool {
         let session = self.sessions.get(id);
-        session.is_none_or(|session| session.output.log().needs_sync(error))
+        session.is_none_or(|session| session.talk.output.log().needs_sync(error))
     }
 
     /// Returns the deadlines of the calls that wait for the store.

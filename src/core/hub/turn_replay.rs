@@ -41,12 +41,12 @@ impl Hub {
         token: Token,
     ) -> Result<bool, Error> {
         let session = self.session(id)?;
-        if session.turns.id() == Some(turn_id) {
+        if session.talk.turns.id() == Some(turn_id) {
             return Ok(false);
         }
-        let state = session.output.log().turn(turn_id)?;
+        let state = session.talk.output.log().turn(turn_id)?;
         if !matches!(state, TurnState::Unknown)
-            && let Some(prompted) = session.output.log().prompt_parts(turn_id)?
+            && let Some(prompted) = session.talk.output.log().prompt_parts(turn_id)?
             // Late feedback of the user may precede the message.
             && !prompted.ends_with(parts)
         {
@@ -109,7 +109,8 @@ impl Hub {
         };
         let client = replay.token.client;
         let session = self.sessions.get(&replay.session);
-        let lags = session.is_some_and(|session| session.output.subscribers().is_lagging(client));
+        let lags =
+            session.is_some_and(|session| session.talk.output.subscribers().is_lagging(client));
         !lags && !clients.is_client_full(client)
     }
 
@@ -123,6 +124,7 @@ impl Hub {
         let client = replay.token.client;
         let profile = self.shared.profile(client);
         session
+            .talk
             .output
             .log()
             .turn_chunks(&replay.turn, replay.next, |stored| {

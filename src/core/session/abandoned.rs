@@ -25,17 +25,17 @@ impl SessionMachine {
     /// Ends a turn whose cancel the agent does not answer. If the session has its own process, the process is
     /// ended; otherwise the session waits for the response.
     pub(super) fn abandon_turn(&mut self, error: Error, cx: &mut Cx<'_>) {
-        let Some(call) = self.turns.prompted().map(|r| r.call) else {
+        let Some(call) = self.talk.turns.prompted().map(|r| r.call) else {
             return;
         };
-        self.abandoned = Some(AbandonedPrompt {
+        self.talk.abandoned = Some(AbandonedPrompt {
             call,
             // The cancel timeout applies once more before the session is restored without the turn.
             until: cx.until(Timeout::Cancel),
         });
         self.end_turn(Ending::Failed(error), cx);
         if let Some(connection) = &mut cx.agent.connection {
-            let session = self.id.clone();
+            let session = self.talk.id.clone();
             connection.calls.insert(call, Call::Prompt { session });
         }
         self.end_own_process(cx);
@@ -43,7 +43,10 @@ impl SessionMachine {
 
     /// Returns `true` if `call` is the prompt of the abandoned turn. The session is then free again.
     pub(super) fn was_abandoned(&mut self, call: CallId, cx: &mut Cx<'_>) -> bool {
-        let late = self.abandoned.take_if(|abandoned| abandoned.call == call);
+        let late = self
+            .talk
+            .abandoned
+            .take_if(|abandoned| abandoned.call == call);
         if late.is_some() {
             // Updates received after the turn was abandoned belonged to it.
             self.end_unprompted(None, cx);
@@ -54,7 +57,7 @@ impl SessionMachine {
 
     /// Stops waiting for the response to the abandoned turn.
     pub fn forget_abandoned(&mut self, cx: &mut Cx<'_>) {
-        if let Some(abandoned) = self.abandoned.take()
+        if let Some(abandoned) = self.talk.abandoned.take()
             && let Some(connection) = &mut cx.agent.connection
         {
             connection.calls.remove(&abandoned.call);
@@ -64,7 +67,7 @@ impl SessionMachine {
     /// Ends the wait for the response to the abandoned turn. The session is restored without it, now or after
     /// the turns of other sessions.
     pub(super) fn give_up_abandoned(&mut self, others_run: bool, cx: &mut Cx<'_>) {
-        if let Some(abandoned) = &mut self.abandoned {
+        if let Some(abandoned) = &mut self.talk.abandoned {
             abandoned.until = None;
             self.recover_abandoned(others_run, cx);
         }
@@ -74,7 +77,10 @@ impl SessionMachine {
     /// abandoned turn.
     #[must_use]
     pub fn is_abandoned_overdue(&self) -> bool {
-        self.abandoned.as_ref().is_some_and(|a| a.until.is_none())
+        self.talk
+            .abandoned
+            .as_ref()
+            .is_some_and(|a| a.until.is_none())
     }
 
     /// Frees the session from a turn that does not end. If no other turn runs in the agent process, the agent
@@ -88,8 +94,8 @@ impl SessionMachine {
             return;
         };
         let can = info.capabilities;
-        let id = &self.id;
-        if !others_run && !self.turns.is_prompted() {
+        let id = &self.talk.id;
+        if !others_run && !self.talk.turns.is_prompted() {
             warn!(
                 session = id,
                 "a cancelled turn does not end; restarting the agent"
@@ -100,7 +106,7 @@ impl SessionMachine {
                 session = id,
                 "a cancelled turn does not end; closing its session"
             );
-            if let Some(agent_session) = self.agent_session().map(str::to_owned) {
+            if let Some(agent_session) = self.talk.agent_session().map(str::to_owned) {
                 cx.close_at_agent(&agent_session);
                 self.session_lost(&too_late(), cx);
             }
@@ -110,7 +116,7 @@ impl SessionMachine {
     /// Ends the session's own process, if it has one; the next prompt restores the session. Returns `true` if
     /// it did.
     fn end_own_process(&mut self, cx: &mut Cx<'_>) -> bool {
-        let Some(agent_session) = self.agent_session().map(str::to_owned) else {
+        let Some(agent_session) = self.talk.agent_session().map(str::to_owned) else {
             return false;
         };
         let until = cx.until(Timeout::CloseSession);
@@ -121,7 +127,7 @@ impl SessionMachine {
             return false;
         }
         warn!(
-            session = self.id,
+            session = self.talk.id,
             "a cancelled turn does not end; stopping its process"
         );
         self.session_lost(&too_late(), cx);
@@ -134,11 +140,11 @@ impl SessionMachine {
     /// # Errors
     /// `busy`.
     pub fn may_be_opened_anew(&self, strategy: &Strategy) -> Result<(), Error> {
-        let session_lost = self.abandoned.is_some() && *strategy != Strategy::Only(Rung::New);
-        if !self.turns.is_prompted() && !session_lost {
+        let session_lost = self.talk.abandoned.is_some() && *strategy != Strategy::Only(Rung::New);
+        if !self.talk.turns.is_prompted() && !session_lost {
             return Ok(());
         }
-        let id = &self.id;
+        let id = &self.talk.id;
         let message =
             format!("session {id:?} is in a turn; call session/ensure again after the turn");
         Err(Error::new(ErrorKind::Busy, message))

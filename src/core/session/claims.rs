@@ -18,18 +18,18 @@ pub(super) fn end_other_claims(cx: &mut Cx<'_>) {
 impl SessionMachine {
     /// Ends the claim of the session on an id under which the agent created a session for another one.
     pub fn end_claim(&mut self, by: &AgentSessionRecord, session: &str, cx: &mut Cx<'_>) {
-        if self.known.end_claim(by, session) {
+        if self.talk.known.end_claim(by, session) {
             // A storage error is reported by the next turn.
-            let _ = self.identify(cx);
+            let _ = self.talk.identify(cx);
         }
     }
 
     /// Requests the check of the session's claim, unless the restore does not use the id. Returns `true` while the
     /// restore has to wait for the result.
     pub(super) fn awaits_claim(&mut self, cx: &mut Cx<'_>) -> bool {
-        let known = self.known.find(&cx.agent.identity());
+        let known = self.talk.known.find(&cx.agent.identity());
         let has_id = known.is_some_and(|known| known.ended_by.is_none());
-        let Stage::Opening(restore) = &mut self.stage else {
+        let Stage::Opening(restore) = &mut self.talk.stage else {
             return false;
         };
         let uses_id = has_id && *restore.strategy() != Strategy::Only(Rung::New);
@@ -41,7 +41,7 @@ impl SessionMachine {
 
     /// Handles the result of the check: the session with a later claim, if there is one.
     pub fn claim_checked(&mut self, later: Option<String>, cx: &mut Cx<'_>) {
-        if let Stage::Opening(restore) = &mut self.stage
+        if let Stage::Opening(restore) = &mut self.talk.stage
             && restore.claim_mut().checked(later)
         {
             self.continue_restore(cx);
@@ -50,7 +50,7 @@ impl SessionMachine {
 
     /// Returns the session to which the agent has given this session's id since.
     pub(super) fn id_given_to(&self, agent_session: &str, cx: &Cx<'_>) -> Option<String> {
-        let own = self.known.find(&cx.agent.identity());
+        let own = self.talk.known.find(&cx.agent.identity());
         if let Some(session) = own.and_then(|own| own.ended_by.clone()) {
             return Some(session);
         }
@@ -58,14 +58,14 @@ impl SessionMachine {
         let holder = connection.and_then(|c| c.directory.holder(agent_session));
         // The agent process itself is the best witness of what it has under the id.
         if let (Some(holder), Some(own)) = (holder, own) {
-            if holder.session == self.id {
+            if holder.session == self.talk.id {
                 return None;
             }
             if own.is_ended_by(&holder.record) {
                 return Some(holder.session.clone());
             }
         }
-        match &self.stage {
+        match &self.talk.stage {
             Stage::Opening(restore) => match restore.claim() {
                 ClaimCheck::Ended(session) => Some(session.clone()),
                 ClaimCheck::Unchecked | ClaimCheck::Requested | ClaimCheck::Valid => None,

@@ -1,7 +1,7 @@
 //! Client requests: sent, answered, timed out, withdrawn. The agent gets exactly one answer to each,
 //! from whichever side decides.
 
-use super::acp_clients::own_answer;
+use super::conversation::acp_clients::own_answer;
 use super::updated_input::updated_call;
 use super::{SessionMachine, UndeliveredFeedback};
 use crate::core::answers;
@@ -45,24 +45,24 @@ impl SessionMachine {
         request: ClientRequest,
         cx: &mut Cx<'_>,
     ) {
-        let owner = RequestOwner::Session(self.id.clone());
+        let owner = RequestOwner::Session(self.talk.id.clone());
         let id = cx.shared.next_ask(owner);
         let request = Arc::new(request);
         let asked = self.clients_with(|can| request.is_answered_with(can), cx);
         // Clients need the chunks that show the question before the request.
-        self.output.number_unsent(cx.clients);
+        self.talk.output.number_unsent(cx.clients);
         for client in &asked {
             let to_send = (id, &request);
-            self.output.request(*client, to_send, cx.clients);
+            self.talk.output.request(*client, to_send, cx.clients);
         }
         let is_unattended = asked.is_empty();
-        let is_unanswerable = is_unattended && !self.output.subscribers().are_awaited();
+        let is_unanswerable = is_unattended && !self.talk.output.subscribers().are_awaited();
         let until = if is_unattended {
             cx.limits().unattended_answer(cx.now)
         } else {
             cx.until(Timeout::Answer)
         };
-        self.output.requests_mut().push(OpenRequest {
+        self.talk.output.requests_mut().push(OpenRequest {
             id,
             agent: cx.agent.number(),
             key: asking.key.clone(),
@@ -87,7 +87,7 @@ impl SessionMachine {
         has: impl Fn(&ClientCapabilities) -> bool,
         cx: &Cx<'_>,
     ) -> Vec<ClientId> {
-        let controllers = self.output.subscribers().controllers();
+        let controllers = self.talk.output.subscribers().controllers();
         let clients_with = controllers.filter(|client| cx.shared.clients.can(*client, &has));
         clients_with.collect()
     }
@@ -99,17 +99,20 @@ impl SessionMachine {
         };
         let can = declaration.capabilities;
         let is_unlimited = cx.limits().of(Timeout::Answer).is_none();
-        self.output
+        self.talk
+            .output
             .send_open_requests(client, &can, is_unlimited, cx.clients);
     }
 
     /// Handles a client that can no longer answer. Requests that no other client can answer are decided, or wait
     /// if a client may come back.
     pub(super) fn drop_requests_to(&mut self, client: ClientId, cx: &mut Cx<'_>) {
-        let unanswerable = self.output.requests_mut().remove_client(client);
-        if self.output.subscribers().are_awaited() || self.output.subscribers().any_continues() {
+        let unanswerable = self.talk.output.requests_mut().remove_client(client);
+        if self.talk.output.subscribers().are_awaited()
+            || self.talk.output.subscribers().any_continues()
+        {
             let until = cx.limits().unattended_answer(cx.now);
-            self.output.requests_mut().limit(&unanswerable, until);
+            self.talk.output.requests_mut().limit(&unanswerable, until);
             return;
         }
         for id in unanswerable {
@@ -119,7 +122,7 @@ impl SessionMachine {
 
     /// Decides a request that no client can answer.
     fn decide_unanswerable(&mut self, id: ClientRequestId, cx: &mut Cx<'_>) {
-        let Some(open) = self.output.requests_mut().take(id) else {
+        let Some(open) = self.talk.output.requests_mut().take(id) else {
             return;
         };
         let policy = cx.policy();
@@ -145,7 +148,7 @@ impl SessionMachine {
         answer: &ClientAnswer,
         cx: &mut Cx<'_>,
     ) {
-        let Some(open) = self.output.requests().get(id) else {
+        let Some(open) = self.talk.output.requests().get(id) else {
             if !self.client_served(client, id, answer, cx) {
                 debug!(id = id.0, "response to a request that is already answered");
             }
@@ -163,6 +166,7 @@ impl SessionMachine {
             }
         };
         let decided = self
+            .talk
             .output
             .requests_mut()
             .answered(id, client, decision.is_ok());
@@ -188,7 +192,7 @@ impl SessionMachine {
     /// Returns `true` if the session has an open request of this agent connection with this key, which ends so.
     #[must_use]
     pub fn has_question(&self, agent: u64, key: &RequestKey, how: RequestEnd) -> bool {
-        let mut open = self.output.requests().iter();
+        let mut open = self.talk.output.requests().iter();
         open.any(|open| open.agent == agent && open.key == *key && how.ends(open))
     }
 
@@ -200,15 +204,19 @@ impl SessionMachine {
         question.learn_typed(decision, &cx.shared.settings.secrets);
         let rewritten = updated_call(&open, decision, cx);
         let rewritten = rewritten.map(|call| (self.subject_of_call(&call), call));
-        self.turns
-            .with_turn_of(&open.turn_id, &mut self.output, cx.clients, |turn, sink| {
+        self.talk.turns.with_turn_of(
+            &open.turn_id,
+            &mut self.talk.output,
+            cx.clients,
+            |turn, sink| {
                 if let Some((subject, call)) = &rewritten {
                     turn.rewrite(question, call, subject, sink);
                 }
                 turn.decide(question, decision, sink);
-            });
+            },
+        );
         // The agent was waiting for the answer, so the idle timer restarts.
-        self.note_activity(cx.now, "answer", cx.clients);
+        self.talk.note_activity(cx.now, "answer", cx.clients);
         let mut entry = *open.entry;
         entry.waited_ms = Some(millis(cx.now.saturating_duration_since(open.since)));
         entry.content = question.content(decision);
@@ -254,12 +262,12 @@ impl SessionMachine {
         decision.by.word().clone_into(&mut entry.by);
         entry.rule = decision.by.rule().map(str::to_owned).or(entry.rule);
         entry.reason.clone_from(&decision.reason);
-        self.output.record(&Record::Decision {
+        self.talk.output.record(&Record::Decision {
             at: &at,
             turn_id,
             decision: &entry,
         });
-        let written = self.write(cx);
+        let written = self.talk.write(cx);
         let lost = written.is_err() && decision.approved();
         if !lost {
             self.approvals.note_decision(&entry, decision);
@@ -284,7 +292,7 @@ impl SessionMachine {
 
     /// Decides the requests that no client answered in time.
     pub(super) fn time_out_requests(&mut self, cx: &mut Cx<'_>) {
-        while let Some(open) = self.output.requests_mut().take_due(cx.now) {
+        while let Some(open) = self.talk.output.requests_mut().take_due(cx.now) {
             let decision = match &open.about {
                 OpenRequestKind::Permission { options, rule, .. } => {
                     let by = DecisionSource::Timeout(Some(rule.clone()));
@@ -303,7 +311,7 @@ impl SessionMachine {
     pub fn end_request(&mut self, key: &RequestKey, how: RequestEnd, cx: &mut Cx<'_>) {
         let number = cx.agent.number();
         let meant = |open: &OpenRequest| open.agent == number && open.key == *key && how.ends(open);
-        let Some(open) = self.output.requests_mut().take_first(meant) else {
+        let Some(open) = self.talk.output.requests_mut().take_first(meant) else {
             return;
         };
         match how {
@@ -319,7 +327,7 @@ impl SessionMachine {
 
     /// Cancels all open requests of the session.
     pub(super) fn cancel_requests(&mut self, by: &DecisionSource, cx: &mut Cx<'_>) {
-        for open in self.output.requests_mut().take_all() {
+        for open in self.talk.output.requests_mut().take_all() {
             self.cancel_request(open, by.clone(), cx);
         }
     }
@@ -327,6 +335,7 @@ impl SessionMachine {
     /// Cancels the open requests of one turn.
     pub(super) fn cancel_requests_of(&mut self, turn_id: &str, cx: &mut Cx<'_>) {
         while let Some(open) = self
+            .talk
             .output
             .requests_mut()
             .take_first(|open| open.turn_id == turn_id)
@@ -338,16 +347,16 @@ impl SessionMachine {
     /// Returns `true` if a request of an ended turn is still open.
     #[must_use]
     pub fn has_stale_requests(&self) -> bool {
-        let mut open = self.output.requests().iter();
-        open.any(|open| self.turns.is_over(&open.turn_id))
+        let mut open = self.talk.output.requests().iter();
+        open.any(|open| self.talk.turns.is_over(&open.turn_id))
     }
 
     /// Cancels the requests of ended turns, however the turns ended.
     pub fn cancel_stale_requests(&mut self, cx: &mut Cx<'_>) {
-        let stale = self.output.requests().iter();
-        let stale = stale.filter(|open| self.turns.is_over(&open.turn_id));
+        let stale = self.talk.output.requests().iter();
+        let stale = stale.filter(|open| self.talk.turns.is_over(&open.turn_id));
         for id in stale.map(|open| open.id).collect::<Vec<_>>() {
-            if let Some(open) = self.output.requests_mut().take(id) {
+            if let Some(open) = self.talk.output.requests_mut().take(id) {
                 self.cancel_request(open, DecisionSource::End, cx);
             }
         }
@@ -366,7 +375,7 @@ impl SessionMachine {
         clients: &mut dyn ClientSinks,
     ) {
         for client in &open.asked {
-            self.output.withdraw(*client, open.id, by, clients);
+            self.talk.output.withdraw(*client, open.id, by, clients);
         }
     }
 }

@@ -10,14 +10,14 @@ use crate::proto::wire::Rung;
 impl SessionMachine {
     /// Releases the session at the agent: sends `session/close` if the agent supports it.
     pub fn release_at_agent(&mut self, cx: &mut Cx<'_>) {
-        let Some(agent_session) = self.agent_session().map(str::to_owned) else {
+        let Some(agent_session) = self.talk.agent_session().map(str::to_owned) else {
             return;
         };
-        self.leave_directory(cx);
+        self.talk.leave_directory(cx);
         self.end_host_calls(cx);
         let closes = cx.agent.ready().is_none_or(|info| info.capabilities.close);
         if let (false, Some(connection)) = (closes, &mut cx.agent.connection) {
-            let state = self.settings.state().clone();
+            let state = self.talk.settings.state().clone();
             connection
                 .directory
                 .leave_open(agent_session.clone(), state);
@@ -29,26 +29,27 @@ impl SessionMachine {
     /// Returns `false` if no such session is open.
     pub(super) fn take_left_open(&mut self, cx: &mut Cx<'_>) -> bool {
         let key = cx.agent.identity();
-        let (Some(known), Some(connection)) = (self.known.id_of(&key), &mut cx.agent.connection)
+        let (Some(known), Some(connection)) =
+            (self.talk.known.id_of(&key), &mut cx.agent.connection)
         else {
             return false;
         };
         let Some(left) = connection.directory.take_left_open(known) else {
             return false;
         };
-        let Stage::Opening(restore) = &mut self.stage else {
+        let Stage::Opening(restore) = &mut self.talk.stage else {
             return false;
         };
         restore.take_over();
         let early = connection.directory.take_early(&left.agent_session);
         for state in [&left.state, &early.state] {
-            self.settings.extend_state(state);
+            self.talk.settings.extend_state(state);
             restore.report_earlier(state, None);
         }
         let agent_session = left.agent_session;
         connection
             .directory
-            .add(agent_session.clone(), self.id.clone());
+            .add(agent_session.clone(), self.talk.id.clone());
         self.agent_has_session(agent_session, Adoption::Unknown, cx);
         true
     }
@@ -62,14 +63,14 @@ impl SessionMachine {
         let Some(until) = directory.closing_until(known, cx.now) else {
             return false;
         };
-        let Stage::Opening(restore) = &mut self.stage else {
+        let Stage::Opening(restore) = &mut self.talk.stage else {
             return false;
         };
         if !matches!(restore.next(), Some(Rung::Resume | Rung::Load)) {
             return false;
         }
         restore.wait_for_close(known, until);
-        self.idle_timer = Some(IdleTimer::begin(cx.now, None));
+        self.talk.idle_timer = Some(IdleTimer::begin(cx.now, None));
         true
     }
 
@@ -82,7 +83,7 @@ impl SessionMachine {
         if let Some(connection) = &mut cx.agent.connection {
             connection.directory.give_up_closing(&agent_session);
         }
-        if let Stage::Opening(restore) = &mut self.stage {
+        if let Stage::Opening(restore) = &mut self.talk.stage {
             restore.give_up_close();
         }
         self.continue_restore(cx);
@@ -92,7 +93,7 @@ impl SessionMachine {
     /// The agent session id whose close the session waits for.
     #[must_use]
     pub fn awaited_close(&self) -> Option<&str> {
-        match &self.stage {
+        match &self.talk.stage {
             Stage::Opening(restore) => restore.awaited_close(),
             Stage::Live { .. } | Stage::Resting => None,
         }

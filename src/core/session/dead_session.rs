@@ -27,7 +27,7 @@ impl SessionMachine {
             return;
         };
         let can = info.capabilities;
-        let id = &self.id;
+        let id = &self.talk.id;
         info!(
             session = id,
             "the agent no longer has the session; creating a new one"
@@ -38,12 +38,12 @@ impl SessionMachine {
         if let Some(rung) = self.restored_by.take() {
             restore_plan.note(rung, error);
         }
-        if let Some(agent_session) = self.agent_session().map(str::to_owned) {
+        if let Some(agent_session) = self.talk.agent_session().map(str::to_owned) {
             end_process(&agent_session, cx);
         }
-        self.known.forget(&cx.agent.identity());
-        self.begin_opening(new, Vec::new());
-        if let Stage::Opening(restore) = &mut self.stage {
+        self.talk.known.forget(&cx.agent.identity());
+        self.talk.begin_opening(new, Vec::new());
+        if let Stage::Opening(restore) = &mut self.talk.stage {
             restore.put_plan(restore_plan);
         }
         self.continue_restore(cx);
@@ -60,11 +60,11 @@ impl SessionMachine {
         if error.kind != ErrorKind::SessionNotFound {
             return DeadSetting::Failed;
         }
-        match &self.stage {
+        match &self.talk.stage {
             Stage::Live { agent_session }
                 if *agent_session == set.agent_session
                     && self.restored_by.is_some()
-                    && !self.turns.is_prompted()
+                    && !self.talk.turns.is_prompted()
                     && cx.agent.ready().is_some() =>
             {
                 self.replace_dead(error, cx);
@@ -86,8 +86,8 @@ impl SessionMachine {
         mut error: Error,
         cx: &mut Cx<'_>,
     ) -> Result<(), Error> {
-        let identity = self.output.log().identity().map(SessionAgents::of);
-        let Stage::Opening(restore) = &mut self.stage else {
+        let identity = self.talk.output.log().identity().map(SessionAgents::of);
+        let Stage::Opening(restore) = &mut self.talk.stage else {
             return Err(error);
         };
         let rung = restore.rung().unwrap_or(Rung::New);
@@ -101,7 +101,7 @@ impl SessionMachine {
             end_process(&agent_session, cx);
         }
         // The id of an adopted session is not stored yet.
-        self.known = identity.unwrap_or_else(|| self.known.clone());
+        self.talk.known = identity.unwrap_or_else(|| self.talk.known.clone());
         if is_last {
             error.message = format!("{}; {RECOVERY_ADVICE}", error.message);
             self.reset_options();

@@ -28,7 +28,7 @@ pub(super) fn nothing_left(id: &str, failed: &[Attempt]) -> Error {
 impl SessionMachine {
     /// Handles a failed call for the session: tries the next strategy, unless the error rules that out.
     pub fn open_refused(&mut self, mut error: Error, cx: &mut Cx<'_>) {
-        let Stage::Opening(restore) = &mut self.stage else {
+        let Stage::Opening(restore) = &mut self.talk.stage else {
             return;
         };
         restore.answered();
@@ -49,7 +49,7 @@ impl SessionMachine {
         // A new session in place of one that the agent still has would hide its history.
         if is_last
             && can_list(cx)
-            && let Stage::Opening(restore) = &mut self.stage
+            && let Stage::Opening(restore) = &mut self.talk.stage
         {
             restore.look_up(error);
             self.request_list(None, cx);
@@ -62,18 +62,18 @@ impl SessionMachine {
         let call = cx.next_call();
         let limit = cx.limits().of(Timeout::Open);
         if let Some(connection) = &mut cx.agent.connection {
-            let session = self.id.clone();
+            let session = self.talk.id.clone();
             connection.calls.insert(call, Call::List { session });
-            let cwd = Some(self.cwd.as_str());
+            let cwd = Some(self.talk.cwd.as_str());
             connection.tell(AgentCall::List { call, cwd, cursor });
-            self.opening(call, cx.now, limit);
+            self.talk.opening(call, cx.now, limit);
         }
     }
 
     /// Handles a page of the agent's session list.
     pub fn listed(&mut self, page: ListPage<'_>, cx: &mut Cx<'_>) {
-        let known = self.known.id_of(&cx.agent.identity());
-        let Stage::Opening(restore) = &mut self.stage else {
+        let known = self.talk.known.id_of(&cx.agent.identity());
+        let Stage::Opening(restore) = &mut self.talk.stage else {
             return;
         };
         match restore.listed(page, known) {
@@ -99,7 +99,7 @@ impl SessionMachine {
         if !can_list(cx) {
             return false;
         }
-        let Stage::Opening(restore) = &mut self.stage else {
+        let Stage::Opening(restore) = &mut self.talk.stage else {
             return false;
         };
         restore.look_up_adopted(agent_session.to_owned());
@@ -109,7 +109,7 @@ impl SessionMachine {
 
     /// Handles the lack of the session that was to be adopted.
     fn cannot_adopt(&mut self, agent_session: &str, cx: &mut Cx<'_>) {
-        let Stage::Opening(restore) = &mut self.stage else {
+        let Stage::Opening(restore) = &mut self.talk.stage else {
             return;
         };
         let message = format!(

@@ -17,7 +17,7 @@ impl SessionMachine {
         let Ending::Answered(end) = &ending else {
             return ending;
         };
-        let Some(running) = self.turns.prompted().filter(|r| !r.is_cancelled()) else {
+        let Some(running) = self.talk.turns.prompted().filter(|r| !r.is_cancelled()) else {
             return ending;
         };
         if end.error.is_some() || end.stop_reason == StopReason::Cancelled {
@@ -54,7 +54,7 @@ impl SessionMachine {
             && !running.turn.has_output();
         if !silent
             || end.of_command
-            || is_command(&running.attempts.prompt.message, self.settings.state())
+            || is_command(&running.attempts.prompt.message, self.talk.settings.state())
         {
             return None;
         }
@@ -68,7 +68,8 @@ impl SessionMachine {
     /// Adds the agent's stderr of the turn to an error, and a line that looks like the cause to its message.
     fn with_stderr(&self, mut error: Error, running: &Running, cx: &Cx<'_>) -> Error {
         let connection = cx.agent.connection.as_ref();
-        let process = connection.and_then(|c| c.process_of(self.agent_session(), self.asked()));
+        let process =
+            connection.and_then(|c| c.process_of(self.talk.agent_session(), self.talk.asked()));
         let secrets = &cx.shared.settings.secrets;
         let stderr = process.map(|p| p.health.stderr_since(running.stderr_at, secrets));
         let stderr = stderr.unwrap_or_default();

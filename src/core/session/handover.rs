@@ -23,28 +23,28 @@ impl SessionMachine {
     /// # Errors
     /// `busy`.
     pub fn hand_over(&mut self, to: AgentRef, cx: &mut Cx<'_>) -> Result<(), Error> {
-        self.must_be_idle()?;
-        if self.is_opening() {
+        self.talk.must_be_idle()?;
+        if self.talk.is_opening() {
             let message = format!(
                 "session {:?} is being opened; hand it over after that",
-                self.id
+                self.talk.id
             );
             return Err(Error::new(ErrorKind::Busy, message));
         }
         self.end_background(cx);
         self.release(cx);
         self.handover = Some(Handover {
-            agent: self.agent,
+            agent: self.talk.agent,
             name: cx.agent.name().to_owned(),
         });
-        self.set_agent(to);
+        self.talk.set_agent(to);
         Ok(())
     }
 
     /// Returns the session to its previous agent, because it could not be opened at the new one.
     pub(super) fn return_to_previous_agent(&mut self) {
         if let Some(handover) = self.handover.take() {
-            self.set_agent(handover.agent);
+            self.talk.set_agent(handover.agent);
         }
     }
 

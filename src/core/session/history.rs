@@ -17,11 +17,11 @@ impl SessionMachine {
     /// `busy`, `storage`.
     pub fn clear_messages(&mut self, archive: bool, cx: &mut Cx<'_>) -> Result<(), Error> {
         let at = cx.time();
-        self.must_be_idle()?;
+        self.talk.must_be_idle()?;
         self.end_background(cx);
-        self.write(cx)?;
-        self.output.catch_up_at_end(cx.clients);
-        self.output.clear(&at, archive)
+        self.talk.write(cx)?;
+        self.talk.output.catch_up_at_end(cx.clients);
+        self.talk.output.clear(&at, archive)
     }
 }
 

@@ -38,7 +38,7 @@ impl SessionMachine {
         call: &Permission<'_>,
         cx: &mut Cx<'_>,
     ) -> Effect {
-        if !judges_calls(&self.settings, cx) {
+        if !judges_calls(&self.talk.settings, cx) {
             return Effect::Allow;
         }
         let Some((turn_id, subject)) = self.subject_of(subagent, call, cx) else {
@@ -52,10 +52,14 @@ impl SessionMachine {
             Effect::Ask if is_against(&verdict, &subject, false) => return Effect::Ask,
             Effect::Ask | Effect::Allow => {
                 // The tool is judged here, so that it needs no notice for running without a permission request.
-                self.turns
-                    .with_turn_of(&turn_id, &mut self.output, cx.clients, |turn, _| {
+                self.talk.turns.with_turn_of(
+                    &turn_id,
+                    &mut self.talk.output,
+                    cx.clients,
+                    |turn, _| {
                         turn.note_allowed(&call.tool, &subject);
-                    });
+                    },
+                );
                 return Effect::Allow;
             }
         }
@@ -65,10 +69,11 @@ impl SessionMachine {
             &call.options,
             DecisionSource::Policy(verdict.by),
         );
-        self.note_activity(cx.now, "tool", cx.clients);
+        self.talk.note_activity(cx.now, "tool", cx.clients);
         let mut shown = None;
-        self.turns
-            .with_turn_of(&turn_id, &mut self.output, cx.clients, |turn, sink| {
+        self.talk
+            .turns
+            .with_turn_of(&turn_id, &mut self.talk.output, cx.clients, |turn, sink| {
                 let question = turn.ask(subagent, call, &subject, true, sink);
                 turn.decide(&question, &decision, sink);
                 let tool = turn.asked(&question).unwrap_or_default();

@@ -36,7 +36,7 @@ impl SessionMachine {
         original: Option<(&str, &RawValue)>,
         cx: &mut Cx<'_>,
     ) {
-        self.note_activity(cx.now, request.name(), cx.clients);
+        self.talk.note_activity(cx.now, request.name(), cx.clients);
         if self.server(&request, cx).is_none() {
             let message = "acpipe does not offer this request to the agent";
             let error = Error::new(ErrorKind::MethodNotFound, message);
@@ -54,12 +54,12 @@ impl SessionMachine {
             send_answer(&key, Err(&error), cx);
             return;
         }
-        let ticket = cx.hosting.open(&self.id);
+        let ticket = cx.hosting.open(&self.talk.id);
         let tool = tool(ticket, &request);
         let call = NewCall {
             agent: cx.agent.number(),
             key,
-            original: original.and_then(|(method, params)| self.original(method, params)),
+            original: original.and_then(|(method, params)| self.talk.original(method, params)),
             request,
         };
         self.host_calls.open(ticket, call);
@@ -78,7 +78,7 @@ impl SessionMachine {
         tool: ToolUpdate<'static>,
         cx: &mut Cx<'_>,
     ) {
-        if !self.may_act(&tool.id) || !cx.agent.is_serving() {
+        if !self.talk.may_act(&tool.id) || !cx.agent.is_serving() {
             let message = "the turn was cancelled; requests of the turn are refused";
             let error = Error::new(ErrorKind::Cancelled, message);
             self.answer_host_call(ticket, &Err(error), cx);
@@ -92,7 +92,7 @@ impl SessionMachine {
             content: tool.content.as_deref(),
             locations: tool.locations.as_deref(),
         };
-        let subject = Subject::of_tool(&facts, &self.cwd);
+        let subject = Subject::of_tool(&facts, &self.talk.cwd);
         let verdict = self.verdict(&subject, cx);
         let by = match verdict.effect {
             policy::Effect::Allow => Some(verdict.by),
@@ -112,7 +112,7 @@ impl SessionMachine {
             self.ask_about_host_call(ticket, what, tool, cx);
             return;
         };
-        let turn_id = self.turns.id().unwrap_or_default().to_owned();
+        let turn_id = self.talk.turns.id().unwrap_or_default().to_owned();
         let entry = LedgerEntry {
             what: what.to_owned(),
             question_id: tool.id.into_owned(),
@@ -134,16 +134,16 @@ impl SessionMachine {
     /// its own terminals.
     fn server(&self, request: &HostRequest, cx: &Cx<'_>) -> Option<HostServer> {
         let terminal = request.terminal();
-        if terminal.is_some_and(|terminal| cx.hosting.host.has_terminal(&self.id, terminal)) {
+        if terminal.is_some_and(|terminal| cx.hosting.host.has_terminal(&self.talk.id, terminal)) {
             return Some(HostServer::Acpipe);
         }
         let covers = |client| {
             let declaration = cx.shared.clients.get(client);
             declaration.is_some_and(|d| d.offer().covers(request))
         };
-        let client = self
-            .host_calls
-            .serving_client(request, self.output.subscribers(), covers);
+        let client =
+            self.host_calls
+                .serving_client(request, self.talk.output.subscribers(), covers);
         let is_served = cx.shared.served.covers(request);
         let own = || is_served.then_some(HostServer::Acpipe);
         client.map(HostServer::Client).or_else(own)
@@ -169,8 +169,12 @@ impl SessionMachine {
         cx: &mut Cx<'_>,
     ) {
         // If an agent's call had this id, the agent's text would be shown beside the question.
-        tool.id = self.turns.own_call_id(&tool.id, self.output.log()).into();
-        let session = self.agent_session().unwrap_or_default().to_owned();
+        tool.id = self
+            .talk
+            .turns
+            .own_call_id(&tool.id, self.talk.output.log())
+            .into();
+        let session = self.talk.agent_session().unwrap_or_default().to_owned();
         let Some(key) = self.host_calls.note_tool(ticket, &tool.id) else {
             return;
         };
@@ -192,7 +196,7 @@ impl SessionMachine {
     /// Records the decision on a request. It is carried out after everything else of the event.
     pub(super) fn host_decided(&mut self, ticket: Ticket, decision: &Decision, cx: &mut Cx<'_>) {
         self.host_calls.decide(ticket, decision.clone());
-        cx.hosting.note_decision(&self.id);
+        cx.hosting.note_decision(&self.talk.id);
     }
 
     /// Carries out the decisions on file and terminal requests.
@@ -235,17 +239,21 @@ impl SessionMachine {
                 return;
             }
         };
-        let id = cx.shared.next_ask(RequestOwner::Session(self.id.clone()));
+        let id = cx
+            .shared
+            .next_ask(RequestOwner::Session(self.talk.id.clone()));
         let until = cx.until(Timeout::Client);
         let to = (client, cx.shared.clients.speaks_acp(client));
-        let forwarded = self.host_calls.forward(ticket, to, id, &self.id, until);
+        let forwarded = self
+            .host_calls
+            .forward(ticket, to, id, &self.talk.id, until);
         let Some(request) = forwarded else {
             return;
         };
         // The client needs the earlier chunks before the request.
-        self.output.number_unsent(cx.clients);
+        self.talk.output.number_unsent(cx.clients);
         let request = Arc::new(request);
-        self.output.request(client, (id, &request), cx.clients);
+        self.talk.output.request(client, (id, &request), cx.clients);
     }
 
     fn serve(&mut self, ticket: Ticket, request: HostRequest, cx: &mut Cx<'_>) {
@@ -261,7 +269,7 @@ impl SessionMachine {
             roots: self.roots(),
             env,
         };
-        cx.hosting.host.ask(ticket, &self.id, &place, request);
+        cx.hosting.host.ask(ticket, &self.talk.id, &place, request);
         cx.requests.push(SessionRequest::SettleHost);
     }
 
@@ -282,7 +290,8 @@ impl SessionMachine {
         }
         let until = cx.until(Timeout::Client);
         self.host_calls.note_answer(ticket, answer, &read, until);
-        self.note_activity(cx.now, "file or terminal", cx.clients);
+        self.talk
+            .note_activity(cx.now, "file or terminal", cx.clients);
         self.answer_host_call(ticket, &read, cx);
         true
     }
@@ -295,7 +304,8 @@ impl SessionMachine {
         cx: &mut Cx<'_>,
     ) {
         // The agent was waiting for the result, so the idle timer restarts.
-        self.note_activity(cx.now, "file or terminal", cx.clients);
+        self.talk
+            .note_activity(cx.now, "file or terminal", cx.clients);
         self.answer_host_call(ticket, answer, cx);
     }
 
@@ -318,8 +328,9 @@ impl SessionMachine {
         }
         if let Some(tool) = &call.tool {
             let is_served = answer.is_ok();
-            self.turns
-                .with_turn(&mut self.output, cx.clients, |turn, sink| {
+            self.talk
+                .turns
+                .with_turn(&mut self.talk.output, cx.clients, |turn, sink| {
                     turn.served(tool, is_served, sink)
                 });
         }
@@ -383,11 +394,13 @@ impl SessionMachine {
             );
             warn!(method, "{message}");
             let by = &DecisionSource::Timeout(None);
-            self.output
+            self.talk
+                .output
                 .withdraw(overdue.client, overdue.id, by, cx.clients);
             let error = Error::new(ErrorKind::Resource, message);
             // The agent was waiting for the client, so the idle timer restarts.
-            self.note_activity(cx.now, "file or terminal", cx.clients);
+            self.talk
+                .note_activity(cx.now, "file or terminal", cx.clients);
             self.answer_host_call(overdue.ticket, &Err(error), cx);
         }
     }
@@ -403,7 +416,7 @@ impl SessionMachine {
     fn stop_host_call(&mut self, ticket: Ticket, by: &DecisionSource, cx: &mut Cx<'_>) {
         match self.host_calls.work(ticket) {
             Some(HostWork::Client(client, ask)) => {
-                self.output.withdraw(client, ask, by, cx.clients);
+                self.talk.output.withdraw(client, ask, by, cx.clients);
             }
             Some(HostWork::File) => {
                 cx.hosting.host.stop_file(ticket);
@@ -417,7 +430,7 @@ impl SessionMachine {
     /// are not served.
     pub(super) fn hold_roots(&self, cx: &mut Cx<'_>) {
         if cx.shared.served != HostServices::default() {
-            cx.hosting.host.hold_roots(&self.id, self.roots());
+            cx.hosting.host.hold_roots(&self.talk.id, self.roots());
             take_host_effects(cx);
         }
     }
@@ -425,7 +438,7 @@ impl SessionMachine {
     /// Releases the directories of a session that is closed or not in use.
     pub fn release_roots(&self, cx: &mut Cx<'_>) {
         if cx.shared.served != HostServices::default() {
-            cx.hosting.host.release_roots(&self.id);
+            cx.hosting.host.release_roots(&self.talk.id);
             take_host_effects(cx);
         }
     }
@@ -433,12 +446,13 @@ impl SessionMachine {
     /// Returns the directories that are served to the session.
     fn roots(&self) -> Vec<String> {
         let more = self
+            .talk
             .settings
             .options()
             .additional_directories
             .iter()
             .cloned();
-        std::iter::once(self.cwd.clone()).chain(more).collect()
+        std::iter::once(self.talk.cwd.clone()).chain(more).collect()
     }
 }
 

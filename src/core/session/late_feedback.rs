@@ -14,7 +14,7 @@ impl SessionMachine {
         if words.next_prompt {
             self.late_feedback.push(text);
         }
-        let running = self.turns.prompted_mut();
+        let running = self.talk.turns.prompted_mut();
         if let Some(running) = running.filter(|running| running.turn_id == turn_id) {
             running.undelivered.push(words);
         }

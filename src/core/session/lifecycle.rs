@@ -1,7 +1,6 @@
 //! Lifecycle of a session: loss by its agent, renaming, close, release, and its entry in lists.
 
-use super::claims::end_other_claims;
-use super::{SessionMachine, SessionRequest, Stage};
+use super::{SessionMachine, SessionRequest};
 use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::client::Token;
 use crate::core::cx::Cx;
@@ -9,8 +8,7 @@ use crate::core::decision::DecisionSource;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::store::Card;
 use crate::core::turn_ending::Ending;
-use crate::proto::wire::{Protocol, Recovery, SessionInfo, SessionResult, SessionStage, Strategy};
-use serde_json::Value;
+use crate::proto::wire::{SessionInfo, SessionStage, Strategy};
 
 impl SessionMachine {
     /// Handles the loss of the session at an agent that still serves others. The next prompt restores it.
@@ -20,19 +18,19 @@ impl SessionMachine {
             self.end_turn(Ending::Failed(error.clone()), cx);
         }
         self.end_unprompted(Some(error), cx);
-        for token in self.settings.pending_mut().take_waiting() {
+        for token in self.talk.settings.pending_mut().take_waiting() {
             cx.clients.reply(token, Err(error.clone()));
         }
         self.opening_failed(error, cx);
-        self.leave_directory(cx);
+        self.talk.leave_directory(cx);
         self.end_host_calls(cx);
         self.forget_abandoned(cx);
         cx.requests.push(SessionRequest::Free);
-        self.rest();
+        self.talk.rest();
         // Queued prompts still need the session. Prompts that wait for another environment open it later.
-        let prompts: Vec<Token> = self.queue.tokens().collect();
+        let prompts: Vec<Token> = self.talk.queue.tokens().collect();
         if !prompts.is_empty() {
-            self.begin_opening(Strategy::Auto, Vec::new());
+            self.talk.begin_opening(Strategy::Auto, Vec::new());
             if !prompts.into_iter().all(|prompt| cx.agent.holds(prompt)) {
                 self.continue_restore(cx);
             }
@@ -53,12 +51,12 @@ impl SessionMachine {
             self.end_turn(Ending::Failed(error.clone()), cx);
         }
         self.end_unprompted(Some(error).filter(|_| broke_off), cx);
-        for token in self.settings.pending_mut().take_waiting() {
+        for token in self.talk.settings.pending_mut().take_waiting() {
             cx.clients.reply(token, Err(error.clone()));
         }
         if !renews {
             self.opening_failed(error, cx);
-            self.rest();
+            self.talk.rest();
         }
     }
 
@@ -69,41 +67,23 @@ impl SessionMachine {
         self.cancel(None, cx);
     }
 
-    /// Handles a change of the agent session id. Everything that the agent stored under the old id may be
-    /// gone.
-    pub fn renamed(&mut self, to: String, cx: &mut Cx<'_>) {
-        self.known.rename(to.clone(), cx.time());
-        // The agent may count costs from zero again.
-        self.turns.set_cost(None);
-        self.turns
-            .with_turn(&mut self.output, cx.clients, |turn, sink| {
-                turn.agent_session_replaced(&to, sink);
-            });
-        if let Stage::Live { agent_session } = &mut self.stage {
-            *agent_session = to;
-        }
-        // A storage error is reported by the turn that hits it.
-        let _ = self.identify(cx);
-        end_other_claims(cx);
-    }
-
     /// Closes the session: the agent may forget it, and other programs may open it. Stored data stays.
     ///
     /// # Errors
     /// `busy`.
     pub fn close(&mut self, cx: &mut Cx<'_>) -> Result<(), Error> {
-        self.must_be_idle()?;
+        self.talk.must_be_idle()?;
         self.end_background(cx);
         // The log may lack changes outside of turns, such as the title, and records from before the session
         // was open. A full disk does not prevent the close.
-        let _ = match self.output.log().identity() {
-            Some(_) => self.identify(cx),
+        let _ = match self.talk.output.log().identity() {
+            Some(_) => self.talk.identify(cx),
             None => Ok(()),
         };
-        let _ = self.write(cx);
+        let _ = self.talk.write(cx);
         let message = "the session was closed before it was open";
         self.opening_failed(&Error::new(ErrorKind::Cancelled, message), cx);
-        for token in self.settings.pending_mut().take_waiting() {
+        for token in self.talk.settings.pending_mut().take_waiting() {
             let message = "the session was closed before the agent answered";
             let error = Error::new(ErrorKind::Cancelled, message);
             cx.clients.reply(token, Err(error));
@@ -121,102 +101,32 @@ impl SessionMachine {
     pub fn release(&mut self, cx: &mut Cx<'_>) {
         self.release_at_agent(cx);
         self.release_roots(cx);
-        self.leave_directory(cx);
-        self.rest();
+        self.talk.leave_directory(cx);
+        self.talk.rest();
         if let Some(connection) = &mut cx.agent.connection {
             connection.used = cx.now;
         }
-    }
-
-    /// Removes the session from the agent's directory. Later updates under its agent session ids belong to no
-    /// session.
-    pub(super) fn leave_directory(&self, cx: &mut Cx<'_>) {
-        if let Some(connection) = &mut cx.agent.connection {
-            connection.directory.remove(&self.id);
-        }
-    }
-
-    /// Returns `true` if the session is not at its agent, and no prompt waits for that.
-    #[must_use]
-    pub fn is_resting(&self) -> bool {
-        matches!(self.stage, Stage::Resting) && !self.turns.is_prompted() && self.queue.is_empty()
-    }
-
-    /// Returns `true` while the session is being opened.
-    #[must_use]
-    pub fn is_opening(&self) -> bool {
-        matches!(self.stage, Stage::Opening(_))
     }
 
     /// Returns `true` if the session has work to do without another event.
     #[must_use]
     pub fn has_more_to_do(&self) -> bool {
         self.deadline().is_some()
-            || self.output.log().is_dirty()
-            || self.output.has_unsent()
-            || self.output.subscribers().are_lagging()
+            || self.talk.output.log().is_dirty()
+            || self.talk.output.has_unsent()
+            || self.talk.output.subscribers().are_lagging()
     }
 
     /// Returns `true` if nothing is in progress, queued or awaited in the session.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        !self.turns.is_prompted()
-            && self.queue.is_empty()
+        !self.talk.turns.is_prompted()
+            && self.talk.queue.is_empty()
             && self.late_feedback.is_empty()
-            && self.turns.background().is_none()
-            && self.abandoned.is_none()
-            && self.settings.pending().is_empty()
-            && !self.is_opening()
-    }
-
-    /// Checks that no turn runs and no prompt is queued.
-    ///
-    /// # Errors
-    /// `busy`.
-    pub fn must_be_idle(&self) -> Result<(), Error> {
-        if !self.turns.is_prompted() && self.queue.is_empty() && self.abandoned.is_none() {
-            return Ok(());
-        }
-        let text = format!(
-            "session {:?} is in a turn or has queued prompts; try again later, or call session/cancel",
-            self.id
-        );
-        Err(Error::new(ErrorKind::Busy, text))
-    }
-
-    /// Returns the result of a call that opens the session.
-    #[must_use]
-    pub fn result(&self, recovery: Recovery, protocol: Protocol) -> SessionResult {
-        SessionResult {
-            is_acp: protocol == Protocol::Acp,
-            session_id: self.id.clone(),
-            agent_session_id: self.agent_session().unwrap_or_default().to_owned(),
-            agent_name: self.known.agent_name().to_owned(),
-            cwd: self.cwd.clone(),
-            recovery,
-            state: Value::Object(self.settings.state().clone()),
-        }
-    }
-
-    /// Returns the session's entry in lists.
-    #[must_use]
-    pub fn info(&self) -> SessionInfo {
-        let card = self.output.log().card();
-        SessionInfo {
-            state: match self.stage {
-                Stage::Live { .. } => SessionStage::Live,
-                Stage::Opening(_) => SessionStage::Opening,
-                Stage::Resting => SessionStage::Resting,
-            },
-            turn_id: self.turns.id().map(str::to_owned),
-            activity: Some(self.work()),
-            clients: Some(self.output.subscribers().count()),
-            corrupt_lines: Some(self.output.log().corrupt()),
-            waiting_for: None,
-            mode: self.settings.mode().or(card.mode.clone()),
-            model: self.settings.model().or(card.model.clone()),
-            ..stored_info(card)
-        }
+            && self.talk.turns.background().is_none()
+            && self.talk.abandoned.is_none()
+            && self.talk.settings.pending().is_empty()
+            && !self.talk.is_opening()
     }
 }
 

@@ -14,9 +14,9 @@ impl SessionMachine {
     /// its other messages.
     pub fn report_lost_call(&mut self, lost: &LostCall, cx: &mut Cx<'_>) {
         if let Some(id) = &lost.updates {
-            let own = self.turns.call_named(id, self.output.log());
+            let own = self.talk.turns.call_named(id, self.talk.output.log());
             let id = own.as_ref().unwrap_or(id);
-            if self.turns.has_call(id) {
+            if self.talk.turns.has_call(id) {
                 return;
             }
         }
@@ -29,16 +29,16 @@ impl SessionMachine {
     pub fn report_unknown_call(&mut self, why: &str, cx: &mut Cx<'_>) -> bool {
         let connection = cx.agent.connection.as_ref();
         // The rules are applied to another message about each call.
-        let asks = judges_calls(&self.settings, cx)
+        let asks = judges_calls(&self.talk.settings, cx)
             && connection.is_some_and(|connection| connection.facts().reports_before_run);
-        if asks || !cx.policy().may_restrict(self.settings.options()) {
+        if asks || !cx.policy().may_restrict(self.talk.settings.options()) {
             return false;
         }
-        let Some(turn_id) = self.turns.id().map(str::to_owned) else {
+        let Some(turn_id) = self.talk.turns.id().map(str::to_owned) else {
             return false;
         };
         info!(
-            session = self.id,
+            session = self.talk.id,
             why, "a tool may have run without asking for permission"
         );
         let description = format!("{why}; the policy could not judge it");
@@ -48,7 +48,7 @@ impl SessionMachine {
             description: &description,
             call: None,
         };
-        notice.show(Some(&turn_id), &mut self.output, cx.clients);
+        notice.show(Some(&turn_id), &mut self.talk.output, cx.clients);
         true
     }
 }

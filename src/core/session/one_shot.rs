@@ -70,13 +70,13 @@ impl SessionMachine {
     #[must_use]
     pub fn is_spent(&self) -> bool {
         self.is_one_shot()
-            && self.must_be_idle().is_ok()
-            && !self.output.subscribers().are_lagging()
+            && self.talk.must_be_idle().is_ok()
+            && !self.talk.output.subscribers().are_lagging()
     }
 
     /// When the session is opened for the next attempt; `None` if its call is answered meanwhile.
     pub(super) fn reopen_at(&self) -> Option<Instant> {
-        let is_awaited = !self.queue.is_empty() || self.is_between_sessions();
+        let is_awaited = !self.talk.queue.is_empty() || self.is_between_sessions();
         self.one_shot.as_ref().filter(|_| is_awaited)?.reopen_at
     }
 
@@ -106,7 +106,7 @@ impl SessionMachine {
     /// Handles the loss of the agent during the turn. Returns `true` if the turn continues with a new session of
     /// the agent.
     pub(super) fn survives_loss(&mut self, error: &Error, cx: &mut Cx<'_>) -> bool {
-        let (Some(running), Some(one_shot)) = (self.turns.prompted_mut(), &mut self.one_shot)
+        let (Some(running), Some(one_shot)) = (self.talk.turns.prompted_mut(), &mut self.one_shot)
         else {
             return false;
         };
@@ -131,14 +131,15 @@ impl SessionMachine {
         running.late_output_until = None;
         running.attempts.begin_anew();
         running.attempts.pause = Some(Pause::Stale(error.clone()));
-        self.known.forget(&cx.agent.identity());
-        let id = &self.id;
+        self.talk.known.forget(&cx.agent.identity());
+        let id = &self.talk.id;
         info!(session = id, %error, "trying the call again after the loss of its agent");
         self.show_terminals(cx);
         let notice = attempt_notice(&error, pause);
         self.report_open_calls_of_attempt(cx);
-        self.turns
-            .with_turn(&mut self.output, cx.clients, |turn, sink| {
+        self.talk
+            .turns
+            .with_turn(&mut self.talk.output, cx.clients, |turn, sink| {
                 turn.end_attempt(sink);
                 sink.chunk(&Chunk::DataNotice {
                     data: Raw(&notice),
@@ -150,7 +151,7 @@ impl SessionMachine {
 
     /// Handles a failed opening of the session. Returns `true` if it is opened again.
     pub(super) fn retries_opening(&mut self, error: &Error, now: Instant) -> bool {
-        let is_awaited = !self.queue.is_empty() || self.is_between_sessions();
+        let is_awaited = !self.talk.queue.is_empty() || self.is_between_sessions();
         let Some(one_shot) = self.one_shot.as_mut().filter(|_| is_awaited) else {
             return false;
         };
@@ -162,13 +163,13 @@ impl SessionMachine {
     /// Returns `true` if the running turn waits for a new session of the agent.
     #[must_use]
     pub fn is_between_sessions(&self) -> bool {
-        let running = self.turns.prompted();
+        let running = self.talk.turns.prompted();
         running.is_some_and(|r| matches!(r.attempts.pause, Some(Pause::Stale(_))))
     }
 
     /// Returns `true` if the session is not opened yet for its prompts because the next attempt has to wait.
     pub(super) fn waits_for_attempt(&self) -> bool {
-        self.reopen_at().is_some() && matches!(self.stage, Stage::Resting)
+        self.reopen_at().is_some() && matches!(self.talk.stage, Stage::Resting)
     }
 }
 

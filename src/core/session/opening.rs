@@ -8,14 +8,14 @@ use super::terms::Shown;
 use super::terms::asking::opening_options;
 use super::{RequiredSettings, SessionAgents, SessionMachine, SessionRequest, Stage};
 use crate::core::agent::connection::Call;
-use crate::core::agent::directory::{Holder, state_news};
+use crate::core::agent::directory::Holder;
 use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::client::{Reply, Token};
 use crate::core::cx::Cx;
 use crate::core::dialect::{AgentCall, Opening, SessionSetup};
 use crate::core::dialects::traits;
 use crate::core::error::{Error, ErrorKind};
-use crate::core::event::{CallId, Original, Update};
+use crate::core::event::CallId;
 use crate::core::limits::Timeout;
 use crate::core::log::Record;
 use crate::core::replay::Replay;
@@ -28,7 +28,7 @@ use std::time::Duration;
 pub const LOAD_QUIET: Duration = Duration::from_millis(250);
 
 /// Returns the time an agent must be quiet after it answered a load.
-fn load_quiet(cx: &Cx<'_>) -> Duration {
+pub(super) fn load_quiet(cx: &Cx<'_>) -> Duration {
     LOAD_QUIET.max(cx.agent.definition.quirks.late_replay())
 }
 
@@ -42,21 +42,21 @@ fn forget_call(call: Option<CallId>, cx: &mut Cx<'_>) {
 impl SessionMachine {
     /// Starts the restore of the session with a strategy.
     pub fn open(&mut self, strategy: Strategy, cx: &mut Cx<'_>) {
-        self.begin_opening(strategy, Vec::new());
+        self.talk.begin_opening(strategy, Vec::new());
         if self.is_one_shot() {
             // No client sees the receipt before the prompt is sent.
-            self.require(RequiredSettings::ALL);
+            self.talk.require(RequiredSettings::ALL);
         }
         self.continue_restore(cx);
     }
 
     /// Calls the agent with the next remaining strategy. Does nothing until the agent is ready.
     pub fn continue_restore(&mut self, cx: &mut Cx<'_>) {
-        self.note_opening(cx.now);
+        self.talk.note_opening(cx.now);
         if self.awaits_claim(cx) {
             return;
         }
-        let Some(info) = cx.agent.ready().filter(|_| self.is_opening()) else {
+        let Some(info) = cx.agent.ready().filter(|_| self.talk.is_opening()) else {
             return;
         };
         let can = info.capabilities;
@@ -68,12 +68,12 @@ impl SessionMachine {
                 return;
             }
         };
-        let known = self.known.id_of(&key).map(str::to_owned);
+        let known = self.talk.known.id_of(&key).map(str::to_owned);
         let given_to = known.as_ref().and_then(|id| self.id_given_to(id, cx));
         let known = known.filter(|_| given_to.is_none());
-        let other = self.known.other_than(&key).filter(|_| known.is_none());
-        let stored = self.output.log().count();
-        let Stage::Opening(restore) = &mut self.stage else {
+        let other = self.talk.known.other_than(&key).filter(|_| known.is_none());
+        let stored = self.talk.output.log().count();
+        let Stage::Opening(restore) = &mut self.talk.stage else {
             return;
         };
         let knowledge = RestoreFacts {
@@ -86,11 +86,11 @@ impl SessionMachine {
         if self.wait_for_close(known.as_deref(), cx) {
             return;
         }
-        let Stage::Opening(restore) = &mut self.stage else {
+        let Stage::Opening(restore) = &mut self.talk.stage else {
             return;
         };
         let Some(rung) = restore.take_next() else {
-            let error = nothing_left(&self.id, restore.failed());
+            let error = nothing_left(&self.talk.id, restore.failed());
             return self.opening_failed(&error, cx);
         };
         let way = match (rung, &known) {
@@ -101,7 +101,7 @@ impl SessionMachine {
         let routed = |known: &String| cx.agent.connection.as_ref()?.directory.session(known);
         if way != Opening::New
             && let Some(other) = known.as_ref().and_then(routed)
-            && *other != self.id
+            && *other != self.talk.id
         {
             let message = format!(
                 "the agent's session is already open as session {other:?}; use that one, or call session/close for it \
@@ -112,20 +112,20 @@ impl SessionMachine {
             return;
         }
         let before = restore.try_strategy(rung);
-        let (options, mode) = opening_options(&self.settings, cx);
+        let (options, mode) = opening_options(&self.talk.settings, cx);
         restore.start_in(mode);
         let call = cx.next_call();
         self.hold_roots(cx);
         let Some(connection) = &mut cx.agent.connection else {
             return;
         };
-        connection.directory.remove(&self.id);
+        connection.directory.remove(&self.talk.id);
         if let (Some(known), true, Stage::Opening(restore)) =
-            (&known, way != Opening::New, &mut self.stage)
+            (&known, way != Opening::New, &mut self.talk.stage)
         {
             // The prefix contains the number of stored messages. Adopting messages increases it, so their ids
             // are not reused.
-            let prefix = format!("{}-replayed-{stored}", self.id);
+            let prefix = format!("{}-replayed-{stored}", self.talk.id);
             let facts = connection.facts();
             let repeats = rung == Rung::Load
                 || facts.repeats_on_resume
@@ -133,15 +133,17 @@ impl SessionMachine {
             restore
                 .history_mut()
                 .expect(repeats.then(|| Replay::new(facts.name, prefix)));
-            connection.directory.add(known.clone(), self.id.clone());
+            connection
+                .directory
+                .add(known.clone(), self.talk.id.clone());
         }
-        let session = self.id.clone();
+        let session = self.talk.id.clone();
         connection.calls.insert(call, Call::Open { session });
         if let Some(before) = before {
             connection.tell(AgentCall::Forget(before));
         }
         let place = SessionSetup {
-            cwd: &self.cwd,
+            cwd: &self.talk.cwd,
             mcp_servers: &servers,
             options: &options,
             acp: &self.acp_setup,
@@ -150,31 +152,7 @@ impl SessionMachine {
         let place = &place;
         connection.tell(AgentCall::Open { call, way, place });
         let limit = cx.limits().of(Timeout::Open);
-        self.opening(call, cx.now, limit);
-    }
-
-    /// Handles an update while the session is being opened. Returns `true` if it was consumed.
-    pub(super) fn repeated(
-        &mut self,
-        update: &Update<'_>,
-        original: Original<'_>,
-        cx: &Cx<'_>,
-    ) -> bool {
-        let Stage::Opening(restore) = &mut self.stage else {
-            return false;
-        };
-        let news = state_news(update, original);
-        if let Some((news, cost)) = &news {
-            self.settings.merge(news);
-            restore.report(news, *cost);
-        }
-        // Updates received while settings are set again are not history.
-        if restore.is_setting() {
-            return news.is_some();
-        }
-        let deadlines = (cx.until(Timeout::Open), cx.now + load_quiet(cx));
-        restore.replay(update, original, cx.now, deadlines);
-        true
+        self.talk.opening(call, cx.now, limit);
     }
 
     /// Handles the agent's response to a call for the session.
@@ -183,8 +161,8 @@ impl SessionMachine {
             return;
         };
         let routed = connection.directory.session(&agent_session);
-        if let Some(other) = routed.filter(|other| **other != self.id) {
-            let id = &self.id;
+        if let Some(other) = routed.filter(|other| **other != self.talk.id) {
+            let id = &self.talk.id;
             let message = format!(
                 "the agent gave session {id:?} the id of session {other:?} ({agent_session:?}); their updates cannot \
                      be distinguished"
@@ -193,15 +171,15 @@ impl SessionMachine {
             return;
         }
         let early = connection.directory.take_early(&agent_session);
-        let Stage::Opening(restore) = &mut self.stage else {
+        let Stage::Opening(restore) = &mut self.talk.stage else {
             return;
         };
         restore.answered();
         if restore.rung() == Some(Rung::New) {
-            self.settings.clear_state();
+            self.talk.settings.clear_state();
         }
-        self.settings.extend_state(&early.state);
-        self.settings.merge(state);
+        self.talk.settings.extend_state(&early.state);
+        self.talk.settings.merge(state);
         restore.report_earlier(&early.state, early.cost);
         restore.report(state, None);
         let replays_late =
@@ -215,7 +193,7 @@ impl SessionMachine {
 
     /// Completes a load after the quiet time: everything replayed so far is the history.
     pub(super) fn loaded(&mut self, cx: &mut Cx<'_>) {
-        if let Stage::Opening(restore) = &mut self.stage
+        if let Stage::Opening(restore) = &mut self.talk.stage
             && let Some(agent_session) = restore.take_loaded()
         {
             self.agent_has_session(agent_session, Adoption::Unknown, cx);
@@ -232,23 +210,23 @@ impl SessionMachine {
         let (key, at) = (cx.agent.identity(), cx.time());
         let configured = cx.shared.settings.on_lost_of(cx.agent.definition);
         let on_lost = self.on_lost(configured);
-        let Stage::Opening(restore) = &self.stage else {
+        let Stage::Opening(restore) = &self.talk.stage else {
             return;
         };
         let mut rung = restore.rung().unwrap_or(Rung::New);
-        let has_same_id = self.known.id_of(&key) == Some(agent_session.as_str());
+        let has_same_id = self.talk.known.id_of(&key) == Some(agent_session.as_str());
         let repeats_nothing = rung == Rung::Load && restore.history().is_empty();
         // The session was created to adopt one of the agent's sessions.
-        let doubtful = self.output.log().is_empty() && has_same_id && repeats_nothing;
+        let doubtful = self.talk.output.log().is_empty() && has_same_id && repeats_nothing;
         if doubtful && adoption == Adoption::Unknown && self.doubt_adopted(&agent_session, cx) {
             return;
         }
-        let Stage::Opening(restore) = &mut self.stage else {
+        let Stage::Opening(restore) = &mut self.talk.stage else {
             return;
         };
         let may_be_new = restore.may_be_new();
         let mut replayed = restore.history_mut().take();
-        let history = self.output.log().count() > 0;
+        let history = self.talk.output.log().count() > 0;
         let forked = std::mem::take(&mut self.forks);
         if rung != Rung::New && !forked && !has_same_id {
             let message = "the agent created a new session instead";
@@ -268,21 +246,21 @@ impl SessionMachine {
         let failed = restore.failed().to_vec();
         let cost = restore.cost();
         self.restored_by = Some(rung).filter(|rung| *rung != Rung::New && may_be_new);
-        self.turns.set_cost(match rung {
+        self.talk.turns.set_cost(match rung {
             Rung::New => Some(0.0),
             // Only acpipe knows the earlier cost of the session.
-            _ if history => self.turns.cost(),
+            _ if history => self.talk.turns.cost(),
             _ => None,
         });
-        self.turns.note_cost(cost);
+        self.talk.turns.note_cost(cost);
         if rung == Rung::New {
             // The background turn belongs to the session that this one replaces.
             self.end_unprompted(None, cx);
             if on_lost.clear {
-                self.output.catch_up_at_end(cx.clients);
+                self.talk.output.catch_up_at_end(cx.clients);
             }
         }
-        let before = self.known.clone();
+        let before = self.talk.known.clone();
         let taken = TakenSession {
             agent: &key,
             id: &agent_session,
@@ -294,37 +272,37 @@ impl SessionMachine {
         match self.receipt_of(rung, taken, failed, replayed, on_lost, &at) {
             Ok(mut recovery) => {
                 recovery.handed_over_from = self.handover.as_ref().map(|h| h.name.clone());
-                recovery.instructions_in_prompt =
-                    self.preamble.needs_instructions && cx.agent.definition.instructions.is_some();
+                recovery.instructions_in_prompt = self.talk.preamble.needs_instructions
+                    && cx.agent.definition.instructions.is_some();
                 if doubtful && adoption != Adoption::Listed {
                     recovery.warning = Some(format!(
                         "the agent reported session {agent_session:?} as loaded but replayed no messages; it may not \
                              have the session"
                     ));
                 }
-                if let Stage::Opening(restore) = &mut self.stage {
-                    restore.begin_settings(agent_session.clone(), recovery, &self.settings);
+                if let Stage::Opening(restore) = &mut self.talk.stage {
+                    restore.begin_settings(agent_session.clone(), recovery, &self.talk.settings);
                 }
             }
             Err(error) => {
-                self.known = before;
+                self.talk.known = before;
                 cx.close_at_agent(&agent_session);
                 self.opening_failed(&error, cx);
                 return;
             }
         }
         let command = cx.shared.share_command(cx.agent.spec.stored());
-        self.known.started_by(Some(command));
+        self.talk.known.started_by(Some(command));
         let name = cx.agent.name();
-        self.known.name = (name != DEFAULT_AGENT).then(|| name.to_owned());
+        self.talk.known.name = (name != DEFAULT_AGENT).then(|| name.to_owned());
         if let Some(connection) = &mut cx.agent.connection {
             let directory = &mut connection.directory;
-            directory.remove(&self.id);
-            if let Some(record) = self.known.find(&key).cloned() {
-                let session = self.id.clone();
+            directory.remove(&self.talk.id);
+            if let Some(record) = self.talk.known.find(&key).cloned() {
+                let session = self.talk.id.clone();
                 directory.note_holder(Holder { session, record });
             }
-            directory.add(agent_session, self.id.clone());
+            directory.add(agent_session, self.talk.id.clone());
         }
         if rung == Rung::New || forked {
             end_other_claims(cx);
@@ -336,7 +314,7 @@ impl SessionMachine {
     /// calls.
     pub(super) fn live(&mut self, cx: &mut Cx<'_>) {
         let at = cx.time();
-        let Stage::Opening(restore) = &mut self.stage else {
+        let Stage::Opening(restore) = &mut self.talk.stage else {
             return;
         };
         let Some((agent_session, mut recovery)) = restore.take_settings() else {
@@ -345,22 +323,25 @@ impl SessionMachine {
         let reported = restore.has_reported();
         let chosen = restore.take_chosen_mode();
         let shown = Shown {
-            settings: &self.settings,
-            output: &mut self.output,
-            turn: self.turns.id(),
+            settings: &self.talk.settings,
+            output: &mut self.talk.output,
+            turn: self.talk.turns.id(),
         };
-        self.terms.note_asking(chosen, &mut recovery, shown, cx);
+        self.talk
+            .terms
+            .note_asking(chosen, &mut recovery, shown, cx);
         // A turn that is running began before the restore.
-        let tells = recovery.memory != Memory::None || self.turns.is_prompted();
+        let tells = recovery.memory != Memory::None || self.talk.turns.is_prompted();
         if tells {
-            self.output.record(&Record::Recovery {
+            self.talk.output.record(&Record::Recovery {
                 at: &at,
                 recovery: &recovery,
             });
         }
-        if let Err(error) = self.identify(cx) {
+        if let Err(error) = self.talk.identify(cx) {
             // Otherwise the next attempt would mistake the agent's new session for the old one.
-            self.known = self
+            self.talk.known = self
+                .talk
                 .output
                 .log()
                 .identity()
@@ -370,28 +351,28 @@ impl SessionMachine {
             self.opening_failed(&error, cx);
             return;
         }
-        self.report_opening(Ok(&recovery), cx);
-        self.used = Some(cx.now);
-        self.output.begin_acp_updates(cx.agent.protocol_name());
+        self.talk.report_opening(Ok(&recovery), cx);
+        self.talk.used = Some(cx.now);
+        self.talk.output.begin_acp_updates(cx.agent.protocol_name());
         self.handover = None;
         let live = Stage::Live { agent_session };
-        self.idle_timer = None;
-        let waiters = match std::mem::replace(&mut self.stage, live) {
+        self.talk.idle_timer = None;
+        let waiters = match std::mem::replace(&mut self.talk.stage, live) {
             Stage::Opening(restore) => restore.into_waiters(),
             Stage::Live { .. } | Stage::Resting => Vec::new(),
         };
         if tells {
-            self.receipt = Some(Box::new(recovery.clone()));
+            self.talk.receipt = Some(Box::new(recovery.clone()));
         }
         if tells && waiters.is_empty() {
-            self.output.notify_restored(&recovery, cx.clients);
+            self.talk.output.notify_restored(&recovery, cx.clients);
         }
         if reported && waiters.is_empty() {
             // A prompt restored the session, so no response carries the state.
-            self.notify_state(cx.clients);
+            self.talk.notify_state(cx.clients);
         }
         for token in waiters {
-            let result = self.result(recovery.clone(), cx.agent.spec.protocol);
+            let result = self.talk.result(recovery.clone(), cx.agent.spec.protocol);
             cx.clients
                 .reply(token, Ok(Reply::Session(Box::new(result))));
         }
@@ -405,14 +386,14 @@ impl SessionMachine {
 
     /// Gives up an opening that a new session must replace, such as a load that never ends. Returns its directory.
     pub fn replace_opening(&mut self, strategy: &Strategy, cx: &mut Cx<'_>) -> Option<String> {
-        let Stage::Opening(restore) = &self.stage else {
+        let Stage::Opening(restore) = &self.talk.stage else {
             return None;
         };
         let is_new = |strategy: &Strategy| *strategy == Strategy::Only(Rung::New);
-        if !is_new(strategy) || is_new(restore.strategy()) || self.turns.is_prompted() {
+        if !is_new(strategy) || is_new(restore.strategy()) || self.talk.turns.is_prompted() {
             return None;
         }
-        let cwd = self.cwd.clone();
+        let cwd = self.talk.cwd.clone();
         let message = "cancelled: session/ensure with strategy \"new\" replaced the session while it was being opened";
         self.opening_failed(&Error::new(ErrorKind::Cancelled, message), cx);
         Some(cwd)
@@ -420,12 +401,13 @@ impl SessionMachine {
 
     /// Fails the opening of the session, with all calls that wait for it.
     pub fn opening_failed(&mut self, error: &Error, cx: &mut Cx<'_>) {
-        self.give_up_restoring();
-        self.report_opening(Err(error), cx);
-        if !self.is_opening() {
+        self.talk.give_up_restoring();
+        self.talk.report_opening(Err(error), cx);
+        if !self.talk.is_opening() {
             return;
         }
-        let Stage::Opening(restore) = std::mem::replace(&mut self.stage, Stage::Resting) else {
+        let Stage::Opening(restore) = std::mem::replace(&mut self.talk.stage, Stage::Resting)
+        else {
             return;
         };
         let (call, last_call) = (restore.call(), restore.last_call());
@@ -434,9 +416,9 @@ impl SessionMachine {
         if let (Some(call), Some(connection)) = (call, &mut cx.agent.connection) {
             connection.calls.remove(&call);
         }
-        self.idle_timer = None;
+        self.talk.idle_timer = None;
         self.return_to_previous_agent();
-        let settings = self.settings.pending_mut().take_queued().into_iter();
+        let settings = self.talk.settings.pending_mut().take_queued().into_iter();
         let settings: Vec<Token> = settings.map(|(token, _)| token).collect();
         for token in waiters.into_iter().chain(settings) {
             cx.clients.reply(token, Err(error.clone()));
@@ -446,15 +428,15 @@ impl SessionMachine {
         if !is_retried {
             self.cannot_open(error, cx);
         }
-        if self.output.log().is_empty() && !is_retried {
+        if self.talk.output.log().is_empty() && !is_retried {
             // The log was created for this restore and is empty.
-            let _ = self.output.remove(false);
+            let _ = self.talk.output.remove(false);
             self.release_roots(cx);
             cx.requests.push(SessionRequest::Remove);
         }
         let failed = SessionRequest::Restored(Err(error.clone()));
         cx.requests.push(failed);
-        self.leave_directory(cx);
+        self.talk.leave_directory(cx);
         self.end_host_calls(cx);
     }
 }

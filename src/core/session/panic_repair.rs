@@ -18,39 +18,43 @@ impl SessionMachine {
     /// Repairs a session in which a panic occurred and ends its turn with this error. Returns the client call
     /// that was answered with the error.
     pub fn mend(&mut self, error: &Error, cx: &mut Cx<'_>) -> Option<Token> {
-        let running = self.turns.prompted();
+        let running = self.talk.turns.prompted();
         let (token, call) = running.map(|r| (r.token, r.call)).unzip();
-        let agent_session = self.agent_session().map(str::to_owned);
-        self.output.mend(cx.clients);
+        let agent_session = self.talk.agent_session().map(str::to_owned);
+        self.talk.output.mend(cx.clients);
         // Ends the turn like any failed turn. If that panics again, only the error chunk is written.
         let _ = catch_unwind(AssertUnwindSafe(|| self.fail_turns(error, cx.clients)));
-        self.output.mend(cx.clients);
-        self.turns.drop_background();
-        for turn in self.output.log().open_turns() {
+        self.talk.output.mend(cx.clients);
+        self.talk.turns.drop_background();
+        for turn in self.talk.output.log().open_turns() {
             let error_text = &error.message;
-            let mut sink = self.output.sink(Some(&turn), cx.clients);
+            let mut sink = self.talk.output.sink(Some(&turn), cx.clients);
             sink.chunk(&Chunk::Error { error_text });
         }
         let (token, call) = token.zip(call)?;
         let ending = Ending::Failed(error.clone());
         let closed = catch_unwind(AssertUnwindSafe(|| {
-            self.cancel_lost_prompt(call, agent_session, cx);
-            self.close_turn(&ending, cx);
+            self.talk.cancel_lost_prompt(call, agent_session, cx);
+            self.talk.close_turn(&ending, cx);
         }));
         if closed.is_err() {
-            self.output.mend(cx.clients);
-            self.turns.drop_prompted();
-            self.output.reply(token, Err(error.clone()), cx.clients);
+            self.talk.output.mend(cx.clients);
+            self.talk.turns.drop_prompted();
+            self.talk
+                .output
+                .reply(token, Err(error.clone()), cx.clients);
             cx.requests.push(SessionRequest::Free);
         }
         Some(token)
     }
 
     fn fail_turns(&mut self, error: &Error, clients: &mut dyn ClientSinks) {
-        self.output.number_unsent(clients);
-        self.close_background(BackgroundEnd::Failed(error), clients);
-        self.turns
-            .with_turn(&mut self.output, clients, |turn, sink| {
+        self.talk.output.number_unsent(clients);
+        self.talk
+            .close_background(BackgroundEnd::Failed(error), clients);
+        self.talk
+            .turns
+            .with_turn(&mut self.talk.output, clients, |turn, sink| {
                 turn.fail(error, sink)
             });
     }

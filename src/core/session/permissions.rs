@@ -45,16 +45,18 @@ impl SessionMachine {
             self.answer_agent(&permission.key, ticket, &cancelled, cx);
             return;
         };
-        let course = if self.may_act(&permission.tool.id) && cx.agent.is_serving() {
+        let course = if self.talk.may_act(&permission.tool.id) && cx.agent.is_serving() {
             self.course(&subject, permission, cx)
         } else {
             PermissionRoute::Decided(Box::new(Decision::cancelled(DecisionSource::Cancel)))
         };
         let automatic = matches!(course, PermissionRoute::Decided(_));
-        self.note_activity(cx.now, "permission question", cx.clients);
+        self.talk
+            .note_activity(cx.now, "permission question", cx.clients);
         let mut shown = None;
-        self.turns
-            .with_turn_of(&turn_id, &mut self.output, cx.clients, |turn, sink| {
+        self.talk
+            .turns
+            .with_turn_of(&turn_id, &mut self.talk.output, cx.clients, |turn, sink| {
                 let mut question = turn.ask(subagent, permission, &subject, automatic, sink);
                 let tool = turn.asked(&question).unwrap_or_default();
                 match &course {
@@ -71,7 +73,7 @@ impl SessionMachine {
                 }
                 shown = Some((question, tool));
             });
-        self.turns.note_tool(&permission.tool.id, cx.now);
+        self.talk.turns.note_tool(&permission.tool.id, cx.now);
         let Some((question, tool_call)) = shown else {
             return;
         };
@@ -124,7 +126,7 @@ impl SessionMachine {
     ) {
         asking.entry.rule = Some(rule.clone());
         let request = ClientRequest::Permission(Box::new(PermissionParams {
-            session_id: self.id.clone(),
+            session_id: self.talk.id.clone(),
             turn_id: Some(asking.turn_id.clone()),
             question_id: asking.about.question().id.clone(),
             tool_call,
@@ -135,7 +137,9 @@ impl SessionMachine {
             rule,
             deadline_ms: cx.limits().of(Timeout::Answer).map(millis),
         }));
-        let request = self.with_original(request, "session/request_permission", original);
+        let request = self
+            .talk
+            .with_original(request, "session/request_permission", original);
         self.ask_client(asking, request, cx);
     }
 
@@ -147,8 +151,8 @@ impl SessionMachine {
         cx: &mut Cx<'_>,
     ) -> Option<(String, Subject)> {
         let turn_id = self.asking_turn(Some(&permission.tool.id), cx)?;
-        let turn = self.turns.turn_of(&turn_id)?;
-        let subject = turn.subject(subagent, permission, &self.cwd);
+        let turn = self.talk.turns.turn_of(&turn_id)?;
+        let subject = turn.subject(subagent, permission, &self.talk.cwd);
         let spec = cx.agent.spec;
         let subject = if hints::titles_name_tools(&spec.command, &spec.args) {
             subject.with_titled_name()
@@ -161,11 +165,16 @@ impl SessionMachine {
     /// Returns the id of the turn in which the agent asks: the prompted turn if one runs, otherwise a
     /// background turn.
     pub(super) fn asking_turn(&mut self, tool: Option<&str>, cx: &mut Cx<'_>) -> Option<String> {
-        if let Some(running) = self.turns.prompted().filter(|r| !r.waits_for_background) {
+        if let Some(running) = self
+            .talk
+            .turns
+            .prompted()
+            .filter(|r| !r.waits_for_background)
+        {
             return Some(running.turn_id.clone());
         }
-        self.begin_background(tool, cx);
-        let background_turn = self.turns.background()?;
+        self.talk.begin_background(tool, cx);
+        let background_turn = self.talk.turns.background()?;
         Some(background_turn.turn_id.clone())
     }
 
@@ -175,14 +184,14 @@ impl SessionMachine {
         if traits(cx.agent.spec.protocol).enforces_tool_lists {
             policy.judge(subject)
         } else {
-            policy.judge_in(subject, self.settings.options())
+            policy.judge_in(subject, self.talk.settings.options())
         }
     }
 
     /// Returns the policy's verdict on a call for which the agent requests no permission: the tool lists of the
     /// session count, also where the agent enforces them.
     pub(super) fn verdict_without_request(&self, subject: &Subject, cx: &Cx<'_>) -> Verdict {
-        cx.policy().judge_in(subject, self.settings.options())
+        cx.policy().judge_in(subject, self.talk.settings.options())
     }
 
     /// Derives the handling of a permission request from the policy's verdict.
@@ -195,14 +204,14 @@ impl SessionMachine {
         let policy = cx.policy();
         let verdict = self.verdict(subject, cx);
         // A client that speaks ACP gets the agent's own request, and shows it as its user expects.
-        let is_original = permission.acp.is_some() && self.output.has_acp_client();
+        let is_original = permission.acp.is_some() && self.talk.output.has_acp_client();
         let is_gate = is_gate(subject, permission);
         let is_form = permission.form.is_some() && !is_original;
         // A client that comes back can answer, too.
-        let are_awaited = self.output.subscribers().are_awaited();
+        let are_awaited = self.talk.output.subscribers().are_awaited();
         let asks_users = are_awaited || !self.clients_with(|can| can.questions, cx).is_empty();
         let asks_clients = are_awaited || !self.clients_with(|can| can.permissions, cx).is_empty();
-        let full = self.output.requests().are_full();
+        let full = self.talk.output.requests().are_full();
         let unless_full = |why| if full { TOO_MANY_OPEN } else { why };
         let (allow, by) = match verdict.effect {
             Effect::Deny => (false, verdict.by),

@@ -32,7 +32,7 @@ impl SessionMachine {
             return Some(ending);
         };
         let can_list = info.capabilities.list;
-        let Some(running) = self.turns.prompted_mut().filter(|r| !r.is_cancelled()) else {
+        let Some(running) = self.talk.turns.prompted_mut().filter(|r| !r.is_cancelled()) else {
             return Some(ending);
         };
         let attempts = &mut running.attempts;
@@ -66,13 +66,13 @@ impl SessionMachine {
             self.pause_for_attempt(&ending, pause, cx);
             return None;
         }
-        let running = self.turns.prompted_mut()?;
+        let running = self.talk.turns.prompted_mut()?;
         let attempts = &mut running.attempts;
         let (class, error, ending) = match attempts.judge(&running.turn, ending, cx.now) {
             RetryDecision::Ends(ending) => return Some(ending),
             RetryDecision::Retry(class, error, ending) => (class, error, ending),
         };
-        let id = &self.id;
+        let id = &self.talk.id;
         info!(session = id, class, "retrying the prompt");
         debug!(session = id, %error, "reason for the retry");
         let seconds = RETRY_PAUSE.as_secs();
@@ -82,8 +82,9 @@ impl SessionMachine {
             "description": error.message,
         }));
         self.report_open_calls_of_attempt(cx);
-        self.turns
-            .with_turn(&mut self.output, cx.clients, |turn, sink| {
+        self.talk
+            .turns
+            .with_turn(&mut self.talk.output, cx.clients, |turn, sink| {
                 if let Ending::Answered(end) = &ending {
                     turn.account(end);
                 }
@@ -98,14 +99,15 @@ impl SessionMachine {
 
     /// Pauses the turn after a malformed answer, until the prompt is sent again.
     fn pause_for_attempt(&mut self, ending: &Ending, pause: Duration, cx: &mut Cx<'_>) {
-        if let Some(running) = self.turns.prompted_mut() {
+        if let Some(running) = self.talk.turns.prompted_mut() {
             let until = cx.now + pause;
             running.attempts.pause = Some(Pause::Transient { until });
         }
         let notice = ending.error().map(|error| attempt_notice(error, pause));
         self.report_open_calls_of_attempt(cx);
-        self.turns
-            .with_turn(&mut self.output, cx.clients, |turn, sink| {
+        self.talk
+            .turns
+            .with_turn(&mut self.talk.output, cx.clients, |turn, sink| {
                 if let Ending::Answered(end) = ending {
                     turn.account(end);
                 }
@@ -121,14 +123,18 @@ impl SessionMachine {
 
     /// Sends the prompt of the running turn again, or the message that has its answer corrected.
     pub(super) fn send_again(&mut self, cx: &mut Cx<'_>) {
-        let agent_session = self.agent_session().map(str::to_owned);
+        let agent_session = self.talk.agent_session().map(str::to_owned);
         let call = cx.next_call();
         let limit = cx.limits().of(Timeout::Prompt);
         let protocol = cx.agent.spec.protocol;
-        let running = self.turns.prompted().filter(|r| !r.attempts.is_repair());
+        let running = self
+            .talk
+            .turns
+            .prompted()
+            .filter(|r| !r.attempts.is_repair());
         let request = running.and_then(|r| self.schema_request(protocol, r.attempts.message()));
         let (Some(running), Some(connection), Some(agent_session)) = (
-            self.turns.prompted_mut(),
+            self.talk.turns.prompted_mut(),
             &mut cx.agent.connection,
             agent_session,
         ) else {
@@ -139,7 +145,7 @@ impl SessionMachine {
         // The parts were valid when the prompt was sent first.
         let (parts, _) = parts_for(protocol, running.attempts.message()).unwrap_or_default();
         let instructions = cx.agent.definition.instructions.as_deref();
-        let preamble = std::mem::take(&mut self.preamble);
+        let preamble = std::mem::take(&mut self.talk.preamble);
         let parts = with_request(preamble.before(instructions, &parts), request);
         running.waits_for_background = connection.is_busy(&agent_session);
         let prompt = AgentCall::prompt(call, &agent_session, &parts, degrade);
@@ -150,14 +156,14 @@ impl SessionMachine {
         running.call = call;
         running.attempts.next(&running.turn);
         running.turn.begin_attempt();
-        self.idle_timer = Some(IdleTimer::begin(cx.now, limit));
-        let session = self.id.clone();
+        self.talk.idle_timer = Some(IdleTimer::begin(cx.now, limit));
+        let session = self.talk.id.clone();
         connection.calls.insert(call, Call::Prompt { session });
     }
 
     /// Ends the pause of the turn: sends its prompt again, or ends it with the agent's refusal.
     pub(super) fn end_pause(&mut self, cx: &mut Cx<'_>) {
-        let running = self.turns.prompted_mut();
+        let running = self.talk.turns.prompted_mut();
         match running.and_then(|running| running.attempts.pause.take()) {
             Some(Pause::Lookup { refusal, .. }) => self.end_turn(Ending::Answered(refusal), cx),
             Some(Pause::Transient { .. } | Pause::Stale(_)) => self.send_again(cx),
@@ -169,7 +175,7 @@ impl SessionMachine {
     /// one.
     pub(super) fn cancel_pause(&mut self, turn_id: Option<&str>, cx: &mut Cx<'_>) -> bool {
         let meant = |turn: &str| turn_id.is_none_or(|wanted| wanted == turn);
-        let running = self.turns.prompted_mut();
+        let running = self.talk.turns.prompted_mut();
         let Some(running) = running.filter(|r| r.attempts.pause.is_some() && meant(&r.turn_id))
         else {
             return false;
@@ -192,11 +198,11 @@ impl SessionMachine {
         let Some(connection) = &mut cx.agent.connection else {
             return;
         };
-        let session = self.id.clone();
+        let session = self.talk.id.clone();
         connection.calls.insert(call, Call::LookUp { session });
-        let cwd = Some(self.cwd.as_str());
+        let cwd = Some(self.talk.cwd.as_str());
         connection.tell(AgentCall::List { call, cwd, cursor });
-        if let Some(running) = self.turns.prompted_mut() {
+        if let Some(running) = self.talk.turns.prompted_mut() {
             running.call = call;
             running.attempts.pause = Some(Pause::Lookup {
                 refusal,
@@ -209,8 +215,8 @@ impl SessionMachine {
     /// Handles a page of the agent's session list. Only a complete list without the session proves that the
     /// agent refused the prompt because it lacks the session.
     pub fn looked_up(&mut self, page: ListPage<'_>, cx: &mut Cx<'_>) {
-        let agent_session = self.agent_session().map(str::to_owned);
-        let Some(running) = self.turns.prompted_mut() else {
+        let agent_session = self.talk.agent_session().map(str::to_owned);
+        let Some(running) = self.talk.turns.prompted_mut() else {
             return;
         };
         let Some(Pause::Lookup { refusal, pages, .. }) = running.attempts.pause.take() else {
@@ -234,7 +240,7 @@ impl SessionMachine {
     /// Replaces a session that the agent does not have, as a prompt has shown.
     fn replace_stale(&mut self, error: &Error, cx: &mut Cx<'_>) {
         if cx.agent.ready().is_some()
-            && let Some(running) = self.turns.prompted_mut()
+            && let Some(running) = self.talk.turns.prompted_mut()
         {
             running.attempts.pause = Some(Pause::Stale(error.clone()));
         }
@@ -244,18 +250,19 @@ impl SessionMachine {
     /// Sends the prompt again that failed in the stale session, now that the new one is live. Returns `true`
     /// if there was one.
     pub(super) fn resume_stale_turn(&mut self, cx: &mut Cx<'_>) -> bool {
-        let agent_session = self.agent_session().unwrap_or_default().to_owned();
-        let Some(running) = self.turns.prompted_mut() else {
+        let agent_session = self.talk.agent_session().unwrap_or_default().to_owned();
+        let Some(running) = self.talk.turns.prompted_mut() else {
             return false;
         };
         let attempts = &mut running.attempts;
         if !matches!(attempts.pause, Some(Pause::Stale(_))) {
             return false;
         }
-        let receipt = self.receipt.take();
+        let receipt = self.talk.receipt.take();
         attempts.recovery = receipt.as_deref().cloned();
-        self.turns
-            .with_turn(&mut self.output, cx.clients, |turn, sink| {
+        self.talk
+            .turns
+            .with_turn(&mut self.talk.output, cx.clients, |turn, sink| {
                 turn.agent_session_replaced(&agent_session, sink);
                 if let Some(receipt) = receipt {
                     let data = to_raw(&receipt);
@@ -269,7 +276,7 @@ impl SessionMachine {
     /// Ends the turn that waited for the replacement of a stale session, because no new session could be
     /// opened.
     pub(super) fn fail_stale_turn(&mut self, error: &Error, cx: &mut Cx<'_>) {
-        let running = self.turns.prompted();
+        let running = self.talk.turns.prompted();
         if let Some(Pause::Stale(first)) = running.and_then(|r| r.attempts.pause.as_ref()) {
             let error = error.clone().with("before", first.message.as_str());
             self.end_turn(Ending::Failed(error), cx);

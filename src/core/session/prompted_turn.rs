@@ -1,9 +1,8 @@
 //! Turns: sending a prompt, cancelling it, and ending its turn.
 
+use super::conversation::reports::note_begin;
 use super::preamble::Preamble;
-use super::reports::note_begin;
 use super::structured_answer::with_request;
-use super::summary::{TurnTiming, summarize};
 use super::{Queued, Running, SessionMachine, SessionRequest};
 use crate::core::agent::connection::Call;
 use crate::core::client_sink::ClientSinks;
@@ -15,7 +14,6 @@ use crate::core::event::{CallId, StopReason, TurnEnd};
 use crate::core::idle_timer::IdleTimer;
 use crate::core::limits::Timeout;
 use crate::core::log::Record;
-use crate::core::metrics::TurnOutcome;
 use crate::core::prompt_parts::{context_part, parts_for, prompt_parts};
 use crate::core::retry::{Attempts, Prompt, RetryConsent};
 use crate::core::turn::Turn;
@@ -40,9 +38,9 @@ impl SessionMachine {
             terms,
             prompt: mut p,
         } = queued;
-        if self.output.log().is_waiting() {
+        if self.talk.output.log().is_waiting() {
             // A prompt that cannot be written leaves no record.
-            self.write(cx)?;
+            self.talk.write(cx)?;
         }
         let (_, skipped) = prompt_parts(Some(&p.message.parts))?;
         let late = self.late_feedback.clone();
@@ -58,7 +56,10 @@ impl SessionMachine {
         let (parts, _) = parts_for(cx.agent.spec.protocol, &message)?;
         let request = self.schema_request(cx.agent.spec.protocol, &message);
         let call = cx.next_call();
-        let (agent_session, asked) = (self.agent_session().map(str::to_owned), self.asked());
+        let (agent_session, asked) = (
+            self.talk.agent_session().map(str::to_owned),
+            self.talk.asked(),
+        );
         self.give_transcript(&message, cx)?;
         let (Some(connection), Some(agent_session)) = (&mut cx.agent.connection, agent_session)
         else {
@@ -71,45 +72,46 @@ impl SessionMachine {
         let mut lines = Outgoing::default();
         let waits_for_background = connection.is_busy(&agent_session);
         let instructions = cx.agent.definition.instructions.as_deref();
-        let sent = with_request(self.preamble.before(instructions, &parts), request);
+        let sent = with_request(self.talk.preamble.before(instructions, &parts), request);
         let prompt = AgentCall::prompt(call, &agent_session, &sent, p.degrade);
         connection.prepare(prompt, &mut lines)?;
         // Open client requests of a background turn keep it open beside the prompt's turn.
-        if !waits_for_background && self.output.requests().is_empty() {
+        if !waits_for_background && self.talk.output.requests().is_empty() {
             self.end_unprompted(None, cx);
         }
-        let messages_before = self.output.log().count();
+        let messages_before = self.talk.output.log().count();
         // The prompt must be known after a crash, so it is written before it is sent.
-        self.output.record(&Record::Prompt {
+        self.talk.output.record(&Record::Prompt {
             at: &at,
             turn_id: &turn_id,
             message: &message,
         });
-        if let Err(error) = self.write(cx) {
+        if let Err(error) = self.talk.write(cx) {
             if let Some(connection) = &mut cx.agent.connection {
                 let session = &*agent_session;
                 connection.tell(AgentCall::WithdrawPrompt { call, session });
             }
             return Err(error);
         }
-        self.output.sync(0);
-        self.begin_terms(terms.as_deref(), cx);
-        self.preamble = Preamble::default();
+        self.talk.output.sync(0);
+        self.talk.begin_terms(terms.as_deref(), cx);
+        self.talk.preamble = Preamble::default();
         self.late_feedback.clear();
         self.approvals.begin_turn();
         let about = json!({ "sessionId": agent_session });
-        let earlier = self.turns.names_for_prompt();
+        let earlier = self.talk.turns.names_for_prompt();
         let protocol = cx.agent.protocol_name();
         let mut chunks = ChunkState::new(protocol);
-        self.output.number_unsent(cx.clients);
-        self.output.set_leader(token.client);
-        self.show_user_message(token.client, &turn_id, &message, cx.clients);
-        let after_seq = self.output.log().seq();
+        self.talk.output.number_unsent(cx.clients);
+        self.talk.output.set_leader(token.client);
+        self.talk
+            .show_user_message(token.client, &turn_id, &message, cx.clients);
+        let after_seq = self.talk.output.log().seq();
         let turn = Turn::start(
             message_id,
             &about,
             &earlier,
-            &mut chunks.view(&mut self.output.sink(Some(&turn_id), cx.clients)),
+            &mut chunks.view(&mut self.talk.output.sink(Some(&turn_id), cx.clients)),
         );
         let consent = RetryConsent {
             transient: p.retry,
@@ -128,10 +130,10 @@ impl SessionMachine {
         note_begin(&mut running, cx.shared);
         // The client's own limit has begun with the call.
         running.limit = cx.until(Timeout::Turn).filter(|_| p.timeout_ms.is_none());
-        self.turns.begin(running);
-        self.idle_timer = Some(IdleTimer::begin(cx.now, cx.limits().of(Timeout::Prompt)));
+        self.talk.turns.begin(running);
+        self.talk.idle_timer = Some(IdleTimer::begin(cx.now, cx.limits().of(Timeout::Prompt)));
         if let Some(connection) = &mut cx.agent.connection {
-            let session = self.id.clone();
+            let session = self.talk.id.clone();
             connection.calls.insert(call, Call::Prompt { session });
             connection.send(lines);
         }
@@ -148,8 +150,8 @@ impl SessionMachine {
         late: &[String],
         client: &mut dyn ClientSinks,
     ) {
-        let receipt = self.receipt.take();
-        let mut sink = self.output.sink(Some(turn_id), client);
+        let receipt = self.talk.receipt.take();
+        let mut sink = self.talk.output.sink(Some(turn_id), client);
         if !skipped.is_empty() {
             let notice = to_raw(&json!({
                 "severity": "warning",
@@ -177,9 +179,9 @@ impl SessionMachine {
             sink.chunk(&Chunk::DataRecovery { data: Raw(&data) });
         }
         drop(sink);
-        let output = &mut self.output;
-        self.terms.show_changed_terms(turn_id, output, client);
-        self.terms.show_asking_warning(turn_id, output, client);
+        let output = &mut self.talk.output;
+        self.talk.terms.show_changed_terms(turn_id, output, client);
+        self.talk.terms.show_asking_warning(turn_id, output, client);
     }
 
     /// Cancels one turn: turn `turn_id`, or without an id the running one, otherwise the first queued one.
@@ -189,21 +191,21 @@ impl SessionMachine {
         if self.cancel_pause(turn_id, cx) || self.cancel_queued(turn_id, cx.clients) {
             return true;
         }
-        if turn_id.is_none() && self.is_opening() && !self.turns.is_prompted() {
+        if turn_id.is_none() && self.talk.is_opening() && !self.talk.turns.is_prompted() {
             let message = "session/cancel came before the session was open";
             self.opening_failed(&Error::new(ErrorKind::Cancelled, message), cx);
             return true;
         }
-        let agent_session = self.agent_session().map(str::to_owned);
+        let agent_session = self.talk.agent_session().map(str::to_owned);
         let limit = cx.limits().of(Timeout::Cancel);
         let (Some(connection), Some(agent_session)) = (&mut cx.agent.connection, agent_session)
         else {
             return false;
         };
         // An abandoned turn was cancelled already.
-        if !self.turns.is_prompted()
-            && self.abandoned.is_none()
-            && let Some(background_turn) = self.turns.background_mut()
+        if !self.talk.turns.is_prompted()
+            && self.talk.abandoned.is_none()
+            && let Some(background_turn) = self.talk.turns.background_mut()
         {
             let meant = turn_id.is_none_or(|t| t == background_turn.turn_id);
             if meant && !background_turn.cancelled {
@@ -213,7 +215,7 @@ impl SessionMachine {
             }
             return meant;
         }
-        let Some(running) = self.turns.prompted_mut() else {
+        let Some(running) = self.talk.turns.prompted_mut() else {
             return false;
         };
         // An ended turn is not cancelled: the agent would apply the cancel to the next one.
@@ -236,12 +238,12 @@ impl SessionMachine {
         if matches!(ending, Ending::Answered(_)) {
             cx.requests.push(SessionRequest::TurnCompleted);
         }
-        self.answered(ending, cx);
+        self.talk.answered(ending, cx);
     }
 
     /// Ends an answered turn, or sends its prompt again.
     pub fn end_answered(&mut self, cx: &mut Cx<'_>) {
-        let ending = self.turns.prompted_mut().and_then(|r| r.ended.take());
+        let ending = self.talk.turns.prompted_mut().and_then(|r| r.ended.take());
         if let Some(ending) = ending {
             let ending = self.find_failure(ending, cx);
             let ending = self.try_again(ending, cx);
@@ -253,14 +255,14 @@ impl SessionMachine {
 
     /// Ends the running turn, if there is one.
     pub(super) fn end_turn(&mut self, ending: Ending, cx: &mut Cx<'_>) {
-        let running = self.turns.prompted();
+        let running = self.talk.turns.prompted();
         let Some(turn_id) = running.map(|running| running.turn_id.clone()) else {
             return;
         };
         self.cancel_requests_of(&turn_id, cx);
         self.show_terminals(cx);
         self.report_open_calls(&turn_id, cx);
-        let Some(running) = self.turns.prompted_mut() else {
+        let Some(running) = self.talk.turns.prompted_mut() else {
             return;
         };
         let cancelled = running.is_cancelled();
@@ -289,46 +291,22 @@ impl SessionMachine {
             connection.calls.remove(&running.call);
         }
         let has_failed = matches!(ending, Ending::Failed(_)) && !cancelled;
-        self.end_acp_updates(has_failed, cx.clients);
-        self.turns
-            .with_turn(&mut self.output, cx.clients, |turn, sink| match &ending {
+        self.talk.end_acp_updates(has_failed, cx.clients);
+        self.talk.turns.with_turn(
+            &mut self.talk.output,
+            cx.clients,
+            |turn, sink| match &ending {
                 Ending::Answered(end) => turn.finish(end, cancelled, sink),
                 Ending::Failed(error) => turn.fail(error, sink),
-            });
+            },
+        );
         match self
+            .talk
             .output
             .commit((cx.now, &cx.shared.settings.limits), cx.clients)
         {
-            Ok(()) => self.close_turn(&ending, cx),
-            Err(error) => self.not_stored(error, cx),
+            Ok(()) => self.talk.close_turn(&ending, cx),
+            Err(error) => self.talk.not_stored(error, cx),
         }
-    }
-
-    /// Sends the summary of a turn after its last chunk.
-    pub(super) fn close_turn(&mut self, ending: &Ending, cx: &mut Cx<'_>) {
-        self.count_output(cx.now, &mut cx.shared.counters);
-        let Some(mut running) = self.turns.take_prompted() else {
-            return;
-        };
-        self.idle_timer = None;
-        self.used = Some(cx.now);
-        let cancelled = running.is_cancelled();
-        let waited = cx.shared.waited.total();
-        let timing = TurnTiming {
-            total: cx.now.saturating_duration_since(running.started),
-            waited: waited.saturating_sub(running.waited_before),
-        };
-        let summary = summarize(&self.id, &mut running, ending, timing, self.turns.cost());
-        self.report_turn(&running, &summary, cx);
-        let outcome = TurnOutcome::of(summary.is_error, cancelled);
-        cx.shared.counters.end_turn(outcome, timing.total);
-        let context = self.turns.remember(&mut running.turn, cancelled);
-        self.settings.note_context(context);
-        let token = running.token;
-        // A panic must find the call, which is not answered yet.
-        self.turns.put_prompted(running);
-        self.acknowledge(token, Box::new(summary), cx);
-        self.turns.drop_prompted();
-        cx.requests.push(SessionRequest::Free);
     }
 }

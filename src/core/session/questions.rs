@@ -22,23 +22,24 @@ impl SessionMachine {
     pub fn elicitation(&mut self, subagent: Option<&str>, asked: Elicitation<'_>, cx: &mut Cx<'_>) {
         let tool = asked.tool.as_deref();
         let turn_id = self.asking_turn(tool, cx);
-        let allowed = self.may_act(tool.unwrap_or_default()) && cx.agent.is_serving();
+        let allowed = self.talk.may_act(tool.unwrap_or_default()) && cx.agent.is_serving();
         let Some(turn_id) = turn_id.filter(|_| allowed) else {
             debug!("a question to the user after a cancel");
             answer(&asked.key, &Decision::cancelled(DecisionSource::Cancel), cx);
             return;
         };
-        if self.output.requests().are_full() {
+        if self.talk.output.requests().are_full() {
             let by = DecisionSource::Policy(TOO_MANY_OPEN.to_owned());
             let declined = Decision::of(false, false, &elicitation_options(), by);
             answer(&asked.key, &declined, cx);
             return;
         }
         let title = asked.elicitation.message.clone();
-        self.note_activity(cx.now, "question", cx.clients);
+        self.talk.note_activity(cx.now, "question", cx.clients);
         let mut shown = None;
-        self.turns
-            .with_turn_of(&turn_id, &mut self.output, cx.clients, |turn, sink| {
+        self.talk
+            .turns
+            .with_turn_of(&turn_id, &mut self.talk.output, cx.clients, |turn, sink| {
                 let question = turn.elicit(subagent, tool, asked.elicitation, sink);
                 let call = turn.asked(&question);
                 shown = Some((question, call));
@@ -85,7 +86,7 @@ impl SessionMachine {
             return;
         };
         let request = ClientRequest::Question(Box::new(QuestionParams {
-            session_id: Some(self.id.clone()),
+            session_id: Some(self.talk.id.clone()),
             turn_id: Some(asking.turn_id.clone()).filter(|id| !id.is_empty()),
             question_id: question.id.clone(),
             kind: elicitation.kind,
@@ -96,18 +97,21 @@ impl SessionMachine {
             tool_call,
             deadline_ms: cx.limits().of(Timeout::Answer).map(millis),
         }));
-        let request = self.with_original(request, "elicitation/create", original);
+        let request = self
+            .talk
+            .with_original(request, "elicitation/create", original);
         self.ask_client(asking, request, cx);
     }
 
     /// Records that a URL elicitation was completed. Returns `true` if an open turn knows the id.
     pub fn url_completed(&mut self, id: &str, client: &mut dyn ClientSinks) -> bool {
-        let running = self.turns.prompted().map(|r| r.turn_id.clone());
-        let background_turn = self.turns.background().map(|u| u.turn_id.clone());
+        let running = self.talk.turns.prompted().map(|r| r.turn_id.clone());
+        let background_turn = self.talk.turns.background().map(|u| u.turn_id.clone());
         let mut known = false;
         for turn_id in running.into_iter().chain(background_turn) {
-            self.turns
-                .with_turn_of(&turn_id, &mut self.output, client, |turn, sink| {
+            self.talk
+                .turns
+                .with_turn_of(&turn_id, &mut self.talk.output, client, |turn, sink| {
                     known |= turn.url_completed(id, sink);
                 });
         }

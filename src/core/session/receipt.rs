@@ -42,9 +42,9 @@ impl SessionMachine {
         at: &str,
     ) -> Result<Recovery, Error> {
         // The running turn is not history.
-        let before = match self.turns.prompted() {
+        let before = match self.talk.turns.prompted() {
             Some(running) => running.messages_before,
-            None => self.output.log().count(),
+            None => self.talk.output.log().count(),
         };
         let memory = match rung {
             Rung::Live | Rung::Resume => Memory::Kept,
@@ -56,11 +56,13 @@ impl SessionMachine {
         let missed = match rung {
             _ if taken.receives_history => 0,
             Rung::New => 0,
-            Rung::Live | Rung::Resume | Rung::Load => self.known.missed_by(taken.agent, before),
+            Rung::Live | Rung::Resume | Rung::Load => {
+                self.talk.known.missed_by(taken.agent, before)
+            }
         };
         let (agent, id) = (taken.agent.to_owned(), taken.id.to_owned());
         let created = rung == Rung::New || taken.is_fork;
-        self.known.give(
+        self.talk.known.give(
             agent,
             id,
             before,
@@ -72,11 +74,11 @@ impl SessionMachine {
         );
         let repeated = replayed.as_ref().map(|messages| messages.len() as u64);
         // Cleared messages must not come back.
-        let cleared = self.output.log().count() == 0 && self.output.log().seq() > 0;
+        let cleared = self.talk.output.log().count() == 0 && self.talk.output.log().seq() > 0;
         let mut warning = None;
         let adopted = match replayed {
             Some(replayed) if !cleared => {
-                warning = contradiction(self.output.log(), &replayed)?;
+                warning = contradiction(self.talk.output.log(), &replayed)?;
                 self.store_replayed(replayed, at)?
             }
             _ => 0,
@@ -85,17 +87,18 @@ impl SessionMachine {
             Memory::Lost => 0..before,
             _ => before.saturating_sub(missed)..before,
         };
-        self.preamble = Preamble {
+        self.talk.preamble = Preamble {
             needs_instructions: rung == Rung::New || before == 0,
-            history: transcript(self.output.log(), unknown, on_lost.reinject)?,
+            history: transcript(self.talk.output.log(), unknown, on_lost.reinject)?,
         };
         if memory == Memory::Lost {
             // A running turn must not lose its first part.
-            if on_lost.clear && !self.turns.is_prompted() {
-                self.output.clear(at, true)?;
+            if on_lost.clear && !self.talk.turns.is_prompted() {
+                self.talk.output.clear(at, true)?;
             }
         }
         let reinjected = self
+            .talk
             .preamble
             .history
             .as_ref()
@@ -106,7 +109,7 @@ impl SessionMachine {
             failed,
             // An agent replays nothing on resume: this history was read separately.
             replayed: repeated.filter(|_| rung == Rung::Load),
-            messages: self.output.log().count(),
+            messages: self.talk.output.log().count(),
             adopted,
             reinjected,
             missed,
@@ -122,17 +125,19 @@ impl SessionMachine {
 
     /// Stores the replayed messages beyond the stored ones; returns their number.
     fn store_replayed(&mut self, replayed: ReplayedMessages, at: &str) -> Result<u64, Error> {
-        let first = first_unstored(stored(self.output.log()), &replayed)?;
+        let first = first_unstored(stored(self.talk.output.log()), &replayed)?;
         let adopted = replayed.len().saturating_sub(first);
-        let (is_large, is_new) = (replayed.size() > LARGE, self.output.log().is_empty());
+        let (is_large, is_new) = (replayed.size() > LARGE, self.talk.output.log().is_empty());
         if is_large {
             // The messages are written in pieces. After a crash, the next load of the session adds the rest.
-            self.log_identity(at);
+            self.talk.log_identity(at);
         }
-        replayed.consume(first, |message| self.output.record_message(at, message));
-        if is_large && let Err(error) = self.output.begin_write() {
+        replayed.consume(first, |message| {
+            self.talk.output.record_message(at, message)
+        });
+        if is_large && let Err(error) = self.talk.output.begin_write() {
             if is_new {
-                let _ = self.output.remove(false);
+                let _ = self.talk.output.remove(false);
             }
             return Err(error);
         }

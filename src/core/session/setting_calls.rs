@@ -22,17 +22,18 @@ impl SessionMachine {
     /// # Errors
     /// The agent does not offer the setting.
     pub fn set(&mut self, token: Token, setting: Setting, cx: &mut Cx<'_>) -> Result<(), Error> {
-        self.used = Some(cx.now);
-        if let Some(agent_session) = self.agent_session().map(str::to_owned) {
-            let setting = setting.resolve(self.settings.state())?;
+        self.talk.used = Some(cx.now);
+        if let Some(agent_session) = self.talk.agent_session().map(str::to_owned) {
+            let setting = setting.resolve(self.talk.settings.state())?;
             let call = self.call_set(&agent_session, &setting, cx);
-            self.settings
+            self.talk
+                .settings
                 .pending_mut()
                 .wait(call, token, cx.until(Timeout::Set));
             return Ok(());
         }
-        let is_resting = matches!(self.stage, Stage::Resting);
-        self.settings.pending_mut().queue(token, setting);
+        let is_resting = matches!(self.talk.stage, Stage::Resting);
+        self.talk.settings.pending_mut().queue(token, setting);
         if is_resting {
             self.open(Strategy::Auto, cx);
         }
@@ -43,7 +44,7 @@ impl SessionMachine {
         let call = cx.next_call();
         if let Some(connection) = &mut cx.agent.connection {
             let set = SetCall {
-                session: self.id.clone(),
+                session: self.talk.id.clone(),
                 agent_session: agent_session.to_owned(),
                 setting: setting.clone(),
             };
@@ -59,7 +60,7 @@ impl SessionMachine {
 
     /// Sends the settings that were queued until the session was live.
     pub(super) fn set_queued(&mut self, cx: &mut Cx<'_>) {
-        for (token, setting) in self.settings.pending_mut().take_queued() {
+        for (token, setting) in self.talk.settings.pending_mut().take_queued() {
             if let Err(error) = self.set(token, setting, cx) {
                 cx.clients.reply(token, Err(error));
             }
@@ -74,11 +75,11 @@ impl SessionMachine {
         answer: Result<&Members<'_>, Error>,
         cx: &mut Cx<'_>,
     ) {
-        if self.is_asked(call) {
+        if self.talk.is_asked(call) {
             match answer {
                 Ok(news) => {
-                    self.settings.was_restored(&set.setting, news);
-                    if let Stage::Opening(restore) = &mut self.stage {
+                    self.talk.settings.was_restored(&set.setting, news);
+                    if let Stage::Opening(restore) = &mut self.talk.stage {
                         restore.was_set(&set.setting, news);
                     }
                     self.restore_next_setting(cx);
@@ -94,33 +95,33 @@ impl SessionMachine {
         if let Err(error) = &answer
             && self.dead_at_setting(&set, error, cx) == DeadSetting::SentAgain
         {
-            if let Some(token) = self.settings.pending_mut().answered(call) {
-                self.settings.pending_mut().queue(token, set.setting);
+            if let Some(token) = self.talk.settings.pending_mut().answered(call) {
+                self.talk.settings.pending_mut().queue(token, set.setting);
             }
             return;
         }
         let answer = match answer {
-            Ok(_) if self.agent_session() != Some(&*set.agent_session) => {
-                let id = &self.id;
+            Ok(_) if self.talk.agent_session() != Some(&*set.agent_session) => {
+                let id = &self.talk.id;
                 let message =
                     format!("cancelled: session {id:?} was reopened before the agent answered");
                 Err(Error::new(ErrorKind::Cancelled, message))
             }
             Ok(news) => {
-                if self.settings.was_set(set.setting, news) {
-                    self.notify_state(cx.clients);
+                if self.talk.settings.was_set(set.setting, news) {
+                    self.talk.notify_state(cx.clients);
                 }
-                self.recheck_asking(cx);
+                self.talk.recheck_asking(cx);
                 let result = SettingResult {
-                    state: Value::Object(self.settings.state().clone()),
-                    policy_warning: self.terms.policy_warning().map(str::to_owned),
+                    state: Value::Object(self.talk.settings.state().clone()),
+                    policy_warning: self.talk.terms.policy_warning().map(str::to_owned),
                 };
-                let stored = self.identify(cx);
+                let stored = self.talk.identify(cx);
                 stored.map(|()| Reply::Setting(result))
             }
             Err(error) => Err(error),
         };
-        if let Some(token) = self.settings.pending_mut().answered(call) {
+        if let Some(token) = self.talk.settings.pending_mut().answered(call) {
             cx.clients.reply(token, answer);
         }
     }
@@ -128,14 +129,14 @@ impl SessionMachine {
     /// Checks the mode that the agent was started in, then restores the settings.
     pub(super) fn begin_to_restore_settings(&mut self, cx: &mut Cx<'_>) {
         let starts_in_mode = traits(cx.agent.spec.protocol).starts_in_mode;
-        let checked = match &mut self.stage {
-            Stage::Opening(restore) if starts_in_mode => restore.check_mode(&self.settings),
+        let checked = match &mut self.talk.stage {
+            Stage::Opening(restore) if starts_in_mode => restore.check_mode(&self.talk.settings),
             Stage::Opening(_) | Stage::Live { .. } | Stage::Resting => Ok(()),
         };
         match checked {
             Ok(()) => {
-                let mode = mode_to_set(&self.settings, cx);
-                if let (Some(mode), Stage::Opening(restore)) = (mode, &mut self.stage) {
+                let mode = mode_to_set(&self.talk.settings, cx);
+                if let (Some(mode), Stage::Opening(restore)) = (mode, &mut self.talk.stage) {
                     restore.choose_mode(mode);
                 }
                 self.restore_next_setting(cx);
@@ -147,10 +148,10 @@ impl SessionMachine {
     /// Sets the next of the client's settings that the session does not show. The session goes live after the
     /// last one.
     fn restore_next_setting(&mut self, cx: &mut Cx<'_>) {
-        let Stage::Opening(restore) = &mut self.stage else {
+        let Stage::Opening(restore) = &mut self.talk.stage else {
             return;
         };
-        let (agent_session, setting) = match restore.next_setting(&self.settings) {
+        let (agent_session, setting) = match restore.next_setting(&self.talk.settings) {
             Ok(Some(next)) => next,
             Ok(None) => {
                 self.live(cx);
@@ -163,16 +164,16 @@ impl SessionMachine {
         };
         let call = self.call_set(&agent_session, &setting, cx);
         let limit = cx.limits().of(Timeout::Set);
-        self.opening(call, cx.now, limit);
+        self.talk.opening(call, cx.now, limit);
     }
 
     /// Handles a setting that could not be restored: the receipt reports it, or if it is required the opening
     /// fails.
     fn setting_not_restored(&mut self, error: Error, cx: &mut Cx<'_>) {
-        let Stage::Opening(restore) = &mut self.stage else {
+        let Stage::Opening(restore) = &mut self.talk.stage else {
             return;
         };
-        match restore.not_set(error, &self.settings) {
+        match restore.not_set(error, &self.talk.settings) {
             Ok(()) => self.restore_next_setting(cx),
             Err(error) => self.opening_refused(&error, cx),
         }
@@ -181,16 +182,16 @@ impl SessionMachine {
     /// Fails the opening because a required setting could not be set. The session is closed at the agent and
     /// gets no prompt.
     fn opening_refused(&mut self, error: &Error, cx: &mut Cx<'_>) {
-        let agent_session = match &self.stage {
+        let agent_session = match &self.talk.stage {
             Stage::Opening(restore) => restore.set_session().map(str::to_owned),
             Stage::Live { .. } | Stage::Resting => None,
         };
         self.reset_options();
         // A background turn that began meanwhile ends, and is kept.
         self.end_unprompted(Some(error), cx);
-        if self.output.log().identity().is_none() && self.output.log().seq() == 0 {
+        if self.talk.output.log().identity().is_none() && self.talk.output.log().seq() == 0 {
             // The log was created for this restore, and the agent's replay belongs to no session now.
-            let _ = self.output.remove(false);
+            let _ = self.talk.output.remove(false);
         }
         if let Some(agent_session) = agent_session {
             cx.close_at_agent(&agent_session);
@@ -207,7 +208,7 @@ impl SessionMachine {
 
     /// Fails the setting calls that the agent has not answered in time.
     pub(super) fn time_out_settings(&mut self, cx: &mut Cx<'_>) {
-        for token in self.settings.pending_mut().take_overdue(cx.now) {
+        for token in self.talk.settings.pending_mut().take_overdue(cx.now) {
             let error = self.set_timeout(cx);
             cx.clients.reply(token, Err(error));
         }
@@ -216,7 +217,13 @@ impl SessionMachine {
     /// Resets options and settings to the stored ones after a failed opening; empty for a session that was
     /// never open.
     pub(super) fn reset_options(&mut self) {
-        let stored = self.output.log().identity().cloned().unwrap_or_default();
-        self.settings.put_stored(stored.options, stored.wanted);
+        let stored = self
+            .talk
+            .output
+            .log()
+            .identity()
+            .cloned()
+            .unwrap_or_default();
+        self.talk.settings.put_stored(stored.options, stored.wanted);
     }
 }

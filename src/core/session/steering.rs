@@ -30,7 +30,7 @@ impl SessionMachine {
         let turn_id = self.steered_turn(p.turn_id.as_deref())?;
         let takes = cx.agent.ready().is_some_and(|info| info.capabilities.steer);
         let (true, Some(agent_session), Some(connection)) =
-            (takes, self.agent_session(), &mut cx.agent.connection)
+            (takes, self.talk.agent_session(), &mut cx.agent.connection)
         else {
             return Err(out_of_order(
                 "the agent takes no messages during a turn; call session/prompt, which queues the message, or \
@@ -42,13 +42,14 @@ impl SessionMachine {
             parts: &parts,
             degrade: p.degrade,
         })?;
-        self.add_terms(caller, cx);
+        self.talk.add_terms(caller, cx);
         let message_id = message["id"].as_str().unwrap_or_default().to_owned();
         let data = to_raw(&json!({
             "messageId": message_id, "message": message, "steering": true,
         }));
-        self.turns
-            .with_turn(&mut self.output, cx.clients, |turn, sink| {
+        self.talk
+            .turns
+            .with_turn(&mut self.talk.output, cx.clients, |turn, sink| {
                 turn.end_text(sink);
                 sink.chunk(&Chunk::DataUserMessage { data: Raw(&data) });
             });
@@ -61,14 +62,14 @@ impl SessionMachine {
 
     /// Returns the id of the running turn, if the agent works on its prompt.
     fn steered_turn(&self, wanted: Option<&str>) -> Result<String, Error> {
-        let id = &self.id;
+        let id = &self.talk.id;
         let takes = |running: &&Running| {
             !running.is_cancelled()
                 && running.ended.is_none()
                 && !running.waits_for_background
                 && running.attempts.pause.is_none()
         };
-        let Some(running) = self.turns.prompted().filter(takes) else {
+        let Some(running) = self.talk.turns.prompted().filter(takes) else {
             let message = format!(
                 "session {id:?} has no running turn to send a message into; call session/prompt"
             );

@@ -22,9 +22,9 @@ impl SessionMachine {
     /// Returns the request for an answer that matches the output schema, as the last part of a prompt. `None`
     /// without a schema, for a command of the agent, and for an agent that was given the schema.
     pub(super) fn schema_request(&self, protocol: Protocol, message: &Value) -> Option<String> {
-        let schema = self.settings.options().output_schema.as_ref()?;
-        let is_needed =
-            !traits(protocol).takes_output_schema && !is_command(message, self.settings.state());
+        let schema = self.talk.settings.options().output_schema.as_ref()?;
+        let is_needed = !traits(protocol).takes_output_schema
+            && !is_command(message, self.talk.settings.state());
         is_needed.then(|| first_request(schema))
     }
 
@@ -38,12 +38,12 @@ impl SessionMachine {
         if violations.is_empty() {
             return Some(Ending::Answered(end));
         }
-        let may_repair = cx.agent.is_serving() && self.agent_session().is_some();
+        let may_repair = cx.agent.is_serving() && self.talk.agent_session().is_some();
         let forgotten = self.forgotten(cx.agent.spec.protocol);
-        if let Some(running) = self.turns.prompted_mut().filter(|_| may_repair)
+        if let Some(running) = self.talk.turns.prompted_mut().filter(|_| may_repair)
             && running.attempts.begin_repair(&violations, forgotten)
         {
-            let id = &self.id;
+            let id = &self.talk.id;
             info!(
                 session = id,
                 "the answer does not match the output schema; asking for a correction"
@@ -55,8 +55,9 @@ impl SessionMachine {
                 "description": all.join("\n"),
             }));
             self.report_open_calls_of_attempt(cx);
-            self.turns
-                .with_turn(&mut self.output, cx.clients, |turn, sink| {
+            self.talk
+                .turns
+                .with_turn(&mut self.talk.output, cx.clients, |turn, sink| {
                     turn.account(&end);
                     turn.end_attempt(sink);
                     sink.chunk(&Chunk::DataNotice {
@@ -67,7 +68,7 @@ impl SessionMachine {
             self.send_again(cx);
             return None;
         }
-        let running = self.turns.prompted();
+        let running = self.talk.turns.prompted();
         let said = running.map_or("", |running| running.attempts.said(&running.turn));
         let raw = end.structured_output.as_deref();
         let error = mismatch(&violations, raw.map_or(said, RawValue::get));
@@ -77,8 +78,8 @@ impl SessionMachine {
 
     /// Returns what an agent without memory needs to correct its answer; `None` for any other agent.
     fn forgotten(&self, protocol: Protocol) -> Option<Forgotten> {
-        let running = self.turns.prompted()?;
-        let schema = self.settings.options().output_schema.as_ref()?;
+        let running = self.talk.turns.prompted()?;
+        let schema = self.talk.settings.options().output_schema.as_ref()?;
         (!traits(protocol).remembers).then(|| Forgotten {
             schema: first_request(schema),
             answer: running.attempts.said(&running.turn).to_owned(),
@@ -87,15 +88,16 @@ impl SessionMachine {
 
     /// Compares an answer with the output schema. An answer in the agent's text becomes the structured answer.
     fn compare(&self, end: &mut TurnEnd) -> Vec<Violation> {
-        let Some(running) = self.turns.prompted() else {
+        let Some(running) = self.talk.turns.prompted() else {
             return Vec::new();
         };
         let answers = end.stop_reason == StopReason::EndTurn
             && end.error.is_none()
             && !end.of_command
             && !running.is_cancelled()
-            && !is_command(&running.attempts.prompt.message, self.settings.state());
+            && !is_command(&running.attempts.prompt.message, self.talk.settings.state());
         let schema = self
+            .talk
             .settings
             .options()
             .output_schema

@@ -8,7 +8,7 @@ use crate::core::host::{Host, TerminalId};
 impl SessionMachine {
     /// Shows new output of the session's terminals.
     pub fn show_terminals(&mut self, cx: &mut Cx<'_>) {
-        for (_, terminal) in cx.hosting.host.unreported_of(&self.id) {
+        for (_, terminal) in cx.hosting.host.unreported_of(&self.talk.id) {
             self.show_terminal(terminal, &mut cx.hosting.host, cx.clients);
         }
     }
@@ -20,8 +20,9 @@ impl SessionMachine {
         host: &mut Host,
         client: &mut dyn ClientSinks,
     ) {
-        self.turns
-            .with_turn(&mut self.output, client, |turn, sink| {
+        self.talk
+            .turns
+            .with_turn(&mut self.talk.output, client, |turn, sink| {
                 let name = terminal.to_string();
                 if let Some(tool) = turn.showing(&name)
                     && let Some(output) = host.take_view(terminal)

@@ -6,9 +6,8 @@ use super::{Running, SessionMachine, Stage};
 use crate::core::cx::Cx;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::limits::Timeout;
-use crate::core::timeout_error::TimedOut;
 use crate::core::turn_ending::Ending;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 impl SessionMachine {
     /// Resets the idle timer on output that is not an update of the session: output of the session's own
@@ -17,25 +16,18 @@ impl SessionMachine {
         let Some(connection) = &cx.agent.connection else {
             return;
         };
-        let process = connection.process_of(self.agent_session(), self.asked());
+        let process = connection.process_of(self.talk.agent_session(), self.talk.asked());
         let own = process
             .filter(|p| p.is_for_one())
             .and_then(|p| p.last_activity);
         let early = connection.directory.early_at();
-        let early = early.filter(|_| self.asked().is_some());
+        let early = early.filter(|_| self.talk.asked().is_some());
         let limit = cx.limits().of(Timeout::Open);
         if let Some(at) = own.max(early)
-            && self.idle_timer.is_some_and(|s| s.is_latest(at))
+            && self.talk.idle_timer.is_some_and(|s| s.is_latest(at))
         {
-            self.note_activity(at, "update", cx.clients);
-            self.restart_opening_step(at, limit);
-        }
-    }
-
-    /// Restarts the timeout of the agent's opening of the session after output of its process.
-    fn restart_opening_step(&mut self, last_activity: Instant, limit: Option<Duration>) {
-        if let Stage::Opening(restore) = &mut self.stage {
-            restore.restart_deadline(limit.and_then(|limit| last_activity.checked_add(limit)));
+            self.talk.note_activity(at, "update", cx.clients);
+            self.talk.restart_opening_step(at, limit);
         }
     }
 
@@ -51,7 +43,7 @@ impl SessionMachine {
         if self.close_overdue(cx) {
             return;
         }
-        let Stage::Opening(restore) = &self.stage else {
+        let Stage::Opening(restore) = &self.talk.stage else {
             return;
         };
         if restore.call().is_none() {
@@ -61,14 +53,14 @@ impl SessionMachine {
         } else {
             let what = "cannot open the session: no output from the agent";
             let advice = "call session/ensure again, with strategy \"new\" for a new session";
-            let error = self.timeout(Timeout::Open, what, advice, cx);
+            let error = self.talk.timeout(Timeout::Open, what, advice, cx);
             self.opening_failed(&error, cx);
         }
     }
 
     /// Creates the error of a restore that did not end, regardless of the agent's output.
     fn restore_timeout(&self, cx: &Cx<'_>) -> Error {
-        let Stage::Opening(restore) = &self.stage else {
+        let Stage::Opening(restore) = &self.talk.stage else {
             return Error::new(
                 ErrorKind::Timeout,
                 "cannot open the session: it was not opened in time",
@@ -83,7 +75,7 @@ impl SessionMachine {
         }
         let what = restore.overdue_text();
         let advice = format!("{RECOVERY_ADVICE}, or allow more time with --timeout restore=…");
-        self.timeout(Timeout::Restore, what, &advice, cx)
+        self.talk.timeout(Timeout::Restore, what, &advice, cx)
     }
 
     /// Abandons a turn whose cancel the agent does not answer.
@@ -91,8 +83,8 @@ impl SessionMachine {
         let advice =
             "the next prompt waits until the agent ends the turn or the session is restored";
         let what = "the agent did not answer session/cancel";
-        let error = self.timeout(Timeout::Cancel, what, advice, cx);
-        let running = self.turns.prompted_mut();
+        let error = self.talk.timeout(Timeout::Cancel, what, advice, cx);
+        let running = self.talk.turns.prompted_mut();
         if let Some(silent) = running.and_then(|r| r.timed_out.as_mut()) {
             silent.message = format!("{}; {}", silent.message, error.message);
         }
@@ -101,7 +93,7 @@ impl SessionMachine {
 
     /// Cancels an idle turn as a client would. The turn ends with the timeout error.
     pub(super) fn cancel_silent(&mut self, cx: &mut Cx<'_>) {
-        let Some(running) = self.turns.prompted() else {
+        let Some(running) = self.talk.turns.prompted() else {
             return;
         };
         let turn_id = running.turn_id.clone();
@@ -112,7 +104,7 @@ impl SessionMachine {
             ),
             None => "the turn was cancelled".to_owned(),
         };
-        let error = self.timeout(
+        let error = self.talk.timeout(
             Timeout::Prompt,
             "the turn timed out: no output from the agent",
             &advice,
@@ -131,7 +123,7 @@ impl SessionMachine {
     /// error.
     pub(super) fn cancel_overlong(&mut self, limit: Duration, cx: &mut Cx<'_>) {
         let goes_on = |running: &&Running| running.ended.is_none() && !running.is_cancelled();
-        let Some(running) = self.turns.prompted().filter(goes_on) else {
+        let Some(running) = self.talk.turns.prompted().filter(goes_on) else {
             return;
         };
         let turn_id = running.turn_id.clone();
@@ -142,7 +134,7 @@ impl SessionMachine {
             ),
             None => "the turn was cancelled; prompt again to continue".to_owned(),
         };
-        let error = self.timeout_after(
+        let error = self.talk.timeout_after(
             Timeout::Turn,
             limit,
             "the turn timed out: it did not end",
@@ -154,7 +146,7 @@ impl SessionMachine {
 
     /// Cancels a turn on acpipe's own account. The turn ends with this error whatever the agent answers.
     fn cancel_for(&mut self, turn_id: &str, error: Error, cx: &mut Cx<'_>) {
-        if let Some(running) = self.turns.prompted_mut() {
+        if let Some(running) = self.talk.turns.prompted_mut() {
             // A turn whose prompt the agent does not have ends at once.
             running.timed_out = Some(error.clone());
         }
@@ -167,38 +159,6 @@ impl SessionMachine {
     pub(super) fn set_timeout(&self, cx: &Cx<'_>) -> Error {
         let what = "the agent did not answer the settings request";
         let advice = "session/state reports the setting if the agent applies it later";
-        self.timeout(Timeout::Set, what, advice, cx)
-    }
-
-    /// Creates the error of a wait that timed out.
-    fn timeout(&self, wait: Timeout, what: &str, advice: &str, cx: &Cx<'_>) -> Error {
-        let limit = cx.limits().of(wait).unwrap_or_default();
-        self.timeout_after(wait, limit, what, advice, cx)
-    }
-
-    pub(super) fn timeout_after(
-        &self,
-        wait: Timeout,
-        limit: Duration,
-        what: &str,
-        advice: &str,
-        cx: &Cx<'_>,
-    ) -> Error {
-        let connection = cx.agent.connection.as_ref();
-        let process = connection.and_then(|c| c.process_of(self.agent_session(), self.asked()));
-        let secrets = &cx.shared.settings.secrets;
-        let stderr = process.map(|p| p.health.stderr_text(secrets));
-        let stderr = stderr.unwrap_or_default();
-        TimedOut {
-            wait,
-            limit,
-            what,
-            advice,
-            last_activity: self
-                .idle_timer
-                .and_then(|idle_timer| idle_timer.last_activity(cx.now)),
-            stderr: &stderr,
-        }
-        .error()
+        self.talk.timeout(Timeout::Set, what, advice, cx)
     }
 }

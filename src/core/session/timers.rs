@@ -120,20 +120,24 @@ impl SessionMachine {
 
     /// Returns when a timer is due; `None` if the session does not wait for it.
     pub(super) fn due(&self, timer: SessionTimer) -> Option<Instant> {
-        let turn = self.turns.prompted().filter(|turn| turn.ended.is_none());
+        let turn = self
+            .talk
+            .turns
+            .prompted()
+            .filter(|turn| turn.ended.is_none());
         match timer {
-            SessionTimer::Answer => self.output.requests().deadline(),
+            SessionTimer::Answer => self.talk.output.requests().deadline(),
             SessionTimer::ClientRequest => self.host_calls.deadlines().min(),
-            SessionTimer::Quiet => self.turns.background()?.quiet_at,
-            SessionTimer::RetryPause => self.turns.prompted()?.attempts.paused_until(),
+            SessionTimer::Quiet => self.talk.turns.background()?.quiet_at,
+            SessionTimer::RetryPause => self.talk.turns.prompted()?.attempts.paused_until(),
             SessionTimer::NextAttempt => self.reopen_at(),
-            SessionTimer::Setting => self.settings.pending().deadline(),
-            SessionTimer::AbandonedTurn => self.abandoned.as_ref()?.until,
-            SessionTimer::RestoreLimit => match &self.stage {
+            SessionTimer::Setting => self.talk.settings.pending().deadline(),
+            SessionTimer::AbandonedTurn => self.talk.abandoned.as_ref()?.until,
+            SessionTimer::RestoreLimit => match &self.talk.stage {
                 Stage::Opening(restore) => restore.limit(),
                 Stage::Live { .. } | Stage::Resting => None,
             },
-            SessionTimer::OpeningStep => match &self.stage {
+            SessionTimer::OpeningStep => match &self.talk.stage {
                 Stage::Opening(restore) => restore.deadline(),
                 Stage::Live { .. } | Stage::Resting => None,
             },
@@ -143,13 +147,13 @@ impl SessionMachine {
                 let turn = turn.filter(|turn| !turn.is_cancelled())?;
                 // An agent that waits for an answer is not idle.
                 let waits_for_agent = turn.attempts.pause.is_none()
-                    && self.output.requests().is_empty()
+                    && self.talk.output.requests().is_empty()
                     && self.host_calls.is_empty();
-                self.idle_timer.filter(|_| waits_for_agent)?.until()
+                self.talk.idle_timer.filter(|_| waits_for_agent)?.until()
             }
-            SessionTimer::LateOutput => self.turns.prompted()?.late_output_until,
-            SessionTimer::DiskAnswer => self.output.disk_timeout(),
-            SessionTimer::WaitNotice => self.idle_timer?.notice_at(self.first_notice()?),
+            SessionTimer::LateOutput => self.talk.turns.prompted()?.late_output_until,
+            SessionTimer::DiskAnswer => self.talk.output.disk_timeout(),
+            SessionTimer::WaitNotice => self.talk.idle_timer?.notice_at(self.first_notice()?),
         }
     }
 
@@ -163,15 +167,15 @@ impl SessionMachine {
         for timer in SessionTimer::ALL {
             match timer {
                 SessionTimer::Answer => {
-                    extend(self.output.requests_mut().deadlines_mut(), by);
+                    extend(self.talk.output.requests_mut().deadlines_mut(), by);
                 }
                 SessionTimer::ClientRequest => extend(self.host_calls.deadlines_mut(), by),
                 SessionTimer::Quiet => {
-                    let turn = self.turns.background_mut();
+                    let turn = self.talk.turns.background_mut();
                     extend(turn.and_then(|turn| turn.quiet_at.as_mut()), by);
                 }
                 SessionTimer::RetryPause => {
-                    if let Some(turn) = self.turns.prompted_mut() {
+                    if let Some(turn) = self.talk.turns.prompted_mut() {
                         turn.attempts.postpone(by);
                     }
                 }
@@ -179,34 +183,34 @@ impl SessionMachine {
                     let one_shot = self.one_shot.as_mut();
                     extend(one_shot.and_then(|o| o.reopen_at.as_mut()), by);
                 }
-                SessionTimer::Setting => self.settings.pending_mut().postpone(by),
+                SessionTimer::Setting => self.talk.settings.pending_mut().postpone(by),
                 SessionTimer::AbandonedTurn => {
-                    let abandoned = self.abandoned.as_mut();
+                    let abandoned = self.talk.abandoned.as_mut();
                     extend(abandoned.and_then(|turn| turn.until.as_mut()), by);
                 }
                 SessionTimer::RestoreLimit => {
-                    if let Stage::Opening(restore) = &mut self.stage {
+                    if let Stage::Opening(restore) = &mut self.talk.stage {
                         extend(restore.limit_mut(), by);
                     }
                 }
                 SessionTimer::OpeningStep => {
-                    if let Stage::Opening(restore) = &mut self.stage {
+                    if let Stage::Opening(restore) = &mut self.talk.stage {
                         extend(restore.deadline_mut(), by);
                     }
                 }
                 SessionTimer::CancelLimit => {
-                    let turn = self.turns.prompted_mut();
+                    let turn = self.talk.turns.prompted_mut();
                     extend(turn.and_then(|turn| turn.cancel_deadline.as_mut()), by);
                 }
                 // The limit of a turn is the client's own and also runs while the client does not read.
                 SessionTimer::TurnLimit => {}
                 SessionTimer::TurnSilence => {
-                    if let Some(idle_timer) = &mut self.idle_timer {
+                    if let Some(idle_timer) = &mut self.talk.idle_timer {
                         idle_timer.postpone(by);
                     }
                 }
                 SessionTimer::LateOutput => {
-                    let turn = self.turns.prompted_mut();
+                    let turn = self.talk.turns.prompted_mut();
                     extend(turn.and_then(|turn| turn.late_output_until.as_mut()), by);
                 }
                 // The disk answers whether or not a client reads.
@@ -232,8 +236,8 @@ impl SessionMachine {
             SessionTimer::CancelLimit => self.time_out_cancel(cx),
             SessionTimer::TurnLimit => self.end_overlong(cx),
             SessionTimer::TurnSilence => self.cancel_silent(cx),
-            SessionTimer::LateOutput => self.end_late_output(cx),
-            SessionTimer::DiskAnswer => self.not_stored(disk_timeout(), cx),
+            SessionTimer::LateOutput => self.talk.end_late_output(cx),
+            SessionTimer::DiskAnswer => self.talk.not_stored(disk_timeout(), cx),
             SessionTimer::WaitNotice => self.notify_wait(cx),
         }
     }

@@ -13,12 +13,12 @@ impl SessionMachine {
     /// Returns `true` if a call waits for the session to open, or for its turn to begin or end.
     #[must_use]
     pub fn awaits(&self, token: Token) -> bool {
-        let opens = match &self.stage {
+        let opens = match &self.talk.stage {
             Stage::Opening(restore) => restore.waiters().contains(&token),
             Stage::Live { .. } | Stage::Resting => false,
         };
-        let runs = self.turns.prompted().is_some_and(|r| r.token == token);
-        opens || runs || self.queue.tokens().any(|queued| queued == token)
+        let runs = self.talk.turns.prompted().is_some_and(|r| r.token == token);
+        opens || runs || self.talk.queue.tokens().any(|queued| queued == token)
     }
 
     /// Ends a call at its limit: a running turn is cancelled, a call that waits fails. `start` is the error if the
@@ -30,23 +30,23 @@ impl SessionMachine {
         start: Option<Error>,
         cx: &mut Cx<'_>,
     ) {
-        if self.turns.prompted().is_some_and(|r| r.token == token) {
+        if self.talk.turns.prompted().is_some_and(|r| r.token == token) {
             self.cancel_overlong(limit, cx);
             return;
         }
         let error = start.unwrap_or_else(|| self.total_timeout(limit, cx));
-        if self.queue.take_call(token).is_some() {
-            self.notify_queue(cx.clients);
-        } else if let Stage::Opening(restore) = &mut self.stage {
+        if self.talk.queue.take_call(token).is_some() {
+            self.talk.notify_queue(cx.clients);
+        } else if let Stage::Opening(restore) = &mut self.talk.stage {
             restore.waiters_mut().retain(|waiter| *waiter != token);
         }
         cx.clients.reply(token, Err(error.clone()));
-        let is_needed = match &self.stage {
+        let is_needed = match &self.talk.stage {
             Stage::Opening(restore) => {
                 !restore.waiters().is_empty()
-                    || self.turns.is_prompted()
-                    || !self.queue.is_empty()
-                    || !self.settings.pending().is_empty()
+                    || self.talk.turns.is_prompted()
+                    || !self.talk.queue.is_empty()
+                    || !self.talk.settings.pending().is_empty()
             }
             Stage::Live { .. } | Stage::Resting => true,
         };
@@ -57,17 +57,23 @@ impl SessionMachine {
 
     /// Creates the error of a call that waited until its limit for a session whose agent runs.
     fn total_timeout(&self, limit: Duration, cx: &Cx<'_>) -> Error {
-        let Stage::Opening(restore) = &self.stage else {
+        let Stage::Opening(restore) = &self.talk.stage else {
             let what = "the call used up its time in the queue: its turn did not begin";
-            let error = self.timeout_after(Timeout::Turn, limit, what, MORE_TIME, cx);
+            let error = self
+                .talk
+                .timeout_after(Timeout::Turn, limit, what, MORE_TIME, cx);
             return error.with("stage", "queue");
         };
         if restore.is_setting() {
             let what = "the call used up its time: the agent did not answer the settings request";
-            return self.timeout_after(Timeout::Set, limit, what, MORE_TIME, cx);
+            return self
+                .talk
+                .timeout_after(Timeout::Set, limit, what, MORE_TIME, cx);
         }
         let what = "the call used up its time: the agent did not open the session";
-        let error = self.timeout_after(Timeout::Restore, limit, what, MORE_TIME, cx);
+        let error = self
+            .talk
+            .timeout_after(Timeout::Restore, limit, what, MORE_TIME, cx);
         error.with("stage", Timeout::Open.name())
     }
 }

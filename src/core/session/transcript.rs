@@ -27,13 +27,13 @@ impl SessionMachine {
         cx: &mut Cx<'_>,
     ) -> Result<(), Error> {
         let limit = cx.agent.spec.backend.history;
-        let agent_session = self.agent_session().map(str::to_owned);
+        let agent_session = self.talk.agent_session().map(str::to_owned);
         let (Some(connection), Some(agent_session)) = (&mut cx.agent.connection, agent_session)
         else {
             return Ok(());
         };
         if connection.facts().takes_transcript {
-            let transcript = transcript_before(&mut self.output, message, limit)?;
+            let transcript = transcript_before(&mut self.talk.output, message, limit)?;
             connection.tell(AgentCall::Transcript {
                 session: &agent_session,
                 transcript,

@@ -42,11 +42,11 @@ impl SessionMachine {
     /// Reports the tools that ran and were not approved as they ran.
     pub fn report_unapproved_runs(&mut self, cx: &mut Cx<'_>) {
         let runs_tools = traits(cx.agent.spec.protocol).runs_tools;
-        if !(runs_tools && cx.policy().may_restrict(self.settings.options())) {
-            self.turns.forget_unapproved_runs();
+        if !(runs_tools && cx.policy().may_restrict(self.talk.settings.options())) {
+            self.talk.turns.forget_unapproved_runs();
             return;
         }
-        for (turn_id, ran) in self.turns.take_unapproved_runs(&self.cwd) {
+        for (turn_id, ran) in self.talk.turns.take_unapproved_runs(&self.talk.cwd) {
             self.report_unapproved_run(&turn_id, ran, cx);
         }
     }
@@ -54,8 +54,9 @@ impl SessionMachine {
     /// Reports the open calls of a turn that ends: no client or policy was asked about them, and they may have run.
     pub(super) fn report_open_calls(&mut self, turn_id: &str, cx: &mut Cx<'_>) {
         let completes_input = traits(cx.agent.spec.protocol).completes_input;
-        self.turns
-            .with_turn_of(turn_id, &mut self.output, cx.clients, |turn, _| {
+        self.talk
+            .turns
+            .with_turn_of(turn_id, &mut self.talk.output, cx.clients, |turn, _| {
                 turn.note_open_calls(completes_input);
             });
         self.report_unapproved_runs(cx);
@@ -63,7 +64,12 @@ impl SessionMachine {
 
     /// Reports the open calls of the attempt at the prompt that ends.
     pub(super) fn report_open_calls_of_attempt(&mut self, cx: &mut Cx<'_>) {
-        if let Some(turn_id) = self.turns.prompted().map(|running| running.turn_id.clone()) {
+        if let Some(turn_id) = self
+            .talk
+            .turns
+            .prompted()
+            .map(|running| running.turn_id.clone())
+        {
             self.report_open_calls(&turn_id, cx);
         }
     }
@@ -95,7 +101,7 @@ impl SessionMachine {
             ..
         } = fault;
         let what = about(&ran.tool.tool_name, what.or_else(|| target(&subject)));
-        let id = &self.id;
+        let id = &self.talk.id;
         info!(session = id, tool = %ran.tool.tool_name, %reason, "a tool ran without approval");
         let description = match reason.split_once(": ") {
             Some((_, why)) => format!("{what}; {why}"),
@@ -107,8 +113,8 @@ impl SessionMachine {
             description: &description,
             call: Some((&ran.tool.tool_call_id, &verdict.by)),
         };
-        let open = (!self.turns.is_over(turn_id)).then_some(turn_id);
-        notice.show(open, &mut self.output, cx.clients);
+        let open = (!self.talk.turns.is_over(turn_id)).then_some(turn_id);
+        notice.show(open, &mut self.talk.output, cx.clients);
         let entry = LedgerEntry {
             rule: Some(verdict.by),
             ..entry("tool", &ran.tool.tool_call_id, &ran.tool, subject)
@@ -226,7 +232,10 @@ impl SessionMachine {
     fn may_be_listed(&self, subject: &Subject, cx: &Cx<'_>) -> bool {
         let name = subject.name.as_deref();
         traits(cx.agent.spec.protocol).enforces_tool_lists
-            && name.is_some_and(|name| cx.policy().has_unread_entry(name, self.settings.options()))
+            && name.is_some_and(|name| {
+                cx.policy()
+                    .has_unread_entry(name, self.talk.settings.options())
+            })
     }
 }
 

@@ -52,7 +52,7 @@ impl SessionMachine {
             locations: call.locations.as_deref(),
             content: None,
         };
-        Subject::of_tool(&tool, &self.cwd)
+        Subject::of_tool(&tool, &self.talk.cwd)
     }
 }
 

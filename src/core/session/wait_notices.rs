@@ -25,16 +25,17 @@ impl SessionMachine {
     pub(super) fn notify_wait(&mut self, cx: &mut Cx<'_>) {
         let connection = cx.agent.connection.as_deref();
         let waiting = self.waiting_for(connection, &cx.shared.settings.secrets, cx.now);
-        if let (Some(first), Some(idle_timer)) = (self.first_notice(), &mut self.idle_timer) {
+        if let (Some(first), Some(idle_timer)) = (self.first_notice(), &mut self.talk.idle_timer) {
             idle_timer.note_notice(first, cx.now);
         }
-        self.turns
-            .notify_activity(waiting, &mut self.output, cx.clients);
+        self.talk
+            .turns
+            .notify_activity(waiting, &mut self.talk.output, cx.clients);
     }
 
     /// Idle time before the first notice; `None` if the session waits for nothing that is reported.
     pub(super) fn first_notice(&self) -> Option<Duration> {
-        match (&self.stage, self.turns.prompted()) {
+        match (&self.talk.stage, self.talk.turns.prompted()) {
             (Stage::Opening(restore), _)
                 if restore.call().is_some() || restore.awaited_close().is_some() =>
             {
@@ -54,8 +55,9 @@ impl SessionMachine {
         secrets: &Secrets,
         now: Instant,
     ) -> Option<Waiting> {
-        let idle_timer = self.idle_timer.as_ref()?;
-        let process = connection.and_then(|c| c.process_of(self.agent_session(), self.asked()));
+        let idle_timer = self.talk.idle_timer.as_ref()?;
+        let process =
+            connection.and_then(|c| c.process_of(self.talk.agent_session(), self.talk.asked()));
         let elapsed = idle_timer.elapsed(now);
         let stuck = process.and_then(|p| p.health.stuck(now));
         let (party, stage, what) = self.waits_for(stuck)?;
@@ -76,15 +78,15 @@ impl SessionMachine {
     /// Returns `true` if the session waits for the start of its agent.
     #[must_use]
     pub fn waits_for_start(&self) -> bool {
-        self.idle_timer.is_none() && self.is_opening()
+        self.talk.idle_timer.is_none() && self.talk.is_opening()
     }
 
     /// Returns who has to act, the name of the wait, and its description. `stuck` is how long the agent has
     /// not read its stdin.
     fn waits_for(&self, stuck: Option<Duration>) -> Option<(Party, &'static str, String)> {
-        let running = self.turns.prompted().filter(|r| r.ended.is_none());
+        let running = self.talk.turns.prompted().filter(|r| r.ended.is_none());
         let agent = |wait: Timeout, what: &str| (Party::Agent, wait.name(), what.to_owned());
-        let (party, stage, what) = match (&self.stage, running) {
+        let (party, stage, what) = match (&self.talk.stage, running) {
             (Stage::Opening(restore), _) if restore.awaited_close().is_some() => {
                 agent(Timeout::CloseSession, "the agent to answer session/close")
             }
@@ -105,7 +107,7 @@ impl SessionMachine {
                 }
                 Some(Pause::Lookup { .. }) => agent(Timeout::List, "the agent's list of sessions"),
                 Some(Pause::Stale(_)) => agent(Timeout::Open, "the agent to open the session"),
-                None if !self.output.requests().is_empty() => {
+                None if !self.talk.output.requests().is_empty() => {
                     let what = "the client's answer to a question of the agent".to_owned();
                     return Some((Party::Client, Timeout::Answer.name(), what));
                 }

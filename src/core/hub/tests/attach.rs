@@ -309,6 +309,7 @@ fn others_learn_by_whom_a_request_was_answered() {
     let mut names = Vec::new();
     let session = t.hub.sessions.get("s").unwrap();
     session
+        .talk
         .output
         .log()
         .decisions(|stored| names.push(stored.decision.client))

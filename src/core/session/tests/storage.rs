@@ -178,8 +178,9 @@ fn panic_marks_the_session_and_the_repair_ends_its_turn() {
     t.on(&Commit);
     let panicked = catch_unwind(AssertUnwindSafe(|| {
         t.act(|s, cx| {
-            s.turns
-                .with_turn(&mut s.output, cx.clients, |_, _| panic!("on purpose"));
+            s.talk
+                .turns
+                .with_turn(&mut s.talk.output, cx.clients, |_, _| panic!("on purpose"));
         });
     }));
     assert!(panicked.is_err());

@@ -142,6 +142,7 @@ fn policy_decides_after_the_time_for_an_answer() {
         let mut by = Vec::new();
         let session = t.hub.sessions.get("s").unwrap();
         session
+            .talk
             .output
             .log()
             .decisions(|stored| by.push(stored.decision.by))

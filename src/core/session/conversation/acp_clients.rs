@@ -1,7 +1,5 @@
 //! Clients of a session that speak ACP: they receive the agent's updates in ACP, which are recorded too.
 
-use super::output::UpdateOrigin;
-use super::{SessionMachine, Stage};
 use crate::core::acp_client::AcpRequest;
 use crate::core::client::ClientId;
 use crate::core::client_request::{ClientAnswer, ClientRequest};
@@ -9,14 +7,17 @@ use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::decision::Decision;
 use crate::core::event::{Original, Update};
+use crate::core::session::Conversation;
+use crate::core::session::Stage;
+use crate::core::session::output::UpdateOrigin;
 use crate::core::update_run::UpdateRun;
 use crate::proto::wire::Rung;
 use serde_json::value::RawValue;
 use std::time::Instant;
 
-impl SessionMachine {
+impl Conversation {
     /// Begins or ends to pass on ACP updates, after clients have come or gone.
-    pub(super) fn follow_acp_clients(&mut self, dialect: &str) {
+    pub fn follow_acp_clients(&mut self, dialect: &str) {
         let turn = self.turns.ids();
         self.output.follow_acp_clients(dialect, turn);
     }
@@ -35,7 +36,7 @@ impl SessionMachine {
         }
     }
 
-    fn pass_acp_update(
+    pub fn pass_acp_update(
         &mut self,
         origin: UpdateOrigin<'_>,
         update: &Update<'_>,
@@ -65,7 +66,7 @@ impl SessionMachine {
 
     /// Applies a run of updates to the running turn, and passes it on to the clients that speak ACP. Returns `false`
     /// if the updates must be applied one by one, as for other clients that are subscribed, too.
-    pub(super) fn take_acp_run(
+    pub fn take_acp_run(
         &mut self,
         run: &UpdateRun<'_>,
         now: Instant,
@@ -84,13 +85,13 @@ impl SessionMachine {
     }
 
     /// Ends the updates of a turn. The tool calls that a failed turn has left open have failed.
-    pub(super) fn end_acp_updates(&mut self, has_failed: bool, clients: &mut dyn ClientSinks) {
+    pub fn end_acp_updates(&mut self, has_failed: bool, clients: &mut dyn ClientSinks) {
         let turn = self.turns.ids();
         self.output.end_acp_updates(turn, has_failed, clients);
     }
 
     /// Adds the agent's own request to a request for clients, if a client speaks ACP.
-    pub(super) fn with_original(
+    pub fn with_original(
         &self,
         request: ClientRequest,
         method: &str,
@@ -104,7 +105,7 @@ impl SessionMachine {
 
     /// Returns a request of the agent with the client's id of the session; `None` without a client that speaks
     /// ACP.
-    pub(super) fn original(&self, method: &str, params: &RawValue) -> Option<AcpRequest> {
+    pub fn original(&self, method: &str, params: &RawValue) -> Option<AcpRequest> {
         let own = self.agent_session().unwrap_or_default();
         let request = || AcpRequest::of(method, Some(params)).in_session(own, &self.id);
         self.output.has_acp_client().then(request)
@@ -113,7 +114,7 @@ impl SessionMachine {
 
 /// Returns the response of a client that the agent gets as it is, if the client speaks ACP and answers a request as the
 /// agent sent it. An error cannot replace an approval.
-pub(super) fn own_answer(
+pub fn own_answer(
     client: ClientId,
     request: &ClientRequest,
     answer: &ClientAnswer,

@@ -1,15 +1,19 @@
 //! Routing of the agent's updates: to the running turn, to the background turn, or to the restore.
 
-use super::{SessionMachine, Stage};
+use crate::core::agent::directory::state_news;
 use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::event::{Original, Update};
 use crate::core::idle_timer::update_name;
+use crate::core::limits::Timeout;
+use crate::core::session::turns::{BackgroundEnd, is_passing};
+use crate::core::session::{Conversation, Stage};
 use crate::core::turn::Renamed;
 use crate::core::update_run::UpdateRun;
 use std::time::Instant;
+use tracing::debug;
 
-impl SessionMachine {
+impl Conversation {
     /// Replaces the agent's ids of tool calls in an update by the ids of the calls.
     pub fn identify_calls(&mut self, subagent: Option<&str>, update: &mut Update<'_>) -> Renamed {
         if let Stage::Opening(restore) = &mut self.stage
@@ -116,5 +120,104 @@ impl SessionMachine {
                 }),
         }
         update.names_call()
+    }
+}
+
+impl Conversation {
+    /// Applies an update that is not part of a prompt's turn.
+    pub fn background_update(
+        &mut self,
+        subagent: Option<&str>,
+        update: &Update<'_>,
+        original: Original<'_>,
+        cx: &mut Cx<'_>,
+    ) {
+        if self.output.log().is_append_abandoned() {
+            debug!(session = self.id, "cannot store an update outside of turns");
+            return;
+        }
+        let is_open = self.turns.background().is_some();
+        if let Update::Context { cost, figures } = update
+            && subagent.is_none()
+            && !is_open
+        {
+            let figures = figures.clone().unwrap_or_else(|| original.fields());
+            self.set_context(&figures, *cost, cx.clients);
+            return;
+        }
+        let output = &mut self.output;
+        if self.turns.show_beside_turns(update, original, output, cx) {
+            return;
+        }
+        // Figures and notices do not keep the background turn alive.
+        if !is_open || !is_passing(update) {
+            let begins_with = match update {
+                Update::Message(piece) => piece.message_id.as_deref(),
+                Update::Tool(tool) => Some(tool.id.as_ref()),
+                _ => None,
+            };
+            self.begin_background(begins_with, cx);
+        }
+        let output = &mut self.output;
+        self.turns
+            .with_background(output, cx.clients, |turn, sink| match subagent {
+                None => turn.update(update, original, sink),
+                Some(id) => turn.subagent(id, update, original, sink),
+            });
+    }
+
+    /// Begins a background turn if none is open. `begins_with` is the agent's id of its first message or tool call.
+    pub fn begin_background(&mut self, begins_with: Option<&str>, cx: &mut Cx<'_>) {
+        self.used = Some(cx.now);
+        let agent_session = match &self.stage {
+            Stage::Live { agent_session } => Some(agent_session.as_str()),
+            Stage::Opening(_) | Stage::Resting => None,
+        };
+        let output = &mut self.output;
+        self.turns
+            .begin_background(begins_with, agent_session, output, cx);
+    }
+
+    /// Ends the background turn without judging its open calls.
+    pub fn close_background(&mut self, end: BackgroundEnd<'_>, clients: &mut dyn ClientSinks) {
+        let context = self.turns.close_background(end, &mut self.output, clients);
+        self.settings.note_context(context);
+    }
+
+    /// Resets the idle timer on output of the agent. Clients that were notified of a wait are notified that
+    /// it is over.
+    pub fn note_activity(
+        &mut self,
+        now: Instant,
+        what: &'static str,
+        clients: &mut dyn ClientSinks,
+    ) {
+        if let Some(idle_timer) = &mut self.idle_timer
+            && idle_timer.note_activity(now, what)
+        {
+            self.turns.notify_activity(None, &mut self.output, clients);
+        }
+    }
+
+    /// Handles an update while the session is being opened. Returns `true` if it was consumed.
+    pub fn repeated(&mut self, update: &Update<'_>, original: Original<'_>, cx: &Cx<'_>) -> bool {
+        let Stage::Opening(restore) = &mut self.stage else {
+            return false;
+        };
+        let news = state_news(update, original);
+        if let Some((news, cost)) = &news {
+            self.settings.merge(news);
+            restore.report(news, *cost);
+        }
+        // Updates received while settings are set again are not history.
+        if restore.is_setting() {
+            return news.is_some();
+        }
+        let deadlines = (
+            cx.until(Timeout::Open),
+            cx.now + crate::core::session::opening::load_quiet(cx),
+        );
+        restore.replay(update, original, cx.now, deadlines);
+        true
     }
 }

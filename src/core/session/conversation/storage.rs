@@ -1,16 +1,19 @@
 //! Durable data of a session: its identity, the ends of its turns, and the handling of a log that cannot be
 //! written.
 
-use super::abandoned::AbandonedPrompt;
-use super::{SessionMachine, SessionRequest};
 use crate::core::agent::connection::Call;
 use crate::core::client::{Reply, Token};
+use crate::core::client_sink::ClientSinks;
 use crate::core::cx::Cx;
 use crate::core::dialect::AgentCall;
 use crate::core::error::{Error, ErrorKind};
 use crate::core::event::CallId;
 use crate::core::limits::Timeout;
 use crate::core::log::{FORMAT, Identity, Record};
+use crate::core::metrics::TurnOutcome;
+use crate::core::session::abandoned::AbandonedPrompt;
+use crate::core::session::summary::{TurnTiming, summarize};
+use crate::core::session::{Conversation, SessionRequest};
 use crate::core::shared::{PendingStoreReply, StoreCall};
 use crate::core::turn_ending::Ending;
 use crate::core::view::chunks::ChunkSink as _;
@@ -19,7 +22,7 @@ use crate::proto::json::{to_raw, value};
 use crate::proto::wire::TurnSummary;
 use tracing::warn;
 
-impl SessionMachine {
+impl Conversation {
     /// Writes the session's identity if it changed, and all pending records.
     ///
     /// # Errors
@@ -38,7 +41,7 @@ impl SessionMachine {
     }
 
     /// Stores mode and model of a live session if the agent changed them.
-    pub(super) fn store_settings(&mut self, cx: &mut Cx<'_>) {
+    pub fn store_settings(&mut self, cx: &mut Cx<'_>) {
         let stored = self.output.log().identity();
         let differ = stored.is_some_and(|stored| self.settings.differ_from(stored));
         if differ && self.agent_session().is_some() {
@@ -48,7 +51,7 @@ impl SessionMachine {
     }
 
     /// Records the session's identity if it changed.
-    pub(super) fn log_identity(&mut self, at: &str) {
+    pub fn log_identity(&mut self, at: &str) {
         let last = self.output.log().identity();
         let created_at = last.map_or_else(|| at.to_owned(), |last| last.created_at.clone());
         let identity = Identity {
@@ -117,7 +120,7 @@ impl SessionMachine {
     }
 
     /// Cancels the prompt of a turn that acpipe ended, and stops waiting for its answer.
-    pub(super) fn cancel_lost_prompt(
+    pub fn cancel_lost_prompt(
         &mut self,
         call: CallId,
         agent_session: Option<String>,
@@ -137,7 +140,7 @@ impl SessionMachine {
     }
 
     /// Completes a turn: its summary is sent once it is on disk.
-    pub(super) fn acknowledge(&mut self, token: Token, summary: Box<TurnSummary>, cx: &mut Cx<'_>) {
+    pub fn acknowledge(&mut self, token: Token, summary: Box<TurnSummary>, cx: &mut Cx<'_>) {
         let at = cx.time();
         let ticket = cx.shared.ids.ticket();
         self.log_identity(&at);
@@ -182,7 +185,7 @@ impl SessionMachine {
     }
 
     /// Returns the current identity of the session. Anything the agent does not report is taken from `last`.
-    fn identity(&self, last: Option<&Identity>) -> Identity {
+    pub fn identity(&self, last: Option<&Identity>) -> Identity {
         let mut identity = Identity {
             format: FORMAT,
             session_id: self.id.clone(),
@@ -202,7 +205,7 @@ impl SessionMachine {
     }
 
     /// Ends the wait for late output.
-    pub(super) fn end_late_output(&mut self, cx: &mut Cx<'_>) {
+    pub fn end_late_output(&mut self, cx: &mut Cx<'_>) {
         if let Some(running) = self.turns.prompted_mut() {
             running.late_output_until = None;
             cx.requests.push(SessionRequest::EndTurnWhenRead);
@@ -210,7 +213,7 @@ impl SessionMachine {
     }
 
     /// Requests the end of the turn, for when the output that arrived with the answer is processed.
-    pub(super) fn answered(&mut self, ending: Ending, cx: &mut Cx<'_>) {
+    pub fn answered(&mut self, ending: Ending, cx: &mut Cx<'_>) {
         if let Some(running) = self.turns.prompted_mut() {
             running.ended = Some(ending);
             let late = cx.agent.definition.quirks.late_output();
@@ -220,5 +223,35 @@ impl SessionMachine {
                 running.late_output_until = Some(cx.now + late);
             }
         }
+    }
+}
+
+impl Conversation {
+    /// Sends the summary of a turn after its last chunk.
+    pub fn close_turn(&mut self, ending: &Ending, cx: &mut Cx<'_>) {
+        self.count_output(cx.now, &mut cx.shared.counters);
+        let Some(mut running) = self.turns.take_prompted() else {
+            return;
+        };
+        self.idle_timer = None;
+        self.used = Some(cx.now);
+        let cancelled = running.is_cancelled();
+        let waited = cx.shared.waited.total();
+        let timing = TurnTiming {
+            total: cx.now.saturating_duration_since(running.started),
+            waited: waited.saturating_sub(running.waited_before),
+        };
+        let summary = summarize(&self.id, &mut running, ending, timing, self.turns.cost());
+        self.report_turn(&running, &summary, cx);
+        let outcome = TurnOutcome::of(summary.is_error, cancelled);
+        cx.shared.counters.end_turn(outcome, timing.total);
+        let context = self.turns.remember(&mut running.turn, cancelled);
+        self.settings.note_context(context);
+        let token = running.token;
+        // A panic must find the call, which is not answered yet.
+        self.turns.put_prompted(running);
+        self.acknowledge(token, Box::new(summary), cx);
+        self.turns.drop_prompted();
+        cx.requests.push(SessionRequest::Free);
     }
 }

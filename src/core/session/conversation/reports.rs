@@ -1,33 +1,34 @@
 //! Reports of ended turns and openings, for telemetry. Without telemetry nothing here runs beyond a check.
 
-use super::{Running, SessionMachine, Stage};
 use crate::core::agent_spec::DEFAULT_AGENT;
 use crate::core::cx::Cx;
 use crate::core::effect::Effect;
 use crate::core::error::Error;
 use crate::core::report::{Opened, OpeningReport, Period, Report, Subject, ToolReport, TurnReport};
+use crate::core::session::Conversation;
+use crate::core::session::{Running, Stage};
 use crate::core::shared::Shared;
 use crate::core::turn_trace::TurnTrace;
 use crate::proto::wire::{Recovery, TurnSummary};
 use std::time::Instant;
 
 /// Counts a turn that begins, and prepares its report if turns are reported.
-pub(super) fn note_begin(running: &mut Running, shared: &mut Shared) {
+pub fn note_begin(running: &mut Running, shared: &mut Shared) {
     shared.counters.turns_started += 1;
     let message = &running.attempts.prompt.message;
     running.trace = shared.reports.then(|| TurnTrace::of(message));
 }
 
-impl SessionMachine {
+impl Conversation {
     /// Notes that the opening of the session has begun, unless it has.
-    pub(super) fn note_opening(&mut self, now: Instant) {
+    pub fn note_opening(&mut self, now: Instant) {
         if let Stage::Opening(restore) = &mut self.stage {
             restore.begin(now);
         }
     }
 
     /// Reports a turn that ends now, if turns are reported.
-    pub(super) fn report_turn(&self, running: &Running, summary: &TurnSummary, cx: &mut Cx<'_>) {
+    pub fn report_turn(&self, running: &Running, summary: &TurnSummary, cx: &mut Cx<'_>) {
         let Some(trace) = &running.trace else {
             return;
         };
@@ -64,7 +65,7 @@ impl SessionMachine {
     }
 
     /// Reports the opening of the session, which ends now, if openings are reported.
-    pub(super) fn report_opening(&self, result: Result<&Recovery, &Error>, cx: &mut Cx<'_>) {
+    pub fn report_opening(&self, result: Result<&Recovery, &Error>, cx: &mut Cx<'_>) {
         let Stage::Opening(restore) = &self.stage else {
             return;
         };
@@ -90,7 +91,7 @@ impl SessionMachine {
             .push(Effect::Report(Report::Opening(Box::new(report))));
     }
 
-    fn subject_of_report(&self, cx: &Cx<'_>) -> Subject {
+    pub fn subject_of_report(&self, cx: &Cx<'_>) -> Subject {
         let name = cx.agent.name();
         Subject {
             session: self.id.clone(),
